@@ -1,0 +1,72 @@
+/**
+ * The catalogue of everything that can go wrong, and the one class that carries it. Faces render these; callers match
+ * `code`, never message text. The message says the present state ("Cannot roll back src/a: it is outside the target"),
+ * the hint says the next step and is written where the error is thrown.
+ */
+export const errorCatalogue = {
+  failed: { exit: 1, meaning: 'The operation could not be carried out' },
+  'io.failed': { exit: 1, meaning: 'The operating system refused a read or a write' },
+  'disk.full': { exit: 1, meaning: 'The disk is full, or below the free-space floor' },
+  'target.replaced': { exit: 1, meaning: 'The target directory is not the one the timeline belongs to' },
+  'target.missing': { exit: 1, meaning: 'The target directory does not exist' },
+  'target.refused': { exit: 1, meaning: 'The target is refused without --force' },
+  'snapshot.pinned': { exit: 1, meaning: 'The snapshot is kept by a rule and cannot be deleted this way' },
+  'snapshots.disabled': { exit: 1, meaning: 'The configuration turns snapshots off' },
+  'pool.full': { exit: 1, meaning: 'A retention limit refuses one more snapshot' },
+  'operation.none': { exit: 1, meaning: 'There is nothing to undo or redo' },
+  'archive.unsafe': { exit: 1, meaning: 'An archive contains something that must not be extracted' },
+  usage: { exit: 2, meaning: 'The command line is wrong' },
+  'config.invalid': { exit: 2, meaning: 'A configuration file or variable is wrong' },
+  'path.outside': { exit: 2, meaning: 'A path lies outside the target' },
+  'name.invalid': { exit: 2, meaning: 'A tag or label cannot have this name' },
+  incomplete: { exit: 3, meaning: 'Done, but not everything: the message lists what was left alone' },
+  'timeline.none': { exit: 10, meaning: 'No timeline protects this directory' },
+  busy: { exit: 11, meaning: 'Another process holds the lock' },
+  'snapshot.unknown': { exit: 12, meaning: 'No such snapshot' },
+  'snapshot.ambiguous': { exit: 12, meaning: 'The name fits several snapshots' },
+  'path.unknown': { exit: 12, meaning: 'No snapshot knows this path' },
+  'tag.unknown': { exit: 12, meaning: 'No such tag' },
+  'run.unknown': { exit: 12, meaning: 'No such run' },
+  unsupported: { exit: 13, meaning: 'This machine or build cannot do it' },
+  'store.damaged': { exit: 14, meaning: 'The store has lost or damaged data' },
+  'store.format': { exit: 14, meaning: 'The store has a format that this version does not know' },
+  'command.failed-to-start': { exit: 125, meaning: 'The command was not started' },
+  'command.not-executable': { exit: 126, meaning: 'The command cannot be executed' },
+  'command.not-found': { exit: 127, meaning: 'The command was not found' },
+  bug: { exit: 70, meaning: 'A defect of Savepoint itself' },
+  cancelled: { exit: 130, meaning: 'Cancelled by the user' },
+} as const
+
+export type ErrorCode = keyof typeof errorCatalogue
+
+export interface ErrorDetails {
+  /** The next step for the person who reads it. */
+  hint?: string
+  /** Machine-readable facts, shown by `--json`. */
+  data?: Record<string, unknown>
+  cause?: unknown
+}
+
+export class SavepointError extends Error {
+  readonly code: ErrorCode
+  readonly hint: string | undefined
+  readonly data: Record<string, unknown> | undefined
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.name = 'SavepointError'
+    this.code = code
+    this.hint = details.hint
+    this.data = details.data
+  }
+
+  get exitCode(): number {
+    return errorCatalogue[this.code].exit
+  }
+}
+
+/** The errno name of a failed system call ("ENOENT"), or undefined when `error` is not one. */
+export function errnoOf(error: unknown): string | undefined {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code
+  return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
+}

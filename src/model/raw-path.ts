@@ -1,0 +1,96 @@
+/**
+ * Names are bytes. Inside Savepoint every file name and relative path is a "raw" string: one character per byte
+ * (latin1), so that it can be a Map key, sorts in byte order with `<`, and survives any round trip exactly.
+ * Only faces turn raw strings into text (`showPath`) and text into raw strings (`rawFromText`).
+ */
+export type Raw = string
+
+export const rawFromBytes = (bytes: Uint8Array): Raw =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice()
+export const rawToBytes = (raw: Raw): Buffer => Buffer.from(raw, 'latin1')
+export const rawFromText = (text: string): Raw => (isAscii(text) ? text : Buffer.from(text, 'utf8').latin1Slice())
+
+/** Joins a relative directory ('' is the root) and a name. */
+export const joinRaw = (dir: Raw, name: Raw): Raw => (dir === '' ? name : `${dir}/${name}`)
+export const parentOf = (path: Raw): Raw => {
+  const slash = path.lastIndexOf('/')
+  return slash < 0 ? '' : path.slice(0, slash)
+}
+export const nameOf = (path: Raw): Raw => path.slice(path.lastIndexOf('/') + 1)
+/** Whether `path` is `dir` itself or lies below it ('' is the root). */
+export const isWithin = (path: Raw, dir: Raw): boolean => dir === '' || path === dir || path.startsWith(`${dir}/`)
+
+function isAscii(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false
+  return true
+}
+
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const plain = /^[ -[\]-~]*$/
+
+/**
+ * The text form of a raw path, for people and for JSON: UTF-8 where the bytes are UTF-8; a backslash as `\\`, control
+ * characters as `\n`, `\t` or `\x1b`, and bytes that are not UTF-8 as `\xff`. Lossless: `rawFromShown` reverses it.
+ */
+export function showPath(raw: Raw): string {
+  if (plain.test(raw)) return raw
+  const bytes = rawToBytes(raw)
+  try {
+    return escapeText(strictUtf8.decode(bytes))
+  } catch {
+    return escapeInvalid(bytes)
+  }
+}
+
+/** Reverses `showPath`. */
+export function rawFromShown(shown: string): Raw {
+  if (!shown.includes('\\')) return rawFromText(shown)
+  let out = ''
+  let last = 0
+  for (const match of shown.matchAll(/\\(?:x([0-9a-f]{2})|(.))/gs)) {
+    out += rawFromText(shown.slice(last, match.index))
+    const [, hex, letter] = match
+    out += hex ? String.fromCharCode(Number.parseInt(hex, 16)) : letter === 'n' ? '\n' : letter === 't' ? '\t' : letter
+    last = match.index + match[0].length
+  }
+  return out + rawFromText(shown.slice(last))
+}
+
+const hexEscape = (code: number) => `\\x${code.toString(16).padStart(2, '0')}`
+
+function escapeText(text: string): string {
+  // C1 controls (U+0080–U+009F) move a terminal's cursor as C0 ones do; their UTF-8 bytes are escaped one by one.
+  return text.replace(/[\\\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, char => {
+    if (char === '\\') return '\\\\'
+    if (char === '\n') return '\\n'
+    if (char === '\t') return '\\t'
+    return [...Buffer.from(char, 'utf8')].map(hexEscape).join('')
+  })
+}
+
+/** Decodes the longest valid UTF-8 pieces and escapes the bytes between them. */
+function escapeInvalid(bytes: Buffer): string {
+  let out = ''
+  let at = 0
+  while (at < bytes.length) {
+    const length = utf8LengthAt(bytes, at)
+    if (length === 0) {
+      out += hexEscape(bytes[at]!)
+      at++
+    } else {
+      out += escapeText(bytes.toString('utf8', at, at + length))
+      at += length
+    }
+  }
+  return out
+}
+
+function utf8LengthAt(bytes: Buffer, at: number): number {
+  for (let length = 1; length <= 4 && at + length <= bytes.length; length++) {
+    try {
+      strictUtf8.decode(bytes.subarray(at, at + length))
+      return length
+    } catch {}
+  }
+  return 0
+}
