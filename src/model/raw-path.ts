@@ -6,9 +6,9 @@
 export type Raw = string
 
 export const rawFromBytes = (bytes: Uint8Array): Raw =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice()
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 export const rawToBytes = (raw: Raw): Buffer => Buffer.from(raw, 'latin1')
-export const rawFromText = (text: string): Raw => (isAscii(text) ? text : Buffer.from(text, 'utf8').latin1Slice())
+export const rawFromText = (text: string): Raw => (isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1'))
 
 /** Joins a relative directory ('' is the root) and a name. */
 export const joinRaw = (dir: Raw, name: Raw): Raw => (dir === '' ? name : `${dir}/${name}`)

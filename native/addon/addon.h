@@ -1,0 +1,44 @@
+/*
+ * The functions that JavaScript sees. Their contract is src/native/addon.ts; module.c registers them. This folder owns
+ * mechanism only: what to capture, skip, retry or restore is decided in TypeScript.
+ */
+#ifndef SAVEPOINT_ADDON_H
+#define SAVEPOINT_ADDON_H
+
+#include <node_api.h>
+
+#define ADDON_FUNCTIONS(X) \
+  X(scanDirs, scan_dirs) \
+  X(readEntries, read_entries) \
+  X(writeFiles, write_files) \
+  X(openAt, open_at) \
+  X(openRoot, open_root) \
+  X(statAt, stat_at) \
+  X(mkdirAt, mkdir_at) \
+  X(symlinkAt, symlink_at) \
+  X(mknodAt, mknod_at) \
+  X(linkAt, link_at) \
+  X(unlinkAt, unlink_at) \
+  X(rmdirAt, rmdir_at) \
+  X(renameAt, rename_at) \
+  X(readlinkAt, readlink_at) \
+  X(chmodAt, chmod_at) \
+  X(chownAt, chown_at) \
+  X(utimesAt, utimes_at) \
+  X(getXattrs, get_xattrs) \
+  X(setXattrs, set_xattrs) \
+  X(close, close_fd) \
+  X(statFd, stat_fd) \
+  X(flock, flock_fd) \
+  X(syncfs, syncfs_fd) \
+  X(cloneFd, clone_fd) \
+  X(dataSegments, data_segments) \
+  X(statfs, statfs_fd) \
+  X(rawArgv, raw_argv) \
+  X(chunk, chunk_buffer)
+
+#define X(js_name, c_name) napi_value addon_##c_name(napi_env env, napi_callback_info info);
+ADDON_FUNCTIONS(X)
+#undef X
+
+#endif

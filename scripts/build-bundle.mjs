@@ -1,0 +1,56 @@
+// Bundles the CLI, the library and the workers with esbuild into dist/. Everything lies side by side there, because code
+// finds its workers and the addon relative to the file that it was bundled into.
+import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+
+const KEEP_OLD_CHUNKS_MS = 7 * 24 * 3600 * 1000
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const dist = join(root, 'dist')
+
+const { metafile } = await build({
+  absWorkingDir: root,
+  entryPoints: {
+    main: 'src/cli/main.ts',
+    index: 'src/index.ts',
+    'ingest-worker': 'src/targets/dir/ingest-worker.ts',
+    'restore-worker': 'src/targets/dir/restore-worker.ts',
+  },
+  outdir: 'dist',
+  bundle: true,
+  splitting: true,
+  chunkNames: 'chunk-[hash]',
+  metafile: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node22',
+  minify: true,
+  keepNames: true,
+  legalComments: 'none',
+  external: ['@napi-rs/blake-hash'],
+  banner: {
+    js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
+  },
+  logLevel: 'warning',
+}).catch(() => process.exit(1)) // esbuild has printed what is wrong
+
+// What the launcher starts: V8 keeps the compiled code of the bundle from one start to the next.
+writeFileSync(
+  join(dist, 'cli.js'),
+  `import { enableCompileCache } from 'node:module'
+import { fileURLToPath } from 'node:url'
+enableCompileCache(fileURLToPath(new URL('../build/compile-cache', import.meta.url)))
+await import('./main.js')
+`,
+)
+
+// A process that was started before this build may still load a chunk of its own, so those stay for a while.
+const made = new Set(Object.keys(metafile.outputs).map(file => basename(file)))
+for (const name of readdirSync(dist)) {
+  const file = join(dist, name)
+  if (name.startsWith('chunk-') && !made.has(name) && Date.now() - statSync(file).mtimeMs > KEEP_OLD_CHUNKS_MS) {
+    rmSync(file)
+  }
+}

@@ -1,0 +1,74 @@
+#!/bin/sh
+# `npm test`: installs, builds, checks types and style, runs every test, and ends with "N passed, N failed, N skipped".
+# Needs Node 20, npm, git, a C compiler and python3. Arguments go to vitest: npm test -- src/store -t pack
+# A failed typecheck or lint counts as one failed test. With CI=true a skip without an accepted reason counts as failed
+# (scripts/summary-reporter.mjs).
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+# Longer than this, and something hangs: the whole suite is meant to take less.
+readonly LIMIT_SECONDS=900
+
+# package:command, and what the tests use it for.
+readonly PREREQUISITES='
+acl:setfacl            access control lists survive capture and restore
+attr:setfattr          extended attributes, set from outside
+btrfs-progs:mkfs.btrfs a small filesystem with reflinks and subvolumes
+e2fsprogs:mkfs.ext4    a small filesystem that fills up; chattr
+git:git                ignore rules and diffs are compared with git
+less:less              diff through a pager
+mount:mount            mount points inside a target
+patch:patch            our diffs apply with patch
+procps:ps              what is left running
+python3:python3        a terminal (pty) for the CLI
+tar:tar                export and import
+tmux:tmux              a full-screen program under run
+util-linux:setpriv     tests as an ordinary user
+xfsprogs:mkfs.xfs      a small filesystem with reflinks
+zstd:zstd              export and import
+'
+
+failed=0
+finish() {
+  echo "$1 passed, $2 failed, $3 skipped"
+  [ "$2" -eq 0 ]
+  exit
+}
+
+missing=$(echo "$PREREQUISITES" | while IFS=': ' read -r package command _; do
+  [ -z "$package" ] || PATH="$PATH:/usr/sbin:/sbin" command -v "$command" >/dev/null || printf '%s ' "$package"
+done)
+if [ -n "$missing" ]; then
+  if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    echo "test: installing $missing(apt)"
+    export DEBIAN_FRONTEND=noninteractive
+    output=$({ apt-get update -qq && apt-get install -qq -y --no-install-recommends $missing; } 2>&1 </dev/null) || {
+      echo "$output" | tail -n 20
+      echo "test: could not install $missing; the tests that use them will be skipped"
+    }
+  else
+    echo "test: not installed, so some tests will be skipped: $missing"
+  fi
+fi
+
+node=$(sh scripts/setup.sh --dev) || finish 0 1 0
+
+echo 'test: types'
+sh scripts/check.sh types || failed=$((failed + 1))
+echo 'test: lint'
+sh scripts/check.sh lint || failed=$((failed + 1))
+
+echo 'test: vitest'
+summary=build/test-summary
+rm -f "$summary"
+timeout --foreground -k 10 "$LIMIT_SECONDS" \
+  "$node" --disable-warning=ExperimentalWarning node_modules/vitest/vitest.mjs run "$@" </dev/null
+code=$?
+if ! read -r passed broken skipped 2>/dev/null <"$summary"; then
+  echo "test: vitest ended with $code before it could count the tests (124 means the limit of $LIMIT_SECONDS s)"
+  passed=0 broken=1 skipped=0
+elif [ "$code" -ne 0 ] && [ "$broken" -eq 0 ]; then
+  echo "test: every test passed, yet vitest ended with $code"
+  broken=1
+fi
+finish "$passed" $((failed + broken)) "$skipped"

@@ -1,0 +1,24 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { logNodeJson } from '../json.ts'
+import { snapshotTable } from '../render/snapshot.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'branches',
+    group: 'organise',
+    summary: 'list the ends of the tree',
+    description:
+      'Lists the snapshots that have no child: the ends of the branches that rollbacks leave behind. Nothing on them is\n' +
+      'lost; `savepoint rollback` goes to any of them.',
+    examples: [['branches', 'newest first']],
+  }).action(
+    handle(async context => {
+      const nodes = (await context.open()).branches().toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
+      if (context.options.json) return context.json(nodes.map(logNodeJson))
+      if (context.options.quiet) return context.output.write(nodes.map(({ snapshot }) => `${snapshot.id}\n`).join(''))
+      if (nodes.length === 0) return context.line('No snapshots yet. Take one: savepoint snapshot')
+      context.output.write(snapshotTable(nodes, context.now, context.style))
+    }),
+  )
+}

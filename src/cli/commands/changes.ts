@@ -1,0 +1,26 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { diffJson } from '../json.ts'
+import { changeLine, changesLegend } from '../render/changes.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'changes',
+    group: 'look',
+    summary: 'list the paths that changed since HEAD',
+    description: `Lists every path that differs from the snapshot which the live files descend from.\n${changesLegend}.`,
+    examples: [
+      ['changes', 'paths with their sizes'],
+      ['diff', 'the same with contents'],
+    ],
+  }).action(
+    handle(async context => {
+      const changes = await (await context.open()).changes()
+      if (context.options.json) return context.json(diffJson(changes))
+      if (changes.changes.length === 0) return context.line(`Nothing changed since ${changes.from}`)
+      await context.paged(output =>
+        output.write(changes.changes.map(change => `${changeLine(change, context.style, true)}\n`).join('')),
+      )
+    }),
+  )
+}

@@ -1,0 +1,62 @@
+import type { Command } from 'commander'
+import type { CoverageResult } from '../../engine/results.ts'
+import { formatAge, plural } from '../../model/format.ts'
+import { showPath } from '../../model/raw-path.ts'
+import { define, handle } from '../define.ts'
+import { coverageJson } from '../json.ts'
+import { nameOf } from '../render/snapshot.ts'
+import type { Style } from '../style.ts'
+import { showText } from '../text.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'coverage',
+    group: 'look',
+    summary: 'say whether a file can be brought back, and if not, why',
+    description:
+      'Answers two questions about a path: will the next snapshot have what is on disk now, and which snapshot has it\n' +
+      'already. When an ignore rule or a limit keeps it out, the rule is named.',
+    usage: 'PATH',
+    examples: [
+      ['coverage .env', 'is the secret file kept?'],
+      ['coverage node_modules', 'is it captured or left alone?'],
+    ],
+  })
+    .argument('<path>', 'a file or directory')
+    .action(
+      handle(async (context, { words: [path] }) => {
+        const coverage = await (await context.open()).coverage(path!)
+        if (context.options.json) return context.json(coverageJson(coverage))
+        context.output.write(coverageText(coverage, context.now, context.style))
+      }),
+    )
+}
+
+const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
+  excluded: 'an ignore rule excludes it',
+  'too-large': 'it is larger than snapshots.max_file_bytes',
+  unreadable: 'it cannot be read',
+  mount: 'it is another filesystem or mount',
+  store: 'it is our own store',
+  socket: 'a socket has no content',
+  unstable: 'it kept changing while it was read',
+  lock: 'it is a live git lock',
+  purged: 'it was purged from history',
+  vanished: 'it vanished while it was captured',
+  absent: 'it does not exist',
+}
+
+export function coverageText(coverage: CoverageResult, now: number, style: Style): string {
+  const { covered, reason, rule, latest, versions, current } = coverage
+  const path = showPath(coverage.path) || '.'
+  const why = [reason ? reasons[reason] : '', rule === undefined ? '' : `(${showText(rule)})`].filter(part => part !== '').join(' ')
+  let text: string
+  if (!coverage.exists) text = `${path} does not exist now\n`
+  else if (covered) text = `${path}: ${style.green('protected')}, snapshots capture it${rule === undefined ? '' : ` (${showText(rule)})`}\n`
+  else text = `${path}: ${style.red('not protected')}${why === '' ? '' : `, ${why}`}\n`
+  if (!latest) return `${text}No snapshot has a version of it${coverage.exists && covered ? ' yet. Take one: savepoint snapshot' : ''}\n`
+  const age = formatAge(now - latest.createdAt)
+  const which = current ? 'has exactly what is on disk now' : 'has another version than the one on disk'
+  text += `${nameOf(latest)}, ${age}, ${coverage.exists ? which : 'has it'} (${plural('version', versions)} in all)\n`
+  return text
+}

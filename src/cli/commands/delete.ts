@@ -1,0 +1,32 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { operationJson } from '../json.ts'
+import { showText } from '../text.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'delete',
+    aliases: ['rm'],
+    group: 'organise',
+    summary: 'delete snapshots (files stay as they are)',
+    description:
+      'Deletes snapshots from the timeline; the live files are not touched. Deleted snapshots can be brought back with\n' +
+      '`savepoint undo` for 7 days; after that `savepoint gc` frees their space.',
+    usage: 'SNAP…',
+    examples: [
+      ['delete snap_k3m9x2ab', 'one snapshot'],
+      ['delete old-1 old-2', 'several, by label or tag'],
+    ],
+    cancellable: true,
+  })
+    .argument('<snapshots...>', 'ids, prefixes, tags or labels')
+    .action(
+      handle(async (context, { words }) => {
+        const operation = await (await context.open()).delete(words)
+        if (context.options.json) return context.json(operationJson(operation))
+        if (context.options.quiet) return
+        context.line(`Done: ${showText(operation.summary)}; kept for 7 days`)
+        context.line(`To undo: ${context.style.bold('savepoint undo')}`)
+      }),
+    )
+}

@@ -1,0 +1,90 @@
+import { lstatSync } from 'node:fs'
+import type { Command } from 'commander'
+import { SavepointError } from '../../errors/errors.ts'
+import type { Savepoint } from '../../engine/savepoint.ts'
+import { type Call, define, handle } from '../define.ts'
+import { diffJson } from '../json.ts'
+import { notNegative } from '../number-option.ts'
+import { wrongUsage } from '../usage.ts'
+
+interface Options {
+  stat?: boolean
+  nameOnly?: boolean
+  nameStatus?: boolean
+  unified: number
+}
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'diff',
+    group: 'look',
+    summary: 'compare the live files or any two snapshots',
+    description:
+      'Compares two states: without a name HEAD with the live files, with A that snapshot with the live files, with A\n' +
+      'and B those two. The output is a patch that `git apply` and `patch -p1` read. Renames are found by content.',
+    usage: '[A [B]] [--stat | --name-only] [-- PATH…]',
+    examples: [
+      ['diff', 'what changed since HEAD'],
+      ['diff snap_k3m9x2ab', 'what changed since that snapshot'],
+      ['diff good HEAD --stat', 'between a tag and HEAD, lines counted'],
+      ['diff good -- src', 'only below src'],
+    ],
+  })
+    .argument('[words...]', 'A, B and paths')
+    .option('--stat', 'count changed lines per file')
+    .option('--name-only', 'only the names of changed files')
+    .option('--name-status', 'names, each with what happened to it')
+    .option('-U, --unified <n>', 'unchanged lines around a change', notNegative, 3)
+    .action(
+      handle<Options>(async (context, call) => {
+        const savepoint = await context.open()
+        const { refs, paths } = wordsOf(savepoint, call)
+        const { linesOf, namesBytes, statText, withRenames, writeUnified } = await import('../render/diff.ts')
+        const { changeLine } = await import('../render/changes.ts')
+        const { options } = call
+        const diff = withRenames(await savepoint.diff({ from: refs[0], to: refs[1], paths }))
+        if (context.options.json) return context.json(diffJson(diff, options.stat ? linesOf(diff) : undefined))
+        if (diff.changes.length === 0) {
+          context.notice(`no difference between ${diff.from} and ${diff.to}`)
+          return
+        }
+        const { style } = context
+        await context.paged(async output => {
+          if (options.nameOnly) output.write(namesBytes(diff.changes))
+          else if (options.nameStatus) output.write(diff.changes.map(change => `${changeLine(change, style)}\n`).join(''))
+          else if (options.stat) output.write(statText(diff, context.width, style.on))
+          else await writeUnified(diff, output, options.unified, style.on)
+        })
+      }),
+    )
+}
+
+/** Before `--` are snapshots; a word there that names none but is a file starts the paths, as it does for git. */
+function wordsOf(savepoint: Savepoint, { before, after, hasDashes }: Call): { refs: string[]; paths: string[] } {
+  const refs = [...before]
+  const paths = [...after]
+  if (!hasDashes) {
+    const first = refs.findIndex((word, i) => i >= 2 || (!isSnapshot(savepoint, word) && isFile(word)))
+    if (first >= 0 && isFile(refs[first]!)) paths.unshift(...refs.splice(first))
+  }
+  if (refs.length > 2) throw wrongUsage('diff', `"${refs[2]}" is one snapshot too many`, '-- before paths')
+  return { refs, paths }
+}
+
+function isSnapshot(savepoint: Savepoint, word: string): boolean {
+  try {
+    savepoint.find(word)
+    return true
+  } catch (error) {
+    return !(error instanceof SavepointError && error.code === 'snapshot.unknown')
+  }
+}
+
+function isFile(word: string): boolean {
+  try {
+    lstatSync(word)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,38 @@
+import type { Command } from 'commander'
+import { formatBytes, plural } from '../../model/format.ts'
+import { showPath } from '../../model/raw-path.ts'
+import { define, handle } from '../define.ts'
+import { exportJson } from '../json.ts'
+
+const listed = 10
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'export',
+    group: 'organise',
+    summary: 'write a snapshot into an archive',
+    description:
+      'Writes a snapshot as .tar.zst or .tar.gz (.tgz), by the name of FILE. Small secret files that are kept although git\n' +
+      'ignores them (.env) are left out unless --with-kept is given.',
+    usage: 'SNAP FILE [--with-kept]',
+    examples: [
+      ['export good good.tar.zst', 'a tagged snapshot'],
+      ['export HEAD state.tar.gz --with-kept', '.env and the like included'],
+    ],
+    cancellable: true,
+  })
+    .argument('<snapshot>', 'id, prefix, tag or label')
+    .argument('<file>', 'the archive: .tar.zst, .tar.gz or .tgz')
+    .option('--with-kept', 'also files that git ignores but Savepoint keeps (.env)')
+    .action(
+      handle<{ withKept?: boolean }>(async (context, { words: [ref, file], options }) => {
+        const result = await (await context.open()).exportSnapshot(ref!, file!, options)
+        if (context.options.json) return context.json(exportJson(result))
+        if (context.options.quiet) return
+        context.line(`Wrote ${result.snapshot.id} into ${result.file}: ${plural('file', result.files)}, ${formatBytes(result.bytes)}`)
+        if (result.leftOut.length === 0) return
+        const names = result.leftOut.slice(0, listed).map(showPath).join(', ')
+        context.line(`Left out (--with-kept adds them): ${names}${result.leftOut.length > listed ? ', …' : ''}`)
+      }),
+    )
+}

@@ -1,0 +1,30 @@
+import type { Command } from 'commander'
+import { formatBytes, plural } from '../../model/format.ts'
+import { define, handle } from '../define.ts'
+import { gcJson } from '../json.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'gc',
+    group: 'maintain',
+    summary: 'free the space of snapshots deleted more than 7 days ago',
+    description:
+      'Removes from the store what no snapshot needs any more. Snapshots deleted more than 7 days ago are forgotten.\n' +
+      'This cannot be undone.',
+    examples: [['gc', 'free what can be freed']],
+    cancellable: true,
+  }).action(
+    handle(async context => {
+      const result = await (await context.open()).gc()
+      if (context.options.json) return context.json(gcJson(result))
+      if (context.options.quiet) return
+      const store = `the store holds ${formatBytes(result.storeBytes)}`
+      if (result.removedObjects === 0 && result.forgottenSnapshots === 0 && result.freedBytes === 0) {
+        return context.line(`Nothing to free: ${store}`)
+      }
+      const forgotten = result.forgottenSnapshots > 0 ? `, ${plural('deleted snapshot', result.forgottenSnapshots)} forgotten` : ''
+      context.line(`Freed ${formatBytes(result.freedBytes)}: ${plural('object', result.removedObjects)} removed${forgotten}; ${store}`)
+      context.line('This cannot be undone')
+    }),
+  )
+}

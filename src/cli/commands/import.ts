@@ -1,0 +1,30 @@
+import type { Command } from 'commander'
+import { plural } from '../../model/format.ts'
+import { define, handle } from '../define.ts'
+import { importJson } from '../json.ts'
+import { nameOf } from '../render/snapshot.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'import',
+    group: 'organise',
+    summary: 'read an archive as a snapshot (files stay as they are)',
+    description:
+      'Reads a .tar, .tar.gz or .tar.zst as a new snapshot. The live files are not touched. Archives that would write\n' +
+      'outside the target or grow without bound are refused.',
+    usage: 'FILE [-m LABEL]',
+    examples: [['import good.tar.zst -m "from the server"', 'then: savepoint diff, savepoint rollback']],
+    cancellable: true,
+  })
+    .argument('<file>', 'the archive')
+    .option('-m, --label <text>', 'what this state is')
+    .action(
+      handle<{ label?: string }>(async (context, { words: [file], options }) => {
+        const result = await (await context.open({ create: true })).importArchive(file!, options)
+        if (context.options.json) return context.json(importJson(result))
+        if (context.options.quiet) return context.line(result.snapshot.id)
+        context.line(`Imported ${file} as ${nameOf(result.snapshot)}: ${plural('file', result.files)}`)
+        context.line(`To see it: savepoint rollback ${result.snapshot.id} --dry-run`)
+      }),
+    )
+}

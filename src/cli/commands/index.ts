@@ -1,0 +1,46 @@
+/** All verbs, in the order in which help lists them. */
+import type { Command } from 'commander'
+import { register as branches } from './branches.ts'
+import { register as changes } from './changes.ts'
+import { register as compact } from './compact.ts'
+import { register as complete } from './complete.ts'
+import { register as completion } from './completion.ts'
+import { register as coverage } from './coverage.ts'
+import { register as deleteSnapshots } from './delete.ts'
+import { register as demo } from './demo.ts'
+import { register as diff } from './diff.ts'
+import { register as doctor } from './doctor.ts'
+import { register as exportSnapshot } from './export.ts'
+import { register as gc } from './gc.ts'
+import { register as head } from './head.ts'
+import { register as history } from './history.ts'
+import { register as importArchive } from './import.ts'
+import { register as log } from './log.ts'
+import { register as operations } from './operations.ts'
+import { register as prune } from './prune.ts'
+import { register as purge } from './purge.ts'
+import { register as redo } from './redo.ts'
+import { register as revert } from './revert.ts'
+import { register as rollback } from './rollback.ts'
+import { register as run } from './run.ts'
+import { register as runs } from './runs.ts'
+import { register as show } from './show.ts'
+import { register as snapshot } from './snapshot.ts'
+import { register as snapshots } from './snapshots.ts'
+import { register as status } from './status.ts'
+import { register as tag } from './tag.ts'
+import { register as undo } from './undo.ts'
+import { register as verify } from './verify.ts'
+
+const all = [
+  [run, snapshot],
+  [status, snapshots, log, show, diff, changes, history, coverage, runs, operations],
+  [undo, redo, rollback, revert],
+  [tag, branches, head, deleteSnapshots, compact, exportSnapshot, importArchive],
+  [prune, gc, verify, purge, doctor],
+  [demo, completion, complete],
+].flat()
+
+export function registerAll(program: Command): void {
+  for (const register of all) register(program)
+}

@@ -1,0 +1,41 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { logNodeJson, operationJson } from '../json.ts'
+import { atMost } from '../number-option.ts'
+import { operationTable } from '../render/operations.ts'
+import { logText } from '../render/snapshot.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'log',
+    group: 'look',
+    summary: 'draw the tree of snapshots',
+    description:
+      'Draws the timeline as a tree, newest first, as `git log --graph` does. HEAD is the snapshot that the live files\n' +
+      'descend from. The marks count what changed against the parent: +added ~modified -deleted.',
+    usage: '[-n N] [--operations]',
+    examples: [
+      ['log', 'the whole tree'],
+      ['log -n 20', 'its 20 newest lines'],
+      ['log --operations', 'what was done to the timeline, and what can be undone'],
+    ],
+  })
+    .option('-n, --limit <n>', 'at most this many snapshots', atMost)
+    .option('--operations', 'list the operations instead')
+    .action(
+      handle<{ limit?: number; operations?: boolean }>(async (context, { options }) => {
+        const savepoint = await context.open()
+        if (options.operations) {
+          const operations = savepoint.operations().toReversed().slice(0, options.limit)
+          if (context.options.json) return context.json(operations.map(operationJson))
+          return context.paged(output => output.write(operationTable(operations, context.now, context.style)))
+        }
+        const nodes = savepoint.log()
+        if (context.options.json) {
+          return context.json(nodes.toSorted((a, b) => b.snapshot.seq - a.snapshot.seq).slice(0, options.limit).map(logNodeJson))
+        }
+        if (nodes.length === 0) return context.line('No snapshots yet. Take one: savepoint snapshot')
+        await context.paged(output => output.write(logText(nodes, context.now, context.style, options.limit)))
+      }),
+    )
+}

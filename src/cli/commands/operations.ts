@@ -1,0 +1,29 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { operationJson } from '../json.ts'
+import { atMost } from '../number-option.ts'
+import { operationTable } from '../render/operations.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'operations',
+    aliases: ['ops'],
+    group: 'look',
+    summary: 'list what was done, and what can be undone',
+    description:
+      'Lists the operations of the timeline, newest first: runs, rollbacks, reverts, deletions, tags, and what retention\n' +
+      'removed by itself with the rule that did it. `savepoint undo` takes back the newest that can be undone.',
+    examples: [
+      ['operations', 'all of them'],
+      ['operations -n 5', 'the last five'],
+    ],
+  })
+    .option('-n, --limit <n>', 'at most this many', atMost)
+    .action(
+      handle<{ limit?: number }>(async (context, { options }) => {
+        const operations = (await context.open()).operations().toReversed().slice(0, options.limit)
+        if (context.options.json) return context.json(operations.map(operationJson))
+        context.output.write(operationTable(operations, context.now, context.style))
+      }),
+    )
+}

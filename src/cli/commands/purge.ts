@@ -1,0 +1,67 @@
+import type { Command } from 'commander'
+import { formatBytes, plural } from '../../model/format.ts'
+import { showPath } from '../../model/raw-path.ts'
+import { SavepointError } from '../../errors/errors.ts'
+import type { Context } from '../context.ts'
+import { define, handle } from '../define.ts'
+import { purgeJson } from '../json.ts'
+import { showText } from '../text.ts'
+
+const listed = 10
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'purge',
+    group: 'maintain',
+    summary: 'remove a path from all history, for good',
+    description:
+      'Removes every captured version of PATH from every snapshot and from the store: for secrets that should not have\n' +
+      'been captured. The live file stays. THIS CANNOT BE UNDONE. On a terminal it asks first; elsewhere give --yes.',
+    usage: 'PATH [--yes]',
+    examples: [
+      ['purge .env.production', 'asks, then removes'],
+      ['purge secrets --yes', 'a directory, without asking'],
+    ],
+    cancellable: true,
+  })
+    .argument('<path>', 'a file or directory')
+    .option('-y, --yes', 'do not ask')
+    .action(
+      handle<{ yes?: boolean }>(async (context, { words: [path], options }) => {
+        const savepoint = await context.open()
+        if (!options.yes) await confirm(context, path!)
+        const result = await savepoint.purge(path!)
+        const exitCode = result.elsewhere.length > 0 ? 3 : 0
+        if (context.options.json) {
+          context.json(purgeJson(result))
+          return exitCode
+        }
+        const versions = `${plural('version', result.versions)} in ${plural('snapshot', result.snapshots)}`
+        if (!context.options.quiet) context.line(`Purged ${showPath(result.path)}: ${versions}, ${formatBytes(result.freedBytes)} freed`)
+        if (result.elsewhere.length > 0) {
+          context.line(context.style.yellow('The same content is still stored under other paths; purge them too if it is secret:'))
+          for (const { snapshot, path: other } of result.elsewhere.slice(0, listed)) context.line(`  ${showPath(other)} (${snapshot})`)
+          if (result.elsewhere.length > listed) context.line(`  … and ${result.elsewhere.length - listed} more (--json lists all)`)
+        }
+        return exitCode
+      }),
+    )
+}
+
+async function confirm(context: Context, path: string): Promise<void> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY || context.options.json) {
+    throw new SavepointError('usage', `Cannot purge ${path}: it cannot be undone, and nobody can be asked here`, {
+      hint: `If you are sure: savepoint purge ${path} --yes`,
+    })
+  }
+  const { createInterface } = await import('node:readline/promises')
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    const question = `Remove every version of ${showText(path)} from all snapshots? This cannot be undone. [y/N] `
+    const answer = await terminal.question(question, { signal: context.cancellation?.signal })
+    if (/^y(es)?$/i.test(answer.trim())) return
+  } finally {
+    terminal.close()
+  }
+  throw new SavepointError('cancelled', `Cannot purge ${path}: cancelled; nothing was changed`)
+}

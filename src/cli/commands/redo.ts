@@ -1,0 +1,23 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { undoJson } from '../json.ts'
+import { restoreExitCode } from '../render/restore.ts'
+import { undoText } from '../render/undo.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'redo',
+    group: 'back',
+    summary: 'do again what was undone',
+    description: 'Does the operation again that `savepoint undo` took back last. A new operation ends the way forward.',
+    examples: [['redo', 'after an undo too many']],
+    cancellable: true,
+  }).action(
+    handle(async context => {
+      const result = await (await context.open()).redo()
+      if (context.options.json) context.json(undoJson(result))
+      else if (!context.options.quiet) context.output.write(undoText(result, 'redo', context.style))
+      return restoreExitCode(result.restore)
+    }),
+  )
+}

@@ -1,0 +1,44 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { restoreJson } from '../json.ts'
+import { restoreExitCode, restoreText } from '../render/restore.ts'
+import { showText } from '../text.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'revert',
+    group: 'back',
+    summary: 'bring single files or directories back',
+    description:
+      'Brings each PATH back from a snapshot: the one named with --from, otherwise the newest that has it. A file that\n' +
+      'did not exist in that snapshot is removed. Everything else stays as it is.',
+    usage: 'PATH… [--from SNAP] [--dry-run]',
+    examples: [
+      ['revert src/app.ts', 'its newest captured version'],
+      ['revert src/app.ts --from good', 'its version in the snapshot tagged "good"'],
+      ['revert config --dry-run', 'what would happen to a directory'],
+    ],
+    cancellable: true,
+  })
+    .argument('<paths...>', 'files or directories')
+    .option('--from <snapshot>', 'the snapshot to take them from')
+    .option('--dry-run', 'only show what would change')
+    .action(
+      handle<{ from?: string; dryRun?: boolean }>(async (context, { words, options }) => {
+        const savepoint = await context.open()
+        const results = []
+        for (const path of words) results.push(await savepoint.revert(path, options))
+        if (context.options.json) context.json(results.map(restoreJson))
+        else if (!context.options.quiet) {
+          for (const [i, result] of results.entries()) {
+            const name = showText(words[i]!)
+            const steps = results.slice(i).filter(({ operation }) => operation).length
+            const undo = i < results.length - 1 ? '' : `savepoint undo${steps > 1 ? ` (${steps} times)` : ''}`
+            const words_ = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo }
+            context.output.write(restoreText(result, words_, context.style))
+          }
+        }
+        return Math.max(...results.map(restoreExitCode))
+      }),
+    )
+}

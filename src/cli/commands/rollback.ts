@@ -1,0 +1,112 @@
+import { existsSync } from 'node:fs'
+import type { Command } from 'commander'
+import type { Savepoint } from '../../engine/savepoint.ts'
+import { SavepointError } from '../../errors/errors.ts'
+import { plural } from '../../model/format.ts'
+import { showPath } from '../../model/raw-path.ts'
+import type { Context } from '../context.ts'
+import { define, handle } from '../define.ts'
+import { restoreJson } from '../json.ts'
+import { restoreExitCode, restoreText } from '../render/restore.ts'
+import { nameOf } from '../render/snapshot.ts'
+import { wrongUsage } from '../usage.ts'
+
+interface Options {
+  to?: string
+  dryRun?: boolean
+  git: boolean
+  safety: boolean
+  all?: boolean
+  force?: boolean
+  run?: string
+}
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'rollback',
+    aliases: ['checkout', 'restore'],
+    group: 'back',
+    summary: 'bring the files back to a snapshot',
+    description:
+      'Brings the files back to how they were in SNAP, .git included. What no snapshot has captured (ignored files, for\n' +
+      'example) is left alone. The present state is captured first, so that `savepoint undo` gives it back.\n' +
+      'With a run instead of a snapshot, only what that run changed is taken back. In a subdirectory only that is\n' +
+      'rolled back unless --all is given.',
+    usage: 'SNAP|RUN [options] [-- PATH…]',
+    examples: [
+      ['rollback snap_k3m9x2ab --dry-run', 'show what would change'],
+      ['rollback good', 'everything back to the tag "good"'],
+      ['rollback good -- src package.json', 'only these paths'],
+      ['rollback run_k3m9x2ab', 'take back one run; keep what others did since'],
+      ['rollback good --to /tmp/then', 'write that state somewhere else'],
+    ],
+    cancellable: true,
+  })
+    .argument('[words...]', 'the snapshot or run, and after -- paths')
+    .option('--to <dir>', 'write it into this new or empty directory instead')
+    .option('--dry-run', 'only show what would change')
+    .option('--no-git', 'leave .git as it is')
+    .option('--no-safety', 'go on when the present state cannot be stored first')
+    .option('--all', 'the whole target, not only the current subdirectory')
+    .option('--run <run>', 'only what this run changed')
+    .option('--force', 'also when the target directory was replaced')
+    .action(
+      handle<Options>(async (context, { before, after, options }) => {
+        const { ref, run } = whichOne(before, options.run)
+        const savepoint = await context.open({ force: options.force })
+        sayScope(context, savepoint, after.length > 0 || options.all === true || options.to !== undefined)
+        const result = await savepoint
+          .rollback(ref, {
+            paths: after.length > 0 ? after : undefined,
+            dryRun: options.dryRun,
+            to: options.to,
+            withoutGit: !options.git,
+            noSafety: !options.safety,
+            run,
+            all: options.all,
+          })
+          .catch((error: unknown) => {
+            throw withPathHint(error, ref)
+          })
+        if (context.options.json) context.json(restoreJson(result))
+        else if (!context.options.quiet) {
+          if (result.to !== undefined && !result.dryRun) {
+            const from = result.snapshot ? nameOf(result.snapshot) : ref
+            context.line(`Wrote ${from} into ${result.to}: ${plural('file', result.files.created)}`)
+          } else {
+            const words = { done: 'Rolled back to', would: 'Would roll back to', undo: 'savepoint undo' }
+            context.output.write(restoreText(result, words, context.style))
+          }
+        }
+        return restoreExitCode(result)
+      }),
+    )
+}
+
+/** SNAP, RUN, or RUN SNAP. */
+function whichOne(words: string[], optionRun: string | undefined): { ref: string; run: string | undefined } {
+  if (words.length > 2 || (words.length === 2 && !words[0]!.startsWith('run_'))) {
+    throw wrongUsage('rollback', `"${words[1]}" is one word too many; paths come after --`)
+  }
+  const run = optionRun ?? (words.length === 2 ? words[0] : undefined)
+  const ref = words.at(-1) ?? run
+  if (ref !== undefined) return { ref, run }
+  throw new SavepointError('usage', 'Cannot roll back: no snapshot is named', {
+    hint: '`savepoint log` shows them; `savepoint undo` takes back the last operation; `savepoint revert PATH` brings one file back',
+  })
+}
+
+/** A path where a snapshot is expected is the likeliest slip. */
+function withPathHint(error: unknown, ref: string): unknown {
+  if (!(error instanceof SavepointError) || error.code !== 'snapshot.unknown' || !existsSync(ref)) return error
+  return new SavepointError(error.code, error.message, {
+    hint: `To bring this file back: savepoint revert ${ref}`,
+    data: error.data,
+    cause: error,
+  })
+}
+
+function sayScope(context: Context, savepoint: Savepoint, explicit: boolean): void {
+  if (explicit || savepoint.subdirectory === '') return
+  context.notice(`only ${showPath(savepoint.subdirectory)}/ is rolled back; --all takes the whole of ${savepoint.target}`)
+}

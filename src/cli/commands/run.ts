@@ -1,0 +1,84 @@
+import { constants } from 'node:os'
+import type { Command } from 'commander'
+import type { RunResult } from '../../engine/results.ts'
+import type { Run, Snapshot } from '../../model/snapshot.ts'
+import { formatDuration, plural } from '../../model/format.ts'
+import type { Context } from '../context.ts'
+import { define, handle, outcome } from '../define.ts'
+import { runResultJson } from '../json.ts'
+import { changeList } from '../render/changes.ts'
+import { countsText } from '../render/snapshot.ts'
+import { createStyle, wantsColour } from '../style.ts'
+
+const listed = 10
+/** Deaths that the caller's shell should see as such; others would only leave a second core dump. */
+const repeatable = new Set<NodeJS.Signals>(['SIGINT', 'SIGTERM', 'SIGHUP'])
+
+interface Options {
+  unprotected?: boolean
+  force?: boolean
+}
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'run',
+    group: 'protect',
+    summary: 'run a command; everything it does here can be undone',
+    description:
+      'Captures the current directory, runs the command in it with your terminal, captures it again and says what\n' +
+      'changed. `savepoint undo` takes it all back. The exit code is the command’s (125: it was not started,\n' +
+      '126: not executable, 127: not found). With --json the summary is one line of JSON on stderr.',
+    usage: '[options] [--] COMMAND [ARG…]',
+    examples: [
+      ['run -- claude', 'an agent, under protection'],
+      ['run -- npm install', 'anything else'],
+      ['run -t ~/project -- make', 'protect another directory'],
+      ['undo', 'take back what it did'],
+    ],
+    cancellable: true,
+  })
+    .argument('<command...>', 'the command with its arguments')
+    .option('--unprotected', 'run it even when the state before cannot be captured')
+    .option('--force', 'also in $HOME, /, or a directory that was replaced')
+    .passThroughOptions()
+    .action(
+      handle<Options>(async (context, { words, options }) => {
+        const savepoint = await context.open({ create: true, force: options.force })
+        let giveBack = () => {}
+        const result = await savepoint.run({
+          command: words,
+          unprotected: options.unprotected,
+          onStarted: ({ before, pid }: { run: Run; before: Snapshot | undefined; pid: number | undefined }) => {
+            if (before) context.notice(`protecting ${savepoint.target} (${before.id}, ${plural('file', before.files)})`)
+            giveBack = context.cancellation?.handTo(pid) ?? giveBack
+          },
+          onEnded: () => giveBack(),
+        })
+        summarise(context, result)
+        if (result.signal === undefined) return result.exitCode
+        const signal = result.signal as NodeJS.Signals
+        if (repeatable.has(signal)) outcome.dieBy = signal
+        return 128 + (constants.signals[signal] ?? 0)
+      }),
+    )
+}
+
+/** On stderr: stdout belongs to the command. */
+function summarise(context: Context, result: RunResult): void {
+  if (context.options.json) process.stderr.write(`${JSON.stringify(runResultJson(result))}\n`)
+  else if (!context.options.quiet) {
+    const style = createStyle(wantsColour(process.stderr, process.env, context.options.color))
+    const { run, changes } = result
+    const end = result.signal === undefined ? `exit ${result.exitCode}` : `killed by ${result.signal}`
+    const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
+    context.notice(`run ${run.id}: ${end}${took}; ${changes.length === 0 ? 'nothing changed' : changesText(result)}`)
+    if (changes.length === 0) return
+    process.stderr.write(changeList(changes, style, listed, 'savepoint changes, savepoint diff'))
+    process.stderr.write(`To undo: ${style.bold('savepoint undo')}\n`)
+  }
+}
+
+const changesText = ({ counts, changes }: RunResult) => {
+  const text = countsText(counts)
+  return text === 'no changes' ? plural('change', changes.length) : text
+}

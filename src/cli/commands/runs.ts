@@ -1,0 +1,29 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { runJson } from '../json.ts'
+import { atMost } from '../number-option.ts'
+import { runTable } from '../render/operations.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'runs',
+    group: 'look',
+    summary: 'list the commands that ran under protection',
+    description: 'Lists the runs of the timeline, newest first. `savepoint rollback RUN` takes back what one of them changed.',
+    examples: [
+      ['runs', 'all of them'],
+      ['rollback run_k3m9x2ab', 'take back what one run changed, and only that'],
+    ],
+  })
+    .option('-n, --limit <n>', 'at most this many', atMost)
+    .action(
+      handle<{ limit?: number }>(async (context, { options }) => {
+        const runs = (await context.open())
+          .runs()
+          .toSorted((a, b) => b.startedAt - a.startedAt)
+          .slice(0, options.limit)
+        if (context.options.json) return context.json(runs.map(runJson))
+        context.output.write(runTable(runs, context.now, context.style))
+      }),
+    )
+}

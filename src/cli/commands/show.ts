@@ -1,0 +1,62 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { changeJson, snapshotDetailJson } from '../json.ts'
+import { snapshotDetails } from '../render/details.ts'
+
+interface Options {
+  stat?: boolean
+  patch?: boolean
+}
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'show',
+    group: 'look',
+    summary: 'show one snapshot, or a file as it was in it',
+    description:
+      'Shows a snapshot: when, why and how large it is, what it left out, and what changed against its parent. With PATH\n' +
+      'it writes the content of that file as it was in the snapshot to stdout, byte for byte.',
+    usage: '[SNAP] [PATH]',
+    examples: [
+      ['show', 'the snapshot that the live files descend from'],
+      ['show snap_k3m9x2ab --stat', 'with a count of changed lines'],
+      ['show "before the refactoring" -p', 'by its label, with the changes as a patch'],
+      ['show snap_k3m9x2ab src/app.ts > old.ts', 'an old version of a file'],
+    ],
+  })
+    .argument('[snapshot]', 'id, prefix, tag or label', 'HEAD')
+    .argument('[path]', 'a file in it')
+    .option('--stat', 'count changed lines per file')
+    .option('-p, --patch', 'show the changes as a patch')
+    .action(
+      handle<Options>(async (context, { words: [ref = 'HEAD', path], options }) => {
+        const savepoint = await context.open()
+        if (path !== undefined) {
+          context.output.write(savepoint.read(ref, path))
+          return context.output.drained()
+        }
+        const { id } = savepoint.find(ref)
+        const node = savepoint.log().find(({ snapshot }) => snapshot.id === id)
+        const snapshot = node?.snapshot ?? savepoint.find(ref)
+        const diff = snapshot.parent === undefined ? undefined : await savepoint.diff({ from: snapshot.parent, to: id })
+        if (context.options.json) {
+          const place = { tags: node?.tags, head: node?.isHead }
+          return context.json({ ...snapshotDetailJson(snapshot, place), changes: diff?.changes.map(changeJson) ?? null })
+        }
+        const { statText, withRenames, writeUnified } = await import('../render/diff.ts')
+        const { changeLine } = await import('../render/changes.ts')
+        const colour = context.style.on
+        await context.paged(async output => {
+          output.write(snapshotDetails(snapshot, node, context.now, context.style))
+          if (!diff) return
+          const joined = withRenames(diff)
+          output.write('\n')
+          if (options.stat) output.write(statText(joined, context.width, colour))
+          if (options.patch) await writeUnified(joined, output, 3, colour)
+          if (!options.stat && !options.patch) {
+            output.write(joined.changes.map(change => `  ${changeLine(change, context.style, true)}\n`).join(''))
+          }
+        })
+      }),
+    )
+}

@@ -1,0 +1,52 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { snapshotDetailJson } from '../json.ts'
+import { skippedText, snapshotLine } from '../render/snapshot.ts'
+import { wrongUsage } from '../usage.ts'
+
+/** Words that other tools put after `snapshot`, and what they are here. */
+const elsewhere: Record<string, string> = {
+  list: 'snapshots',
+  ls: 'snapshots',
+  restore: 'rollback',
+  rollback: 'rollback',
+  prune: 'prune',
+  delete: 'delete',
+  show: 'show',
+  diff: 'diff',
+}
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'snapshot',
+    aliases: ['commit'],
+    group: 'protect',
+    summary: 'capture the present state',
+    description:
+      'Captures the state of the target as a snapshot that is kept until you delete it. The first one in a directory\n' +
+      'starts its timeline. With RUN the snapshot belongs to that run.',
+    usage: '[-m LABEL] [RUN]',
+    examples: [
+      ['snapshot', 'capture now'],
+      ['snapshot -m "before the refactoring"', 'with a label, by which it can be named later'],
+      ['commit -m works', 'the same under the name that git users type'],
+    ],
+    cancellable: true,
+  })
+    .argument('[run]', 'the run that it belongs to')
+    .option('-m, --label <text>', 'what this state is')
+    .option('--force', 'also for $HOME, /, or a directory that was replaced')
+    .action(
+      handle<{ label?: string; force?: boolean }>(async (context, { words: [run], options }) => {
+        if (run !== undefined && Object.hasOwn(elsewhere, run)) {
+          throw wrongUsage('snapshot', `"${run}" is no run`, `savepoint ${elsewhere[run]}`)
+        }
+        const savepoint = await context.open({ create: true, force: options.force })
+        const snapshot = await savepoint.snapshot({ label: options.label, type: 'manual', run })
+        if (context.options.json) return context.json(snapshotDetailJson(snapshot, { head: true }))
+        if (context.options.quiet) return context.line(snapshot.id)
+        context.line(snapshotLine(snapshot, context.style))
+        context.output.write(skippedText(snapshot.skipped, snapshot.skippedCount, context.style))
+      }),
+    )
+}

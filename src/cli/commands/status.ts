@@ -1,0 +1,58 @@
+import type { Command } from 'commander'
+import { formatAge, formatBytes, plural } from '../../model/format.ts'
+import type { StatusResult } from '../../engine/results.ts'
+import { define, handle } from '../define.ts'
+import { statusJson } from '../json.ts'
+import { changeList } from '../render/changes.ts'
+import { countsText, nameOf, skippedText } from '../render/snapshot.ts'
+import type { Style } from '../style.ts'
+import { showText } from '../text.ts'
+
+const listed = 20
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'status',
+    group: 'look',
+    summary: 'what is protected here, and what changed since',
+    description:
+      'Says which directory is protected, where its timeline stands, what changed since the snapshot that the live\n' +
+      'files descend from, what cannot be captured, and what `undo` would take back.',
+    examples: [
+      ['status', 'here'],
+      ['status -t ~/project', 'of another directory'],
+    ],
+  }).action(
+    handle(async context => {
+      const status = await (await context.open()).status()
+      if (context.options.json) return context.json(statusJson(status))
+      context.output.write(statusText(status, context.now, context.style))
+    }),
+  )
+}
+
+export function statusText(status: StatusResult, now: number, style: Style): string {
+  const { head, changes, lastOperation, writer } = status
+  let text = `${style.bold(status.target)} is protected: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
+  if (!head || !changes) {
+    text += 'No snapshot yet. Take one: savepoint snapshot\n'
+  } else {
+    text += `HEAD is ${nameOf(head)}, ${head.type}, ${formatAge(now - head.createdAt)}\n`
+    if (changes.length === 0) text += 'Nothing changed since\n'
+    else text += `Since then: ${changesText(status)}\n${changeList(changes, style, listed, 'savepoint changes')}`
+  }
+  text += skippedText(status.skipped, status.skipped.length, style)
+  if (writer) text += `Busy: process ${writer.pid} (${showText(writer.purpose)})\n`
+  if (lastOperation) {
+    text += `Last operation: ${showText(lastOperation.summary)}, ${formatAge(now - lastOperation.at)}\n`
+    if (lastOperation.state === 'done') text += `To undo: ${style.bold('savepoint undo')}\n`
+    if (lastOperation.state === 'undone') text += `To redo: ${style.bold('savepoint redo')}\n`
+  }
+  return text
+}
+
+/** Attributes alone are changes too, but no count of files has them. */
+const changesText = ({ counts, changes }: StatusResult) => {
+  const text = countsText(counts)
+  return text === 'no changes' ? plural('change', changes?.length ?? 0) : text
+}

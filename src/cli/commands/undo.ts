@@ -1,0 +1,29 @@
+import type { Command } from 'commander'
+import { define, handle } from '../define.ts'
+import { undoJson } from '../json.ts'
+import { restoreExitCode } from '../render/restore.ts'
+import { undoText } from '../render/undo.ts'
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'undo',
+    group: 'back',
+    summary: 'take back the last operation',
+    description:
+      'Takes back the newest operation that can be undone: what a run did to the files, a rollback, a revert, a deletion,\n' +
+      'a tag. Call it again to go further back; `savepoint redo` goes forward. What somebody else edited since is left\n' +
+      'alone and listed (exit code 3). `savepoint operations` shows what there is.',
+    examples: [
+      ['undo', 'take back what the last run did'],
+      ['redo', 'and do it again after all'],
+    ],
+    cancellable: true,
+  }).action(
+    handle(async context => {
+      const result = await (await context.open()).undo()
+      if (context.options.json) context.json(undoJson(result))
+      else if (!context.options.quiet) context.output.write(undoText(result, 'undo', context.style))
+      return restoreExitCode(result.restore)
+    }),
+  )
+}

@@ -1,0 +1,54 @@
+import type { Command } from 'commander'
+import { errorCatalogue } from '../../errors/errors.ts'
+import { formatBytes, formatCount, plural } from '../../model/format.ts'
+import { define, handle } from '../define.ts'
+import { verifyJson } from '../json.ts'
+import { showText } from '../text.ts'
+
+const listed = 10
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'verify',
+    group: 'maintain',
+    summary: 'check every byte of the store',
+    description:
+      'Reads everything that the snapshots need and compares it with its digest. What is damaged is listed with the\n' +
+      'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs, takes damaged content\n' +
+      'again from the live files where they still have it, and sets the rest aside.',
+    usage: '[--repair]',
+    examples: [
+      ['verify', 'check'],
+      ['verify --repair', 'and repair what can be repaired'],
+    ],
+    cancellable: true,
+  })
+    .option('--repair', 'repair what can be repaired')
+    .action(
+      handle<{ repair?: boolean }>(async (context, { options }) => {
+        const result = await (await context.open()).verify(options)
+        const exitCode = result.problems.length > 0 ? errorCatalogue['store.damaged'].exit : 0
+        if (context.options.json) {
+          context.json(verifyJson(result))
+          return exitCode
+        }
+        for (const text of result.repaired) context.line(`Repaired: ${showText(text)}`)
+        for (const { what, snapshots, paths } of result.problems) {
+          context.line(context.style.red(showText(what)))
+          for (const path of paths.slice(0, listed)) context.line(`  ${showText(path)}`)
+          if (paths.length > listed) context.line(`  … and ${formatCount(paths.length - listed)} more paths (--json lists all)`)
+          if (snapshots.length > 0) context.line(`  in ${plural('snapshot', snapshots.length)}: ${shortList(snapshots)}`)
+        }
+        const checked = `${plural('object', result.objects)}, ${formatBytes(result.bytes)}, ${plural('snapshot', result.snapshots)}`
+        if (exitCode === 0) {
+          if (!context.options.quiet) context.line(`${context.style.green('All good')}: ${checked}`)
+          return 0
+        }
+        context.line(`${plural('problem', result.problems.length)} found: ${checked}`)
+        if (!options.repair) context.line(`To repair: ${context.style.bold('savepoint verify --repair')}`)
+        return exitCode
+      }),
+    )
+}
+
+const shortList = (ids: string[]) => `${ids.slice(0, listed).join(', ')}${ids.length > listed ? ', …' : ''}`

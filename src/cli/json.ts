@@ -1,0 +1,284 @@
+/**
+ * The JSON shapes of every command, in one place, so that other faces can use the same names. Keys are snake_case, what
+ * is absent is null, times are ISO 8601 in UTC, sizes are bytes, paths are escaped as `showPath` does (lossless),
+ * digests are BLAKE3-256 in hex, modes are octal text.
+ */
+import type * as results from '../engine/results.ts'
+import type { Change, ChangeCounts, Entry } from '../model/entry.ts'
+import { showPath } from '../model/raw-path.ts'
+import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
+
+const orNull = <T>(value: T | undefined): T | null => value ?? null
+const time = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
+const hex = (id: string | undefined): string | null => (id ? Buffer.from(id, 'latin1').toString('hex') : null)
+const octal = (mode: number | undefined): string | null => (mode === undefined ? null : mode.toString(8).padStart(4, '0'))
+
+/** What is known of a snapshot only in its timeline. */
+export interface SnapshotPlace {
+  tags?: string[]
+  head?: boolean
+}
+
+/** An element of `snapshots`; also `head`, `snapshot`, `compact`, `import` and the elements of `branches`. */
+export function snapshotJson(snapshot: Snapshot, { tags = [], head = false }: SnapshotPlace = {}) {
+  return {
+    id: snapshot.id,
+    type: snapshot.type,
+    label: orNull(snapshot.label),
+    backend: snapshot.backend,
+    created_at: time(snapshot.createdAt),
+    size_delta: snapshot.sizeDelta,
+    native_ref: orNull(snapshot.nativeRef),
+    parent: orNull(snapshot.parent),
+    run: orNull(snapshot.run),
+    stats: {
+      ...countsJson(snapshot.counts),
+      files: snapshot.files,
+      bytes: snapshot.bytes,
+      skipped: snapshot.skippedCount,
+    },
+    tags,
+    head,
+    partial: snapshot.skippedCount > 0,
+  }
+}
+
+/** `show` and `snapshot`: with what did not fit into a listing. */
+export function snapshotDetailJson(snapshot: Snapshot, place?: SnapshotPlace) {
+  return {
+    ...snapshotJson(snapshot, place),
+    command: orNull(snapshot.command),
+    root: hex(snapshot.root),
+    unsettled: snapshot.unsettled,
+    skipped: snapshot.skipped.map(skippedJson),
+    deleted_at: time(snapshot.deletedAt),
+  }
+}
+
+export const skippedJson = ({ path, reason }: Skipped) => ({ path: showPath(path), reason })
+
+export const countsJson = ({ added, modified, deleted }: ChangeCounts) => ({ added, modified, deleted })
+
+/** An element of `log` and `branches`. */
+export function logNodeJson(node: results.LogNode) {
+  return {
+    ...snapshotJson(node.snapshot, { tags: node.tags, head: node.isHead }),
+    command: orNull(node.snapshot.command),
+    unsettled: node.snapshot.unsettled,
+    children: node.children,
+    leaf: node.isLeaf,
+    shown_parent: orNull(node.shownParent),
+  }
+}
+
+function entryJson(entry: Entry) {
+  return {
+    type: entry.kind,
+    mode: octal(entry.mode),
+    uid: entry.uid,
+    gid: entry.gid,
+    size: entry.kind === 'file' ? entry.size : null,
+    mtime_ns: entry.kind === 'dir' ? null : String(entry.mtimeNs),
+    digest: hex(entry.content),
+    link_target: entry.kind === 'link' ? showPath(entry.target) : null,
+    reason: orNull(entry.reason),
+  }
+}
+
+/** An element of every list of changes: kind is added, deleted, modified, metadata, type-changed or renamed. */
+export function changeJson(change: Change) {
+  return {
+    kind: change.kind,
+    path: showPath(change.path),
+    from: change.from === undefined ? null : showPath(change.from),
+    before: change.before ? entryJson(change.before) : null,
+    after: change.after ? entryJson(change.after) : null,
+  }
+}
+
+/** Lines that a change adds and removes; null when the content is binary or not available. */
+export interface LinesJson {
+  insertions: number | null
+  deletions: number | null
+}
+
+/** `diff` and `changes`; `lines` only with --stat. */
+export function diffJson(diff: { from: string; to: string; changes: Change[] }, lines?: (LinesJson | undefined)[]) {
+  return {
+    from: diff.from,
+    to: diff.to,
+    changes: diff.changes.map((change, i) => (lines ? { ...changeJson(change), lines: lines[i] ?? null } : changeJson(change))),
+  }
+}
+
+/** `rollback`, `revert`, and inside `undo` and `redo`. */
+export function restoreJson(result: results.RestoreResult) {
+  return {
+    snapshot: orNull(result.snapshot?.id),
+    dry_run: result.dryRun,
+    to: orNull(result.to),
+    files: { ...result.files },
+    changes: result.changes.map(({ action, path, files }) => ({ action, path: showPath(path), files })),
+    left_alone: result.leftAlone.map(({ path, why }) => ({ path: showPath(path), why })),
+    kept_dirs: result.keptDirs.map(showPath),
+    safety: orNull(result.safety?.id),
+    late_edits: orNull(result.lateEdits?.id),
+    operation: orNull(result.operation?.id),
+  }
+}
+
+export function undoJson(result: results.UndoResult) {
+  return {
+    operation: operationJson(result.operation),
+    effect: result.effect,
+    restore: result.restore ? restoreJson(result.restore) : null,
+  }
+}
+
+/** An element of `operations`; also `tag` and `delete`. */
+export function operationJson(operation: Operation) {
+  return {
+    id: operation.id,
+    kind: operation.kind,
+    at: time(operation.at),
+    state: operation.state,
+    summary: operation.summary,
+    before: orNull(operation.before),
+    after: orNull(operation.after),
+    head_before: orNull(operation.headBefore),
+    head_after: orNull(operation.headAfter),
+    rule: orNull(operation.rule),
+  }
+}
+
+/** An element of `runs`. */
+export function runJson(run: Run) {
+  return {
+    id: run.id,
+    command: run.command,
+    cwd: run.cwd,
+    started_at: time(run.startedAt),
+    ended_at: time(run.endedAt),
+    exit_code: orNull(run.exitCode),
+    signal: orNull(run.signal),
+    pid: orNull(run.pid),
+    before: orNull(run.before),
+    after: orNull(run.after),
+  }
+}
+
+/** `run --json`, one line on stderr: stdout is the command's. */
+export function runResultJson(result: results.RunResult) {
+  return {
+    run: runJson(result.run),
+    exit_code: result.exitCode,
+    signal: orNull(result.signal),
+    counts: countsJson(result.counts),
+    changes: result.changes.map(changeJson),
+  }
+}
+
+export function statusJson(status: results.StatusResult) {
+  return {
+    target: status.target,
+    timeline: status.timeline,
+    home: status.home,
+    backend: status.backend,
+    head: status.head ? snapshotJson(status.head, { head: true }) : null,
+    snapshots: status.snapshots,
+    store_bytes: status.storeBytes,
+    counts: countsJson(status.counts),
+    changes: status.changes?.map(changeJson) ?? null,
+    skipped: status.skipped.map(skippedJson),
+    last_operation: status.lastOperation ? operationJson(status.lastOperation) : null,
+    writer: status.writer ? { pid: status.writer.pid, purpose: status.writer.purpose } : null,
+  }
+}
+
+export function historyJson(history: results.HistoryResult) {
+  return {
+    path: showPath(history.path),
+    current_size: orNull(history.currentSize),
+    versions: history.versions.map(version => ({
+      snapshot: version.snapshot.id,
+      type: version.snapshot.type,
+      label: orNull(version.snapshot.label),
+      created_at: time(version.snapshot.createdAt),
+      status: version.status,
+      size: orNull(version.size),
+      digest: hex(version.content),
+      mode: octal(version.mode),
+    })),
+  }
+}
+
+export function coverageJson(coverage: results.CoverageResult) {
+  return {
+    path: showPath(coverage.path),
+    covered: coverage.covered,
+    exists: coverage.exists,
+    reason: orNull(coverage.reason),
+    rule: orNull(coverage.rule),
+    current: coverage.current,
+    versions: coverage.versions,
+    latest: coverage.latest ? snapshotJson(coverage.latest) : null,
+  }
+}
+
+export function pruneJson(result: results.PruneResult) {
+  return {
+    dry_run: result.dryRun,
+    decisions: result.decisions.map(({ snapshot, keep, rule }) => ({ snapshot: snapshot.id, keep, rule })),
+    operation: orNull(result.operation?.id),
+  }
+}
+
+export function gcJson(result: results.GcResult) {
+  return {
+    forgotten_snapshots: result.forgottenSnapshots,
+    removed_objects: result.removedObjects,
+    freed_bytes: result.freedBytes,
+    store_bytes: result.storeBytes,
+  }
+}
+
+export function verifyJson(result: results.VerifyResult) {
+  return {
+    ok: result.problems.length === 0,
+    objects: result.objects,
+    bytes: result.bytes,
+    snapshots: result.snapshots,
+    problems: result.problems.map(({ what, snapshots, paths }) => ({ what, snapshots, paths })),
+    repaired: result.repaired,
+  }
+}
+
+export function purgeJson(result: results.PurgeResult) {
+  return {
+    path: showPath(result.path),
+    snapshots: result.snapshots,
+    versions: result.versions,
+    elsewhere: result.elsewhere.map(({ snapshot, path }) => ({ snapshot, path: showPath(path) })),
+    freed_bytes: result.freedBytes,
+  }
+}
+
+export function doctorJson(result: results.DoctorResult) {
+  return {
+    checks: result.checks.map(({ name, state, detail, fix }) => ({ name, state, detail, fix: orNull(fix) })),
+    not_yet_in_effect: result.notYetInEffect,
+    config: result.config.map(({ path, present }) => ({ path, present })),
+  }
+}
+
+export function exportJson(result: results.ExportResult) {
+  return {
+    file: result.file,
+    snapshot: result.snapshot.id,
+    files: result.files,
+    bytes: result.bytes,
+    left_out: result.leftOut.map(showPath),
+  }
+}
+
+export const importJson = (result: results.ImportResult) => ({ ...snapshotJson(result.snapshot), imported_files: result.files })

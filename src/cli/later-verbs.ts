@@ -1,0 +1,31 @@
+import { SavepointError } from '../errors/errors.ts'
+
+/** Verbs of the design that come with later work: known, so that nobody takes them for a typing error. */
+const laterVerbs: Record<string, string> = {
+  trace: 'show what a run executed',
+  events: 'list events',
+  trust: 'trust a changed savepoint.yaml',
+  record: 'record a command into a bundle',
+  bundle: 'read bundles',
+  env: 'manage environments',
+  container: 'protect containers',
+  repl: 'start the REPL',
+  fork: 'fork a snapshot',
+  tournament: 'run a tournament',
+  daemon: 'start the daemon',
+  ctl: 'talk to the daemon',
+  mcp: 'serve MCP',
+  ui: 'open the web page',
+  connect: 'connect an agent',
+  hook: 'answer an agent’s hook',
+  why: 'say why a path changed',
+}
+
+/** Throws for a verb that this version only knows by name. */
+export function refuseLaterVerb(verb: string | undefined): void {
+  if (verb === undefined || !Object.hasOwn(laterVerbs, verb)) return
+  throw new SavepointError('unsupported', `Cannot ${laterVerbs[verb]} (${verb}): not in this version yet`, {
+    hint: '`savepoint --help` lists what is there',
+    data: { verb },
+  })
+}

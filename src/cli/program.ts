@@ -1,0 +1,95 @@
+/** Builds the program from its verbs, runs one command line, and turns whatever happened into output and exit code. */
+import { Command, CommanderError } from 'commander'
+import { asSavepointError, reportError } from './report-error.ts'
+import { addCommonOptions, groups, outcome } from './define.ts'
+import { refuseLaterVerb } from './later-verbs.ts'
+import { registerAll } from './commands/index.ts'
+import { signalNumbers } from './cancellation.ts'
+import { usageError } from './usage.ts'
+import { version } from './version.ts'
+
+export function buildProgram(): Command {
+  const program = new Command('savepoint')
+    .description('Makes everything an AI agent does to your files visible and reversible.')
+    .usage('[options] <command> …')
+    .version(`savepoint ${version}`, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help for a command')
+    .helpCommand('help [command]', 'print help for a command')
+    .enablePositionalOptions()
+    .showSuggestionAfterError(false)
+    .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
+    // Everything that goes wrong is thrown and rendered in one place; help and version are the only output.
+    .configureOutput({ writeErr: () => {}, writeOut: text => void process.stdout.write(text) })
+    .addHelpText('after', firstSteps)
+  addCommonOptions(program)
+  registerAll(program)
+  program.commandsGroup(groups.more)
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride(error => {
+      throw error.exitCode === 0 || error.code === 'commander.help' ? error : usageError(command, error)
+    })
+  }
+  return program
+}
+
+const firstSteps = `
+First steps:
+  savepoint run -- claude    protect this directory while an agent works in it
+  savepoint undo             take back what the last run did
+  savepoint demo             see it happen in a minute
+
+\`savepoint COMMAND --help\` shows all options of a command, with examples.`
+
+export async function main(args: string[]): Promise<void> {
+  const fail = (error: unknown) => finish(report(error, args))
+  process.once('uncaughtException', fail).once('unhandledRejection', fail)
+  await finish(await runProgram(args).catch((error: unknown) => report(error, args)))
+}
+
+async function runProgram(args: string[]): Promise<number> {
+  const program = buildProgram()
+  if (args.length === 0) {
+    program.outputHelp()
+    return 0
+  }
+  try {
+    refuseLaterVerb(verbOf(args))
+    await program.parseAsync(args, { from: 'user' })
+    return outcome.exitCode
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    throw error
+  }
+}
+
+/** The first word that is neither an option nor the value of one. */
+export function verbOf(args: string[]): string | undefined {
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!
+    if (!arg.startsWith('-')) return arg
+    if (arg === '--') return args[i + 1]
+    if (arg === '-t' || arg === '--target' || arg === '--home') i++
+  }
+  return undefined
+}
+
+function report(thrown: unknown, args: string[]): number {
+  const dashes = args.indexOf('--')
+  const own = dashes < 0 ? args : args.slice(0, dashes)
+  const { text, exitCode } = reportError(thrown, outcome.json || own.includes('--json'))
+  process.stderr.write(text)
+  const signal = asSavepointError(thrown).data?.signal as NodeJS.Signals | undefined
+  return signal ? 128 + (signalNumbers[signal] ?? 2) : exitCode
+}
+
+/** Ends the process even when a worker or a handle is still open, after what was written has left. */
+async function finish(exitCode: number): Promise<void> {
+  await new Promise<void>(resolve => void process.stdout.write('', () => resolve()))
+  // A child that died of Ctrl-C: dying the same way tells the shell to stop its script, too.
+  if (outcome.dieBy) {
+    process.removeAllListeners(outcome.dieBy)
+    process.kill(process.pid, outcome.dieBy)
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+  process.exit(exitCode)
+}

@@ -1,0 +1,27 @@
+import type { LogNode } from '../../engine/results.ts'
+import { formatAge, formatBytes, formatDelta, plural } from '../../model/format.ts'
+import type { Snapshot } from '../../model/snapshot.ts'
+import type { Style } from '../style.ts'
+import { showText } from '../text.ts'
+import { countsText, localTime, marksOf, skippedText } from './snapshot.ts'
+
+/** The head of `show`: one fact per line. */
+export function snapshotDetails(snapshot: Snapshot, node: LogNode | undefined, now: number, style: Style): string {
+  const facts: [name: string, value: string | undefined][] = [
+    ['type', snapshot.type],
+    ['label', snapshot.label === undefined ? undefined : showText(snapshot.label)],
+    ['command', snapshot.command === undefined ? undefined : showText(snapshot.command)],
+    ['run', snapshot.run],
+    ['created', `${localTime(snapshot.createdAt)} (${formatAge(now - snapshot.createdAt)})`],
+    ['parent', snapshot.parent ?? 'none'],
+    ['content', `${plural('file', snapshot.files)}, ${formatBytes(snapshot.bytes)}`],
+    ['stored', `${formatDelta(snapshot.sizeDelta)} (backend: ${snapshot.backend})`],
+    ['changes', snapshot.parent === undefined ? 'first snapshot' : countsText(snapshot.counts)],
+    ['root', Buffer.from(snapshot.root, 'latin1').toString('hex')],
+    ['note', snapshot.unsettled ? 'unsettled: files kept changing while it was taken' : undefined],
+    ['deleted', snapshot.deletedAt === undefined ? undefined : formatAge(now - snapshot.deletedAt)],
+  ]
+  const heading = `${style.bold(snapshot.id)} ${node ? marksOf(node, style) : ''}`.trimEnd()
+  const lines = facts.filter(([, value]) => value !== undefined).map(([name, value]) => `  ${name.padEnd(8)} ${value}`)
+  return `${[heading, ...lines].join('\n')}\n${skippedText(snapshot.skipped, snapshot.skippedCount, style)}`
+}

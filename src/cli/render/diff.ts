@@ -1,0 +1,61 @@
+/** Diffs for people: unified, --stat or names; and the line counts for --json --stat. */
+import { statOf, formatStat, type FileStat } from '../../diff/stat.ts'
+import type { ContentChange } from '../../diff/content-change.ts'
+import { detectRenames } from '../../diff/renames.ts'
+import { unifiedDiff } from '../../diff/unified.ts'
+import type { DiffResult } from '../../engine/results.ts'
+import type { Change } from '../../model/entry.ts'
+import { rawToBytes } from '../../model/raw-path.ts'
+import type { LinesJson } from '../json.ts'
+import type { Output } from '../output.ts'
+
+export interface DiffForm {
+  form: 'unified' | 'stat' | 'name-only' | 'name-status'
+  context: number
+  colour: boolean
+  width: number
+}
+
+/** Joins what was moved, so that a rename is not a deletion and an addition. */
+export const withRenames = (diff: DiffResult): DiffResult => ({
+  from: diff.from,
+  to: diff.to,
+  changes: detectRenames(diff.changes),
+  content: (change, side) => diff.content(change, side),
+})
+
+/** Writes one change at a time and stops when nobody reads any more. */
+export async function writeUnified(diff: DiffResult, output: Output, context: number, colour: boolean): Promise<void> {
+  for (const change of diff.changes) {
+    for (const chunk of unifiedDiff(contentOf(diff, change), { context, colour })) {
+      if (output.closed) return
+      output.write(chunk)
+      await output.drained()
+    }
+  }
+}
+
+export function statText(diff: DiffResult, width: number, colour: boolean): string {
+  return formatStat(statsOf(diff).filter(stat => stat !== undefined), { width, colour })
+}
+
+/** A name per line, exact to the byte as git prints them with -z off and quotePath off. */
+export const namesBytes = (changes: Change[]): Buffer => rawToBytes(changes.map(({ path }) => `${path}\n`).join(''))
+
+export const linesOf = (diff: DiffResult): (LinesJson | undefined)[] =>
+  statsOf(diff).map(stat =>
+    stat && { insertions: stat.uncounted ? null : stat.insertions, deletions: stat.uncounted ? null : stat.deletions },
+  )
+
+const statsOf = (diff: DiffResult): (FileStat | undefined)[] => diff.changes.map(change => statOf(contentOf(diff, change)))
+
+/** Reads only what has to be compared: equal contents and links need no bytes. */
+function contentOf(diff: DiffResult, change: Change): ContentChange {
+  const { path, from, before, after } = change
+  const content: ContentChange = { path, from, before, after }
+  const same = before?.kind === 'file' && after?.kind === 'file' && before.content === after.content
+  if (same) return content
+  if (before?.kind === 'file') content.beforeContent = diff.content(change, 'before')
+  if (after?.kind === 'file') content.afterContent = diff.content(change, 'after')
+  return content
+}

@@ -1,0 +1,41 @@
+import { formatAge, formatDuration } from '../../model/format.ts'
+import type { Operation, Run } from '../../model/snapshot.ts'
+import type { Style } from '../style.ts'
+import { renderTable } from '../table.ts'
+import { shellLine, shorten, showText } from '../text.ts'
+
+const commandChars = 100
+
+const states: Record<Operation['state'], string> = { done: 'can be undone', undone: 'can be redone', past: '', fixed: '' }
+
+/** Newest first as given; says which ones `undo` and `redo` can still reach. */
+export function operationTable(operations: Operation[], now: number, style: Style): string {
+  if (operations.length === 0) return 'No operations yet\n'
+  const rows = operations.map(operation => [
+    operation.id,
+    operation.kind,
+    formatAge(now - operation.at),
+    operation.state === 'undone' ? style.yellow(states.undone) : style.green(states[operation.state]),
+    showText(operation.summary) + (operation.rule === undefined ? '' : style.dim(` (rule: ${showText(operation.rule)})`)),
+  ])
+  return renderTable([{ title: 'ID' }, { title: 'KIND' }, { title: 'WHEN' }, { title: 'STATE' }, { title: 'WHAT' }], rows, style)
+}
+
+export function runTable(runs: Run[], now: number, style: Style): string {
+  if (runs.length === 0) return 'No runs yet. Start one: savepoint run -- COMMAND\n'
+  const rows = runs.map(run => [
+    run.id,
+    exitText(run, style),
+    formatAge(now - run.startedAt),
+    run.endedAt === undefined ? '' : formatDuration(run.endedAt - run.startedAt),
+    shorten(showText(shellLine(run.command)), commandChars),
+  ])
+  const columns = [{ title: 'ID' }, { title: 'EXIT' }, { title: 'STARTED' }, { title: 'TOOK' }, { title: 'COMMAND' }]
+  return renderTable(columns, rows, style)
+}
+
+function exitText(run: Run, style: Style): string {
+  if (run.signal !== undefined) return style.red(run.signal)
+  if (run.exitCode !== undefined) return run.exitCode === 0 ? '0' : style.red(String(run.exitCode))
+  return run.endedAt === undefined ? style.cyan('running') : '?'
+}

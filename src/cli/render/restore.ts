@@ -1,0 +1,86 @@
+/** What a rollback, revert, undo or redo did, or would do, and how to take it back. */
+import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../engine/results.ts'
+import { formatCount, plural } from '../../model/format.ts'
+import { showPath } from '../../model/raw-path.ts'
+import type { Style } from '../style.ts'
+import { nameOf } from './snapshot.ts'
+
+const reasons: Record<LeftAlonePath['why'], string> = {
+  edited: 'edited by somebody else since',
+  'not-stored': 'its present content could not be stored first',
+  'holds-uncaptured': 'holds files that no snapshot has',
+  refused: 'the system refused to change it',
+}
+
+const actions: Record<PlannedChange['action'], [letter: string, paint: 'green' | 'red' | 'yellow']> = {
+  create: ['+', 'green'],
+  delete: ['-', 'red'],
+  replace: ['~', 'yellow'],
+  metadata: ['m', 'yellow'],
+}
+
+export const listedPaths = 20
+
+/** "3 created, 1 deleted, 2 replaced"; '' when nothing changes. */
+export function restoreCounts({ files }: RestoreResult): string {
+  const parts = [
+    [files.created, 'created'],
+    [files.deleted, 'deleted'],
+    [files.replaced, 'replaced'],
+    [files.metadata, 'with attributes put back'],
+  ] as const
+  return parts
+    .filter(([count]) => count > 0)
+    .map(([count, word]) => `${formatCount(count)} ${word}`)
+    .join(', ')
+}
+
+/** `verb` in the past and in the conditional: "Rolled back to", "Would roll back to". */
+export interface RestoreWords {
+  done: string
+  would: string
+  /** The command that takes it back. */
+  undo: string
+}
+
+/** The whole report, ending in a line feed. */
+export function restoreText(result: RestoreResult, words: RestoreWords, style: Style): string {
+  const lines: string[] = []
+  const to = result.snapshot ? ` ${nameOf(result.snapshot)}` : ''
+  const counts = restoreCounts(result)
+  if (counts === '' && result.changes.length === 0) {
+    lines.push(result.snapshot ? `Nothing to change: everything is as in${to}` : 'Nothing to change')
+  } else {
+    lines.push(`${result.dryRun ? words.would : words.done}${to}: ${counts || plural('change', result.changes.length)}`)
+  }
+  if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
+  lines.push(...leftAloneLines(result.leftAlone, style))
+  if (result.keptDirs.length > 0) {
+    lines.push(`Kept, because files that are not captured live in them: ${pathList(result.keptDirs)}`)
+  }
+  if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
+  if (result.dryRun) lines.push('Nothing was changed (dry run)')
+  else if (result.operation) lines.push(`To undo: ${style.bold(words.undo)}`)
+  return `${lines.join('\n')}\n`
+}
+
+function planLine({ action, path, files }: PlannedChange, style: Style): string {
+  const [letter, paint] = actions[action]
+  return `  ${style[paint](letter)} ${showPath(path)}${files > 1 ? ` (${plural('file', files)})` : ''}`
+}
+
+function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {
+  if (leftAlone.length === 0) return []
+  const lines = [style.yellow(`Left alone (${formatCount(leftAlone.length)}):`)]
+  for (const { path, why } of leftAlone.slice(0, listedPaths)) lines.push(`  ${showPath(path)}: ${reasons[why]}`)
+  if (leftAlone.length > listedPaths) lines.push(`  … and ${formatCount(leftAlone.length - listedPaths)} more (--json lists all)`)
+  return lines
+}
+
+function pathList(paths: string[]): string {
+  const shown = paths.slice(0, listedPaths).map(path => (path === '' ? '.' : showPath(path))).join(', ')
+  return paths.length > listedPaths ? `${shown} and ${formatCount(paths.length - listedPaths)} more` : shown
+}
+
+/** 3 when something was left as it is. */
+export const restoreExitCode = (result: RestoreResult | undefined): number => (result && result.leftAlone.length > 0 ? 3 : 0)

@@ -1,0 +1,51 @@
+/** The one renderer of errors for this face: text for people, one line of JSON for programs. Both go to stderr. */
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { version } from './version.ts'
+
+export interface ErrorReport {
+  /** Ends in a line feed. */
+  text: string
+  exitCode: number
+}
+
+export function reportError(thrown: unknown, asJson: boolean): ErrorReport {
+  const error = asSavepointError(thrown)
+  return { text: asJson ? jsonText(error) : plainText(error), exitCode: error.exitCode }
+}
+
+function jsonText(error: SavepointError): string {
+  const { code, message, hint, data } = error
+  const stack = code === 'bug' ? stackOf(error) : undefined
+  return `${JSON.stringify({ error: { code, message, hint: hint ?? null, data: data ?? null, stack } })}\n`
+}
+
+function plainText(error: SavepointError): string {
+  const lines = [`savepoint: ${error.message}`]
+  if (error.hint) lines.push(...error.hint.split('\n').map((line, i) => (i === 0 ? `  hint: ${line}` : `        ${line}`)))
+  if (error.code === 'bug') lines.push(stackOf(error).replace(/^/gm, '  '))
+  return `${lines.join('\n')}\n`
+}
+
+const stackOf = (error: SavepointError) => {
+  const { cause } = error
+  return (cause instanceof Error ? cause.stack : undefined) ?? (cause === undefined ? error.stack! : String(cause))
+}
+
+/** System calls that failed are the machine's state; anything else that escapes is a defect of ours. */
+export function asSavepointError(thrown: unknown): SavepointError {
+  if (thrown instanceof SavepointError) return thrown
+  if (thrown instanceof Error && thrown.name === 'AbortError') {
+    return new SavepointError('cancelled', 'Cannot finish: cancelled', { cause: thrown })
+  }
+  const errno = errnoOf(thrown)
+  if (errno) {
+    const { message } = thrown as Error
+    const code = errno === 'ENOSPC' || errno === 'EDQUOT' ? 'disk.full' : 'io.failed'
+    return new SavepointError(code, `Cannot go on: ${message}`, { data: { errno }, cause: thrown })
+  }
+  const message = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
+  return new SavepointError('bug', `Cannot go on: this is a defect of Savepoint ${version} (${message})`, {
+    hint: `Your files and snapshots are as the last finished step left them; please report the lines below (node ${process.version}, ${process.platform} ${process.arch})`,
+    cause: thrown,
+  })
+}

@@ -1,0 +1,46 @@
+/** Text as it can stand in a cell of a terminal. */
+import { stripVTControlCharacters } from 'node:util'
+
+const unsafe = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
+
+/** Labels and command lines on one line: control characters and those that reorder text are escaped. */
+export function showText(text: string): string {
+  return text.replace(unsafe, char => {
+    if (char === '\n') return '\\n'
+    if (char === '\t') return '\\t'
+    const code = char.charCodeAt(0)
+    return code > 0xff ? `\\u${code.toString(16)}` : `\\x${code.toString(16).padStart(2, '0')}`
+  })
+}
+
+const plain = /^[ -~]*$/
+const zeroWidth = /[\p{Mn}\p{Me}\p{Cf}]/u
+/** Emoji shown as pictures, and the East Asian blocks that take two columns. */
+const wide =
+  /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u
+
+/** Columns that `text` takes; colours take none. */
+export function displayWidth(text: string): number {
+  if (plain.test(text)) return text.length
+  let width = 0
+  for (const char of stripVTControlCharacters(text)) width += zeroWidth.test(char) ? 0 : wide.test(char) ? 2 : 1
+  return width
+}
+
+export function padTo(text: string, width: number, side: 'left' | 'right' = 'left'): string {
+  const gap = ' '.repeat(Math.max(0, width - displayWidth(text)))
+  return side === 'left' ? text + gap : gap + text
+}
+
+/** A word as a POSIX shell reads it back; the command line of a run for people. */
+export function shellWord(word: string): string {
+  if (word !== '' && /^[A-Za-z0-9_@%+=:,./-]+$/.test(word)) return word
+  return `'${word.replaceAll("'", "'\\''")}'`
+}
+
+export const shellLine = (words: readonly string[]): string => words.map(shellWord).join(' ')
+
+/** Cuts at `limit` characters with an ellipsis. */
+export function shorten(text: string, limit: number): string {
+  return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`
+}

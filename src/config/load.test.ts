@@ -1,0 +1,179 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest'
+import { defaultConfig } from './config.ts'
+import { loadConfig } from './load.ts'
+
+let root: string
+let homeDir: string
+let targetDir: string
+let userFile: string
+let targetFile: string
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'savepoint-config-'))
+  homeDir = join(root, 'home')
+  targetDir = join(root, 'target')
+  mkdirSync(homeDir)
+  mkdirSync(targetDir)
+  userFile = join(homeDir, 'config.yaml')
+  targetFile = join(targetDir, 'savepoint.yaml')
+})
+
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+const load = (env: Record<string, string | undefined> = {}) => loadConfig({ targetDir, homeDir, env, cwd: root })
+
+describe('without files', () => {
+  it('gives the defaults and names the places', async () => {
+    expect(await load()).toEqual({
+      config: defaultConfig,
+      sources: [
+        { path: userFile, present: false },
+        { path: targetFile, present: false },
+      ],
+      weakens: [],
+      setKeys: [],
+    })
+  })
+
+  it('needs neither a target nor a home', async () => {
+    const { sources } = await loadConfig({ targetDir: undefined, homeDir: join(root, 'none'), env: {} })
+    expect(sources).toEqual([{ path: join(root, 'none', 'config.yaml'), present: false }])
+  })
+
+  it('does not load yaml or zod, also not for variables', async () => {
+    vi.doMock('./parse-config.ts', () => {
+      throw new Error('loaded')
+    })
+    await load({ SAVEPOINT_BACKEND: 'cas' })
+    writeFileSync(userFile, '')
+    await expect(load()).rejects.toThrow()
+    vi.doUnmock('./parse-config.ts')
+  })
+})
+
+describe('merging', () => {
+  it('puts target over user over defaults, key by key, and replaces lists', async () => {
+    writeFileSync(userFile, 'snapshots:\n  backend: cas\n  max_file_bytes: 1 GB\n  exclude: {additional: [a, b]}\n')
+    writeFileSync(targetFile, 'snapshots:\n  max_file_bytes: 2 GB\n  exclude: {additional: [c]}\n')
+    const { config, sources, setKeys, weakens } = await load()
+    expect(config.snapshots.backend).toBe('cas')
+    expect(config.snapshots.max_file_bytes).toBe(2e9)
+    expect(config.snapshots.exclude).toEqual({ ignore_gitignore: false, additional: ['c'], keep: ['.env', '.env.*'] })
+    expect(config.tracing).toEqual(defaultConfig.tracing)
+    expect(sources.map(({ present }) => present)).toEqual([true, true])
+    expect(setKeys).toEqual(['snapshots.backend', 'snapshots.exclude.additional', 'snapshots.max_file_bytes'])
+    expect(weakens).toEqual(['1 extra exclusion'])
+  })
+
+  it('counts only what the target takes away, and only while it holds', async () => {
+    writeFileSync(userFile, 'snapshots: {disabled: true}\n')
+    writeFileSync(targetFile, 'snapshots: {triggers: {disable_pre_run: true}}\n')
+    writeFileSync(join(root, 'extra.yaml'), 'snapshots: {triggers: {disable_pre_run: false}}\n')
+    expect((await load()).weakens).toEqual(['pre-run snapshots are off'])
+    const withExtra = await load({ SAVEPOINT_CONFIG: 'extra.yaml' })
+    expect(withExtra.config.snapshots.triggers.disable_pre_run).toBe(false)
+    expect(withExtra.weakens).toEqual([])
+    expect(withExtra.sources.at(-1)).toEqual({ path: join(root, 'extra.yaml'), present: true })
+  })
+
+  it('takes an empty file as present and silent', async () => {
+    writeFileSync(targetFile, '')
+    const { config, sources, setKeys } = await load()
+    expect(config).toEqual(defaultConfig)
+    expect(sources[1]).toEqual({ path: targetFile, present: true })
+    expect(setKeys).toEqual([])
+  })
+})
+
+describe('variables', () => {
+  it('win over every file', async () => {
+    writeFileSync(targetFile, 'snapshots: {backend: zfs}\ntracing: {tracer: none}\n')
+    const { config, setKeys, weakens } = await load({ SAVEPOINT_BACKEND: 'cas', SAVEPOINT_TRACER: 'ptrace' })
+    expect(config.snapshots.backend).toBe('cas')
+    expect(config.tracing.tracer).toBe('ptrace')
+    expect(setKeys).toEqual(['snapshots.backend', 'tracing.tracer'])
+    expect(weakens).toEqual([])
+  })
+
+  it('count as unset when empty, and unknown ones are ignored', async () => {
+    const env = { SAVEPOINT_BACKEND: '', SAVEPOINT_CONFIG: '', SAVEPOINT_TRACER: undefined, SAVEPOINT_OTHER: 'x' }
+    expect((await load(env)).setKeys).toEqual([])
+  })
+
+  test.each([
+    [
+      { SAVEPOINT_BACKEND: 'cass' },
+      /^Cannot use SAVEPOINT_BACKEND: .*but is "cass"$/,
+      'Did you mean SAVEPOINT_BACKEND=cas?',
+    ],
+    [{ SAVEPOINT_TRACER: 'dtrace' }, /^Cannot use SAVEPOINT_TRACER: /, 'Did you mean SAVEPOINT_TRACER=ptrace?'],
+    [
+      { SAVEPOINT_TRACER: 'magic' },
+      /^Cannot use SAVEPOINT_TRACER: /,
+      'Known: auto, seccomp, ptrace, ebpf, eslogger, none.',
+    ],
+    [
+      { SAVEPOINT_CONFIG: 'no.yaml' },
+      /^Cannot use SAVEPOINT_CONFIG: .*no\.yaml does not exist$/,
+      /^Create the file, or unset/,
+    ],
+  ])('%j is refused', async (env, message, hint) => {
+    const error = await load(env).catch(error => error)
+    expect(error).toMatchObject({ code: 'config.invalid', message: expect.stringMatching(message) })
+    expect(error.hint).toMatch(hint)
+  })
+})
+
+describe('files that are not configuration', () => {
+  const failure = async () => {
+    const error = await load().catch(error => error)
+    expect(error).toMatchObject({ code: 'config.invalid' })
+    return error.message as string
+  }
+
+  test.each([
+    ['invalid UTF-8', Buffer.from('# ok\n# caf\xe9\n', 'latin1'), ':2:6: it is not valid UTF-8 here'],
+    ['a cut character', Buffer.from([0x23, 0xe2, 0x82]), ':1:2: it is not valid UTF-8 here'],
+    ['UTF-16', Buffer.from('\ufeffsnapshots:\n', 'utf16le'), ':1:1: it is UTF-16, not UTF-8'],
+    ['zeros', Buffer.from('snapshots:\n\0\0\0'), ':2:1: it holds a zero byte'],
+    ['too much', Buffer.alloc(1024 * 1024 + 1, '#'), ': it is larger than 1 MiB'],
+    ['a mistake', Buffer.from('snapshots:\n  disabeld: true\n'), ':2:3: "disabeld" is not a key of snapshots'],
+  ])('%s', async (_, bytes, what) => {
+    writeFileSync(targetFile, bytes)
+    expect(await failure()).toContain(`Cannot use ${targetFile}${what}`)
+  })
+
+  it('accepts exactly 1 MiB, and a byte order mark', async () => {
+    writeFileSync(targetFile, `\ufeffsnapshots: {disabled: true} #`.padEnd(1024 * 1024 - 2, '-'))
+    expect((await load()).config.snapshots.disabled).toBe(true)
+  })
+
+  it('refuses a directory and a link to nothing, and follows a good link', async () => {
+    mkdirSync(targetFile)
+    expect(await failure()).toMatch(/it is not a regular file$/)
+    rmSync(targetFile, { recursive: true })
+    symlinkSync('elsewhere', targetFile)
+    expect(await failure()).toMatch(/it is a symbolic link to a file that does not exist$/)
+    writeFileSync(join(targetDir, 'elsewhere'), 'snapshots: {disabled: true}')
+    expect((await load()).config.snapshots.disabled).toBe(true)
+  })
+
+  it('refuses a loop of links', async () => {
+    symlinkSync('savepoint.yaml', targetFile)
+    expect(await failure()).toMatch(/it cannot be read \(ELOOP\)$/)
+  })
+
+  it.runIf(process.platform === 'linux')('reports a failing read', async () => {
+    symlinkSync('/proc/self/mem', targetFile)
+    expect(await failure()).toMatch(/it cannot be read \(EIO\)$/)
+  })
+
+  it.skipIf(process.getuid?.() === 0)('refuses an unreadable file (root reads everything)', async () => {
+    writeFileSync(targetFile, '')
+    chmodSync(targetFile, 0)
+    expect(await failure()).toMatch(/reading it is not permitted$/)
+  })
+})

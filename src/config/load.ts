@@ -1,0 +1,102 @@
+/**
+ * The configuration that holds here: defaults, under `config.yaml` of the home, under `savepoint.yaml` of the target,
+ * under the file that SAVEPOINT_CONFIG names, under SAVEPOINT_BACKEND and SAVEPOINT_TRACER.
+ */
+import { join, resolve } from 'node:path'
+import { nearest } from '../model/suggest.ts'
+import {
+  backendNames,
+  type Config,
+  defaultConfig,
+  keysOf,
+  mergeConfig,
+  type PartialConfig,
+  tracerNames,
+} from './config.ts'
+import { invalidVariable } from './problem.ts'
+import { readConfigFile } from './read-file.ts'
+import { weakenings } from './weakenings.ts'
+
+export interface LoadOptions {
+  /** Root of the protected directory; undefined when there is none (yet). */
+  targetDir: string | undefined
+  /** $SAVEPOINT_HOME, resolved by the caller. */
+  homeDir: string
+  env: Record<string, string | undefined>
+  /** What a relative SAVEPOINT_CONFIG is relative to. */
+  cwd?: string
+}
+
+export interface LoadedConfig {
+  config: Config
+  /** The files that count, weakest first. */
+  sources: { path: string; present: boolean }[]
+  /** What the target's savepoint.yaml takes away from the protection, one phrase each. */
+  weakens: string[]
+  /** Dotted keys that a file or a variable sets, sorted. */
+  setKeys: string[]
+}
+
+interface Source {
+  path: string
+  isOfTarget: boolean
+  part: PartialConfig | undefined
+}
+
+/** Throws config.invalid when a file or a variable is wrong; an absent file is fine unless SAVEPOINT_CONFIG names it. */
+export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
+  const variables = readVariables(options.env)
+  const sources: Source[] = []
+  for (const { path, isOfTarget, variable } of listFiles(options)) {
+    const text = readConfigFile(path)
+    if (text === undefined && variable) {
+      throw invalidVariable(variable, `${path} does not exist`, `Create the file, or unset ${variable}.`)
+    }
+    sources.push({ path, isOfTarget, part: text === undefined ? undefined : await parse(path, text) })
+  }
+  const merge = (parts: (PartialConfig | undefined)[]) =>
+    [...parts, variables].reduce<Config>((base, part) => (part ? mergeConfig(base, part) : base), defaultConfig)
+  const config = merge(sources.map(({ part }) => part))
+  const withoutTarget = merge(sources.map(({ part, isOfTarget }) => (isOfTarget ? undefined : part)))
+  return {
+    config,
+    sources: sources.map(({ path, part }) => ({ path, present: part !== undefined })),
+    weakens: weakenings(withoutTarget, config),
+    setKeys: [...new Set([...sources.flatMap(({ part }) => keysOf(part ?? {})), ...keysOf(variables)])].sort(),
+  }
+}
+
+/** yaml and zod take some 100 ms to import: only where there is a file to read. */
+async function parse(path: string, text: string): Promise<PartialConfig> {
+  const { parseConfig } = await import('./parse-config.ts')
+  return parseConfig(path, text)
+}
+
+function listFiles({ targetDir, homeDir, env, cwd }: LoadOptions) {
+  const files: { path: string; isOfTarget: boolean; variable?: string }[] = [
+    { path: join(homeDir, 'config.yaml'), isOfTarget: false },
+  ]
+  if (targetDir !== undefined) files.push({ path: join(targetDir, 'savepoint.yaml'), isOfTarget: true })
+  if (env.SAVEPOINT_CONFIG) {
+    const path = resolve(cwd ?? process.cwd(), env.SAVEPOINT_CONFIG)
+    files.push({ path, isOfTarget: false, variable: 'SAVEPOINT_CONFIG' })
+  }
+  return files
+}
+
+function readVariables(env: LoadOptions['env']): PartialConfig {
+  const backend = readChoice(env, 'SAVEPOINT_BACKEND', backendNames)
+  const tracer = readChoice(env, 'SAVEPOINT_TRACER', tracerNames)
+  return { ...(backend && { snapshots: { backend } }), ...(tracer && { tracing: { tracer } }) }
+}
+
+/** An empty variable counts as unset, as shells have it. */
+function readChoice<Name extends string>(env: LoadOptions['env'], variable: string, names: readonly Name[]) {
+  const value = env[variable]
+  if (!value) return undefined
+  const known = names.find(name => name === value)
+  if (known) return known
+  const meant = nearest(value, names)
+  const hint = meant ? `Did you mean ${variable}=${meant}?` : `Known: ${names.join(', ')}.`
+  throw invalidVariable(variable, `it must be one of ${names.join(', ')}, but is ${JSON.stringify(value)}`, hint)
+}

@@ -1,0 +1,57 @@
+/** Work that concerns the whole store needs every timeline: all are locked, then the store, always in this order. */
+import { join } from 'node:path'
+import { SavepointError } from '../errors/errors.ts'
+import type { Id } from '../model/entry.ts'
+import { idFromHex } from '../model/id.ts'
+import { type FileLock, lockFile } from '../store/file-lock.ts'
+import { TimelineDb } from '../timeline/timeline-db.ts'
+import type { Context } from './context.ts'
+import { readJournal } from './journal.ts'
+import { recordedRoot } from './rollback.ts'
+import { allTargets, type RegisteredTarget } from './target-registry.ts'
+
+const WAIT_MS = 5_000
+
+export interface OpenTimeline {
+  target: RegisteredTarget
+  db: TimelineDb
+}
+
+/** Nobody captures or restores anywhere while `work` runs. */
+export async function withEverythingLocked<T>(ctx: Context, purpose: string, work: (timelines: OpenTimeline[]) => Promise<T> | T): Promise<T> {
+  const locks: FileLock[] = []
+  const timelines: OpenTimeline[] = []
+  try {
+    const targets = allTargets(ctx.home).sort((a, b) => (a.id < b.id ? -1 : 1))
+    for (const target of targets) locks.push(await lockFile(join(target.directory, 'lock'), 'exclusive', purpose, WAIT_MS))
+    locks.push(await ctx.store.lock('exclusive', purpose, WAIT_MS))
+    for (const target of targets) {
+      timelines.push({ target, db: target.id === ctx.timelineId ? ctx.db : new TimelineDb(join(target.directory, 'timeline.sqlite')) })
+    }
+    return await work(timelines)
+  } finally {
+    for (const { db } of timelines) if (db !== ctx.db) db.close()
+    for (const lock of locks.reverse()) lock.release()
+  }
+}
+
+/** Root trees that this timeline still needs: of its snapshots, of operations that can be undone, of an open journal. */
+export function rootsOf({ target, db }: OpenTimeline): Id[] {
+  const roots = db.snapshots(true).map(snapshot => snapshot.root)
+  for (const operation of db.operations()) {
+    if (operation.state !== 'done' && operation.state !== 'undone') continue
+    for (const key of ['before_root', 'after_root'] as const) {
+      const root = recordedRoot(operation.detail, key)
+      if (root !== undefined) roots.push(root)
+    }
+  }
+  const journal = readJournal(target.directory)
+  for (const root of [journal?.wanted, journal?.base, journal?.safetyRoot]) if (root !== undefined) roots.push(idFromHex(root))
+  return roots
+}
+
+export const cannotCollect = (cause: unknown): SavepointError =>
+  new SavepointError('store.damaged', `Cannot collect: ${(cause as Error).message}`, {
+    hint: 'Nothing was deleted. `savepoint verify` names the snapshots that are damaged; delete those first',
+    cause,
+  })

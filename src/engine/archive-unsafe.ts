@@ -1,0 +1,50 @@
+/** How an archive that must not be imported is refused, and the limits that an honest one stays within. */
+import { SavepointError } from '../errors/errors.ts'
+import { type Raw, showPath } from '../model/raw-path.ts'
+
+const GIB = 1024 ** 3
+
+export const importLimits = {
+  /** Files, directories, and the missing parents that are made for them. */
+  entries: 5_000_000,
+  /** Components of a path. */
+  depth: 5000,
+  /** Names, link targets and xattrs together: all of them are held in memory until the end. */
+  metadataBytes: 512 * 1024 ** 2,
+  /** One extended header (PAX, GNU long name). */
+  headerBytes: 64 * 1024 ** 2,
+  /** One encoded directory: it must fit into a block of the store. */
+  treeBytes: 48 * 1024 ** 2,
+  sparseSegments: 1_000_000,
+  /** All holes of sparse files together: they cost no disk, but time. */
+  holeBytes: 256 * GIB,
+  /** Beyond `freeRatioBytes` an archive may not unpack to more than this many times its size. */
+  ratio: 1000,
+  freeRatioBytes: 8 * GIB,
+}
+
+export type ImportLimits = typeof importLimits
+
+const NOTHING_DONE = 'Nothing was imported'
+
+/** `why` completes the sentence: it names what is wrong with `path`, or with the archive when there is none. */
+export const unsafeArchive = (why: string, path?: Raw, cause?: unknown): SavepointError =>
+  new SavepointError('archive.unsafe', `Cannot import the archive: ${path === undefined ? 'it' : `"${shortened(path)}"`} ${why}`, {
+    hint: NOTHING_DONE,
+    data: path === undefined ? undefined : { path: shortened(path) },
+    cause,
+  })
+
+/** A limit that --force lifts, for somebody who knows where the archive comes from. */
+export const suspiciousArchive = (why: string): SavepointError =>
+  new SavepointError('archive.unsafe', `Cannot import the archive: it ${why}`, {
+    hint: `${NOTHING_DONE}. If you trust its origin, say --force`,
+  })
+
+export const truncatedArchive = (cause?: unknown): SavepointError => unsafeArchive('ends too early', undefined, cause)
+
+const MAX_SHOWN = 200
+const shortened = (path: Raw): string => {
+  const shown = showPath(path.slice(0, MAX_SHOWN))
+  return path.length > MAX_SHOWN ? `${shown}…` : shown
+}

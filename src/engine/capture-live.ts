@@ -1,0 +1,145 @@
+/** Captures the live target into the store. Makes no snapshot: that is the caller's, once it knows what for. */
+import { readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import type { GitFactsCache } from '../files/git-facts.ts'
+import type { Id } from '../model/entry.ts'
+import { formatBytes } from '../model/format.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { addon } from '../native/addon.ts'
+import { failpoint } from '../store/failpoint.ts'
+import { captureDir, type CaptureResult } from '../targets/dir/capture.ts'
+import { identityOf, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
+import type { WrittenFiles } from '../targets/dir/restore-apply.ts'
+import { loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
+import type { Context } from './context.ts'
+
+export interface LiveOptions {
+  /** Root tree whose captured paths are captured whatever the rules say. */
+  override?: Id
+  written?: WrittenFiles
+  includeStage?: boolean
+  /** Safety captures and questions may use the part of the disk that is kept free. */
+  ignoreFloor?: boolean
+  phase?: string
+}
+
+export interface Live extends CaptureResult {
+  /** Bytes added to the store. */
+  newBytes: number
+}
+
+/** The target must exist and be the one that the timeline belongs to. */
+export async function captureLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
+  checkIdentity(ctx)
+  if (!options.ignoreFloor) checkRoom(ctx)
+  const writer = await ctx.store.writer()
+  try {
+    return await withDir(ctx.targetPath, async root => {
+      const cacheFile = join(ctx.timelineDir, 'statcache')
+      const stat = addon.statFd(root)
+      const cache = loadStatCache(cacheFile, `${stat.dev}:${stat.ino}:${stat.btimeNs}`)
+      const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
+      const result = await captureDir({
+        ...options,
+        store: ctx.store,
+        writer,
+        root,
+        rootPath: ctx.targetPath,
+        exclude: excludeConfig(ctx),
+        maxFileBytes: ctx.config.snapshots.max_file_bytes,
+        cache,
+        gitCache,
+        env: ctx.env,
+        homeStat: statDir(Buffer.from(ctx.home)),
+        onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
+        onWarning: ctx.notice,
+        signal: ctx.signal,
+      })
+      failpoint('capture:before-commit')
+      writer.commit()
+      failpoint('capture:committed')
+      if (result.changed && !options.includeStage) saveStatCache(cacheFile, result.cache)
+      gitCache.save()
+      failpoint('capture:cached')
+      return { ...result, newBytes: writer.newBytes }
+    })
+  } catch (error) {
+    throw explainCapture(error)
+  } finally {
+    writer.close()
+  }
+}
+
+export const excludeConfig = (ctx: Context) => {
+  const { ignore_gitignore, additional, keep } = ctx.config.snapshots.exclude
+  return { ignoreGitignore: ignore_gitignore, additional, keep }
+}
+
+/** Throws when another directory has taken the target's place. */
+export function checkIdentity(ctx: Context): void {
+  const stat = statDir(ctx.targetPath)
+  if (!stat || sameIdentity(identityOf(stat), ctx.identity)) return
+  throw new SavepointError('target.replaced', `Cannot use ${showPath(rawFromBytes(ctx.targetPath))}: another directory has taken its place`, {
+    hint: 'If this is meant to be the same workspace, say --force: the timeline then belongs to the new directory',
+  })
+}
+
+function checkRoom(ctx: Context): void {
+  const { min_free_bytes, max_store_bytes } = ctx.config.snapshots
+  const { bavail, bsize } = statfsSync(ctx.store.directory)
+  const free = bavail * bsize
+  if (free < min_free_bytes) {
+    throw new SavepointError('disk.full', `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`, {
+      hint: 'Free some space, or delete snapshots and run `savepoint gc`. Rolling back still works',
+    })
+  }
+  const stored = ctx.store.index.storedBytes()
+  if (stored >= max_store_bytes) {
+    const biggest = ctx.db
+      .snapshots()
+      .sort((a, b) => b.sizeDelta - a.sizeDelta)
+      .slice(0, 3)
+      .map(snapshot => `${snapshot.id} (${formatBytes(snapshot.sizeDelta)})`)
+    throw new SavepointError('disk.full', `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatBytes(max_store_bytes)}`, {
+      hint: `Run \`savepoint prune\` and \`savepoint gc\`, or delete the largest: ${biggest.join(', ')}`,
+    })
+  }
+}
+
+function explainCapture(error: unknown): unknown {
+  const code = errnoOf(error)
+  if (error instanceof SavepointError || !code) return error
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new SavepointError('disk.full', 'Cannot capture: the disk is full', {
+      hint: 'Free some space, or delete snapshots and run `savepoint gc`. Nothing was lost; no snapshot was made',
+      cause: error,
+    })
+  }
+  return new SavepointError('io.failed', `Cannot capture: ${(error as Error).message}`, { cause: error })
+}
+
+/** The remembered answers of git, kept beside the stat cache. Losing them costs time only. */
+function openGitCache(file: string): GitFactsCache & { save(): void } {
+  let known: Record<string, string[]> = {}
+  try {
+    known = JSON.parse(readFileSync(file, 'utf8'))
+  } catch {}
+  const used: Record<string, string[]> = {}
+  let changed = false
+  return {
+    get: key => {
+      if (Array.isArray(known[key])) used[key] = known[key]
+      return used[key]
+    },
+    set: (key, value) => {
+      used[key] = value
+      changed = true
+    },
+    save: () => {
+      if (!changed) return
+      writeFileSync(`${file}.tmp`, JSON.stringify(used), { mode: 0o600 })
+      renameSync(`${file}.tmp`, file)
+    },
+  }
+}

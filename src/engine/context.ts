@@ -1,0 +1,48 @@
+/** What every verb works with: one target, its timeline, the store, and the world outside (clock, environment). */
+import { join } from 'node:path'
+import type { Config } from '../config/config.ts'
+import type { Raw } from '../model/raw-path.ts'
+import { type FileLock, lockFile } from '../store/file-lock.ts'
+import type { Store } from '../store/store.ts'
+import type { DirIdentity } from '../targets/dir/dir-target.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
+import type { Progress } from './results.ts'
+
+export interface Context {
+  home: string
+  timelineId: string
+  timelineDir: string
+  store: Store
+  db: TimelineDb
+  /** Absolute path of the target. */
+  targetPath: Buffer
+  /** Which directory it was when it was last seen; updated when it is made again. */
+  identity: DirIdentity
+  /** cwd, and cwd relative to the target. */
+  cwd: Buffer
+  subdirectory: Raw
+  config: Config
+  env: NodeJS.ProcessEnv
+  force: boolean
+  now: () => number
+  notice: (text: string) => void
+  progress: ((progress: Progress) => void) | undefined
+  signal: AbortSignal | undefined
+}
+
+const LOCK_WAIT_MS = 10_000
+
+/** One writer per timeline: waits a little for another one, then says who it is. */
+export async function withTimelineLock<T>(ctx: Context, purpose: string, work: () => Promise<T>): Promise<T> {
+  const lock: FileLock = await lockFile(join(ctx.timelineDir, 'lock'), 'exclusive', purpose, lockWaitMs(ctx.env))
+  try {
+    return await work()
+  } finally {
+    lock.release()
+  }
+}
+
+function lockWaitMs(env: NodeJS.ProcessEnv): number {
+  const value = Number(env.SAVEPOINT_LOCK_WAIT_MS)
+  return env.SAVEPOINT_LOCK_WAIT_MS !== undefined && Number.isFinite(value) ? value : LOCK_WAIT_MS
+}

@@ -1,0 +1,141 @@
+/** `delete`, `compact` and `prune`: snapshots that go. For seven days they can come back (`undo`); then `gc` frees them. */
+import { SavepointError } from '../errors/errors.ts'
+import { plural } from '../model/format.ts'
+import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
+import { failpoint } from '../store/failpoint.ts'
+import { resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { type Context, withTimelineLock } from './context.ts'
+import { checkLabel } from './names.ts'
+import { recoverPending } from './recover.ts'
+import type { PruneResult } from './results.ts'
+import { decideRetention } from './retention.ts'
+import { requireRun } from './rollback.ts'
+
+export function deleteSnapshots(ctx: Context, refs: string[]): Promise<Operation> {
+  return withTimelineLock(ctx, 'delete', async () => {
+    await recoverPending(ctx)
+    const snapshots = resolveAll(ctx, refs)
+    for (const snapshot of snapshots) refusePinned(ctx, snapshot)
+    return remove(ctx, 'delete', snapshots, `delete ${nameAll(snapshots)}`)
+  })
+}
+
+/** Replaces several snapshots by one that has the tree of the newest of them. */
+export function compact(ctx: Context, refs: string[], options: { label?: string }): Promise<{ snapshot: Snapshot; operation: Operation }> {
+  if (options.label !== undefined) checkLabel(options.label)
+  return withTimelineLock(ctx, 'compact', async () => {
+    await recoverPending(ctx)
+    const snapshots = resolveAll(ctx, refs).sort((a, b) => a.seq - b.seq)
+    if (snapshots.length < 2) throw new SavepointError('usage', 'Cannot compact: name at least two snapshots')
+    const newest = snapshots.at(-1)!
+    const tags = tagsOf(ctx, newest)
+    for (const snapshot of snapshots.slice(0, -1)) refuseTagged(ctx, snapshot)
+    return ctx.db.transaction(() => {
+      const headBefore = ctx.db.head
+      const merged = ctx.db.addSnapshot({
+        ...newest,
+        type: 'manual',
+        label: options.label ?? newest.label,
+        parent: outsideParent(ctx, snapshots),
+        createdAt: ctx.now(),
+        sizeDelta: 0,
+      })
+      ctx.db.setDeleted(snapshots.map(snapshot => snapshot.id), ctx.now())
+      ctx.db.moveChildren(newest.id, merged.id)
+      for (const tag of tags) ctx.db.setTag(tag, merged.id, ctx.now())
+      if (snapshots.some(snapshot => snapshot.id === headBefore)) ctx.db.setHead(merged.id)
+      const operation = ctx.db.addOperation({
+        ...blankOperation(ctx, 'compact', `compact ${nameAll(snapshots)} into ${merged.id}`),
+        headBefore,
+        headAfter: ctx.db.head,
+        detail: { snapshots: snapshots.map(snapshot => snapshot.id), newest: newest.id, result: merged.id, tags },
+      })
+      return { snapshot: merged, operation }
+    })
+  })
+}
+
+export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; run?: string }): Promise<PruneResult> {
+  return withTimelineLock(ctx, 'prune', async () => {
+    await recoverPending(ctx)
+    const run = options.run === undefined ? undefined : requireRun(ctx, options.run).id
+    const decisions = decideRetention({
+      snapshots: ctx.db.snapshots(),
+      head: ctx.db.head,
+      tagged: new Set(ctx.db.tags().values()),
+      operations: ctx.db.operations(),
+      retention: ctx.config.snapshots.retention,
+      now: ctx.now(),
+      keep: options.keep,
+      run,
+    })
+    const going = decisions.filter(decision => !decision.keep).map(decision => decision.snapshot)
+    if (options.dryRun || going.length === 0) return { dryRun: options.dryRun === true, decisions, operation: undefined }
+    const rules = [...new Set(decisions.filter(decision => !decision.keep).map(decision => decision.rule))]
+    const operation = remove(ctx, 'prune', going, `prune ${plural('snapshot', going.length)} (${rules.join('; ')})`)
+    return { dryRun: false, decisions, operation }
+  })
+}
+
+function remove(ctx: Context, kind: OperationKind, snapshots: Snapshot[], summary: string): Operation {
+  const ids = snapshots.map(snapshot => snapshot.id)
+  failpoint(`${kind}:before`)
+  const operation = ctx.db.transaction(() => {
+    ctx.db.setDeleted(ids, ctx.now())
+    return ctx.db.addOperation({ ...blankOperation(ctx, kind, summary), detail: { snapshots: ids } })
+  })
+  failpoint(`${kind}:after`)
+  return operation
+}
+
+function resolveAll(ctx: Context, refs: string[]): Snapshot[] {
+  const snapshots = new Map(refs.map(ref => resolveSnapshot(ctx.db, ref)).map(snapshot => [snapshot.id, snapshot]))
+  for (const snapshot of snapshots.values()) {
+    if (snapshot.deletedAt === undefined) continue
+    throw new SavepointError('snapshot.unknown', `Cannot use ${snapshot.id}: it is deleted`, { hint: '`savepoint undo` brings it back' })
+  }
+  return [...snapshots.values()]
+}
+
+function refusePinned(ctx: Context, snapshot: Snapshot): void {
+  refuseTagged(ctx, snapshot)
+  if (snapshot.id !== ctx.db.head) return
+  throw new SavepointError('snapshot.pinned', `Cannot delete ${snapshot.id}: it is HEAD, from which the live state descends`, {
+    hint: 'Take a new snapshot first, then delete this one',
+  })
+}
+
+function refuseTagged(ctx: Context, snapshot: Snapshot): void {
+  const tags = tagsOf(ctx, snapshot)
+  if (tags.length === 0) return
+  throw new SavepointError('snapshot.pinned', `Cannot delete ${snapshot.id}: it is tagged ${tags.join(', ')}`, {
+    hint: `Delete the tag first: savepoint tag --delete ${tags[0]}`,
+  })
+}
+
+const tagsOf = (ctx: Context, snapshot: Snapshot): string[] =>
+  [...ctx.db.tags()].filter(([, id]) => id === snapshot.id).map(([name]) => name)
+
+/** The nearest ancestor of the oldest that is not itself compacted. */
+function outsideParent(ctx: Context, snapshots: Snapshot[]): string | undefined {
+  const inside = new Set(snapshots.map(snapshot => snapshot.id))
+  let parent = snapshots[0]!.parent
+  while (parent !== undefined && inside.has(parent)) parent = ctx.db.snapshot(parent)?.parent
+  return parent
+}
+
+const nameAll = (snapshots: Snapshot[]): string =>
+  snapshots.length <= 3 ? snapshots.map(snapshot => snapshot.id).join(', ') : plural('snapshot', snapshots.length)
+
+const blankOperation = (ctx: Context, kind: OperationKind, summary: string) => ({
+  kind,
+  at: ctx.now(),
+  state: 'done' as const,
+  summary,
+  before: undefined,
+  after: undefined,
+  headBefore: ctx.db.head,
+  headAfter: ctx.db.head,
+  detail: {},
+  rule: undefined,
+})

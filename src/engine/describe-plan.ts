@@ -1,0 +1,38 @@
+/** A plan in the words of results: counts and paths. */
+import type { Entry } from '../model/entry.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+import type { Context } from './context.ts'
+import type { PlannedChange, RestoreResult } from './results.ts'
+
+export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot | undefined): RestoreResult {
+  const files = { created: 0, deleted: 0, replaced: 0, metadata: 0 }
+  const changes = plan.actions.map((action): PlannedChange => {
+    const entry = action.action === 'delete' ? action.live : action.entry
+    const count = action.action === 'metadata' ? 1 : countFiles(ctx, entry)
+    if (action.action === 'create') files.created += count
+    else if (action.action === 'delete') files.deleted += count
+    else if (action.action === 'replace') files.replaced += count
+    else files.metadata++
+    return { action: action.action, path: action.path, files: count }
+  })
+  return {
+    snapshot,
+    dryRun: false,
+    changes,
+    files,
+    leftAlone: plan.leftAlone,
+    keptDirs: plan.keptDirs,
+    safety: undefined,
+    lateEdits: undefined,
+    operation: undefined,
+  }
+}
+
+/** Files of an entry, an empty directory counting as one. */
+function countFiles(ctx: Context, entry: Entry): number {
+  if (entry.kind !== 'dir') return 1
+  let count = 0
+  for (const child of ctx.store.tree(entry.content)) if (child.kind !== 'unknown') count += countFiles(ctx, child)
+  return Math.max(count, 1)
+}

@@ -1,0 +1,76 @@
+/** `diff`, `changes` and `status`: what differs between two states, one of which may be the live tree. */
+import { join } from 'node:path'
+import type { Change, Entry, Id } from '../model/entry.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { lockHolder, tryLock } from '../store/file-lock.ts'
+import { treeChanges } from '../store/tree-diff.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
+import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { captureLive, type Live } from './capture-live.ts'
+import type { Context } from './context.ts'
+import { readContent } from './read-content.ts'
+import { resolvePath } from './resolve-path.ts'
+import type { DiffResult, StatusResult } from './results.ts'
+import type { DiffOptions } from './savepoint.ts'
+
+/** Nothing given: HEAD against the live tree. One: that snapshot against the live tree. Two: one against the other. */
+export async function diff(ctx: Context, options: DiffOptions): Promise<DiffResult> {
+  const scope = options.paths?.length ? options.paths.map(path => resolvePath(ctx, path)) : undefined
+  const from = options.from === undefined ? requireHead(ctx.db) : resolveSnapshot(ctx.db, options.from)
+  const to = options.to === undefined ? undefined : resolveSnapshot(ctx.db, options.to)
+  const before = rootTreeOf(ctx.store, from.root)
+  const after = to ? rootTreeOf(ctx.store, to.root) : (await captureForReading(ctx)).tree
+  const wholeTarget = scope?.includes('') ? undefined : scope
+  return {
+    from: from.id,
+    to: to?.id ?? 'live',
+    changes: [...treeChanges(ctx.store, before, after, wholeTarget)],
+    content: (change, side) => contentOf(ctx, side === 'before' ? change.before : change.after),
+  }
+}
+
+/** What changed since the snapshot that the live state descends from. */
+export const changes = (ctx: Context): Promise<DiffResult> => diff(ctx, {})
+
+/** The changes of one snapshot against its parent. */
+export function snapshotChanges(ctx: Context, snapshot: Snapshot): Change[] {
+  const parent = snapshot.parent === undefined ? undefined : ctx.db.snapshot(snapshot.parent)
+  const before: Id | undefined = parent && rootTreeOf(ctx.store, parent.root)
+  return [...treeChanges(ctx.store, before, rootTreeOf(ctx.store, snapshot.root))]
+}
+
+export async function status(ctx: Context): Promise<StatusResult> {
+  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  const live = await captureForReading(ctx)
+  const changed = head && [...treeChanges(ctx.store, rootTreeOf(ctx.store, head.root), live.tree)]
+  const count = (kinds: Change['kind'][]) => changed?.filter(change => kinds.includes(change.kind)).length ?? 0
+  return {
+    target: showPath(rawFromBytes(ctx.targetPath)),
+    timeline: ctx.timelineId,
+    home: ctx.home,
+    backend: 'cas',
+    head,
+    snapshots: ctx.db.snapshots().length,
+    storeBytes: ctx.store.index.storedBytes(),
+    changes: changed,
+    counts: { added: count(['added']), modified: count(['modified', 'metadata', 'type-changed']), deleted: count(['deleted']) },
+    skipped: live.skipped,
+    lastOperation: ctx.db.operations().at(-1),
+    writer: currentWriter(ctx),
+  }
+}
+
+/** A question must not fail because the disk is nearly full. */
+const captureForReading = (ctx: Context): Promise<Live> => captureLive(ctx, { ignoreFloor: true, phase: 'looking' })
+
+function currentWriter(ctx: Context): StatusResult['writer'] {
+  const file = join(ctx.timelineDir, 'lock')
+  const lock = tryLock(file, 'shared', 'status')
+  lock?.release()
+  return lock ? undefined : lockHolder(file)
+}
+
+function contentOf(ctx: Context, entry: Entry | undefined): Buffer | undefined {
+  return entry?.kind === 'file' ? readContent(ctx.store, entry) : undefined
+}

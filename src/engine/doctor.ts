@@ -1,0 +1,81 @@
+/** `doctor`: what works here, what does not, and what to do about it. Works without a timeline. */
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { defaultConfig, notYetInEffect } from '../config/config.ts'
+import { loadConfig } from '../config/load.ts'
+import type { SavepointError } from '../errors/errors.ts'
+import { GIT_TIMEOUT_MS } from '../files/git-facts.ts'
+import { runGit } from '../files/run-git.ts'
+import { formatBytes } from '../model/format.ts'
+import { canClone } from '../targets/dir/clone-source.ts'
+import { homeOf } from './open.ts'
+import type { DoctorResult } from './results.ts'
+import type { OpenOptions } from './savepoint.ts'
+
+type Check = DoctorResult['checks'][number]
+
+export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
+  const env = options.env ?? process.env
+  const home = homeOf(options, env)
+  const cwd = options.cwd ?? process.cwd()
+  const config = await configCheck(home, cwd, env)
+  const checks: Check[] = [
+    { name: 'node', state: 'ok', detail: `${process.version} at ${process.execPath}` },
+    { name: 'native addon', state: 'ok', detail: 'loaded' },
+    homeCheck(home),
+    spaceCheck(home, config.loaded?.config.snapshots.min_free_bytes ?? defaultConfig.snapshots.min_free_bytes),
+    { name: 'backend', state: 'ok', detail: 'cas (the only one of this version; btrfs, zfs, apfs and archive come later)' },
+    cloneCheck(home),
+    await gitCheck(cwd, env),
+    { name: 'tracer', state: 'ok', detail: 'none (command tracing comes later)' },
+    config.check,
+  ]
+  const setKeys = config.loaded?.setKeys ?? []
+  return { checks, notYetInEffect: notYetInEffect.filter(key => setKeys.includes(key) || setKeys.some(set => set.startsWith(`${key}.`))), config: config.loaded?.sources ?? [] }
+}
+
+async function configCheck(home: string, cwd: string, env: NodeJS.ProcessEnv) {
+  try {
+    const loaded = await loadConfig({ targetDir: cwd, homeDir: home, env, cwd })
+    const present = loaded.sources.filter(source => source.present).map(source => source.path)
+    return { loaded, check: { name: 'config', state: 'ok' as const, detail: present.length > 0 ? present.join(', ') : 'defaults' } }
+  } catch (error) {
+    const { message, hint } = error as SavepointError
+    return { loaded: undefined, check: { name: 'config', state: 'problem' as const, detail: message, fix: hint } }
+  }
+}
+
+function homeCheck(home: string): Check {
+  if (!existsSync(home)) return { name: 'home', state: 'ok', detail: `${home} (made at first use)` }
+  try {
+    accessSync(home, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch {
+    return { name: 'home', state: 'problem', detail: `${home} is not writable`, fix: 'Set SAVEPOINT_HOME, or mend its permissions' }
+  }
+  const { mode } = statSync(home)
+  if (mode & 0o077) return { name: 'home', state: 'warning', detail: `${home} can be read by others`, fix: `chmod 700 ${home}` }
+  return { name: 'home', state: 'ok', detail: home }
+}
+
+function spaceCheck(home: string, floor: number): Check {
+  const { bavail, bsize } = statfsSync(nearestExisting(home))
+  const free = bavail * bsize
+  const detail = `${formatBytes(free)} free, ${formatBytes(floor)} are kept free`
+  return free < floor ? { name: 'disk', state: 'problem', detail, fix: 'Free some space: captures stop below the floor' } : { name: 'disk', state: 'ok', detail }
+}
+
+function cloneCheck(home: string): Check {
+  const clones = join(home, 'store', 'clones')
+  if (!existsSync(clones)) return { name: 'reflink', state: 'ok', detail: 'found out at first use' }
+  return { name: 'reflink', state: 'ok', detail: canClone(clones) ? 'large files share their blocks with the store' : 'this filesystem has none; large files are stored in chunks' }
+}
+
+async function gitCheck(cwd: string, env: NodeJS.ProcessEnv): Promise<Check> {
+  const result = await runGit('version', [], { cwd: Buffer.from(cwd), env, repository: undefined, timeoutMs: GIT_TIMEOUT_MS })
+  if (result.code === 0) return { name: 'git', state: 'ok', detail: result.stdout.toString().trim() }
+  return { name: 'git', state: 'warning', detail: 'not found, or it does not work: tracked files that are ignored cannot be told', fix: 'apt-get install git' }
+}
+
+function nearestExisting(path: string): string {
+  return existsSync(path) ? path : nearestExisting(join(path, '..'))
+}

@@ -1,0 +1,72 @@
+/** `gc`: forgets snapshots deleted more than seven days ago, and frees what nothing needs any more. Cannot be undone. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Id } from '../model/entry.ts'
+import { failpoint } from '../store/failpoint.ts'
+import { reachableFrom } from '../store/reachable.ts'
+import { sweep } from '../store/sweep.ts'
+import { loadStatCacheRoot } from '../targets/dir/stat-cache.ts'
+import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
+import { type Context, withTimelineLock } from './context.ts'
+import { recoverPending } from './recover.ts'
+import type { GcResult } from './results.ts'
+import { DELETED_KEPT_MS } from './retention.ts'
+
+export async function gc(ctx: Context): Promise<GcResult> {
+  await withTimelineLock(ctx, 'collect garbage', () => recoverPending(ctx))
+  return withEverythingLocked(ctx, 'collect garbage', timelines => {
+    const forgottenSnapshots = timelines.reduce((sum, timeline) => sum + forgetOld(ctx, timeline), 0)
+    failpoint('gc:forgotten')
+    const result = collect(ctx, timelines, false)
+    ctx.db.addOperation({
+      kind: 'gc',
+      at: ctx.now(),
+      state: 'fixed',
+      summary: `gc: ${forgottenSnapshots} snapshots forgotten, ${result.removedObjects} objects removed`,
+      before: undefined,
+      after: undefined,
+      headBefore: ctx.db.head,
+      headAfter: ctx.db.head,
+      detail: { ...result },
+      rule: undefined,
+    })
+    return { forgottenSnapshots, ...result, storeBytes: ctx.store.index.storedBytes() }
+  })
+}
+
+/** Frees everything that no timeline needs. Called with everything locked. */
+export function collect(ctx: Context, timelines: OpenTimeline[], everything: boolean) {
+  let alive: Set<Id>
+  const roots = timelines.flatMap(rootsOf)
+  try {
+    alive = reachableFrom(ctx.store, roots)
+  } catch (cause) {
+    throw cannotCollect(cause)
+  }
+  dropStatCaches(timelines, new Set(roots), everything)
+  failpoint('gc:marked')
+  return sweep(ctx.store, alive, everything)
+}
+
+/** A stat cache may name trees of a state that never became a snapshot: those are about to go. */
+function dropStatCaches(timelines: OpenTimeline[], roots: ReadonlySet<Id>, everything: boolean): void {
+  for (const { target } of timelines) {
+    const file = join(target.directory, 'statcache')
+    if (everything || !roots.has(loadStatCacheRoot(file))) rmSync(file, { force: true })
+  }
+}
+
+/** Snapshots deleted long ago, and what can no longer be undone because of that. */
+function forgetOld(ctx: Context, { db }: OpenTimeline): number {
+  const limit = ctx.now() - DELETED_KEPT_MS
+  const old = db.snapshots(true).filter(snapshot => snapshot.deletedAt !== undefined && snapshot.deletedAt < limit)
+  const gone = new Set(old.map(snapshot => snapshot.id))
+  db.transaction(() => {
+    for (const operation of db.operations()) {
+      const named = (operation.detail.snapshots as string[] | undefined) ?? []
+      if (operation.at < limit && named.some(id => gone.has(id)) && operation.state !== 'fixed') db.setOperationState(operation.id, 'past')
+    }
+    db.forgetSnapshots([...gone])
+  })
+  return gone.size
+}

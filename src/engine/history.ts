@@ -1,0 +1,48 @@
+/** `history PATH`: the versions of one path, snapshot by snapshot. */
+import type { Entry } from '../model/entry.ts'
+import { addon } from '../native/addon.ts'
+import { sameContent, sameMetadata } from '../store/tree-diff.ts'
+import { entryAt } from '../store/tree-lookup.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
+import { withDir } from '../targets/dir/dir-target.ts'
+import { SavepointError } from '../errors/errors.ts'
+import { type Raw, showPath } from '../model/raw-path.ts'
+import type { Context } from './context.ts'
+import { resolvePath } from './resolve-path.ts'
+import type { HistoryResult, HistoryVersion } from './results.ts'
+
+/** Oldest first; each version is compared with the snapshot's own parent, so that branches read right. */
+export async function history(ctx: Context, path: string): Promise<HistoryResult> {
+  const raw = resolvePath(ctx, path)
+  const entries = new Map<string, Entry | undefined>()
+  const versions: HistoryVersion[] = []
+  for (const snapshot of ctx.db.snapshots()) {
+    const entry = entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), raw)
+    entries.set(snapshot.id, entry)
+    const before = snapshot.parent === undefined ? undefined : entries.get(snapshot.parent)
+    const status = statusOf(before, entry)
+    if (status) versions.push({ snapshot, status, size: entry?.size, content: entry?.content || undefined, mode: entry?.mode })
+  }
+  const currentSize = await sizeNow(ctx, raw)
+  if (versions.length === 0 && currentSize === undefined) {
+    throw new SavepointError('path.unknown', `Cannot show the history of ${showPath(raw)}: no snapshot has it, and it does not exist`, {
+      hint: '`savepoint coverage PATH` tells whether a path is protected',
+    })
+  }
+  return { path: raw, currentSize, versions }
+}
+
+function statusOf(before: Entry | undefined, now: Entry | undefined): HistoryVersion['status'] | undefined {
+  if (now?.kind === 'unknown') return 'unknown'
+  if (!now) return before && before.kind !== 'unknown' ? 'deleted' : undefined
+  if (!before || before.kind === 'unknown') return 'new'
+  return sameContent(before, now) && sameMetadata(before, now) ? 'unchanged' : 'modified'
+}
+
+async function sizeNow(ctx: Context, path: Raw): Promise<number | undefined> {
+  try {
+    return await withDir(ctx.targetPath, root => addon.statAt(root, path).size)
+  } catch {
+    return undefined
+  }
+}

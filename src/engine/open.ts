@@ -1,0 +1,216 @@
+/** `open`: finds the target's timeline and gives the object whose methods are the verbs. */
+import { existsSync, mkdirSync, readlinkSync, realpathSync, renameSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { loadConfig } from '../config/load.ts'
+import { SavepointError } from '../errors/errors.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { Store } from '../store/store.ts'
+import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { TimelineDb } from '../timeline/timeline-db.ts'
+import type { Context } from './context.ts'
+import { withTimelineLock } from './context.ts'
+import { coverage } from './coverage.ts'
+import { compact, deleteSnapshots, prune } from './delete.ts'
+import { changes, diff, snapshotChanges, status } from './diff.ts'
+import { gc } from './gc.ts'
+import { history } from './history.ts'
+import { branches, listSnapshots, log } from './log.ts'
+import { purge } from './purge.ts'
+import { readContent, readFile } from './read-content.ts'
+import { hasPending, recoverPending } from './recover.ts'
+import { requireRun, revert, rollback } from './rollback.ts'
+import { runCommand } from './run.ts'
+import type { OpenOptions, Savepoint } from './savepoint.ts'
+import { takeSnapshot } from './snapshot.ts'
+import { deleteTag, setTag } from './tags.ts'
+import { createTarget, findTarget, type RegisteredTarget, relativeTo, targetAt, writeTarget } from './target-registry.ts'
+import { redo, undo } from './undo.ts'
+import { verify } from './verify.ts'
+
+export const homeOf = (options: OpenOptions, env: NodeJS.ProcessEnv): string =>
+  resolve(options.home ?? env.SAVEPOINT_HOME ?? join(env.HOME ?? homedir(), '.savepoint'))
+
+export async function open(options: OpenOptions = {}): Promise<Savepoint> {
+  const ctx = await openContext(options)
+  try {
+    await recoverAtOpen(ctx)
+  } catch (error) {
+    closeContext(ctx)
+    throw error
+  }
+  return toSavepoint(ctx)
+}
+
+export async function openContext(options: OpenOptions): Promise<Context> {
+  const env = options.env ?? process.env
+  const home = homeOf(options, env)
+  const notice = options.onNotice ?? (() => {})
+  const cwd = currentDirectory(options.cwd)
+  makeHome(home)
+  const target = chooseTarget(home, cwd, options, env, notice)
+  const targetDir = target.path.toString()
+  const { config, weakens } = await loadConfig({ targetDir, homeDir: home, env, cwd: cwd.toString() })
+  if (weakens.length > 0) notice(`savepoint.yaml of this directory weakens protection: ${weakens.join(', ')}`)
+  refuseBackend(config.snapshots.backend)
+  const store = openStore(join(home, 'store'), options.repair === true, notice)
+  return {
+    home: realpathSync(home),
+    timelineId: target.id,
+    timelineDir: target.directory,
+    store,
+    db: new TimelineDb(join(target.directory, 'timeline.sqlite')),
+    targetPath: target.path,
+    identity: target.identity,
+    cwd,
+    subdirectory: relativeTo(target.path, cwd) ?? '',
+    config,
+    env,
+    force: options.force ?? false,
+    now: options.now ?? Date.now,
+    notice,
+    progress: options.onProgress,
+    signal: options.signal,
+  }
+}
+
+export function closeContext(ctx: Context): void {
+  ctx.db.close()
+  ctx.store.close()
+}
+
+function currentDirectory(cwd: string | undefined): Buffer {
+  if (cwd !== undefined) return realpathSync(cwd, 'buffer') as unknown as Buffer
+  try {
+    return readlinkSync('/proc/self/cwd', 'buffer') as unknown as Buffer
+  } catch {
+    return Buffer.from(process.cwd())
+  }
+}
+
+function makeHome(home: string): void {
+  try {
+    mkdirSync(join(home, 'timelines'), { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new SavepointError('io.failed', `Cannot use ${home}: ${(cause as Error).message}`, {
+      hint: 'Set SAVEPOINT_HOME to a directory that you can write to',
+      cause,
+    })
+  }
+}
+
+function chooseTarget(home: string, cwd: Buffer, options: OpenOptions, env: NodeJS.ProcessEnv, notice: (text: string) => void): RegisteredTarget {
+  const explicit = options.target === undefined ? undefined : targetPath(options.target, cwd)
+  const found = explicit ? targetAt(home, explicit, notice) : findTarget(home, cwd, notice)
+  if (found) return options.force ? acceptReplaced(found) : found
+  const path = explicit ?? cwd
+  if (options.create) return createTarget(home, path, options.force ?? false, env)
+  throw new SavepointError('timeline.none', `Cannot find a timeline for ${showPath(rawFromBytes(path))}: it is not protected yet`, {
+    hint: 'Protect it with `savepoint snapshot`, or run your agent with `savepoint run -- COMMAND`',
+  })
+}
+
+/** --force: the directory that is there now is the target from now on. */
+function acceptReplaced(target: RegisteredTarget): RegisteredTarget {
+  const stat = statDir(target.path)
+  if (!stat || sameIdentity(identityOf(stat), target.identity)) return target
+  const accepted = { ...target, identity: identityOf(stat) }
+  writeTarget(accepted)
+  return accepted
+}
+
+function targetPath(target: string, cwd: Buffer): Buffer {
+  const [, kind, name] = /^(?:(dir|env|container):)?(.*)$/s.exec(target)!
+  if (kind === 'env' || kind === 'container') {
+    throw new SavepointError('unsupported', `Cannot use ${target}: this version knows directories only`, { hint: 'Use dir:PATH' })
+  }
+  const path = resolve(cwd.toString(), name!)
+  // A target that is gone has no real path; its parent may still be reached through links.
+  return existsSync(path) ? (realpathSync(path, 'buffer') as unknown as Buffer) : Buffer.from(path)
+}
+
+function refuseBackend(backend: string): void {
+  if (backend === 'auto' || backend === 'cas') return
+  throw new SavepointError('unsupported', `Cannot use backend ${backend}: this version has cas only`, {
+    hint: 'Set snapshots.backend to auto or cas',
+  })
+}
+
+function openStore(directory: string, repair: boolean, notice: (text: string) => void): Store {
+  try {
+    return Store.open(directory)
+  } catch (error) {
+    const index = join(directory, 'index.sqlite')
+    if (!repair || !(error instanceof SavepointError) || error.code !== 'store.damaged' || !existsSync(index)) throw error
+    for (const suffix of ['', '-wal', '-shm']) {
+      if (existsSync(index + suffix)) renameSync(index + suffix, `${index}${suffix}.damaged`)
+    }
+    notice('the index of the store could not be opened; it is kept as index.sqlite.damaged and made anew')
+    return Store.open(directory)
+  }
+}
+
+/** A restore that was interrupted is completed by the next command, whatever it is, unless somebody is at work. */
+async function recoverAtOpen(ctx: Context): Promise<void> {
+  if (!hasPending(ctx)) return
+  try {
+    await withTimelineLock({ ...ctx, env: { ...ctx.env, SAVEPOINT_LOCK_WAIT_MS: '0' } }, 'recover', () => recoverPending(ctx))
+  } catch (error) {
+    if (!(error instanceof SavepointError) || error.code !== 'busy') throw error
+  }
+}
+
+function toSavepoint(ctx: Context): Savepoint {
+  return {
+    target: showPath(rawFromBytes(ctx.targetPath)),
+    timeline: ctx.timelineId,
+    foundAbove: ctx.subdirectory !== '',
+    subdirectory: ctx.subdirectory,
+    config: ctx.config,
+    snapshot: options =>
+      takeSnapshot(ctx, { type: 'manual', ...options, run: options?.run === undefined ? undefined : requireRun(ctx, options.run).id }),
+    snapshots: options => listSnapshots(ctx, options?.run),
+    find: ref => resolveSnapshot(ctx.db, ref),
+    head: () => requireHead(ctx.db),
+    log: () => log(ctx),
+    branches: () => branches(ctx),
+    status: () => status(ctx),
+    diff: options => diff(ctx, options ?? {}),
+    changes: () => changes(ctx),
+    snapshotChanges: ref => {
+      const snapshot = resolveSnapshot(ctx.db, ref)
+      return {
+        from: snapshot.parent ?? 'nothing',
+        to: snapshot.id,
+        changes: snapshotChanges(ctx, snapshot),
+        content: (change, side) => {
+          const entry = side === 'before' ? change.before : change.after
+          return entry?.kind === 'file' ? readContent(ctx.store, entry) : undefined
+        },
+      }
+    },
+    history: path => history(ctx, path),
+    coverage: path => coverage(ctx, path),
+    read: (ref, path) => readFile(ctx, ref, path),
+    rollback: (ref, options) => rollback(ctx, ref, options ?? {}),
+    revert: (path, options) => revert(ctx, path, options ?? {}),
+    undo: () => undo(ctx),
+    redo: () => redo(ctx),
+    tags: () => ctx.db.tags(),
+    tag: (name, ref) => setTag(ctx, name, ref),
+    deleteTag: name => deleteTag(ctx, name),
+    delete: refs => deleteSnapshots(ctx, refs),
+    compact: (refs, options) => compact(ctx, refs, options ?? {}),
+    prune: options => prune(ctx, options ?? {}),
+    operations: () => ctx.db.operations(),
+    runs: () => ctx.db.runs(),
+    gc: () => gc(ctx),
+    verify: options => verify(ctx, options ?? {}),
+    purge: path => purge(ctx, path),
+    exportSnapshot: async (ref, file, options) => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {}),
+    importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),
+    run: options => runCommand(ctx, options),
+    close: () => closeContext(ctx),
+  }
+}

@@ -1,0 +1,140 @@
+/** `purge PATH`: removes a path from all history, so that its bytes are really gone. Cannot be undone. */
+import { SavepointError } from '../errors/errors.ts'
+import type { Entry, Id } from '../model/entry.ts'
+import { idToHex } from '../model/id.ts'
+import { nameOf, type Raw, showPath } from '../model/raw-path.ts'
+import type { Store } from '../store/store.ts'
+import type { StoreWriter } from '../store/store-writer.ts'
+import { encodeTree } from '../store/tree-codec.ts'
+import { allEntries, entryAt } from '../store/tree-lookup.ts'
+import { rewriteTree } from '../store/tree-rewrite.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
+import { unknownEntry } from '../targets/dir/dir-node.ts'
+import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
+import { type Context, withTimelineLock } from './context.ts'
+import { collect } from './gc.ts'
+import { recoverPending } from './recover.ts'
+import { resolvePath } from './resolve-path.ts'
+import type { PurgeResult } from './results.ts'
+import { recordedRoot } from './rollback.ts'
+
+const LISTED_ELSEWHERE = 20
+
+export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
+  const raw = resolvePath(ctx, path)
+  if (raw === '') throw new SavepointError('usage', 'Cannot purge the whole target', { hint: 'Delete its snapshots instead' })
+  await withTimelineLock(ctx, 'purge', () => recoverPending(ctx))
+  return withEverythingLocked(ctx, 'purge', timelines => {
+    const contents = contentsAt(ctx, raw)
+    if (contents.snapshots === 0) {
+      throw new SavepointError('path.unknown', `Cannot purge ${showPath(raw)}: no snapshot has it`, { hint: '`savepoint history PATH` shows its versions' })
+    }
+    forgetPath(ctx, raw)
+    const elsewhere = findElsewhere(ctx.store, timelines, contents.ids)
+    const { freedBytes } = collect(ctx, timelines, true)
+    if (elsewhere.length === 0) assertGone(ctx.store, contents.ids)
+    return { path: raw, snapshots: contents.snapshots, versions: contents.ids.size, elsewhere, freedBytes }
+  })
+}
+
+/** The contents at and below the path, over all snapshots and recorded states. */
+function contentsAt(ctx: Context, path: Raw): { ids: Set<Id>; snapshots: number } {
+  const ids = new Set<Id>()
+  let snapshots = 0
+  for (const root of [...ctx.db.snapshots(true).map(snapshot => snapshot.root), ...operationRoots(ctx)]) {
+    const entry = entryAt(ctx.store, rootTreeOf(ctx.store, root), path)
+    if (!entry || entry.kind === 'unknown') continue
+    snapshots++
+    for (const id of contentIds(ctx.store, entry)) ids.add(id)
+  }
+  return { ids, snapshots }
+}
+
+function* contentIds(store: Store, entry: Entry): Generator<Id> {
+  if (entry.kind === 'file') yield entry.content
+  if (entry.kind === 'dir') for (const { entry: child } of allEntries(store, entry.content)) if (child.kind === 'file') yield child.content
+}
+
+const operationRoots = (ctx: Context): Id[] =>
+  ctx.db.operations().flatMap(({ detail }) => [recordedRoot(detail, 'before_root') ?? [], recordedRoot(detail, 'after_root') ?? []].flat())
+
+/** Rewrites every state of the timeline so that the path is unknown in it: neither there nor known to be absent. */
+function forgetPath(ctx: Context, path: Raw): void {
+  const writer = ctx.store.exclusiveWriter()
+  const rewritten = new Map<Id, Id>()
+  const rewrite = (root: Id): Id => {
+    let result = rewritten.get(root)
+    if (result === undefined) rewritten.set(root, (result = withoutPath(ctx.store, writer, root, path)))
+    return result
+  }
+  try {
+    const snapshots = ctx.db.snapshots(true).map(snapshot => ({ id: snapshot.id, root: rewrite(snapshot.root) }))
+    const operations = ctx.db.operations().map(operation => ({ id: operation.id, detail: rewriteDetail(operation.detail, rewrite) }))
+    writer.commit()
+    ctx.db.transaction(() => {
+      for (const { id, root } of snapshots) ctx.db.setRoot(id, root)
+      for (const { id, detail } of operations) ctx.db.setOperationDetail(id, detail)
+      ctx.db.addOperation({
+        kind: 'purge',
+        at: ctx.now(),
+        state: 'fixed',
+        summary: `purge ${showPath(path)}`,
+        before: undefined,
+        after: undefined,
+        headBefore: ctx.db.head,
+        headAfter: ctx.db.head,
+        detail: {},
+        rule: undefined,
+      })
+    })
+  } finally {
+    writer.close()
+  }
+}
+
+function withoutPath(store: Store, writer: StoreWriter, root: Id, path: Raw): Id {
+  const tree = rootTreeOf(store, root)
+  const entry = entryAt(store, tree, path)
+  if (!entry || entry.kind === 'unknown') return root
+  const content = rewriteTree(store, writer, tree, new Map([[path, unknownEntry(nameOf(path), 'purged')]]))
+  return writer.put(encodeTree([{ ...rootEntryOf(store, root), content }]))
+}
+
+function rewriteDetail(detail: Record<string, unknown>, rewrite: (root: Id) => Id): Record<string, unknown> {
+  const result = { ...detail }
+  for (const key of ['before_root', 'after_root'] as const) {
+    const root = recordedRoot(detail, key)
+    if (root !== undefined) result[key] = idToHex(rewrite(root))
+  }
+  return result
+}
+
+/** Where else the same bytes are: those stay, and the user must know. */
+function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet<Id>): PurgeResult['elsewhere'] {
+  const found: PurgeResult['elsewhere'] = []
+  const clean = new Set<Id>()
+  const visit = (snapshot: string, tree: Id, path: Raw): boolean => {
+    if (clean.has(tree)) return false
+    let any = false
+    for (const entry of store.tree(tree)) {
+      const here = path === '' ? entry.name : `${path}/${entry.name}`
+      if (entry.kind === 'dir') any = visit(snapshot, entry.content, here) || any
+      else if (entry.kind === 'file' && ids.has(entry.content)) {
+        any = true
+        if (found.length < LISTED_ELSEWHERE) found.push({ snapshot, path: here })
+      }
+    }
+    if (!any) clean.add(tree)
+    return any
+  }
+  for (const { db } of timelines) {
+    for (const snapshot of db.snapshots(true)) visit(snapshot.id, rootTreeOf(store, snapshot.root), '')
+  }
+  return found
+}
+
+function assertGone(store: Store, ids: ReadonlySet<Id>): void {
+  for (const id of ids) {
+    if (store.has(id)) throw new SavepointError('bug', 'Cannot confirm the purge: the store still has the content', { hint: 'Run `savepoint gc` and `savepoint verify`' })
+  }
+}

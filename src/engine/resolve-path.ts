@@ -1,0 +1,51 @@
+/** Turns a path that a person wrote into one relative to the target. Never leaves the target. */
+import { SavepointError } from '../errors/errors.ts'
+import { type Raw, rawFromBytes, rawFromShown, rawFromText, showPath } from '../model/raw-path.ts'
+import { addon } from '../native/addon.ts'
+import type { Context } from './context.ts'
+import { relativeTo } from './target-registry.ts'
+
+/**
+ * Relative paths start at cwd; "." and ".." are resolved as text, symlinks in it are not followed. A name with
+ * backslashes is taken as the escaped form that we print, unless a file of that very name exists.
+ */
+export function resolvePath(ctx: Context, text: string): Raw {
+  const literal = toTargetPath(ctx, text, rawFromText(text))
+  if (!text.includes('\\') || existsLive(ctx, literal)) return literal
+  return toTargetPath(ctx, text, rawFromShown(text))
+}
+
+function toTargetPath(ctx: Context, text: string, raw: Raw): Raw {
+  const absolute = raw.startsWith('/') ? raw : `${rawFromBytes(ctx.cwd)}/${raw}`
+  const relative = raw === '' ? undefined : relativeTo(ctx.targetPath, Buffer.from(normalise(absolute), 'latin1'))
+  if (relative !== undefined && !raw.includes('\0')) return relative
+  throw new SavepointError('path.outside', `Cannot use ${text === '' ? 'an empty path' : text}: it lies outside the target`, {
+    hint: `The target is ${showPath(rawFromBytes(ctx.targetPath))}`,
+  })
+}
+
+function normalise(absolute: Raw): Raw {
+  const parts: Raw[] = []
+  for (const part of absolute.split('/')) {
+    if (part === '..') parts.pop()
+    else if (part !== '' && part !== '.') parts.push(part)
+  }
+  return `/${parts.join('/')}`
+}
+
+export function existsLive(ctx: Context, path: Raw): boolean {
+  let root: number
+  try {
+    root = addon.openRoot(ctx.targetPath)
+  } catch {
+    return false
+  }
+  try {
+    addon.statAt(root, path)
+    return true
+  } catch {
+    return false
+  } finally {
+    addon.close(root)
+  }
+}

@@ -1,0 +1,75 @@
+/** `rollback --to DIR`: writes a snapshot into another directory. The target is not touched. */
+import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import type { Raw } from '../model/raw-path.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { addon } from '../native/addon.ts'
+import { encodeTree } from '../store/tree-codec.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
+import { withDir } from '../targets/dir/dir-target.ts'
+import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { planRestore } from '../targets/dir/restore-plan.ts'
+import type { Context } from './context.ts'
+import { describePlan } from './describe-plan.ts'
+import type { RestoreResult } from './results.ts'
+import { restoreRootMetadata } from './root-metadata.ts'
+import type { RestoreOptions } from './savepoint.ts'
+
+export async function restoreToDirectory(
+  ctx: Context,
+  snapshot: Snapshot,
+  to: string,
+  scope: readonly Raw[] | undefined,
+  options: RestoreOptions,
+): Promise<RestoreResult> {
+  const directory = resolve(ctx.cwd.toString(), to)
+  const created = prepare(directory, options.dryRun === true)
+  const empty = await emptyTree(ctx)
+  const wanted = rootTreeOf(ctx.store, snapshot.root)
+  const plan = planRestore({ store: ctx.store, live: empty, wanted, scope, withoutGit: options.withoutGit })
+  const result = { ...describePlan(ctx, plan, snapshot), to: directory, dryRun: options.dryRun === true }
+  if (options.dryRun) return result
+  const { refused } = await withDir(Buffer.from(realpathSync(directory)), async root => {
+    const applied = await applyPlan({
+      store: ctx.store,
+      root,
+      plan,
+      live: empty,
+      wanted,
+      stage: `${STAGE_PREFIX}${process.pid}`,
+      onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
+      rescue: async () => {},
+    })
+    if (created && !scope) restoreRootMetadata(root, rootEntryOf(ctx.store, snapshot.root))
+    addon.syncfs(root)
+    return applied
+  })
+  return { ...result, leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))] }
+}
+
+/** Makes the directory; it must be empty when it exists. Returns whether it was made. */
+function prepare(directory: string, dryRun: boolean): boolean {
+  try {
+    if (readdirSync(directory).length === 0) return false
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') {
+      if (!dryRun) mkdirSync(directory, { recursive: true, mode: 0o700 })
+      return true
+    }
+    throw new SavepointError('usage', `Cannot restore to ${directory}: ${(error as Error).message}`, { cause: error })
+  }
+  throw new SavepointError('usage', `Cannot restore to ${directory}: it is not empty`, { hint: 'Name a directory that does not exist yet' })
+}
+
+async function emptyTree(ctx: Context) {
+  const writer = await ctx.store.writer()
+  try {
+    const id = writer.put(encodeTree([]))
+    writer.commit()
+    return id
+  } finally {
+    writer.close()
+  }
+}
+

@@ -1,0 +1,196 @@
+/**
+ * The one way in which the engine changes a target: safety capture, plan, journal, apply, look again, operation.
+ * rollback, revert, undo and redo only say which state they want. Called under the timeline's lock.
+ */
+import { randomBytes } from 'node:crypto'
+import { SavepointError } from '../errors/errors.ts'
+import type { Entry, Id } from '../model/entry.ts'
+import { idToHex } from '../model/id.ts'
+import { joinRaw, type Raw } from '../model/raw-path.ts'
+import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
+import { addon } from '../native/addon.ts'
+import { failpoint } from '../store/failpoint.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
+import { identityOf, makeDir, statDir, withDir } from '../targets/dir/dir-target.ts'
+import { applyPlan, RestoreFailed, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
+import { captureLive, type Live } from './capture-live.ts'
+import type { Context } from './context.ts'
+import { describePlan } from './describe-plan.ts'
+import { type Journal, removeJournal, writeJournal } from './journal.ts'
+import { keepLateEdits } from './late-edits.ts'
+import type { RestoreResult } from './results.ts'
+import { addSnapshot } from './snapshot.ts'
+import { restoreRootMetadata } from './root-metadata.ts'
+import { writeTarget } from './target-registry.ts'
+
+export interface RestoreRequest {
+  /** Root trees. */
+  wanted: Id
+  base?: Id
+  scope?: readonly Raw[]
+  withoutGit?: boolean
+  dryRun?: boolean
+  noSafety?: boolean
+  kind: OperationKind
+  /** In words, for the operation. */
+  summary: string
+  snapshot?: Snapshot
+  /** HEAD afterwards; undefined leaves it where the safety snapshot put it back to. */
+  headAfter?: string
+  detail?: Record<string, unknown>
+  /** undo and redo mark the operation they walk instead of adding one that can itself be undone. */
+  isStep?: boolean
+}
+
+export async function restore(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
+  const wasMissing = ensureTarget(ctx, request)
+  const live = await captureLive(ctx, { override: request.wanted, ignoreFloor: true, phase: 'saving the state before' })
+  const plan = planFor(ctx, request, live)
+  const rootChanges = !request.scope && rootDiffers(ctx, request, live)
+  if (request.dryRun || (plan.actions.length === 0 && !rootChanges && !wasMissing)) {
+    return { ...describePlan(ctx, plan, request.snapshot), dryRun: request.dryRun === true, operation: noteNothing(ctx, request) }
+  }
+  const headBefore = ctx.db.head
+  const safety = keepBefore(ctx, live, request)
+  const journal = makeJournal(ctx, request, safety, headBefore)
+  writeJournal(ctx.timelineDir, journal)
+  failpoint('restore:journal')
+  return carryOut(ctx, request, journal, live, plan, safety)
+}
+
+/** A snapshot of the state before: HEAD itself when nothing has changed since. */
+function keepBefore(ctx: Context, live: Live, request: RestoreRequest): Snapshot {
+  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  return head?.root === live.root ? head : addSnapshot(ctx, live, { type: 'safety', command: request.summary })
+}
+
+export function planFor(ctx: Context, request: RestoreRequest, live: Live): RestorePlan {
+  return planRestore({
+    store: ctx.store,
+    live: live.tree,
+    wanted: rootTreeOf(ctx.store, request.wanted),
+    base: request.base === undefined ? undefined : rootTreeOf(ctx.store, request.base),
+    scope: request.scope,
+    withoutGit: request.withoutGit,
+  })
+}
+
+/** The part from the journal on; the recovery calls it too. */
+export async function carryOut(
+  ctx: Context,
+  request: RestoreRequest,
+  journal: Journal,
+  live: Live,
+  plan: RestorePlan,
+  safety: Snapshot,
+): Promise<RestoreResult> {
+  let lateEdits: Snapshot | undefined
+  const { written, refused } = await withDir(ctx.targetPath, async root => {
+    try {
+      const applied = await applyPlan({
+        store: ctx.store,
+        root,
+        plan,
+        live: live.tree,
+        wanted: rootTreeOf(ctx.store, request.wanted),
+        stage: journal.stage,
+        onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
+        rescue: async displaced => {
+          lateEdits = await keepLateEdits(ctx, root, live, displaced, safety)
+        },
+      })
+      if (!request.scope) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
+      addon.syncfs(root)
+      return applied
+    } catch (error) {
+      if (error instanceof RestoreFailed && error.reversed) removeJournal(ctx.timelineDir)
+      throw error
+    }
+  })
+  failpoint('restore:synced')
+  const after = await captureLive(ctx, { override: request.wanted, written, ignoreFloor: true, phase: 'checking' })
+  const operation = close(ctx, request, journal, after, safety)
+  return {
+    ...describePlan(ctx, plan, request.snapshot),
+    leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path: stripStage(path, journal.stage), why: 'refused' as const }))],
+    safety,
+    lateEdits,
+    operation,
+  }
+}
+
+function close(ctx: Context, request: RestoreRequest, journal: Journal, after: Live, safety: Snapshot): Operation {
+  const operation = ctx.db.transaction(() => {
+    ctx.db.setHead(journal.headAfter ?? journal.headBefore)
+    return ctx.db.addOperation({
+      kind: request.kind,
+      at: ctx.now(),
+      state: request.isStep ? 'fixed' : 'done',
+      summary: request.summary,
+      before: safety.id,
+      after: request.snapshot?.id,
+      headBefore: journal.headBefore,
+      headAfter: journal.headAfter ?? journal.headBefore,
+      detail: { ...request.detail, token: journal.token, before_root: idToHex(safety.root), after_root: idToHex(after.root) },
+      rule: undefined,
+    })
+  })
+  failpoint('restore:operation')
+  removeJournal(ctx.timelineDir)
+  return operation
+}
+
+/** A target that is gone is made again, empty; then everything is restored into it. */
+function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
+  const stat = statDir(ctx.targetPath)
+  if (stat) return false
+  if (request.dryRun) {
+    throw new SavepointError('target.missing', 'Cannot plan the rollback: the target directory does not exist', {
+      hint: 'Without --dry-run it is made again and filled',
+    })
+  }
+  makeDir(ctx.targetPath, 0o700)
+  ctx.identity = identityOf(statDir(ctx.targetPath)!)
+  writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
+  ctx.notice('the target directory was gone and is made again')
+  return true
+}
+
+/** Whether the target directory itself has another mode, owner or xattrs than wanted. */
+function rootDiffers(ctx: Context, request: RestoreRequest, live: Live): boolean {
+  const [now, wanted] = [rootEntryOf(ctx.store, live.root), rootEntryOf(ctx.store, request.wanted)]
+  const base = request.base === undefined ? now : rootEntryOf(ctx.store, request.base)
+  const same = (a: Entry, b: Entry) => a.mode === b.mode && a.uid === b.uid && a.gid === b.gid
+  return !same(now, wanted) && same(now, base)
+}
+
+function makeJournal(ctx: Context, request: RestoreRequest, safety: Snapshot, headBefore: string | undefined): Journal {
+  const token = randomBytes(8).toString('hex')
+  return {
+    token,
+    stage: `${STAGE_PREFIX}${token}`,
+    startedAt: ctx.now(),
+    wanted: idToHex(request.wanted),
+    base: request.base === undefined ? undefined : idToHex(request.base),
+    scope: request.scope === undefined ? undefined : [...request.scope],
+    withoutGit: request.withoutGit ?? false,
+    safety: safety.id,
+    safetyRoot: idToHex(safety.root),
+    kind: request.kind,
+    summary: request.summary,
+    snapshot: request.snapshot?.id,
+    headBefore,
+    headAfter: request.headAfter,
+    detail: { ...request.detail, is_step: request.isStep ?? false },
+  }
+}
+
+/** Nothing had to change: a whole rollback still moves HEAD. */
+function noteNothing(ctx: Context, request: RestoreRequest): Operation | undefined {
+  if (request.dryRun || request.headAfter === undefined) return undefined
+  ctx.db.setHead(request.headAfter)
+  return undefined
+}
+
+const stripStage = (path: Raw, stage: string): Raw => (path.startsWith(`${stage}/`) ? joinRaw('', path.slice(stage.length + 1)) : path)

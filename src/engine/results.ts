@@ -1,0 +1,192 @@
+/** What the engine's verbs answer. Plain data with raw paths; faces render it. */
+import type { Change, ChangeCounts, Id, UnknownReason } from '../model/entry.ts'
+import type { Raw } from '../model/raw-path.ts'
+import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
+
+/** How far a long operation is. `phase` is a verb form for people: "capturing", "restoring", "verifying". */
+export interface Progress {
+  phase: string
+  files: number
+  bytes: number
+  totalFiles?: number
+  totalBytes?: number
+}
+
+export interface SnapshotResult {
+  snapshot: Snapshot
+}
+
+export interface PlannedChange {
+  action: 'create' | 'delete' | 'replace' | 'metadata'
+  path: Raw
+  /** Of everything below, for directories. */
+  files: number
+}
+
+export interface LeftAlonePath {
+  path: Raw
+  why: 'edited' | 'not-stored' | 'holds-uncaptured' | 'refused'
+}
+
+export interface RestoreResult {
+  /** What it went to; undefined for undo and redo across several. */
+  snapshot: Snapshot | undefined
+  dryRun: boolean
+  changes: PlannedChange[]
+  files: { created: number; deleted: number; replaced: number; metadata: number }
+  leftAlone: LeftAlonePath[]
+  /** Directories that stay because files which are not captured live in them. */
+  keptDirs: Raw[]
+  /** The state before, for `undo`; undefined for a dry run or when nothing had to change. */
+  safety: Snapshot | undefined
+  /** Edits that came in while the restore ran are kept here. */
+  lateEdits: Snapshot | undefined
+  operation: Operation | undefined
+  /** restore --to: where. */
+  to?: string
+}
+
+export interface UndoResult {
+  /** The operation that was undone or redone. */
+  operation: Operation
+  restore: RestoreResult | undefined
+  /** In words: "3 snapshots are back". */
+  effect: string
+}
+
+export interface LogNode {
+  snapshot: Snapshot
+  tags: string[]
+  isHead: boolean
+  /** Ids of the children that are not deleted. */
+  children: string[]
+  isLeaf: boolean
+  /** The nearest ancestor that is not deleted. */
+  shownParent: string | undefined
+}
+
+export interface StatusResult {
+  target: string
+  timeline: string
+  home: string
+  backend: string
+  head: Snapshot | undefined
+  snapshots: number
+  storeBytes: number
+  /** Against HEAD; undefined when there is no snapshot yet. */
+  changes: Change[] | undefined
+  counts: ChangeCounts
+  skipped: Skipped[]
+  lastOperation: Operation | undefined
+  writer: { pid: number; purpose: string } | undefined
+}
+
+export interface HistoryVersion {
+  snapshot: Snapshot
+  status: 'new' | 'modified' | 'unchanged' | 'deleted' | 'unknown'
+  size: number | undefined
+  content: Id | undefined
+  mode: number | undefined
+}
+
+export interface HistoryResult {
+  path: Raw
+  /** As it is on disk now; undefined when it does not exist. */
+  currentSize: number | undefined
+  versions: HistoryVersion[]
+}
+
+export interface CoverageResult {
+  path: Raw
+  /** Whether what is on disk now could be brought back after the next snapshot. */
+  covered: boolean
+  exists: boolean
+  reason: UnknownReason | 'absent' | undefined
+  /** What decides: "src/.gitignore:3 *.o". */
+  rule: string | undefined
+  /** Snapshots that hold a version of it, newest first. */
+  latest: Snapshot | undefined
+  versions: number
+  /** Whether the newest snapshot has exactly the bytes on disk. */
+  current: boolean
+}
+
+export interface DiffResult {
+  from: string
+  to: string
+  changes: Change[]
+  /** Content for rendering: reads one side of a change; undefined when it is too large or not available. */
+  content(change: Change, side: 'before' | 'after'): Buffer | undefined
+}
+
+export interface PruneDecision {
+  snapshot: Snapshot
+  keep: boolean
+  /** The rule that decided, for people: "manual: kept", "beyond --keep 5". */
+  rule: string
+}
+
+export interface PruneResult {
+  dryRun: boolean
+  decisions: PruneDecision[]
+  operation: Operation | undefined
+}
+
+export interface GcResult {
+  forgottenSnapshots: number
+  removedObjects: number
+  freedBytes: number
+  storeBytes: number
+}
+
+export interface VerifyProblem {
+  what: string
+  snapshots: string[]
+  paths: string[]
+}
+
+export interface VerifyResult {
+  objects: number
+  bytes: number
+  snapshots: number
+  problems: VerifyProblem[]
+  repaired: string[]
+}
+
+export interface PurgeResult {
+  path: Raw
+  snapshots: number
+  versions: number
+  /** Other paths that still hold the same bytes. */
+  elsewhere: { snapshot: string; path: Raw }[]
+  freedBytes: number
+}
+
+export interface RunResult {
+  run: Run
+  exitCode: number
+  signal: string | undefined
+  before: Snapshot | undefined
+  after: Snapshot | undefined
+  changes: Change[]
+  counts: ChangeCounts
+}
+
+export interface DoctorResult {
+  checks: { name: string; state: 'ok' | 'warning' | 'problem'; detail: string; fix?: string }[]
+  notYetInEffect: string[]
+  config: { path: string; present: boolean }[]
+}
+
+export interface ExportResult {
+  file: string
+  snapshot: Snapshot
+  files: number
+  bytes: number
+  leftOut: Raw[]
+}
+
+export interface ImportResult {
+  snapshot: Snapshot
+  files: number
+}

@@ -1,0 +1,95 @@
+/** Which snapshots may go. Pure: decides from rows, deletes nothing. */
+import type { Config } from '../config/config.ts'
+import type { Operation, Snapshot, SnapshotType } from '../model/snapshot.ts'
+import type { PruneDecision } from './results.ts'
+
+export const DELETED_KEPT_MS = 7 * 24 * 60 * 60 * 1000
+const DENSE = 30
+const ring: ReadonlySet<SnapshotType> = new Set(['interval', 'change'])
+const dvr: ReadonlySet<SnapshotType> = new Set(['git', 'build', 'test', 'idle', 'guard', 'turn', 'final'])
+
+export const isNamed = (snapshot: Snapshot, tagged: ReadonlySet<string>): boolean =>
+  snapshot.type === 'manual' || snapshot.type === 'import' || snapshot.label !== undefined || tagged.has(snapshot.id)
+
+export interface RetentionInput {
+  /** All that are not deleted, oldest first. */
+  snapshots: Snapshot[]
+  head: string | undefined
+  tagged: ReadonlySet<string>
+  operations: Operation[]
+  retention: Config['snapshots']['retention']
+  now: number
+  /** An explicit limit instead of the pools: this many of the prunable ones stay. */
+  keep?: number
+  /** Only snapshots of this run may go. */
+  run?: string
+}
+
+/** One decision per snapshot, newest first, each with the rule that made it. */
+export function decideRetention(input: RetentionInput): PruneDecision[] {
+  const pinned = new Map(input.snapshots.map(snapshot => [snapshot.id, pinRule(snapshot, input)]))
+  const free = input.snapshots.filter(snapshot => pinned.get(snapshot.id) === undefined).reverse()
+  const kept = input.keep === undefined ? keepByPools(free, input) : keepNewest(free, input.keep)
+  return [...input.snapshots].reverse().map(snapshot => {
+    const pin = pinned.get(snapshot.id)
+    return pin ? { snapshot, keep: true, rule: pin } : { snapshot, ...kept.get(snapshot.id)! }
+  })
+}
+
+function pinRule(snapshot: Snapshot, input: RetentionInput): string | undefined {
+  if (input.run !== undefined && snapshot.run !== input.run) return 'not of this run'
+  if (snapshot.id === input.head) return 'HEAD'
+  if (input.tagged.has(snapshot.id)) return 'tagged'
+  if (isNamed(snapshot, input.tagged)) return snapshot.label === undefined ? 'manual' : 'labelled'
+  const isInitial = snapshot.type === 'pre-run' || snapshot.parent === undefined
+  if (isInitial && !input.retention.delete_initial) return snapshot.type === 'pre-run' ? 'pre-run' : 'root'
+  const children = input.snapshots.filter(other => other.parent === snapshot.id)
+  if (children.length > 1) return 'branch point'
+  if (snapshot.type === 'safety') return safetyRule(snapshot, input)
+  if (children.length === 0 && snapshot.parent !== undefined && !ring.has(snapshot.type) && !dvr.has(snapshot.type)) return 'leaf'
+  return undefined
+}
+
+function safetyRule(snapshot: Snapshot, input: RetentionInput): string | undefined {
+  const referring = input.operations.some(
+    operation => (operation.state === 'done' || operation.state === 'undone') && (operation.before === snapshot.id || operation.after === snapshot.id),
+  )
+  if (referring) return 'safety: an operation can be undone with it'
+  return input.now - snapshot.createdAt < DELETED_KEPT_MS ? 'safety: younger than 7 days' : undefined
+}
+
+type Verdict = { keep: boolean; rule: string }
+
+function keepNewest(newestFirst: Snapshot[], keep: number): Map<string, Verdict> {
+  return new Map(
+    newestFirst.map((snapshot, rank) => [
+      snapshot.id,
+      rank < keep ? { keep: true, rule: `among the newest ${keep}` } : { keep: false, rule: `beyond --keep ${keep}` },
+    ]),
+  )
+}
+
+function keepByPools(newestFirst: Snapshot[], input: RetentionInput): Map<string, Verdict> {
+  const verdicts = new Map<string, Verdict>()
+  const { auto_max } = input.retention
+  newestFirst
+    .filter(snapshot => ring.has(snapshot.type))
+    .forEach((snapshot, rank) => verdicts.set(snapshot.id, { keep: rank < auto_max, rule: `ring of auto_max (${auto_max})` }))
+  newestFirst
+    .filter(snapshot => dvr.has(snapshot.type))
+    .forEach((snapshot, rank) => verdicts.set(snapshot.id, dvrVerdict(rank + 1)))
+  for (const snapshot of newestFirst) {
+    if (!verdicts.has(snapshot.id)) verdicts.set(snapshot.id, { keep: false, rule: initialRule(snapshot) })
+  }
+  return verdicts
+}
+
+const initialRule = (snapshot: Snapshot): string =>
+  snapshot.type === 'safety' ? 'safety: older than 7 days, no operation needs it' : 'delete_initial'
+
+/** Dense for the newest, then ever thinner: ranks 31, 63, 127… stay. */
+function dvrVerdict(rank: number): Verdict {
+  if (rank <= DENSE) return { keep: true, rule: `among the newest ${DENSE}` }
+  const isMark = Number.isInteger(Math.log2(rank + 1))
+  return { keep: isMark, rule: isMark ? `thinning: rank ${rank} stays` : 'thinning: beyond the newest 30' }
+}

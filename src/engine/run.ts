@@ -1,0 +1,161 @@
+/**
+ * `run`: a snapshot before, the command with the terminal handed through untouched, a snapshot after, and one operation
+ * that `undo` takes back. The lock is held only while capturing, so other commands work meanwhile.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { constants } from 'node:os'
+import { SavepointError } from '../errors/errors.ts'
+import { idToHex } from '../model/id.ts'
+import type { Run, Snapshot } from '../model/snapshot.ts'
+import { encodeTree } from '../store/tree-codec.ts'
+import { countChanges, treeChanges } from '../store/tree-diff.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
+import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { captureLive, type Live } from './capture-live.ts'
+import { type Context, withTimelineLock } from './context.ts'
+import { recoverPending } from './recover.ts'
+import type { RunResult } from './results.ts'
+import type { RunOptions } from './savepoint.ts'
+import { addSnapshot, takeSnapshot } from './snapshot.ts'
+import { writeTarget } from './target-registry.ts'
+
+export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
+  const [program] = options.command
+  if (!program) throw new SavepointError('usage', 'Cannot run: no command was given', { hint: 'savepoint run -- COMMAND…' })
+  const run = ctx.db.addRun({ ...blankRun(ctx), command: options.command, cwd: ctx.cwd.toString() })
+  const before = await protect(ctx, run, options)
+  options.onStart?.(run, before)
+  const { code, signal } = await supervise(options.command, ctx)
+  const after = before && (await finish(ctx, run, before))
+  ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
+  const trees = before && after && [rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)]
+  return {
+    run: { ...run, before: before?.id, after: after?.id, endedAt: ctx.now(), exitCode: code, signal },
+    exitCode: signal ? 128 + (constants.signals[signal as NodeJS.Signals] ?? 0) : (code ?? 1),
+    signal,
+    before,
+    after,
+    changes: trees ? [...treeChanges(ctx.store, trees[0], trees[1])] : [],
+    counts: trees ? countChanges(ctx.store, trees[0], trees[1]) : { added: 0, modified: 0, deleted: 0 },
+  }
+}
+
+/** The snapshot before. When it fails, the command is not started, unless the user said that this is fine. */
+async function protect(ctx: Context, run: Run, options: RunOptions): Promise<Snapshot | undefined> {
+  const { disabled, triggers } = ctx.config.snapshots
+  if (disabled || triggers.disable_pre_run) {
+    ctx.notice(`${disabled ? 'snapshots are' : 'the pre-run snapshot is'} turned off by the configuration: this run cannot be undone`)
+    return undefined
+  }
+  try {
+    const before = await takeSnapshot(ctx, { type: 'pre-run', run: run.id, command: options.command.join(' ') })
+    ctx.db.setRunBefore(run.id, before.id)
+    return before
+  } catch (cause) {
+    if (options.unprotected && !(cause instanceof SavepointError && cause.code === 'cancelled')) {
+      ctx.notice(`the run is NOT protected: ${(cause as Error).message}`)
+      return undefined
+    }
+    const { hint } = cause as SavepointError
+    throw new SavepointError('command.failed-to-start', `Cannot start the command: the snapshot before it failed (${(cause as Error).message})`, {
+      hint: `${hint ? `${hint}. ` : ''}--unprotected starts it anyway`,
+      cause,
+    })
+  }
+}
+
+/** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
+async function finish(ctx: Context, run: Run, before: Snapshot): Promise<Snapshot> {
+  return withTimelineLock(ctx, 'take the final snapshot', async () => {
+    const stat = statDir(ctx.targetPath)
+    if (stat && !sameIdentity(identityOf(stat), ctx.identity)) {
+      ctx.notice('the run replaced the target directory by another one')
+      ctx.identity = identityOf(stat)
+      writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
+    }
+    if (!stat) ctx.notice('the run deleted the target directory; `savepoint undo` makes it again')
+    if (stat) await recoverPending(ctx)
+    const live = stat ? await captureLive(ctx, { ignoreFloor: true }) : await captureGone(ctx, before)
+    const head = ctx.db.head
+    const unchanged = live.root === before.root && head === before.id
+    const after = unchanged ? before : addSnapshot(ctx, live, { type: 'final', run: run.id, command: run.command.join(' ') })
+    ctx.db.addOperation({
+      kind: 'run',
+      at: ctx.now(),
+      state: 'done',
+      summary: `${run.id}: ${run.command.join(' ')}`,
+      before: before.id,
+      after: after.id,
+      headBefore: before.id,
+      headAfter: after.id,
+      detail: { run: run.id, before_root: idToHex(before.root), after_root: idToHex(after.root) },
+      rule: undefined,
+    })
+    return after
+  })
+}
+
+/** The state of a target that does not exist: nothing is there. */
+async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
+  const writer = await ctx.store.writer()
+  try {
+    const tree = writer.put(encodeTree([]))
+    const root = writer.put(encodeTree([{ ...rootEntryOf(ctx.store, before.root), content: tree }]))
+    writer.commit()
+    return {
+      root,
+      tree,
+      cache: { dirs: new Map(), rootKey: '', root: '' },
+      changed: true,
+      unsettled: false,
+      files: 0,
+      bytes: 0,
+      skipped: [],
+      newBytes: writer.newBytes,
+    }
+  } finally {
+    writer.close()
+  }
+}
+
+/** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
+async function supervise(command: string[], ctx: Context): Promise<{ code: number | undefined; signal: string | undefined }> {
+  const [program, ...args] = command
+  const ignore = () => {}
+  const ignored: NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
+  const forwarded: NodeJS.Signals[] = ['SIGTERM', 'SIGHUP']
+  let child: ChildProcess | undefined
+  const forward = (signal: NodeJS.Signals) => child?.kill(signal)
+  for (const signal of ignored) process.on(signal, ignore)
+  for (const signal of forwarded) process.on(signal, forward)
+  try {
+    return await new Promise((resolve, reject) => {
+      child = spawn(program!, args, { stdio: 'inherit', cwd: ctx.cwd.toString(), env: ctx.env })
+      child.on('error', error => reject(cannotStart(program!, error)))
+      child.on('exit', (code, signal) => resolve({ code: code ?? undefined, signal: signal ?? undefined }))
+    })
+  } finally {
+    for (const signal of ignored) process.off(signal, ignore)
+    for (const signal of forwarded) process.off(signal, forward)
+  }
+}
+
+function cannotStart(program: string, error: NodeJS.ErrnoException): SavepointError {
+  if (error.code === 'ENOENT') {
+    return new SavepointError('command.not-found', `Cannot run ${program}: command not found`, { cause: error })
+  }
+  if (error.code === 'EACCES') {
+    return new SavepointError('command.not-executable', `Cannot run ${program}: it is not executable`, { hint: `chmod +x ${program}`, cause: error })
+  }
+  return new SavepointError('command.failed-to-start', `Cannot run ${program}: ${error.message}`, { cause: error })
+}
+
+const blankRun = (ctx: Context): Omit<Run, 'id' | 'command' | 'cwd'> => ({
+  startedAt: ctx.now(),
+  endedAt: undefined,
+  exitCode: undefined,
+  signal: undefined,
+  pid: process.pid,
+  before: undefined,
+  after: undefined,
+})

@@ -1,0 +1,111 @@
+/** The engine's face to programs: one object per target, one method per verb. The CLI uses nothing else. */
+import type { Run, Snapshot, SnapshotType, Operation } from '../model/snapshot.ts'
+import type { Raw } from '../model/raw-path.ts'
+import type * as results from './results.ts'
+
+export interface OpenOptions {
+  /** Where to look from. Default: the process's current directory. */
+  cwd?: string
+  /** `dir:PATH` or a path. Default: the nearest directory at or above cwd that has a timeline. */
+  target?: string
+  /** Default: $SAVEPOINT_HOME or ~/.savepoint. */
+  home?: string
+  env?: NodeJS.ProcessEnv
+  /** Makes a timeline for the target (cwd by default) when there is none. */
+  create?: boolean
+  /** Allows $HOME and / as targets, and a target that was replaced. */
+  force?: boolean
+  /** Takes over the timeline of a target that was moved here: id or former path. */
+  adopt?: string
+  /** Rebuilds a store index that cannot be opened; for `verify --repair`. */
+  repair?: boolean
+  onProgress?: (progress: results.Progress) => void
+  /** One line for the user that is not an error: recovery, warnings, what config weakens. */
+  onNotice?: (text: string) => void
+  signal?: AbortSignal
+  now?: () => number
+}
+
+export interface SnapshotOptions {
+  label?: string
+  type?: SnapshotType
+  run?: string
+}
+
+export interface RestoreOptions {
+  /** Paths, as the user wrote them relative to cwd, to restrict it to. */
+  paths?: string[]
+  dryRun?: boolean
+  /** Restores into this directory instead, which must not exist or be empty. */
+  to?: string
+  withoutGit?: boolean
+  /** Goes on when the state before cannot be stored (disk full). */
+  noSafety?: boolean
+  /** Narrows to what this run changed. */
+  run?: string
+  /** Not only the current subdirectory. */
+  all?: boolean
+}
+
+export interface DiffOptions {
+  from?: string
+  to?: string
+  paths?: string[]
+}
+
+export interface RunOptions {
+  command: string[]
+  unprotected?: boolean
+  /** Called when the state before is safe and the command is about to start. */
+  onStart?: (run: Run, before: Snapshot | undefined) => void
+}
+
+export interface Savepoint {
+  /** Absolute path of the target, for people. */
+  readonly target: string
+  readonly timeline: string
+  /** Set when the target is not cwd itself: which ancestor was found. */
+  readonly foundAbove: boolean
+  /** cwd relative to the target ('' at its root): mutating verbs without paths are scoped to it unless `all`. */
+  readonly subdirectory: Raw
+  readonly config: import('../config/config.ts').Config
+
+  snapshot(options?: SnapshotOptions): Promise<Snapshot>
+  snapshots(options?: { run?: string }): Snapshot[]
+  find(ref: string): Snapshot
+  head(): Snapshot
+  log(): results.LogNode[]
+  branches(): results.LogNode[]
+  status(): Promise<results.StatusResult>
+  diff(options?: DiffOptions): Promise<results.DiffResult>
+  changes(): Promise<results.DiffResult>
+  history(path: string): Promise<results.HistoryResult>
+  coverage(path: string): Promise<results.CoverageResult>
+  /** What a snapshot changed against its parent. */
+  snapshotChanges(ref: string): results.DiffResult
+  /** Content of a file in a snapshot. */
+  read(ref: string, path: string): Buffer
+
+  rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>
+  revert(path: string, options?: { from?: string; dryRun?: boolean }): Promise<results.RestoreResult>
+  undo(): Promise<results.UndoResult>
+  redo(): Promise<results.UndoResult>
+
+  tags(): Map<string, string>
+  tag(name: string, ref?: string): Operation
+  deleteTag(name: string): Operation
+  delete(refs: string[]): Promise<Operation>
+  compact(refs: string[], options?: { label?: string }): Promise<{ snapshot: Snapshot; operation: Operation }>
+  prune(options?: { keep?: number; dryRun?: boolean; run?: string }): Promise<results.PruneResult>
+  operations(): Operation[]
+  runs(): Run[]
+
+  gc(): Promise<results.GcResult>
+  verify(options?: { repair?: boolean }): Promise<results.VerifyResult>
+  purge(path: string): Promise<results.PurgeResult>
+  exportSnapshot(ref: string, file: string, options?: { withKept?: boolean }): Promise<results.ExportResult>
+  importArchive(file: string, options?: { label?: string }): Promise<results.ImportResult>
+
+  run(options: RunOptions): Promise<results.RunResult>
+  close(): void
+}

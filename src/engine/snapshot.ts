@@ -1,0 +1,75 @@
+/** `snapshot`: captures the target and adds a point to its timeline. */
+import { SavepointError } from '../errors/errors.ts'
+import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
+import { failpoint } from '../store/failpoint.ts'
+import { countChanges } from '../store/tree-diff.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
+import { captureLive, type Live } from './capture-live.ts'
+import { type Context, withTimelineLock } from './context.ts'
+import { checkLabel } from './names.ts'
+import { recoverPending } from './recover.ts'
+import { isNamed } from './retention.ts'
+
+export interface TakeOptions {
+  type: SnapshotType
+  label?: string
+  run?: string
+  command?: string
+}
+
+export async function takeSnapshot(ctx: Context, options: TakeOptions): Promise<Snapshot> {
+  if (ctx.config.snapshots.disabled) {
+    throw new SavepointError('snapshots.disabled', 'Cannot take a snapshot: snapshots.disabled is set', {
+      hint: 'Remove snapshots.disabled from savepoint.yaml or config.yaml',
+    })
+  }
+  if (options.label !== undefined) checkLabel(options.label)
+  return withTimelineLock(ctx, 'take a snapshot', async () => {
+    await recoverPending(ctx)
+    if (options.type === 'manual') checkManualPool(ctx)
+    return addSnapshot(ctx, await captureLive(ctx), options)
+  })
+}
+
+/** Adds a row for a captured state and moves HEAD to it: the live state is exactly that. */
+export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Snapshot {
+  const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  failpoint('snapshot:before-row')
+  const snapshot = ctx.db.transaction(() => {
+    const added = ctx.db.addSnapshot({
+      parent: parent?.id,
+      type: options.type,
+      label: options.label,
+      createdAt: ctx.now(),
+      root: live.root,
+      run: options.run,
+      command: options.command,
+      backend: 'cas',
+      nativeRef: undefined,
+      sizeDelta: live.newBytes,
+      counts: parent ? countRootChanges(ctx, parent, live) : { added: live.files, modified: 0, deleted: 0 },
+      files: live.files,
+      bytes: live.bytes,
+      skippedCount: live.skipped.length,
+      skipped: live.skipped,
+      unsettled: live.unsettled,
+    })
+    ctx.db.setHead(added.id)
+    return added
+  })
+  failpoint('snapshot:row')
+  return snapshot
+}
+
+const countRootChanges = (ctx: Context, parent: Snapshot, live: Live) =>
+  countChanges(ctx.store, rootTreeOf(ctx.store, parent.root), live.tree)
+
+function checkManualPool(ctx: Context): void {
+  const limit = ctx.config.snapshots.retention.manual_max
+  const tagged = new Set(ctx.db.tags().values())
+  const named = ctx.db.snapshots().filter(snapshot => isNamed(snapshot, tagged))
+  if (named.length < limit) return
+  throw new SavepointError('pool.full', `Cannot take a manual snapshot: there are ${named.length}, and snapshots.retention.manual_max is ${limit}`, {
+    hint: `Delete or compact one first, for example \`savepoint delete ${named[0]?.id}\``,
+  })
+}

@@ -1,0 +1,128 @@
+/**
+ * Which directories have timelines. A timeline lives in timelines/<id>/, where the id comes from the target's path when
+ * it was made; target.json says which directory it is, so that a target that was moved is found by its identity.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { SavepointError } from '../errors/errors.ts'
+import { hashBytes, idToHex } from '../model/id.ts'
+import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
+import { writeDurably } from '../store/durable.ts'
+import { type DirIdentity, identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+
+const ID_LENGTH = 16
+const FORMAT = 1
+
+export interface RegisteredTarget {
+  id: string
+  directory: string
+  path: Buffer
+  identity: DirIdentity
+}
+
+/** The timeline of the nearest directory at or above `start`, or undefined. */
+export function findTarget(home: string, start: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
+  const quick = readTarget(home, timelineIdFor(start))
+  return quick?.path.equals(start) ? quick : searchUp(home, start, notice)
+}
+
+/** The timeline of exactly this directory. */
+export function targetAt(home: string, path: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
+  const found = findTarget(home, path, notice)
+  return found?.path.equals(path) ? found : undefined
+}
+
+export function allTargets(home: string): RegisteredTarget[] {
+  const directory = join(home, 'timelines')
+  if (!existsSync(directory)) return []
+  return readdirSync(directory).flatMap(id => readTarget(home, id) ?? [])
+}
+
+/** By path, or by identity: a directory that was moved keeps its timeline, whose record is brought up to date. */
+function searchUp(home: string, start: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
+  const targets = allTargets(home)
+  if (targets.length === 0) return undefined
+  for (let path: Buffer | undefined = start; path; path = parentPath(path)) {
+    const here = path
+    const stat = statDir(here)
+    const known = targets.find(target => target.path.equals(here))
+    if (known) return known
+    const moved = stat && targets.find(target => sameIdentity(target.identity, identityOf(stat)))
+    if (moved) return followMove(moved, here, notice)
+  }
+  return undefined
+}
+
+function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string) => void): RegisteredTarget {
+  // The old place still being this very directory means a second path to it (a bind mount), not a move.
+  const old = statDir(known.path)
+  if (old && sameIdentity(identityOf(old), known.identity)) return known
+  notice(`the target was moved from ${shown(known.path)} to ${shown(path)}; its timeline moves with it`)
+  const moved = { ...known, path: Buffer.from(path) }
+  writeTarget(moved)
+  return moved
+}
+
+export function createTarget(home: string, path: Buffer, force: boolean, env: NodeJS.ProcessEnv): RegisteredTarget {
+  refuseWholeHome(path, force, env)
+  const stat = statDir(path)
+  if (!stat) {
+    throw new SavepointError('target.missing', `Cannot protect ${shown(path)}: the directory does not exist`, {
+      hint: 'Make it first, or name another one with --target',
+    })
+  }
+  let id = timelineIdFor(path)
+  while (existsSync(join(home, 'timelines', id, 'target.json'))) id = idToHex(hashBytes(Buffer.from(id))).slice(0, ID_LENGTH)
+  const target = { id, directory: join(home, 'timelines', id), path, identity: identityOf(stat) }
+  mkdirSync(target.directory, { recursive: true, mode: 0o700 })
+  writeTarget(target)
+  return target
+}
+
+export function writeTarget(target: RegisteredTarget): void {
+  const { path, identity } = target
+  const content = { format: FORMAT, kind: 'dir', path: shown(path), path_bytes: path.toString('base64'), ...identity }
+  writeDurably(join(target.directory, 'target.json'), `${JSON.stringify(content, null, 2)}\n`)
+}
+
+function readTarget(home: string, id: string): RegisteredTarget | undefined {
+  const directory = join(home, 'timelines', id)
+  try {
+    const { path_bytes, ino, btimeNs } = JSON.parse(readFileSync(join(directory, 'target.json'), 'utf8'))
+    return { id, directory, path: Buffer.from(path_bytes, 'base64'), identity: { ino, btimeNs } }
+  } catch {
+    return undefined
+  }
+}
+
+function refuseWholeHome(path: Buffer, force: boolean, env: NodeJS.ProcessEnv): void {
+  if (force) return
+  const userHome = Buffer.from(env.HOME ?? homedir())
+  const isHome = path.equals(userHome)
+  if (!isHome && !path.equals(Buffer.from('/'))) return
+  throw new SavepointError('target.refused', `Cannot protect ${shown(path)}: it is ${isHome ? 'your whole home directory' : 'the whole machine'}`, {
+    hint: 'Go to a project directory, or say --force if you mean it',
+  })
+}
+
+const timelineIdFor = (path: Buffer): string => idToHex(hashBytes(path)).slice(0, ID_LENGTH)
+const shown = (path: Buffer): string => showPath(rawFromBytes(path))
+
+export function parentPath(path: Buffer): Buffer | undefined {
+  if (path.length <= 1) return undefined
+  const slash = path.lastIndexOf(0x2f)
+  return slash <= 0 ? Buffer.from('/') : path.subarray(0, slash)
+}
+
+/** `path` relative to `directory`, or undefined when it is not inside. '' when they are equal. */
+export function relativeTo(directory: Buffer, path: Buffer): Raw | undefined {
+  const [base, inside] = [rawFromBytes(directory), rawFromBytes(path)]
+  if (base === inside) return ''
+  const prefix = base === '/' ? '/' : `${base}/`
+  return inside.startsWith(prefix) ? inside.slice(prefix.length) : undefined
+}
+
+/** Absolute path of something inside the target. */
+export const absolutePath = (target: Buffer, path: Raw): Buffer =>
+  path === '' ? target : Buffer.concat([target, Buffer.from('/'), rawToBytes(path)])

@@ -1,0 +1,120 @@
+/** `undo` and `redo` walk the operations. Each takes back, or does again, exactly what one operation changed. */
+import { SavepointError } from '../errors/errors.ts'
+import type { Operation } from '../model/snapshot.ts'
+import { plural } from '../model/format.ts'
+import { type Context, withTimelineLock } from './context.ts'
+import { recoverPending } from './recover.ts'
+import { restore } from './restore.ts'
+import type { RestoreResult, UndoResult } from './results.ts'
+import { recordedRoot } from './rollback.ts'
+
+type Direction = 'undo' | 'redo'
+
+export async function undo(ctx: Context): Promise<UndoResult> {
+  return walk(ctx, 'undo', operations => operations.filter(operation => operation.state === 'done').at(-1))
+}
+
+export async function redo(ctx: Context): Promise<UndoResult> {
+  return walk(ctx, 'redo', operations => operations.find(operation => operation.state === 'undone'))
+}
+
+function walk(ctx: Context, direction: Direction, choose: (operations: Operation[]) => Operation | undefined): Promise<UndoResult> {
+  return withTimelineLock(ctx, direction, async () => {
+    await recoverPending(ctx)
+    const operation = choose(ctx.db.operations())
+    if (!operation) {
+      throw new SavepointError('operation.none', `Cannot ${direction}: there is nothing to ${direction}`, {
+        hint: direction === 'undo' ? '`savepoint log` shows the snapshots that you can roll back to' : 'Only what was undone can be redone',
+      })
+    }
+    const result = await step(ctx, direction, operation)
+    ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
+    return { ...result, operation }
+  })
+}
+
+async function step(ctx: Context, direction: Direction, operation: Operation): Promise<Omit<UndoResult, 'operation'>> {
+  switch (operation.kind) {
+    case 'run':
+    case 'rollback':
+    case 'revert':
+      return stepFiles(ctx, direction, operation)
+    case 'delete':
+    case 'prune':
+    case 'retention':
+      return stepDeleted(ctx, direction, operation, operation.detail.snapshots as string[])
+    case 'compact':
+      return stepCompact(ctx, direction, operation)
+    case 'tag':
+      return stepTag(ctx, direction, operation)
+    default:
+      throw new SavepointError('operation.none', `Cannot ${direction} ${operation.kind}: it cannot be undone`)
+  }
+}
+
+async function stepFiles(ctx: Context, direction: Direction, operation: Operation): Promise<Omit<UndoResult, 'operation'>> {
+  const before = recordedRoot(operation.detail, 'before_root')
+  const after = recordedRoot(operation.detail, 'after_root')
+  if (before === undefined || after === undefined) {
+    throw new SavepointError('operation.none', `Cannot ${direction} ${operation.summary}: it did not record the states around it`)
+  }
+  const isUndo = direction === 'undo'
+  const result: RestoreResult = await restore(ctx, {
+    wanted: isUndo ? before : after,
+    base: isUndo ? after : before,
+    kind: direction,
+    summary: `${direction} ${operation.summary}`,
+    headAfter: isUndo ? (operation.before ?? operation.headBefore) : operation.headAfter,
+    isStep: true,
+    detail: { step_of: operation.id },
+  })
+  return { restore: result, effect: '' }
+}
+
+function stepDeleted(ctx: Context, direction: Direction, operation: Operation, ids: string[]): Omit<UndoResult, 'operation'> {
+  ctx.db.transaction(() => {
+    ctx.db.setDeleted(ids, direction === 'undo' ? undefined : ctx.now())
+    note(ctx, direction, operation)
+  })
+  const count = plural('snapshot', ids.length)
+  return { restore: undefined, effect: direction === 'undo' ? `${count} back` : `${count} deleted again` }
+}
+
+function stepCompact(ctx: Context, direction: Direction, operation: Operation): Omit<UndoResult, 'operation'> {
+  const { snapshots, newest, result, tags } = operation.detail as { snapshots: string[]; newest: string; result: string; tags: string[] }
+  const isUndo = direction === 'undo'
+  ctx.db.transaction(() => {
+    ctx.db.setDeleted(snapshots, isUndo ? undefined : ctx.now())
+    ctx.db.setDeleted([result], isUndo ? ctx.now() : undefined)
+    ctx.db.moveChildren(isUndo ? result : newest, isUndo ? newest : result)
+    for (const tag of tags) ctx.db.setTag(tag, isUndo ? newest : result, ctx.now())
+    if (ctx.db.head === (isUndo ? operation.headAfter : operation.headBefore)) ctx.db.setHead(isUndo ? operation.headBefore : operation.headAfter)
+    note(ctx, direction, operation)
+  })
+  return { restore: undefined, effect: isUndo ? `${plural('snapshot', snapshots.length)} apart again` : `${plural('snapshot', snapshots.length)} compacted again` }
+}
+
+function stepTag(ctx: Context, direction: Direction, operation: Operation): Omit<UndoResult, 'operation'> {
+  const { name, before, after } = operation.detail as { name: string; before: string | null; after: string | null }
+  const target = direction === 'undo' ? before : after
+  ctx.db.transaction(() => {
+    ctx.db.setTag(name, target ?? undefined, ctx.now())
+    note(ctx, direction, operation)
+  })
+  return { restore: undefined, effect: target ? `tag ${name} is on ${target}` : `tag ${name} is gone` }
+}
+
+function note(ctx: Context, direction: Direction, operation: Operation): void {
+  ctx.db.addOperation({
+    kind: direction,
+    at: ctx.now(),
+    state: 'fixed',
+    summary: `${direction} ${operation.summary}`,
+    before: undefined,
+    after: undefined,
+    headBefore: ctx.db.head,
+    headAfter: ctx.db.head,
+    detail: { step_of: operation.id },
+    rule: undefined,
+  })
+}

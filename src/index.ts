@@ -1,0 +1,10 @@
+/** The library: `import { open } from 'savepoint'`. */
+export { doctor } from './engine/doctor.ts'
+export { open } from './engine/open.ts'
+export type * from './engine/results.ts'
+export type * from './engine/savepoint.ts'
+export { type ErrorCode, errorCatalogue, SavepointError } from './errors/errors.ts'
+export type { Change, ChangeCounts, ChangeKind, Entry, EntryKind, UnknownReason } from './model/entry.ts'
+export { idToHex } from './model/id.ts'
+export { type Raw, rawFromShown, rawFromText, rawToBytes, showPath } from './model/raw-path.ts'
+export type { Operation, OperationKind, Run, Skipped, Snapshot, SnapshotType } from './model/snapshot.ts'

@@ -1,0 +1,77 @@
+/** The nouns of history: snapshots, runs, operations. Plain data, as faces show them. */
+import type { ChangeCounts, Id, UnknownReason } from './entry.ts'
+import type { Raw } from './raw-path.ts'
+
+export const snapshotTypes = [
+  'pre-run', 'git', 'build', 'test', 'idle', 'interval', 'change', 'guard', 'turn', 'manual', 'safety', 'final', 'import',
+] as const
+export type SnapshotType = (typeof snapshotTypes)[number]
+
+export interface Skipped {
+  path: Raw
+  reason: UnknownReason
+}
+
+export interface Snapshot {
+  id: string
+  /** Order of creation within the timeline. */
+  seq: number
+  parent: string | undefined
+  type: SnapshotType
+  label: string | undefined
+  createdAt: number
+  /** A tree with one entry, the target's root directory: proves the whole content. */
+  root: Id
+  run: string | undefined
+  /** The command that caused it. */
+  command: string | undefined
+  backend: string
+  nativeRef: string | undefined
+  /** Bytes that this snapshot added to the store. */
+  sizeDelta: number
+  /** Against the parent. */
+  counts: ChangeCounts
+  files: number
+  bytes: number
+  /** What was left out although it should be protected. Not empty: the snapshot is PARTIAL. */
+  skippedCount: number
+  skipped: Skipped[]
+  /** The tree kept changing while it was captured: files may be from slightly different moments. */
+  unsettled: boolean
+  deletedAt: number | undefined
+}
+
+export interface Run {
+  id: string
+  command: string[]
+  cwd: string
+  startedAt: number
+  endedAt: number | undefined
+  exitCode: number | undefined
+  signal: string | undefined
+  pid: number | undefined
+  before: string | undefined
+  after: string | undefined
+}
+
+export const operationKinds = ['run', 'rollback', 'revert', 'delete', 'compact', 'prune', 'tag', 'undo', 'redo', 'gc', 'purge', 'import', 'retention'] as const
+export type OperationKind = (typeof operationKinds)[number]
+
+export interface Operation {
+  id: string
+  seq: number
+  kind: OperationKind
+  at: number
+  /** done: can be undone. undone: can be redone. past: neither any more. fixed: never could be. */
+  state: 'done' | 'undone' | 'past' | 'fixed'
+  summary: string
+  /** Snapshots around an operation that changed files: `before` holds the state to go back to. */
+  before: string | undefined
+  after: string | undefined
+  headBefore: string | undefined
+  headAfter: string | undefined
+  /** What is needed to reverse it, by kind. */
+  detail: Record<string, unknown>
+  /** The retention rule that did it, when nobody asked for it. */
+  rule: string | undefined
+}

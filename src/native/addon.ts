@@ -1,0 +1,161 @@
+/**
+ * The typed door to `native/addon` (raw N-API C). Mechanism only: no policy lives there. Every path is relative to a
+ * directory descriptor `root` and is resolved beneath it without following symlinks (openat2 RESOLVE_BENEATH |
+ * RESOLVE_NO_SYMLINKS on the parent; the last component is never followed), also when it is longer than PATH_MAX.
+ * '' names the root itself. Paths and names cross as latin1 strings ("raw", one character per byte) or as NUL-separated
+ * Buffers in batch calls ("a\0b" holds two, "" holds one: the root; nothing follows the last). '.', '..' and empty
+ * components and absolute paths are EINVAL. A failed call throws an Error with `code` ("ENOENT"), `errno` (negative),
+ * `syscall` and `path`, like node:fs; batch calls never throw for one item but return its errno (positive).
+ */
+import { createRequire } from 'node:module'
+import { existsSync } from 'node:fs'
+import { SavepointError } from '../errors/errors.ts'
+
+/** Layout of one walk record: little-endian, packed, the name follows. Directories have nlink, size and mtime 0. */
+export const RECORD = {
+  nameLength: 0, // u16
+  mode: 2, // u16, st_mode with its type bits
+  nlink: 4, // u32
+  uid: 8, // u32
+  gid: 12, // u32
+  size: 16, // u64
+  mtimeNs: 24, // i64
+  ctimeNs: 32, // i64
+  ino: 40, // u64
+  rdevMajor: 48, // u32; the errno when flag `statFailed` is set
+  rdevMinor: 52, // u32
+  flags: 56, // u8
+  name: 60,
+} as const
+export const RECORD_FLAG = { mountPoint: 1, statFailed: 2 } as const
+
+/** Layout of the header before each directory's records in the result of `scanDirs`. */
+export const SCAN_HEADER = { bytes: 0 /* u32, of the records */, count: 4 /* u32 */, errno: 8 /* i32 */, size: 16 } as const
+
+/** Layout of one result of `readEntries` and `writeFiles`: 96 bytes each. */
+export const META = {
+  errno: 0, // i32
+  flags: 4, // u32
+  mode: 8, // u32
+  nlink: 12, // u32
+  uid: 16, // u32
+  gid: 20, // u32
+  size: 24, // u64
+  mtimeNs: 32, // i64
+  ctimeNs: 40, // i64
+  ino: 48, // u64
+  contentOffset: 56, // u32, in `out`
+  contentLength: 60, // u32
+  xattrOffset: 64, // u32, in `out`
+  xattrLength: 68, // u32
+  rdevMajor: 72, // u32
+  rdevMinor: 76, // u32
+  btimeNs: 80, // i64 (0 when the filesystem has none)
+  dev: 88, // u64
+  size_: 96,
+} as const
+/** unstable: changed while read, even after retries. sparse: has a hole. tooBig: content above `maxContent`, not read. */
+export const META_FLAG = { unstable: 1, sparse: 2, tooBig: 4, xattrsFailed: 8, ownerFailed: 16, modeFailed: 32 } as const
+
+export interface Stat {
+  mode: number
+  nlink: number
+  uid: number
+  gid: number
+  size: number
+  mtimeNs: bigint
+  ctimeNs: bigint
+  btimeNs: bigint
+  ino: bigint
+  dev: bigint
+  rdevMajor: number
+  rdevMinor: number
+  blocks: number
+}
+
+export interface Addon {
+  /**
+   * Lists directories with statx of every entry, on a libuv thread. `paths`: NUL-separated, each relative to root.
+   * Result: per directory a SCAN_HEADER and its records sorted by name bytes. A directory that cannot be listed has its
+   * errno and no records. An entry on another mount (other mount id than its directory) is flagged, and so is a
+   * directory with another st_dev (a nested btrfs subvolume). A directory that is a symlink has errno ENOTDIR.
+   */
+  scanDirs(root: number, paths: Buffer): Promise<Buffer>
+  /**
+   * Reads entries whole: regular files up to `maxContent` bytes (content), symlinks (target), and the xattrs of
+   * everything (encoded as: u16 nameLength, name, u32 valueLength, value, sorted by name; system.posix_acl_* included).
+   * Never blocks on FIFOs or devices, never follows links. A regular file is read until two fstats around the read agree
+   * (size, mtime, ctime) and nothing was being written meanwhile, with at most `retries` further attempts; then flag
+   * unstable. A file changed in the present clock tick is waited for (some ms; at most 0.5 s per call). Fills `out` until the next entry does not fit.
+   * Returns how many entries were done (at least one: an entry that can never fit has errno EFBIG) and their META.
+   */
+  readEntries(root: number, paths: Buffer, out: Buffer, maxContent: number, retries: number): { done: number; meta: Buffer }
+  /**
+   * Creates regular files exclusively (O_EXCL) with content, owner, xattrs, mode and mtime, in this order.
+   * `spec` per file: u16 pathLength, u16 flags (1 = skip zero blocks to stay sparse), u32 mode, u32 uid, u32 gid,
+   * i64 mtimeNs, u32 contentOffset, u32 contentLength, u32 xattrOffset, u32 xattrLength, path. Offsets are into `data`.
+   * Owner and xattrs that are refused (EPERM, ENOTSUP) set a flag. Any other failure unlinks what it made, sets errno.
+   * The mode is exact (no umask). Returns META per file (stat after everything).
+   */
+  writeFiles(root: number, spec: Buffer, data: Buffer): Buffer
+
+  /** Opens beneath root. `resolveSymlinks` false always; flags as in fs.constants. Returns a descriptor. */
+  openAt(root: number, path: string, flags: number, mode: number): number
+  /** Opens an absolute directory path (bytes) as root descriptor: O_PATH|O_DIRECTORY|O_CLOEXEC. Follows symlinks. */
+  openRoot(path: Buffer): number
+  close(fd: number): void
+  statAt(root: number, path: string): Stat
+  statFd(fd: number): Stat
+  /** The umask applies, here and in mknodAt and openAt: chmodAt makes a mode exact. */
+  mkdirAt(root: number, path: string, mode: number): void
+  symlinkAt(target: Buffer, root: number, path: string): void
+  mknodAt(root: number, path: string, mode: number, major: number, minor: number): void
+  /** Hard-links `from` to `to`, both beneath root. */
+  linkAt(root: number, from: string, to: string): void
+  unlinkAt(root: number, path: string): void
+  rmdirAt(root: number, path: string): void
+  /** renameat2; flags: 0, RENAME_NOREPLACE 1, RENAME_EXCHANGE 2. Both paths beneath root. */
+  renameAt(root: number, from: string, to: string, flags: number): void
+  readlinkAt(root: number, path: string): Buffer
+  /** Exact mode without following a symlink (EOPNOTSUPP). */
+  chmodAt(root: number, path: string, mode: number): void
+  chownAt(root: number, path: string, uid: number, gid: number): void
+  /** Sets mtime (atime is left alone), not following a symlink. */
+  utimesAt(root: number, path: string, mtimeNs: bigint): void
+  /** Encoded as in readEntries. */
+  getXattrs(root: number, path: string): Buffer
+  /** Makes the set of xattrs equal to `encoded` (removes others it may remove). Returns the errno of the first refusal or 0. */
+  setXattrs(root: number, path: string, encoded: Buffer): number
+
+  /** LOCK_EX 2, LOCK_SH 1, LOCK_UN 8, LOCK_NB 4. Returns false on EWOULDBLOCK. */
+  flock(fd: number, operation: number): boolean
+  syncfs(fd: number): void
+  /** FICLONE: makes `destination` share the blocks of `source`. Throws EOPNOTSUPP/EXDEV where it cannot. */
+  cloneFd(source: number, destination: number): void
+  /** Data segments of an open file as pairs [offset, length, …] by SEEK_DATA/SEEK_HOLE; the rest are holes. */
+  dataSegments(fd: number, size: number): Float64Array
+  /**
+   * Content-defined chunking (gear hash, normalised). Returns the end offsets of all chunks that are certain in
+   * `buffer[start, end)`; with `last`, the tail is a chunk too. Deterministic for given limits, independent of how the
+   * input was cut into buffers as long as the caller resumes at the last returned boundary.
+   */
+  chunk(buffer: Buffer, start: number, end: number, minBytes: number, averageBytes: number, maxBytes: number, last: boolean): Uint32Array
+  /** Raw argv bytes of this process, NUL-separated. */
+  rawArgv(): Buffer
+  /** Free and total bytes for an unprivileged user, and the filesystem's magic number. */
+  statfs(fd: number): { free: number; total: number; type: number }
+}
+
+function load(): Addon {
+  const require = createRequire(import.meta.url)
+  // From dist/ and from src/native/ alike: the addon lies in build/ at the root of the package.
+  for (const relative of ['../build/savepoint.node', '../../build/savepoint.node']) {
+    const file = new URL(relative, import.meta.url)
+    if (existsSync(file)) return require(file.pathname) as Addon
+  }
+  throw new SavepointError('unsupported', 'Cannot load the native addon: build/savepoint.node does not exist', {
+    hint: 'Run `npm run build` (it needs a C compiler: apt-get install gcc)',
+  })
+}
+
+export const addon: Addon = load()

@@ -1,0 +1,30 @@
+/** zstd for blocks: level 1, because small files grouped into half-megabyte blocks gain more from grouping than from effort. */
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { SavepointError } from '../errors/errors.ts'
+import { CODEC } from './pack-format.ts'
+
+const LEVEL = 1
+/** Content that shrinks by less than this fraction is stored as it is: reading it back is then free. */
+const WORTHWHILE = 0.97
+
+export function compressBlock(raw: Uint8Array): { codec: number; payload: Uint8Array } {
+  const packed = zstdCompressSync(raw, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } })
+  return packed.length < raw.length * WORTHWHILE ? { codec: CODEC.zstd, payload: packed } : { codec: CODEC.stored, payload: raw }
+}
+
+/** `rawBytes` bounds the output, so a forged block cannot fill the memory. */
+export function decompressBlock(payload: Buffer, codec: number, rawBytes: number): Buffer {
+  try {
+    const raw = codec === CODEC.zstd ? zstdDecompressSync(payload, { maxOutputLength: Math.max(rawBytes, 1) }) : payload
+    if (raw.length === rawBytes) return raw
+  } catch (cause) {
+    throw damaged(cause)
+  }
+  throw damaged(undefined)
+}
+
+const damaged = (cause: unknown) =>
+  new SavepointError('store.damaged', 'Cannot unpack a block of the store: its bytes are damaged', {
+    hint: 'Run `savepoint verify` to see what is affected',
+    cause,
+  })

@@ -1,0 +1,67 @@
+/**
+ * Locks between processes by flock: the kernel drops them when their owner dies, so a dead owner's lock is simply free.
+ * The file says who holds it, for the message.
+ */
+import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { SavepointError } from '../errors/errors.ts'
+import { addon } from '../native/addon.ts'
+
+const LOCK = { shared: 1, exclusive: 2, nonBlocking: 4 } as const
+const POLL_MS = 25
+
+export interface FileLock extends Disposable {
+  release(): void
+}
+
+/** Tries once; undefined when somebody else holds it. */
+export function tryLock(file: string, mode: 'shared' | 'exclusive', purpose: string): FileLock | undefined {
+  const fd = openSync(file, 'a+', 0o600)
+  if (!addon.flock(fd, LOCK[mode] | LOCK.nonBlocking)) {
+    closeSync(fd)
+    return undefined
+  }
+  if (mode === 'exclusive') {
+    ftruncateSync(fd, 0)
+    writeSync(fd, `${process.pid} ${purpose}\n`)
+  }
+  let held = true
+  const release = () => {
+    if (held) closeSync(fd)
+    held = false
+  }
+  return { release, [Symbol.dispose]: release }
+}
+
+/** Waits up to `waitMs`, then throws `busy` and says who holds the lock. */
+export async function lockFile(
+  file: string,
+  mode: 'shared' | 'exclusive',
+  purpose: string,
+  waitMs: number,
+): Promise<FileLock> {
+  const deadline = Date.now() + waitMs
+  for (;;) {
+    const lock = tryLock(file, mode, purpose)
+    if (lock) return lock
+    if (Date.now() >= deadline) throw busy(file, purpose)
+    await new Promise(resolve => setTimeout(resolve, POLL_MS))
+  }
+}
+
+function busy(file: string, purpose: string): SavepointError {
+  const holder = lockHolder(file)
+  return new SavepointError(
+    'busy',
+    `Cannot ${purpose}: ${holder ? `process ${holder.pid} is at work (${holder.purpose})` : 'another process is at work'}`,
+    { hint: holder ? `Wait for it to end, or look at it with \`ps -p ${holder.pid}\`` : 'Try again in a moment', data: { holder } },
+  )
+}
+
+export function lockHolder(file: string): { pid: number; purpose: string } | undefined {
+  try {
+    const [pid, ...purpose] = readFileSync(file, 'utf8').trim().split(' ')
+    return pid ? { pid: Number(pid), purpose: purpose.join(' ') } : undefined
+  } catch {
+    return undefined
+  }
+}

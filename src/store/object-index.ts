@@ -1,0 +1,106 @@
+/**
+ * index.sqlite: where each object lies. Rows are added only after their pack bytes are durable, so a row never points
+ * to missing bytes; the whole file can be rebuilt from the packs (`verify --repair`).
+ */
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { SavepointError } from '../errors/errors.ts'
+import type { Id } from '../model/entry.ts'
+import { idToBytes } from '../model/id.ts'
+import type { ObjectKind } from './pack-format.ts'
+
+export interface Location {
+  pack: number
+  /** Offset of the block in the pack. */
+  block: number
+  /** Offset of the object in the unpacked block. */
+  offset: number
+  length: number
+  kind: ObjectKind
+}
+
+export interface PackRow {
+  id: number
+  name: string
+  /** Bytes that are committed; what lies behind them is the tail of an interrupted writer. */
+  bytes: number
+}
+
+const BUSY_TIMEOUT_MS = 30_000
+
+const schema = `
+  CREATE TABLE IF NOT EXISTS packs (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS objects (
+    id BLOB PRIMARY KEY, pack INTEGER NOT NULL, block INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
+    kind INTEGER NOT NULL
+  ) WITHOUT ROWID;
+`
+
+export class ObjectIndex {
+  readonly database: DatabaseSync
+  private readonly selectObject: StatementSync
+  private readonly insertObject: StatementSync
+
+  constructor(file: string) {
+    try {
+      this.database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
+      this.database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${schema}`)
+      this.selectObject = this.database.prepare('SELECT pack, block, offset, length, kind FROM objects WHERE id = ?')
+      this.insertObject = this.database.prepare('INSERT OR IGNORE INTO objects VALUES (?, ?, ?, ?, ?, ?)')
+    } catch (cause) {
+      throw new SavepointError('store.damaged', `Cannot open the store's index: ${(cause as Error).message}`, {
+        hint: `Run \`savepoint verify --repair\`: it rebuilds ${file} from the packs`,
+        cause,
+      })
+    }
+  }
+
+  find(id: Id): Location | undefined {
+    return this.selectObject.get(idToBytes(id)) as unknown as Location | undefined
+  }
+
+  packs(): PackRow[] {
+    return this.database.prepare('SELECT id, name, bytes FROM packs ORDER BY id').all() as unknown as PackRow[]
+  }
+
+  pack(id: number): PackRow | undefined {
+    return this.database.prepare('SELECT id, name, bytes FROM packs WHERE id = ?').get(id) as unknown as PackRow | undefined
+  }
+
+  /** Registers a new, empty pack. */
+  addPack(name: string): number {
+    return Number(this.database.prepare('INSERT INTO packs (name, bytes) VALUES (?, 0)').run(name).lastInsertRowid)
+  }
+
+  setPackBytes(id: number, bytes: number): void {
+    this.database.prepare('UPDATE packs SET bytes = ? WHERE id = ?').run(bytes, id)
+  }
+
+  add(id: Id, at: Location): void {
+    this.insertObject.run(idToBytes(id), at.pack, at.block, at.offset, at.length, at.kind)
+  }
+
+  /** All or nothing. */
+  transaction<T>(work: () => T): T {
+    this.database.exec('BEGIN IMMEDIATE')
+    try {
+      const result = work()
+      this.database.exec('COMMIT')
+      return result
+    } catch (error) {
+      if (this.database.isTransaction) this.database.exec('ROLLBACK')
+      throw error
+    }
+  }
+
+  storedBytes(): number {
+    return (this.database.prepare('SELECT COALESCE(SUM(bytes), 0) AS bytes FROM packs').get() as { bytes: number }).bytes
+  }
+
+  objectCount(): number {
+    return (this.database.prepare('SELECT COUNT(*) AS count FROM objects').get() as { count: number }).count
+  }
+
+  close(): void {
+    this.database.close()
+  }
+}

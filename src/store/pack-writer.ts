@@ -1,0 +1,88 @@
+/**
+ * Appends blocks to a pack that this process alone holds (flock). A pack that is not full is continued, so that many
+ * small snapshots do not become many small files; the torn tail of a writer that died is cut off first.
+ */
+import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { addon } from '../native/addon.ts'
+import { syncDirectory } from './durable.ts'
+import type { ObjectIndex } from './object-index.ts'
+import { PACK_HEADER_BYTES, packHeader } from './pack-format.ts'
+
+const PACK_FULL_BYTES = 256 * 1024 * 1024
+const LOCK_EXCLUSIVE_NOW = 2 | 4
+
+export class PackWriter {
+  readonly pack: number
+  private readonly fd: number
+  private end: number
+  /** What the index will say once this writer commits. */
+  get bytes(): number {
+    return this.end
+  }
+
+  private constructor(pack: number, fd: number, end: number) {
+    this.pack = pack
+    this.fd = fd
+    this.end = end
+  }
+
+  static open(directory: string, index: ObjectIndex, mayContinue: boolean): PackWriter {
+    if (mayContinue) {
+      for (const row of index.packs().reverse()) {
+        if (row.bytes < PACK_HEADER_BYTES || row.bytes >= PACK_FULL_BYTES) continue
+        const writer = PackWriter.tryContinue(join(directory, row.name), row.id, index)
+        if (writer) return writer
+      }
+    }
+    const name = `${randomBytes(10).toString('hex')}.pack`
+    const fd = openSync(join(directory, name), 'wx', 0o600)
+    addon.flock(fd, LOCK_EXCLUSIVE_NOW)
+    const header = packHeader()
+    writeSync(fd, header)
+    syncDirectory(directory)
+    return new PackWriter(index.addPack(name), fd, header.length)
+  }
+
+  private static tryContinue(file: string, pack: number, index: ObjectIndex): PackWriter | undefined {
+    let fd: number
+    try {
+      fd = openSync(file, 'r+')
+    } catch {
+      return undefined
+    }
+    if (addon.flock(fd, LOCK_EXCLUSIVE_NOW)) {
+      // Asked again under the lock: the previous holder may have committed more in between.
+      const committed = index.pack(pack)?.bytes
+      const actual = fstatSync(fd).size
+      if (committed !== undefined && actual >= committed) {
+        if (actual > committed) ftruncateSync(fd, committed)
+        return new PackWriter(pack, fd, committed)
+      }
+    }
+    closeSync(fd)
+    return undefined
+  }
+
+  get isFull(): boolean {
+    return this.end >= PACK_FULL_BYTES
+  }
+
+  /** Returns the offset of the block. Not durable before `sync`. */
+  append(block: Uint8Array): number {
+    const offset = this.end
+    let done = 0
+    while (done < block.length) done += writeSync(this.fd, block, done, block.length - done, offset + done)
+    this.end += block.length
+    return offset
+  }
+
+  sync(): void {
+    fdatasyncSync(this.fd)
+  }
+
+  close(): void {
+    closeSync(this.fd)
+  }
+}

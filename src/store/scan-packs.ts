@@ -1,0 +1,119 @@
+/** Reads every pack from front to back and says which objects are intact. Does not use the index. */
+import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { Blake3Hasher } from '@napi-rs/blake-hash'
+import type { Id } from '../model/entry.ts'
+import { hashBytes, idFromHex } from '../model/id.ts'
+import { decompressBlock } from './compress.ts'
+import type { Location } from './object-index.ts'
+import { BLOCK_HEADER_BYTES, blockObjects, blockPayload, decodeBlockHeader, isIntactBlock, isPackHeader, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
+import { readFully } from './pack-reader.ts'
+import type { Store } from './store.ts'
+
+export interface PackScan {
+  /** Intact objects and where they are. */
+  objects: Map<Id, Location>
+  /** Intact blocks, as "pack:offset". */
+  places: Set<string>
+  /** Packs by name with the end of what is committed; without a row, the end of the last intact block. */
+  packs: Map<string, { id: number; bytes: number }>
+  problems: string[]
+  bytes: number
+  /** Trees that were found complete; filled by whoever walks snapshots. */
+  complete: Set<Id>
+}
+
+const SEARCH_STEP = 1
+const COPY_BYTES = 4 * 1024 * 1024
+
+export function scanPacks(store: Store, onProgress: (progress: { objects: number; bytes: number }) => void): PackScan {
+  const scan: PackScan = { objects: new Map(), places: new Set(), packs: new Map(), problems: [], bytes: 0, complete: new Set() }
+  const rows = new Map(store.index.packs().map(row => [row.name, row]))
+  let nextId = Math.max(0, ...[...rows.values()].map(row => row.id)) + 1
+  for (const name of readdirSync(store.packDirectory).filter(file => file.endsWith('.pack'))) {
+    const row = rows.get(name)
+    // The tail behind what is committed belongs to a writer that died: it is not damage.
+    scanPack(join(store.packDirectory, name), name, row?.id ?? nextId++, row?.bytes || undefined, scan)
+    onProgress({ objects: scan.objects.size, bytes: scan.bytes })
+  }
+  for (const [name, row] of rows) if (row.bytes > 0 && !scan.packs.has(name)) scan.problems.push(`pack ${name} is missing`)
+  scanClones(store, scan)
+  return scan
+}
+
+function scanPack(file: string, name: string, id: number, committed: number | undefined, scan: PackScan): void {
+  const fd = openSync(file, 'r')
+  try {
+    const size = statSync(file).size
+    const end = committed ?? size
+    const start = Buffer.alloc(PACK_HEADER_BYTES)
+    scan.packs.set(name, { id, bytes: committed === undefined ? PACK_HEADER_BYTES : Math.min(size, committed) })
+    if (!readFully(fd, start, 0) || !isPackHeader(start)) scan.problems.push(`pack ${name} has a damaged header`)
+    if (size < end) scan.problems.push(`pack ${name} is cut off: ${size} of ${end} bytes are there`)
+    for (let at = PACK_HEADER_BYTES; at < Math.min(size, end); ) {
+      const length = scanBlock(fd, name, id, at, size, scan)
+      at = length > 0 ? at + length : nextBlock(fd, at + SEARCH_STEP, size)
+    }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Returns the length of the block, or 0 when its header makes no sense. */
+function scanBlock(fd: number, name: string, pack: number, at: number, size: number, scan: PackScan): number {
+  const start = Buffer.alloc(BLOCK_HEADER_BYTES)
+  const header = readFully(fd, start, at) ? decodeBlockHeader(start) : undefined
+  const block = header && at + header.totalBytes <= size ? Buffer.allocUnsafe(header.totalBytes) : undefined
+  if (!header || !block || !readFully(fd, block, at)) {
+    scan.problems.push(`pack ${name} is damaged at byte ${at}`)
+    return 0
+  }
+  scan.bytes += header.totalBytes
+  if (!isIntactBlock(block)) {
+    scan.problems.push(`pack ${name} has a damaged block of ${header.count} objects at byte ${at}`)
+    return header.totalBytes
+  }
+  const raw = decompressBlock(blockPayload(block, header), header.codec, header.rawBytes)
+  scan.places.add(`${pack}:${at}`)
+  const known = scan.packs.get(name)!
+  known.bytes = Math.max(known.bytes, at + header.totalBytes)
+  let offset = 0
+  for (const { id, kind, length } of blockObjects(block, header)) {
+    const isRight = kind === OBJECT.recipe || hashBytes(raw.subarray(offset, offset + length)) === id
+    if (isRight) scan.objects.set(id, { pack, block: at, offset, length, kind })
+    else scan.problems.push(`pack ${name} has an object with wrong content at byte ${at}`)
+    offset += length
+  }
+  return header.totalBytes
+}
+
+/** After damage: the next place that looks like a block. */
+function nextBlock(fd: number, from: number, size: number): number {
+  const window = Buffer.alloc(1024 * 1024)
+  const magic = Buffer.from('BLK1')
+  for (let at = from; at < size; at += window.length - magic.length) {
+    const count = readSync(fd, window, 0, window.length, at)
+    const found = window.subarray(0, count).indexOf(magic)
+    if (found >= 0) return at + found
+    if (count < window.length) break
+  }
+  return size
+}
+
+function scanClones(store: Store, scan: PackScan): void {
+  const directory = join(store.directory, 'clones')
+  for (const name of readdirSync(directory).filter(file => /^[0-9a-f]{64}$/.test(file))) {
+    const fd = openSync(join(directory, name), 'r')
+    try {
+      const hasher = new Blake3Hasher()
+      const window = Buffer.allocUnsafe(COPY_BYTES)
+      let size = 0
+      for (let count = 0; (count = readSync(fd, window, 0, window.length, size)) > 0; size += count) hasher.update(window.subarray(0, count))
+      if (hasher.digest('hex') === name) scan.objects.set(idFromHex(name), { pack: 0, block: 0, offset: 0, length: size, kind: OBJECT.clone })
+      else scan.problems.push(`clone ${name} was changed`)
+      scan.bytes += size
+    } finally {
+      closeSync(fd)
+    }
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * One writing session. Objects are claimed (so that nobody stores one twice), their blocks appended, and `commit` makes
+ * them durable in this order: pack bytes fsynced, then the index transaction. Before `commit` nothing is visible; after
+ * a crash there are at most unreferenced bytes. `commit` may be called many times.
+ */
+import type { Id } from '../model/entry.ts'
+import { hashBytes } from '../model/id.ts'
+import { BlockBuilder, type FinishedBlock } from './block-builder.ts'
+import type { FileLock } from './file-lock.ts'
+import { failpoint } from './failpoint.ts'
+import type { Location } from './object-index.ts'
+import { OBJECT, type ObjectKind } from './pack-format.ts'
+import { PackWriter } from './pack-writer.ts'
+import type { Store } from './store.ts'
+
+/** Pending index rows are flushed beyond this many, so that memory stays bounded. */
+const MAX_PENDING = 40_000
+
+export class StoreWriter {
+  private readonly store: Store
+  private readonly lock: FileLock
+  private readonly builder = new BlockBuilder()
+  private readonly claimed = new Set<Id>()
+  private readonly pending: [Id, Location][] = []
+  private readonly writers: PackWriter[] = []
+  private appended = 0
+
+  constructor(store: Store, lock: FileLock) {
+    this.store = store
+    this.lock = lock
+  }
+
+  /** Bytes appended so far, compressed. */
+  get newBytes(): number {
+    return this.appended
+  }
+
+  /** True when the caller must store this object now; false when it is stored or somebody is about to. */
+  claim(id: Id): boolean {
+    if (this.claimed.has(id) || this.store.has(id)) return false
+    this.claimed.add(id)
+    return true
+  }
+
+  /** Stores bytes under their own hash. */
+  put(bytes: Uint8Array): Id {
+    const id = hashBytes(bytes)
+    this.putAs(id, OBJECT.data, bytes)
+    return id
+  }
+
+  /** Stores bytes under an id that the caller vouches for (recipes are stored under the id of the whole file). */
+  putAs(id: Id, kind: ObjectKind, bytes: Uint8Array): void {
+    if (this.claim(id)) this.putClaimed(id, kind, bytes)
+  }
+
+  /** The same for an id that was claimed before. */
+  putClaimed(id: Id, kind: ObjectKind, bytes: Uint8Array): void {
+    const block = this.builder.add(id, kind, bytes)
+    if (block) this.addBlock(block)
+  }
+
+  /** Appends a block that a worker compressed; its objects were claimed before. */
+  addBlock(block: FinishedBlock): void {
+    const writer = this.currentPack()
+    const at = writer.append(block.bytes)
+    this.appended += block.bytes.length
+    let offset = 0
+    for (const { id, kind, length } of block.objects) {
+      this.pending.push([id, { pack: writer.pack, block: at, offset, length, kind }])
+      offset += length
+    }
+    if (this.pending.length > MAX_PENDING) this.flush()
+  }
+
+  /** Registers a reflink clone that already lies durably under its final name. */
+  addClone(id: Id, length: number): void {
+    this.pending.push([id, { pack: 0, block: 0, offset: 0, length, kind: OBJECT.clone }])
+  }
+
+  /** Everything added so far is durable and findable when this returns. */
+  commit(): void {
+    const block = this.builder.finish()
+    if (block) this.addBlock(block)
+    this.flush()
+  }
+
+  private flush(): void {
+    if (this.pending.length === 0) return
+    failpoint('store:before-sync')
+    for (const writer of this.writers) writer.sync()
+    failpoint('store:before-index')
+    const { index } = this.store
+    index.transaction(() => {
+      for (const [id, location] of this.pending) index.add(id, location)
+      for (const writer of this.writers) index.setPackBytes(writer.pack, writer.bytes)
+    })
+    for (const [id] of this.pending) this.claimed.delete(id)
+    this.pending.length = 0
+    failpoint('store:after-index')
+  }
+
+  private currentPack(): PackWriter {
+    const last = this.writers.at(-1)
+    if (last && !last.isFull) return last
+    const writer = PackWriter.open(this.store.packDirectory, this.store.index, last === undefined)
+    this.writers.push(writer)
+    return writer
+  }
+
+  /** Ends the session. What was not committed is forgotten; its bytes are cut off by the next writer of the pack. */
+  close(): void {
+    for (const writer of this.writers) writer.close()
+    this.writers.length = 0
+    this.lock.release()
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * The content-addressed store: objects in packs, found through the index. It owns the directory `store/` and nothing
+ * else; timelines say which objects are alive. Several processes may read and write it at once: each writer appends to a
+ * pack of its own, and `gc.lock` keeps collection away from captures (shared while writing, exclusive while collecting).
+ */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { SavepointError } from '../errors/errors.ts'
+import type { Entry, Id } from '../model/entry.ts'
+import { idToHex } from '../model/id.ts'
+import { writeDurably } from './durable.ts'
+import { type FileLock, lockFile } from './file-lock.ts'
+import { type Location, ObjectIndex } from './object-index.ts'
+import { OBJECT } from './pack-format.ts'
+import { PackReader } from './pack-reader.ts'
+import { decodeRecipe, type RecipeItem } from './recipe.ts'
+import { StoreWriter } from './store-writer.ts'
+import { decodeTree } from './tree-codec.ts'
+
+export const STORE_FORMAT = 1
+const TREE_CACHE_ENTRIES = 200_000
+const GC_LOCK_WAIT_MS = 60_000
+
+/** Where the bytes of a file's content are. */
+export type ContentSource =
+  | { kind: 'object'; location: Location }
+  | { kind: 'recipe'; items: RecipeItem[] }
+  | { kind: 'clone'; file: string }
+
+export class Store {
+  readonly directory: string
+  readonly index: ObjectIndex
+  readonly packs: PackReader
+  private readonly packNames = new Map<number, string>()
+  private readonly trees = new Map<Id, Entry[]>()
+  private cachedEntries = 0
+
+  private constructor(directory: string) {
+    this.directory = directory
+    this.index = new ObjectIndex(join(directory, 'index.sqlite'))
+    this.packs = new PackReader(this.packDirectory, pack => this.packName(pack))
+  }
+
+  /** Opens the store in `directory` and makes it when it does not exist. */
+  static open(directory: string): Store {
+    const formatFile = join(directory, 'format.json')
+    if (!existsSync(formatFile)) {
+      for (const part of ['packs', 'clones']) mkdirSync(join(directory, part), { recursive: true, mode: 0o700 })
+      writeDurably(formatFile, `${JSON.stringify({ format: STORE_FORMAT })}\n`)
+    }
+    checkFormat(formatFile)
+    return new Store(directory)
+  }
+
+  get packDirectory(): string {
+    return join(this.directory, 'packs')
+  }
+
+  get gcLockFile(): string {
+    return join(this.directory, 'gc.lock')
+  }
+
+  cloneFile(id: Id): string {
+    return join(this.directory, 'clones', idToHex(id))
+  }
+
+  has(id: Id): boolean {
+    return this.index.find(id) !== undefined
+  }
+
+  locate(id: Id): Location {
+    const location = this.index.find(id)
+    if (location) return location
+    throw new SavepointError('store.damaged', `Cannot find object ${idToHex(id).slice(0, 16)} in the store`, {
+      hint: 'Run `savepoint verify` to see which snapshots and files are affected',
+      data: { object: idToHex(id) },
+    })
+  }
+
+  /** The bytes of one object. They are shared with a cache: not to be written to. */
+  read(id: Id): Buffer {
+    return this.readAt(this.locate(id))
+  }
+
+  readAt(location: Location): Buffer {
+    return this.packs.block(location.pack, location.block).subarray(location.offset, location.offset + location.length)
+  }
+
+  /** The entries of a tree, sorted by name. Shared with a cache: not to be changed. */
+  tree(id: Id): Entry[] {
+    const cached = this.trees.get(id)
+    if (cached) return cached
+    const entries = decodeTree(this.read(id))
+    if (this.cachedEntries > TREE_CACHE_ENTRIES) {
+      this.trees.clear()
+      this.cachedEntries = 0
+    }
+    this.trees.set(id, entries)
+    this.cachedEntries += entries.length
+    return entries
+  }
+
+  contentSource(id: Id): ContentSource {
+    const location = this.locate(id)
+    if (location.kind === OBJECT.clone) return { kind: 'clone', file: this.cloneFile(id) }
+    if (location.kind === OBJECT.recipe) return { kind: 'recipe', items: decodeRecipe(this.readAt(location)) }
+    return { kind: 'object', location }
+  }
+
+  /** Starts writing; close it. Collection waits meanwhile. */
+  async writer(): Promise<StoreWriter> {
+    const lock = await this.lock('shared', 'write to the store', GC_LOCK_WAIT_MS)
+    return new StoreWriter(this, lock)
+  }
+
+  /** Writes while the caller holds the store's lock exclusively. */
+  exclusiveWriter(): StoreWriter {
+    const none = () => {}
+    return new StoreWriter(this, { release: none, [Symbol.dispose]: none })
+  }
+
+  lock(mode: 'shared' | 'exclusive', purpose: string, waitMs: number): Promise<FileLock> {
+    return lockFile(this.gcLockFile, mode, purpose, waitMs)
+  }
+
+  /** Forgets descriptors and cached blocks, after packs were rewritten. */
+  refresh(): void {
+    this.packs.close()
+    this.packNames.clear()
+    this.trees.clear()
+    this.cachedEntries = 0
+  }
+
+  private packName(pack: number): string | undefined {
+    let name = this.packNames.get(pack)
+    if (name === undefined) {
+      name = this.index.pack(pack)?.name
+      if (name !== undefined) this.packNames.set(pack, name)
+    }
+    return name
+  }
+
+  close(): void {
+    this.packs.close()
+    this.index.close()
+  }
+}
+
+function checkFormat(file: string): void {
+  let format: unknown
+  try {
+    format = JSON.parse(readFileSync(file, 'utf8')).format
+  } catch (cause) {
+    throw new SavepointError('store.damaged', `Cannot read ${file}: ${(cause as Error).message}`, {
+      hint: `If the packs beside it are intact, write {"format":${STORE_FORMAT}} into it and run \`savepoint verify\``,
+      cause,
+    })
+  }
+  if (format === STORE_FORMAT) return
+  throw new SavepointError('store.format', `Cannot open the store: its format is ${format}, this version knows ${STORE_FORMAT}`, {
+    hint: 'Use the version of Savepoint that made it, or a newer one',
+  })
+}

@@ -1,0 +1,134 @@
+/**
+ * Frees what no tree needs any more, pack by pack: a pack is rewritten without its dead objects, the index moves over in
+ * one transaction, then the old pack is deleted. Interrupted at any point it leaves at most an unreferenced file, which
+ * the next sweep removes. The caller holds the store's lock exclusively and knows everything that is alive.
+ */
+import { existsSync, readdirSync, statSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Id } from '../model/entry.ts'
+import { idFromBytes, idFromHex, idToBytes } from '../model/id.ts'
+import { BlockBuilder, type FinishedBlock } from './block-builder.ts'
+import { failpoint } from './failpoint.ts'
+import type { Location, PackRow } from './object-index.ts'
+import { blockObjects, OBJECT } from './pack-format.ts'
+import { PackWriter } from './pack-writer.ts'
+import type { Store } from './store.ts'
+
+/** A pack with a smaller share of dead bytes is left as it is: rewriting it would cost more than it frees. */
+const WORTH_REWRITING = 0.25
+
+export interface SweepResult {
+  removedObjects: number
+  freedBytes: number
+}
+
+/** `everything`: rewrites every pack that has a dead object, so that its bytes are really gone (purge). */
+export function sweep(store: Store, alive: ReadonlySet<Id>, everything: boolean): SweepResult {
+  const before = directoryBytes(store)
+  let removedObjects = sweepClones(store, alive)
+  for (const pack of store.index.packs()) {
+    const objects = objectsOf(store, pack.id)
+    const dead = objects.filter(object => !alive.has(object.id))
+    if (dead.length === 0 && objects.length > 0) continue
+    const share = dead.reduce((sum, object) => sum + object.length, 0) / Math.max(1, objects.reduce((sum, object) => sum + object.length, 0))
+    if (!everything && share < WORTH_REWRITING && objects.length > 0) continue
+    rewritePack(store, pack, objects, alive)
+    removedObjects += dead.length
+  }
+  removeOrphans(store)
+  store.refresh()
+  return { removedObjects, freedBytes: Math.max(0, before - directoryBytes(store)) }
+}
+
+type StoredObject = Location & { id: Id }
+
+function objectsOf(store: Store, pack: number): StoredObject[] {
+  const rows = store.index.database.prepare('SELECT id, pack, block, offset, length, kind FROM objects WHERE pack = ?').all(pack)
+  return rows.map(row => ({ ...(row as unknown as Location), id: idFromBytes(row.id as Uint8Array) }))
+}
+
+function rewritePack(store: Store, pack: PackRow, objects: StoredObject[], alive: ReadonlySet<Id>): void {
+  const blocks = new Set(objects.filter(object => alive.has(object.id)).map(object => object.block))
+  const moved: [Id, Location][] = []
+  const writer = blocks.size === 0 ? undefined : PackWriter.open(store.packDirectory, store.index, false)
+  try {
+    if (writer) {
+      copyAlive(store, pack.id, [...blocks].sort((a, b) => a - b), objects, alive, writer, moved)
+      writer.sync()
+    }
+    failpoint('gc:copied')
+    store.index.transaction(() => {
+      const remove = store.index.database.prepare('DELETE FROM objects WHERE id = ? AND pack = ?')
+      for (const object of objects) remove.run(idToBytes(object.id), pack.id)
+      for (const [id, location] of moved) store.index.add(id, location)
+      if (writer) store.index.setPackBytes(writer.pack, writer.bytes)
+      store.index.database.prepare('DELETE FROM packs WHERE id = ?').run(pack.id)
+    })
+  } finally {
+    writer?.close()
+  }
+  failpoint('gc:indexed')
+  const file = join(store.packDirectory, pack.name)
+  if (existsSync(file)) unlinkSync(file)
+  failpoint('gc:removed')
+}
+
+/** Blocks that are wholly alive are copied as they are; of the others the living objects are packed anew. */
+function copyAlive(
+  store: Store,
+  pack: number,
+  blocks: number[],
+  objects: StoredObject[],
+  alive: ReadonlySet<Id>,
+  writer: PackWriter,
+  moved: [Id, Location][],
+): void {
+  const builder = new BlockBuilder()
+  const byBlock = Map.groupBy(objects, object => object.block)
+  const append = (block: FinishedBlock | undefined) => {
+    if (!block) return
+    const at = writer.append(block.bytes)
+    let offset = 0
+    for (const { id, kind, length } of block.objects) {
+      moved.push([id, { pack: writer.pack, block: at, offset, length, kind }])
+      offset += length
+    }
+  }
+  for (const block of blocks) {
+    const inside = byBlock.get(block)!
+    const { bytes, header } = store.packs.packedBlock(pack, block)
+    if (inside.length === header.count && inside.every(object => alive.has(object.id))) {
+      append({ objects: blockObjects(bytes, header), bytes })
+      continue
+    }
+    const raw = store.packs.block(pack, block)
+    for (const object of inside) {
+      if (alive.has(object.id)) append(builder.add(object.id, object.kind, raw.subarray(object.offset, object.offset + object.length)))
+    }
+  }
+  append(builder.finish())
+}
+
+function sweepClones(store: Store, alive: ReadonlySet<Id>): number {
+  let removed = 0
+  const directory = join(store.directory, 'clones')
+  for (const name of readdirSync(directory)) {
+    const isClone = /^[0-9a-f]{64}$/.test(name)
+    if (isClone && alive.has(idFromHex(name)) && store.index.find(idFromHex(name))?.kind === OBJECT.clone) continue
+    if (isClone) store.index.database.prepare('DELETE FROM objects WHERE id = ? AND kind = ?').run(Buffer.from(name, 'hex'), OBJECT.clone)
+    unlinkSync(join(directory, name))
+    removed++
+  }
+  return removed
+}
+
+/** Files that no row names: from writers or sweeps that died. No writer is at work while we hold the lock. */
+function removeOrphans(store: Store): void {
+  store.index.database.prepare('DELETE FROM packs WHERE bytes = 0').run()
+  const known = new Set(store.index.packs().map(pack => pack.name))
+  for (const name of readdirSync(store.packDirectory)) if (!known.has(name)) unlinkSync(join(store.packDirectory, name))
+}
+
+function directoryBytes(store: Store): number {
+  return readdirSync(store.packDirectory).reduce((sum, name) => sum + statSync(join(store.packDirectory, name)).size, 0)
+}

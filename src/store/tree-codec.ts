@@ -1,0 +1,140 @@
+/**
+ * The encoding of one directory. Deterministic: equal directories have equal bytes, hence equal ids. Decoding is strict
+ * (order, names, reserved bits), because trees also arrive from damaged disks and from other people's archives.
+ * docs/format.md describes it byte by byte.
+ */
+import { type Entry, type EntryKind, unknownReasons } from '../model/entry.ts'
+import { ID_BYTES } from '../model/id.ts'
+import { ByteReader } from './byte-reader.ts'
+import { ByteWriter } from './byte-writer.ts'
+
+const TREE_MAGIC = 0x54
+const TREE_VERSION = 1
+const MAX_NAME_BYTES = 255
+const kinds: EntryKind[] = ['file', 'dir', 'link', 'fifo', 'char', 'block', 'unknown']
+const kindCode = new Map(kinds.map((kind, index) => [kind, index + 1]))
+const FLAG = { xattrs: 1, sparse: 2, linkGroup: 4 } as const
+
+/** `entries` must be sorted by name (byte order) without duplicates. */
+export function encodeTree(entries: readonly Entry[]): Buffer {
+  const out = new ByteWriter(64 + entries.length * 96)
+  out.u8(TREE_MAGIC)
+  out.u8(TREE_VERSION)
+  out.varint(entries.length)
+  for (const entry of entries) encodeEntry(out, entry)
+  return out.finish()
+}
+
+function encodeEntry(out: ByteWriter, entry: Entry): void {
+  out.u8(kindCode.get(entry.kind)!)
+  out.u8(
+    (entry.xattrs ? FLAG.xattrs : 0) | (entry.sparse ? FLAG.sparse : 0) | (entry.linkGroup !== 0n ? FLAG.linkGroup : 0),
+  )
+  out.varint(entry.name.length)
+  out.raw(entry.name)
+  if (entry.kind === 'unknown') {
+    out.u8(unknownReasons.indexOf(entry.reason ?? 'excluded'))
+    return
+  }
+  out.varint(entry.mode)
+  out.varint(entry.uid)
+  out.varint(entry.gid)
+  if (entry.kind !== 'dir') out.i64(entry.mtimeNs)
+  if (entry.kind === 'file') {
+    out.varint(entry.size)
+    out.raw(entry.content)
+  } else if (entry.kind === 'dir') {
+    out.raw(entry.content)
+  } else if (entry.kind === 'link') {
+    out.varint(entry.target.length)
+    out.raw(entry.target)
+  } else if (entry.kind === 'char' || entry.kind === 'block') {
+    out.varint(entry.rdevMajor)
+    out.varint(entry.rdevMinor)
+  }
+  if (entry.xattrs) {
+    out.varint(entry.xattrs.length)
+    out.bytes(entry.xattrs)
+  }
+  if (entry.linkGroup !== 0n) out.u64(entry.linkGroup)
+}
+
+export function decodeTree(bytes: Buffer): Entry[] {
+  const input = new ByteReader(bytes, 'a tree')
+  if (input.u8() !== TREE_MAGIC) throw input.malformed('it is not a tree')
+  if (input.u8() !== TREE_VERSION) throw input.malformed('its version is unknown')
+  const count = input.varint()
+  const entries: Entry[] = []
+  let previous = ''
+  for (let i = 0; i < count; i++) {
+    const entry = decodeEntry(input)
+    if (i > 0 && entry.name <= previous) throw input.malformed('its names are not in order')
+    previous = entry.name
+    entries.push(entry)
+  }
+  if (!input.finished) throw input.malformed('it has bytes after its end')
+  return entries
+}
+
+function decodeEntry(input: ByteReader): Entry {
+  const kind = kinds[input.u8() - 1]
+  if (!kind) throw input.malformed('an entry has an unknown kind')
+  const flags = input.u8()
+  if (flags > 7) throw input.malformed('an entry has unknown flags')
+  const name = input.raw(input.varint())
+  if (!isSafeName(name)) throw input.malformed('an entry has an impossible name')
+  const entry = blankEntry(name, kind)
+  if (kind === 'unknown') {
+    entry.reason = unknownReasons[input.u8()]
+    if (!entry.reason) throw input.malformed('an entry has an unknown reason')
+    return entry
+  }
+  entry.mode = input.varint()
+  if (entry.mode > 0o7777) throw input.malformed('an entry has an impossible mode')
+  entry.uid = input.varint()
+  entry.gid = input.varint()
+  if (kind !== 'dir') entry.mtimeNs = input.i64()
+  if (kind === 'file') {
+    entry.size = input.varint()
+    entry.content = input.raw(ID_BYTES)
+  } else if (kind === 'dir') {
+    entry.content = input.raw(ID_BYTES)
+  } else if (kind === 'link') {
+    entry.target = input.raw(input.varint())
+    entry.size = entry.target.length
+  } else if (kind === 'char' || kind === 'block') {
+    entry.rdevMajor = input.varint()
+    entry.rdevMinor = input.varint()
+  }
+  if (flags & FLAG.xattrs) entry.xattrs = Buffer.from(input.bytes(input.varint()))
+  entry.sparse = (flags & FLAG.sparse) !== 0
+  if (flags & FLAG.linkGroup) entry.linkGroup = input.u64()
+  return entry
+}
+
+/** Whether `name` can be one component of a path: not empty, not "." or "..", without "/" and NUL. */
+export const isSafeName = (name: string): boolean =>
+  name.length > 0 &&
+  name.length <= MAX_NAME_BYTES &&
+  name !== '.' &&
+  name !== '..' &&
+  !name.includes('/') &&
+  !name.includes('\0')
+
+export const blankEntry = (name: string, kind: EntryKind): Entry => ({
+  name,
+  kind,
+  mode: 0,
+  uid: 0,
+  gid: 0,
+  mtimeNs: 0n,
+  size: 0,
+  content: '',
+  target: '',
+  linkGroup: 0n,
+  xattrs: undefined,
+  sparse: false,
+  rdevMajor: 0,
+  rdevMinor: 0,
+  reason: undefined,
+})

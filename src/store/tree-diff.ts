@@ -1,0 +1,106 @@
+/**
+ * Compares two trees by descending only where their ids differ, so the cost is the change, not the tree. Yields pairs in
+ * path order, parents before children. A pair may have an `unknown` side: what that means is the caller's business.
+ */
+import type { Change, ChangeCounts, Entry, Id } from '../model/entry.ts'
+import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
+import type { Store } from './store.ts'
+
+export interface EntryPair {
+  path: Raw
+  before: Entry | undefined
+  after: Entry | undefined
+}
+
+/** `scope`: only these paths and what lies below them; undefined means everything. */
+export function* differingEntries(
+  store: Store,
+  before: Id | undefined,
+  after: Id | undefined,
+  scope?: readonly Raw[],
+  directory: Raw = '',
+): Generator<EntryPair> {
+  if (before === after) return
+  const old = before === undefined ? [] : store.tree(before)
+  const now = after === undefined ? [] : store.tree(after)
+  let i = 0
+  let j = 0
+  while (i < old.length || j < now.length) {
+    const a = old[i]
+    const b = now[j]
+    const order = a === undefined ? 1 : b === undefined ? -1 : a.name < b.name ? -1 : a.name > b.name ? 1 : 0
+    if (order <= 0) i++
+    if (order >= 0) j++
+    yield* comparePair(store, directory, order <= 0 ? a : undefined, order >= 0 ? b : undefined, scope)
+  }
+}
+
+function* comparePair(
+  store: Store,
+  directory: Raw,
+  before: Entry | undefined,
+  after: Entry | undefined,
+  scope: readonly Raw[] | undefined,
+): Generator<EntryPair> {
+  const path = joinRaw(directory, (before ?? after)!.name)
+  const inside = !scope || scope.some(part => isWithin(path, part))
+  if (!inside && !scope.some(part => isWithin(part, path))) return
+  if (inside && !(before && after && sameEntry(before, after))) yield { path, before, after }
+  // What is unknown on one side cannot be compared below.
+  if (before?.kind === 'unknown' || after?.kind === 'unknown') return
+  const oldTree = before?.kind === 'dir' ? before.content : undefined
+  const newTree = after?.kind === 'dir' ? after.content : undefined
+  if (oldTree !== newTree) yield* differingEntries(store, oldTree, newTree, inside ? undefined : scope, path)
+}
+
+/** Whether two entries are the same state. For directories: apart from what lies inside. */
+export function sameEntry(a: Entry, b: Entry): boolean {
+  if (a.kind !== b.kind) return false
+  if (a.kind === 'unknown') return a.reason === b.reason
+  return sameContent(a, b) && sameMetadata(a, b) && a.mtimeNs === b.mtimeNs
+}
+
+export const sameContent = (a: Entry, b: Entry): boolean =>
+  a.kind === b.kind &&
+  (a.kind !== 'file' || a.content === b.content) &&
+  a.target === b.target &&
+  a.rdevMajor === b.rdevMajor &&
+  a.rdevMinor === b.rdevMinor
+
+export const sameMetadata = (a: Entry, b: Entry): boolean =>
+  a.mode === b.mode && a.uid === b.uid && a.gid === b.gid && a.linkGroup === b.linkGroup && sameBytes(a.xattrs, b.xattrs)
+
+const sameBytes = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
+  a === b || (a !== undefined && b !== undefined && a.equals(b))
+
+/**
+ * The changes a person means: what is unknown on either side is left out, and directories count only when they are
+ * empty or when their own metadata changed.
+ */
+export function* treeChanges(store: Store, before: Id | undefined, after: Id | undefined, scope?: readonly Raw[]): Generator<Change> {
+  for (const pair of differingEntries(store, before, after, scope)) {
+    const change = toChange(store, pair)
+    if (change) yield change
+  }
+}
+
+function toChange(store: Store, { path, before, after }: EntryPair): Change | undefined {
+  if (before?.kind === 'unknown' || after?.kind === 'unknown') return undefined
+  if (!before) return isFullDir(store, after!) ? undefined : { kind: 'added', path, after }
+  if (!after) return isFullDir(store, before) ? undefined : { kind: 'deleted', path, before }
+  if (before.kind !== after.kind) return { kind: 'type-changed', path, before, after }
+  return { kind: sameContent(before, after) ? 'metadata' : 'modified', path, before, after }
+}
+
+const isFullDir = (store: Store, entry: Entry): boolean =>
+  entry.kind === 'dir' && store.tree(entry.content).some(child => child.kind !== 'unknown')
+
+export function countChanges(store: Store, before: Id | undefined, after: Id | undefined): ChangeCounts {
+  const counts: ChangeCounts = { added: 0, modified: 0, deleted: 0 }
+  for (const change of treeChanges(store, before, after)) {
+    if (change.kind === 'added') counts.added++
+    else if (change.kind === 'deleted') counts.deleted++
+    else counts.modified++
+  }
+  return counts
+}

@@ -1,0 +1,43 @@
+/** Finds single paths in trees. */
+import type { Entry, Id } from '../model/entry.ts'
+import { joinRaw, type Raw } from '../model/raw-path.ts'
+import type { Store } from './store.ts'
+
+/** Binary search: trees are sorted by name. */
+export function findEntry(entries: readonly Entry[], name: Raw): Entry | undefined {
+  let low = 0
+  let high = entries.length - 1
+  while (low <= high) {
+    const middle = (low + high) >> 1
+    const entry = entries[middle]!
+    if (entry.name === name) return entry
+    if (entry.name < name) low = middle + 1
+    else high = middle - 1
+  }
+  return undefined
+}
+
+/**
+ * The entry at `path` below the directory tree `tree`. An `unknown` entry on the way is returned instead, because it
+ * answers for everything below it; undefined means known to be absent.
+ */
+export function entryAt(store: Store, tree: Id, path: Raw): Entry | undefined {
+  let current = tree
+  const names = path.split('/')
+  for (const [i, name] of names.entries()) {
+    const entry = findEntry(store.tree(current), name)
+    if (!entry || entry.kind === 'unknown' || i === names.length - 1) return entry
+    if (entry.kind !== 'dir') return undefined
+    current = entry.content
+  }
+  return undefined
+}
+
+/** Every entry below `tree`, parents before children. */
+export function* allEntries(store: Store, tree: Id, directory: Raw = ''): Generator<{ path: Raw; entry: Entry }> {
+  for (const entry of store.tree(tree)) {
+    const path = joinRaw(directory, entry.name)
+    yield { path, entry }
+    if (entry.kind === 'dir') yield* allEntries(store, entry.content, path)
+  }
+}

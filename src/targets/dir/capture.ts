@@ -1,0 +1,159 @@
+/**
+ * Captures a directory into the store: passes over the tree until one sees nothing new, so that the result is a state
+ * that really existed; when it never holds still (bounded), the result says `unsettled`. Nothing is visible in history
+ * until the caller commits the writer and adds a snapshot.
+ */
+import { SavepointError } from '../../errors/errors.ts'
+import type { GitFactsCache } from '../../files/git-facts.ts'
+import type { ExcludeConfig } from '../../files/ignore-rules.ts'
+import type { Entry, Id } from '../../model/entry.ts'
+import { joinRaw } from '../../model/raw-path.ts'
+import type { Skipped } from '../../model/snapshot.ts'
+import { addon, type Stat } from '../../native/addon.ts'
+import { failpoint } from '../../store/failpoint.ts'
+import type { Store } from '../../store/store.ts'
+import type { StoreWriter } from '../../store/store-writer.ts'
+import { blankEntry, encodeTree } from '../../store/tree-codec.ts'
+import { Ingest, type IngestProgress } from './ingest.ts'
+import { findRacy } from './racy.ts'
+import type { WrittenFiles } from './restore-apply.ts'
+import type { StatCache } from './stat-cache.ts'
+import { openRules } from './rule-context.ts'
+import { type PassResult, type RuleContext, TreeWalk } from './tree-walk.ts'
+
+/** How often a tree that keeps changing is looked at again. */
+const MAX_PASSES = 4
+/** The name of the one entry in a snapshot's root tree. */
+export const ROOT_NAME = 'root'
+
+export interface CaptureOptions {
+  store: Store
+  writer: StoreWriter
+  /** Descriptor of the target directory, and its absolute path. */
+  root: number
+  rootPath: Buffer
+  exclude: ExcludeConfig
+  maxFileBytes: number
+  cache: StatCache
+  gitCache: GitFactsCache
+  env: NodeJS.ProcessEnv
+  /** Our own home: never captured. */
+  homeStat: Stat | undefined
+  /** A root tree whose captured paths are captured whatever the rules and caps say. */
+  override?: Id
+  /** Files that a restore has just written: their content is known. */
+  written?: WrittenFiles
+  /** Captures the working directory of an interrupted restore too. */
+  includeStage?: boolean
+  onProgress?: (progress: IngestProgress) => void
+  onWarning: (text: string) => void
+  signal?: AbortSignal
+}
+
+export interface CaptureResult {
+  /** The root tree for a snapshot: one entry, the target directory. */
+  root: Id
+  /** The tree of the target directory itself. */
+  tree: Id
+  cache: StatCache
+  changed: boolean
+  unsettled: boolean
+  files: number
+  bytes: number
+  skipped: Skipped[]
+}
+
+export async function captureDir(options: CaptureOptions): Promise<CaptureResult> {
+  const startedAtMs = Date.now()
+  const { store, writer, root } = options
+  const ingest = new Ingest(store, writer, root, options.onProgress)
+  try {
+    const rules = await openRules(options)
+    const { pass, touched, settled } = await passUntilQuiet(options, ingest, rules)
+    failpoint('capture:before-root')
+    const rootId = writer.put(encodeTree([rootEntry(root, pass.tree)]))
+    findRacy(pass.cache, touched, startedAtMs)
+    pass.cache.root = rootId
+    return {
+      root: rootId,
+      tree: pass.tree,
+      cache: pass.cache,
+      changed: touched.size > 0 || pass.changed,
+      unsettled: !settled,
+      ...totals(pass.cache),
+      skipped: listSkipped(pass, store, writer),
+    }
+  } finally {
+    await ingest.close()
+  }
+}
+
+async function passUntilQuiet(options: CaptureOptions, ingest: Ingest, rules: RuleContext) {
+  const shared = {
+    ...options,
+    ingest,
+    rules,
+    homeIno: options.homeStat?.ino,
+    override: options.override === undefined ? undefined : rootTreeOf(options.store, options.override),
+    written: options.written,
+    includeStage: options.includeStage ?? false,
+    signal: options.signal,
+  }
+  let pass = await new TreeWalk({ ...shared, only: undefined }).run()
+  let { changed } = pass
+  const touched = new Set(pass.unsettled)
+  for (let passes = 1; passes < MAX_PASSES; passes++) {
+    if (pass.unsettled.size === 0) return { pass: { ...pass, changed }, touched, settled: true }
+    const next = await new TreeWalk({ ...shared, cache: pass.cache, only: pass.unsettled }).run()
+    if (!next.changed) return { pass: { ...pass, changed }, touched, settled: true }
+    changed = true
+    for (const path of next.unsettled) touched.add(path)
+    pass = next
+  }
+  return { pass: { ...pass, changed }, touched, settled: pass.unsettled.size === 0 }
+}
+
+/** The tree of the target directory in a snapshot's root tree. */
+export function rootTreeOf(store: Store, root: Id): Id {
+  return rootEntryOf(store, root).content
+}
+
+export function rootEntryOf(store: Store, root: Id): Entry {
+  const [entry, ...rest] = store.tree(root)
+  if (entry?.kind === 'dir' && entry.name === ROOT_NAME && rest.length === 0) return entry
+  throw new SavepointError('store.damaged', 'Cannot read a snapshot: its root is malformed', { hint: 'Run `savepoint verify`' })
+}
+
+function rootEntry(root: number, tree: Id): Entry {
+  const stat = addon.statFd(root)
+  const entry = blankEntry(ROOT_NAME, 'dir')
+  entry.mode = stat.mode & 0o7777
+  entry.uid = stat.uid
+  entry.gid = stat.gid
+  entry.content = tree
+  const xattrs = addon.getXattrs(root, '')
+  if (xattrs.length > 0) entry.xattrs = xattrs
+  return entry
+}
+
+function totals(cache: StatCache): { files: number; bytes: number } {
+  let files = 0
+  let bytes = 0
+  for (const dir of cache.dirs.values()) {
+    files += dir.files
+    bytes += dir.bytes
+  }
+  return { files, bytes }
+}
+
+function listSkipped(pass: PassResult, store: Store, writer: StoreWriter): Skipped[] {
+  const dirs = [...pass.cache.dirs].filter(([, dir]) => dir.skipped > 0)
+  if (dirs.length === 0) return []
+  writer.commit()
+  return dirs.flatMap(([path, dir]) =>
+    store
+      .tree(dir.tree)
+      .filter(entry => entry.reason === 'unreadable' || entry.reason === 'too-large' || entry.reason === 'unstable')
+      .map(entry => ({ path: joinRaw(path, entry.name), reason: entry.reason! })),
+  )
+}

@@ -1,0 +1,46 @@
+/** Whether large files can be shared with the store by reflink, and under which names. Found out once per worker. */
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { threadId } from 'node:worker_threads'
+import type { Id } from '../../model/entry.ts'
+import { idToHex } from '../../model/id.ts'
+import { addon } from '../../native/addon.ts'
+
+export interface CloneSource {
+  paths(): { temporary: string; final(id: Id): string } | undefined
+}
+
+/** `directory`: the store's clones/, or undefined when clones are not wanted. */
+export function createCloneSource(directory: string | undefined): CloneSource {
+  let works: boolean | undefined
+  let made = 0
+  return {
+    paths() {
+      if (directory === undefined) return undefined
+      works ??= canClone(directory)
+      if (!works) return undefined
+      return { temporary: join(directory, `tmp-${process.pid}-${threadId}-${made++}`), final: id => join(directory, idToHex(id)) }
+    },
+  }
+}
+
+/** Tries it within the store. A target on another filesystem is noticed file by file (EXDEV). */
+export function canClone(directory: string): boolean {
+  const scratch = mkdtempSync(join(directory, 'tmp-probe-'))
+  try {
+    const source = openSync(join(scratch, 'a'), 'w+')
+    const destination = openSync(join(scratch, 'b'), 'w+')
+    try {
+      writeSync(source, Buffer.alloc(4096, 1))
+      addon.cloneFd(source, destination)
+      return true
+    } finally {
+      closeSync(source)
+      closeSync(destination)
+    }
+  } catch {
+    return false
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,258 @@
+/**
+ * Writes file contents from the store to new files, grouped by the block they lie in so that each block is unpacked
+ * once. A few blocks are written here; many are spread over worker threads.
+ */
+import { closeSync, constants, existsSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { Blake3Hasher } from '@napi-rs/blake-hash'
+import { errnoOf, SavepointError } from '../../errors/errors.ts'
+import type { Entry } from '../../model/entry.ts'
+import { type Raw, showPath } from '../../model/raw-path.ts'
+import { addon, META, META_FLAG } from '../../native/addon.ts'
+import type { Location } from '../../store/object-index.ts'
+import { wrongContent } from '../../store/recipe.ts'
+import type { Store } from '../../store/store.ts'
+import { hashZeros } from './hash-zeros.ts'
+import { encodeSpecs } from './restore-spec.ts'
+import { type BlockFiles, writeBlockFiles } from './restore-block.ts'
+import type { WriteReply, WriteTask } from './restore-worker.ts'
+
+const WORKERS = 2
+const DEPTH = 3
+/** Fewer blocks than this are not worth starting threads. */
+const INLINE_BLOCKS = 6
+const COPY_BYTES = 4 * 1024 * 1024
+
+interface Item {
+  path: Raw
+  entry: Entry
+  location: Location
+  done(stat: WrittenStat): void
+}
+
+/** What the new file's stat is, so that a later capture need not read it again. */
+export interface WrittenStat {
+  ino: bigint
+  ctimeNs: bigint
+  /** Owner, mode or xattrs that the system refused to set. */
+  refused: boolean
+}
+
+export class ContentWriter {
+  private readonly store: Store
+  private readonly root: number
+  private readonly blocks = new Map<string, Item[]>()
+  private readonly large: Omit<Item, 'location'>[] = []
+  private readonly onProgress: (files: number, bytes: number) => void
+
+  constructor(store: Store, root: number, onProgress: (files: number, bytes: number) => void) {
+    this.store = store
+    this.root = root
+    this.onProgress = onProgress
+  }
+
+  /** Queues a regular file that does not exist yet. */
+  add(path: Raw, entry: Entry, done: (stat: WrittenStat) => void): void {
+    const source = this.store.contentSource(entry.content)
+    if (source.kind !== 'object') {
+      this.large.push({ path, entry, done })
+      return
+    }
+    const key = `${source.location.pack}:${source.location.block}`
+    const items = this.blocks.get(key)
+    const item = { path, entry, location: source.location, done }
+    if (items) items.push(item)
+    else this.blocks.set(key, [item])
+  }
+
+  async write(): Promise<void> {
+    const groups = [...this.blocks.values()].sort(
+      (a, b) => a[0]!.location.pack - b[0]!.location.pack || a[0]!.location.block - b[0]!.location.block,
+    )
+    if (groups.length <= INLINE_BLOCKS) for (const items of groups) this.writeHere(items)
+    else await this.writeInWorkers(groups)
+    for (const item of this.large) this.writeLarge(item)
+  }
+
+  private writeHere(items: Item[]): void {
+    const { pack, block } = items[0]!.location
+    const { bytes, header } = this.store.packs.packedBlock(pack, block)
+    this.finish(items, writeBlockFiles(this.root, bytes, encodeItems(items, header.rawBytes)))
+  }
+
+  private async writeInWorkers(groups: Item[][]): Promise<void> {
+    const file = ['./restore-worker.js', './restore-worker.ts']
+      .map(name => new URL(name, import.meta.url))
+      .find(url => existsSync(url))!
+    const workers = Array.from(
+      { length: WORKERS },
+      () => new Worker(file, { execArgv: ['--disable-warning=ExperimentalWarning'] }),
+    )
+    try {
+      await this.spread(groups, workers)
+    } finally {
+      await Promise.all(workers.map(worker => worker.terminate()))
+    }
+  }
+
+  private spread(groups: Item[][], workers: Worker[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let next = 0
+      let open = 0
+      const dispatch = (worker: Worker) => {
+        if (next >= groups.length) {
+          if (open === 0) resolve()
+          return
+        }
+        worker.postMessage(this.toTask(next, groups[next]!))
+        next++
+        open++
+      }
+      for (const worker of workers) {
+        worker.on('error', reject)
+        worker.on('message', (reply: WriteReply) => {
+          open--
+          try {
+            if ('error' in reply) throw Object.assign(new Error(reply.error.message), { code: reply.error.code })
+            this.finish(groups[reply.task]!, Buffer.from(reply.meta.buffer, reply.meta.byteOffset, reply.meta.byteLength))
+            dispatch(worker)
+          } catch (error) {
+            reject(error as Error)
+          }
+        })
+        for (let i = 0; i < DEPTH; i++) dispatch(worker)
+      }
+    })
+  }
+
+  private toTask(task: number, items: Item[]): WriteTask {
+    const { pack, block } = items[0]!.location
+    const packFile = join(this.store.packDirectory, this.store.index.pack(pack)!.name)
+    const { totalBytes, rawBytes } = this.store.packs.blockHeader(pack, block)
+    return { task, root: this.root, packFile, offset: block, bytes: totalBytes, files: encodeItems(items, rawBytes) }
+  }
+
+  private finish(items: Item[], meta: Buffer): void {
+    let bytes = 0
+    for (const [i, { path, entry, done }] of items.entries()) {
+      const at = i * META.size_
+      const errno = meta.readInt32LE(at + META.errno)
+      if (errno !== 0) throw cannotWrite(path, errno)
+      const flags = meta.readUInt32LE(at + META.flags)
+      const refused = (flags & (META_FLAG.ownerFailed | META_FLAG.modeFailed | META_FLAG.xattrsFailed)) !== 0
+      done({ ino: meta.readBigUInt64LE(at + META.ino), ctimeNs: meta.readBigInt64LE(at + META.ctimeNs), refused })
+      bytes += entry.size
+    }
+    this.onProgress(items.length, bytes)
+  }
+
+  // --- large files: chunks one after another ---
+
+  private writeLarge({ path, entry, done }: Omit<Item, 'location'>): void {
+    const fd = addon.openAt(this.root, path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
+    try {
+      const hasher = new Blake3Hasher()
+      const source = this.store.contentSource(entry.content)
+      if (source.kind === 'clone') cloneOrCopy(source.file, fd, hasher)
+      else if (source.kind === 'recipe') {
+        let at = 0
+        for (const item of source.items) {
+          if ('hole' in item) {
+            hashZeros(hasher, item.hole)
+            at += item.hole
+            continue
+          }
+          const bytes = this.store.read(item.chunk)
+          hasher.update(bytes)
+          writeFully(fd, bytes, at)
+          at += bytes.length
+        }
+        ftruncateSync(fd, entry.size)
+      }
+      if (hasher.digestBuffer().toString('latin1') !== entry.content) throw wrongContent()
+    } finally {
+      addon.close(fd)
+    }
+    const refused = applyMetadata(this.root, path, entry)
+    const stat = addon.statAt(this.root, path)
+    done({ ino: stat.ino, ctimeNs: stat.ctimeNs, refused })
+    this.onProgress(1, entry.size)
+  }
+}
+
+/** Owner, mode, xattrs and times of something that exists. Returns whether anything was refused. */
+export function applyMetadata(root: number, path: Raw, entry: Entry): boolean {
+  let refused = false
+  let mode = entry.mode
+  const stat = addon.statAt(root, path)
+  if (stat.uid !== entry.uid || stat.gid !== entry.gid) {
+    try {
+      addon.chownAt(root, path, entry.uid, entry.gid)
+    } catch (error) {
+      if (errnoOf(error) !== 'EPERM' && errnoOf(error) !== 'EINVAL') throw error
+      // Without its owner a set-id bit would give rights to somebody else.
+      mode &= ~0o6000
+      refused = true
+    }
+  }
+  // xattrs before the mode: user.* on a read-only file is refused even to its owner.
+  if (entry.kind === 'file' || entry.kind === 'dir' || entry.xattrs) {
+    const wanted = entry.xattrs ?? Buffer.alloc(0)
+    if (!addon.getXattrs(root, path).equals(wanted)) {
+      if (entry.kind !== 'link' && (stat.mode & 0o200) === 0) addon.chmodAt(root, path, (stat.mode & 0o777) | 0o200)
+      refused = addon.setXattrs(root, path, wanted) !== 0 || refused
+    }
+  }
+  if (entry.kind !== 'link') addon.chmodAt(root, path, mode)
+  if (entry.kind !== 'dir') addon.utimesAt(root, path, entry.mtimeNs)
+  return refused
+}
+
+/** `rawBytes`: the unpacked size of the block; xattrs lie behind it in the data. */
+function encodeItems(items: Item[], rawBytes: number): BlockFiles {
+  let xattrAt = rawBytes
+  const specs = items.map(({ path, entry, location }) => {
+    const spec = { path, entry, offset: location.offset, xattrOffset: xattrAt }
+    xattrAt += entry.xattrs?.length ?? 0
+    return spec
+  })
+  return {
+    spec: encodeSpecs(specs),
+    ids: items.map(item => item.entry.content).join(''),
+    ranges: Uint32Array.from(items.flatMap(({ location }) => [location.offset, location.length])),
+    xattrs: Buffer.concat(items.flatMap(item => item.entry.xattrs ?? [])),
+  }
+}
+
+function cloneOrCopy(file: string, destination: number, hasher: Blake3Hasher): void {
+  const source = openSync(file, 'r')
+  try {
+    let cloned = true
+    try {
+      addon.cloneFd(source, destination)
+    } catch {
+      cloned = false
+    }
+    const window = Buffer.allocUnsafe(COPY_BYTES)
+    let at = 0
+    for (let count = 0; (count = readSync(source, window, 0, window.length, at)) > 0; at += count) {
+      hasher.update(window.subarray(0, count))
+      if (!cloned) writeFully(destination, window.subarray(0, count), at)
+    }
+  } finally {
+    closeSync(source)
+  }
+}
+
+function writeFully(fd: number, bytes: Uint8Array, position: number): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done, position + done)
+}
+
+function cannotWrite(path: Raw, errno: number): Error {
+  const code = errno === 28 || errno === 122 ? 'disk.full' : 'io.failed'
+  return new SavepointError(code, `Cannot write ${showPath(path)}: ${errno === 28 ? 'the disk is full' : `error ${errno}`}`, {
+    hint: code === 'disk.full' ? 'Free some space and try again; nothing in the target was changed' : undefined,
+    data: { errno },
+  })
+}

@@ -1,0 +1,102 @@
+/** One directory while it is being captured, and how its entries become a tree. */
+import type { DirRules } from '../../files/ignore-rules.ts'
+import type { Entry, Id, UnknownReason } from '../../model/entry.ts'
+import { hashBytes } from '../../model/id.ts'
+import { joinRaw, type Raw, rawToBytes } from '../../model/raw-path.ts'
+import { blankEntry } from '../../store/tree-codec.ts'
+import type { ReadResult } from './ingest-read.ts'
+import type { CachedDir } from './stat-cache.ts'
+import * as record from './walk-record.ts'
+
+export interface DirNode {
+  path: Raw
+  name: Raw
+  parent: DirNode | undefined
+  /** Rules from above until the listing is known, then those in force for its entries. */
+  rules: DirRules
+  rulesIn: string
+  /** What the tree that a rollback goes to has here: those names are captured whatever the rules say. */
+  override: Id | undefined
+  /** Inside an excluded directory that is entered only for `override`. */
+  overrideOnly: boolean
+  /** Something was captured only because of `override`: an ordinary capture must look again. */
+  overridden: boolean
+  cached: CachedDir | undefined
+  records: Buffer
+  /** The entries by name; undefined as long as the cached tree still holds. Deleted from when an entry vanishes. */
+  entries: Map<Raw, Entry> | undefined
+  /** Offsets (in `records`) of regular files whose hard-link group is to be found. */
+  linked: { name: Raw; ino: bigint }[]
+  excludedDirs: Raw[]
+  /** Reads and subdirectories that are not finished yet, and the listing itself. */
+  pending: number
+  /** The directory of a git repository that this one belongs to, if any. */
+  gitDir: Raw | undefined
+  tree: Id
+}
+
+export function createNode(parent: DirNode | undefined, name: Raw, rules: DirRules, cached: CachedDir | undefined): DirNode {
+  return {
+    path: parent ? joinRaw(parent.path, name) : '',
+    name,
+    parent,
+    rules,
+    rulesIn: rules.key,
+    override: undefined,
+    overrideOnly: false,
+    overridden: false,
+    cached,
+    records: Buffer.alloc(0),
+    entries: undefined,
+    linked: [],
+    excludedDirs: [],
+    pending: 1,
+    gitDir: undefined,
+    tree: '',
+  }
+}
+
+const kindOfType = new Map<number, Entry['kind']>([
+  [record.S_IFREG, 'file'],
+  [record.S_IFDIR, 'dir'],
+  [record.S_IFLNK, 'link'],
+  [record.S_IFIFO, 'fifo'],
+  [record.S_IFCHR, 'char'],
+  [record.S_IFBLK, 'block'],
+])
+
+/** The entry for what was read. Its type may differ from what the walk saw; then it is settled in the next pass. */
+export function entryFromResult(name: Raw, result: ReadResult): Entry {
+  const kind = kindOfType.get(result.mode & record.S_IFMT)
+  if (result.unknown || !kind) return unknownEntry(name, result.unknown ?? 'socket')
+  const entry = blankEntry(name, kind)
+  entry.mode = result.mode & 0o7777
+  entry.uid = result.uid
+  entry.gid = result.gid
+  entry.xattrs = result.xattrs
+  if (kind === 'dir') return entry
+  entry.mtimeNs = result.mtimeNs
+  if (kind === 'file') {
+    entry.size = result.size
+    entry.content = result.content
+    entry.sparse = result.sparse
+  } else if (kind === 'link') {
+    entry.target = result.target
+    entry.size = result.target.length
+  } else if (kind !== 'fifo') {
+    entry.rdevMajor = result.rdevMajor
+    entry.rdevMinor = result.rdevMinor
+  }
+  return entry
+}
+
+export function unknownEntry(name: Raw, reason: UnknownReason): Entry {
+  const entry = blankEntry(name, 'unknown')
+  entry.reason = reason
+  return entry
+}
+
+/** The number that marks the members of a hard-link group: from its first path, so that it survives a restore. */
+export function linkGroupNumber(firstPath: Raw): bigint {
+  return rawToBytes(hashBytes(rawToBytes(firstPath))).readBigUInt64LE(0) | 1n
+}

@@ -1,0 +1,92 @@
+/**
+ * A worker thread of the ingest: reads and hashes batches, asks the main thread which contents are new, compresses those
+ * into blocks and hands the blocks back. The main thread alone writes packs and the index.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import type { Id } from '../../model/entry.ts'
+import { BlockBuilder, type FinishedBlock } from '../../store/block-builder.ts'
+import { OBJECT } from '../../store/pack-format.ts'
+import { createCloneSource } from './clone-source.ts'
+import { type ReadResult, readBatch } from './ingest-read.ts'
+import { captureLargeFile, type ChunkSink } from './large-file.ts'
+
+export type ToWorker =
+  | { type: 'batch'; batch: number; root: number; paths: Uint8Array; count: number; bytes: number }
+  | { type: 'large'; batch: number; root: number; path: string }
+  | { type: 'wanted'; batch: number; wanted: Uint8Array }
+  | { type: 'flush' }
+export type FromWorker =
+  | { type: 'read'; batch: number; results: ReadResult[] }
+  | { type: 'claim'; batch: number; ids: Uint8Array }
+  | { type: 'done'; batch: number; result: ReadResult; recipe?: { id: Id; bytes: Uint8Array }; clone?: { id: Id; size: number } }
+  | { type: 'failed'; batch: number; error: { message: string; code?: string } }
+  | { type: 'block'; bytes: Uint8Array }
+  | { type: 'flushed' }
+
+const port = parentPort!
+const builder = new BlockBuilder()
+/** Bytes of batches whose verdict is not in yet, by batch. */
+const waiting = new Map<number, (wanted: Uint8Array) => void>()
+const clones = createCloneSource((workerData as { clones: string | undefined }).clones)
+
+const post = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer)
+
+function emit(block: FinishedBlock | undefined): void {
+  if (block) post({ type: 'block', bytes: block.bytes }, [block.bytes.buffer as ArrayBuffer])
+}
+
+function readSmall(batch: number, root: number, paths: Uint8Array, count: number, bytes: number): void {
+  const entries = readBatch(root, Buffer.from(paths.buffer, paths.byteOffset, paths.byteLength), count, bytes)
+  waiting.set(batch, wanted => {
+    entries.forEach((entry, i) => {
+      if (wanted[i] && entry.bytes) emit(builder.add(entry.result.content, OBJECT.data, entry.bytes))
+    })
+  })
+  post({ type: 'read', batch, results: entries.map(entry => entry.result) })
+}
+
+async function readLarge(batch: number, root: number, path: string): Promise<void> {
+  const extra: { recipe?: { id: Id; bytes: Uint8Array }; clone?: { id: Id; size: number } } = {}
+  const sink: ChunkSink = {
+    claim: ids =>
+      new Promise(resolve => {
+        waiting.set(batch, wanted => resolve(ids.map((_, i) => wanted[i] === 1)))
+        post({ type: 'claim', batch, ids: Buffer.from(ids.join(''), 'latin1') })
+      }),
+    store: (id, bytes) => emit(builder.add(id, OBJECT.data, bytes)),
+    storeRecipe: (id, bytes) => {
+      extra.recipe = { id, bytes }
+    },
+    clonePaths: clones.paths,
+    storeClone: (id, size) => {
+      extra.clone = { id, size }
+    },
+  }
+  post({ type: 'done', batch, result: await captureLargeFile(root, path, sink), ...extra })
+}
+
+function handle(message: ToWorker): void {
+  if (message.type === 'batch') readSmall(message.batch, message.root, message.paths, message.count, message.bytes)
+  else if (message.type === 'wanted') {
+    const resume = waiting.get(message.batch)
+    waiting.delete(message.batch)
+    resume?.(message.wanted)
+  } else if (message.type === 'large') {
+    readLarge(message.batch, message.root, message.path).catch(error => fail(message.batch, error))
+  } else {
+    emit(builder.finish())
+    post({ type: 'flushed' })
+  }
+}
+
+const fail = (batch: number, error: unknown) =>
+  post({ type: 'failed', batch, error: { message: (error as Error).message, code: (error as NodeJS.ErrnoException).code } })
+
+port.on('message', (message: ToWorker) => {
+  try {
+    handle(message)
+  } catch (error) {
+    fail('batch' in message ? message.batch : -1, error)
+  }
+})
+

@@ -1,0 +1,32 @@
+/** Removes a directory with everything in it, beneath a root and without following links. May be called again. */
+import { errnoOf } from '../../errors/errors.ts'
+import { joinRaw, type Raw } from '../../model/raw-path.ts'
+import { addon } from '../../native/addon.ts'
+import type { SafeDirs } from './safe-dirs.ts'
+import { forEachRecord, isMountPoint, recordName, recordType, S_IFDIR, splitListings } from './walk-record.ts'
+
+export async function removeTree(root: number, path: Raw, safe: SafeDirs): Promise<void> {
+  const dirs: Raw[] = [path]
+  for (let at = 0; at < dirs.length; ) {
+    const batch = dirs.slice(at, at + 256)
+    at += batch.length
+    const listings = splitListings(await addon.scanDirs(root, Buffer.from(batch.join('\0'), 'latin1')), batch.length)
+    for (const [i, { records }] of listings.entries()) {
+      forEachRecord(records, offset => {
+        const child = joinRaw(batch[i]!, recordName(records, offset))
+        if (isMountPoint(records, offset)) return
+        if (recordType(records, offset) === S_IFDIR) dirs.push(child)
+        else ignoreMissing(() => safe.in([batch[i]!], () => addon.unlinkAt(root, child)))
+      })
+    }
+  }
+  for (const dir of dirs.reverse()) ignoreMissing(() => safe.in([dir], () => addon.rmdirAt(root, dir)))
+}
+
+function ignoreMissing(work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error
+  }
+}

@@ -1,0 +1,320 @@
+/**
+ * Carries out a plan so that nothing is lost whatever happens:
+ *
+ * 1. stage: everything new is written into a directory of ours in the target; a failure here changes nothing;
+ * 2. place: renames only. What is displaced moves into the stage. A failure here is reversed;
+ * 3. rescue: what was displaced is compared with the safety snapshot; an edit that came in between is stored;
+ * 4. clean: the stage is removed.
+ *
+ * After kill -9 the stage is still there, and the journal (the caller's) leads to completion.
+ */
+import { type ErrorCode, errnoOf, SavepointError } from '../../errors/errors.ts'
+import type { Entry, Id } from '../../model/entry.ts'
+import { joinRaw, parentOf, type Raw, rawToBytes, showPath } from '../../model/raw-path.ts'
+import { addon } from '../../native/addon.ts'
+import { failpoint } from '../../store/failpoint.ts'
+import type { Store } from '../../store/store.ts'
+import { applyMetadata, ContentWriter, type WrittenStat } from './content-writer.ts'
+import { planLinks } from './restore-links.ts'
+import type { PlanAction, RestorePlan } from './restore-plan.ts'
+import { preflight } from './restore-preflight.ts'
+import { removeTree } from './remove-tree.ts'
+import { SafeDirs } from './safe-dirs.ts'
+
+/** Entries of this name in the root of a target are ours, and never captured. */
+export const STAGE_PREFIX = '.savepoint-stage-'
+const RENAME = { noReplace: 1, exchange: 2 } as const
+
+export interface ApplyOptions {
+  store: Store
+  root: number
+  plan: RestorePlan
+  /** Trees of the target directory. */
+  live: Id
+  wanted: Id
+  /** Name of the stage directory: recorded in the journal before. */
+  stage: Raw
+  onProgress: (done: { files: number; bytes: number; totalFiles: number; totalBytes: number }) => void
+  /** Stores what was displaced but is not as the safety snapshot has it. `staged` is where it lies now. */
+  rescue: (displaced: readonly Displaced[]) => Promise<void>
+}
+
+export interface Displaced {
+  path: Raw
+  staged: Raw
+  /** What the safety snapshot has there. */
+  live: Entry | undefined
+}
+
+/** Regular files that were just written, by inode: their content is known. */
+export type WrittenFiles = Map<bigint, { entry: Entry; ctimeNs: bigint }>
+
+export interface ApplyResult {
+  written: WrittenFiles
+  /** Paths whose owner, mode or xattrs could not be set. */
+  refused: Raw[]
+}
+
+export async function applyPlan(options: ApplyOptions): Promise<ApplyResult> {
+  return new Restore(options).run()
+}
+
+class Restore {
+  private readonly options: ApplyOptions
+  private readonly root: number
+  private readonly safe: SafeDirs
+  private readonly written: WrittenFiles = new Map()
+  private readonly refused: Raw[] = []
+  private readonly displaced: Displaced[] = []
+  private readonly links: Map<Raw, Raw>
+  /** How to reverse what was placed so far, newest last. */
+  private readonly reversals: (() => void)[] = []
+  private readonly replacedAt = new Map<Raw, Entry>()
+  private trash = 0
+
+  constructor(options: ApplyOptions) {
+    for (const action of options.plan.actions) if (action.action === 'replace') this.replacedAt.set(action.path, action.live)
+    this.options = options
+    this.root = options.root
+    this.safe = new SafeDirs(options.root)
+    this.links = planLinks(options.store, options.plan.actions, options.live, options.wanted)
+  }
+
+  async run(): Promise<ApplyResult> {
+    const { plan, stage } = this.options
+    if (plan.actions.length === 0) return { written: this.written, refused: this.refused }
+    const needs = preflight(this.options.store, this.root, plan.actions)
+    try {
+      this.safe.in([''], () => addon.mkdirAt(this.root, stage, 0o700))
+      await this.stageAll(needs)
+      failpoint('restore:staged')
+      this.placeAll()
+    } catch (error) {
+      throw explain(error, await this.reverse())
+    }
+    failpoint('restore:placed')
+    await this.options.rescue(this.displaced)
+    failpoint('restore:rescued')
+    await removeTree(this.root, stage, this.safe)
+    this.safe.close()
+    failpoint('restore:cleaned')
+    return { written: this.written, refused: this.refused }
+  }
+
+  // --- stage ---
+
+  private staged(index: number): Raw {
+    return joinRaw(this.options.stage, String(index))
+  }
+
+  private async stageAll(needs: { files: number; bytes: number }): Promise<void> {
+    const done = { files: 0, bytes: 0, totalFiles: needs.files, totalBytes: needs.bytes }
+    const writer = new ContentWriter(this.options.store, this.root, (files, bytes) => {
+      done.files += files
+      done.bytes += bytes
+      this.options.onProgress(done)
+    })
+    const dirs: { path: Raw; entry: Entry }[] = []
+    for (const [index, action] of this.options.plan.actions.entries()) {
+      if (action.action === 'create' || action.action === 'replace') {
+        this.stageEntry(writer, dirs, this.staged(index), action.path, action.entry)
+      }
+    }
+    await writer.write()
+    // Modes of directories last and from below: a read-only one must be filled first. The top of each staged tree keeps
+    // 0700 until it is in place, because moving a directory needs write permission on it.
+    for (const { path, entry } of dirs.reverse()) {
+      if (parentOf(path) !== this.options.stage) this.setMetadata(path, entry)
+    }
+  }
+
+  private stageEntry(writer: ContentWriter, dirs: { path: Raw; entry: Entry }[], at: Raw, path: Raw, entry: Entry): void {
+    if (entry.kind === 'unknown' || this.links.has(path)) return
+    if (entry.kind === 'file') {
+      writer.add(at, entry, stat => this.noteWritten(path, entry, stat))
+      return
+    }
+    if (entry.kind === 'dir') {
+      addon.mkdirAt(this.root, at, 0o700)
+      dirs.push({ path: at, entry })
+      for (const child of this.options.store.tree(entry.content)) {
+        this.stageEntry(writer, dirs, joinRaw(at, child.name), joinRaw(path, child.name), child)
+      }
+      return
+    }
+    if (entry.kind === 'link') addon.symlinkAt(rawToBytes(entry.target), this.root, at)
+    else if (!this.makeSpecial(at, entry)) {
+      this.refused.push(path)
+      return
+    }
+    this.setMetadata(at, entry)
+  }
+
+  /** False when the system does not let this user make it (device nodes need root). */
+  private makeSpecial(at: Raw, entry: Entry): boolean {
+    const type = entry.kind === 'fifo' ? 0o010000 : entry.kind === 'char' ? 0o020000 : 0o060000
+    try {
+      addon.mknodAt(this.root, at, type | 0o600, entry.rdevMajor, entry.rdevMinor)
+      return true
+    } catch (error) {
+      if (errnoOf(error) === 'EPERM') return false
+      throw error
+    }
+  }
+
+  private noteWritten(path: Raw, entry: Entry, stat: WrittenStat): void {
+    this.written.set(stat.ino, { entry, ctimeNs: stat.ctimeNs })
+    if (stat.refused) this.refused.push(path)
+  }
+
+  private setMetadata(path: Raw, entry: Entry): void {
+    if (applyMetadata(this.root, path, entry)) this.refused.push(path)
+  }
+
+  // --- place ---
+
+  private placeAll(): void {
+    const actions = [...this.options.plan.actions.entries()]
+    for (const [, action] of actions) if (action.action === 'delete') this.displace(action.path, action.live)
+    for (const [index, action] of actions) {
+      if (action.action === 'create' || action.action === 'replace') this.place(index, action)
+    }
+    for (const [path, source] of this.links) this.link(path, source)
+    // From below: a directory that becomes read-only does so after everything inside it is done.
+    for (const [, action] of actions.reverse()) if (action.action === 'metadata') this.changeMetadata(action.path, action.live, action.entry)
+    this.safe.close()
+    for (const [, action] of actions) {
+      if ((action.action === 'create' || action.action === 'replace') && action.entry.kind === 'dir') {
+        this.setMetadata(action.path, action.entry)
+      }
+    }
+  }
+
+  private place(index: number, action: PlanAction & { entry: Entry }): void {
+    const { path, entry } = action
+    if (this.links.has(path)) return
+    const staged = this.staged(index)
+    const live = action.action === 'replace' ? action.live : undefined
+    if (!this.exists(staged)) return
+    failpoint('restore:place')
+    if (live && (live.kind === 'dir' || entry.kind === 'dir')) {
+      this.displace(path, live)
+      this.moveIn(staged, path)
+    } else if (live) this.exchange(staged, path, live)
+    else this.moveIn(staged, path)
+  }
+
+  private exists(path: Raw): boolean {
+    try {
+      addon.statAt(this.root, path)
+      return true
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT') return false
+      throw error
+    }
+  }
+
+  /** Puts something where nothing should be. Something that has appeared there meanwhile is displaced. */
+  private moveIn(staged: Raw, path: Raw): void {
+    try {
+      this.rename(staged, path, RENAME.noReplace)
+    } catch (error) {
+      if (errnoOf(error) !== 'EEXIST') throw error
+      this.exchange(staged, path, undefined)
+    }
+  }
+
+  private exchange(staged: Raw, path: Raw, live: Entry | undefined): void {
+    try {
+      this.rename(staged, path, RENAME.exchange)
+      this.displaced.push({ path, staged, live })
+    } catch (error) {
+      const code = errnoOf(error)
+      // ENOENT: what should be replaced is gone. EINVAL: this filesystem cannot exchange.
+      if (code !== 'ENOENT' && code !== 'EINVAL' && code !== 'ENOSYS') throw error
+      if (code !== 'ENOENT') this.displace(path, live)
+      this.rename(staged, path, RENAME.noReplace)
+    }
+  }
+
+  /** Moves what is there into the stage. Nothing there any more is fine. */
+  private displace(path: Raw, live: Entry | undefined): void {
+    failpoint('restore:displace')
+    const staged = joinRaw(this.options.stage, `old-${this.trash++}`)
+    try {
+      this.rename(path, staged, RENAME.noReplace)
+      this.displaced.push({ path, staged, live })
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw error
+    }
+  }
+
+  private rename(from: Raw, to: Raw, flags: number): void {
+    // A directory that changes its parent must itself be writable, hence both ends are opened.
+    this.safe.in([parentOf(from), parentOf(to), from, to], () => addon.renameAt(this.root, from, to, flags))
+    this.safe.moved(from, to)
+    this.reversals.push(() => {
+      if (flags === RENAME.exchange) addon.renameAt(this.root, from, to, flags)
+      else addon.renameAt(this.root, to, from, RENAME.noReplace)
+    })
+  }
+
+  /** Makes a hard link in place of whatever is there. */
+  private link(path: Raw, source: Raw): void {
+    const staged = joinRaw(this.options.stage, `link-${this.trash++}`)
+    addon.linkAt(this.root, source, staged)
+    const live = this.replacedAt.get(path)
+    if (live?.kind === 'dir') {
+      this.displace(path, live)
+      this.moveIn(staged, path)
+    } else if (live) this.exchange(staged, path, live)
+    else this.moveIn(staged, path)
+  }
+
+  private changeMetadata(path: Raw, live: Entry, entry: Entry): void {
+    this.reversals.push(() => applyMetadata(this.root, path, live))
+    try {
+      this.safe.in([parentOf(path)], () => this.setMetadata(path, entry))
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'EPERM') throw error
+      this.refused.push(path)
+    }
+  }
+
+  /** Takes back what was placed. Returns whether the target is as it was; if not, the stage stays for the recovery. */
+  private async reverse(): Promise<boolean> {
+    let clean = true
+    for (const step of this.reversals.reverse()) {
+      try {
+        step()
+      } catch {
+        clean = false
+      }
+    }
+    if (clean) await removeTree(this.root, this.options.stage, this.safe)
+    this.safe.close()
+    return clean
+  }
+}
+
+/** A restore that failed. `reversed`: the target is as it was, and there is nothing to recover. */
+export class RestoreFailed extends SavepointError {
+  readonly reversed: boolean
+
+  constructor(code: ErrorCode, message: string, reversed: boolean, cause: unknown) {
+    const hint = reversed
+      ? 'The target is back as it was. Mend the cause and try again'
+      : 'Part of it was carried out. Mend the cause; the next savepoint command completes it'
+    super(code, message, { hint: cause instanceof SavepointError && reversed ? (cause.hint ?? hint) : hint, cause })
+    this.reversed = reversed
+  }
+}
+
+function explain(error: unknown, reversed: boolean): RestoreFailed {
+  if (error instanceof SavepointError) return new RestoreFailed(error.code, error.message, reversed, error)
+  const code = errnoOf(error)
+  const { message, path } = error as NodeJS.ErrnoException
+  const where = path ? showPath(path) : 'a file'
+  if (code === 'ENOSPC' || code === 'EDQUOT') return new RestoreFailed('disk.full', `Cannot write ${where}: the disk is full`, reversed, error)
+  return new RestoreFailed(code ? 'io.failed' : 'bug', `Cannot restore ${where}: ${message}`, reversed, error)
+}

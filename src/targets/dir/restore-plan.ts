@@ -1,0 +1,188 @@
+/**
+ * Decides what a restore does, from three-valued trees: what is captured is made so, what is known absent is removed,
+ * what is unknown is left alone. Pure: reads trees, touches no file. Only paths that differ are in the plan.
+ */
+import type { Entry, Id } from '../../model/entry.ts'
+import { isWithin, joinRaw, type Raw } from '../../model/raw-path.ts'
+import type { Store } from '../../store/store.ts'
+import { sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
+
+export type PlanAction =
+  /** Nothing is there: make the entry (a directory with everything in it). */
+  | { action: 'create'; path: Raw; entry: Entry }
+  /** Something is there and goes: a directory with everything in it, all of which is captured. */
+  | { action: 'delete'; path: Raw; live: Entry }
+  /** Another content or kind takes its place. */
+  | { action: 'replace'; path: Raw; live: Entry; entry: Entry }
+  /** The content stays; mode, owner, times or xattrs change. */
+  | { action: 'metadata'; path: Raw; live: Entry; entry: Entry }
+
+export interface LeftAlone {
+  path: Raw
+  why:
+    | 'edited' // changed by somebody else since the operation that is being undone
+    | 'not-stored' // its live content could not be stored, so it must not be overwritten
+    | 'holds-uncaptured' // a directory that holds files which are not ours to remove
+}
+
+export interface RestorePlan {
+  actions: PlanAction[]
+  /** Conflicts: the result is incomplete. */
+  leftAlone: LeftAlone[]
+  /** Directories that stay because excluded files live in them; not a conflict. */
+  keptDirs: Raw[]
+}
+
+export interface PlanOptions {
+  store: Store
+  /** Trees of the target directory: as it is, and as it shall be. */
+  live: Id
+  wanted: Id
+  /**
+   * Undo: the state that the operation left behind. Only paths at which it differs from `wanted` are touched, and only
+   * while they still are as it left them.
+   */
+  base?: Id
+  scope?: readonly Raw[]
+  /** Leaves `.git` at any depth alone. */
+  withoutGit?: boolean
+}
+
+export function planRestore(options: PlanOptions): RestorePlan {
+  return new Planner(options).run()
+}
+
+class Planner {
+  private readonly options: PlanOptions
+  private readonly plan: RestorePlan = { actions: [], leftAlone: [], keptDirs: [] }
+  private readonly pure = new Map<Id, boolean>()
+
+  constructor(options: PlanOptions) {
+    this.options = options
+  }
+
+  run(): RestorePlan {
+    const { live, wanted, base } = this.options
+    this.compareTrees('', live, wanted, base)
+    return this.plan
+  }
+
+  private compareTrees(directory: Raw, live: Id | undefined, wanted: Id | undefined, base: Id | undefined): void {
+    if (live === wanted || (this.options.base !== undefined && base === wanted)) return
+    const [liveEntries, wantedEntries, baseEntries] = [live, wanted, base].map(id => this.entries(id))
+    const names = new Set([...liveEntries!.keys(), ...wantedEntries!.keys()])
+    for (const name of [...names].sort()) {
+      if (this.options.withoutGit && name === '.git') continue
+      const path = joinRaw(directory, name)
+      if (!this.inScope(path)) continue
+      this.compare(path, liveEntries!.get(name), wantedEntries!.get(name), baseEntries!.get(name))
+    }
+  }
+
+  private entries(tree: Id | undefined): Map<Raw, Entry> {
+    return new Map(tree === undefined ? [] : this.options.store.tree(tree).map(entry => [entry.name, entry]))
+  }
+
+  /** In scope, or on the way to something that is. */
+  private inScope(path: Raw): boolean {
+    const { scope } = this.options
+    return !scope || scope.some(part => isWithin(path, part) || isWithin(part, path))
+  }
+
+  private isInside(path: Raw): boolean {
+    const { scope } = this.options
+    return !scope || scope.some(part => isWithin(path, part))
+  }
+
+  private compare(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): void {
+    if (wanted?.kind === 'unknown') return
+    const isUndo = this.options.base !== undefined
+    if (live?.kind === 'unknown') {
+      if (wanted && !(isUndo && base && sameAside(base, wanted))) this.plan.leftAlone.push({ path, why: 'not-stored' })
+      return
+    }
+    if (live?.kind === 'dir' && wanted?.kind === 'dir') {
+      this.compareDirs(path, live, wanted, base)
+      return
+    }
+    if (!this.isInside(path)) {
+      // Only something below is wanted here: descend as far as directories go.
+      if (live?.kind === 'dir' || wanted?.kind === 'dir') {
+        this.compareTrees(path, treeOf(live), treeOf(wanted), treeOf(base))
+      }
+      return
+    }
+    if (isUndo && !this.mayUndo(path, live, wanted, base)) return
+    this.decide(path, live, wanted)
+  }
+
+  private compareDirs(path: Raw, live: Entry, wanted: Entry, base: Entry | undefined): void {
+    if (this.isInside(path) && !sameEntry(live, wanted)) {
+      const isUndo = this.options.base !== undefined
+      if (!isUndo || (base && sameEntry(live, base))) this.plan.actions.push({ action: 'metadata', path, live, entry: wanted })
+      else if (base && !sameEntry(base, wanted)) this.plan.leftAlone.push({ path, why: 'edited' })
+    }
+    this.compareTrees(path, live.content, wanted.content, treeOf(base))
+  }
+
+  /** Whether the operation changed this path and nobody else has since. */
+  private mayUndo(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): boolean {
+    if (base?.kind === 'unknown' || sameDeep(base, wanted)) return false
+    if (sameAside(live, wanted) && live?.kind !== 'dir') return false
+    if (sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
+    if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
+      // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
+      this.compareTrees(path, live.content, undefined, base.content)
+      this.plan.keptDirs.push(path)
+      return false
+    }
+    this.plan.leftAlone.push({ path, why: 'edited' })
+    return false
+  }
+
+  private decide(path: Raw, live: Entry | undefined, wanted: Entry | undefined): void {
+    const { actions } = this.plan
+    if (!live) {
+      if (wanted) actions.push({ action: 'create', path, entry: wanted })
+      return
+    }
+    if (live.kind === 'dir' && !this.isPure(live.content)) {
+      this.emptyDir(path, live, wanted)
+      return
+    }
+    if (!wanted) actions.push({ action: 'delete', path, live })
+    else if (!sameContent(live, wanted) || live.linkGroup !== wanted.linkGroup) actions.push({ action: 'replace', path, live, entry: wanted })
+    else if (!sameEntry(live, wanted)) actions.push({ action: 'metadata', path, live, entry: wanted })
+  }
+
+  /** A directory that is to go but holds what was not captured: it stays with that, and loses the rest. */
+  private emptyDir(path: Raw, live: Entry, wanted: Entry | undefined): void {
+    if (wanted) {
+      this.plan.leftAlone.push({ path, why: 'holds-uncaptured' })
+      return
+    }
+    this.plan.keptDirs.push(path)
+    for (const child of this.options.store.tree(live.content)) {
+      if (child.kind !== 'unknown') this.decide(joinRaw(path, child.name), child, undefined)
+    }
+  }
+
+  /** Whether everything below is captured. */
+  private isPure(tree: Id): boolean {
+    let pure = this.pure.get(tree)
+    if (pure === undefined) {
+      pure = this.options.store.tree(tree).every(e => e.kind !== 'unknown' && (e.kind !== 'dir' || this.isPure(e.content)))
+      this.pure.set(tree, pure)
+    }
+    return pure
+  }
+}
+
+const treeOf = (entry: Entry | undefined): Id | undefined => (entry?.kind === 'dir' ? entry.content : undefined)
+
+/** The same but for times: a touch is not an edit. */
+const sameAside = (a: Entry | undefined, b: Entry | undefined): boolean =>
+  a === b || (a !== undefined && b !== undefined && sameContent(a, b) && sameMetadata(a, b))
+
+const sameDeep = (a: Entry | undefined, b: Entry | undefined): boolean =>
+  a === b || (a !== undefined && b !== undefined && sameEntry(a, b) && a.content === b.content)

@@ -1,0 +1,116 @@
+/** Before a restore writes anything: can the store produce every byte, and does the disk have room? */
+import { openSync, closeSync, readSync } from 'node:fs'
+import { Blake3Hasher } from '@napi-rs/blake-hash'
+import { SavepointError } from '../../errors/errors.ts'
+import type { Entry, Id } from '../../model/entry.ts'
+import { formatBytes } from '../../model/format.ts'
+import { joinRaw, type Raw, showPath } from '../../model/raw-path.ts'
+import { addon } from '../../native/addon.ts'
+import type { Store } from '../../store/store.ts'
+import type { PlanAction } from './restore-plan.ts'
+
+const COPY_BYTES = 4 * 1024 * 1024
+const LISTED = 5
+/** Room that a restore leaves for what else happens on the disk. */
+const SPARE_BYTES = 16 * 1024 * 1024
+
+export interface Needs {
+  files: number
+  bytes: number
+}
+
+/** Throws `store.damaged` with the paths that cannot be produced, or `disk.full`. Reads and checks every needed block. */
+export function preflight(store: Store, root: number, actions: readonly PlanAction[]): Needs {
+  const needs: Needs = { files: 0, bytes: 0 }
+  const damaged: { path: Raw; error: Error }[] = []
+  const checked = new Map<string, Error | undefined>()
+  for (const action of actions) {
+    if (action.action !== 'create' && action.action !== 'replace') continue
+    for (const { path, entry } of filesOf(store, action.path, action.entry, damaged)) {
+      needs.files++
+      needs.bytes += entry.size
+      const error = checkContent(store, entry.content, checked)
+      if (error) damaged.push({ path, error })
+    }
+  }
+  if (damaged.length > 0) throw cannotProduce(damaged)
+  const { free } = addon.statfs(root)
+  if (free < needs.bytes + SPARE_BYTES) {
+    throw new SavepointError('disk.full', `Cannot restore ${formatBytes(needs.bytes)}: the disk has ${formatBytes(free)} left`, {
+      hint: 'Free some space and try again; nothing was changed',
+    })
+  }
+  return needs
+}
+
+/** The regular files of an entry, those below a directory included. */
+function* filesOf(
+  store: Store,
+  path: Raw,
+  entry: Entry,
+  damaged: { path: Raw; error: Error }[],
+): Generator<{ path: Raw; entry: Entry }> {
+  if (entry.kind === 'file') yield { path, entry }
+  if (entry.kind !== 'dir') return
+  let children: Entry[]
+  try {
+    children = store.tree(entry.content)
+  } catch (error) {
+    damaged.push({ path, error: error as Error })
+    return
+  }
+  for (const child of children) yield* filesOf(store, joinRaw(path, child.name), child, damaged)
+}
+
+function checkContent(store: Store, id: Id, checked: Map<string, Error | undefined>): Error | undefined {
+  try {
+    const source = store.contentSource(id)
+    if (source.kind === 'clone') return checkClone(source.file, id)
+    const locations = source.kind === 'object' ? [source.location] : source.items.flatMap(item => ('chunk' in item ? [store.locate(item.chunk)] : []))
+    for (const { pack, block } of locations) {
+      const key = `${pack}:${block}`
+      if (!checked.has(key)) checked.set(key, attempt(() => store.packs.packedBlock(pack, block)))
+      const error = checked.get(key)
+      if (error) return error
+    }
+    return undefined
+  } catch (error) {
+    return error as Error
+  }
+}
+
+function attempt(work: () => unknown): Error | undefined {
+  try {
+    work()
+    return undefined
+  } catch (error) {
+    return error as Error
+  }
+}
+
+function checkClone(file: string, id: Id): Error | undefined {
+  const fd = openSync(file, 'r')
+  try {
+    const hasher = new Blake3Hasher()
+    const window = Buffer.allocUnsafe(COPY_BYTES)
+    for (let count = 0, at = 0; (count = readSync(fd, window, 0, window.length, at)) > 0; at += count) {
+      hasher.update(window.subarray(0, count))
+    }
+    return hasher.digestBuffer().toString('latin1') === id ? undefined : new Error('a cloned file in the store was changed')
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function cannotProduce(damaged: { path: Raw; error: Error }[]): SavepointError {
+  const paths = damaged.slice(0, LISTED).map(({ path }) => showPath(path))
+  const more = damaged.length > LISTED ? ` and ${damaged.length - LISTED} more` : ''
+  return new SavepointError(
+    'store.damaged',
+    `Cannot restore: the store has lost the content of ${paths.join(', ')}${more} (${damaged[0]!.error.message})`,
+    {
+      hint: 'Nothing was changed. `savepoint verify` shows what is affected; `savepoint rollback SNAP -- PATH` restores what is intact',
+      data: { paths: damaged.map(({ path }) => showPath(path)) },
+    },
+  )
+}

@@ -1,0 +1,63 @@
+/** Makes read-only directories of ours writable for the time of a restore, and puts their modes back. */
+import { errnoOf } from '../../errors/errors.ts'
+import { parentOf, type Raw } from '../../model/raw-path.ts'
+import { addon } from '../../native/addon.ts'
+
+const OWNER_ALL = 0o700
+
+export class SafeDirs {
+  private readonly root: number
+  private readonly modes = new Map<Raw, number>()
+
+  constructor(root: number) {
+    this.root = root
+  }
+
+  /** Runs `work`, which changes entries in the directories of `paths`; on EACCES opens those directories and tries again. */
+  in<T>(paths: readonly Raw[], work: () => T): T {
+    try {
+      return work()
+    } catch (error) {
+      if (errnoOf(error) !== 'EACCES') throw error
+      const opened = paths.map(path => this.open(path)).some(Boolean)
+      if (!opened) throw error
+      return work()
+    }
+  }
+
+  /** Makes `path` (if a directory) and the directories above it writable for their owner. Returns whether any was not. */
+  private open(path: Raw): boolean {
+    const chain: Raw[] = [path]
+    for (let dir = path; dir !== ''; ) chain.unshift((dir = parentOf(dir)))
+    let opened = false
+    for (const dir of chain) {
+      try {
+        const { mode } = addon.statAt(this.root, dir)
+        if ((mode & 0o170000) !== 0o040000 || (mode & OWNER_ALL) === OWNER_ALL) continue
+        addon.chmodAt(this.root, dir, (mode & 0o7777) | OWNER_ALL)
+        if (!this.modes.has(dir)) this.modes.set(dir, mode & 0o7777)
+        opened = true
+      } catch {}
+    }
+    return opened
+  }
+
+  /** A directory moved: its mode is to be put back at the new place. */
+  moved(from: Raw, to: Raw): void {
+    for (const [path, mode] of [...this.modes]) {
+      if (path !== from && !path.startsWith(`${from}/`)) continue
+      this.modes.delete(path)
+      this.modes.set(to + path.slice(from.length), mode)
+    }
+  }
+
+  /** Puts modes back, but for directories that are gone. Deepest first, so that the way to them stays open. */
+  close(): void {
+    for (const [path, mode] of [...this.modes].sort(([a], [b]) => (a < b ? 1 : -1))) {
+      try {
+        addon.chmodAt(this.root, path, mode)
+      } catch {}
+    }
+    this.modes.clear()
+  }
+}

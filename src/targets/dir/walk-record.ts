@@ -1,0 +1,78 @@
+/** Reads and patches the records that native `scanDirs` returns, without making an object per entry. */
+import { RECORD, RECORD_FLAG, SCAN_HEADER } from '../../native/addon.ts'
+import type { ReadResult } from './ingest-read.ts'
+
+export const S_IFMT = 0o170000
+export const S_IFREG = 0o100000
+export const S_IFDIR = 0o040000
+export const S_IFLNK = 0o120000
+export const S_IFIFO = 0o010000
+export const S_IFCHR = 0o020000
+export const S_IFBLK = 0o060000
+export const S_IFSOCK = 0o140000
+
+/** One directory's records and, when it could not be listed, why. */
+export interface Listing {
+  records: Buffer
+  count: number
+  errno: number
+}
+
+/** Splits the result of `scanDirs` into the listings, in the order of its paths. */
+export function splitListings(scan: Buffer, directories: number): Listing[] {
+  const listings: Listing[] = []
+  for (let i = 0, at = 0; i < directories; i++) {
+    const bytes = scan.readUInt32LE(at + SCAN_HEADER.bytes)
+    const start = at + SCAN_HEADER.size
+    listings.push({
+      records: scan.subarray(start, start + bytes),
+      count: scan.readUInt32LE(at + SCAN_HEADER.count),
+      errno: scan.readInt32LE(at + SCAN_HEADER.errno),
+    })
+    at = start + bytes
+  }
+  return listings
+}
+
+export const recordLength = (records: Buffer, at: number): number => RECORD.name + records.readUInt16LE(at + RECORD.nameLength)
+export const recordName = (records: Buffer, at: number): string =>
+  records.toString('latin1', at + RECORD.name, at + RECORD.name + records.readUInt16LE(at + RECORD.nameLength))
+export const recordMode = (records: Buffer, at: number): number => records.readUInt16LE(at + RECORD.mode)
+export const recordType = (records: Buffer, at: number): number => records.readUInt16LE(at + RECORD.mode) & S_IFMT
+export const recordSize = (records: Buffer, at: number): number =>
+  records.readUInt32LE(at + RECORD.size) + records.readUInt32LE(at + RECORD.size + 4) * 0x1_0000_0000
+export const recordNlink = (records: Buffer, at: number): number => records.readUInt32LE(at + RECORD.nlink)
+export const recordUid = (records: Buffer, at: number): number => records.readUInt32LE(at + RECORD.uid)
+export const recordGid = (records: Buffer, at: number): number => records.readUInt32LE(at + RECORD.gid)
+export const recordMtimeNs = (records: Buffer, at: number): bigint => records.readBigInt64LE(at + RECORD.mtimeNs)
+export const recordCtimeNs = (records: Buffer, at: number): bigint => records.readBigInt64LE(at + RECORD.ctimeNs)
+export const recordIno = (records: Buffer, at: number): bigint => records.readBigUInt64LE(at + RECORD.ino)
+export const isMountPoint = (records: Buffer, at: number): boolean => (records[at + RECORD.flags]! & RECORD_FLAG.mountPoint) !== 0
+export const statFailed = (records: Buffer, at: number): boolean => (records[at + RECORD.flags]! & RECORD_FLAG.statFailed) !== 0
+
+/** Calls `visit` with the offset of each record. */
+export function forEachRecord(records: Buffer, visit: (at: number) => void): void {
+  for (let at = 0; at < records.length; at += recordLength(records, at)) visit(at)
+}
+
+/** The record's bytes without the name: equal bytes mean "nothing changed since". */
+export const sameRecord = (a: Buffer, aAt: number, b: Buffer, bAt: number): boolean =>
+  a.compare(b, bAt, bAt + RECORD.name, aAt, aAt + RECORD.name) === 0
+
+/** Makes the record say what the reading saw, which may be newer than the walk. */
+export function patchRecord(records: Buffer, at: number, result: ReadResult): void {
+  records.writeUInt16LE(result.mode & 0xffff, at + RECORD.mode)
+  records.writeUInt32LE(result.uid, at + RECORD.uid)
+  records.writeUInt32LE(result.gid, at + RECORD.gid)
+  records.writeBigInt64LE(result.ctimeNs, at + RECORD.ctimeNs)
+  records.writeBigUInt64LE(result.ino, at + RECORD.ino)
+  if ((result.mode & S_IFMT) === S_IFDIR) return
+  records.writeUInt32LE(result.nlink, at + RECORD.nlink)
+  records.writeBigUInt64LE(BigInt(result.size), at + RECORD.size)
+  records.writeBigInt64LE(result.mtimeNs, at + RECORD.mtimeNs)
+}
+
+/** Makes the record differ from any that a walk can return, so that the entry is read again next time. */
+export function smudgeRecord(records: Buffer, at: number): void {
+  records.writeBigInt64LE(-1n, at + RECORD.ctimeNs)
+}

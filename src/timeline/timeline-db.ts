@@ -1,0 +1,301 @@
+/**
+ * The database of one timeline: snapshots, tags, HEAD, runs, operations. Rows only: it knows no files and no store.
+ * Every method that changes several rows does so in one transaction. WAL: readers never wait for the writer.
+ */
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { SavepointError } from '../errors/errors.ts'
+import { idFromBytes, idToBytes, randomName } from '../model/id.ts'
+import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
+import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
+
+const BUSY_TIMEOUT_MS = 30_000
+/** Of what was left out, this many paths are listed; the count is always exact. */
+const SKIPPED_LISTED = 1000
+
+export type NewSnapshot = Omit<Snapshot, 'id' | 'seq' | 'deletedAt'>
+export type NewOperation = Omit<Operation, 'id' | 'seq'>
+
+export class TimelineDb {
+  private readonly database: DatabaseSync
+
+  constructor(file: string) {
+    try {
+      this.database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
+      this.database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${timelineSchema}`)
+    } catch (cause) {
+      throw new SavepointError('store.damaged', `Cannot open the timeline: ${(cause as Error).message}`, {
+        hint: `Look at ${file}; other timelines are not affected`,
+        cause,
+      })
+    }
+    const version = this.meta('version')
+    if (version === undefined) this.setMeta('version', String(TIMELINE_VERSION))
+    else if (version !== String(TIMELINE_VERSION)) {
+      throw new SavepointError('store.format', `Cannot open the timeline: its version is ${version}, this Savepoint knows ${TIMELINE_VERSION}`, {
+        hint: 'Use a newer version of Savepoint',
+      })
+    }
+  }
+
+  transaction<T>(work: () => T): T {
+    if (this.database.isTransaction) return work()
+    this.database.exec('BEGIN IMMEDIATE')
+    try {
+      const result = work()
+      this.database.exec('COMMIT')
+      return result
+    } catch (error) {
+      if (this.database.isTransaction) this.database.exec('ROLLBACK')
+      throw error
+    }
+  }
+
+  close(): void {
+    this.database.close()
+  }
+
+  // --- meta and HEAD ---
+
+  meta(key: string): string | undefined {
+    return (this.database.prepare('SELECT value FROM meta WHERE key = ?').get(key) as { value: string } | undefined)?.value
+  }
+
+  setMeta(key: string, value: string): void {
+    this.run('INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value', key, value)
+  }
+
+  get head(): string | undefined {
+    return this.meta('head')
+  }
+
+  setHead(id: string | undefined): void {
+    if (id === undefined) this.run("DELETE FROM meta WHERE key = 'head'")
+    else this.setMeta('head', id)
+  }
+
+  // --- snapshots ---
+
+  addSnapshot(snapshot: NewSnapshot): Snapshot {
+    const id = this.freshName('snap_', 'snapshots')
+    this.run(
+      `INSERT INTO snapshots (id, parent, type, label, created_at, root, run, command, backend, native_ref, size_delta,
+         added, modified, deleted, files, bytes, skipped_count, skipped, unsettled)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      id,
+      snapshot.parent ?? null,
+      snapshot.type,
+      snapshot.label ?? null,
+      snapshot.createdAt,
+      idToBytes(snapshot.root),
+      snapshot.run ?? null,
+      snapshot.command ?? null,
+      snapshot.backend,
+      snapshot.nativeRef ?? null,
+      snapshot.sizeDelta,
+      snapshot.counts.added,
+      snapshot.counts.modified,
+      snapshot.counts.deleted,
+      snapshot.files,
+      snapshot.bytes,
+      snapshot.skippedCount,
+      JSON.stringify(snapshot.skipped.slice(0, SKIPPED_LISTED)),
+      snapshot.unsettled ? 1 : 0,
+    )
+    return this.snapshot(id)!
+  }
+
+  snapshot(id: string): Snapshot | undefined {
+    const row = this.database.prepare('SELECT * FROM snapshots WHERE id = ?').get(id)
+    return row && toSnapshot(row)
+  }
+
+  /** In order of creation. Deleted ones only on request. */
+  snapshots(withDeleted = false): Snapshot[] {
+    const where = withDeleted ? '' : 'WHERE deleted_at IS NULL'
+    return this.database.prepare(`SELECT * FROM snapshots ${where} ORDER BY seq`).all().map(toSnapshot)
+  }
+
+  setDeleted(ids: readonly string[], at: number | undefined): void {
+    const update = this.database.prepare('UPDATE snapshots SET deleted_at = ? WHERE id = ?')
+    this.transaction(() => {
+      for (const id of ids) update.run(at ?? null, id)
+    })
+  }
+
+  /** Removes rows for good; children of a removed snapshot become children of its parent. */
+  forgetSnapshots(ids: readonly string[]): void {
+    this.transaction(() => {
+      for (const id of ids) {
+        this.run('UPDATE snapshots SET parent = (SELECT parent FROM snapshots WHERE id = ?) WHERE parent = ?', id, id)
+        this.run('DELETE FROM snapshots WHERE id = ?', id)
+      }
+    })
+  }
+
+  /** Children of one snapshot become children of another. */
+  moveChildren(from: string, to: string): void {
+    this.run('UPDATE snapshots SET parent = ? WHERE parent = ? AND id <> ?', to, from, to)
+  }
+
+  setRoot(id: string, root: string): void {
+    this.run('UPDATE snapshots SET root = ? WHERE id = ?', idToBytes(root), id)
+  }
+
+  setLabel(id: string, label: string | undefined): void {
+    this.run('UPDATE snapshots SET label = ? WHERE id = ?', label ?? null, id)
+  }
+
+  setSnapshotRun(id: string, run: string): void {
+    this.run('UPDATE snapshots SET run = ? WHERE id = ?', run, id)
+  }
+
+  // --- tags ---
+
+  tags(): Map<string, string> {
+    const rows = this.database.prepare('SELECT name, snapshot FROM tags ORDER BY name').all() as { name: string; snapshot: string }[]
+    return new Map(rows.map(row => [row.name, row.snapshot]))
+  }
+
+  setTag(name: string, snapshot: string | undefined, at: number): void {
+    if (snapshot === undefined) this.run('DELETE FROM tags WHERE name = ?', name)
+    else
+      this.run('INSERT INTO tags VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET snapshot = excluded.snapshot', name, snapshot, at)
+  }
+
+  // --- runs ---
+
+  addRun(run: Omit<Run, 'id'>): Run {
+    const id = this.freshName('run_', 'runs')
+    this.run(
+      'INSERT INTO runs (id, command, cwd, started_at, pid, before) VALUES (?, ?, ?, ?, ?, ?)',
+      id,
+      JSON.stringify(run.command),
+      run.cwd,
+      run.startedAt,
+      run.pid ?? null,
+      run.before ?? null,
+    )
+    return { ...run, id }
+  }
+
+  endRun(id: string, end: { endedAt: number; exitCode?: number; signal?: string; after?: string }): void {
+    this.run(
+      'UPDATE runs SET ended_at = ?, exit_code = ?, signal = ?, after = ? WHERE id = ?',
+      end.endedAt,
+      end.exitCode ?? null,
+      end.signal ?? null,
+      end.after ?? null,
+      id,
+    )
+  }
+
+  setRunBefore(id: string, before: string): void {
+    this.run('UPDATE runs SET before = ? WHERE id = ?', before, id)
+  }
+
+  runs(): Run[] {
+    return this.database.prepare('SELECT * FROM runs ORDER BY started_at').all().map(toRun)
+  }
+
+  // --- operations ---
+
+  /** Appends; what was undone before can then no longer be redone. */
+  addOperation(operation: NewOperation): Operation {
+    return this.transaction(() => {
+      const id = this.freshName('op_', 'operations')
+      if (operation.state === 'done') this.run("UPDATE operations SET state = 'past' WHERE state = 'undone'")
+      this.run(
+        'INSERT INTO operations (id, kind, at, state, summary, before, after, head_before, head_after, detail, rule) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+        id,
+        operation.kind,
+        operation.at,
+        operation.state,
+        operation.summary,
+        operation.before ?? null,
+        operation.after ?? null,
+        operation.headBefore ?? null,
+        operation.headAfter ?? null,
+        JSON.stringify(operation.detail),
+        operation.rule ?? null,
+      )
+      return toOperation(this.database.prepare('SELECT * FROM operations WHERE id = ?').get(id))
+    })
+  }
+
+  setOperationState(id: string, state: Operation['state']): void {
+    this.run('UPDATE operations SET state = ? WHERE id = ?', state, id)
+  }
+
+  setOperationDetail(id: string, detail: Record<string, unknown>): void {
+    this.run('UPDATE operations SET detail = ? WHERE id = ?', JSON.stringify(detail), id)
+  }
+
+  operations(): Operation[] {
+    return this.database.prepare('SELECT * FROM operations ORDER BY seq').all().map(toOperation)
+  }
+
+  private run(sql: string, ...values: SQLInputValue[]): void {
+    this.database.prepare(sql).run(...values)
+  }
+
+  private freshName(prefix: 'snap_' | 'run_' | 'op_', table: string): string {
+    const taken = this.database.prepare(`SELECT 1 FROM ${table} WHERE id = ?`)
+    for (;;) {
+      const name = randomName(prefix)
+      if (!taken.get(name)) return name
+    }
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: rows of SQLite have no static type
+type Row = any
+
+const toSnapshot = (row: Row): Snapshot => ({
+  id: row.id,
+  seq: row.seq,
+  parent: row.parent ?? undefined,
+  type: row.type,
+  label: row.label ?? undefined,
+  createdAt: row.created_at,
+  root: idFromBytes(row.root),
+  run: row.run ?? undefined,
+  command: row.command ?? undefined,
+  backend: row.backend,
+  nativeRef: row.native_ref ?? undefined,
+  sizeDelta: row.size_delta,
+  counts: { added: row.added, modified: row.modified, deleted: row.deleted },
+  files: row.files,
+  bytes: row.bytes,
+  skippedCount: row.skipped_count,
+  skipped: row.skipped ? JSON.parse(row.skipped) : [],
+  unsettled: row.unsettled === 1,
+  deletedAt: row.deleted_at ?? undefined,
+})
+
+const toRun = (row: Row): Run => ({
+  id: row.id,
+  command: JSON.parse(row.command),
+  cwd: row.cwd,
+  startedAt: row.started_at,
+  endedAt: row.ended_at ?? undefined,
+  exitCode: row.exit_code ?? undefined,
+  signal: row.signal ?? undefined,
+  pid: row.pid ?? undefined,
+  before: row.before ?? undefined,
+  after: row.after ?? undefined,
+})
+
+const toOperation = (row: Row): Operation => ({
+  id: row.id,
+  seq: row.seq,
+  kind: row.kind,
+  at: row.at,
+  state: row.state,
+  summary: row.summary,
+  before: row.before ?? undefined,
+  after: row.after ?? undefined,
+  headBefore: row.head_before ?? undefined,
+  headAfter: row.head_after ?? undefined,
+  detail: JSON.parse(row.detail),
+  rule: row.rule ?? undefined,
+})

@@ -1,0 +1,24 @@
+/** timeline.sqlite: the schema and its version. */
+export const TIMELINE_VERSION = 1
+
+export const timelineSchema = `
+  CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS snapshots (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, parent TEXT, type TEXT NOT NULL, label TEXT,
+    created_at INTEGER NOT NULL, root BLOB NOT NULL, run TEXT, command TEXT, backend TEXT NOT NULL, native_ref TEXT,
+    size_delta INTEGER NOT NULL, added INTEGER NOT NULL, modified INTEGER NOT NULL, deleted INTEGER NOT NULL,
+    files INTEGER NOT NULL, bytes INTEGER NOT NULL, skipped_count INTEGER NOT NULL, skipped TEXT,
+    unsettled INTEGER NOT NULL, deleted_at INTEGER
+  );
+  CREATE INDEX IF NOT EXISTS snapshots_run ON snapshots (run);
+  CREATE TABLE IF NOT EXISTS tags (name TEXT PRIMARY KEY, snapshot TEXT NOT NULL, created_at INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS runs (
+    id TEXT PRIMARY KEY, command TEXT NOT NULL, cwd TEXT NOT NULL, started_at INTEGER NOT NULL, ended_at INTEGER,
+    exit_code INTEGER, signal TEXT, pid INTEGER, before TEXT, after TEXT
+  ) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS operations (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, at INTEGER NOT NULL,
+    state TEXT NOT NULL, summary TEXT NOT NULL, before TEXT, after TEXT, head_before TEXT, head_after TEXT,
+    detail TEXT NOT NULL, rule TEXT
+  );
+`

@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    // Processes, not threads: tests change the working directory, ids and signal handlers, and load the native addon.
+    pool: 'forks',
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    reporters: ['default', './scripts/summary-reporter.mjs'],
+  },
+})
