@@ -7,7 +7,7 @@ failed=0
 for part in ${1:-types lint}; do
   case $part in
     types) "$node" node_modules/typescript/bin/tsc || failed=1 ;;
-    lint) "$node" node_modules/@biomejs/biome/bin/biome check --max-diagnostics=100 || failed=1 ;;
+    lint) "$node" node_modules/@biomejs/biome/bin/biome check --max-diagnostics=20 || failed=1 ;;
     *)
       echo "usage: check.sh [types|lint]" >&2
       exit 2

@@ -47,7 +47,7 @@ install() {
   command -v npm >/dev/null 2>&1 || die 'Cannot install dependencies: there is no npm; install it (apt-get install npm)'
   scope=--omit=dev
   if [ -n "$dev" ] || [ -d node_modules/typescript ]; then scope=--include=dev; fi
-  say 'installing dependencies (first use, about a minute)…'
+  if [ -d node_modules ]; then say 'updating dependencies…'; else say 'installing dependencies (first use, about a minute)…'; fi
   npm install --no-save --include=optional "$scope" --no-audit --no-fund >"$log" 2>&1 || {
     if grep -Eq 'ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH' "$log"; then
       fail 'Cannot install dependencies: the npm registry cannot be reached; check the network and `npm config get registry`'

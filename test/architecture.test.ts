@@ -47,10 +47,13 @@ const code = sources.filter(file => !/\.test\.tsx?$/.test(file))
 
 const layerOf = (file: string) => (file === 'src/index.ts' ? 'index' : file.split('/')[1]!)
 
-/** Static imports and re-exports, `import()`, also of types, and files named by `new URL(…, import.meta.url)`. */
+/**
+ * Static imports and re-exports, `import()`, and files named by `new URL(…, import.meta.url)`, with the extensions that we
+ * write (`.js` only occurs in code that we quote).
+ */
 function importsOf(file: string, text = read(file)): Import[] {
   const pattern =
-    /\b(import|export)\s+(type\s)?(?:[^'"();]*?\sfrom\s+)?['"](\.[^'"]+)['"]|\bimport\(\s*['"](\.[^'"]+)['"]|new URL\(\s*['"](\.[^'"]+\.ts)['"]/g
+    /\b(import|export)\s+(type\s)?(?:[^'"();]*?\sfrom\s+)?['"](\.[^'"]+\.(?:ts|json))['"]|\bimport\(\s*['"](\.[^'"]+\.ts)['"]|new URL\(\s*['"](\.[^'"]+\.ts)['"]/g
   return [...text.matchAll(pattern)].map(match => ({
     from: file,
     to: join(dirname(file), (match[3] ?? match[4] ?? match[5])!),
@@ -59,6 +62,7 @@ function importsOf(file: string, text = read(file)): Import[] {
 }
 
 function allowed({ from, to, typeOnly }: Import): boolean {
+  if (to === 'package.json') return true
   if (!to.startsWith('src/')) return false
   const [above, below] = [layerOf(from), layerOf(to)]
   if (above === 'cli') return CLI_SEES.includes(below) || (typeOnly && CLI_SEES_TYPES.includes(below))

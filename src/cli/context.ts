@@ -40,21 +40,26 @@ export interface Context {
   close(): void
 }
 
+/** Of a terminal that does not say, and without one. */
+const assumedColumns = 80
+
 export function createContext(options: CommonOptions, cancellable: boolean): Context {
-  const output = createOutput(process.stdout)
-  const errors = createOutput(process.stderr)
   const progress = progressFor(options)
+  const output = createOutput(process.stdout, progress.erase)
+  const errors = createOutput(process.stderr, progress.erase)
   const directory = workingDirectory()
+  const colour = wantsColour(process.stdout, process.env, options.color)
+  let style = createStyle(colour)
   let cancellation: Cancellation | undefined
   let opened: Savepoint | undefined
 
   const notice = (text: string) => {
     if (options.quiet) return
-    progress.erase()
     errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${text}\n`)
   }
   const engineOptions = (): OpenOptions => ({
-    cwd: directory.path,
+    // Without it the engine asks the system, which knows names that are not UTF-8.
+    cwd: directory.gone ? directory.path : undefined,
     target: options.target,
     home: options.home,
     env: process.env,
@@ -66,20 +71,16 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     options,
     output,
     notice,
-    style: createStyle(wantsColour(process.stdout, process.env, options.color)),
+    get style() {
+      return style
+    },
     now: Date.now(),
-    width: process.stdout.columns ?? 80,
+    width: process.stdout.columns || assumedColumns,
     get cancellation() {
       return cancellation
     },
-    line(text = '') {
-      progress.erase()
-      output.write(`${text}\n`)
-    },
-    json(value) {
-      progress.erase()
-      output.write(`${JSON.stringify(value, null, 2)}\n`)
-    },
+    line: (text = '') => output.write(`${text}\n`),
+    json: value => output.write(`${JSON.stringify(value, null, 2)}\n`),
     async paged(body) {
       const terminal = process.stdout.isTTY && options.pager && process.env.TERM !== 'dumb'
       const pager = terminal ? choosePager(process.env) : undefined
@@ -93,7 +94,8 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       }
       const engine = await import('../index.ts')
       opened = await engine.open({ ...engineOptions(), ...extra })
-      if (opened.foundAbove) notice(`using the timeline of ${opened.target} (above)`)
+      style = createStyle(colour, opened.subdirectory)
+      if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened
     },
     async doctor() {
@@ -116,7 +118,7 @@ function progressFor(options: CommonOptions): ProgressLine {
   if (!process.stderr.isTTY || options.quiet || options.json || process.env.TERM === 'dumb') return silentProgress
   return createProgress({
     write: text => void process.stderr.write(text),
-    columns: () => process.stderr.columns ?? 80,
+    columns: () => process.stderr.columns || assumedColumns,
     now: () => performance.now(),
   })
 }

@@ -1,7 +1,8 @@
 /** How a verb becomes a command: the same options, help layout and handling for all of them. */
 import { type Command, Option } from 'commander'
-import { type CommonOptions, type Context, createContext } from './context.ts'
 import { SavepointError } from '../errors/errors.ts'
+import { type CommonOptions, type Context, createContext } from './context.ts'
+import { asSavepointError } from './report-error.ts'
 
 export const groups = {
   protect: 'Protect:',
@@ -39,22 +40,25 @@ export interface Call<O = Record<string, unknown>> {
   hasDashes: boolean
 }
 
-/** Answers the exit code; undefined is 0. */
+/** Answers the exit code; nothing is 0. */
+// biome-ignore lint/suspicious/noConfusingVoidType: most handlers have nothing to answer
 export type Handler<O> = (context: Context, call: Call<O>) => Promise<number | void> | number | void
 
 const commonOptions = [
-  new Option('-t, --target <dir>', 'the directory to work on (default: the nearest protected one)'),
-  new Option('--home <dir>', 'where the store is (default: $SAVEPOINT_HOME or ~/.savepoint)'),
+  new Option('-t, --target <dir>', 'directory to work on (default: nearest protected)'),
+  new Option('--home <dir>', 'store (default: $SAVEPOINT_HOME, ~/.savepoint)'),
   new Option('--json', 'print the result as JSON'),
   new Option('-q, --quiet', 'only results and errors'),
   new Option('--no-color', 'no colours (as NO_COLOR=1)'),
   new Option('--no-pager', 'do not page long output'),
 ]
-for (const option of commonOptions) option.helpGroup('Common options:')
+const helpOption = new Option('-h, --help', 'print this help')
+for (const option of [...commonOptions, helpOption]) option.helpGroup('Common options:')
 
-export function addCommonOptions(command: Command): Command {
+/** Last of all, so that help lists a command's own options first. */
+export function addCommonOptions(command: Command): void {
   for (const option of commonOptions) command.addOption(option)
-  return command
+  command.addHelpOption(helpOption)
 }
 
 export function define(program: Command, definition: Definition): Command {
@@ -65,7 +69,6 @@ export function define(program: Command, definition: Definition): Command {
     .description(definition.description)
   if (definition.aliases) command.aliases(definition.aliases)
   if (definition.usage) command.usage(definition.usage)
-  addCommonOptions(command)
   const width = Math.max(...definition.examples.map(([line]) => line.length), 0)
   const lines = definition.examples.map(([line, meaning]) => `  savepoint ${line.padEnd(width)}  ${meaning}`.trimEnd())
   if (lines.length > 0) command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`)
@@ -91,22 +94,26 @@ export function handle<O = Record<string, unknown>>(handler: Handler<O>) {
     try {
       outcome.exitCode = (await handler(context, callOf<O>(this))) ?? 0
     } catch (error) {
-      const cause = context.cancellation?.cause
-      throw cause && error instanceof SavepointError && error.code === 'cancelled' ? withSignal(error, cause) : error
+      const signal = context.cancellation?.cause
+      throw signal ? cancelledBy(signal, error) : error
     } finally {
       context.close()
     }
+    await context.output.flushed()
     const { failure } = context.output
-    if (failure) throw new SavepointError('io.failed', `Cannot write the result: ${failure.message}`, { cause: failure })
+    if (failure)
+      throw new SavepointError('io.failed', `Cannot write the result: ${failure.message}`, { cause: failure })
   }
 }
 
-const withSignal = (error: SavepointError, signal: string) =>
-  new SavepointError('cancelled', error.message, {
-    hint: error.hint,
-    data: { ...error.data, signal },
-    cause: error.cause,
-  })
+/** What the engine threw because it was asked to stop, whatever it wrapped that in; other errors stay what they are. */
+function cancelledBy(signal: NodeJS.Signals, thrown: unknown): unknown {
+  const inner = thrown instanceof SavepointError && thrown.cause instanceof Error ? thrown.cause : thrown
+  const error = asSavepointError((inner as Error).name === 'AbortError' ? inner : thrown)
+  if (error.code !== 'cancelled') return thrown
+  const { message, hint, data, cause } = error
+  return new SavepointError('cancelled', message, { hint, data: { ...data, signal }, cause })
+}
 
 /** Options may stand before and after the verb; after wins, and a "no" on either side counts. */
 function commonOptionsOf(command: Command): CommonOptions {

@@ -11,7 +11,8 @@ import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 const orNull = <T>(value: T | undefined): T | null => value ?? null
 const time = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
 const hex = (id: string | undefined): string | null => (id ? Buffer.from(id, 'latin1').toString('hex') : null)
-const octal = (mode: number | undefined): string | null => (mode === undefined ? null : mode.toString(8).padStart(4, '0'))
+const octal = (mode: number | undefined): string | null =>
+  mode === undefined ? null : mode.toString(8).padStart(4, '0')
 
 /** What is known of a snapshot only in its timeline. */
 export interface SnapshotPlace {
@@ -107,7 +108,9 @@ export function diffJson(diff: { from: string; to: string; changes: Change[] }, 
   return {
     from: diff.from,
     to: diff.to,
-    changes: diff.changes.map((change, i) => (lines ? { ...changeJson(change), lines: lines[i] ?? null } : changeJson(change))),
+    changes: diff.changes.map((change, i) =>
+      lines ? { ...changeJson(change), lines: lines[i] ?? null } : changeJson(change),
+    ),
   }
 }
 
@@ -281,4 +284,7 @@ export function exportJson(result: results.ExportResult) {
   }
 }
 
-export const importJson = (result: results.ImportResult) => ({ ...snapshotJson(result.snapshot), imported_files: result.files })
+export const importJson = (result: results.ImportResult) => ({
+  ...snapshotJson(result.snapshot),
+  imported_files: result.files,
+})

@@ -1,9 +1,7 @@
 /**
- * The entry of the command line. It owns what must happen before anything is loaded: the answer to --version, the
- * compile cache, silence about node:sqlite, and the last resort for what nobody caught. Everything else is program.ts.
+ * The entry of the command line. It owns what must happen before anything is loaded: the answer to --version
+ * and silence about node:sqlite. Everything else is program.ts.
  */
-import { enableCompileCache } from 'node:module'
-import { fileURLToPath } from 'node:url'
 import { version } from './version.ts'
 
 const args = process.argv.slice(2)
@@ -15,8 +13,6 @@ if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
 
 async function start(): Promise<void> {
   muteSqliteWarning()
-  // Beside the program and not in a shared /tmp: whoever can write there could change the program itself.
-  if (import.meta.url.endsWith('.js')) enableCompileCache(fileURLToPath(new URL('../build/compile-cache', import.meta.url)))
   const { main } = await import('./program.ts')
   await main(args)
 }

@@ -3,13 +3,16 @@ export interface Output {
   write(chunk: string | Uint8Array): void
   /** Settles when the reader has caught up, so that a large result is not held in memory. */
   drained(): Promise<void>
+  /** Settles when everything has left or failed. */
+  flushed(): Promise<void>
   /** Nobody reads any more; long listings may stop. */
   readonly closed: boolean
   /** Why it is closed when that is not the reader's doing: a full disk, a terminal that is gone. */
   readonly failure: Error | undefined
 }
 
-export function createOutput(stream: NodeJS.WritableStream): Output {
+/** `before` is called before each write: what else is on the terminal can make room. */
+export function createOutput(stream: NodeJS.WritableStream, before = () => {}): Output {
   let closed = false
   let failure: Error | undefined
   stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -25,6 +28,7 @@ export function createOutput(stream: NodeJS.WritableStream): Output {
       return failure
     },
     write(chunk) {
+      before()
       if (closed || stream.write(chunk) || waiting) return
       waiting = new Promise<void>(resolve => {
         const done = () => {
@@ -36,5 +40,6 @@ export function createOutput(stream: NodeJS.WritableStream): Output {
       })
     },
     drained: async () => waiting,
+    flushed: () => new Promise<void>(resolve => void (closed ? resolve() : stream.write('', () => resolve()))),
   }
 }

@@ -1,10 +1,10 @@
 /** Builds the program from its verbs, runs one command line, and turns whatever happened into output and exit code. */
 import { Command, CommanderError } from 'commander'
-import { asSavepointError, reportError } from './report-error.ts'
+import { signalNumbers } from './cancellation.ts'
+import { registerAll } from './commands/index.ts'
 import { addCommonOptions, groups, outcome } from './define.ts'
 import { refuseLaterVerb } from './later-verbs.ts'
-import { registerAll } from './commands/index.ts'
-import { signalNumbers } from './cancellation.ts'
+import { asSavepointError, reportError } from './report-error.ts'
 import { usageError } from './usage.ts'
 import { version } from './version.ts'
 
@@ -13,18 +13,23 @@ export function buildProgram(): Command {
     .description('Makes everything an AI agent does to your files visible and reversible.')
     .usage('[options] <command> …')
     .version(`savepoint ${version}`, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print help for a command')
-    .helpCommand('help [command]', 'print help for a command')
+    .addHelpCommand(
+      new Command('help').argument('[command]').helpGroup(groups.more).summary('print the help of a command'),
+    )
     .enablePositionalOptions()
     .showSuggestionAfterError(false)
-    .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
+    .configureHelp({
+      commandUsage: command => [...(command.parent ? ['savepoint'] : []), command.name(), command.usage()].join(' '),
+      subcommandTerm: command => [command.name(), ...command.aliases()].join(', '),
+      // Of `diff` and `rollback`, whose usage says it better.
+      visibleArguments: command => command.registeredArguments.filter(argument => argument.name() !== 'words'),
+    })
     // Everything that goes wrong is thrown and rendered in one place; help and version are the only output.
     .configureOutput({ writeErr: () => {}, writeOut: text => void process.stdout.write(text) })
     .addHelpText('after', firstSteps)
-  addCommonOptions(program)
   registerAll(program)
-  program.commandsGroup(groups.more)
   for (const command of [program, ...program.commands]) {
+    addCommonOptions(command)
     command.exitOverride(error => {
       throw error.exitCode === 0 || error.code === 'commander.help' ? error : usageError(command, error)
     })
@@ -41,6 +46,8 @@ First steps:
 \`savepoint COMMAND --help\` shows all options of a command, with examples.`
 
 export async function main(args: string[]): Promise<void> {
+  // A reader that went away is no error; what cannot be written is found where it is written.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const fail = (error: unknown) => finish(report(error, args))
   process.once('uncaughtException', fail).once('unhandledRejection', fail)
   await finish(await runProgram(args).catch((error: unknown) => report(error, args)))

@@ -7,7 +7,7 @@ const appearAfterMs = 300
 const redrawEveryMs = 100
 /** Below this share of the work an estimate of the rest is a guess. */
 const minShareForRemaining = 0.02
-const barCells = 20
+const barCells = 12
 
 export interface ProgressLine {
   update(progress: Progress): void
@@ -47,7 +47,7 @@ export function createProgress(terminal: ProgressTerminal): ProgressLine {
   }
 }
 
-/** "capturing  [#####               ] 1,234/80,000 files  12 MB/633 MB  120 MB/s  5.2 s left", as much of it as fits. */
+/** "capturing  [#####       ] 1,234/80,000 files  12 MB/633 MB  120 MB/s  5.2 s left", as much of it as fits. */
 export function progressText(progress: Progress, elapsedMs: number, columns: number): string {
   const share = shareOf(progress)
   const parts = [progress.phase]
@@ -62,12 +62,18 @@ export function progressText(progress: Progress, elapsedMs: number, columns: num
     parts.push(formatRate(bytes, elapsedMs))
   }
   if (share !== undefined && share >= minShareForRemaining && share < 1) {
-    parts.push(`${formatDuration((elapsedMs * (1 - share)) / share)} left`)
+    parts.push(`${remainingText((elapsedMs * (1 - share)) / share)} left`)
   }
   const tooLong = () => displayWidth(parts.join('  ')) > columns
   if (share !== undefined && tooLong()) parts.splice(1, 1)
   while (parts.length > 2 && tooLong()) parts.pop()
   return parts.join('  ').slice(0, Math.max(0, columns))
+}
+
+/** Whole seconds: an estimate has no tenths. */
+function remainingText(ms: number): string {
+  const seconds = Math.max(1, Math.ceil(ms / 1000))
+  return seconds < 60 ? `${seconds} s` : formatDuration(seconds * 1000)
 }
 
 /** How much is done, 0 to 1; undefined when the whole is not known. */

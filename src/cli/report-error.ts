@@ -21,7 +21,8 @@ function jsonText(error: SavepointError): string {
 
 function plainText(error: SavepointError): string {
   const lines = [`savepoint: ${error.message}`]
-  if (error.hint) lines.push(...error.hint.split('\n').map((line, i) => (i === 0 ? `  hint: ${line}` : `        ${line}`)))
+  if (error.hint)
+    lines.push(...error.hint.split('\n').map((line, i) => (i === 0 ? `  hint: ${line}` : `        ${line}`)))
   if (error.code === 'bug') lines.push(stackOf(error).replace(/^/gm, '  '))
   return `${lines.join('\n')}\n`
 }
@@ -35,7 +36,10 @@ const stackOf = (error: SavepointError) => {
 export function asSavepointError(thrown: unknown): SavepointError {
   if (thrown instanceof SavepointError) return thrown
   if (thrown instanceof Error && thrown.name === 'AbortError') {
-    return new SavepointError('cancelled', 'Cannot finish: cancelled', { cause: thrown })
+    return new SavepointError('cancelled', 'Cannot finish: cancelled', {
+      hint: 'Nothing is lost: `savepoint status` says where things stand',
+      cause: thrown,
+    })
   }
   const errno = errnoOf(thrown)
   if (errno) {

@@ -4,7 +4,10 @@ import { SavepointError } from '../errors/errors.ts'
 import { nearest } from '../model/suggest.ts'
 
 export function usageError(command: Command, error: CommanderError): SavepointError {
-  const message = error.message.replace(/^error: /, '').split('\n')[0]!.replace(/\.$/, '')
+  const message = error.message
+    .replace(/^error: /, '')
+    .split('\n')[0]!
+    .replace(/\.$/, '')
   const typed = /'([^']*)'/.exec(message)?.[1] ?? ''
   const suggestion =
     error.code === 'commander.unknownOption'
@@ -25,9 +28,11 @@ export function wrongUsage(command: Command | string, problem: string, suggestio
   })
 }
 
-const nameOf = (command: Command): string => (command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name())
+const nameOf = (command: Command): string =>
+  command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
 
-const optionNames = (command: Command) => command.options.flatMap(({ long, short }) => [long, short].filter(name => !!name) as string[])
+const optionNames = (command: Command) =>
+  command.options.flatMap(({ long, short }) => [long, short].filter(name => !!name) as string[])
 
 export const commandNames = (program: Command): string[] =>
   program.commands.flatMap(command => (isHidden(command) ? [] : [command.name(), ...command.aliases()]))

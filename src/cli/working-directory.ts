@@ -1,6 +1,5 @@
 /** The directory a command is called in, also when an agent has deleted it under the shell's feet. */
-import { existsSync } from 'node:fs'
-import { isAbsolute } from 'node:path'
+import { existsSync, readlinkSync } from 'node:fs'
 
 export interface WorkingDirectory {
   path: string
@@ -12,9 +11,18 @@ export function workingDirectory(): WorkingDirectory {
   try {
     return { path: process.cwd(), gone: false }
   } catch (error) {
-    const { PWD } = process.env
-    if (PWD && isAbsolute(PWD)) return { path: PWD, gone: true }
+    const path = lastKnown()
+    if (path !== undefined) return { path, gone: true }
     throw error
+  }
+}
+
+/** Linux remembers the name of a deleted directory; $PWD is what the shell remembers, unless another shell lost it. */
+function lastKnown(): string | undefined {
+  try {
+    return readlinkSync('/proc/self/cwd').replace(/ \(deleted\)$/, '')
+  } catch {
+    return process.env.PWD
   }
 }
 

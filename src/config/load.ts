@@ -19,7 +19,7 @@ import { weakenings } from './weakenings.ts'
 
 export interface LoadOptions {
   /** Root of the protected directory; undefined when there is none (yet). */
-  targetDir: string | undefined
+  targetDir: string | Buffer | undefined
   /** $SAVEPOINT_HOME, resolved by the caller. */
   homeDir: string
   env: Record<string, string | undefined>
@@ -47,8 +47,8 @@ interface Source {
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const variables = readVariables(options.env)
   const sources: Source[] = []
-  for (const { path, isOfTarget, variable } of listFiles(options)) {
-    const text = readConfigFile(path)
+  for (const { path, file, isOfTarget, variable } of listFiles(options)) {
+    const text = readConfigFile(path, file)
     if (text === undefined && variable) {
       throw invalidVariable(variable, `${path} does not exist`, `Create the file, or unset ${variable}.`)
     }
@@ -73,10 +73,13 @@ async function parse(path: string, text: string): Promise<PartialConfig> {
 }
 
 function listFiles({ targetDir, homeDir, env, cwd }: LoadOptions) {
-  const files: { path: string; isOfTarget: boolean; variable?: string }[] = [
+  const files: { path: string; file?: Buffer; isOfTarget: boolean; variable?: string }[] = [
     { path: join(homeDir, 'config.yaml'), isOfTarget: false },
   ]
-  if (targetDir !== undefined) files.push({ path: join(targetDir, 'savepoint.yaml'), isOfTarget: true })
+  if (targetDir !== undefined) {
+    const file = Buffer.concat([Buffer.from(targetDir), Buffer.from('/savepoint.yaml')])
+    files.push({ path: join(targetDir.toString(), 'savepoint.yaml'), file, isOfTarget: true })
+  }
   if (env.SAVEPOINT_CONFIG) {
     const path = resolve(cwd ?? process.cwd(), env.SAVEPOINT_CONFIG)
     files.push({ path, isOfTarget: false, variable: 'SAVEPOINT_CONFIG' })

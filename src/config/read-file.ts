@@ -5,23 +5,26 @@ import { invalidFile } from './problem.ts'
 
 const maxFileBytes = 1024 * 1024
 
-/** Undefined when there is no such file. Throws config.invalid when there is one that cannot be read as text. */
-export function readConfigFile(path: string): string | undefined {
-  const bytes = readBytes(path)
+/**
+ * Undefined when there is no such file. Throws config.invalid when there is one that cannot be read as text.
+ * `file`: what to open, where the path is not UTF-8 and `path` only names it for people.
+ */
+export function readConfigFile(path: string, file: string | Buffer = path): string | undefined {
+  const bytes = readBytes(path, file)
   return bytes && decode(path, bytes)
 }
 
-function readBytes(path: string): Buffer | undefined {
+function readBytes(path: string, file: string | Buffer): Buffer | undefined {
   let descriptor: number | undefined
   try {
     // Without O_NONBLOCK a FIFO of that name would hang us.
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
     if (!fstatSync(descriptor).isFile()) throw invalidFile(path, [{ what: 'it is not a regular file' }])
     return readAll(path, descriptor)
   } catch (error) {
     const errno = errnoOf(error)
     if (errno === undefined) throw error
-    if (errno === 'ENOTDIR' || (errno === 'ENOENT' && !isDanglingLink(path))) return undefined
+    if (errno === 'ENOTDIR' || (errno === 'ENOENT' && !isDanglingLink(file))) return undefined
     throw unreadable(path, errno, error)
   } finally {
     if (descriptor !== undefined) closeSync(descriptor)
@@ -46,7 +49,7 @@ function readAll(path: string, descriptor: number): Buffer {
   }
 }
 
-function isDanglingLink(path: string): boolean {
+function isDanglingLink(path: string | Buffer): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
 }
 

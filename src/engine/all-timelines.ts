@@ -1,4 +1,5 @@
 /** Work that concerns the whole store needs every timeline: all are locked, then the store, always in this order. */
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
@@ -19,20 +20,50 @@ export interface OpenTimeline {
 
 /** Nobody captures or restores anywhere while `work` runs. */
 export async function withEverythingLocked<T>(ctx: Context, purpose: string, work: (timelines: OpenTimeline[]) => Promise<T> | T): Promise<T> {
-  const locks: FileLock[] = []
+  const { targets, locks } = await lockEverything(ctx, purpose)
   const timelines: OpenTimeline[] = []
   try {
-    const targets = allTargets(ctx.home).sort((a, b) => (a.id < b.id ? -1 : 1))
-    for (const target of targets) locks.push(await lockFile(join(target.directory, 'lock'), 'exclusive', purpose, WAIT_MS))
-    locks.push(await ctx.store.lock('exclusive', purpose, WAIT_MS))
     for (const target of targets) {
       timelines.push({ target, db: target.id === ctx.timelineId ? ctx.db : new TimelineDb(join(target.directory, 'timeline.sqlite')) })
     }
     return await work(timelines)
   } finally {
     for (const { db } of timelines) if (db !== ctx.db) db.close()
-    for (const lock of locks.reverse()) lock.release()
+    releaseAll(locks)
   }
+}
+
+/** A timeline made while we waited would not be locked, and its snapshots would count as nobody's: then once more. */
+async function lockEverything(ctx: Context, purpose: string): Promise<{ targets: RegisteredTarget[]; locks: FileLock[] }> {
+  for (;;) {
+    const targets = knownTargets(ctx.home)
+    const locks: FileLock[] = []
+    try {
+      for (const target of targets) locks.push(await lockFile(join(target.directory, 'lock'), 'exclusive', purpose, WAIT_MS))
+      locks.push(await ctx.store.lock('exclusive', purpose, WAIT_MS))
+      if (knownTargets(ctx.home).length === targets.length) return { targets, locks }
+    } catch (error) {
+      releaseAll(locks)
+      throw error
+    }
+    releaseAll(locks)
+  }
+}
+
+const releaseAll = (locks: FileLock[]): void => {
+  for (const lock of locks.reverse()) lock.release()
+}
+
+/** In the order in which they are locked. One that cannot be read has snapshots too: without it nothing may be freed. */
+function knownTargets(home: string): RegisteredTarget[] {
+  const targets = allTargets(home).sort((a, b) => (a.id < b.id ? -1 : 1))
+  const known = new Set(targets.map(target => target.id))
+  const directory = join(home, 'timelines')
+  const unreadable = readdirSync(directory).find(id => !known.has(id) && existsSync(join(directory, id, 'timeline.sqlite')))
+  if (unreadable === undefined) return targets
+  throw new SavepointError('store.damaged', `Cannot go over all timelines: ${join(directory, unreadable, 'target.json')} cannot be read`, {
+    hint: `Nothing was deleted. Mend that file, or move ${join(directory, unreadable)} away if its snapshots are not needed`,
+  })
 }
 
 /** Root trees that this timeline still needs: of its snapshots, of operations that can be undone, of an open journal. */

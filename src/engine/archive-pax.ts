@@ -40,7 +40,9 @@ const NS = 1_000_000_000n
 
 export function encodePaxTime(timeNs: bigint): Raw {
   const absolute = timeNs < 0n ? -timeNs : timeNs
-  const fraction = String(absolute % NS).padStart(9, '0').replace(/0+$/, '')
+  const fraction = String(absolute % NS)
+    .padStart(9, '0')
+    .replace(/0+$/, '')
   return `${timeNs < 0n ? '-' : ''}${absolute / NS}${fraction && `.${fraction}`}`
 }
 
@@ -80,8 +82,12 @@ export function encodeXattrs(records: Iterable<PaxRecord>): Buffer | undefined {
   const found: PaxRecord[] = []
   for (const [key, value] of records) {
     if (!key.startsWith(XATTR_KEY)) continue
-    const name = key.slice(XATTR_KEY.length).replace(/%25|%3D/g, escape => (escape === '%25' ? '%' : '='))
-    const isSound = name !== '' && name.length <= MAX_XATTR_NAME_BYTES && !name.includes('\0') && value.length <= MAX_XATTR_VALUE_BYTES
+    const name = key.slice(XATTR_KEY.length).replace(/%25|%3D/g, code => (code === '%25' ? '%' : '='))
+    const isSound =
+      name !== '' &&
+      name.length <= MAX_XATTR_NAME_BYTES &&
+      !name.includes('\0') &&
+      value.length <= MAX_XATTR_VALUE_BYTES
     if (!isSound) throw unsafeArchive('has an extended attribute that no file can have')
     found.push([name, value])
   }

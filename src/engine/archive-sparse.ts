@@ -2,10 +2,10 @@
  * Where the data of a sparse file lies. Written as GNU's PAX format 1.0, which GNU tar, bsdtar and we read: the map
  * stands before the data. GNU's older header format ("S", what `tar -S` writes by default) is read as well.
  */
+import type { Raw } from '../model/raw-path.ts'
 import type { PaxRecord } from './archive-pax.ts'
 import { readTarNumber, TAR_BLOCK_BYTES } from './archive-tar-header.ts'
 import { type ImportLimits, unsafeArchive } from './archive-unsafe.ts'
-import type { Raw } from '../model/raw-path.ts'
 
 /** A stretch of data; what lies between them are holes. */
 export interface Segment {
@@ -32,11 +32,16 @@ export function encodeSparseMap(segments: readonly Segment[], size: number): Buf
 }
 
 /** Reads the map of format 1.0 from the beginning of an entry's data, whole blocks at a time. */
-export async function readSparseMap(readBlock: () => Promise<Buffer>, size: number, limits: ImportLimits): Promise<Segment[]> {
+export async function readSparseMap(
+  readBlock: () => Promise<Buffer>,
+  size: number,
+  limits: ImportLimits,
+): Promise<Segment[]> {
   let text = ''
   const number = async (): Promise<number> => {
     let newline = text.indexOf('\n')
     while (newline < 0) {
+      if (text.length > TAR_BLOCK_BYTES) throw unsafeArchive('has a malformed map of a sparse file')
       text += (await readBlock()).toString('latin1')
       newline = text.indexOf('\n')
     }
@@ -46,7 +51,8 @@ export async function readSparseMap(readBlock: () => Promise<Buffer>, size: numb
     return Number(digits)
   }
   const count = await number()
-  if (count > limits.sparseSegments) throw unsafeArchive(`has a sparse file of more than ${limits.sparseSegments} parts`)
+  if (count > limits.sparseSegments)
+    throw unsafeArchive(`has a sparse file of more than ${limits.sparseSegments} parts`)
   const segments: Segment[] = []
   for (let i = 0; i < count; i++) segments.push({ offset: await number(), length: await number() })
   return checkSegments(segments, size)
@@ -65,7 +71,8 @@ export async function readOldSparseMap(
   for (let more = header[OLD.extended] !== 0; more; ) {
     const block = await readBlock()
     segments.push(...oldPairs(block, 0, OLD.nextCount))
-    if (segments.length > limits.sparseSegments) throw unsafeArchive(`has a sparse file of more than ${limits.sparseSegments} parts`)
+    if (segments.length > limits.sparseSegments)
+      throw unsafeArchive(`has a sparse file of more than ${limits.sparseSegments} parts`)
     more = block[OLD.nextExtended] !== 0
   }
   return { segments: checkSegments(segments, size), size }
@@ -83,7 +90,8 @@ function oldPairs(block: Buffer, at: number, count: number): Segment[] {
 function checkSegments(segments: Segment[], size: number): Segment[] {
   let end = 0
   for (const { offset, length } of segments) {
-    if (offset < end || length < 0 || offset + length > size) throw unsafeArchive('has a malformed map of a sparse file')
+    if (offset < end || length < 0 || offset + length > size)
+      throw unsafeArchive('has a malformed map of a sparse file')
     end = offset + length
   }
   return segments.filter(({ length }) => length > 0)

@@ -27,6 +27,7 @@ export interface TarWriteOptions {
   root: Entry
   /** Files that do not go into the archive; it notes their names. */
   leaveOut(path: Raw, entry: Entry): boolean
+  onLeftOut(path: Raw): void
   /** Called once for each entry that is in the archive, before its content. */
   onEntry(path: Raw, entry: Entry): void
 }
@@ -45,9 +46,10 @@ export function* tarBytes(options: TarWriteOptions): Generator<Buffer> {
   yield Buffer.concat([...gathered, Buffer.alloc(2 * TAR_BLOCK_BYTES)])
 }
 
-function* pieces({ store, root, leaveOut, onEntry }: TarWriteOptions): Generator<Buffer> {
+function* pieces({ store, root, leaveOut, onLeftOut, onEntry }: TarWriteOptions): Generator<Buffer> {
   const linked = new Map<bigint, { path: Raw; entry: Entry }>()
-  const isOut = (path: Raw, entry: Entry) => entry.kind === 'unknown' || (entry.kind === 'file' && leaveOut(path, entry))
+  const isOut = (path: Raw, entry: Entry) =>
+    entry.kind === 'unknown' || (entry.kind === 'file' && leaveOut(path, entry))
   const unknownIn = (path: Raw, dir: Entry): UnknownName[] =>
     store
       .tree(dir.content)
@@ -64,7 +66,10 @@ function* pieces({ store, root, leaveOut, onEntry }: TarWriteOptions): Generator
       continue
     }
     const path = joinRaw(dir.path, entry.name)
-    if (isOut(path, entry)) continue
+    if (isOut(path, entry)) {
+      if (entry.kind !== 'unknown') onLeftOut(path)
+      continue
+    }
     onEntry(path, entry)
     if (entry.kind === 'dir') {
       yield* headerOf(`./${path}/`, entry, { records: unknownIn(path, entry).map(unknownRecord) })
@@ -90,7 +95,11 @@ function* filePieces(name: Raw, entry: Entry, content: Content): Generator<Buffe
   }
   const map = encodeSparseMap(content.segments, size)
   const stored = map.length + dataBytes(content.segments)
-  yield* headerOf(`./GNUSparseFile.0/${entry.name}`, entry, { size: stored, records: sparseRecords(name, size), isPlaceholder: true })
+  yield* headerOf(`./GNUSparseFile.0/${entry.name}`, entry, {
+    size: stored,
+    records: sparseRecords(name, size),
+    isPlaceholder: true,
+  })
   yield map
   yield* content.data()
   yield padding(stored)
@@ -142,7 +151,6 @@ function* headerOf(name: Raw, entry: Entry, options: HeaderOptions): Generator<B
   if (!fitsOctal(entry.gid, 7)) records.push(['gid', String(entry.gid)])
   if (!isPlainTime) records.push(['mtime', encodePaxTime(entry.mtimeNs)])
   if (entry.xattrs && hardLink === undefined) records.push(...xattrRecords(entry.xattrs))
-  records.push(...(options.records ?? []))
   const header = {
     name,
     mode: entry.mode,
@@ -155,8 +163,10 @@ function* headerOf(name: Raw, entry: Entry, options: HeaderOptions): Generator<B
     devMajor: entry.rdevMajor,
     devMinor: entry.rdevMinor,
   }
-  if (records.length > 0) {
-    const body = encodePax(records)
+  // Not pushed: a directory may have more notes than a call may have arguments.
+  const all = [...records, ...(options.records ?? [])]
+  if (all.length > 0) {
+    const body = encodePax(all)
     const blank = { mode: 0o644, uid: 0, gid: 0, mtimeSeconds: 0, linkname: '', devMajor: 0, devMinor: 0 }
     yield encodeTarHeader({ ...blank, name: './PaxHeaders/x', size: body.length, type: 'x' })
     yield body

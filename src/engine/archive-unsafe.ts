@@ -29,11 +29,15 @@ const NOTHING_DONE = 'Nothing was imported'
 
 /** `why` completes the sentence: it names what is wrong with `path`, or with the archive when there is none. */
 export const unsafeArchive = (why: string, path?: Raw, cause?: unknown): SavepointError =>
-  new SavepointError('archive.unsafe', `Cannot import the archive: ${path === undefined ? 'it' : `"${shortened(path)}"`} ${why}`, {
-    hint: NOTHING_DONE,
-    data: path === undefined ? undefined : { path: shortened(path) },
-    cause,
-  })
+  new SavepointError(
+    'archive.unsafe',
+    `Cannot import the archive: ${path === undefined ? 'it' : `"${shortened(path)}"`} ${why}`,
+    {
+      hint: NOTHING_DONE,
+      data: path === undefined ? undefined : { path: shortened(path) },
+      cause,
+    },
+  )
 
 /** A limit that --force lifts, for somebody who knows where the archive comes from. */
 export const suspiciousArchive = (why: string): SavepointError =>

@@ -7,6 +7,7 @@ import type { Id } from '../model/entry.ts'
 import { formatBytes } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
+import { temporaryName } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { captureDir, type CaptureResult } from '../targets/dir/capture.ts'
 import { identityOf, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
@@ -53,7 +54,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
         env: ctx.env,
         homeStat: statDir(Buffer.from(ctx.home)),
         onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
-        onWarning: ctx.notice,
+        onWarning: ctx.warn,
         signal: ctx.signal,
       })
       failpoint('capture:before-commit')
@@ -108,7 +109,7 @@ function checkRoom(ctx: Context): void {
 }
 
 function explainCapture(error: unknown): unknown {
-  const code = errnoOf(error)
+  const code = errnoOf(error) ?? sqliteErrno(error)
   if (error instanceof SavepointError || !code) return error
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     return new SavepointError('disk.full', 'Cannot capture: the disk is full', {
@@ -117,6 +118,16 @@ function explainCapture(error: unknown): unknown {
     })
   }
   return new SavepointError('io.failed', `Cannot capture: ${(error as Error).message}`, { cause: error })
+}
+
+const SQLITE = { ioError: 10, full: 13 } as const
+
+/** What a failure inside SQLite means in terms of the system. */
+function sqliteErrno(error: unknown): string | undefined {
+  const { errcode } = error as { errcode?: number }
+  if (errcode === undefined) return undefined
+  // Extended codes have the plain one in their low byte.
+  return { [SQLITE.ioError]: 'EIO', [SQLITE.full]: 'ENOSPC' }[errcode & 0xff]
 }
 
 /** The remembered answers of git, kept beside the stat cache. Losing them costs time only. */
@@ -138,8 +149,9 @@ function openGitCache(file: string): GitFactsCache & { save(): void } {
     },
     save: () => {
       if (!changed) return
-      writeFileSync(`${file}.tmp`, JSON.stringify(used), { mode: 0o600 })
-      renameSync(`${file}.tmp`, file)
+      const temporary = temporaryName(file)
+      writeFileSync(temporary, JSON.stringify(used), { mode: 0o600 })
+      renameSync(temporary, file)
     },
   }
 }

@@ -26,6 +26,8 @@ export interface Context {
   force: boolean
   now: () => number
   notice: (text: string) => void
+  /** A notice that a capture may repeat: each text is said once. */
+  warn: (text: string) => void
   progress: ((progress: Progress) => void) | undefined
   signal: AbortSignal | undefined
 }

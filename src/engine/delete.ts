@@ -5,6 +5,7 @@ import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { shownParent } from './log.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
 import type { PruneResult } from './results.ts'
@@ -30,7 +31,8 @@ export function compact(ctx: Context, refs: string[], options: { label?: string 
     const newest = snapshots.at(-1)!
     const tags = tagsOf(ctx, newest)
     for (const snapshot of snapshots.slice(0, -1)) refuseTagged(ctx, snapshot)
-    return ctx.db.transaction(() => {
+    failpoint('compact:before')
+    const result = ctx.db.transaction(() => {
       const headBefore = ctx.db.head
       const merged = ctx.db.addSnapshot({
         ...newest,
@@ -52,6 +54,8 @@ export function compact(ctx: Context, refs: string[], options: { label?: string 
       })
       return { snapshot: merged, operation }
     })
+    failpoint('compact:after')
+    return result
   })
 }
 
@@ -59,8 +63,10 @@ export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; 
   return withTimelineLock(ctx, 'prune', async () => {
     await recoverPending(ctx)
     const run = options.run === undefined ? undefined : requireRun(ctx, options.run).id
+    const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
     const decisions = decideRetention({
       snapshots: ctx.db.snapshots(),
+      parentOf: snapshot => shownParent(all, snapshot),
       head: ctx.db.head,
       tagged: new Set(ctx.db.tags().values()),
       operations: ctx.db.operations(),

@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Id } from '../model/entry.ts'
+import type { Operation, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { reachableFrom } from '../store/reachable.ts'
 import { sweep } from '../store/sweep.ts'
@@ -59,14 +60,21 @@ function dropStatCaches(timelines: OpenTimeline[], roots: ReadonlySet<Id>, every
 /** Snapshots deleted long ago, and what can no longer be undone because of that. */
 function forgetOld(ctx: Context, { db }: OpenTimeline): number {
   const limit = ctx.now() - DELETED_KEPT_MS
-  const old = db.snapshots(true).filter(snapshot => snapshot.deletedAt !== undefined && snapshot.deletedAt < limit)
+  const isOld = (snapshot: Snapshot) => snapshot.deletedAt !== undefined && snapshot.deletedAt < limit
+  // A deleted snapshot that somebody rolled back to is HEAD: the live state descends from it.
+  const old = db.snapshots(true).filter(snapshot => isOld(snapshot) && snapshot.id !== db.head)
   const gone = new Set(old.map(snapshot => snapshot.id))
   db.transaction(() => {
     for (const operation of db.operations()) {
-      const named = (operation.detail.snapshots as string[] | undefined) ?? []
-      if (operation.at < limit && named.some(id => gone.has(id)) && operation.state !== 'fixed') db.setOperationState(operation.id, 'past')
+      if (operation.state !== 'fixed' && snapshotsNamed(operation).some(id => gone.has(id))) db.setOperationState(operation.id, 'past')
     }
     db.forgetSnapshots([...gone])
   })
   return gone.size
+}
+
+/** Snapshots that must exist for the operation to be undone or redone: deleted ones, a compacted one, those of a tag. */
+function snapshotsNamed({ detail }: Operation): string[] {
+  const { snapshots, result, before, after } = detail
+  return [snapshots ?? [], result ?? [], before ?? [], after ?? []].flat() as string[]
 }

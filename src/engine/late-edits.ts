@@ -3,11 +3,11 @@
  * with the safety snapshot, and a difference becomes a snapshot of its own before anything is deleted.
  */
 import type { Entry, Id } from '../model/entry.ts'
-import { joinRaw, type Raw } from '../model/raw-path.ts'
+import { joinRaw, nameOf, type Raw } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
-import { encodeTree } from '../store/tree-codec.ts'
+import { blankEntry, encodeTree } from '../store/tree-codec.ts'
 import { sameContent } from '../store/tree-diff.ts'
 import { findEntry } from '../store/tree-lookup.ts'
 import { rewriteTree } from '../store/tree-rewrite.ts'
@@ -16,7 +16,7 @@ import { entryFromResult } from '../targets/dir/dir-node.ts'
 import { Ingest } from '../targets/dir/ingest.ts'
 import type { Displaced } from '../targets/dir/restore-apply.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
-import { forEachRecord, recordName, recordSize, recordType, S_IFDIR, S_IFSOCK, splitListings } from '../targets/dir/walk-record.ts'
+import { forEachRecord, recordName, recordSize, recordType, S_IFDIR, S_IFMT, S_IFSOCK, splitListings } from '../targets/dir/walk-record.ts'
 import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 
@@ -34,8 +34,13 @@ export async function keepLateEdits(
   try {
     const edits = new Map<Raw, Entry>()
     for (const item of displaced) {
-      if (item.live?.kind === 'dir') await compareDir(ctx, root, ingest, live.cache, item.path, item.staged, item.live.content, edits)
-      else compareFile(ingest, item.path, item.staged, item.live, edits)
+      // By what lies there now: somebody may have put a directory in place of a file.
+      if (!isDirAt(root, item.staged)) compareFile(ingest, item.path, item.staged, item.live, edits)
+      else {
+        const before = item.live?.kind === 'dir' ? item.live.content : undefined
+        if (before === undefined) edits.set(item.path, newDir(writer, item.path))
+        await compareDir(ctx, root, ingest, live.cache, item.path, item.staged, before, edits)
+      }
     }
     await ingest.drain()
     return edits.size === 0 ? undefined : addEditsSnapshot(ctx, writer, live, edits, safety)
@@ -45,10 +50,19 @@ export async function keepLateEdits(
   }
 }
 
+const isDirAt = (root: number, path: Raw): boolean => (addon.statAt(root, path).mode & S_IFMT) === S_IFDIR
+
+/** A directory where the safety snapshot has none; what lies in it follows as edits of its own. */
+const newDir = (writer: StoreWriter, path: Raw): Entry => ({
+  ...blankEntry(nameOf(path), 'dir'),
+  mode: 0o755,
+  content: writer.put(encodeTree([])),
+})
+
 function compareFile(ingest: Ingest, path: Raw, staged: Raw, before: Entry | undefined, edits: Map<Raw, Entry>): void {
   ingest.submit(staged, before?.size ?? 0, result => {
     if (result.errno !== 0 || result.unknown) return
-    const entry = entryFromResult(path.slice(path.lastIndexOf('/') + 1), result)
+    const entry = entryFromResult(nameOf(path), result)
     if (!before || !sameContent(before, entry)) edits.set(path, entry)
   })
 }

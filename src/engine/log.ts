@@ -41,7 +41,8 @@ export function listSnapshots(ctx: Context, run: string | undefined): Snapshot[]
   return ctx.db.snapshots().filter(snapshot => id === undefined || snapshot.run === id)
 }
 
-function shownParent(all: Map<string, Snapshot>, snapshot: Snapshot): string | undefined {
+/** The nearest ancestor that is not deleted. */
+export function shownParent(all: Map<string, Snapshot>, snapshot: Snapshot): string | undefined {
   let parent = snapshot.parent
   while (parent !== undefined && all.get(parent)?.deletedAt !== undefined) parent = all.get(parent)?.parent
   return parent

@@ -1,9 +1,9 @@
 /** `open`: finds the target's timeline and gives the object whose methods are the verbs. */
 import { existsSync, mkdirSync, readlinkSync, realpathSync, renameSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { loadConfig } from '../config/load.ts'
-import { SavepointError } from '../errors/errors.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { Store } from '../store/store.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
@@ -17,7 +17,7 @@ import { changes, diff, snapshotChanges, status } from './diff.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { branches, listSnapshots, log } from './log.ts'
-import { purge } from './purge.ts'
+import { completePurge, isPurgePending, purge } from './purge.ts'
 import { readContent, readFile } from './read-content.ts'
 import { hasPending, recoverPending } from './recover.ts'
 import { requireRun, revert, rollback } from './rollback.ts'
@@ -50,8 +50,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const cwd = currentDirectory(options.cwd)
   makeHome(home)
   const target = chooseTarget(home, cwd, options, env, notice)
-  const targetDir = target.path.toString()
-  const { config, weakens } = await loadConfig({ targetDir, homeDir: home, env, cwd: cwd.toString() })
+  const { config, weakens } = await loadConfig({ targetDir: target.path, homeDir: home, env, cwd: cwd.toString() })
   if (weakens.length > 0) notice(`savepoint.yaml of this directory weakens protection: ${weakens.join(', ')}`)
   refuseBackend(config.snapshots.backend)
   const store = openStore(join(home, 'store'), options.repair === true, notice)
@@ -70,8 +69,18 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     force: options.force ?? false,
     now: options.now ?? Date.now,
     notice,
+    warn: once(notice),
     progress: options.onProgress,
     signal: options.signal,
+  }
+}
+
+function once(say: (text: string) => void): (text: string) => void {
+  const said = new Set<string>()
+  return text => {
+    if (said.has(text)) return
+    said.add(text)
+    say(text)
   }
 }
 
@@ -81,11 +90,22 @@ export function closeContext(ctx: Context): void {
 }
 
 function currentDirectory(cwd: string | undefined): Buffer {
-  if (cwd !== undefined) return realpathSync(cwd, 'buffer') as unknown as Buffer
+  if (cwd !== undefined) return realPath(resolve(cwd))
   try {
     return readlinkSync('/proc/self/cwd', 'buffer') as unknown as Buffer
   } catch {
     return Buffer.from(process.cwd())
+  }
+}
+
+/** A directory that is gone (the run removed it) keeps its name; what is above it may still be reached through links. */
+function realPath(path: string): Buffer {
+  try {
+    return realpathSync(path, 'buffer') as unknown as Buffer
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT' || path === '/') throw error
+    const parent = realPath(dirname(path))
+    return Buffer.concat([parent, Buffer.from(parent.length > 1 ? `/${basename(path)}` : basename(path))])
   }
 }
 
@@ -125,9 +145,7 @@ function targetPath(target: string, cwd: Buffer): Buffer {
   if (kind === 'env' || kind === 'container') {
     throw new SavepointError('unsupported', `Cannot use ${target}: this version knows directories only`, { hint: 'Use dir:PATH' })
   }
-  const path = resolve(cwd.toString(), name!)
-  // A target that is gone has no real path; its parent may still be reached through links.
-  return existsSync(path) ? (realpathSync(path, 'buffer') as unknown as Buffer) : Buffer.from(path)
+  return realPath(resolve(cwd.toString(), name!))
 }
 
 function refuseBackend(backend: string): void {
@@ -151,13 +169,19 @@ function openStore(directory: string, repair: boolean, notice: (text: string) =>
   }
 }
 
-/** A restore that was interrupted is completed by the next command, whatever it is, unless somebody is at work. */
+/**
+ * What was interrupted is completed by the next command, whatever it is, unless somebody is at work. Where that is not
+ * possible now (the disk is full), looking around still is; commands that change something try again and fail.
+ */
 async function recoverAtOpen(ctx: Context): Promise<void> {
-  if (!hasPending(ctx)) return
   try {
-    await withTimelineLock({ ...ctx, env: { ...ctx.env, SAVEPOINT_LOCK_WAIT_MS: '0' } }, 'recover', () => recoverPending(ctx))
+    if (hasPending(ctx)) {
+      await withTimelineLock({ ...ctx, env: { ...ctx.env, SAVEPOINT_LOCK_WAIT_MS: '0' } }, 'recover', () => recoverPending(ctx))
+    }
+    if (isPurgePending(ctx)) await completePurge(ctx)
   } catch (error) {
-    if (!(error instanceof SavepointError) || error.code !== 'busy') throw error
+    if (!(error instanceof SavepointError)) throw error
+    if (error.code !== 'busy') ctx.notice(`a command that was interrupted is not completed yet: ${error.message}`)
   }
 }
 

@@ -3,6 +3,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { nameOf, type Raw, showPath } from '../model/raw-path.ts'
+import { failpoint } from '../store/failpoint.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { encodeTree } from '../store/tree-codec.ts'
@@ -19,6 +20,8 @@ import type { PurgeResult } from './results.ts'
 import { recordedRoot } from './rollback.ts'
 
 const LISTED_ELSEWHERE = 20
+/** Set while history has forgotten the path but the store may still have its bytes. */
+const PENDING = 'purge_pending'
 
 export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
   const raw = resolvePath(ctx, path)
@@ -30,23 +33,40 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
       throw new SavepointError('path.unknown', `Cannot purge ${showPath(raw)}: no snapshot has it`, { hint: '`savepoint history PATH` shows its versions' })
     }
     forgetPath(ctx, raw)
+    failpoint('purge:forgotten')
     const elsewhere = findElsewhere(ctx.store, timelines, contents.ids)
     const { freedBytes } = collect(ctx, timelines, true)
+    ctx.db.setMeta(PENDING, '')
     if (elsewhere.length === 0) assertGone(ctx.store, contents.ids)
     return { path: raw, snapshots: contents.snapshots, versions: contents.ids.size, elsewhere, freedBytes }
+  })
+}
+
+export const isPurgePending = (ctx: Context): boolean => !!ctx.db.meta(PENDING)
+
+/** Frees what a purge that was interrupted had still to free. May be called again. */
+export async function completePurge(ctx: Context): Promise<void> {
+  if (!isPurgePending(ctx)) return
+  await withEverythingLocked(ctx, 'complete a purge', timelines => {
+    const path = ctx.db.meta(PENDING)
+    if (!path) return
+    collect(ctx, timelines, true)
+    ctx.db.setMeta(PENDING, '')
+    ctx.notice(`completed a purge that was interrupted: ${path}`)
   })
 }
 
 /** The contents at and below the path, over all snapshots and recorded states. */
 function contentsAt(ctx: Context, path: Raw): { ids: Set<Id>; snapshots: number } {
   const ids = new Set<Id>()
-  let snapshots = 0
-  for (const root of [...ctx.db.snapshots(true).map(snapshot => snapshot.root), ...operationRoots(ctx)]) {
+  const note = (root: Id): boolean => {
     const entry = entryAt(ctx.store, rootTreeOf(ctx.store, root), path)
-    if (!entry || entry.kind === 'unknown') continue
-    snapshots++
+    if (!entry || entry.kind === 'unknown') return false
     for (const id of contentIds(ctx.store, entry)) ids.add(id)
+    return true
   }
+  const snapshots = ctx.db.snapshots(true).filter(snapshot => note(snapshot.root)).length
+  for (const root of operationRoots(ctx)) note(root)
   return { ids, snapshots }
 }
 
@@ -72,6 +92,7 @@ function forgetPath(ctx: Context, path: Raw): void {
     const operations = ctx.db.operations().map(operation => ({ id: operation.id, detail: rewriteDetail(operation.detail, rewrite) }))
     writer.commit()
     ctx.db.transaction(() => {
+      ctx.db.setMeta(PENDING, showPath(path))
       for (const { id, root } of snapshots) ctx.db.setRoot(id, root)
       for (const { id, detail } of operations) ctx.db.setOperationDetail(id, detail)
       ctx.db.addOperation({

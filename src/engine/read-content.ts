@@ -21,6 +21,12 @@ export function readContent(store: Store, entry: Entry): Buffer | undefined {
   return Buffer.concat(source.items.map(item => ('hole' in item ? Buffer.alloc(item.hole) : store.read(item.chunk))))
 }
 
+function whyNot(entry: Entry | undefined): string {
+  if (!entry) return 'it is not there'
+  if (entry.kind === 'unknown') return `it was not captured (${entry.reason})`
+  return entry.kind === 'file' ? 'it is too large' : `it is a ${entry.kind}`
+}
+
 export function readFile(ctx: Context, ref: string, path: string): Buffer {
   const snapshot = resolveSnapshot(ctx.db, ref)
   const raw = resolvePath(ctx, path)
@@ -28,7 +34,7 @@ export function readFile(ctx: Context, ref: string, path: string): Buffer {
   if (entry?.kind === 'link') return Buffer.from(entry.target, 'latin1')
   const content = entry?.kind === 'file' ? readContent(ctx.store, entry) : undefined
   if (content) return content
-  throw new SavepointError('path.unknown', `Cannot read ${showPath(raw)} in ${snapshot.id}: ${entry ? `it is ${entry.kind === 'file' ? 'too large' : `a ${entry.kind}`}` : 'it is not there'}`, {
+  throw new SavepointError('path.unknown', `Cannot read ${showPath(raw)} in ${snapshot.id}: ${whyNot(entry)}`, {
     hint: `\`savepoint history ${showPath(raw)}\` shows its versions`,
   })
 }

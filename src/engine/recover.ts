@@ -3,13 +3,19 @@
  * leftovers of the stage included, is captured first, so that nothing is lost; then the rest is carried out.
  */
 import { idFromHex } from '../model/id.ts'
+import { addon } from '../native/addon.ts'
+import { sameEntry } from '../store/tree-diff.ts'
+import { entryAt } from '../store/tree-lookup.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
 import { removeTree } from '../targets/dir/remove-tree.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
+import { RestoreFailed } from '../targets/dir/restore-apply.ts'
+import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { formatAge } from '../model/format.ts'
-import { captureLive } from './capture-live.ts'
+import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
-import { type Journal, readJournal, removeJournal } from './journal.ts'
+import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
 import { carryOut, planFor, type RestoreRequest } from './restore.ts'
 import { addSnapshot } from './snapshot.ts'
 
@@ -24,8 +30,21 @@ export async function recoverPending(ctx: Context): Promise<void> {
     removeJournal(ctx.timelineDir)
     return
   }
-  await complete(ctx, journal)
+  try {
+    await complete(ctx, journal)
+  } catch (error) {
+    if (!(error instanceof RestoreFailed) || !error.reversed) throw error
+    // What the store has lost does not come back, and must not stand in the way of every other command.
+    if (error.code === 'store.damaged') return giveUp(ctx, journal, error)
+    writeJournal(ctx.timelineDir, journal)
+    throw error
+  }
   ctx.notice(`completed a ${journal.kind} that was interrupted ${formatAge(ctx.now() - journal.startedAt)}: ${journal.summary}`)
+}
+
+function giveUp(ctx: Context, journal: Journal, error: RestoreFailed): void {
+  removeJournal(ctx.timelineDir)
+  ctx.notice(`a ${journal.kind} that was interrupted cannot be completed (${error.message}); the state before it is ${journal.safety}`)
 }
 
 async function complete(ctx: Context, journal: Journal): Promise<void> {
@@ -43,11 +62,35 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
   }
   const leftovers = await captureLive(ctx, { override: request.wanted, includeStage: true, ignoreFloor: true, phase: 'recovering' })
   addSnapshot(ctx, leftovers, { type: 'safety', command: `state found after an interrupted ${journal.kind}` })
-  await withDir(ctx.targetPath, root => removeTree(root, journal.stage, new SafeDirs(root)))
+  await withDir(ctx.targetPath, root => clearStage(ctx, root, journal.stage))
   const live = await captureLive(ctx, { override: request.wanted, ignoreFloor: true, phase: 'recovering' })
   const safety = ctx.db.snapshot(journal.safety)!
-  await carryOut(ctx, request, journal, live, planFor(ctx, request, live), safety)
-  if (typeof journal.detail.step_of === 'string') {
-    ctx.db.setOperationState(journal.detail.step_of, journal.kind === 'undo' ? 'undone' : 'done')
+  await carryOut(ctx, request, journal, live, planRest(ctx, request, journal, live), safety)
+}
+
+/** What cannot be removed must not stand in the way of this restore, nor of every command after it. */
+async function clearStage(ctx: Context, root: number, stage: string): Promise<void> {
+  const stuck = await removeTree(root, stage, new SafeDirs(root))
+  if (stuck.length === 0) return
+  addon.renameAt(root, stage, `${stage}-kept`, 0)
+  ctx.notice(`${stage}-kept holds what could not be removed; its content is in the snapshots`)
+}
+
+/**
+ * What is left to do. A restore that asks at each path whether somebody else changed it cannot ask again: half done, it
+ * would meet its own traces. So the paths that it had chosen are brought to their end, and only those.
+ */
+function planRest(ctx: Context, request: RestoreRequest, journal: Journal, live: Live): RestorePlan {
+  if (request.base === undefined) return planFor(ctx, request, live)
+  const chosen = planFor(ctx, request, { ...live, tree: rootTreeOf(ctx.store, idFromHex(journal.safetyRoot)) }).actions
+  const wanted = rootTreeOf(ctx.store, request.wanted)
+  const scope = chosen.flatMap(action => (action.action === 'metadata' ? [] : [action.path]))
+  const plan = planRestore({ store: ctx.store, live: live.tree, wanted, scope, withoutGit: request.withoutGit })
+  for (const action of chosen) {
+    const now = action.action === 'metadata' ? entryAt(ctx.store, live.tree, action.path) : undefined
+    if (action.action === 'metadata' && now?.kind === action.entry.kind && !sameEntry(now, action.entry)) {
+      plan.actions.push({ ...action, live: now })
+    }
   }
+  return plan
 }

@@ -1,6 +1,7 @@
 /** Turns a path that a person wrote into one relative to the target. Never leaves the target. */
+import { realpathSync } from 'node:fs'
 import { SavepointError } from '../errors/errors.ts'
-import { type Raw, rawFromBytes, rawFromShown, rawFromText, showPath } from '../model/raw-path.ts'
+import { type Raw, rawFromBytes, rawFromShown, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import type { Context } from './context.ts'
 import { relativeTo } from './target-registry.ts'
@@ -17,11 +18,31 @@ export function resolvePath(ctx: Context, text: string): Raw {
 
 function toTargetPath(ctx: Context, text: string, raw: Raw): Raw {
   const absolute = raw.startsWith('/') ? raw : `${rawFromBytes(ctx.cwd)}/${raw}`
-  const relative = raw === '' ? undefined : relativeTo(ctx.targetPath, Buffer.from(normalise(absolute), 'latin1'))
-  if (relative !== undefined && !raw.includes('\0')) return relative
+  const relative = raw === '' || raw.includes('\0') ? undefined : insideTarget(ctx.targetPath, normalise(absolute))
+  if (relative !== undefined) return relative
   throw new SavepointError('path.outside', `Cannot use ${text === '' ? 'an empty path' : text}: it lies outside the target`, {
     hint: `The target is ${showPath(rawFromBytes(ctx.targetPath))}`,
   })
+}
+
+/** By its text; else a leading part of it may lead into the target through links that lie outside of it ($PWD may). */
+function insideTarget(target: Buffer, absolute: Raw): Raw | undefined {
+  const direct = relativeTo(target, rawToBytes(absolute))
+  if (direct !== undefined) return direct
+  const parts = absolute.split('/').slice(1)
+  for (let count = 1; count <= parts.length; count++) {
+    const entered = relativeTo(target, realPathOf(`/${parts.slice(0, count).join('/')}`) ?? Buffer.alloc(0))
+    if (entered !== undefined) return [...(entered === '' ? [] : [entered]), ...parts.slice(count)].join('/')
+  }
+  return undefined
+}
+
+function realPathOf(path: Raw): Buffer | undefined {
+  try {
+    return realpathSync(rawToBytes(path), 'buffer') as unknown as Buffer
+  } catch {
+    return undefined
+  }
 }
 
 function normalise(absolute: Raw): Raw {

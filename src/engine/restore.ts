@@ -4,12 +4,13 @@
  */
 import { randomBytes } from 'node:crypto'
 import { SavepointError } from '../errors/errors.ts'
-import type { Entry, Id } from '../model/entry.ts'
+import type { Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
+import { sameMetadata } from '../store/tree-diff.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { identityOf, makeDir, statDir, withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan, RestoreFailed, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
@@ -78,13 +79,15 @@ export function planFor(ctx: Context, request: RestoreRequest, live: Live): Rest
 
 /** The part from the journal on; the recovery calls it too. */
 export async function carryOut(
-  ctx: Context,
+  context: Context,
   request: RestoreRequest,
   journal: Journal,
   live: Live,
   plan: RestorePlan,
   safety: Snapshot,
 ): Promise<RestoreResult> {
+  // From here on it is carried out: stopping half-way would only leave the rest to the next command.
+  const ctx = { ...context, signal: undefined }
   let lateEdits: Snapshot | undefined
   const { written, refused } = await withDir(ctx.targetPath, async root => {
     try {
@@ -122,7 +125,12 @@ export async function carryOut(
 
 function close(ctx: Context, request: RestoreRequest, journal: Journal, after: Live, safety: Snapshot): Operation {
   const operation = ctx.db.transaction(() => {
-    ctx.db.setHead(journal.headAfter ?? journal.headBefore)
+    const head = headAfterwards(ctx, journal, safety)
+    ctx.db.setHead(head)
+    // In the same transaction: a crash must not leave files undone and their operation standing.
+    if (typeof request.detail?.step_of === 'string') {
+      ctx.db.setOperationState(request.detail.step_of, request.kind === 'undo' ? 'undone' : 'done')
+    }
     return ctx.db.addOperation({
       kind: request.kind,
       at: ctx.now(),
@@ -131,7 +139,7 @@ function close(ctx: Context, request: RestoreRequest, journal: Journal, after: L
       before: safety.id,
       after: request.snapshot?.id,
       headBefore: journal.headBefore,
-      headAfter: journal.headAfter ?? journal.headBefore,
+      headAfter: head,
       detail: { ...request.detail, token: journal.token, before_root: idToHex(safety.root), after_root: idToHex(after.root) },
       rule: undefined,
     })
@@ -139,6 +147,12 @@ function close(ctx: Context, request: RestoreRequest, journal: Journal, after: L
   failpoint('restore:operation')
   removeJournal(ctx.timelineDir)
   return operation
+}
+
+/** The snapshot that an undo goes back to may be forgotten, although its content is not: then the state descends from `safety`. */
+function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot): string | undefined {
+  const head = journal.headAfter ?? journal.headBefore
+  return head === undefined || ctx.db.snapshot(head) ? head : safety.id
 }
 
 /** A target that is gone is made again, empty; then everything is restored into it. */
@@ -161,8 +175,7 @@ function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
 function rootDiffers(ctx: Context, request: RestoreRequest, live: Live): boolean {
   const [now, wanted] = [rootEntryOf(ctx.store, live.root), rootEntryOf(ctx.store, request.wanted)]
   const base = request.base === undefined ? now : rootEntryOf(ctx.store, request.base)
-  const same = (a: Entry, b: Entry) => a.mode === b.mode && a.uid === b.uid && a.gid === b.gid
-  return !same(now, wanted) && same(now, base)
+  return !sameMetadata(now, wanted) && sameMetadata(now, base)
 }
 
 function makeJournal(ctx: Context, request: RestoreRequest, safety: Snapshot, headBefore: string | undefined): Journal {
@@ -188,7 +201,7 @@ function makeJournal(ctx: Context, request: RestoreRequest, safety: Snapshot, he
 
 /** Nothing had to change: a whole rollback still moves HEAD. */
 function noteNothing(ctx: Context, request: RestoreRequest): Operation | undefined {
-  if (request.dryRun || request.headAfter === undefined) return undefined
+  if (request.dryRun || request.headAfter === undefined || !ctx.db.snapshot(request.headAfter)) return undefined
   ctx.db.setHead(request.headAfter)
   return undefined
 }

@@ -14,6 +14,8 @@ export const isNamed = (snapshot: Snapshot, tagged: ReadonlySet<string>): boolea
 export interface RetentionInput {
   /** All that are not deleted, oldest first. */
   snapshots: Snapshot[]
+  /** The nearest ancestor that is not deleted: what makes a root, a leaf and a branch point. */
+  parentOf: (snapshot: Snapshot) => string | undefined
   head: string | undefined
   tagged: ReadonlySet<string>
   operations: Operation[]
@@ -27,7 +29,8 @@ export interface RetentionInput {
 
 /** One decision per snapshot, newest first, each with the rule that made it. */
 export function decideRetention(input: RetentionInput): PruneDecision[] {
-  const pinned = new Map(input.snapshots.map(snapshot => [snapshot.id, pinRule(snapshot, input)]))
+  const children = Map.groupBy(input.snapshots, input.parentOf)
+  const pinned = new Map(input.snapshots.map(snapshot => [snapshot.id, pinRule(snapshot, input, children.get(snapshot.id)?.length ?? 0)]))
   const free = input.snapshots.filter(snapshot => pinned.get(snapshot.id) === undefined).reverse()
   const kept = input.keep === undefined ? keepByPools(free, input) : keepNewest(free, input.keep)
   return [...input.snapshots].reverse().map(snapshot => {
@@ -36,17 +39,16 @@ export function decideRetention(input: RetentionInput): PruneDecision[] {
   })
 }
 
-function pinRule(snapshot: Snapshot, input: RetentionInput): string | undefined {
+function pinRule(snapshot: Snapshot, input: RetentionInput, children: number): string | undefined {
   if (input.run !== undefined && snapshot.run !== input.run) return 'not of this run'
   if (snapshot.id === input.head) return 'HEAD'
   if (input.tagged.has(snapshot.id)) return 'tagged'
   if (isNamed(snapshot, input.tagged)) return snapshot.label === undefined ? 'manual' : 'labelled'
-  const isInitial = snapshot.type === 'pre-run' || snapshot.parent === undefined
+  const isInitial = snapshot.type === 'pre-run' || input.parentOf(snapshot) === undefined
   if (isInitial && !input.retention.delete_initial) return snapshot.type === 'pre-run' ? 'pre-run' : 'root'
-  const children = input.snapshots.filter(other => other.parent === snapshot.id)
-  if (children.length > 1) return 'branch point'
+  if (children > 1) return 'branch point'
   if (snapshot.type === 'safety') return safetyRule(snapshot, input)
-  if (children.length === 0 && snapshot.parent !== undefined && !ring.has(snapshot.type) && !dvr.has(snapshot.type)) return 'leaf'
+  if (children === 0) return 'leaf'
   return undefined
 }
 

@@ -3,9 +3,12 @@
  * that `undo` takes back. The lock is held only while capturing, so other commands work meanwhile.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { SavepointError } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { encodeTree } from '../store/tree-codec.ts'
 import { countChanges, treeChanges } from '../store/tree-diff.ts'
@@ -22,7 +25,22 @@ import { writeTarget } from './target-registry.ts'
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
   const [program] = options.command
   if (!program) throw new SavepointError('usage', 'Cannot run: no command was given', { hint: 'savepoint run -- COMMAND…' })
-  const run = ctx.db.addRun({ ...blankRun(ctx), command: options.command, cwd: ctx.cwd.toString() })
+  const run = ctx.db.addRun({ ...blankRun(ctx), command: options.command, cwd: showPath(rawFromBytes(ctx.cwd)) })
+  try {
+    return await carryOut(ctx, run, options)
+  } catch (error) {
+    // Not started: the run is over, or `runs` would show it as running for ever.
+    if (startCodes.has((error as SavepointError).code)) {
+      const { exitCode } = error as SavepointError
+      ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode, signal: undefined, after: undefined })
+    }
+    throw error
+  }
+}
+
+const startCodes: ReadonlySet<string> = new Set(['command.not-found', 'command.not-executable', 'command.failed-to-start'])
+
+async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<RunResult> {
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
   const { code, signal } = await supervise(options.command, ctx)
@@ -48,7 +66,7 @@ async function protect(ctx: Context, run: Run, options: RunOptions): Promise<Sna
     return undefined
   }
   try {
-    const before = await takeSnapshot(ctx, { type: 'pre-run', run: run.id, command: options.command.join(' ') })
+    const before = await takeSnapshot(ctx, { type: 'pre-run', run: run.id, command: quoteCommand(options.command) })
     ctx.db.setRunBefore(run.id, before.id)
     return before
   } catch (cause) {
@@ -78,12 +96,12 @@ async function finish(ctx: Context, run: Run, before: Snapshot): Promise<Snapsho
     const live = stat ? await captureLive(ctx, { ignoreFloor: true }) : await captureGone(ctx, before)
     const head = ctx.db.head
     const unchanged = live.root === before.root && head === before.id
-    const after = unchanged ? before : addSnapshot(ctx, live, { type: 'final', run: run.id, command: run.command.join(' ') })
+    const after = unchanged ? before : addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
     ctx.db.addOperation({
       kind: 'run',
       at: ctx.now(),
       state: 'done',
-      summary: `${run.id}: ${run.command.join(' ')}`,
+      summary: `${run.id}: ${quoteCommand(run.command)}`,
       before: before.id,
       after: after.id,
       headBefore: before.id,
@@ -130,8 +148,8 @@ async function supervise(command: string[], ctx: Context): Promise<{ code: numbe
   for (const signal of forwarded) process.on(signal, forward)
   try {
     return await new Promise((resolve, reject) => {
-      child = spawn(program!, args, { stdio: 'inherit', cwd: ctx.cwd.toString(), env: ctx.env })
-      child.on('error', error => reject(cannotStart(program!, error)))
+      child = spawn(program!, args, { stdio: 'inherit', cwd: directoryOf(ctx), env: ctx.env })
+      child.on('error', error => reject(cannotStart(program!, ctx, error)))
       child.on('exit', (code, signal) => resolve({ code: code ?? undefined, signal: signal ?? undefined }))
     })
   } finally {
@@ -140,7 +158,17 @@ async function supervise(command: string[], ctx: Context): Promise<{ code: numbe
   }
 }
 
-function cannotStart(program: string, error: NodeJS.ErrnoException): SavepointError {
+/** spawn takes text only. A directory that is not UTF-8 can be our own, which the child inherits. */
+function directoryOf(ctx: Context): string | undefined {
+  const text = ctx.cwd.toString()
+  return Buffer.from(text).equals(ctx.cwd) ? text : undefined
+}
+
+function cannotStart(program: string, ctx: Context, error: NodeJS.ErrnoException): SavepointError {
+  // spawn says the same for a program and for a directory that does not exist.
+  if (error.code === 'ENOENT' && !existsSync(ctx.cwd)) {
+    return new SavepointError('command.failed-to-start', `Cannot run ${program}: the current directory does not exist any more`, { cause: error })
+  }
   if (error.code === 'ENOENT') {
     return new SavepointError('command.not-found', `Cannot run ${program}: command not found`, { cause: error })
   }

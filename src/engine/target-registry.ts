@@ -98,12 +98,17 @@ function readTarget(home: string, id: string): RegisteredTarget | undefined {
 
 function refuseWholeHome(path: Buffer, force: boolean, env: NodeJS.ProcessEnv): void {
   if (force) return
-  const userHome = Buffer.from(env.HOME ?? homedir())
-  const isHome = path.equals(userHome)
+  const isHome = isSameDir(path, Buffer.from(env.HOME || homedir()))
   if (!isHome && !path.equals(Buffer.from('/'))) return
   throw new SavepointError('target.refused', `Cannot protect ${shown(path)}: it is ${isHome ? 'your whole home directory' : 'the whole machine'}`, {
     hint: 'Go to a project directory, or say --force if you mean it',
   })
+}
+
+/** By identity: $HOME may be a link, or end in a slash. */
+function isSameDir(a: Buffer, b: Buffer): boolean {
+  const [first, second] = [statDir(a), statDir(b)]
+  return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino
 }
 
 const timelineIdFor = (path: Buffer): string => idToHex(hashBytes(path)).slice(0, ID_LENGTH)

@@ -29,7 +29,7 @@ function walk(ctx: Context, direction: Direction, choose: (operations: Operation
     }
     const result = await step(ctx, direction, operation)
     ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
-    return { ...result, operation }
+    return { ...result, operation: { ...operation, state: direction === 'undo' ? 'undone' : 'done' } }
   })
 }
 
@@ -104,7 +104,9 @@ function stepTag(ctx: Context, direction: Direction, operation: Operation): Omit
   return { restore: undefined, effect: target ? `tag ${name} is on ${target}` : `tag ${name} is gone` }
 }
 
+/** Called in the transaction that does the work, so that the operation's state never disagrees with it. */
 function note(ctx: Context, direction: Direction, operation: Operation): void {
+  ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
   ctx.db.addOperation({
     kind: direction,
     at: ctx.now(),

@@ -5,8 +5,9 @@ import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
 import type { Id } from '../model/entry.ts'
 import { scanPacks, type PackScan } from '../store/scan-packs.ts'
 import { OBJECT } from '../store/pack-format.ts'
+import { PackReader } from '../store/pack-reader.ts'
 import { decodeRecipe } from '../store/recipe.ts'
-import { decodeTree } from '../store/tree-codec.ts'
+import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
 import { rebuildIndex } from '../store/rebuild-index.ts'
 import { withEverythingLocked, type OpenTimeline } from './all-timelines.ts'
 import type { Context } from './context.ts'
@@ -18,12 +19,13 @@ export function verify(ctx: Context, options: { repair?: boolean }): Promise<Ver
   return withEverythingLocked(ctx, 'verify', async timelines => {
     const scan = scanPacks(ctx.store, progress => ctx.progress?.({ phase: 'verifying', files: progress.objects, bytes: progress.bytes }))
     const repaired = options.repair ? repair(ctx, timelines, scan) : []
-    const problems = [...(options.repair ? [] : indexProblems(ctx, scan)), ...scan.problems.map(what => ({ what, snapshots: [], paths: [] }))]
+    const problems: VerifyProblem[] = scan.problems.map(what => ({ what, snapshots: [], paths: [] }))
+    const found = new FoundObjects(ctx, scan)
     let snapshots = 0
     for (const timeline of timelines) {
       for (const snapshot of timeline.db.snapshots(true)) {
         snapshots++
-        const missing = missingPaths(ctx, scan, snapshot.root)
+        const missing = missingPaths(found, snapshot.root)
         if (missing.length === 0) continue
         problems.push({
           what: `${snapshot.id} has lost ${missing.length} path${missing.length === 1 ? '' : 's'}`,
@@ -32,24 +34,23 @@ export function verify(ctx: Context, options: { repair?: boolean }): Promise<Ver
         })
       }
     }
+    found.close()
+    problems.unshift(...indexProblems(ctx, scan, found.unlisted.size))
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, problems, repaired }
   })
 }
 
-/** Objects that are intact but that the index does not find, and rows that point to nothing. */
-function indexProblems(ctx: Context, scan: PackScan): VerifyProblem[] {
+/** Rows that are missing, and rows that point to nothing. Objects that nothing needs are gc's business. */
+function indexProblems(ctx: Context, scan: PackScan, unlisted: number): VerifyProblem[] {
+  const problem = (what: string): VerifyProblem => ({ what, snapshots: [], paths: [] })
   const problems: VerifyProblem[] = []
-  const lost = [...scan.objects].filter(([id, found]) => {
-    const row = ctx.store.index.find(id)
-    return !row || (row.kind !== OBJECT.clone && (row.pack !== found.pack || row.block !== found.block || row.offset !== found.offset) && !scan.places.has(`${row.pack}:${row.block}`))
-  })
-  if (lost.length > 0) {
-    problems.push({ what: `the index does not find ${lost.length} intact objects: \`savepoint verify --repair\` rebuilds it`, snapshots: [], paths: [] })
+  if (unlisted > 0) problems.push(problem(`the index does not find ${unlisted} intact objects: \`savepoint verify --repair\` rebuilds it`))
+  let dangling = 0
+  for (const { id, pack, block, kind } of ctx.store.index.rows()) {
+    const isThere = scan.objects.has(id) && (kind === OBJECT.clone || scan.places.has(`${pack}:${block}`))
+    if (!isThere) dangling++
   }
-  const rows = ctx.store.index.objectCount()
-  if (rows > scan.objects.size) {
-    problems.push({ what: `the index has ${rows - scan.objects.size} rows whose objects are damaged or missing`, snapshots: [], paths: [] })
-  }
+  if (dangling > 0) problems.push(problem(`the index has ${dangling} rows whose objects are damaged or missing`))
   return problems
 }
 
@@ -60,30 +61,66 @@ function repair(ctx: Context, timelines: OpenTimeline[], scan: PackScan): string
   return done
 }
 
+/** Reads objects where the scan found them, whatever the index says, and notes those that the index does not find. */
+class FoundObjects {
+  readonly scan: PackScan
+  readonly unlisted = new Set<Id>()
+  private readonly ctx: Context
+  private readonly reader: PackReader
+
+  constructor(ctx: Context, scan: PackScan) {
+    const names = new Map([...scan.packs].map(([name, { id }]) => [id, name]))
+    this.ctx = ctx
+    this.scan = scan
+    this.reader = new PackReader(ctx.store.packDirectory, pack => names.get(pack))
+  }
+
+  has(id: Id): boolean {
+    if (!this.scan.objects.has(id)) return false
+    if (!this.ctx.store.has(id)) this.unlisted.add(id)
+    return true
+  }
+
+  /** undefined when it is not there, or is not what `decode` takes. */
+  read<T>(id: Id, decode: (bytes: Buffer) => T): T | undefined {
+    if (!this.has(id)) return undefined
+    const { pack, block, offset, length } = this.scan.objects.get(id)!
+    try {
+      return decode(this.reader.block(pack, block).subarray(offset, offset + length))
+    } catch {
+      return undefined
+    }
+  }
+
+  isIntact(content: Id): boolean {
+    if (!this.has(content)) return false
+    if (this.scan.objects.get(content)!.kind !== OBJECT.recipe) return true
+    return this.read(content, decodeRecipe)?.every(item => 'hole' in item || this.has(item.chunk)) ?? false
+  }
+
+  close(): void {
+    this.reader.close()
+  }
+}
+
 /** Paths whose tree or content cannot be produced from intact objects. Unchanged subtrees are looked at once. */
-function missingPaths(ctx: Context, scan: PackScan, root: Id): Raw[] {
+function missingPaths(found: FoundObjects, root: Id): Raw[] {
   const missing: Raw[] = []
   const visit = (tree: Id, path: Raw) => {
-    if (scan.complete.has(tree)) return
+    if (tree === EMPTY_TREE || found.scan.complete.has(tree)) return
     const before = missing.length
-    if (!scan.objects.has(tree)) {
+    const entries = found.read(tree, decodeTree)
+    if (!entries) {
       missing.push(path === '' ? '.' : path)
       return
     }
-    for (const entry of decodeTree(ctx.store.read(tree))) {
+    for (const entry of entries) {
       const here = joinRaw(path, entry.name)
       if (entry.kind === 'dir') visit(entry.content, here)
-      else if (entry.kind === 'file' && !isIntact(ctx, scan, entry.content)) missing.push(here)
+      else if (entry.kind === 'file' && !found.isIntact(entry.content)) missing.push(here)
     }
-    if (missing.length === before) scan.complete.add(tree)
+    if (missing.length === before) found.scan.complete.add(tree)
   }
   visit(root, '')
   return missing.map(path => path.replace(/^root\//, ''))
-}
-
-function isIntact(ctx: Context, scan: PackScan, content: Id): boolean {
-  const found = scan.objects.get(content)
-  if (!found) return false
-  if (found.kind !== OBJECT.recipe) return true
-  return decodeRecipe(ctx.store.readAt(found)).every(item => 'hole' in item || scan.objects.has(item.chunk))
 }

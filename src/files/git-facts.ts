@@ -7,7 +7,7 @@ import { constants, lstatSync } from 'node:fs'
 import { joinRaw, type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
 import { findGitDir, type GitDir, joinBytes, tryRead, tryStat } from './git-dir.ts'
 import { digestOf } from './ignore-digest.ts'
-import { type GitCommand, type GitOptions, type GitResult, runGit, runGitSync } from './run-git.ts'
+import { type GitCommand, type GitOptions, type GitResult, notInstalled, runGit, runGitSync } from './run-git.ts'
 
 /** An ignore file that was read. `source` is its path relative to the target, or absolute. */
 export interface IgnoreFile {
@@ -133,16 +133,21 @@ function factsFromGit(
   fallback: Raw[],
 ): GitFacts {
   if (result.code !== 0) {
-    const repo = context.repoRoot === '' ? 'the repository' : showPath(context.repoRoot)
-    const why = result.stderr.trim().split('\n')[0]?.slice(0, 200)
-    const warning = `Tracked files of ${repo} that ignore rules exclude may not be captured: git could not be asked (${why})`
-    return makeFacts({ ...context, warnings: [...context.warnings, warning] }, fallback, undefined)
+    return makeFacts({ ...context, warnings: [...context.warnings, cannotAsk(context, result)] }, fallback, undefined)
   }
   const names = result.stdout.toString('latin1').split('\0')
   const paths = names.filter(name => name !== '').map(name => joinRaw(context.pathPrefix, name))
   const epoch = `${identity}/${count}`
   context.cache.set(`tracked ${context.repoRoot}`, [epoch, ...paths])
   return makeFacts(context, paths, { epoch, identity, askedMs })
+}
+
+/** Without git the sentence is the same for every repository, so that a caller can say it once. */
+function cannotAsk({ repoRoot }: Context, { stderr }: GitResult): string {
+  const lost = (of: string) => `Tracked files${of} that ignore rules exclude may not be captured`
+  if (stderr === notInstalled) return `${lost('')}: ${notInstalled}`
+  const repo = repoRoot === '' ? 'the repository' : showPath(repoRoot)
+  return `${lost(` of ${repo}`)}: git could not be asked (${stderr.trim().split('\n')[0]?.slice(0, 200)})`
 }
 
 function makeFacts(context: Context, paths: Raw[], answer: Answer | undefined): GitFacts {

@@ -127,7 +127,7 @@ const failure = (why: string): GitResult => ({ code: -1, stdout: Buffer.alloc(0)
 const tooMuch = `git wrote more than ${GIT_OUTPUT_MAX_BYTES} bytes`
 const tookTooLong = ({ timeoutMs }: GitOptions) => `git did not end within ${timeoutMs} ms`
 const whyNotStarted = (error: Error) => `git does not start (${error.message})`
-const notInstalled = 'git is not installed'
+export const notInstalled = 'git is not installed'
 
 const fullArguments = (command: GitCommand, args: string[], { repository }: GitOptions) => [
   ...fixedArguments,

@@ -9,6 +9,7 @@
  */
 import { createRequire } from 'node:module'
 import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { SavepointError } from '../errors/errors.ts'
 
 /** Layout of one walk record: little-endian, packed, the name follows. Directories have nlink, size and mtime 0. */
@@ -151,7 +152,7 @@ function load(): Addon {
   // From dist/ and from src/native/ alike: the addon lies in build/ at the root of the package.
   for (const relative of ['../build/savepoint.node', '../../build/savepoint.node']) {
     const file = new URL(relative, import.meta.url)
-    if (existsSync(file)) return require(file.pathname) as Addon
+    if (existsSync(file)) return require(fileURLToPath(file)) as Addon
   }
   throw new SavepointError('unsupported', 'Cannot load the native addon: build/savepoint.node does not exist', {
     hint: 'Run `npm run build` (it needs a C compiler: apt-get install gcc)',

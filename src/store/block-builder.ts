@@ -1,7 +1,8 @@
 /** Collects objects until they make a block worth compressing. Used by the main thread for trees and by workers for content. */
 import type { Id } from '../model/entry.ts'
 import { compressBlock } from './compress.ts'
-import { BLOCK_TARGET_BYTES, type BlockObject, encodeBlock, type ObjectKind } from './pack-format.ts'
+import { BLOCK_TARGET_BYTES, type BlockObject, CODEC, encodeBlock, type ObjectKind } from './pack-format.ts'
+import { releaseBuffer } from './release-buffer.ts'
 
 export interface FinishedBlock {
   objects: BlockObject[]
@@ -32,6 +33,7 @@ export class BlockBuilder {
     if (objects.length === 0) return undefined
     const { codec, payload } = compressBlock(this.buffer.subarray(0, used))
     const bytes = encodeBlock(objects, payload, codec, used)
+    if (codec === CODEC.zstd) releaseBuffer(payload)
     this.objects = []
     this.used = 0
     return { objects, bytes }

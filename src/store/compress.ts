@@ -4,11 +4,13 @@ import { SavepointError } from '../errors/errors.ts'
 import { CODEC } from './pack-format.ts'
 
 const LEVEL = 1
+/** Room for the packed bytes of a usual block in one piece: Node would otherwise collect them 16 KiB at a time. */
+const OUTPUT_BYTES = 256 * 1024
 /** Content that shrinks by less than this fraction is stored as it is: reading it back is then free. */
 const WORTHWHILE = 0.97
 
 export function compressBlock(raw: Uint8Array): { codec: number; payload: Uint8Array } {
-  const packed = zstdCompressSync(raw, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } })
+  const packed = zstdCompressSync(raw, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL }, chunkSize: OUTPUT_BYTES })
   return packed.length < raw.length * WORTHWHILE ? { codec: CODEC.zstd, payload: packed } : { codec: CODEC.stored, payload: raw }
 }
 

@@ -1,10 +1,11 @@
 /** Durable writes: what is visible under its name is whole and on disk. */
-import { closeSync, fsyncSync, openSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { errnoOf } from '../errors/errors.ts'
 
 /** Writes temp file, fsync, rename, fsync directory. After a crash the old or the new content is there, never a part. */
 export function writeDurably(file: string, content: string | Uint8Array, mode = 0o600): void {
-  const temporary = `${file}.tmp-${process.pid}`
+  const temporary = temporaryName(file)
   try {
     const fd = openSync(temporary, 'w', mode)
     try {
@@ -21,6 +22,32 @@ export function writeDurably(file: string, content: string | Uint8Array, mode = 
     throw error
   }
   syncDirectory(dirname(file))
+}
+
+/**
+ * A name of this process beside `file`, to write to and to rename from: two processes must not share one. Those that
+ * processes left behind when they were killed are removed, so that they do not add up.
+ */
+export function temporaryName(file: string): string {
+  const start = `${basename(file)}.tmp-`
+  for (const name of readdirSync(dirname(file))) {
+    if (name.startsWith(start) && !isAlive(Number(name.slice(start.length)))) rmSync(join(dirname(file), name), { force: true })
+  }
+  return `${file}.tmp-${process.pid}`
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return errnoOf(error) === 'EPERM'
+  }
+}
+
+/** Makes an empty file that only its owner may read, unless it exists. SQLite gives its other files the same mode. */
+export function makePrivate(file: string): void {
+  closeSync(openSync(file, 'a', 0o600))
 }
 
 export function syncDirectory(directory: string): void {

@@ -14,7 +14,16 @@ if (setting) {
   errno = match?.[3] ?? ''
 }
 
+const listeners = new Map<string, () => void>()
+
+/** For tests in this process: calls back whenever the point is reached, until the returned function is called. */
+export function onFailpoint(name: string, callback: () => void): () => void {
+  listeners.set(name, callback)
+  return () => void listeners.delete(name)
+}
+
 export function failpoint(name: string): void {
+  if (listeners.size > 0) listeners.get(name)?.()
   if (point === '' || name !== point) return
   if (--remaining > 0) return
   if (errno === '') {

@@ -20,16 +20,21 @@ export function tryLock(file: string, mode: 'shared' | 'exclusive', purpose: str
     closeSync(fd)
     return undefined
   }
-  if (mode === 'exclusive') {
-    ftruncateSync(fd, 0)
-    writeSync(fd, `${process.pid} ${purpose}\n`)
-  }
+  if (mode === 'exclusive') signLock(fd, purpose)
   let held = true
   const release = () => {
     if (held) closeSync(fd)
     held = false
   }
   return { release, [Symbol.dispose]: release }
+}
+
+/** Says who holds it. Only for the message of others: on a full disk the lock is held all the same, so that gc can run. */
+function signLock(fd: number, purpose: string): void {
+  try {
+    ftruncateSync(fd, 0)
+    writeSync(fd, `${process.pid} ${purpose}\n`)
+  } catch {}
 }
 
 /** Waits up to `waitMs`, then throws `busy` and says who holds the lock. */

@@ -4,8 +4,9 @@
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { SavepointError } from '../errors/errors.ts'
+import { makePrivate } from './durable.ts'
 import type { Id } from '../model/entry.ts'
-import { idToBytes } from '../model/id.ts'
+import { idFromBytes, idToBytes } from '../model/id.ts'
 import type { ObjectKind } from './pack-format.ts'
 
 export interface Location {
@@ -42,6 +43,7 @@ export class ObjectIndex {
 
   constructor(file: string) {
     try {
+      makePrivate(file)
       this.database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
       this.database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${schema}`)
       this.selectObject = this.database.prepare('SELECT pack, block, offset, length, kind FROM objects WHERE id = ?')
@@ -56,6 +58,13 @@ export class ObjectIndex {
 
   find(id: Id): Location | undefined {
     return this.selectObject.get(idToBytes(id)) as unknown as Location | undefined
+  }
+
+  /** All rows, one after another. */
+  *rows(): Generator<{ id: Id; pack: number; block: number; kind: ObjectKind }> {
+    for (const row of this.database.prepare('SELECT id, pack, block, kind FROM objects').iterate()) {
+      yield { ...(row as unknown as Location), id: idFromBytes(row.id as Uint8Array) }
+    }
   }
 
   packs(): PackRow[] {
@@ -96,11 +105,15 @@ export class ObjectIndex {
     return (this.database.prepare('SELECT COALESCE(SUM(bytes), 0) AS bytes FROM packs').get() as { bytes: number }).bytes
   }
 
+  isEmpty(): boolean {
+    return this.database.prepare('SELECT 1 FROM objects LIMIT 1').get() === undefined
+  }
+
   objectCount(): number {
     return (this.database.prepare('SELECT COUNT(*) AS count FROM objects').get() as { count: number }).count
   }
 
   close(): void {
-    this.database.close()
+    if (this.database.isOpen) this.database.close()
   }
 }

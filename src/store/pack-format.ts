@@ -53,7 +53,8 @@ export function isPackHeader(bytes: Buffer): boolean {
 /** One block ready to be appended. `payload` holds the objects one after another, compressed as `codec` says. */
 export function encodeBlock(objects: readonly BlockObject[], payload: Uint8Array, codec: number, rawBytes: number): Buffer {
   const namesBytes = objects.length * NAME_BYTES
-  const block = Buffer.allocUnsafe(BLOCK_HEADER_BYTES + namesBytes + payload.length)
+  // Not from the shared pool: workers transfer blocks, and a pooled buffer cannot be transferred.
+  const block = Buffer.allocUnsafeSlow(BLOCK_HEADER_BYTES + namesBytes + payload.length)
   block.writeUInt32LE(BLOCK_MAGIC, 0)
   block.writeUInt32LE(codec, 4)
   block.writeUInt32LE(payload.length, 8)

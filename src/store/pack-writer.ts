@@ -2,7 +2,7 @@
  * Appends blocks to a pack that this process alone holds (flock). A pack that is not full is continued, so that many
  * small snapshots do not become many small files; the torn tail of a writer that died is cut off first.
  */
-import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { addon } from '../native/addon.ts'
@@ -31,18 +31,28 @@ export class PackWriter {
   static open(directory: string, index: ObjectIndex, mayContinue: boolean): PackWriter {
     if (mayContinue) {
       for (const row of index.packs().reverse()) {
-        if (row.bytes < PACK_HEADER_BYTES || row.bytes >= PACK_FULL_BYTES) continue
+        if (row.bytes >= PACK_FULL_BYTES) continue
         const writer = PackWriter.tryContinue(join(directory, row.name), row.id, index)
         if (writer) return writer
       }
     }
+    return PackWriter.create(directory, index)
+  }
+
+  private static create(directory: string, index: ObjectIndex): PackWriter {
     const name = `${randomBytes(10).toString('hex')}.pack`
     const fd = openSync(join(directory, name), 'wx', 0o600)
-    addon.flock(fd, LOCK_EXCLUSIVE_NOW)
-    const header = packHeader()
-    writeSync(fd, header)
-    syncDirectory(directory)
-    return new PackWriter(index.addPack(name), fd, header.length)
+    try {
+      addon.flock(fd, LOCK_EXCLUSIVE_NOW)
+      const header = packHeader()
+      writeSync(fd, header)
+      syncDirectory(directory)
+      return new PackWriter(index.addPack(name), fd, header.length)
+    } catch (error) {
+      closeSync(fd)
+      unlinkSync(join(directory, name))
+      throw error
+    }
   }
 
   private static tryContinue(file: string, pack: number, index: ObjectIndex): PackWriter | undefined {
@@ -58,7 +68,9 @@ export class PackWriter {
       const actual = fstatSync(fd).size
       if (committed !== undefined && actual >= committed) {
         if (actual > committed) ftruncateSync(fd, committed)
-        return new PackWriter(pack, fd, committed)
+        // Nothing committed: its maker died. It is used again, so that writers that die do not leave a file each.
+        if (committed < PACK_HEADER_BYTES) writeSync(fd, packHeader(), 0, PACK_HEADER_BYTES, 0)
+        return new PackWriter(pack, fd, Math.max(committed, PACK_HEADER_BYTES))
       }
     }
     closeSync(fd)

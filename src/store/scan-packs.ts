@@ -6,7 +6,7 @@ import type { Id } from '../model/entry.ts'
 import { hashBytes, idFromHex } from '../model/id.ts'
 import { decompressBlock } from './compress.ts'
 import type { Location } from './object-index.ts'
-import { BLOCK_HEADER_BYTES, blockObjects, blockPayload, decodeBlockHeader, isIntactBlock, isPackHeader, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
+import { BLOCK_HEADER_BYTES, type BlockHeader, blockObjects, blockPayload, decodeBlockHeader, isIntactBlock, isPackHeader, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
 import { readFully } from './pack-reader.ts'
 import type { Store } from './store.ts'
 
@@ -32,8 +32,10 @@ export function scanPacks(store: Store, onProgress: (progress: { objects: number
   let nextId = Math.max(0, ...[...rows.values()].map(row => row.id)) + 1
   for (const name of readdirSync(store.packDirectory).filter(file => file.endsWith('.pack'))) {
     const row = rows.get(name)
-    // The tail behind what is committed belongs to a writer that died: it is not damage.
-    scanPack(join(store.packDirectory, name), name, row?.id ?? nextId++, row?.bytes || undefined, scan)
+    const file = join(store.packDirectory, name)
+    // What is not committed belongs to a writer that died: a tail, a whole pack, a file without a header. Not damage.
+    if (row?.bytes === 0 || (!row && statSync(file).size < PACK_HEADER_BYTES)) continue
+    scanPack(file, name, row?.id ?? nextId++, row?.bytes, scan)
     onProgress({ objects: scan.objects.size, bytes: scan.bytes })
   }
   for (const [name, row] of rows) if (row.bytes > 0 && !scan.packs.has(name)) scan.problems.push(`pack ${name} is missing`)
@@ -73,7 +75,11 @@ function scanBlock(fd: number, name: string, pack: number, at: number, size: num
     scan.problems.push(`pack ${name} has a damaged block of ${header.count} objects at byte ${at}`)
     return header.totalBytes
   }
-  const raw = decompressBlock(blockPayload(block, header), header.codec, header.rawBytes)
+  const raw = unpack(block, header)
+  if (!raw) {
+    scan.problems.push(`pack ${name} has a block that cannot be unpacked at byte ${at}`)
+    return header.totalBytes
+  }
   scan.places.add(`${pack}:${at}`)
   const known = scan.packs.get(name)!
   known.bytes = Math.max(known.bytes, at + header.totalBytes)
@@ -85,6 +91,15 @@ function scanBlock(fd: number, name: string, pack: number, at: number, size: num
     offset += length
   }
   return header.totalBytes
+}
+
+/** undefined when the bytes are what was written, but what was written is not a block of ours. */
+function unpack(block: Buffer, header: BlockHeader): Buffer | undefined {
+  try {
+    return decompressBlock(blockPayload(block, header), header.codec, header.rawBytes)
+  } catch {
+    return undefined
+  }
 }
 
 /** After damage: the next place that looks like a block. */

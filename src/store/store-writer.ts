@@ -14,7 +14,7 @@ import { PackWriter } from './pack-writer.ts'
 import type { Store } from './store.ts'
 
 /** Pending index rows are flushed beyond this many, so that memory stays bounded. */
-const MAX_PENDING = 40_000
+const MAX_PENDING = 20_000
 
 export class StoreWriter {
   private readonly store: Store
@@ -24,10 +24,13 @@ export class StoreWriter {
   private readonly pending: [Id, Location][] = []
   private readonly writers: PackWriter[] = []
   private appended = 0
+  /** Saves a look-up per file in the very first capture. */
+  private storeIsEmpty: boolean
 
   constructor(store: Store, lock: FileLock) {
     this.store = store
     this.lock = lock
+    this.storeIsEmpty = store.index.isEmpty()
   }
 
   /** Bytes appended so far, compressed. */
@@ -37,7 +40,7 @@ export class StoreWriter {
 
   /** True when the caller must store this object now; false when it is stored or somebody is about to. */
   claim(id: Id): boolean {
-    if (this.claimed.has(id) || this.store.has(id)) return false
+    if (this.claimed.has(id) || (!this.storeIsEmpty && this.store.has(id))) return false
     this.claimed.add(id)
     return true
   }
@@ -96,6 +99,7 @@ export class StoreWriter {
       for (const writer of this.writers) index.setPackBytes(writer.pack, writer.bytes)
     })
     for (const [id] of this.pending) this.claimed.delete(id)
+    this.storeIsEmpty = false
     this.pending.length = 0
     failpoint('store:after-index')
   }

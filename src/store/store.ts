@@ -15,7 +15,7 @@ import { OBJECT } from './pack-format.ts'
 import { PackReader } from './pack-reader.ts'
 import { decodeRecipe, type RecipeItem } from './recipe.ts'
 import { StoreWriter } from './store-writer.ts'
-import { decodeTree } from './tree-codec.ts'
+import { decodeTree, EMPTY_TREE } from './tree-codec.ts'
 
 export const STORE_FORMAT = 1
 const TREE_CACHE_ENTRIES = 200_000
@@ -90,6 +90,7 @@ export class Store {
   tree(id: Id): Entry[] {
     const cached = this.trees.get(id)
     if (cached) return cached
+    if (id === EMPTY_TREE) return []
     const entries = decodeTree(this.read(id))
     if (this.cachedEntries > TREE_CACHE_ENTRIES) {
       this.trees.clear()

@@ -3,14 +3,14 @@
  * one transaction, then the old pack is deleted. Interrupted at any point it leaves at most an unreferenced file, which
  * the next sweep removes. The caller holds the store's lock exclusively and knows everything that is alive.
  */
-import { existsSync, readdirSync, statSync, unlinkSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statSync, truncateSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Id } from '../model/entry.ts'
 import { idFromBytes, idFromHex, idToBytes } from '../model/id.ts'
 import { BlockBuilder, type FinishedBlock } from './block-builder.ts'
 import { failpoint } from './failpoint.ts'
 import type { Location, PackRow } from './object-index.ts'
-import { blockObjects, OBJECT } from './pack-format.ts'
+import { blockObjects, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
 import { PackWriter } from './pack-writer.ts'
 import type { Store } from './store.ts'
 
@@ -25,19 +25,30 @@ export interface SweepResult {
 /** `everything`: rewrites every pack that has a dead object, so that its bytes are really gone (purge). */
 export function sweep(store: Store, alive: ReadonlySet<Id>, everything: boolean): SweepResult {
   const before = directoryBytes(store)
+  removeOrphans(store)
   let removedObjects = sweepClones(store, alive)
   for (const pack of store.index.packs()) {
     const objects = objectsOf(store, pack.id)
     const dead = objects.filter(object => !alive.has(object.id))
-    if (dead.length === 0 && objects.length > 0) continue
+    if (dead.length === 0 && objects.length > 0 && !(everything && hasUnlisted(store, pack, objects.length))) continue
     const share = dead.reduce((sum, object) => sum + object.length, 0) / Math.max(1, objects.reduce((sum, object) => sum + object.length, 0))
     if (!everything && share < WORTH_REWRITING && objects.length > 0) continue
     rewritePack(store, pack, objects, alive)
     removedObjects += dead.length
   }
-  removeOrphans(store)
   store.refresh()
   return { removedObjects, freedBytes: Math.max(0, before - directoryBytes(store)) }
+}
+
+/** Whether the pack holds objects that the index finds elsewhere: two writers stored the same content at once. */
+function hasUnlisted(store: Store, pack: PackRow, listed: number): boolean {
+  let count = 0
+  for (let at = PACK_HEADER_BYTES; at < pack.bytes; ) {
+    const header = store.packs.blockHeader(pack.id, at)
+    count += header.count
+    at += header.totalBytes
+  }
+  return count > listed
 }
 
 type StoredObject = Location & { id: Id }
@@ -116,17 +127,22 @@ function sweepClones(store: Store, alive: ReadonlySet<Id>): number {
     const isClone = /^[0-9a-f]{64}$/.test(name)
     if (isClone && alive.has(idFromHex(name)) && store.index.find(idFromHex(name))?.kind === OBJECT.clone) continue
     if (isClone) store.index.database.prepare('DELETE FROM objects WHERE id = ? AND kind = ?').run(Buffer.from(name, 'hex'), OBJECT.clone)
-    unlinkSync(join(directory, name))
+    rmSync(join(directory, name), { recursive: true })
     removed++
   }
   return removed
 }
 
-/** Files that no row names: from writers or sweeps that died. No writer is at work while we hold the lock. */
+/** Files that no row names, and bytes behind what is committed: from writers or sweeps that died. None is at work now. */
 function removeOrphans(store: Store): void {
   store.index.database.prepare('DELETE FROM packs WHERE bytes = 0').run()
-  const known = new Set(store.index.packs().map(pack => pack.name))
-  for (const name of readdirSync(store.packDirectory)) if (!known.has(name)) unlinkSync(join(store.packDirectory, name))
+  const committed = new Map(store.index.packs().map(pack => [pack.name, pack.bytes]))
+  for (const name of readdirSync(store.packDirectory)) {
+    const file = join(store.packDirectory, name)
+    const bytes = committed.get(name)
+    if (bytes === undefined) unlinkSync(file)
+    else if (statSync(file).size > bytes) truncateSync(file, bytes)
+  }
 }
 
 function directoryBytes(store: Store): number {

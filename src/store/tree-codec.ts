@@ -4,7 +4,7 @@
  * docs/format.md describes it byte by byte.
  */
 import { type Entry, type EntryKind, unknownReasons } from '../model/entry.ts'
-import { ID_BYTES } from '../model/id.ts'
+import { hashBytes, ID_BYTES } from '../model/id.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
 
@@ -24,6 +24,9 @@ export function encodeTree(entries: readonly Entry[]): Buffer {
   for (const entry of entries) encodeEntry(out, entry)
   return out.finish()
 }
+
+/** The id of a directory with nothing in it; the store knows it without having it. */
+export const EMPTY_TREE = hashBytes(encodeTree([]))
 
 function encodeEntry(out: ByteWriter, entry: Entry): void {
   out.u8(kindCode.get(entry.kind)!)
@@ -85,6 +88,7 @@ function decodeEntry(input: ByteReader): Entry {
   if (!isSafeName(name)) throw input.malformed('an entry has an impossible name')
   const entry = blankEntry(name, kind)
   if (kind === 'unknown') {
+    if (flags !== 0) throw input.malformed('an unknown entry has flags')
     entry.reason = unknownReasons[input.u8()]
     if (!entry.reason) throw input.malformed('an entry has an unknown reason')
     return entry
@@ -108,7 +112,10 @@ function decodeEntry(input: ByteReader): Entry {
   }
   if (flags & FLAG.xattrs) entry.xattrs = Buffer.from(input.bytes(input.varint()))
   entry.sparse = (flags & FLAG.sparse) !== 0
-  if (flags & FLAG.linkGroup) entry.linkGroup = input.u64()
+  if (flags & FLAG.linkGroup) {
+    entry.linkGroup = input.u64()
+    if (entry.linkGroup === 0n) throw input.malformed('a link group has no number')
+  }
   return entry
 }
 

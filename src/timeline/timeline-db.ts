@@ -6,6 +6,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { SavepointError } from '../errors/errors.ts'
 import { idFromBytes, idToBytes, randomName } from '../model/id.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
+import { makePrivate } from '../store/durable.ts'
 import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
 
 const BUSY_TIMEOUT_MS = 30_000
@@ -20,6 +21,7 @@ export class TimelineDb {
 
   constructor(file: string) {
     try {
+      makePrivate(file)
       this.database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
       this.database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${timelineSchema}`)
     } catch (cause) {
@@ -51,7 +53,7 @@ export class TimelineDb {
   }
 
   close(): void {
-    this.database.close()
+    if (this.database.isOpen) this.database.close()
   }
 
   // --- meta and HEAD ---

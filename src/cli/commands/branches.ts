@@ -9,7 +9,7 @@ export function register(program: Command): void {
     group: 'organise',
     summary: 'list the ends of the tree',
     description:
-      'Lists the snapshots that have no child: the ends of the branches that rollbacks leave behind. Nothing on them is\n' +
+      'Lists the snapshots that have no child: the ends of the branches that rollbacks leave behind. Nothing on them is ' +
       'lost; `savepoint rollback` goes to any of them.',
     examples: [['branches', 'newest first']],
   }).action(

@@ -10,7 +10,7 @@ export function register(program: Command): void {
     group: 'organise',
     summary: 'join several snapshots into one',
     description:
-      'Replaces the named snapshots by one that has the state of the newest of them. States in between can no longer be\n' +
+      'Replaces the named snapshots by one that has the state of the newest of them. States in between can no longer be ' +
       'chosen, unless you undo it within 7 days.',
     usage: 'SNAP SNAP… [-m LABEL]',
     examples: [['compact snap_k3m9x2ab snap_p7q2c4de -m "parser done"', 'two into one']],

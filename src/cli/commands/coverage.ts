@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import type { CoverageResult } from '../../engine/results.ts'
 import { formatAge, plural } from '../../model/format.ts'
-import { showPath } from '../../model/raw-path.ts'
 import { define, handle } from '../define.ts'
 import { coverageJson } from '../json.ts'
 import { nameOf } from '../render/snapshot.ts'
@@ -12,9 +11,9 @@ export function register(program: Command): void {
   define(program, {
     name: 'coverage',
     group: 'look',
-    summary: 'say whether a file can be brought back, and if not, why',
+    summary: 'say whether a file is protected, and why not',
     description:
-      'Answers two questions about a path: will the next snapshot have what is on disk now, and which snapshot has it\n' +
+      'Answers two questions about a path: will the next snapshot have what is on disk now, and which snapshot has it ' +
       'already. When an ignore rule or a limit keeps it out, the rule is named.',
     usage: 'PATH',
     examples: [
@@ -48,13 +47,17 @@ const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
 
 export function coverageText(coverage: CoverageResult, now: number, style: Style): string {
   const { covered, reason, rule, latest, versions, current } = coverage
-  const path = showPath(coverage.path) || '.'
-  const why = [reason ? reasons[reason] : '', rule === undefined ? '' : `(${showText(rule)})`].filter(part => part !== '').join(' ')
+  const path = style.path(coverage.path)
+  const why = [reason ? reasons[reason] : '', rule === undefined ? '' : `(${showText(rule)})`]
+    .filter(part => part !== '')
+    .join(' ')
   let text: string
   if (!coverage.exists) text = `${path} does not exist now\n`
-  else if (covered) text = `${path}: ${style.green('protected')}, snapshots capture it${rule === undefined ? '' : ` (${showText(rule)})`}\n`
+  else if (covered)
+    text = `${path}: ${style.green('protected')}, snapshots capture it${rule === undefined ? '' : ` (${showText(rule)})`}\n`
   else text = `${path}: ${style.red('not protected')}${why === '' ? '' : `, ${why}`}\n`
-  if (!latest) return `${text}No snapshot has a version of it${coverage.exists && covered ? ' yet. Take one: savepoint snapshot' : ''}\n`
+  if (!latest)
+    return `${text}No snapshot has a version of it${coverage.exists && covered ? ' yet. Take one: savepoint snapshot' : ''}\n`
   const age = formatAge(now - latest.createdAt)
   const which = current ? 'has exactly what is on disk now' : 'has another version than the one on disk'
   text += `${nameOf(latest)}, ${age}, ${coverage.exists ? which : 'has it'} (${plural('version', versions)} in all)\n`

@@ -6,11 +6,10 @@ import { showText } from '../text.ts'
 export function register(program: Command): void {
   define(program, {
     name: 'delete',
-    aliases: ['rm'],
     group: 'organise',
-    summary: 'delete snapshots (files stay as they are)',
+    summary: 'delete snapshots; files stay as they are',
     description:
-      'Deletes snapshots from the timeline; the live files are not touched. Deleted snapshots can be brought back with\n' +
+      'Deletes snapshots from the timeline; the live files are not touched. Deleted snapshots can be brought back with ' +
       '`savepoint undo` for 7 days; after that `savepoint gc` frees their space.',
     usage: 'SNAP…',
     examples: [

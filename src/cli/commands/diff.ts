@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs'
 import type { Command } from 'commander'
-import { SavepointError } from '../../errors/errors.ts'
 import type { Savepoint } from '../../engine/savepoint.ts'
+import { SavepointError } from '../../errors/errors.ts'
 import { type Call, define, handle } from '../define.ts'
 import { diffJson } from '../json.ts'
 import { notNegative } from '../number-option.ts'
@@ -20,7 +20,7 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'compare the live files or any two snapshots',
     description:
-      'Compares two states: without a name HEAD with the live files, with A that snapshot with the live files, with A\n' +
+      'Compares two states: without a name HEAD with the live files, with A that snapshot with the live files, with A ' +
       'and B those two. The output is a patch that `git apply` and `patch -p1` read. Renames are found by content.',
     usage: '[A [B]] [--stat | --name-only] [-- PATH…]',
     examples: [
@@ -39,19 +39,30 @@ export function register(program: Command): void {
       handle<Options>(async (context, call) => {
         const savepoint = await context.open()
         const { refs, paths } = wordsOf(savepoint, call)
-        const { linesOf, namesBytes, statText, withRenames, writeUnified } = await import('../render/diff.ts')
+        const { forPeople, linesOf, namesBytes, statText, withRenames, writeUnified } = await import(
+          '../render/diff.ts'
+        )
         const { changeLine } = await import('../render/changes.ts')
         const { options } = call
-        const diff = withRenames(await savepoint.diff({ from: refs[0], to: refs[1], paths }))
-        if (context.options.json) return context.json(diffJson(diff, options.stat ? linesOf(diff) : undefined))
-        if (diff.changes.length === 0) {
+        const whole = await savepoint.diff({ from: refs[0], to: refs[1], paths })
+        if (context.options.json) {
+          const joined = withRenames(whole)
+          return context.json(diffJson(joined, options.stat ? linesOf(joined) : undefined))
+        }
+        const diff = forPeople(
+          context,
+          whole,
+          paths.some(path => /(^|\/)\.git(\/|$)/.test(path)),
+        )
+        if (whole.changes.length === 0) {
           context.notice(`no difference between ${diff.from} and ${diff.to}`)
           return
         }
         const { style } = context
         await context.paged(async output => {
           if (options.nameOnly) output.write(namesBytes(diff.changes))
-          else if (options.nameStatus) output.write(diff.changes.map(change => `${changeLine(change, style)}\n`).join(''))
+          else if (options.nameStatus)
+            output.write(diff.changes.map(change => `${changeLine(change, style)}\n`).join(''))
           else if (options.stat) output.write(statText(diff, context.width, style.on))
           else await writeUnified(diff, output, options.unified, style.on)
         })
@@ -60,7 +71,10 @@ export function register(program: Command): void {
 }
 
 /** Before `--` are snapshots; a word there that names none but is a file starts the paths, as it does for git. */
-function wordsOf(savepoint: Savepoint, { before, after, hasDashes }: Call): { refs: string[]; paths: string[] } {
+function wordsOf(
+  savepoint: Savepoint,
+  { before, after, hasDashes }: Call<unknown>,
+): { refs: string[]; paths: string[] } {
   const refs = [...before]
   const paths = [...after]
   if (!hasDashes) {

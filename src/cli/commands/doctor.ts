@@ -11,7 +11,7 @@ export function register(program: Command): void {
     group: 'maintain',
     summary: 'check this machine and the configuration',
     description:
-      'Checks what Savepoint needs on this machine, which drivers were chosen and why, which configuration files count,\n' +
+      'Checks what Savepoint needs on this machine, which drivers were chosen and why, which configuration files count, ' +
       'and which configured keys have no effect yet. Exit code 1 when something does not work.',
     examples: [['doctor', 'everything it can see from here']],
   }).action(
@@ -34,7 +34,11 @@ export function doctorText(result: DoctorResult, style: Style): string {
   if (result.config.length > 0) lines.push('', 'Configuration, the later wins:')
   for (const { path, present } of result.config) lines.push(`  ${path}${present ? '' : style.dim(' (absent)')}`)
   if (result.notYetInEffect.length > 0) {
-    lines.push('', style.yellow('Set, but not in effect in this version:'), ...result.notYetInEffect.map(key => `  ${key}`))
+    lines.push(
+      '',
+      style.yellow('Set, but not in effect in this version:'),
+      ...result.notYetInEffect.map(key => `  ${key}`),
+    )
   }
   return `${lines.join('\n')}\n`
 }

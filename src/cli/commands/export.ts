@@ -12,7 +12,7 @@ export function register(program: Command): void {
     group: 'organise',
     summary: 'write a snapshot into an archive',
     description:
-      'Writes a snapshot as .tar.zst or .tar.gz (.tgz), by the name of FILE. Small secret files that are kept although git\n' +
+      'Writes a snapshot as .tar.zst or .tar.gz (.tgz), by the name of FILE. Small secret files that are kept although git ' +
       'ignores them (.env) are left out unless --with-kept is given.',
     usage: 'SNAP FILE [--with-kept]',
     examples: [
@@ -29,7 +29,9 @@ export function register(program: Command): void {
         const result = await (await context.open()).exportSnapshot(ref!, file!, options)
         if (context.options.json) return context.json(exportJson(result))
         if (context.options.quiet) return
-        context.line(`Wrote ${result.snapshot.id} into ${result.file}: ${plural('file', result.files)}, ${formatBytes(result.bytes)}`)
+        context.line(
+          `Wrote ${result.snapshot.id} into ${result.file}: ${plural('file', result.files)}, ${formatBytes(result.bytes)}`,
+        )
         if (result.leftOut.length === 0) return
         const names = result.leftOut.slice(0, listed).map(showPath).join(', ')
         context.line(`Left out (--with-kept adds them): ${names}${result.leftOut.length > listed ? ', …' : ''}`)

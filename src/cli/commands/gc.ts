@@ -7,9 +7,9 @@ export function register(program: Command): void {
   define(program, {
     name: 'gc',
     group: 'maintain',
-    summary: 'free the space of snapshots deleted more than 7 days ago',
+    summary: 'free the space of long deleted snapshots',
     description:
-      'Removes from the store what no snapshot needs any more. Snapshots deleted more than 7 days ago are forgotten.\n' +
+      'Removes from the store what no snapshot needs any more. Snapshots deleted more than 7 days ago are forgotten. ' +
       'This cannot be undone.',
     examples: [['gc', 'free what can be freed']],
     cancellable: true,
@@ -22,8 +22,11 @@ export function register(program: Command): void {
       if (result.removedObjects === 0 && result.forgottenSnapshots === 0 && result.freedBytes === 0) {
         return context.line(`Nothing to free: ${store}`)
       }
-      const forgotten = result.forgottenSnapshots > 0 ? `, ${plural('deleted snapshot', result.forgottenSnapshots)} forgotten` : ''
-      context.line(`Freed ${formatBytes(result.freedBytes)}: ${plural('object', result.removedObjects)} removed${forgotten}; ${store}`)
+      const forgotten =
+        result.forgottenSnapshots > 0 ? `, ${plural('deleted snapshot', result.forgottenSnapshots)} forgotten` : ''
+      context.line(
+        `Freed ${formatBytes(result.freedBytes)}: ${plural('object', result.removedObjects)} removed${forgotten}; ${store}`,
+      )
       context.line('This cannot be undone')
     }),
   )

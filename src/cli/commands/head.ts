@@ -8,7 +8,7 @@ export function register(program: Command): void {
   define(program, {
     name: 'head',
     group: 'organise',
-    summary: 'print the snapshot that the live files descend from',
+    summary: 'print the snapshot of the live files',
     description: 'Prints HEAD: the snapshot that the live files descend from, and the parent of the next one.',
     examples: [
       ['head', 'with its age and label'],
@@ -23,7 +23,13 @@ export function register(program: Command): void {
         return context.json(snapshotJson(head, { tags, head: true }))
       }
       if (context.options.quiet) return context.line(head.id)
-      const parts = [head.id, head.type, formatAge(context.now - head.createdAt), countsText(head.counts), titleOf(head, context.style)]
+      const parts = [
+        head.id,
+        head.type,
+        formatAge(context.now - head.createdAt),
+        countsText(head.counts),
+        titleOf(head, context.style),
+      ]
       context.line(parts.join('  ').trimEnd())
     }),
   )

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import { formatAge, formatBytes } from '../../model/format.ts'
 import type { HistoryResult } from '../../engine/results.ts'
-import { showPath } from '../../model/raw-path.ts'
+import { formatAge, formatBytes } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 import { historyJson } from '../json.ts'
 import { titleOf } from '../render/snapshot.ts'
@@ -15,7 +14,7 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'list the versions of a file',
     description:
-      'Lists the snapshots in which a path was new, modified or deleted, newest first. Snapshots that have it unchanged\n' +
+      'Lists the snapshots in which a path was new, modified or deleted, newest first. Snapshots that have it unchanged ' +
       'are left out unless --all is given.',
     usage: 'PATH [--all]',
     examples: [
@@ -29,16 +28,18 @@ export function register(program: Command): void {
     .action(
       handle<{ all?: boolean }>(async (context, { words: [path], options }) => {
         const history = await (await context.open()).history(path!)
-        if (context.options.json) return context.json(historyJson(history))
+        if (context.options.json) return context.json(historyJson({ ...history, versions: newestFirst(history) }))
         context.output.write(historyText(history, path!, options.all === true, context.now, context.style))
       }),
     )
 }
 
+const newestFirst = ({ versions }: HistoryResult) => versions.toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
+
 const paints = { new: 'green', modified: 'yellow', deleted: 'red', unchanged: 'dim', unknown: 'magenta' } as const
 
 export function historyText(history: HistoryResult, typed: string, all: boolean, now: number, style: Style): string {
-  const versions = history.versions.filter(({ status }) => all || status !== 'unchanged')
+  const versions = newestFirst(history).filter(({ status }) => all || status !== 'unchanged')
   const rows = versions.map(({ snapshot, status, size }) => [
     snapshot.id,
     style[paints[status]](status),
@@ -53,9 +54,9 @@ export function historyText(history: HistoryResult, typed: string, all: boolean,
     { title: 'CREATED' },
     { title: 'LABEL' },
   ]
-  const now_ = history.currentSize === undefined ? 'does not exist now' : `${formatBytes(history.currentSize)} now`
+  const present = history.currentSize === undefined ? 'does not exist now' : `${formatBytes(history.currentSize)} now`
   const word = shellWord(typed)
   const table = rows.length > 0 ? renderTable(columns, rows, style) : 'No snapshot has a version of it\n'
   const next = rows.length > 0 ? `To bring one back: savepoint revert ${word} --from SNAPSHOT\n` : ''
-  return `${table}${showPath(history.path) || '.'}: ${now_}\n${next}`
+  return `${table}${style.path(history.path)}: ${present}\n${next}`
 }

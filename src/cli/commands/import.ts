@@ -8,9 +8,9 @@ export function register(program: Command): void {
   define(program, {
     name: 'import',
     group: 'organise',
-    summary: 'read an archive as a snapshot (files stay as they are)',
+    summary: 'read an archive as a snapshot',
     description:
-      'Reads a .tar, .tar.gz or .tar.zst as a new snapshot. The live files are not touched. Archives that would write\n' +
+      'Reads a .tar, .tar.gz or .tar.zst as a new snapshot. The live files are not touched. Archives that would write ' +
       'outside the target or grow without bound are refused.',
     usage: 'FILE [-m LABEL]',
     examples: [['import good.tar.zst -m "from the server"', 'then: savepoint diff, savepoint rollback']],

@@ -11,7 +11,7 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'draw the tree of snapshots',
     description:
-      'Draws the timeline as a tree, newest first, as `git log --graph` does. HEAD is the snapshot that the live files\n' +
+      'Draws the timeline as a tree, newest first, as `git log --graph` does. HEAD is the snapshot that the live files ' +
       'descend from. The marks count what changed against the parent: +added ~modified -deleted.',
     usage: '[-n N] [--operations]',
     examples: [
@@ -32,7 +32,12 @@ export function register(program: Command): void {
         }
         const nodes = savepoint.log()
         if (context.options.json) {
-          return context.json(nodes.toSorted((a, b) => b.snapshot.seq - a.snapshot.seq).slice(0, options.limit).map(logNodeJson))
+          return context.json(
+            nodes
+              .toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
+              .slice(0, options.limit)
+              .map(logNodeJson),
+          )
         }
         if (nodes.length === 0) return context.line('No snapshots yet. Take one: savepoint snapshot')
         await context.paged(output => output.write(logText(nodes, context.now, context.style, options.limit)))

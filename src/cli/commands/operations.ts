@@ -7,11 +7,10 @@ import { operationTable } from '../render/operations.ts'
 export function register(program: Command): void {
   define(program, {
     name: 'operations',
-    aliases: ['ops'],
     group: 'look',
     summary: 'list what was done, and what can be undone',
     description:
-      'Lists the operations of the timeline, newest first: runs, rollbacks, reverts, deletions, tags, and what retention\n' +
+      'Lists the operations of the timeline, newest first: runs, rollbacks, reverts, deletions, tags, and what retention ' +
       'removed by itself with the rule that did it. `savepoint undo` takes back the newest that can be undone.',
     examples: [
       ['operations', 'all of them'],

@@ -13,8 +13,8 @@ export function register(program: Command): void {
     group: 'maintain',
     summary: 'delete old automatic snapshots by rule',
     description:
-      'Deletes the snapshots that the retention rules do not keep, or, with --keep, all but the newest N. Manual,\n' +
-      'labelled and tagged ones, the first one, HEAD and branch points are always kept. RUN narrows it to one run.\n' +
+      'Deletes the snapshots that the retention rules do not keep, or, with --keep, all but the newest N. Manual, ' +
+      'labelled and tagged ones, the first one, HEAD and branch points are always kept. RUN narrows it to one run. ' +
       'It can be undone for 7 days.',
     usage: '[RUN] [--keep N] [--dry-run]',
     examples: [
@@ -42,7 +42,13 @@ export function register(program: Command): void {
           showText(rule),
           titleOf(snapshot, style),
         ])
-        const columns = [{ title: 'ID' }, { title: 'TYPE' }, { title: 'CREATED' }, { title: 'RULE' }, { title: 'LABEL' }]
+        const columns = [
+          { title: 'ID' },
+          { title: 'TYPE' },
+          { title: 'CREATED' },
+          { title: 'RULE' },
+          { title: 'LABEL' },
+        ]
         context.output.write(renderTable(columns, rows, style))
         context.line(`${result.dryRun ? 'Would delete' : 'Deleted'} ${plural('snapshot', gone.length)}, ${kept}`)
         context.line(result.dryRun ? 'Nothing was changed (dry run)' : `To undo: ${style.bold('savepoint undo')}`)

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { SavepointError } from '../../errors/errors.ts'
 import { formatBytes, plural } from '../../model/format.ts'
 import { showPath } from '../../model/raw-path.ts'
-import { SavepointError } from '../../errors/errors.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { purgeJson } from '../json.ts'
@@ -15,7 +15,7 @@ export function register(program: Command): void {
     group: 'maintain',
     summary: 'remove a path from all history, for good',
     description:
-      'Removes every captured version of PATH from every snapshot and from the store: for secrets that should not have\n' +
+      'Removes every captured version of PATH from every snapshot and from the store: for secrets that should not have ' +
       'been captured. The live file stays. THIS CANNOT BE UNDONE. On a terminal it asks first; elsewhere give --yes.',
     usage: 'PATH [--yes]',
     examples: [
@@ -37,11 +37,16 @@ export function register(program: Command): void {
           return exitCode
         }
         const versions = `${plural('version', result.versions)} in ${plural('snapshot', result.snapshots)}`
-        if (!context.options.quiet) context.line(`Purged ${showPath(result.path)}: ${versions}, ${formatBytes(result.freedBytes)} freed`)
+        if (!context.options.quiet)
+          context.line(`Purged ${showPath(result.path)}: ${versions}, ${formatBytes(result.freedBytes)} freed`)
         if (result.elsewhere.length > 0) {
-          context.line(context.style.yellow('The same content is still stored under other paths; purge them too if it is secret:'))
-          for (const { snapshot, path: other } of result.elsewhere.slice(0, listed)) context.line(`  ${showPath(other)} (${snapshot})`)
-          if (result.elsewhere.length > listed) context.line(`  … and ${result.elsewhere.length - listed} more (--json lists all)`)
+          context.line(
+            context.style.yellow('The same content is still stored under other paths; purge them too if it is secret:'),
+          )
+          for (const { snapshot, path: other } of result.elsewhere.slice(0, listed))
+            context.line(`  ${showPath(other)} (${snapshot})`)
+          if (result.elsewhere.length > listed)
+            context.line(`  … and ${result.elsewhere.length - listed} more (--json lists all)`)
         }
         return exitCode
       }),
@@ -56,12 +61,15 @@ async function confirm(context: Context, path: string): Promise<void> {
   }
   const { createInterface } = await import('node:readline/promises')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  const cancelled = new SavepointError('cancelled', `Cannot purge ${path}: cancelled; nothing was changed`)
   try {
     const question = `Remove every version of ${showText(path)} from all snapshots? This cannot be undone. [y/N] `
     const answer = await terminal.question(question, { signal: context.cancellation?.signal })
-    if (/^y(es)?$/i.test(answer.trim())) return
+    if (!/^y(es)?$/i.test(answer.trim())) throw cancelled
+  } catch {
+    process.stderr.write('\n')
+    throw cancelled
   } finally {
     terminal.close()
   }
-  throw new SavepointError('cancelled', `Cannot purge ${path}: cancelled; nothing was changed`)
 }

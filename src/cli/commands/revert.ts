@@ -10,7 +10,7 @@ export function register(program: Command): void {
     group: 'back',
     summary: 'bring single files or directories back',
     description:
-      'Brings each PATH back from a snapshot: the one named with --from, otherwise the newest that has it. A file that\n' +
+      'Brings each PATH back from a snapshot: the one named with --from, otherwise the newest that has it. A file that ' +
       'did not exist in that snapshot is removed. Everything else stays as it is.',
     usage: 'PATH… [--from SNAP] [--dry-run]',
     examples: [

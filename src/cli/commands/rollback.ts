@@ -7,7 +7,7 @@ import { showPath } from '../../model/raw-path.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { restoreJson } from '../json.ts'
-import { restoreExitCode, restoreText } from '../render/restore.ts'
+import { type RestoreWords, restoreExitCode, restoreText } from '../render/restore.ts'
 import { nameOf } from '../render/snapshot.ts'
 import { wrongUsage } from '../usage.ts'
 
@@ -28,9 +28,9 @@ export function register(program: Command): void {
     group: 'back',
     summary: 'bring the files back to a snapshot',
     description:
-      'Brings the files back to how they were in SNAP, .git included. What no snapshot has captured (ignored files, for\n' +
-      'example) is left alone. The present state is captured first, so that `savepoint undo` gives it back.\n' +
-      'With a run instead of a snapshot, only what that run changed is taken back. In a subdirectory only that is\n' +
+      'Brings the files back to how they were in SNAP, .git included. What no snapshot has captured (ignored files, for ' +
+      'example) is left alone. The present state is captured first, so that `savepoint undo` gives it back. ' +
+      'With a run instead of a snapshot, only what that run changed is taken back. In a subdirectory only that is ' +
       'rolled back unless --all is given.',
     usage: 'SNAP|RUN [options] [-- PATH…]',
     examples: [
@@ -74,13 +74,20 @@ export function register(program: Command): void {
             const from = result.snapshot ? nameOf(result.snapshot) : ref
             context.line(`Wrote ${from} into ${result.to}: ${plural('file', result.files.created)}`)
           } else {
-            const words = { done: 'Rolled back to', would: 'Would roll back to', undo: 'savepoint undo' }
-            context.output.write(restoreText(result, words, context.style))
+            context.output.write(restoreText(result, wordsFor(run ?? ref), context.style))
           }
         }
         return restoreExitCode(result)
       }),
     )
+}
+
+/** A run that is taken back ends in no snapshot's state: what others did since stays. */
+function wordsFor(ref: string): RestoreWords {
+  const undo = 'savepoint undo'
+  return ref.startsWith('run_')
+    ? { done: `Took back ${ref}, to`, would: `Would take back ${ref}, to`, undo }
+    : { done: 'Rolled back to', would: 'Would roll back to', undo }
 }
 
 /** SNAP, RUN, or RUN SNAP. */
@@ -108,5 +115,7 @@ function withPathHint(error: unknown, ref: string): unknown {
 
 function sayScope(context: Context, savepoint: Savepoint, explicit: boolean): void {
   if (explicit || savepoint.subdirectory === '') return
-  context.notice(`only ${showPath(savepoint.subdirectory)}/ is rolled back; --all takes the whole of ${savepoint.target}`)
+  context.notice(
+    `only ${showPath(savepoint.subdirectory)}/ is rolled back; --all takes the whole of ${savepoint.target}`,
+  )
 }

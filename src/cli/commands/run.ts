@@ -1,8 +1,8 @@
 import { constants } from 'node:os'
 import type { Command } from 'commander'
 import type { RunResult } from '../../engine/results.ts'
-import type { Run, Snapshot } from '../../model/snapshot.ts'
 import { formatDuration, plural } from '../../model/format.ts'
+import type { Raw } from '../../model/raw-path.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
 import { runResultJson } from '../json.ts'
@@ -23,10 +23,10 @@ export function register(program: Command): void {
   define(program, {
     name: 'run',
     group: 'protect',
-    summary: 'run a command; everything it does here can be undone',
+    summary: 'run a command so that its work can be undone',
     description:
-      'Captures the current directory, runs the command in it with your terminal, captures it again and says what\n' +
-      'changed. `savepoint undo` takes it all back. The exit code is the command’s (125: it was not started,\n' +
+      'Captures the current directory, runs the command in it with your terminal, captures it again and says what ' +
+      'changed. `savepoint undo` takes it all back. The exit code is the command’s (125: it was not started, ' +
       '126: not executable, 127: not found). With --json the summary is one line of JSON on stderr.',
     usage: '[options] [--] COMMAND [ARG…]',
     examples: [
@@ -44,17 +44,15 @@ export function register(program: Command): void {
     .action(
       handle<Options>(async (context, { words, options }) => {
         const savepoint = await context.open({ create: true, force: options.force })
-        let giveBack = () => {}
         const result = await savepoint.run({
           command: words,
           unprotected: options.unprotected,
-          onStarted: ({ before, pid }: { run: Run; before: Snapshot | undefined; pid: number | undefined }) => {
+          onStart(_run, before) {
             if (before) context.notice(`protecting ${savepoint.target} (${before.id}, ${plural('file', before.files)})`)
-            giveBack = context.cancellation?.handTo(pid) ?? giveBack
+            context.cancellation?.ignore()
           },
-          onEnded: () => giveBack(),
         })
-        summarise(context, result)
+        summarise(context, result, savepoint.subdirectory)
         if (result.signal === undefined) return result.exitCode
         const signal = result.signal as NodeJS.Signals
         if (repeatable.has(signal)) outcome.dieBy = signal
@@ -64,16 +62,16 @@ export function register(program: Command): void {
 }
 
 /** On stderr: stdout belongs to the command. */
-function summarise(context: Context, result: RunResult): void {
+function summarise(context: Context, result: RunResult, base: Raw): void {
   if (context.options.json) process.stderr.write(`${JSON.stringify(runResultJson(result))}\n`)
   else if (!context.options.quiet) {
-    const style = createStyle(wantsColour(process.stderr, process.env, context.options.color))
+    const style = createStyle(wantsColour(process.stderr, process.env, context.options.color), base)
     const { run, changes } = result
     const end = result.signal === undefined ? `exit ${result.exitCode}` : `killed by ${result.signal}`
     const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
     context.notice(`run ${run.id}: ${end}${took}; ${changes.length === 0 ? 'nothing changed' : changesText(result)}`)
     if (changes.length === 0) return
-    process.stderr.write(changeList(changes, style, listed, 'savepoint changes, savepoint diff'))
+    process.stderr.write(changeList(changes, style, listed, `savepoint diff ${run.id} --name-status`))
     process.stderr.write(`To undo: ${style.bold('savepoint undo')}\n`)
   }
 }

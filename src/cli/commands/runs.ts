@@ -9,7 +9,8 @@ export function register(program: Command): void {
     name: 'runs',
     group: 'look',
     summary: 'list the commands that ran under protection',
-    description: 'Lists the runs of the timeline, newest first. `savepoint rollback RUN` takes back what one of them changed.',
+    description:
+      'Lists the runs of the timeline, newest first. `savepoint rollback RUN` takes back what one of them changed.',
     examples: [
       ['runs', 'all of them'],
       ['rollback run_k3m9x2ab', 'take back what one run changed, and only that'],

@@ -14,7 +14,7 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'show one snapshot, or a file as it was in it',
     description:
-      'Shows a snapshot: when, why and how large it is, what it left out, and what changed against its parent. With PATH\n' +
+      'Shows a snapshot: when, why and how large it is, what it left out, and what changed against its parent. With PATH ' +
       'it writes the content of that file as it was in the snapshot to stdout, byte for byte.',
     usage: '[SNAP] [PATH]',
     examples: [
@@ -38,23 +38,26 @@ export function register(program: Command): void {
         const { id } = savepoint.find(ref)
         const node = savepoint.log().find(({ snapshot }) => snapshot.id === id)
         const snapshot = node?.snapshot ?? savepoint.find(ref)
-        const diff = snapshot.parent === undefined ? undefined : await savepoint.diff({ from: snapshot.parent, to: id })
+        const diff = snapshot.parent === undefined ? undefined : savepoint.snapshotChanges(id)
         if (context.options.json) {
           const place = { tags: node?.tags, head: node?.isHead }
-          return context.json({ ...snapshotDetailJson(snapshot, place), changes: diff?.changes.map(changeJson) ?? null })
+          return context.json({
+            ...snapshotDetailJson(snapshot, place),
+            changes: diff?.changes.map(changeJson) ?? null,
+          })
         }
-        const { statText, withRenames, writeUnified } = await import('../render/diff.ts')
+        const { forPeople, statText, writeUnified } = await import('../render/diff.ts')
         const { changeLine } = await import('../render/changes.ts')
         const colour = context.style.on
+        const shown = diff && forPeople(context, diff, false)
         await context.paged(async output => {
           output.write(snapshotDetails(snapshot, node, context.now, context.style))
-          if (!diff) return
-          const joined = withRenames(diff)
+          if (!shown) return
           output.write('\n')
-          if (options.stat) output.write(statText(joined, context.width, colour))
-          if (options.patch) await writeUnified(joined, output, 3, colour)
+          if (options.stat) output.write(statText(shown, context.width, colour))
+          if (options.patch) await writeUnified(shown, output, 3, colour)
           if (!options.stat && !options.patch) {
-            output.write(joined.changes.map(change => `  ${changeLine(change, context.style, true)}\n`).join(''))
+            output.write(shown.changes.map(change => `  ${changeLine(change, context.style, true)}\n`).join(''))
           }
         })
       }),

@@ -23,7 +23,7 @@ export function register(program: Command): void {
     group: 'protect',
     summary: 'capture the present state',
     description:
-      'Captures the state of the target as a snapshot that is kept until you delete it. The first one in a directory\n' +
+      'Captures the state of the target as a snapshot that is kept until you delete it. The first one in a directory ' +
       'starts its timeline. With RUN the snapshot belongs to that run.',
     usage: '[-m LABEL] [RUN]',
     examples: [

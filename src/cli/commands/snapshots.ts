@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { define, handle } from '../define.ts'
 import { snapshotJson } from '../json.ts'
-import { snapshotTable } from '../render/snapshot.ts'
 import { atMost } from '../number-option.ts'
+import { snapshotTable } from '../render/snapshot.ts'
 
 export function register(program: Command): void {
   define(program, {
@@ -10,7 +10,7 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'list snapshots, newest first',
     description:
-      'Lists the snapshots of the timeline, newest first. SIZE is what each added to the store. RUN narrows the list to\n' +
+      'Lists the snapshots of the timeline, newest first. SIZE is what each added to the store. RUN narrows the list to ' +
       'one run. PARTIAL marks a snapshot that could not capture everything: `savepoint show` names what is missing.',
     usage: '[RUN]',
     examples: [
@@ -35,7 +35,8 @@ export function register(program: Command): void {
           return context.json(nodes.map(node => snapshotJson(node.snapshot, { tags: node.tags, head: node.isHead })))
         }
         if (context.options.quiet) return context.output.write(nodes.map(({ snapshot }) => `${snapshot.id}\n`).join(''))
-        if (nodes.length === 0) return context.line(run ? `No snapshots of ${run}` : 'No snapshots yet. Take one: savepoint snapshot')
+        if (nodes.length === 0)
+          return context.line(run ? `No snapshots of ${run}` : 'No snapshots yet. Take one: savepoint snapshot')
         context.output.write(snapshotTable(nodes, context.now, context.style))
       }),
     )

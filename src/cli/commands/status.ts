@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { formatAge, formatBytes, plural } from '../../model/format.ts'
 import type { StatusResult } from '../../engine/results.ts'
+import { formatAge, formatBytes, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 import { statusJson } from '../json.ts'
 import { changeList } from '../render/changes.ts'
@@ -16,7 +16,7 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'what is protected here, and what changed since',
     description:
-      'Says which directory is protected, where its timeline stands, what changed since the snapshot that the live\n' +
+      'Says which directory is protected, where its timeline stands, what changed since the snapshot that the live ' +
       'files descend from, what cannot be captured, and what `undo` would take back.',
     examples: [
       ['status', 'here'],
@@ -45,8 +45,9 @@ export function statusText(status: StatusResult, now: number, style: Style): str
   if (writer) text += `Busy: process ${writer.pid} (${showText(writer.purpose)})\n`
   if (lastOperation) {
     text += `Last operation: ${showText(lastOperation.summary)}, ${formatAge(now - lastOperation.at)}\n`
-    if (lastOperation.state === 'done') text += `To undo: ${style.bold('savepoint undo')}\n`
-    if (lastOperation.state === 'undone') text += `To redo: ${style.bold('savepoint redo')}\n`
+    if (lastOperation.state === 'done' || lastOperation.kind === 'redo')
+      text += `To undo: ${style.bold('savepoint undo')}\n`
+    if (lastOperation.kind === 'undo') text += `To redo: ${style.bold('savepoint redo')}\n`
   }
   return text
 }

@@ -13,7 +13,7 @@ export function register(program: Command): void {
     group: 'organise',
     summary: 'name a snapshot, or list the names',
     description:
-      'Gives a snapshot (HEAD when none is named) a name that can be used in its place. Retention never removes a tagged\n' +
+      'Gives a snapshot (HEAD when none is named) a name that can be used in its place. Retention never removes a tagged ' +
       'snapshot. Without arguments it lists the tags. Moving or deleting a tag can be undone.',
     usage: '[NAME [SNAP]] [--delete]',
     examples: [
@@ -28,7 +28,8 @@ export function register(program: Command): void {
     .option('-d, --delete', 'delete the tag')
     .action(
       handle<{ delete?: boolean }>(async (context, { words: [name, ref], options }) => {
-        if (options.delete && (name === undefined || ref !== undefined)) throw wrongUsage('tag', '--delete takes the name of one tag')
+        if (options.delete && (name === undefined || ref !== undefined))
+          throw wrongUsage('tag', '--delete takes the name of one tag')
         const savepoint = await context.open()
         if (name !== undefined) {
           const operation = options.delete ? savepoint.deleteTag(name) : savepoint.tag(name, ref)

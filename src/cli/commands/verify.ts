@@ -13,8 +13,8 @@ export function register(program: Command): void {
     group: 'maintain',
     summary: 'check every byte of the store',
     description:
-      'Reads everything that the snapshots need and compares it with its digest. What is damaged is listed with the\n' +
-      'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs, takes damaged content\n' +
+      'Reads everything that the snapshots need and compares it with its digest. What is damaged is listed with the ' +
+      'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs, takes damaged content ' +
       'again from the live files where they still have it, and sets the rest aside.',
     usage: '[--repair]',
     examples: [
@@ -26,7 +26,7 @@ export function register(program: Command): void {
     .option('--repair', 'repair what can be repaired')
     .action(
       handle<{ repair?: boolean }>(async (context, { options }) => {
-        const result = await (await context.open()).verify(options)
+        const result = await (await context.open({ repair: options.repair })).verify(options)
         const exitCode = result.problems.length > 0 ? errorCatalogue['store.damaged'].exit : 0
         if (context.options.json) {
           context.json(verifyJson(result))
@@ -36,8 +36,10 @@ export function register(program: Command): void {
         for (const { what, snapshots, paths } of result.problems) {
           context.line(context.style.red(showText(what)))
           for (const path of paths.slice(0, listed)) context.line(`  ${showText(path)}`)
-          if (paths.length > listed) context.line(`  … and ${formatCount(paths.length - listed)} more paths (--json lists all)`)
-          if (snapshots.length > 0) context.line(`  in ${plural('snapshot', snapshots.length)}: ${shortList(snapshots)}`)
+          if (paths.length > listed)
+            context.line(`  … and ${formatCount(paths.length - listed)} more paths (--json lists all)`)
+          if (snapshots.length > 0)
+            context.line(`  in ${plural('snapshot', snapshots.length)}: ${shortList(snapshots)}`)
         }
         const checked = `${plural('object', result.objects)}, ${formatBytes(result.bytes)}, ${plural('snapshot', result.snapshots)}`
         if (exitCode === 0) {

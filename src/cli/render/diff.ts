@@ -1,20 +1,17 @@
 /** Diffs for people: unified, --stat or names; and the line counts for --json --stat. */
-import { statOf, formatStat, type FileStat } from '../../diff/stat.ts'
+
 import type { ContentChange } from '../../diff/content-change.ts'
 import { detectRenames } from '../../diff/renames.ts'
+import { type FileStat, formatStat, statOf } from '../../diff/stat.ts'
 import { unifiedDiff } from '../../diff/unified.ts'
 import type { DiffResult } from '../../engine/results.ts'
 import type { Change } from '../../model/entry.ts'
+import { plural } from '../../model/format.ts'
 import { rawToBytes } from '../../model/raw-path.ts'
+import type { Context } from '../context.ts'
 import type { LinesJson } from '../json.ts'
 import type { Output } from '../output.ts'
-
-export interface DiffForm {
-  form: 'unified' | 'stat' | 'name-only' | 'name-status'
-  context: number
-  colour: boolean
-  width: number
-}
+import { isGitInternal } from './changes.ts'
 
 /** Joins what was moved, so that a rename is not a deletion and an addition. */
 export const withRenames = (diff: DiffResult): DiffResult => ({
@@ -23,6 +20,14 @@ export const withRenames = (diff: DiffResult): DiffResult => ({
   changes: detectRenames(diff.changes),
   content: (change, side) => diff.content(change, side),
 })
+
+/** With renames, and without the inside of .git, which no patch can carry and nobody reads; says what is not shown. */
+export function forPeople(context: Context, diff: DiffResult, withGit: boolean): DiffResult {
+  const hidden = withGit ? 0 : diff.changes.filter(({ path }) => isGitInternal(path)).length
+  if (hidden === 0) return withRenames(diff)
+  context.notice(`${plural('change', hidden)} inside .git not shown; to see them: savepoint diff ${diff.from} -- .git`)
+  return withRenames({ ...diff, changes: diff.changes.filter(({ path }) => !isGitInternal(path)) })
+}
 
 /** Writes one change at a time and stops when nobody reads any more. */
 export async function writeUnified(diff: DiffResult, output: Output, context: number, colour: boolean): Promise<void> {
@@ -36,18 +41,26 @@ export async function writeUnified(diff: DiffResult, output: Output, context: nu
 }
 
 export function statText(diff: DiffResult, width: number, colour: boolean): string {
-  return formatStat(statsOf(diff).filter(stat => stat !== undefined), { width, colour })
+  return formatStat(
+    statsOf(diff).filter(stat => stat !== undefined),
+    { width, colour },
+  )
 }
 
 /** A name per line, exact to the byte as git prints them with -z off and quotePath off. */
 export const namesBytes = (changes: Change[]): Buffer => rawToBytes(changes.map(({ path }) => `${path}\n`).join(''))
 
 export const linesOf = (diff: DiffResult): (LinesJson | undefined)[] =>
-  statsOf(diff).map(stat =>
-    stat && { insertions: stat.uncounted ? null : stat.insertions, deletions: stat.uncounted ? null : stat.deletions },
+  statsOf(diff).map(
+    stat =>
+      stat && {
+        insertions: stat.uncounted ? null : stat.insertions,
+        deletions: stat.uncounted ? null : stat.deletions,
+      },
   )
 
-const statsOf = (diff: DiffResult): (FileStat | undefined)[] => diff.changes.map(change => statOf(contentOf(diff, change)))
+const statsOf = (diff: DiffResult): (FileStat | undefined)[] =>
+  diff.changes.map(change => statOf(contentOf(diff, change)))
 
 /** Reads only what has to be compared: equal contents and links need no bytes. */
 function contentOf(diff: DiffResult, change: Change): ContentChange {

@@ -6,7 +6,12 @@ import { shellLine, shorten, showText } from '../text.ts'
 
 const commandChars = 100
 
-const states: Record<Operation['state'], string> = { done: 'can be undone', undone: 'can be redone', past: '', fixed: '' }
+const states: Record<Operation['state'], string> = {
+  done: 'can be undone',
+  undone: 'can be redone',
+  past: '',
+  fixed: '',
+}
 
 /** Newest first as given; says which ones `undo` and `redo` can still reach. */
 export function operationTable(operations: Operation[], now: number, style: Style): string {
@@ -16,9 +21,14 @@ export function operationTable(operations: Operation[], now: number, style: Styl
     operation.kind,
     formatAge(now - operation.at),
     operation.state === 'undone' ? style.yellow(states.undone) : style.green(states[operation.state]),
-    showText(operation.summary) + (operation.rule === undefined ? '' : style.dim(` (rule: ${showText(operation.rule)})`)),
+    showText(operation.summary) +
+      (operation.rule === undefined ? '' : style.dim(` (rule: ${showText(operation.rule)})`)),
   ])
-  return renderTable([{ title: 'ID' }, { title: 'KIND' }, { title: 'WHEN' }, { title: 'STATE' }, { title: 'WHAT' }], rows, style)
+  return renderTable(
+    [{ title: 'ID' }, { title: 'KIND' }, { title: 'WHEN' }, { title: 'STATE' }, { title: 'WHAT' }],
+    rows,
+    style,
+  )
 }
 
 export function runTable(runs: Run[], now: number, style: Style): string {

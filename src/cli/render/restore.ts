@@ -1,7 +1,7 @@
 /** What a rollback, revert, undo or redo did, or would do, and how to take it back. */
 import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../engine/results.ts'
 import { formatCount, plural } from '../../model/format.ts'
-import { showPath } from '../../model/raw-path.ts'
+import type { Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { nameOf } from './snapshot.ts'
 
@@ -56,31 +56,33 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
   lines.push(...leftAloneLines(result.leftAlone, style))
   if (result.keptDirs.length > 0) {
-    lines.push(`Kept, because files that are not captured live in them: ${pathList(result.keptDirs)}`)
+    lines.push(`Kept, because files that are not captured live in them: ${pathList(result.keptDirs, style)}`)
   }
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
-  if (result.dryRun) lines.push('Nothing was changed (dry run)')
+  if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
   else if (result.operation) lines.push(`To undo: ${style.bold(words.undo)}`)
   return `${lines.join('\n')}\n`
 }
 
 function planLine({ action, path, files }: PlannedChange, style: Style): string {
   const [letter, paint] = actions[action]
-  return `  ${style[paint](letter)} ${showPath(path)}${files > 1 ? ` (${plural('file', files)})` : ''}`
+  return `  ${style[paint](letter)} ${style.path(path)}${files > 1 ? ` (${plural('file', files)})` : ''}`
 }
 
 function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {
   if (leftAlone.length === 0) return []
   const lines = [style.yellow(`Left alone (${formatCount(leftAlone.length)}):`)]
-  for (const { path, why } of leftAlone.slice(0, listedPaths)) lines.push(`  ${showPath(path)}: ${reasons[why]}`)
-  if (leftAlone.length > listedPaths) lines.push(`  … and ${formatCount(leftAlone.length - listedPaths)} more (--json lists all)`)
+  for (const { path, why } of leftAlone.slice(0, listedPaths)) lines.push(`  ${style.path(path)}: ${reasons[why]}`)
+  if (leftAlone.length > listedPaths)
+    lines.push(`  … and ${formatCount(leftAlone.length - listedPaths)} more (--json lists all)`)
   return lines
 }
 
-function pathList(paths: string[]): string {
-  const shown = paths.slice(0, listedPaths).map(path => (path === '' ? '.' : showPath(path))).join(', ')
+function pathList(paths: Raw[], style: Style): string {
+  const shown = paths.slice(0, listedPaths).map(style.path).join(', ')
   return paths.length > listedPaths ? `${shown} and ${formatCount(paths.length - listedPaths)} more` : shown
 }
 
 /** 3 when something was left as it is. */
-export const restoreExitCode = (result: RestoreResult | undefined): number => (result && result.leftAlone.length > 0 ? 3 : 0)
+export const restoreExitCode = (result: RestoreResult | undefined): number =>
+  result && result.leftAlone.length > 0 ? 3 : 0

@@ -2,7 +2,6 @@
 import type { LogNode } from '../../engine/results.ts'
 import type { ChangeCounts } from '../../model/entry.ts'
 import { formatAge, formatBytes, formatCount, formatDelta, plural } from '../../model/format.ts'
-import { showPath } from '../../model/raw-path.ts'
 import type { Skipped, Snapshot } from '../../model/snapshot.ts'
 import { drawTree } from '../log-tree.ts'
 import type { Style } from '../style.ts'
@@ -10,12 +9,15 @@ import { renderTable } from '../table.ts'
 import { shorten, showText } from '../text.ts'
 
 const listedSkipped = 10
-const titleChars = 100
+const titleChars = 60
 
 /** The label, or the command that caused it. */
 export function titleOf(snapshot: Snapshot, style: Style): string {
   if (snapshot.label !== undefined) return showText(snapshot.label)
-  return snapshot.command === undefined ? '' : style.dim(`$ ${shorten(showText(snapshot.command), titleChars)}`)
+  if (snapshot.command === undefined) return ''
+  // A safety snapshot is the state before an operation; others are the doing of a command line.
+  const mark = snapshot.type === 'safety' ? 'before:' : '$'
+  return style.dim(`${mark} ${shorten(showText(snapshot.command), titleChars)}`)
 }
 
 /** "snap_abcd1234 (label)", for sentences. */
@@ -117,7 +119,9 @@ function logLine(node: LogNode, now: number, style: Style): string {
 export function snapshotLine(snapshot: Snapshot, style: Style): string {
   const parts = [style.bold(nameOf(snapshot)), formatDelta(snapshot.sizeDelta)]
   const isFirst = snapshot.parent === undefined
-  parts.push(isFirst ? `${plural('file', snapshot.files)}, ${formatBytes(snapshot.bytes)}` : countsText(snapshot.counts))
+  parts.push(
+    isFirst ? `${plural('file', snapshot.files)}, ${formatBytes(snapshot.bytes)}` : countsText(snapshot.counts),
+  )
   return join(parts.join('  '), ' ', warningsOf(snapshot, style)).trimEnd()
 }
 
@@ -125,7 +129,7 @@ export function snapshotLine(snapshot: Snapshot, style: Style): string {
 export function skippedText(skipped: Skipped[], total: number, style: Style): string {
   if (total === 0) return ''
   const lines = [`${style.red('PARTIAL')}: ${plural('path', total)} not captured`]
-  for (const { path, reason } of skipped.slice(0, listedSkipped)) lines.push(`  ${showPath(path)} (${reason})`)
+  for (const { path, reason } of skipped.slice(0, listedSkipped)) lines.push(`  ${style.path(path)} (${reason})`)
   if (total > listedSkipped) lines.push(`  … and ${formatCount(total - Math.min(listedSkipped, skipped.length))} more`)
   return `${lines.join('\n')}\n`
 }

@@ -23,6 +23,8 @@ import { type PassResult, type RuleContext, TreeWalk } from './tree-walk.ts'
 
 /** How often a tree that keeps changing is looked at again. */
 const MAX_PASSES = 4
+/** The same while git is at work: its directory is small, and a state of it that never was is a broken repository. */
+const MAX_GIT_PASSES = 40
 /** The name of the one entry in a snapshot's root tree. */
 export const ROOT_NAME = 'root'
 
@@ -66,7 +68,7 @@ export interface CaptureResult {
 export async function captureDir(options: CaptureOptions): Promise<CaptureResult> {
   const startedAtMs = Date.now()
   const { store, writer, root } = options
-  const ingest = new Ingest(store, writer, root, options.onProgress)
+  const ingest = new Ingest(store, writer, root, options.onProgress, options.signal)
   try {
     const rules = await openRules(options)
     const { pass, touched, settled } = await passUntilQuiet(options, ingest, rules)
@@ -102,15 +104,18 @@ async function passUntilQuiet(options: CaptureOptions, ingest: Ingest, rules: Ru
   let pass = await new TreeWalk({ ...shared, only: undefined }).run()
   let { changed } = pass
   const touched = new Set(pass.unsettled)
-  for (let passes = 1; passes < MAX_PASSES; passes++) {
+  for (let passes = 1; passes < MAX_GIT_PASSES; passes++) {
     if (pass.unsettled.size === 0) return { pass: { ...pass, changed }, touched, settled: true }
-    const next = await new TreeWalk({ ...shared, cache: pass.cache, only: pass.unsettled }).run()
-    if (!next.changed) return { pass: { ...pass, changed }, touched, settled: true }
+    const isLate = passes >= MAX_PASSES
+    const next = await new TreeWalk({ ...shared, cache: pass.cache, only: isLate ? pass.unsettledGit : pass.unsettled }).run()
+    // The refs stood still from before until after the objects were read: the objects that they need are captured.
+    const isSound = !next.refsMoved && !pass.packLost
+    if (!next.changed || (isLate && isSound)) return { pass: { ...pass, changed }, touched, settled: !next.changed && !isLate }
     changed = true
     for (const path of next.unsettled) touched.add(path)
     pass = next
   }
-  return { pass: { ...pass, changed }, touched, settled: pass.unsettled.size === 0 }
+  return { pass: { ...pass, changed }, touched, settled: false }
 }
 
 /** The tree of the target directory in a snapshot's root tree. */

@@ -11,7 +11,7 @@ import type { Entry } from '../../model/entry.ts'
 import { type Raw, showPath } from '../../model/raw-path.ts'
 import { addon, META, META_FLAG } from '../../native/addon.ts'
 import type { Location } from '../../store/object-index.ts'
-import { wrongContent } from '../../store/recipe.ts'
+import { recipeSize, wrongContent } from '../../store/recipe.ts'
 import type { Store } from '../../store/store.ts'
 import { hashZeros } from './hash-zeros.ts'
 import { encodeSpecs } from './restore-spec.ts'
@@ -156,6 +156,7 @@ export class ContentWriter {
       const source = this.store.contentSource(entry.content)
       if (source.kind === 'clone') cloneOrCopy(source.file, fd, hasher)
       else if (source.kind === 'recipe') {
+        if (recipeSize(source.items) !== entry.size) throw wrongContent()
         let at = 0
         for (const item of source.items) {
           if ('hole' in item) {

@@ -3,8 +3,7 @@
  * the caller decides with the hashes which contents are new.
  */
 import type { Id, UnknownReason } from '../../model/entry.ts'
-import { hashBytes } from '../../model/id.ts'
-import { rawFromBytes } from '../../model/raw-path.ts'
+import { hashBytes, ID_BYTES } from '../../model/id.ts'
 import { addon, META, META_FLAG } from '../../native/addon.ts'
 
 /** Files up to this size are one object; larger ones are cut into chunks. */
@@ -20,44 +19,63 @@ const S_IFLNK = 0o120000
 
 /** What reading one entry gave. Fields of the stat are those the content belongs to. */
 export interface ReadResult {
-  errno: number
-  unknown: UnknownReason | undefined
-  mode: number
-  nlink: number
-  uid: number
-  gid: number
-  size: number
-  mtimeNs: bigint
-  ctimeNs: bigint
-  ino: bigint
-  content: Id
-  target: string
-  xattrs: Buffer | undefined
-  sparse: boolean
-  rdevMajor: number
-  rdevMinor: number
+  readonly errno: number
+  readonly unknown: UnknownReason | undefined
+  readonly mode: number
+  readonly nlink: number
+  readonly uid: number
+  readonly gid: number
+  readonly size: number
+  readonly mtimeNs: bigint
+  readonly ctimeNs: bigint
+  readonly ino: bigint
+  readonly content: Id
+  readonly target: string
+  readonly xattrs: Buffer | undefined
+  readonly sparse: boolean
+  readonly rdevMajor: number
+  readonly rdevMinor: number
 }
 
-/** A result and, while its buffer lives, the bytes of a regular file. */
-export interface ReadEntry {
-  result: ReadResult
-  bytes: Buffer | undefined
+/** The results of a batch in few buffers, so that they cross between threads without an object per entry. */
+export interface BatchResults {
+  /** META records, one after another. */
+  meta: Uint8Array
+  /** 32 bytes per entry; meaningful for regular files that were read. */
+  ids: Uint8Array
+  /** What few entries have: [index, bytes]. */
+  targets: [number, Uint8Array][]
+  xattrs: [number, Uint8Array][]
 }
 
-/** `paths`: NUL-separated. Results in the same order. `expectedBytes`: the sum of the sizes seen by the walk. */
-export function readBatch(root: number, paths: Buffer, count: number, expectedBytes: number): ReadEntry[] {
-  const entries: ReadEntry[] = []
+export interface Batch {
+  results: BatchResults
+  /** Contents of the regular files by index, as long as the buffer they lie in is not used again. */
+  contents: (Buffer | undefined)[]
+}
+
+/** Gives buffers for reading; a batch's contents lie in them until the caller gives them back. */
+export type BufferSource = (bytes: number) => Buffer
+
+/** `paths`: NUL-separated. `expectedBytes`: the sum of the sizes seen by the walk. */
+export function readBatch(root: number, paths: Buffer, count: number, expectedBytes: number, buffers: BufferSource): Batch {
+  const batch: Batch = {
+    results: { meta: Buffer.allocUnsafeSlow(count * META.size_), ids: Buffer.alloc(count * ID_BYTES), targets: [], xattrs: [] },
+    contents: [],
+  }
   let rest = paths
   let room = expectedBytes + SLACK_BYTES
-  while (entries.length < count) {
-    const out = Buffer.allocUnsafeSlow(room)
+  for (let at = 0; at < count; ) {
+    const out = buffers(room)
     const { done, meta } = addon.readEntries(root, rest, out, WHOLE_FILE_BYTES, READ_RETRIES)
-    for (let i = 0; i < done; i++) entries.push(toEntry(meta, i * META.size_, out))
-    rest = skipPaths(rest, done)
+    ;(batch.results.meta as Buffer).set(meta.subarray(0, done * META.size_), at * META.size_)
+    for (let i = 0; i < done; i++) addEntry(batch, at + i, meta, i * META.size_, out)
+    at += done
+    if (at < count) rest = skipPaths(rest, done)
     // Something grew since the walk: go on with room for the largest file and its xattrs.
     room = 2 * WHOLE_FILE_BYTES + SLACK_BYTES
   }
-  return entries
+  return batch
 }
 
 function skipPaths(paths: Buffer, count: number): Buffer {
@@ -69,50 +87,92 @@ function skipPaths(paths: Buffer, count: number): Buffer {
   return paths.subarray(at)
 }
 
-function toEntry(meta: Buffer, at: number, out: Buffer): ReadEntry {
-  const result = statResult(meta, at)
-  if (result.errno !== 0) return { result, bytes: undefined }
-  const flags = meta.readUInt32LE(at + META.flags)
+function addEntry({ results, contents }: Batch, index: number, meta: Buffer, at: number, out: Buffer): void {
+  contents[index] = undefined
+  if (meta.readInt32LE(at + META.errno) !== 0) return
   const contentAt = meta.readUInt32LE(at + META.contentOffset)
   const content = out.subarray(contentAt, contentAt + meta.readUInt32LE(at + META.contentLength))
   const xattrLength = meta.readUInt32LE(at + META.xattrLength)
   if (xattrLength > 0) {
     const xattrAt = meta.readUInt32LE(at + META.xattrOffset)
-    result.xattrs = Buffer.from(out.subarray(xattrAt, xattrAt + xattrLength))
+    results.xattrs.push([index, new Uint8Array(out.subarray(xattrAt, xattrAt + xattrLength))])
   }
-  const type = result.mode & S_IFMT
-  if (type === S_IFLNK) {
-    result.target = rawFromBytes(content)
-    return { result, bytes: undefined }
-  }
-  if (type !== S_IFREG) return { result, bytes: undefined }
-  if (flags & META_FLAG.unstable) result.unknown = 'unstable'
-  else if (flags & META_FLAG.tooBig) result.unknown = 'too-large'
-  else {
-    result.content = hashBytes(content)
-    result.size = content.length
-  }
-  result.sparse = (flags & META_FLAG.sparse) !== 0
-  return { result, bytes: result.unknown ? undefined : content }
+  const type = meta.readUInt32LE(at + META.mode) & S_IFMT
+  if (type === S_IFLNK) results.targets.push([index, new Uint8Array(content)])
+  if (type !== S_IFREG || meta.readUInt32LE(at + META.flags) & (META_FLAG.unstable | META_FLAG.tooBig)) return
+  contents[index] = content
+  ;(results.ids as Buffer).write(hashBytes(content), index * ID_BYTES, ID_BYTES, 'latin1')
 }
 
-function statResult(meta: Buffer, at: number): ReadResult {
-  return {
-    errno: meta.readInt32LE(at + META.errno),
-    unknown: undefined,
-    mode: meta.readUInt32LE(at + META.mode),
-    nlink: meta.readUInt32LE(at + META.nlink),
-    uid: meta.readUInt32LE(at + META.uid),
-    gid: meta.readUInt32LE(at + META.gid),
-    size: Number(meta.readBigUInt64LE(at + META.size)),
-    mtimeNs: meta.readBigInt64LE(at + META.mtimeNs),
-    ctimeNs: meta.readBigInt64LE(at + META.ctimeNs),
-    ino: meta.readBigUInt64LE(at + META.ino),
-    content: '',
-    target: '',
-    xattrs: undefined,
-    sparse: false,
-    rdevMajor: meta.readUInt32LE(at + META.rdevMajor),
-    rdevMinor: meta.readUInt32LE(at + META.rdevMinor),
+/** The results as objects that read their fields when they are asked for. */
+export function resultsOf({ meta, ids, targets, xattrs }: BatchResults): MetaResult[] {
+  const metaBuffer = asBuffer(meta)
+  const idBuffer = asBuffer(ids)
+  const results = Array.from({ length: metaBuffer.length / META.size_ }, (_, i) => new MetaResult(metaBuffer, i, idBuffer))
+  for (const [index, bytes] of targets) results[index]!.target = asBuffer(bytes).toString('latin1')
+  for (const [index, bytes] of xattrs) results[index]!.xattrs = asBuffer(bytes)
+  return results
+}
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+export class MetaResult implements ReadResult {
+  /** The META record that this result stands for. */
+  readonly meta: Buffer
+  readonly at: number
+  readonly content: Id
+  target = ''
+  xattrs: Buffer | undefined = undefined
+
+  constructor(meta: Buffer, index: number, ids: Buffer) {
+    this.meta = meta
+    this.at = index * META.size_
+    const isRead = this.errno === 0 && (this.mode & S_IFMT) === S_IFREG && this.unknown === undefined
+    this.content = isRead ? ids.toString('latin1', index * ID_BYTES, (index + 1) * ID_BYTES) : ''
+  }
+
+  private u32(field: number): number {
+    return this.meta.readUInt32LE(this.at + field)
+  }
+
+  get errno(): number {
+    return this.meta.readInt32LE(this.at + META.errno)
+  }
+  get unknown(): UnknownReason | undefined {
+    const flags = this.u32(META.flags)
+    return flags & META_FLAG.unstable ? 'unstable' : flags & META_FLAG.tooBig ? 'too-large' : undefined
+  }
+  get sparse(): boolean {
+    return (this.u32(META.flags) & META_FLAG.sparse) !== 0
+  }
+  get mode(): number {
+    return this.u32(META.mode)
+  }
+  get nlink(): number {
+    return this.u32(META.nlink)
+  }
+  get uid(): number {
+    return this.u32(META.uid)
+  }
+  get gid(): number {
+    return this.u32(META.gid)
+  }
+  get size(): number {
+    return this.u32(META.size) + this.u32(META.size + 4) * 0x1_0000_0000
+  }
+  get mtimeNs(): bigint {
+    return this.meta.readBigInt64LE(this.at + META.mtimeNs)
+  }
+  get ctimeNs(): bigint {
+    return this.meta.readBigInt64LE(this.at + META.ctimeNs)
+  }
+  get ino(): bigint {
+    return this.meta.readBigUInt64LE(this.at + META.ino)
+  }
+  get rdevMajor(): number {
+    return this.u32(META.rdevMajor)
+  }
+  get rdevMinor(): number {
+    return this.u32(META.rdevMinor)
   }
 }

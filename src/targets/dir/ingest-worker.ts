@@ -4,10 +4,12 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Id } from '../../model/entry.ts'
+import { ID_BYTES } from '../../model/id.ts'
 import { BlockBuilder, type FinishedBlock } from '../../store/block-builder.ts'
 import { OBJECT } from '../../store/pack-format.ts'
 import { createCloneSource } from './clone-source.ts'
-import { type ReadResult, readBatch } from './ingest-read.ts'
+import { BufferPool } from './buffer-pool.ts'
+import { type BatchResults, type ReadResult, readBatch } from './ingest-read.ts'
 import { captureLargeFile, type ChunkSink } from './large-file.ts'
 
 export type ToWorker =
@@ -16,7 +18,7 @@ export type ToWorker =
   | { type: 'wanted'; batch: number; wanted: Uint8Array }
   | { type: 'flush' }
 export type FromWorker =
-  | { type: 'read'; batch: number; results: ReadResult[] }
+  | { type: 'read'; batch: number; results: BatchResults }
   | { type: 'claim'; batch: number; ids: Uint8Array }
   | { type: 'done'; batch: number; result: ReadResult; recipe?: { id: Id; bytes: Uint8Array }; clone?: { id: Id; size: number } }
   | { type: 'failed'; batch: number; error: { message: string; code?: string } }
@@ -25,6 +27,7 @@ export type FromWorker =
 
 const port = parentPort!
 const builder = new BlockBuilder()
+const pool = new BufferPool()
 /** Bytes of batches whose verdict is not in yet, by batch. */
 const waiting = new Map<number, (wanted: Uint8Array) => void>()
 const clones = createCloneSource((workerData as { clones: string | undefined }).clones)
@@ -32,17 +35,29 @@ const clones = createCloneSource((workerData as { clones: string | undefined }).
 const post = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer)
 
 function emit(block: FinishedBlock | undefined): void {
-  if (block) post({ type: 'block', bytes: block.bytes }, [block.bytes.buffer as ArrayBuffer])
+  if (!block) return
+  // A small buffer may lie in node's pool, which cannot be handed over: then a copy goes.
+  const isAlone = block.bytes.buffer.byteLength === block.bytes.byteLength
+  post({ type: 'block', bytes: block.bytes }, isAlone ? [block.bytes.buffer as ArrayBuffer] : [])
 }
 
 function readSmall(batch: number, root: number, paths: Uint8Array, count: number, bytes: number): void {
-  const entries = readBatch(root, Buffer.from(paths.buffer, paths.byteOffset, paths.byteLength), count, bytes)
+  const taken: Buffer[] = []
+  const buffers = (size: number) => {
+    const buffer = pool.take(size)
+    taken.push(buffer)
+    return buffer
+  }
+  const { results, contents } = readBatch(root, Buffer.from(paths.buffer, paths.byteOffset, paths.byteLength), count, bytes, buffers)
+  const ids = Buffer.from(results.ids.buffer, results.ids.byteOffset, results.ids.byteLength)
+  const names = contents.map((content, i) => (content ? ids.toString('latin1', i * ID_BYTES, (i + 1) * ID_BYTES) : ''))
   waiting.set(batch, wanted => {
-    entries.forEach((entry, i) => {
-      if (wanted[i] && entry.bytes) emit(builder.add(entry.result.content, OBJECT.data, entry.bytes))
+    contents.forEach((content, i) => {
+      if (wanted[i] && content) emit(builder.add(names[i]!, OBJECT.data, content))
     })
+    for (const buffer of taken) pool.give(buffer)
   })
-  post({ type: 'read', batch, results: entries.map(entry => entry.result) })
+  post({ type: 'read', batch, results })
 }
 
 async function readLarge(batch: number, root: number, path: string): Promise<void> {

@@ -9,11 +9,13 @@ import type { Id } from '../../model/entry.ts'
 import { ID_BYTES, idFromBytes } from '../../model/id.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import { blockObjects, decodeBlockHeader, OBJECT } from '../../store/pack-format.ts'
+import { cancelled } from '../../errors/errors.ts'
+import { releaseBuffer } from '../../store/release-buffer.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
 import { createCloneSource } from './clone-source.ts'
 import type { FromWorker, ToWorker } from './ingest-worker.ts'
-import { type ReadResult, readBatch, WHOLE_FILE_BYTES } from './ingest-read.ts'
+import { type ReadResult, readBatch, resultsOf, WHOLE_FILE_BYTES } from './ingest-read.ts'
 import { captureLargeFile } from './large-file.ts'
 
 const WORKERS = 2
@@ -24,6 +26,11 @@ const DEPTH = 3
 /** Up to here starting threads would cost more than it saves. */
 const INLINE_ENTRIES = 300
 const INLINE_BYTES = 12 * 1024 * 1024
+
+/** The walk waits while more than this many entries are queued. */
+const QUEUE_LIMIT = 16_384
+/** Entries that are done are dropped from the front of the queue in steps of this size. */
+const QUEUE_TRIM = 4096
 
 export interface IngestProgress {
   files: number
@@ -38,7 +45,8 @@ interface Job {
 
 interface Running {
   worker: Worker
-  inFlight: number
+  /** Batches in flight; a large file, with its windows, counts as many. */
+  load: number
   flushed?: () => void
 }
 
@@ -54,14 +62,27 @@ export class Ingest {
   private readonly running: Running[] = []
   private readonly batches = new Map<number, Job[]>()
   private nextBatch = 1
+  private closing = false
   private wake: (() => void) | undefined
   private failure: Error | undefined
+  private readonly failed = Promise.withResolvers<never>()
 
-  constructor(store: Store, writer: StoreWriter, root: number, onProgress?: (progress: IngestProgress) => void) {
+  constructor(
+    store: Store,
+    writer: StoreWriter,
+    root: number,
+    onProgress?: (progress: IngestProgress) => void,
+    signal?: AbortSignal,
+  ) {
     this.store = store
     this.writer = writer
     this.root = root
     this.onProgress = onProgress
+    // Whoever drains sees it; until then it must not count as unhandled.
+    this.failed.promise.catch(() => {})
+    const cancel = () => this.fail(cancelled())
+    if (signal?.aborted) cancel()
+    else signal?.addEventListener('abort', cancel, { once: true })
   }
 
   /** Queues an entry; `done` is called with its result before `drain` returns. `size` is what the walk saw. */
@@ -72,22 +93,35 @@ export class Ingest {
     else if (this.queue.length - this.queueAt > INLINE_ENTRIES || this.queuedBytes > INLINE_BYTES) this.start()
   }
 
+  /** Back-pressure: returns when the queue has room again. */
+  async room(): Promise<void> {
+    while (this.running.length > 0 && this.queue.length - this.queueAt > QUEUE_LIMIT && !this.failure) await this.progressed()
+    if (this.failure) throw this.failure
+  }
+
+  private progressed(): Promise<void> {
+    return new Promise(resolve => {
+      this.wake = resolve
+    })
+  }
+
   /** Returns when everything submitted is read and its new contents are appended (not yet committed). */
   async drain(): Promise<void> {
+    if (this.failure) throw this.failure
     if (this.running.length === 0) await this.readInline()
     this.pump()
     while (this.queueAt < this.queue.length || this.batches.size > 0) {
       if (this.failure) throw this.failure
-      await new Promise<void>(resolve => {
-        this.wake = resolve
-      })
+      await this.progressed()
       this.pump()
     }
     if (this.failure) throw this.failure
     await Promise.all(this.running.map(running => this.flush(running)))
+    if (this.failure) throw this.failure
   }
 
   async close(): Promise<void> {
+    this.closing = true
     await Promise.all(this.running.map(({ worker }) => worker.terminate()))
     this.running.length = 0
   }
@@ -104,7 +138,7 @@ export class Ingest {
       if (job.size > WHOLE_FILE_BYTES) break
     }
     this.queuedBytes -= bytes
-    if (this.queueAt > 100_000) {
+    if (this.queueAt > QUEUE_TRIM) {
       this.queue = this.queue.slice(this.queueAt)
       this.queueAt = 0
     }
@@ -121,12 +155,13 @@ export class Ingest {
 
   private async readInline(): Promise<void> {
     while (this.queueAt < this.queue.length) {
+      if (this.failure) throw this.failure
       const jobs = this.takeJobs()
       if (jobs[0]!.size > WHOLE_FILE_BYTES) await this.readLargeInline(jobs[0]!)
       else {
-        const entries = readBatch(this.root, pathList(jobs), jobs.length, totalBytes(jobs))
-        for (const [i, { result, bytes }] of entries.entries()) {
-          if (bytes) this.writer.putAs(result.content, OBJECT.data, bytes)
+        const { results, contents } = readBatch(this.root, pathList(jobs), jobs.length, totalBytes(jobs), Buffer.allocUnsafeSlow)
+        for (const [i, result] of resultsOf(results).entries()) {
+          if (contents[i]) this.writer.putAs(result.content, OBJECT.data, contents[i])
           if (result.unknown === 'too-large') await this.readLargeInline(jobs[i]!)
           else this.finish(jobs[i]!, result)
         }
@@ -157,11 +192,14 @@ export class Ingest {
       const worker = new Worker(file, {
         workerData: { clones: join(this.store.directory, 'clones') },
         execArgv: ['--disable-warning=ExperimentalWarning'],
-        resourceLimits: { maxYoungGenerationSizeMb: 16 },
+        resourceLimits: { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 },
       })
-      const running: Running = { worker, inFlight: 0 }
+      const running: Running = { worker, load: 0 }
       worker.on('message', (message: FromWorker) => this.receive(running, message))
       worker.on('error', error => this.fail(error as Error))
+      worker.on('exit', code => {
+        if (!this.closing) this.fail(new Error(`a reading thread ended unexpectedly (${code})`))
+      })
       this.running.push(running)
     }
     this.pump()
@@ -169,7 +207,7 @@ export class Ingest {
 
   private pump(): void {
     for (const running of this.running) {
-      while (running.inFlight < DEPTH && this.queueAt < this.queue.length) this.dispatch(running)
+      while (running.load < DEPTH && this.queueAt < this.queue.length) this.dispatch(running)
     }
   }
 
@@ -177,7 +215,7 @@ export class Ingest {
     const jobs = this.takeJobs()
     const batch = this.nextBatch++
     this.batches.set(batch, jobs)
-    running.inFlight++
+    running.load += loadOf(jobs)
     if (jobs[0]!.size > WHOLE_FILE_BYTES) send(running, { type: 'large', batch, root: this.root, path: jobs[0]!.path })
     else {
       const paths = pathList(jobs)
@@ -204,9 +242,9 @@ export class Ingest {
         return
       }
       case 'read': {
-        const ids = message.results.map(result => result.content)
-        send(running, { type: 'wanted', batch: message.batch, wanted: this.claimAll(ids) })
-        this.complete(running, message.batch, message.results)
+        const results = resultsOf(message.results)
+        send(running, { type: 'wanted', batch: message.batch, wanted: this.claimAll(results.map(result => result.content)) })
+        this.complete(running, message.batch, results)
         return
       }
       case 'done':
@@ -215,6 +253,7 @@ export class Ingest {
         this.complete(running, message.batch, [message.result])
         return
       case 'failed':
+        if (!this.batches.has(message.batch)) throw Object.assign(new Error(message.error.message), { code: message.error.code })
         this.complete(running, message.batch, [failedResult(message.error)])
         return
       case 'flushed':
@@ -225,7 +264,7 @@ export class Ingest {
   private complete(running: Running, batch: number, results: ReadResult[]): void {
     const jobs = this.batches.get(batch)!
     this.batches.delete(batch)
-    running.inFlight--
+    running.load -= loadOf(jobs)
     for (const [i, job] of jobs.entries()) {
       const result = results[i] ?? results[0]!
       // It grew beyond one object since the walk: again, as a large file.
@@ -244,6 +283,7 @@ export class Ingest {
   private appendBlock(bytes: Buffer): void {
     const header = decodeBlockHeader(bytes)!
     this.writer.addBlock({ objects: blockObjects(bytes, header), bytes })
+    releaseBuffer(bytes)
   }
 
   private flush(running: Running): Promise<void> {
@@ -255,10 +295,14 @@ export class Ingest {
 
   private fail(error: Error): void {
     this.failure ??= error
+    this.failed.reject(this.failure)
     this.wake?.()
+    // A worker that failed will not answer; whoever waits for it looks at the failure.
+    for (const { flushed } of this.running) flushed?.()
   }
 }
 
+const loadOf = (jobs: Job[]) => (jobs[0]!.size > WHOLE_FILE_BYTES ? DEPTH : 1)
 const send = (running: Running, message: ToWorker) => running.worker.postMessage(message)
 const totalBytes = (jobs: Job[]) => jobs.reduce((sum, job) => sum + job.size, 0)
 const pathList = (jobs: Job[]) => Buffer.from(jobs.map(job => job.path).join('\0'), 'latin1')

@@ -15,7 +15,7 @@ import { READ_RETRIES, type ReadResult } from './ingest-read.ts'
 const CHUNK_MIN_BYTES = 256 * 1024
 const CHUNK_AVERAGE_BYTES = 1024 * 1024
 const CHUNK_MAX_BYTES = 4 * 1024 * 1024
-const WINDOW_BYTES = 2 * CHUNK_MAX_BYTES
+const WINDOW_BYTES = CHUNK_MAX_BYTES + CHUNK_AVERAGE_BYTES
 
 /** Where chunks go. `claim` answers whether the chunk at that place is new and must be stored. */
 export interface ChunkSink {

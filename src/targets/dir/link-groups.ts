@@ -5,6 +5,14 @@ import { linkGroupNumber } from './dir-node.ts'
 export class LinkGroups {
   private readonly members = new Map<bigint, { first: Raw; count: number }>()
 
+  get size(): number {
+    return this.members.size
+  }
+
+  countOf(ino: bigint): number {
+    return this.members.get(ino)?.count ?? 0
+  }
+
   add(ino: bigint, path: Raw): void {
     const group = this.members.get(ino)
     if (!group) this.members.set(ino, { first: path, count: 1 })

@@ -5,7 +5,19 @@ import { addon } from '../../native/addon.ts'
 import type { SafeDirs } from './safe-dirs.ts'
 import { forEachRecord, isMountPoint, recordName, recordType, S_IFDIR, splitListings } from './walk-record.ts'
 
-export async function removeTree(root: number, path: Raw, safe: SafeDirs): Promise<void> {
+/** Returns what the system does not let this user remove (an immutable file, another user's directory). */
+export async function removeTree(root: number, path: Raw, safe: SafeDirs): Promise<Raw[]> {
+  const stuck: Raw[] = []
+  const remove = (child: Raw, inside: Raw, work: () => void) => {
+    try {
+      safe.in([inside], work)
+    } catch (error) {
+      const code = errnoOf(error) ?? ''
+      if (code === 'ENOENT') return
+      if (!['EACCES', 'EPERM', 'ENOTEMPTY', 'EBUSY'].includes(code)) throw error
+      stuck.push(child)
+    }
+  }
   const dirs: Raw[] = [path]
   for (let at = 0; at < dirs.length; ) {
     const batch = dirs.slice(at, at + 256)
@@ -16,17 +28,10 @@ export async function removeTree(root: number, path: Raw, safe: SafeDirs): Promi
         const child = joinRaw(batch[i]!, recordName(records, offset))
         if (isMountPoint(records, offset)) return
         if (recordType(records, offset) === S_IFDIR) dirs.push(child)
-        else ignoreMissing(() => safe.in([batch[i]!], () => addon.unlinkAt(root, child)))
+        else remove(child, batch[i]!, () => addon.unlinkAt(root, child))
       })
     }
   }
-  for (const dir of dirs.reverse()) ignoreMissing(() => safe.in([dir], () => addon.rmdirAt(root, dir)))
-}
-
-function ignoreMissing(work: () => void): void {
-  try {
-    work()
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error
-  }
+  for (const dir of dirs.reverse()) remove(dir, dir, () => addon.rmdirAt(root, dir))
+  return stuck
 }

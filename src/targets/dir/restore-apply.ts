@@ -83,22 +83,45 @@ class Restore {
   async run(): Promise<ApplyResult> {
     const { plan, stage } = this.options
     if (plan.actions.length === 0) return { written: this.written, refused: this.refused }
-    const needs = preflight(this.options.store, this.root, plan.actions)
     try {
+      const needs = preflight(this.options.store, this.root, plan.actions)
       this.safe.in([''], () => addon.mkdirAt(this.root, stage, 0o700))
+      failpoint('restore:stage')
       await this.stageAll(needs)
       failpoint('restore:staged')
       this.placeAll()
     } catch (error) {
       throw explain(error, await this.reverse())
     }
+    try {
+      await this.cleanUp()
+    } catch (error) {
+      throw explain(error, false)
+    }
+    return { written: this.written, refused: this.refused }
+  }
+
+  /** Everything is in place. From here on a failure leaves the stage to the recovery: what was displaced lies in it. */
+  private async cleanUp(): Promise<void> {
     failpoint('restore:placed')
     await this.options.rescue(this.displaced)
     failpoint('restore:rescued')
-    await removeTree(this.root, stage, this.safe)
+    const stuck = await removeTree(this.root, this.options.stage, this.safe)
+    if (stuck.length > 0) await this.putBack()
     this.safe.close()
     failpoint('restore:cleaned')
-    return { written: this.written, refused: this.refused }
+  }
+
+  /** What cannot be removed goes back to its place. If something else is there now, it stays in the stage. */
+  private async putBack(): Promise<void> {
+    for (const { path, staged } of this.displaced) {
+      if (!this.exists(staged)) continue
+      this.refused.push(path)
+      try {
+        this.rename(staged, path, RENAME.noReplace)
+      } catch {}
+    }
+    await removeTree(this.root, this.options.stage, this.safe)
   }
 
   // --- stage ---
@@ -247,6 +270,7 @@ class Restore {
     } catch (error) {
       if (errnoOf(error) !== 'ENOENT') throw error
     }
+    failpoint('restore:displaced')
   }
 
   private rename(from: Raw, to: Raw, flags: number): void {
@@ -275,6 +299,7 @@ class Restore {
     this.reversals.push(() => applyMetadata(this.root, path, live))
     try {
       this.safe.in([parentOf(path)], () => this.setMetadata(path, entry))
+      this.safe.forget(path)
     } catch (error) {
       if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'EPERM') throw error
       this.refused.push(path)
@@ -291,7 +316,11 @@ class Restore {
         clean = false
       }
     }
-    if (clean) await removeTree(this.root, this.options.stage, this.safe)
+    try {
+      if (clean && this.exists(this.options.stage)) clean = (await removeTree(this.root, this.options.stage, this.safe)).length === 0
+    } catch {
+      clean = false
+    }
     this.safe.close()
     return clean
   }

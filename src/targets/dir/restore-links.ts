@@ -8,13 +8,14 @@ import type { PlanAction } from './restore-plan.ts'
 
 /** Paths that become links, each with the path (final place) it links to. Empty when no hard links are involved. */
 export function planLinks(store: Store, actions: readonly PlanAction[], live: Id, wanted: Id): Map<Raw, Raw> {
-  const written = new Map<bigint, Raw[]>()
+  const written = new Map<GroupKey, Raw[]>()
   for (const action of actions) {
     if (action.action === 'create' || action.action === 'replace') collect(store, action.path, action.entry, written)
   }
   const links = new Map<Raw, Raw>()
   if (written.size === 0) return links
-  const kept = keptMembers(store, written, live, wanted)
+  const changed = new Set(actions.flatMap(action => (action.action === 'metadata' ? [action.path] : [])))
+  const kept = keptMembers(store, written, live, wanted, changed)
   for (const [group, members] of written) {
     const source = kept.get(group) ?? members[0]!
     for (const path of members) if (path !== source) links.set(path, source)
@@ -22,22 +23,34 @@ export function planLinks(store: Store, actions: readonly PlanAction[], live: Id
   return links
 }
 
-function collect(store: Store, path: Raw, entry: Entry, groups: Map<bigint, Raw[]>): void {
+/** Content too: a mark that outlived its group must never give one file the content of another. */
+type GroupKey = string
+const groupKey = (entry: Entry): GroupKey => `${entry.linkGroup} ${entry.content}`
+
+function collect(store: Store, path: Raw, entry: Entry, groups: Map<GroupKey, Raw[]>): void {
   if (entry.kind === 'dir') for (const child of store.tree(entry.content)) collect(store, joinRaw(path, child.name), child, groups)
   else if (entry.kind === 'file' && entry.linkGroup !== 0n) {
-    const members = groups.get(entry.linkGroup)
+    const members = groups.get(groupKey(entry))
     if (members) members.push(path)
-    else groups.set(entry.linkGroup, [path])
+    else groups.set(groupKey(entry), [path])
   }
 }
 
-/** Members of the groups that stay as they are and can be linked to. */
-function keptMembers(store: Store, written: Map<bigint, Raw[]>, live: Id, wanted: Id): Map<bigint, Raw> {
-  const kept = new Map<bigint, Raw>()
+/** Members of the groups that stay and can be linked to. Those in `changed` get their metadata after the linking. */
+function keptMembers(
+  store: Store,
+  written: Map<GroupKey, Raw[]>,
+  live: Id,
+  wanted: Id,
+  changed: ReadonlySet<Raw>,
+): Map<GroupKey, Raw> {
+  const kept = new Map<GroupKey, Raw>()
   for (const { path, entry } of allEntries(store, wanted)) {
-    if (entry.kind !== 'file' || kept.has(entry.linkGroup) || !written.has(entry.linkGroup)) continue
+    if (entry.kind !== 'file' || entry.linkGroup === 0n) continue
+    const key = groupKey(entry)
+    if (kept.has(key) || !written.has(key)) continue
     const now = entryAt(store, live, path)
-    if (now && sameEntry(now, entry)) kept.set(entry.linkGroup, path)
+    if (now && (sameEntry(now, entry) || changed.has(path))) kept.set(key, path)
   }
   return kept
 }

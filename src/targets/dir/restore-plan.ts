@@ -3,8 +3,10 @@
  * what is unknown is left alone. Pure: reads trees, touches no file. Only paths that differ are in the plan.
  */
 import type { Entry, Id } from '../../model/entry.ts'
-import { isWithin, joinRaw, type Raw } from '../../model/raw-path.ts'
+import { isWithin, joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
+import { mayChangeDir } from './may-change.ts'
+import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
 
 export type PlanAction =
@@ -23,6 +25,7 @@ export interface LeftAlone {
     | 'edited' // changed by somebody else since the operation that is being undone
     | 'not-stored' // its live content could not be stored, so it must not be overwritten
     | 'holds-uncaptured' // a directory that holds files which are not ours to remove
+    | 'refused' // in a directory of somebody else that this user may not change
 }
 
 export interface RestorePlan {
@@ -56,6 +59,8 @@ class Planner {
   private readonly options: PlanOptions
   private readonly plan: RestorePlan = { actions: [], leftAlone: [], keptDirs: [] }
   private readonly pure = new Map<Id, boolean>()
+  /** Live directories in which this user may change nothing. */
+  private readonly closed = new Set<Raw>()
 
   constructor(options: PlanOptions) {
     this.options = options
@@ -107,16 +112,28 @@ class Planner {
     }
     if (!this.isInside(path)) {
       // Only something below is wanted here: descend as far as directories go.
-      if (live?.kind === 'dir' || wanted?.kind === 'dir') {
-        this.compareTrees(path, treeOf(live), treeOf(wanted), treeOf(base))
-      }
+      if (wanted?.kind === 'dir') this.makeWayTo(path, live, wanted, base)
+      else if (live?.kind === 'dir') this.compareTrees(path, live.content, undefined, treeOf(base))
       return
     }
     if (isUndo && !this.mayUndo(path, live, wanted, base)) return
     this.decide(path, live, wanted)
   }
 
+  /** A directory above the scope that is gone is made again, but only for what is wanted in it. */
+  private makeWayTo(path: Raw, live: Entry | undefined, wanted: Entry, base: Entry | undefined): void {
+    const { actions } = this.plan
+    const start = actions.push({ action: 'create', path, entry: { ...wanted, content: EMPTY_TREE } })
+    this.compareTrees(path, undefined, wanted.content, treeOf(base))
+    const isNeeded = actions.length > start
+    if (isNeeded && !live) return
+    actions.length = start - 1
+    // Something else has taken the directory's place, and nobody asked for that to go.
+    if (isNeeded) this.plan.leftAlone.push({ path, why: 'edited' })
+  }
+
   private compareDirs(path: Raw, live: Entry, wanted: Entry, base: Entry | undefined): void {
+    if (!mayChangeDir(live)) this.closed.add(path)
     if (this.isInside(path) && !sameEntry(live, wanted)) {
       const isUndo = this.options.base !== undefined
       if (!isUndo || (base && sameEntry(live, base))) this.plan.actions.push({ action: 'metadata', path, live, entry: wanted })
@@ -128,7 +145,8 @@ class Planner {
   /** Whether the operation changed this path and nobody else has since. */
   private mayUndo(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): boolean {
     if (base?.kind === 'unknown' || sameDeep(base, wanted)) return false
-    if (sameAside(live, wanted) && live?.kind !== 'dir') return false
+    // Only the times differ: they are put back as long as nobody has touched it since.
+    if (sameAside(live, wanted) && live?.kind !== 'dir') return live !== undefined && base !== undefined && sameEntry(live, base)
     if (sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
     if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
       // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
@@ -142,6 +160,10 @@ class Planner {
 
   private decide(path: Raw, live: Entry | undefined, wanted: Entry | undefined): void {
     const { actions } = this.plan
+    if (this.isRefused(path, live, wanted)) {
+      this.plan.leftAlone.push({ path, why: 'refused' })
+      return
+    }
     if (!live) {
       if (wanted) actions.push({ action: 'create', path, entry: wanted })
       return
@@ -153,6 +175,13 @@ class Planner {
     if (!wanted) actions.push({ action: 'delete', path, live })
     else if (!sameContent(live, wanted) || live.linkGroup !== wanted.linkGroup) actions.push({ action: 'replace', path, live, entry: wanted })
     else if (!sameEntry(live, wanted)) actions.push({ action: 'metadata', path, live, entry: wanted })
+  }
+
+  /** Entries of such a directory can only be given other metadata; the directory itself cannot be emptied or moved. */
+  private isRefused(path: Raw, live: Entry | undefined, wanted: Entry | undefined): boolean {
+    if (live?.kind === 'dir' && wanted?.kind !== 'dir' && !mayChangeDir(live)) return true
+    if (!this.closed.has(parentOf(path))) return false
+    return !live || !wanted || !sameContent(live, wanted) || live.linkGroup !== wanted.linkGroup
   }
 
   /** A directory that is to go but holds what was not captured: it stays with that, and loses the rest. */
@@ -171,7 +200,7 @@ class Planner {
   private isPure(tree: Id): boolean {
     let pure = this.pure.get(tree)
     if (pure === undefined) {
-      pure = this.options.store.tree(tree).every(e => e.kind !== 'unknown' && (e.kind !== 'dir' || this.isPure(e.content)))
+      pure = this.options.store.tree(tree).every(e => e.kind !== 'unknown' && (e.kind !== 'dir' || (mayChangeDir(e) && this.isPure(e.content))))
       this.pure.set(tree, pure)
     }
     return pure

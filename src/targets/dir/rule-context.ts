@@ -30,9 +30,7 @@ export async function openRules(options: RuleOptions): Promise<RuleContext> {
   }
   const isFile = (name: Raw) => ((exists(name)?.mode ?? 0) & 0o170000) === 0o100000
   const gitFacts = async (path: Raw) => {
-    const facts = exclude.ignoreGitignore ? undefined : await readGitFacts(rootPath, path, factsOptions)
-    for (const warning of facts?.warnings ?? []) onWarning(warning)
-    return facts
+    return exclude.ignoreGitignore ? undefined : readGitFacts(rootPath, path, factsOptions)
   }
   const git = exists('.git') ? await gitFacts('') : undefined
   const outer = await readOuter(rootPath, factsOptions)
@@ -41,14 +39,17 @@ export async function openRules(options: RuleOptions): Promise<RuleContext> {
   return { root: createRules({ read, config: exclude, present, outer, onWarning }), gitFacts }
 }
 
+/** Throws EFBIG for a file that is too large to be rules: then they do not apply, with a warning. */
 function readSmallFile(root: number, path: Raw): Buffer {
   const fd = addon.openAt(root, path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW, 0)
   try {
-    const size = Math.min(addon.statFd(fd).size, MAX_IGNORE_FILE_BYTES)
+    const { size } = addon.statFd(fd)
+    if (size > MAX_IGNORE_FILE_BYTES) throw Object.assign(new Error(`EFBIG: ${size} bytes`), { code: 'EFBIG' })
     const buffer = Buffer.alloc(size)
-    return buffer.subarray(0, readSync(fd, buffer, 0, size, 0))
+    let filled = 0
+    for (let count = 1; count > 0 && filled < size; filled += count) count = readSync(fd, buffer, filled, size - filled, filled)
+    return buffer.subarray(0, filled)
   } finally {
     addon.close(fd)
   }
 }
-

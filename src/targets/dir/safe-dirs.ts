@@ -51,6 +51,11 @@ export class SafeDirs {
     }
   }
 
+  /** A directory got its final mode: there is nothing to put back. */
+  forget(path: Raw): void {
+    this.modes.delete(path)
+  }
+
   /** Puts modes back, but for directories that are gone. Deepest first, so that the way to them stays open. */
   close(): void {
     for (const [path, mode] of [...this.modes].sort(([a], [b]) => (a < b ? 1 : -1))) {

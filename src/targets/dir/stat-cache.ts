@@ -10,6 +10,7 @@ import { ID_BYTES } from '../../model/id.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import { ByteReader } from '../../store/byte-reader.ts'
 import { ByteWriter } from '../../store/byte-writer.ts'
+import { temporaryName } from '../../store/durable.ts'
 
 const MAGIC = 'SVPTSTAT'
 const VERSION = 1
@@ -71,7 +72,7 @@ export function saveStatCache(file: string, cache: StatCache): void {
   }
   const body = out.finish()
   // Not fsynced: after a power cut the checksum tells a torn cache, and the next capture reads everything once.
-  const temporary = `${file}.tmp`
+  const temporary = temporaryName(file)
   writeFileSync(temporary, Buffer.concat([body, blake3(body)]), { mode: 0o600 })
   renameSync(temporary, file)
 }

@@ -5,6 +5,7 @@
  * In a git directory, everything else is read before `objects`, and loose objects before packs: git writes them in the
  * opposite order, so what the captured refs name is among the captured objects.
  */
+import { cancelled } from '../../errors/errors.ts'
 import type { GitFacts } from '../../files/git-facts.ts'
 import type { DirRules } from '../../files/ignore-rules.ts'
 import type { Entry, Id, UnknownReason } from '../../model/entry.ts'
@@ -18,6 +19,7 @@ import { createNode, type DirNode, entryFromResult, unknownEntry } from './dir-n
 import type { Ingest } from './ingest.ts'
 import type { ReadResult } from './ingest-read.ts'
 import { LinkGroups } from './link-groups.ts'
+import { findStaleLinks } from './stale-links.ts'
 import { STAGE_PREFIX, type WrittenFiles } from './restore-apply.ts'
 import type { CachedDir, StatCache } from './stat-cache.ts'
 import * as record from './walk-record.ts'
@@ -61,8 +63,14 @@ export interface PassResult {
   cache: StatCache
   /** Directories to look at again, to know whether the state held still. */
   unsettled: Set<Raw>
+  /** Those of them that belong to git directories. */
+  unsettledGit: Set<Raw>
   /** Whether anything differed from the cache. */
   changed: boolean
+  /** Whether anything in a git directory but its objects differed from the cache. */
+  refsMoved: boolean
+  /** Whether a pack was gone before it could be read: what replaced it may not have been listed. */
+  packLost: boolean
 }
 
 export class TreeWalk {
@@ -77,6 +85,8 @@ export class TreeWalk {
   private objects: DirNode[] = []
   private packs: DirNode[] = []
   private changed = false
+  private refsMoved = false
+  private packLost = false
   private committed = false
   private rootTree: Id = ''
 
@@ -102,13 +112,20 @@ export class TreeWalk {
     }
     for (const node of this.waitingForLinks) this.settle(node)
     await this.options.ingest.drain()
-    for (const git of this.gitDirs.values()) if (git.changed) for (const path of git.dirs) this.unsettled.add(path)
-    if (!this.options.only) this.noticeRemovedDirs()
+    const unsettledGit = new Set([...this.gitDirs.values()].flatMap(git => (git.changed ? git.dirs : [])))
+    for (const path of unsettledGit) this.unsettled.add(path)
+    if (!this.options.only) {
+      this.noticeRemovedDirs()
+      for (const path of findStaleLinks(this.links, cache.dirs, this.dirs)) this.unsettled.add(path)
+    }
     return {
       tree: this.rootTree,
       cache: { dirs: this.dirs, rootKey: cache.rootKey, root: cache.root },
       unsettled: this.unsettled,
+      unsettledGit,
       changed: this.changed,
+      refsMoved: this.refsMoved,
+      packLost: this.packLost,
     }
   }
 
@@ -122,7 +139,7 @@ export class TreeWalk {
     const inFlight = new Set<Promise<void>>()
     let failure: unknown
     while (this.queue.length > 0 || inFlight.size > 0) {
-      this.options.signal?.throwIfAborted()
+      if (this.options.signal?.aborted) throw cancelled()
       while (this.queue.length > 0 && inFlight.size < SCANS_IN_FLIGHT) {
         const nodes = this.queue.splice(Math.max(0, this.queue.length - SCAN_BATCH_DIRS))
         const scan: Promise<void> = this.scan(nodes)
@@ -133,6 +150,7 @@ export class TreeWalk {
         inFlight.add(scan)
       }
       await Promise.race(inFlight)
+      await this.options.ingest.room()
       if (failure) throw failure
     }
   }
@@ -167,6 +185,7 @@ export class TreeWalk {
     else {
       this.changed = true
       if (git) git.changed = true
+      if (git && !isObjectDir(node)) this.refsMoved = true
       this.unsettled.add(node.path)
       this.rebuild(node)
     }
@@ -355,8 +374,10 @@ export class TreeWalk {
   private receiveRead(node: DirNode, name: Raw, at: number, result: ReadResult): void {
     const entries = node.entries!
     const placeholder = entries.get(name)
-    if (!placeholder) return
+    // Gone, or a directory that turned out to be unreadable.
+    if (!placeholder || placeholder.kind === 'unknown') return
     if (result.errno === ENOENT || result.unknown === 'vanished') {
+      if (isPackDir(node)) this.packLost = true
       entries.delete(name)
       return
     }
@@ -462,6 +483,15 @@ function noteworthyNames(records: Buffer): NoteworthyNames {
   found.isGitDir = gitParts === 3
   return found
 }
+
+/** The directory of loose objects and packs, its fan-out included; `objects/info` speaks about objects, so it is none. */
+function isObjectDir({ gitDir, path }: DirNode): boolean {
+  if (gitDir === undefined) return false
+  const objects = joinRaw(gitDir, 'objects')
+  return isWithin(path, objects) && !isWithin(path, joinRaw(objects, 'info'))
+}
+
+const isPackDir = ({ gitDir, path }: DirNode): boolean => gitDir !== undefined && path === joinRaw(gitDir, 'objects/pack')
 
 function indexRecords(records: Buffer): Map<Raw, number> {
   const index = new Map<Raw, number>()

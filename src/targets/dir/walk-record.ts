@@ -1,6 +1,6 @@
 /** Reads and patches the records that native `scanDirs` returns, without making an object per entry. */
-import { RECORD, RECORD_FLAG, SCAN_HEADER } from '../../native/addon.ts'
-import type { ReadResult } from './ingest-read.ts'
+import { META, RECORD, RECORD_FLAG, SCAN_HEADER } from '../../native/addon.ts'
+import { MetaResult, type ReadResult } from './ingest-read.ts'
 
 export const S_IFMT = 0o170000
 export const S_IFREG = 0o100000
@@ -64,12 +64,22 @@ export function patchRecord(records: Buffer, at: number, result: ReadResult): vo
   records.writeUInt16LE(result.mode & 0xffff, at + RECORD.mode)
   records.writeUInt32LE(result.uid, at + RECORD.uid)
   records.writeUInt32LE(result.gid, at + RECORD.gid)
-  records.writeBigInt64LE(result.ctimeNs, at + RECORD.ctimeNs)
-  records.writeBigUInt64LE(result.ino, at + RECORD.ino)
-  if ((result.mode & S_IFMT) === S_IFDIR) return
+  const isDirectory = (result.mode & S_IFMT) === S_IFDIR
+  if (result instanceof MetaResult) {
+    // Bytes are copied as they are: making bigints of them for every file would cost more than reading it.
+    const { meta, at: from } = result
+    meta.copy(records, at + RECORD.ctimeNs, from + META.ctimeNs, from + META.ctimeNs + 8)
+    meta.copy(records, at + RECORD.ino, from + META.ino, from + META.ino + 8)
+    if (isDirectory) return
+    meta.copy(records, at + RECORD.size, from + META.size, from + META.size + 8)
+    meta.copy(records, at + RECORD.mtimeNs, from + META.mtimeNs, from + META.mtimeNs + 8)
+  } else {
+    records.writeBigInt64LE(result.ctimeNs, at + RECORD.ctimeNs)
+    records.writeBigUInt64LE(result.ino, at + RECORD.ino)
+    records.writeBigUInt64LE(BigInt(result.size), at + RECORD.size)
+    records.writeBigInt64LE(result.mtimeNs, at + RECORD.mtimeNs)
+  }
   records.writeUInt32LE(result.nlink, at + RECORD.nlink)
-  records.writeBigUInt64LE(BigInt(result.size), at + RECORD.size)
-  records.writeBigInt64LE(result.mtimeNs, at + RECORD.mtimeNs)
 }
 
 /** Makes the record differ from any that a walk can return, so that the entry is read again next time. */

@@ -1,0 +1,67 @@
+import { expect, it } from 'vitest'
+import { createProgress, progressText } from './progress.ts'
+
+const state = { phase: 'restoring', files: 1234, bytes: 50_000_000, totalFiles: 4936, totalBytes: 200_000_000 }
+
+it('shows files, bytes, rate and the remaining time', () => {
+  expect(progressText(state, 1000, 120)).toBe(
+    'restoring  [###         ]  1,234/4,936 files  50 MB/200 MB  50 MB/s  3 s left',
+  )
+})
+
+it('does without totals', () => {
+  expect(progressText({ phase: 'capturing', files: 7, bytes: 0 }, 1000, 80)).toBe('capturing  7 files')
+  expect(progressText({ phase: 'capturing', files: 7, bytes: 2000 }, 500, 80)).toBe('capturing  7 files  2 KB  4 KB/s')
+})
+
+it('drops the bar, then the end, to fit', () => {
+  expect(progressText(state, 1000, 70)).toBe('restoring  1,234/4,936 files  50 MB/200 MB  50 MB/s  3 s left')
+  expect(progressText(state, 1000, 45)).toBe('restoring  1,234/4,936 files  50 MB/200 MB')
+  expect(progressText(state, 1000, 12)).toHaveLength(12)
+  expect(progressText(state, 1000, 0)).toBe('')
+})
+
+function terminal() {
+  const shown = { text: '', now: 0 }
+  const write = (text: string) => {
+    shown.text += text
+  }
+  const line = createProgress({ write, columns: () => 80, now: () => shown.now })
+  return { shown, line }
+}
+
+it('appears after 300 ms, redraws at most every 100 ms, and erases itself', () => {
+  const { shown, line } = terminal()
+  const at = (now: number) => {
+    shown.text = ''
+    shown.now = now
+    line.update(state)
+    return shown.text
+  }
+  expect(at(0)).toBe('')
+  expect(at(299)).toBe('')
+  expect(at(300)).toMatch(/^\rrestoring .*\x1b\[K$/)
+  expect(at(350)).toBe('')
+  expect(at(400)).not.toBe('')
+  shown.text = ''
+  line.erase()
+  expect(shown.text).toBe('\r\x1b[K')
+  shown.text = ''
+  line.erase()
+  expect(shown.text).toBe('')
+})
+
+it('leaves a terminal alone when the work was short', () => {
+  const { shown, line } = terminal()
+  line.update(state)
+  line.erase()
+  expect(shown.text).toBe('')
+})
+
+it('counts the time of each phase on its own', () => {
+  const { shown, line } = terminal()
+  line.update(state)
+  shown.now = 1000
+  line.update({ ...state, phase: 'verifying' })
+  expect(shown.text).toBe('')
+})

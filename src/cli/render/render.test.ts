@@ -1,0 +1,188 @@
+import { expect, it, test } from 'vitest'
+import {
+  added,
+  deleted,
+  makeNodes,
+  makeOperation,
+  makeRestore,
+  makeRun,
+  makeSnapshot,
+  noon,
+} from '../fixture-snapshot.ts'
+import { createStyle } from '../style.ts'
+import { changeLine, changeList } from './changes.ts'
+import { operationTable, runTable } from './operations.ts'
+import { restoreExitCode, restoreText } from './restore.ts'
+import { countsText, logText, skippedText, snapshotLine, snapshotTable } from './snapshot.ts'
+import { undoText } from './undo.ts'
+
+const plain = createStyle(false)
+const hour = 3_600_000
+const words = { done: 'Rolled back to', would: 'Would roll back to', undo: 'savepoint undo' }
+
+it('lists snapshots as a table with a footer', () => {
+  const nodes = makeNodes('cccc3333 bbbb2222', 'bbbb2222 aaaa1111', 'aaaa1111')
+  Object.assign(nodes[0]!.snapshot, { type: 'final', command: 'npm test', sizeDelta: 12_000, unsettled: true })
+  Object.assign(nodes[1]!.snapshot, { label: 'before the\nrefactoring', skippedCount: 2 })
+  nodes[1]!.tags = ['good', 'v1']
+  expect(snapshotTable(nodes, noon + 2 * hour, plain)).toBe(
+    [
+      'ID             TYPE      SIZE  CREATED      LABEL',
+      'snap_cccc3333  final   +12 KB  2 hours ago  $ npm test (HEAD) unsettled',
+      'snap_bbbb2222  manual     0 B  2 hours ago  before the\\nrefactoring (tag: good, tag: v1) PARTIAL',
+      'snap_aaaa1111  manual     0 B  2 hours ago',
+      '3 snapshots (backend: cas)',
+      '',
+    ].join('\n'),
+  )
+})
+
+it('draws the log with marks, counts and titles', () => {
+  const nodes = makeNodes('cccc3333 aaaa1111', 'bbbb2222 aaaa1111', 'aaaa1111')
+  Object.assign(nodes[0]!.snapshot, { counts: { added: 1200, modified: 1, deleted: 2 }, label: 'third' })
+  Object.assign(nodes[1]!.snapshot, { type: 'safety', command: 'rollback to snap_x' })
+  nodes[2]!.tags = ['good']
+  const text = logText(nodes, noon + hour, plain)
+  expect(text).toBe(
+    [
+      '* snap_cccc3333 (HEAD) manual 1 hour ago +1,200 ~1 -2 third',
+      '| * snap_bbbb2222 safety 1 hour ago = before: rollback to snap_x',
+      '|/',
+      '* snap_aaaa1111 (tag: good) manual 1 hour ago =',
+      '',
+    ].join('\n'),
+  )
+  expect(logText(nodes, noon, plain, 1).split('\n')).toHaveLength(2)
+})
+
+it('renders 1,000 snapshots quickly', () => {
+  const nodes = makeNodes(...Array.from({ length: 1000 }, (_, i) => `s${i}${i < 999 ? ` s${i + 1}` : ''}`))
+  const start = performance.now()
+  expect(logText(nodes, noon, createStyle(true)).split('\n')).toHaveLength(1001)
+  expect(performance.now() - start).toBeLessThan(100)
+})
+
+it('says what a snapshot stored, and what it left out', () => {
+  const first = makeSnapshot('aaaa2222', { files: 1234, bytes: 5_000_000, sizeDelta: 2_000_000 })
+  expect(snapshotLine(first, plain)).toBe('snap_aaaa2222  +2 MB  1,234 files, 5 MB')
+  const next = makeSnapshot('aaaa2222', {
+    parent: 'x',
+    label: 'l',
+    sizeDelta: 12_000,
+    counts: { added: 3, modified: 1, deleted: 0 },
+  })
+  expect(snapshotLine(next, plain)).toBe('snap_aaaa2222 (l)  +12 KB  3 added, 1 modified')
+  const skipped = Array.from({ length: 12 }, (_, i) => ({ path: `p${i}`, reason: 'unreadable' as const }))
+  expect(skippedText(skipped, 12, plain)).toMatch(
+    /^PARTIAL: 12 paths not captured\n {2}p0 \(unreadable\)\n[\s\S]* {2}… and 2 more\n$/,
+  )
+  expect(skippedText([], 0, plain)).toBe('')
+})
+
+test.each([
+  [{ added: 0, modified: 0, deleted: 0 }, 'no changes'],
+  [{ added: 0, modified: 1000, deleted: 1 }, '1,000 modified, 1 deleted'],
+])('%j reads %s', (counts, text) => expect(countsText(counts)).toBe(text))
+
+it('reports a rollback with the next command', () => {
+  const result = makeRestore({
+    changes: [{ action: 'create', path: 'a', files: 3 }],
+    files: { created: 3, deleted: 1, replaced: 2, metadata: 1 },
+    keptDirs: ['node_modules'],
+    operation: makeOperation(),
+  })
+  expect(restoreText(result, words, plain)).toBe(
+    [
+      'Rolled back to snap_aaaa2222 (works): 3 created, 1 deleted, 2 replaced, 1 with attributes put back',
+      'Kept, because files that are not captured live in them: node_modules',
+      'To undo: savepoint undo',
+      '',
+    ].join('\n'),
+  )
+  expect(restoreExitCode(result)).toBe(0)
+})
+
+it('lists the plan of a dry run, and says that nothing happened', () => {
+  const result = makeRestore({
+    dryRun: true,
+    changes: [
+      { action: 'create', path: '.git', files: 33 },
+      { action: 'delete', path: 'x\n', files: 1 },
+      { action: 'replace', path: 'src/a', files: 1 },
+    ],
+    files: { created: 33, deleted: 1, replaced: 1, metadata: 0 },
+  })
+  expect(restoreText(result, words, plain)).toBe(
+    [
+      'Would roll back to snap_aaaa2222 (works): 33 created, 1 deleted, 1 replaced',
+      '  + .git (33 files)',
+      '  - x\\n',
+      '  ~ src/a',
+      'Nothing was changed (dry run)',
+      '',
+    ].join('\n'),
+  )
+})
+
+it('names what was left alone with its reason, and ends with 3', () => {
+  const result = makeRestore({
+    leftAlone: [
+      { path: 'a', why: 'edited' },
+      { path: 'b', why: 'holds-uncaptured' },
+    ],
+  })
+  const text = restoreText(result, words, plain)
+  expect(text).toContain('Left alone (2):\n  a: edited by somebody else since\n  b: holds files that no snapshot has\n')
+  expect(restoreExitCode(result)).toBe(3)
+})
+
+it('says plainly that there was nothing to do', () => {
+  expect(restoreText(makeRestore(), words, plain)).toBe(
+    'Nothing to change: everything is as in snap_aaaa2222 (works)\n',
+  )
+})
+
+it('undo points to redo and back', () => {
+  const restore = makeRestore({
+    files: { created: 2, deleted: 0, replaced: 0, metadata: 0 },
+    changes: [{ action: 'create', path: 'a', files: 2 }],
+  })
+  const operation = makeOperation({ summary: 'run_x: make' })
+  expect(undoText({ operation, restore, effect: '' }, 'undo', plain)).toBe(
+    'Undone: run_x: make\nFiles: 2 created\nTo redo: savepoint redo\n',
+  )
+  expect(undoText({ operation, restore: undefined, effect: '3 snapshots back' }, 'redo', plain)).toBe(
+    'Redone: run_x: make (3 snapshots back)\nTo undo: savepoint undo\n',
+  )
+})
+
+it('folds the inside of .git into one line and cuts long lists', () => {
+  const changes = [deleted('.git/HEAD'), deleted('.git/config'), ...['a', 'b', 'c'].map(added)]
+  expect(changeList(changes, plain, 2, 'savepoint changes')).toBe(
+    '  A a\n  A b\n  D .git/ (2 deleted)\n  … and 1 more: savepoint changes\n',
+  )
+  expect(changeList([added('.git/x')], plain, 2, '')).toBe('  A .git/x\n')
+})
+
+it('writes one change per line, relative to where the user stands', () => {
+  const style = createStyle(false, 'src')
+  expect(changeLine({ ...added('src/b'), kind: 'renamed', from: 'a' }, style)).toBe('R ../a -> b')
+  expect(changeLine(added('src/b'), style, true)).toBe('A b (3 B)')
+})
+
+it('lists operations and runs', () => {
+  const operations = [
+    makeOperation({ state: 'undone' }),
+    makeOperation({ kind: 'retention', state: 'past', summary: 'x', rule: 'auto_max 10' }),
+  ]
+  expect(operationTable(operations, noon + hour, plain)).toContain('can be redone  rollback to snap_aaaa2222\n')
+  expect(operationTable(operations, noon + hour, plain)).toContain('x (rule: auto_max 10)')
+  const runs = [
+    makeRun(),
+    makeRun({ exitCode: undefined, signal: 'SIGKILL' }),
+    makeRun({ exitCode: undefined, endedAt: undefined }),
+  ]
+  const text = runTable(runs, noon + hour, plain)
+  expect(text).toContain("run_aaaa2222  0        1 hour ago  12.0 s  sh -c 'echo hi'")
+  expect(text).toMatch(/SIGKILL[\s\S]*running/)
+})

@@ -1,0 +1,58 @@
+/** Watches how much an archive unpacks to, so that a small file cannot fill the disk or keep us busy for days. */
+import { statfsSync } from 'node:fs'
+import { SavepointError } from '../errors/errors.ts'
+import { formatBytes } from '../model/format.ts'
+import { type ImportLimits, suspiciousArchive } from './archive-unsafe.ts'
+import type { Context } from './context.ts'
+
+/** How often the free space is looked at. */
+const CHECK_EVERY_BYTES = 64 * 1024 * 1024
+
+/** Passes the unpacked pieces on. `packedBytes`: what was read of the file so far. */
+export async function* guardExpansion(
+  ctx: Context,
+  pieces: AsyncIterable<Buffer>,
+  packedBytes: () => number,
+  limits: ImportLimits,
+): AsyncGenerator<Buffer> {
+  let unpacked = 0
+  let nextCheck = 0
+  for await (const piece of pieces) {
+    ctx.signal?.throwIfAborted()
+    unpacked += piece.length
+    if (unpacked > limits.freeRatioBytes && unpacked > packedBytes() * limits.ratio && !ctx.force) {
+      throw suspiciousArchive(`unpacks to more than ${limits.ratio} times its size`)
+    }
+    if (unpacked >= nextCheck) {
+      checkRoomFor(ctx, 0)
+      nextCheck = unpacked + CHECK_EVERY_BYTES
+    }
+    yield piece
+  }
+}
+
+/** Throws when `bytes` more would not leave what snapshots.min_free_bytes keeps, or the store has its limit. */
+export function checkRoomFor(ctx: Context, bytes: number): void {
+  const { min_free_bytes, max_store_bytes } = ctx.config.snapshots
+  const { bavail, bsize } = statfsSync(ctx.store.directory)
+  const free = bavail * bsize
+  if (free - bytes < min_free_bytes) {
+    throw new SavepointError(
+      'disk.full',
+      `Cannot import the archive: ${formatBytes(free)} are free, ${bytes > 0 ? `a file in it has ${formatBytes(bytes)}, ` : ''}and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`,
+      {
+        hint: 'Free some space, or delete snapshots and run `savepoint gc`. Nothing was imported',
+      },
+    )
+  }
+  const stored = ctx.store.index.storedBytes()
+  if (stored >= max_store_bytes) {
+    throw new SavepointError(
+      'disk.full',
+      `Cannot import the archive: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatBytes(max_store_bytes)}`,
+      {
+        hint: 'Run `savepoint prune` and `savepoint gc`. Nothing was imported',
+      },
+    )
+  }
+}

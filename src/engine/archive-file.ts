@@ -1,0 +1,41 @@
+/** Archives as files of the user: where they lie, and why they cannot be read or written. */
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import type { Context } from './context.ts'
+
+/** The absolute path of a file that the user named; relative ones start at cwd. */
+export function archivePath(ctx: Context, verb: string, file: string): Buffer {
+  if (file === '' || file.includes('\0'))
+    throw new SavepointError('usage', `Cannot ${verb}: the name of the file is empty or impossible`)
+  if (file === '-') {
+    throw new SavepointError('usage', `Cannot ${verb} through a pipe: an archive must be a file`, {
+      hint: 'Name a file, for example ./snapshot.tar.zst',
+    })
+  }
+  return file.startsWith('/') ? Buffer.from(file) : Buffer.concat([ctx.cwd, Buffer.from(`/${file}`)])
+}
+
+export const shownFile = (path: Buffer): string => showPath(rawFromBytes(path))
+
+/** Turns what the system or the decompressor said into an error for people. */
+export function explainArchive(ctx: Context, what: string, error: unknown): unknown {
+  if (ctx.signal?.aborted)
+    return new SavepointError('cancelled', `Cannot ${what}: it was cancelled`, {
+      hint: 'Nothing was changed',
+      cause: error,
+    })
+  const code = errnoOf(error)
+  if (error instanceof SavepointError || !code) return error
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new SavepointError('disk.full', `Cannot ${what}: the disk is full`, {
+      hint: 'Free some space and try again; nothing was changed',
+      cause: error,
+    })
+  }
+  const why = {
+    ENOENT: 'there is no such file or directory',
+    EACCES: 'permission denied',
+    EISDIR: 'it is a directory',
+  }[code]
+  return new SavepointError('io.failed', `Cannot ${what}: ${why ?? (error as Error).message}`, { cause: error })
+}

@@ -1,0 +1,44 @@
+/**
+ * The move of a directory changes no timestamp of the files in it, but it changes which hard links lie in the tree and
+ * which path is the first of its group. Links of the same file that were not looked at in this pass then carry the mark
+ * of a group that is no longer so.
+ */
+import type { Raw } from '../../model/raw-path.ts'
+import type { LinkGroups } from './link-groups.ts'
+import type { CachedDir } from './stat-cache.ts'
+import { forEachRecord, recordIno, recordNlink, recordType, S_IFREG, smudgeRecord } from './walk-record.ts'
+
+type Dirs = ReadonlyMap<Raw, CachedDir>
+
+/** Smudges all members of such groups, so that the next pass finds them together. Returns the directories they are in. */
+export function findStaleLinks(links: LinkGroups, before: Dirs, now: Dirs): Set<Raw> {
+  const stale = new Set<Raw>()
+  if (before.size === 0) return stale
+  const gone = new Set<bigint>()
+  for (const [path, dir] of before) if (!now.has(path)) forEachLink(dir, ino => gone.add(ino))
+  if (links.size === 0 && gone.size === 0) return stale
+  const members = new Map<bigint, { path: Raw; records: Buffer; at: number }[]>()
+  for (const [path, dir] of now) {
+    forEachLink(dir, (ino, at) => {
+      if (links.countOf(ino) === 0 && !gone.has(ino)) return
+      const member = { path, records: dir.records, at }
+      const known = members.get(ino)
+      if (known) known.push(member)
+      else members.set(ino, [member])
+    })
+  }
+  for (const [ino, found] of members) {
+    if (found.length === links.countOf(ino)) continue
+    for (const { path, records, at } of found) {
+      smudgeRecord(records, at)
+      stale.add(path)
+    }
+  }
+  return stale
+}
+
+function forEachLink({ records }: CachedDir, visit: (ino: bigint, at: number) => void): void {
+  forEachRecord(records, at => {
+    if (recordNlink(records, at) > 1 && recordType(records, at) === S_IFREG) visit(recordIno(records, at), at)
+  })
+}

@@ -1,0 +1,215 @@
+/** T8: every key that is in effect is seen to have its effect; every other one is named by doctor. */
+
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { defaultConfig, keysOf, notYetInEffect } from '../src/config/config.ts'
+import { doctor } from '../src/index.ts'
+import { runCli } from './support/cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+  space.write('a', 'a1')
+})
+afterEach(() => space.remove())
+
+const inRepository = (yaml: string) => space.write('savepoint.yaml', yaml)
+function inHome(yaml: string): void {
+  mkdirSync(space.home, { recursive: true })
+  writeFileSync(join(space.home, 'config.yaml'), yaml)
+}
+
+/** Keys that a test of this file (or of git-exclusions.test.ts) shows at work. */
+const shown = [
+  'snapshots.disabled',
+  'snapshots.backend',
+  'snapshots.triggers.disable_pre_run',
+  'snapshots.exclude.ignore_gitignore',
+  'snapshots.exclude.additional',
+  'snapshots.exclude.keep',
+  'snapshots.retention.delete_initial',
+  'snapshots.retention.manual_max',
+  'snapshots.max_file_bytes',
+  'snapshots.min_free_bytes',
+  'snapshots.max_store_bytes',
+]
+
+it('a key is either shown here, or named as not yet in effect', () => {
+  expect([...shown, ...notYetInEffect].sort()).toEqual(keysOf(defaultConfig).sort())
+})
+
+it('doctor names the keys that are set without effect, and those only', async () => {
+  inHome(
+    'snapshots:\n  auto_interval_seconds: 60\n  min_free_bytes: 1 MB\n  triggers:\n    disable_idle: true\n    guard_commands: [x]\n',
+  )
+  inRepository('tracing:\n  tracer: none\n')
+  const { notYetInEffect: named } = await doctor({ cwd: space.dir, home: space.home, env: space.env })
+  expect(named.sort()).toEqual([
+    'snapshots.auto_interval_seconds',
+    'snapshots.triggers.disable_idle',
+    'snapshots.triggers.guard_commands',
+    'tracing.tracer',
+  ])
+})
+
+describe('snapshots', () => {
+  it('disabled: no snapshot is taken, a run starts and says that it cannot be undone', async () => {
+    inRepository('snapshots:\n  disabled: true\n')
+    const savepoint = await space.open()
+    await expect(savepoint.snapshot()).rejects.toMatchObject({ code: 'snapshots.disabled' })
+    const result = await savepoint.run({ command: ['sh', '-c', 'echo x > made'] })
+    expect(result).toMatchObject({ exitCode: 0, before: undefined, after: undefined })
+    expect([existsSync(space.at('made')), savepoint.snapshots()]).toEqual([true, []])
+    expect(space.notices).toContainEqual(expect.stringContaining('cannot be undone'))
+  })
+
+  it('triggers.disable_pre_run: a run takes no snapshots, a manual one is still possible', async () => {
+    inRepository('snapshots:\n  triggers:\n    disable_pre_run: true\n')
+    const savepoint = await space.open()
+    const result = await savepoint.run({ command: ['sh', '-c', 'echo x > made'] })
+    expect([result.before, savepoint.snapshots()]).toEqual([undefined, []])
+    expect(space.notices).toContainEqual(expect.stringContaining('this run cannot be undone'))
+    expect((await savepoint.snapshot()).type).toBe('manual')
+  })
+
+  it('backend: auto and cas work; one that this version lacks is refused, never replaced in silence', async () => {
+    for (const backend of ['auto', 'cas']) {
+      inRepository(`snapshots:\n  backend: ${backend}\n`)
+      expect((await (await space.open()).snapshot()).backend).toBe('cas')
+    }
+    for (const backend of ['btrfs', 'zfs', 'apfs', 'archive']) {
+      inRepository(`snapshots:\n  backend: ${backend}\n`)
+      await expect(space.open()).rejects.toMatchObject({ code: 'unsupported', exitCode: 13 })
+    }
+    inRepository('')
+    await expect(space.open({ env: { ...space.env, SAVEPOINT_BACKEND: 'zfs' } })).rejects.toMatchObject({
+      code: 'unsupported',
+    })
+  })
+
+  it('max_file_bytes: a larger file is left out, listed, and left alone', async () => {
+    inRepository('snapshots:\n  max_file_bytes: 10 KB\n')
+    space.write('small', Buffer.alloc(10_000, 1))
+    space.write('large', Buffer.alloc(10_001, 1))
+    const savepoint = await space.open()
+    const snapshot = await savepoint.snapshot()
+    expect(snapshot).toMatchObject({ skippedCount: 1, skipped: [{ path: 'large', reason: 'too-large' }] })
+    expect(await savepoint.coverage('large')).toMatchObject({ covered: false, reason: 'too-large', versions: 0 })
+    space.write('large', 'changed')
+    space.write('small', 'changed')
+    await savepoint.rollback(snapshot.id)
+    expect([space.read('large'), space.read('small')?.length]).toEqual(['changed', 10_000])
+  })
+
+  it('min_free_bytes: below the floor captures stop with a notice, a rollback still works', async () => {
+    const first = await (await space.open()).snapshot()
+    space.write('a', 'a2')
+    const { bavail, bsize } = statfsSync(space.base)
+    inHome(`snapshots:\n  min_free_bytes: ${bavail * bsize * 2}\n`)
+    const savepoint = await space.open()
+    await expect(savepoint.snapshot()).rejects.toMatchObject({
+      code: 'disk.full',
+      message: expect.stringContaining('min_free_bytes'),
+    })
+    expect(savepoint.snapshots()).toHaveLength(1)
+    const { safety } = await savepoint.rollback(first.id)
+    expect([space.read('a'), savepoint.read(safety!.id, 'a').toString()]).toEqual(['a1', 'a2'])
+    await savepoint.undo()
+    expect(space.read('a')).toBe('a2')
+  })
+
+  it('max_store_bytes: a full store stops captures and names what to delete; a rollback still works', async () => {
+    space.write('random', randomBytes(300_000))
+    const first = await (await space.open()).snapshot()
+    inHome('snapshots:\n  max_store_bytes: 200 KB\n')
+    const savepoint = await space.open()
+    space.write('a', 'a2')
+    await expect(savepoint.snapshot()).rejects.toMatchObject({
+      code: 'disk.full',
+      message: expect.stringContaining('max_store_bytes'),
+      hint: expect.stringContaining(first.id),
+    })
+    await savepoint.rollback(first.id)
+    expect(space.read('a')).toBe('a1')
+    inHome('snapshots:\n  max_store_bytes: unlimited\n')
+    await (await space.open()).snapshot()
+  })
+})
+
+describe('retention', () => {
+  it('manual_max: one more manual snapshot is refused with a hint; after a deletion there is room', async () => {
+    inRepository('snapshots:\n  retention:\n    manual_max: 2\n')
+    const savepoint = await space.open()
+    const first = await savepoint.snapshot()
+    await savepoint.snapshot({ label: 'second' })
+    await expect(savepoint.snapshot()).rejects.toMatchObject({
+      code: 'pool.full',
+      hint: expect.stringContaining(`savepoint delete ${first.id}`),
+    })
+    // Other kinds do not count: a run is still protected.
+    expect((await savepoint.run({ command: ['true'] })).before!.type).toBe('pre-run')
+    await savepoint.delete([first.id])
+    await savepoint.snapshot()
+  })
+
+  it('delete_initial: prune takes pre-run snapshots only when it is set', async () => {
+    const runs = async () => {
+      const savepoint = await space.open()
+      for (const text of ['one', 'two', 'three']) await savepoint.run({ command: ['sh', '-c', `echo ${text} > a`] })
+      return savepoint
+    }
+    const kept = await runs()
+    expect(
+      (await kept.prune({ keep: 0 })).decisions.filter(({ snapshot, keep }) => snapshot.type === 'pre-run' && !keep),
+    ).toEqual([])
+    inRepository('snapshots:\n  retention:\n    delete_initial: true\n')
+    const savepoint = await space.open()
+    const { decisions, operation } = await savepoint.prune({ keep: 0 })
+    const gone = decisions.filter(({ snapshot, keep }) => snapshot.type === 'pre-run' && !keep)
+    expect(gone.length).toBeGreaterThan(0)
+    expect(operation?.kind).toBe('prune')
+    expect(savepoint.snapshots().some(({ id }) => id === gone[0]!.snapshot.id)).toBe(false)
+    await savepoint.undo()
+    expect(savepoint.snapshots().some(({ id }) => id === gone[0]!.snapshot.id)).toBe(true)
+  })
+})
+
+describe('where it comes from', () => {
+  it('savepoint.yaml of the target wins over config.yaml, SAVEPOINT_CONFIG over both, key by key', async () => {
+    inHome('snapshots:\n  max_file_bytes: 1 KB\n  retention:\n    manual_max: 5\n    auto_max: 3\n')
+    inRepository('snapshots:\n  retention:\n    manual_max: 6\n')
+    const { snapshots } = (await space.open()).config
+    expect([snapshots.max_file_bytes, snapshots.retention.manual_max, snapshots.retention.auto_max]).toEqual([
+      1000, 6, 3,
+    ])
+    const extra = join(space.base, 'extra.yaml')
+    writeFileSync(extra, 'snapshots:\n  retention:\n    manual_max: 7\n')
+    const env = { ...space.env, SAVEPOINT_CONFIG: extra }
+    expect((await space.open({ env })).config.snapshots.retention).toMatchObject({ manual_max: 7, auto_max: 3 })
+    // That of a subdirectory means nothing: the target's root counts.
+    space.write('sub/savepoint.yaml', 'snapshots:\n  retention:\n    manual_max: 8\n')
+    expect((await space.open({ cwd: space.at('sub') })).config.snapshots.retention.manual_max).toBe(6)
+  })
+
+  it('an unknown key is an error with line, column and a suggestion, and nothing happens', async () => {
+    inRepository('snapshots:\n  retention:\n    manual_maks: 5\n')
+    await expect(space.open()).rejects.toMatchObject({ code: 'config.invalid', exitCode: 2 })
+    const { status, stderr } = runCli(space, ['run', '--', 'touch', 'made'])
+    expect(stderr).toMatch(/savepoint\.yaml:3/)
+    expect(stderr).toContain('manual_max')
+    expect([status, existsSync(space.at('made'))]).toEqual([2, false])
+  })
+
+  it('what the repository weakens is said in one line by run; what the user weakens is not', () => {
+    inHome('snapshots:\n  exclude:\n    additional: [mine]\n')
+    expect(runCli(space, ['run', '--', 'true']).stderr).not.toContain('weakens')
+    inRepository('snapshots:\n  exclude:\n    additional: [mine, "*.log", tmp]\n  max_file_bytes: 1 MB\n')
+    const lines = runCli(space, ['run', '--', 'true'])
+      .stderr.split('\n')
+      .filter(line => line.includes('weakens'))
+    expect(lines).toEqual([expect.stringMatching(/2 extra exclusions.*max_file_bytes lowered to 1(\.0)? M/)])
+  })
+})

@@ -1,0 +1,131 @@
+/** Capture and restore with the rights of an ordinary user: read-only directories, unreadable files, files of others. */
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, expect } from 'vitest'
+import { fullImageOf } from './support/full-image.ts'
+import { gated, isRoot } from './support/machine.ts'
+import { differences } from './support/tree-image.ts'
+import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
+import { Workspace } from './support/workspace.ts'
+
+let ws: Workspace
+beforeEach(() => {
+  ws = new Workspace()
+})
+afterEach(() => ws.remove())
+
+const asUser = (title: string, work: () => Promise<void>) => gated(canDropPrivilege, 'setpriv', title, work)
+const withOthers = (title: string, work: () => Promise<void>) => gated(isRoot && canDropPrivilege, 'root and setpriv', title, work)
+
+/** Snapshot, `destroy` (as root, if we are), rollback as the user; returns the images and the answer of the rollback. */
+async function rollBack(destroy: string) {
+  const before = fullImageOf(ws.dir)
+  const taken = await runAsUser(ws, [['snapshot', { label: 'one' }]])
+  expect(taken.error).toBeUndefined()
+  ws.sh(destroy)
+  const changed = fullImageOf(ws.dir)
+  const rolled = await runAsUser(ws, [['rollback', 'one']])
+  return { before, changed, taken: taken.results[0], rolled }
+}
+
+asUser('F1 0555 directories and 0444 files: created, deleted, edited and renamed inside them, and back', async () => {
+  ws.write('ro/sub/edited')
+  ws.write('ro/sub/deleted')
+  ws.write('ro/kept')
+  ws.sh('chmod 444 ro/sub/edited; chmod 555 ro/sub ro')
+  const { before, changed, rolled } = await rollBack(
+    'chmod u+w ro ro/sub ro/sub/edited; echo new > ro/sub/edited; rm ro/sub/deleted; mkdir ro/new; echo x > ro/new/x; chmod 555 ro/new ro/sub ro',
+  )
+  expect(rolled.error).toBeUndefined()
+  expect(rolled.results[0].leftAlone).toEqual([])
+  expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+  const undone = await runAsUser(ws, [['undo']])
+  expect(undone.error).toBeUndefined()
+  expect(differences(changed, fullImageOf(ws.dir))).toEqual([])
+})
+
+asUser('F1 a directory that is read-only now and was writable then: its files and its mode come back', async () => {
+  ws.write('d/file')
+  ws.write('d/sub/other')
+  const { before, rolled } = await rollBack('echo edited > d/file; rm -r d/sub; chmod 555 d')
+  expect(rolled.error).toBeUndefined()
+  expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+})
+
+asUser('F1 a whole read-only tree that is gone comes back, and goes again', async () => {
+  ws.write('m/pkg/a/file')
+  ws.write('m/pkg/b')
+  ws.sh('chmod -R a-w m')
+  const { before, changed, rolled } = await rollBack('chmod -R u+w m; rm -r m')
+  expect(rolled.error).toBeUndefined()
+  expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+  expect((await runAsUser(ws, [['undo']])).error).toBeUndefined()
+  expect(differences(changed, fullImageOf(ws.dir))).toEqual([])
+})
+
+asUser('F1 a target directory that is itself read-only', async () => {
+  ws.write('file')
+  fs.chmodSync(ws.dir, 0o555)
+  const { before, rolled } = await rollBack('chmod 755 .; echo edited > file; echo new > new; chmod 555 .')
+  expect(rolled.error).toBeUndefined()
+  expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+})
+
+asUser('an unreadable file and an unreadable directory are listed as skipped, and left alone by a rollback', async () => {
+  ws.write('secret')
+  ws.write('locked/inside')
+  ws.write('open')
+  ws.sh('chmod 000 secret locked')
+  const { before, taken, rolled } = await rollBack('echo edited > open')
+  const skipped = taken.skipped.map(({ path, reason }: { path: string; reason: string }) => `${path} ${reason}`)
+  expect(skipped.sort()).toEqual(['locked unreadable', 'secret unreadable'])
+  expect(taken.skippedCount).toBe(2)
+  expect(rolled.error).toBeUndefined()
+  expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+})
+
+asUser('R16 a file that is unreadable today but captured then is left alone and reported', async () => {
+  ws.write('file', 'then')
+  ws.write('other', 'then')
+  const { rolled } = await rollBack('echo now > file; chmod 000 file; echo now > other')
+  expect(rolled.error).toBeUndefined()
+  expect(rolled.results[0].leftAlone).toEqual([{ path: 'file', why: 'not-stored' }])
+  fs.chmodSync(ws.at('file'), 0o644)
+  expect([ws.read('file'), ws.read('other')]).toEqual(['now\n', 'then'])
+})
+
+withOthers("another user's file in a directory of ours: edited, it comes back with our owner, and that is said", async () => {
+  ws.write('theirs', 'then')
+  ws.sh('chmod 644 theirs; chown 1234 theirs')
+  const { rolled } = await rollBack('echo now > theirs')
+  expect(rolled.error).toBeUndefined()
+  expect(ws.read('theirs')).toBe('then')
+  expect(rolled.results[0].leftAlone).toEqual([{ path: 'theirs', why: 'refused' }])
+})
+
+withOthers("another user's directory full of files, made since: the rollback does not get stuck, nothing is lost", async () => {
+  ws.write('src/a', 'then')
+  const { rolled } = await rollBack('echo now > src/a; mkdir -p build/out/deep; echo x > build/out/deep/x; chown -R 1234 build/out; chmod -R go-w build')
+  expect(rolled.signal).toBeNull()
+  const next = await runAsUser(ws, [['snapshot'], ['verify']])
+  expect(next.error).toBeUndefined()
+  expect(next.results[1].problems).toEqual([])
+  expect(fs.readdirSync(ws.dir).filter(name => name.startsWith('.savepoint-'))).toEqual([])
+  if (rolled.error) {
+    expect(rolled.error.isOurs).toBe(true)
+    expect([ws.read('src/a'), ws.read('build/out/deep/x')]).toEqual(['now\n', 'x\n'])
+  } else {
+    expect(ws.read('src/a')).toBe('then')
+    expect(ws.read('build/out/deep/x')).toBe('x\n')
+    expect(rolled.results[0].leftAlone.map(({ path }: { path: string }) => path)).toContain('build/out')
+  }
+})
+
+withOthers('a device node and a set-id file of root, restored by a user: reported, and no right is given away', async () => {
+  ws.write('tool', '#!/bin/sh\n')
+  ws.sh('mknod null c 1 3; chown 1234 tool; chmod 4755 tool')
+  const { rolled } = await rollBack('rm null tool')
+  expect(rolled.error).toBeUndefined()
+  const refused = rolled.results[0].leftAlone.map(({ path, why }: { path: string; why: string }) => `${path} ${why}`)
+  expect(refused.sort()).toEqual(['null refused', 'tool refused'])
+  expect(fs.statSync(ws.at('tool')).mode & 0o7777).toBe(0o755)
+})

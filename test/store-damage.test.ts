@@ -1,0 +1,185 @@
+/** Damage to the store: it is found, named, mended where packs still have the bytes, and never spreads (R11, X4). */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Savepoint } from '../src/index.ts'
+import { expectNoLeftovers } from './support/fault-scene.ts'
+import { differences, imageOf } from './support/tree-image.ts'
+import { noise } from './support/tree-ops.ts'
+import { Workspace } from './support/workspace.ts'
+
+let workspace: Workspace
+let savepoint: Savepoint
+let image: Map<string, string>
+
+beforeEach(async () => {
+  workspace = new Workspace()
+  savepoint = await workspace.open()
+  for (let i = 0; i < 10; i++) workspace.write(`d${i % 3}/f${i}`, noise(100_000, i))
+  // More than a block holds, so that it lies in one of its own.
+  workspace.write('d1/alone', noise(900_000, 10))
+  workspace.write('text', 'text '.repeat(1000))
+  await savepoint.snapshot({ label: 'one' })
+  image = imageOf(workspace.dir)
+})
+afterEach(() => workspace.remove())
+
+const storeFile = (...names: string[]) => join(workspace.home, 'store', ...names)
+const onlyPack = () => storeFile('packs', readdirSync(storeFile('packs'))[0]!)
+
+function flip(file: string, at: number): void {
+  const bytes = readFileSync(file)
+  bytes[at]! ^= 0x10
+  writeFileSync(file, bytes)
+}
+
+async function expectRestorable(): Promise<void> {
+  const again = await workspace.open()
+  rmSync(workspace.at('d1'), { recursive: true })
+  workspace.write('text', 'changed')
+  await again.rollback('one')
+  expect(differences(image, imageOf(workspace.dir))).toEqual([])
+  expect((await again.verify()).problems).toEqual([])
+}
+
+describe('the index', () => {
+  test('that was deleted: verify says so and breaks nothing, --repair makes it anew', async () => {
+    savepoint.close()
+    for (const suffix of ['', '-wal', '-shm']) rmSync(storeFile(`index.sqlite${suffix}`), { force: true })
+    const again = await workspace.open()
+    const { problems } = await again.verify()
+    expect(problems.map(problem => problem.what).join()).toMatch(/index does not find \d+ intact objects.*--repair/)
+    await expect(again.gc()).rejects.toMatchObject({ code: 'store.damaged' })
+    const { repaired, problems: left } = await again.verify({ repair: true })
+    expect([repaired.length, left]).toEqual([1, []])
+    await expectRestorable()
+  })
+
+  test.each(['garbage all over', ''])('that holds %j: a clear error, and repair keeps the old one aside', async content => {
+    savepoint.close()
+    for (const suffix of ['-wal', '-shm']) rmSync(storeFile(`index.sqlite${suffix}`), { force: true })
+    writeFileSync(storeFile('index.sqlite'), content.repeat(1000))
+    if (content !== '') {
+      await expect(workspace.open()).rejects.toMatchObject({ code: 'store.damaged', hint: expect.stringMatching(/verify --repair/) })
+    }
+    const again = await workspace.open({ repair: true })
+    expect((await again.verify({ repair: true })).problems).toEqual([])
+    expect(existsSync(storeFile('index.sqlite.damaged'))).toBe(content !== '')
+    await expectRestorable()
+  })
+
+  test('that lost some rows only: verify notices, --repair mends', async () => {
+    savepoint.close()
+    const database = new DatabaseSync(storeFile('index.sqlite'))
+    database.exec('DELETE FROM objects WHERE length = 100000')
+    database.close()
+    const again = await workspace.open()
+    expect((await again.verify()).problems).toHaveLength(1)
+    await again.verify({ repair: true })
+    await expectRestorable()
+  })
+})
+
+describe('a pack', () => {
+  test('with one flipped bit: verify names the paths, rollback refuses before its first write, the rest is restorable', async () => {
+    const bytes = readFileSync(onlyPack())
+    const at = bytes.indexOf(noise(900_000, 10).subarray(5_000, 5_100))
+    expect(at).toBeGreaterThan(0)
+    flip(onlyPack(), at)
+    const again = await workspace.open()
+    const { problems } = await again.verify()
+    const damaged = problems.find(problem => problem.snapshots.length > 0)!
+    expect(damaged.snapshots).toEqual([again.find('one').id])
+    expect(damaged.paths).toContain('d1/alone')
+    rmSync(workspace.at('d1'), { recursive: true })
+    workspace.write('text', 'changed')
+    const before = imageOf(workspace.dir)
+    await expect(again.rollback('one')).rejects.toMatchObject({ code: 'store.damaged', message: expect.stringContaining('d1/alone') })
+    expect(differences(before, imageOf(workspace.dir))).toEqual([])
+    expectNoLeftovers(workspace)
+    // Not a word of it afterwards, and the next snapshot stores again what is there.
+    const next = await workspace.open()
+    expect(workspace.notices).toEqual([])
+    await next.snapshot({ label: 'two' })
+    await next.rollback('one', { paths: ['text'] })
+    expect(workspace.read('text')).toBe('text '.repeat(1000))
+  })
+
+  test('that is cut off: verify says so; what lies before the cut is mended by --repair', async () => {
+    const size = readFileSync(onlyPack()).length
+    truncateSync(onlyPack(), size - 10)
+    const again = await workspace.open()
+    expect((await again.verify()).problems.map(problem => problem.what).join()).toMatch(/cut off/)
+    const { problems, objects } = await again.verify({ repair: true })
+    expect(objects).toBeGreaterThan(0)
+    expect(problems.some(problem => problem.snapshots.length === 1)).toBe(true)
+  })
+
+  test('that is missing: verify and rollback name it, other timelines work', async () => {
+    const second = join(workspace.base, 'user')
+    const other = await workspace.open({ cwd: second, force: true })
+    rmSync(onlyPack())
+    const again = await workspace.open()
+    const { problems } = await again.verify()
+    expect(problems.map(problem => problem.what).join()).toMatch(/pack .* is missing/)
+    await expect(again.rollback('one')).rejects.toMatchObject({ code: 'store.damaged' })
+    writeFileSync(join(second, 'mine'), 'fine')
+    await other.snapshot({ label: 'fine' })
+    expect(other.read('fine', 'mine').toString()).toBe('fine')
+  })
+
+  test('that is garbage, or is no pack at all: verify reports and does not crash (X4)', async () => {
+    writeFileSync(onlyPack(), noise(200_000, 99))
+    writeFileSync(storeFile('packs', 'stray.pack'), Buffer.concat([Buffer.from('SVPTPACK'), noise(5_000, 98)]))
+    const { problems } = await (await workspace.open()).verify()
+    expect(problems.map(problem => problem.what).join()).toMatch(/damaged header/)
+    expect(problems.some(problem => problem.snapshots.length > 0)).toBe(true)
+  })
+})
+
+describe('what can be made anew', () => {
+  test('the stat cache: damaged in any way it is ignored, and the next snapshot is right', async () => {
+    const cache = join(workspace.home, 'timelines', savepoint.timeline, 'statcache')
+    const good = readFileSync(cache)
+    const { root } = savepoint.find('one')
+    const damages = [Buffer.alloc(0), Buffer.from('nonsense'), good.subarray(0, good.length / 2), noise(good.length, 3)]
+    for (let i = 0; i < 8; i++) {
+      const flipped = Buffer.from(good)
+      flipped[Math.floor((good.length * i) / 8)]! ^= 1
+      damages.push(flipped)
+    }
+    for (const damage of damages) {
+      writeFileSync(cache, damage)
+      expect((await savepoint.snapshot()).root).toBe(root)
+    }
+  })
+
+  test('the remembered answers of git', async () => {
+    workspace.sh('git init -q . && git add -A')
+    const { root } = await savepoint.snapshot()
+    writeFileSync(join(workspace.home, 'timelines', savepoint.timeline, 'git-facts.json'), '{"half": [')
+    expect((await savepoint.snapshot()).root).toBe(root)
+  })
+})
+
+describe('format.json', () => {
+  test('of the future is refused, and nothing is touched', async () => {
+    writeFileSync(storeFile('format.json'), '{"format": 2}')
+    await expect(workspace.open()).rejects.toMatchObject({ code: 'store.format', exitCode: 14 })
+    expect(readFileSync(storeFile('format.json'), 'utf8')).toBe('{"format": 2}')
+  })
+
+  test.each(['', '{', 'null', '[]'])('with %j is a clear error', async content => {
+    writeFileSync(storeFile('format.json'), content)
+    await expect(workspace.open()).rejects.toMatchObject({ name: 'SavepointError', code: expect.stringMatching(/^store\./) })
+  })
+})
+
+test('a leftover of an interrupted clone probe does not stop gc', async () => {
+  mkdirSync(storeFile('clones', 'tmp-probe-abcdef'))
+  writeFileSync(storeFile('clones', 'tmp-probe-abcdef', 'a'), 'x')
+  writeFileSync(storeFile('clones', 'tmp-1-0-0'), 'x')
+  await savepoint.gc()
+  expect(readdirSync(storeFile('clones'))).toEqual([])
+})

@@ -1,0 +1,214 @@
+/** Which timeline a directory belongs to: found above, moved, replaced, missing, refused, nested. */
+import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { differences, imageOf } from './support/tree-image.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+  space.write('frontend/src/app', 'one')
+  space.write('backend/server', 'one')
+})
+afterEach(() => space.remove())
+
+describe('the nearest ancestor', () => {
+  it('is found from below, and says so', async () => {
+    const above = await space.open()
+    const { id } = await above.snapshot()
+    const savepoint = await space.open({ cwd: space.at('frontend/src'), create: false })
+    expect(savepoint).toMatchObject({
+      target: space.dir,
+      timeline: above.timeline,
+      foundAbove: true,
+      subdirectory: 'frontend/src',
+    })
+    expect(savepoint.head().id).toBe(id)
+    expect(above).toMatchObject({ foundAbove: false, subdirectory: '' })
+  })
+
+  it('is not made up: without a timeline there is an error with a code of its own, and nothing is created', async () => {
+    await expect(space.open({ create: false })).rejects.toMatchObject({ code: 'timeline.none', exitCode: 10 })
+    await space.open({ cwd: space.at('frontend') })
+    await expect(space.open({ create: false })).rejects.toMatchObject({ code: 'timeline.none' })
+    await expect(space.open({ cwd: space.at('backend'), create: false })).rejects.toMatchObject({
+      code: 'timeline.none',
+    })
+  })
+
+  it('loses to a nearer one: a timeline inside another is its own', async () => {
+    const outer = await space.open()
+    const inner = await space.open({ target: 'frontend' })
+    expect(inner.timeline).not.toBe(outer.timeline)
+    expect((await space.open({ cwd: space.at('frontend/src') })).timeline).toBe(inner.timeline)
+    expect((await space.open({ cwd: space.at('backend') })).timeline).toBe(outer.timeline)
+    const before = await inner.snapshot()
+    await outer.snapshot()
+    space.write('frontend/src/app', 'two')
+    space.write('backend/server', 'two')
+    await inner.rollback(before.id)
+    expect([space.read('frontend/src/app'), space.read('backend/server')]).toEqual(['one', 'two'])
+    expect(outer.snapshots()).toHaveLength(1)
+  })
+})
+
+describe('R9: started in frontend/', () => {
+  it('a rollback touches nothing in backend/ unless it is told to', async () => {
+    const { id } = await (await space.open()).snapshot()
+    space.write('frontend/src/app', 'two')
+    space.write('frontend/new')
+    space.write('backend/server', 'two')
+    space.write('top')
+    space.sh('chmod 700 .')
+    const outside = () =>
+      imageOf(space.dir, { untouched: true, skip: path => path === '' || path.startsWith('frontend') })
+    const before = [imageOf(space.at('backend'), { untouched: true }), outside()]
+    const savepoint = await space.open({ cwd: space.at('frontend') })
+    const plan = await savepoint.rollback(id, { dryRun: true })
+    expect(plan.changes.map(({ path }) => path)).toEqual(['frontend/new', 'frontend/src/app'])
+    await savepoint.rollback(id)
+    expect([space.read('frontend/src/app'), existsSync(space.at('frontend/new'))]).toEqual(['one', false])
+    expect(differences(before[0]!, imageOf(space.at('backend'), { untouched: true }))).toEqual([])
+    expect(space.read('top')).toBe('top\n')
+    await savepoint.undo()
+    expect([space.read('frontend/src/app'), space.read('backend/server')]).toEqual(['two', 'two'])
+    await savepoint.rollback(id, { all: true })
+    expect([space.read('frontend/src/app'), space.read('backend/server'), space.read('top')]).toEqual([
+      'one',
+      'one',
+      undefined,
+    ])
+  })
+
+  it('a directory that is made the target keeps its neighbours out of the store', async () => {
+    const savepoint = await space.open({ cwd: space.at('frontend') })
+    const before = imageOf(space.at('backend'), { untouched: true })
+    const { id } = await savepoint.snapshot()
+    space.sh('rm -rf frontend/src')
+    await savepoint.rollback(id)
+    await expect(savepoint.coverage('../backend/server')).rejects.toMatchObject({ code: 'path.outside', exitCode: 2 })
+    expect(differences(before, imageOf(space.at('backend'), { untouched: true }))).toEqual([])
+  })
+})
+
+describe('a target that was moved', () => {
+  it('is found again by its identity, with its history', async () => {
+    const first = await space.open()
+    const { id } = await first.snapshot()
+    const moved = join(space.base, 'renamed')
+    renameSync(space.dir, moved)
+    writeFileSync(join(moved, 'backend/server'), 'two')
+    const savepoint = await space.open({ cwd: join(moved, 'frontend'), create: false })
+    expect(savepoint).toMatchObject({ target: moved, timeline: first.timeline, subdirectory: 'frontend' })
+    expect(space.notices).toEqual([expect.stringContaining(`moved from ${space.dir} to ${moved}`)])
+    const { files } = await savepoint.rollback(id, { all: true })
+    expect(files).toEqual({ created: 0, deleted: 0, replaced: 1, metadata: 0 })
+    expect(existsSync(space.dir)).toBe(false)
+  })
+
+  it('leaves its old place free for another one', async () => {
+    const first = await space.open()
+    await first.snapshot()
+    const moved = join(space.base, 'renamed')
+    renameSync(space.dir, moved)
+    expect((await space.open({ cwd: moved })).timeline).toBe(first.timeline)
+    mkdirSync(space.dir)
+    const second = await space.open()
+    expect(second.timeline).not.toBe(first.timeline)
+    expect(second.snapshots()).toEqual([])
+    expect((await space.open({ cwd: moved })).snapshots()).toHaveLength(1)
+  })
+})
+
+describe('R10: another directory in its place', () => {
+  it('is an error, and nothing is written, until --force', async () => {
+    const first = await space.open()
+    const { id } = await first.snapshot()
+    renameSync(space.dir, join(space.base, 'aside'))
+    mkdirSync(space.dir)
+    space.write('stranger', 'not ours')
+    const before = imageOf(space.dir, { untouched: true })
+    const savepoint = await space.open()
+    const replaced = { code: 'target.replaced', hint: expect.stringContaining('--force') }
+    await expect(savepoint.rollback(id)).rejects.toMatchObject(replaced)
+    await expect(savepoint.snapshot()).rejects.toMatchObject(replaced)
+    await expect(savepoint.rollback(id, { paths: ['backend'] })).rejects.toMatchObject(replaced)
+    await expect(savepoint.status()).rejects.toMatchObject(replaced)
+    await expect(savepoint.run({ command: ['touch', 'made'] })).rejects.toMatchObject({ exitCode: 125 })
+    expect(differences(before, imageOf(space.dir, { untouched: true }))).toEqual([])
+    expect(savepoint.log().map(node => node.snapshot.id)).toEqual([id])
+    const to = join(space.base, 'copy')
+    await savepoint.rollback(id, { to })
+    expect(existsSync(join(to, 'backend/server'))).toBe(true)
+
+    const forced = await space.open({ force: true })
+    const { safety } = await forced.rollback(id)
+    expect([space.read('backend/server'), space.read('stranger')]).toEqual(['one', undefined])
+    expect(forced.read(safety!.id, 'stranger').toString()).toBe('not ours')
+    // From now on it is the target.
+    await (await space.open()).snapshot()
+  })
+})
+
+describe('a target that is gone', () => {
+  it('is made again by a rollback, with its mode, and undo gives back the emptiness', async () => {
+    space.sh('chmod 750 .')
+    const savepoint = await space.open()
+    const { id } = await savepoint.snapshot()
+    const before = imageOf(space.dir)
+    space.sh(`rm -rf '${space.dir}'`, '/')
+    const again = await space.open({ cwd: space.base, target: `dir:${space.dir}`, create: false })
+    await again.rollback(id)
+    expect(differences(before, imageOf(space.dir))).toEqual([])
+    expect(space.notices).toContain('the target directory was gone and is made again')
+    await again.undo()
+    expect([...imageOf(space.dir).keys()]).toEqual([''])
+    await again.redo()
+    expect(differences(before, imageOf(space.dir))).toEqual([])
+    expect((await space.open()).timeline).toBe(savepoint.timeline)
+  })
+
+  it('also when its parents are gone', async () => {
+    const savepoint = await space.open({ cwd: space.at('frontend/src') })
+    const { id } = await savepoint.snapshot()
+    space.sh('rm -rf frontend')
+    const again = await space.open({ cwd: space.base, target: space.at('frontend/src') })
+    await again.rollback(id)
+    expect(space.read('frontend/src/app')).toBe('one')
+  })
+
+  it('is a clear error for what needs it', async () => {
+    const savepoint = await space.open()
+    const { id } = await savepoint.snapshot()
+    space.sh(`rm -rf '${space.dir}'`, '/')
+    await expect(savepoint.snapshot()).rejects.toMatchObject({ code: 'target.missing' })
+    await expect(savepoint.rollback(id, { dryRun: true })).rejects.toMatchObject({ code: 'target.missing' })
+    expect(existsSync(space.dir)).toBe(false)
+  })
+})
+
+describe('targets that are refused', () => {
+  it('$HOME, however it is spelled, and / need --force', async () => {
+    const refused = { code: 'target.refused', hint: expect.stringContaining('--force') }
+    await expect(space.open({ cwd: space.userHome })).rejects.toMatchObject(refused)
+    await expect(space.open({ cwd: '/' })).rejects.toMatchObject(refused)
+    await expect(
+      space.open({ cwd: space.userHome, env: { ...space.env, HOME: `${space.userHome}/` } }),
+    ).rejects.toMatchObject(refused)
+    const link = join(space.base, 'link to home')
+    symlinkSync(space.userHome, link)
+    await expect(space.open({ cwd: space.userHome, env: { ...space.env, HOME: link } })).rejects.toMatchObject(refused)
+    await expect(space.open({ target: link })).rejects.toMatchObject(refused)
+    const forced = await space.open({ cwd: space.userHome, force: true })
+    expect(forced.target).toBe(space.userHome)
+  })
+
+  it('a directory that does not exist, a file, and kinds of target that this version does not have', async () => {
+    await expect(space.open({ target: 'nowhere' })).rejects.toMatchObject({ code: 'target.missing' })
+    await expect(space.open({ target: 'backend/server' })).rejects.toMatchObject({ code: 'target.missing' })
+    for (const target of ['env:work', 'container:web']) {
+      await expect(space.open({ target })).rejects.toMatchObject({ code: 'unsupported', exitCode: 13 })
+    }
+  })
+})
