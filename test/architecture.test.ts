@@ -22,7 +22,7 @@ const LAYERS = [
   'errors',
 ]
 /** What a face may see of the rest: the library, and plain data. */
-const CLI_SEES = ['cli', 'index', 'model', 'errors']
+const CLI_SEES = ['cli', 'index', 'diff', 'model', 'errors']
 const CLI_SEES_TYPES = ['config']
 
 const MAX_LINES = 300

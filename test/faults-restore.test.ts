@@ -16,6 +16,8 @@ const beforeSafety = [
 ]
 const completed = [
   'restore:journal',
+  'restore:stage#3',
+  'restore:stage',
   'restore:staged',
   'restore:displace',
   'restore:displaced',

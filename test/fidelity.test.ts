@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { createServer } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { rawFromText, type Savepoint } from '../src/index.ts'
 import { fullImageOf } from './support/full-image.ts'
@@ -33,14 +34,14 @@ async function comesBack(destroy: string): Promise<void> {
 }
 
 describe('F1 modes', () => {
-  const modes = [0o755, 0o600, 0o444, 0o4755, 0o2755, 0o000, 0o1777]
+  const modes = [0o755, 0o600, 0o444, 0o4755, 0o2755, 0o1777, ...(isRoot ? [0o000] : [])]
 
   test('F1 files of every mode come back after they were deleted, and after chmod alone', async () => {
     for (const mode of modes) {
       ws.write(`f${mode.toString(8)}`)
       fs.chmodSync(ws.at(`f${mode.toString(8)}`), mode)
     }
-    await comesBack('rm -f f4755 f444 f0; chmod 640 f755 f600 f2755 f1777')
+    await comesBack('rm -f f4755 f444; chmod 640 f755 f600 f2755 f1777')
     expect(fs.statSync(ws.at('f4755')).mode & 0o7777).toBe(0o4755)
   })
 
@@ -119,7 +120,8 @@ describe('F4 names', () => {
 
   test('F4 paths beyond 4096 bytes in total are captured, deleted and come back', async () => {
     const name = 'd'.repeat(250)
-    const deep = (script: string) => ws.sh(`i=0; while [ $i -lt 20 ]; do mkdir -p ${name}; cd -P ${name}; i=$((i+1)); done; ${script}`)
+    const deep = (script: string) =>
+      ws.sh(`i=0; while [ $i -lt 20 ]; do mkdir -p ${name}; cd -P ${name}; i=$((i+1)); done; ${script}`)
     deep('echo deep > file; ln -s file link; chmod 640 file')
     const { id, files } = await sp.snapshot()
     expect(files).toBe(2)
@@ -192,6 +194,23 @@ describe('F8 links, holes, swaps, xattrs, times', () => {
     expect(inodes.size).toBe(1)
   })
 
+  test('F8 hard links stay linked when a directory that holds one of them was moved, or moved away', async () => {
+    ws.sh('mkdir a b; echo shared > a/one; ln a/one b/two; echo other > a/three; ln a/three b/four')
+    // Older than the tick in which a capture reads everything again.
+    await pause(70)
+    await sp.snapshot()
+    ws.sh('mv a z')
+    await comesBack('rm -r z b')
+    ws.sh(`mv z ${ws.base}/away`)
+    await sp.snapshot()
+    ws.sh('mkdir a z; echo new > a/one; ln a/one z/one')
+    const { id } = await sp.snapshot()
+    ws.sh('rm -r a b z')
+    await sp.rollback(id)
+    expect([ws.read('b/two'), ws.read('a/one')]).toEqual(['shared\n', 'new\n'])
+    expect(fs.statSync(ws.at('a/one')).ino).toBe(fs.statSync(ws.at('z/one')).ino)
+  })
+
   test('F8 sparse files stay sparse, small and large', async () => {
     applyOps(ws.dir, [
       { op: 'sparse', path: 'small', size: 500_000, seed: 1 },
@@ -199,29 +218,43 @@ describe('F8 links, holes, swaps, xattrs, times', () => {
     ])
     ws.sh('truncate -s 30M only-a-hole')
     await comesBack('rm small large only-a-hole')
-    for (const path of ['small', 'large', 'only-a-hole']) expect(fs.statSync(ws.at(path)).blocks * 512, path).toBeLessThan(100_000)
+    for (const path of ['small', 'large', 'only-a-hole'])
+      expect(fs.statSync(ws.at(path)).blocks * 512, path).toBeLessThan(100_000)
   })
 
   test('F8 sizes around the limit of whole files, and a change in the middle of a large one', async () => {
     for (const size of [0, 1, 1048575, 1048576, 1048577, 9_000_000]) ws.write(`s${size}`, noise(size, size))
-    await comesBack('rm s0 s1 s1048577; printf x | dd of=s9000000 bs=1 seek=4500000 conv=notrunc 2>&1; truncate -s -1 s1048576')
+    await comesBack(
+      'rm s0 s1 s1048577; printf x | dd of=s9000000 bs=1 seek=4500000 conv=notrunc 2>&1; truncate -s -1 s1048576',
+    )
   })
 
   test('F8 file, directory, link and FIFO swap places and come back', async () => {
     ws.write('f')
     ws.write('d/x/y')
     ws.sh('ln -s d l; mkfifo p; mkdir empty')
-    await comesBack('rm f; mkdir f; echo in > f/in; rm -r d; ln -s f d; rm l; echo file > l; rm p; mkdir p; rmdir empty; mkfifo empty')
+    await comesBack(
+      'rm f; mkdir f; echo in > f/in; rm -r d; ln -s f d; rm l; echo file > l; rm p; mkdir p; rmdir empty; mkfifo empty',
+    )
   })
 
-  gated(hasXattrs, 'attr and a kernel with user xattrs', 'F8 xattrs of files and directories, also of read-only ones', async () => {
-    ws.write('f')
-    ws.write('d/g')
-    ws.sh('setfattr -n user.a -v 1 f; setfattr -n user.b -v 2 d; setfattr -n user.c -v 3 d/g; setfattr -n user.root -v 4 .; chmod 444 d/g; chmod 555 d')
-    await comesBack('setfattr -x user.a f; setfattr -n user.new -v 9 f; chmod -R u+w d; setfattr -n user.c -v 4 d/g; setfattr -x user.b d')
-    await comesBack('chmod -R u+w d; rm -r d')
-    await comesBack('setfattr -n user.root -v 5 .')
-  })
+  gated(
+    hasXattrs,
+    'attr and a kernel with user xattrs',
+    'F8 xattrs of files and directories, also of read-only ones',
+    async () => {
+      ws.write('f')
+      ws.write('d/g')
+      ws.sh(
+        'setfattr -n user.a -v 1 f; setfattr -n user.b -v 2 d; setfattr -n user.c -v 3 d/g; setfattr -n user.root -v 4 .; chmod 444 d/g; chmod 555 d',
+      )
+      await comesBack(
+        'setfattr -x user.a f; setfattr -n user.new -v 9 f; chmod -R u+w d; setfattr -n user.c -v 4 d/g; setfattr -x user.b d',
+      )
+      await comesBack('chmod -R u+w d; rm -r d')
+      await comesBack('setfattr -n user.root -v 5 .')
+    },
+  )
 
   gated(hasXattrs, 'acl', 'F8 access control lists come back', async () => {
     ws.write('f')

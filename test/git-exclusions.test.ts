@@ -48,7 +48,9 @@ describe('the rules of git', () => {
       echo 1 > vendor/lib/in; echo 1 > vendor/lib/out; git add -f a.gen vendor/lib/in`)
     const savepoint = await space.open()
     const all = ['a.gen', 'b.gen', 'vendor/lib/in', 'vendor/lib/out']
-    const rewrite = () => all.forEach(path => space.write(path))
+    const rewrite = () => {
+      for (const path of all) space.write(path)
+    }
     rewrite()
     expect(await comeBack(savepoint, all)).toEqual(['a.gen', 'vendor/lib/in'])
     rewrite()
@@ -103,7 +105,9 @@ describe('our own rules', () => {
   it('exclude.additional, exclude.keep and ignore_gitignore of the configuration', async () => {
     space.sh("git init -q .; printf 'out/\n*.key\n' > .gitignore")
     const all = ['out/x', 'secret.key', 'huge/x', 'src/x']
-    const rewrite = () => all.forEach(path => space.write(path))
+    const rewrite = () => {
+      for (const path of all) space.write(path)
+    }
     rewrite()
     expect(await comeBack(await space.open(), all)).toEqual(['huge/x', 'src/x'])
     space.write('savepoint.yaml', 'snapshots:\n  exclude:\n    additional: ["/huge"]\n    keep: ["*.key"]\n')

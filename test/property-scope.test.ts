@@ -22,11 +22,14 @@ async function inWorkspace(work: (ws: Workspace, sp: Savepoint) => Promise<void>
 
 const isWithin = (path: string, dir: string) => path === dir || path.startsWith(`${dir}/`)
 const isDir = (line: string | undefined) => line?.startsWith('dir ') ?? false
-const ancestorsOf = (path: string) => path.split('/').flatMap((_, i, parts) => (i === 0 ? [] : [parts.slice(0, i).join('/')]))
+const ancestorsOf = (path: string) =>
+  path.split('/').flatMap((_, i, parts) => (i === 0 ? [] : [parts.slice(0, i).join('/')]))
 
 /** What has taken the place of a directory above `path` is not the rollback's to remove: it is left alone. */
 const blockedBy = (path: string, before: Image, now: Image) =>
-  before.has(path) ? ancestorsOf(path).find(dir => isDir(before.get(dir)) && now.has(dir) && !isDir(now.get(dir))) : undefined
+  before.has(path)
+    ? ancestorsOf(path).find(dir => isDir(before.get(dir)) && now.has(dir) && !isDir(now.get(dir)))
+    : undefined
 
 /** The image that a rollback of `scope` to `before` must give, and what it must report as left alone. */
 function expected(before: Image, now: Image, scope: string[]): { image: Image; leftAlone: Set<string> } {
@@ -49,26 +52,30 @@ function expected(before: Image, now: Image, scope: string[]): { image: Image; l
 test('a rollback of paths changes those paths only, and undo takes exactly that back', async () => {
   const mix = { hardLinks: false }
   await fc.assert(
-    fc.asyncProperty(buildOps(mix), changeOps(mix), fc.array(fc.nat(), { minLength: 1, maxLength: 3 }), (build, change, picks) =>
-      inWorkspace(async (ws, sp) => {
-        applyOps(ws.dir, build)
-        const before = fullImageOf(ws.dir)
-        const snapshot = await sp.snapshot()
-        applyOps(ws.dir, change)
-        const changed = fullImageOf(ws.dir)
-        const known = [...new Set([...before.keys(), ...changed.keys()])].filter(path => path !== '')
-        if (known.length === 0) return
-        const picked = [...new Set(picks.map(pick => known[pick % known.length]!))]
-        const scope = picked.filter(path => !picked.some(other => other !== path && isWithin(path, other)))
+    fc.asyncProperty(
+      buildOps(mix),
+      changeOps(mix),
+      fc.array(fc.nat(), { minLength: 1, maxLength: 3 }),
+      (build, change, picks) =>
+        inWorkspace(async (ws, sp) => {
+          applyOps(ws.dir, build)
+          const before = fullImageOf(ws.dir)
+          const snapshot = await sp.snapshot()
+          applyOps(ws.dir, change)
+          const changed = fullImageOf(ws.dir)
+          const known = [...new Set([...before.keys(), ...changed.keys()])].filter(path => path !== '')
+          if (known.length === 0) return
+          const picked = [...new Set(picks.map(pick => known[pick % known.length]!))]
+          const scope = picked.filter(path => !picked.some(other => other !== path && isWithin(path, other)))
 
-        const want = expected(before, changed, scope)
-        const rolled = await sp.rollback(snapshot.id, { paths: scope.map(showPath) })
-        expect(differences(want.image, fullImageOf(ws.dir))).toEqual([])
-        expect(new Set(rolled.leftAlone.map(({ path }) => path))).toEqual(want.leftAlone)
-        if (rolled.operation) await sp.undo()
-        expect(differences(changed, fullImageOf(ws.dir))).toEqual([])
-        expect((await sp.verify()).problems).toEqual([])
-      }),
+          const want = expected(before, changed, scope)
+          const rolled = await sp.rollback(snapshot.id, { paths: scope.map(showPath) })
+          expect(differences(want.image, fullImageOf(ws.dir))).toEqual([])
+          expect(new Set(rolled.leftAlone.map(({ path }) => path))).toEqual(want.leftAlone)
+          if (rolled.operation) await sp.undo()
+          expect(differences(changed, fullImageOf(ws.dir))).toEqual([])
+          expect((await sp.verify()).problems).toEqual([])
+        }),
     ),
     { numRuns: RUNS },
   )
@@ -93,7 +100,10 @@ test('undo and redo keep the edits that were made elsewhere since', async () => 
         applyOps(ws.dir, below('y', later))
         const edited = fullImageOf(ws.dir)
         const mixed = (x: Image): Image =>
-          new Map([...[...edited].filter(([path]) => !isWithin(path, 'x')), ...[...x].filter(([path]) => isWithin(path, 'x'))])
+          new Map([
+            ...[...edited].filter(([path]) => !isWithin(path, 'x')),
+            ...[...x].filter(([path]) => isWithin(path, 'x')),
+          ])
 
         const undone = await sp.undo()
         expect(undone.restore?.leftAlone).toEqual([])

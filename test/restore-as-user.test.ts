@@ -14,7 +14,8 @@ beforeEach(() => {
 afterEach(() => ws.remove())
 
 const asUser = (title: string, work: () => Promise<void>) => gated(canDropPrivilege, 'setpriv', title, work)
-const withOthers = (title: string, work: () => Promise<void>) => gated(isRoot && canDropPrivilege, 'root and setpriv', title, work)
+const withOthers = (title: string, work: () => Promise<void>) =>
+  gated(isRoot && canDropPrivilege, 'root and setpriv', title, work)
 
 /** Snapshot, `destroy` (as root, if we are), rollback as the user; returns the images and the answer of the rollback. */
 async function rollBack(destroy: string) {
@@ -70,20 +71,24 @@ asUser('F1 a target directory that is itself read-only', async () => {
   expect(differences(before, fullImageOf(ws.dir))).toEqual([])
 })
 
-asUser('an unreadable file and an unreadable directory are listed as skipped, and left alone by a rollback', async () => {
-  ws.write('secret')
-  ws.write('locked/inside')
-  ws.write('open')
-  ws.sh('chmod 000 secret locked')
-  const { before, taken, rolled } = await rollBack('echo edited > open')
-  const skipped = taken.skipped.map(({ path, reason }: { path: string; reason: string }) => `${path} ${reason}`)
-  expect(skipped.sort()).toEqual(['locked unreadable', 'secret unreadable'])
-  expect(taken.skippedCount).toBe(2)
-  expect(rolled.error).toBeUndefined()
-  expect(differences(before, fullImageOf(ws.dir))).toEqual([])
-})
+// Root takes the images of what the user cannot read.
+withOthers(
+  'an unreadable file and an unreadable directory are listed as skipped, and left alone by a rollback',
+  async () => {
+    ws.write('secret')
+    ws.write('locked/inside')
+    ws.write('open')
+    ws.sh('chmod 000 secret locked')
+    const { before, taken, rolled } = await rollBack('echo edited > open')
+    const skipped = taken.skipped.map(({ path, reason }: { path: string; reason: string }) => `${path} ${reason}`)
+    expect(skipped.sort()).toEqual(['locked unreadable', 'secret unreadable'])
+    expect(taken.skippedCount).toBe(2)
+    expect(rolled.error).toBeUndefined()
+    expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+  },
+)
 
-asUser('R16 a file that is unreadable today but captured then is left alone and reported', async () => {
+withOthers('R16 a file that is unreadable today but captured then is left alone and reported', async () => {
   ws.write('file', 'then')
   ws.write('other', 'then')
   const { rolled } = await rollBack('echo now > file; chmod 000 file; echo now > other')
@@ -93,39 +98,50 @@ asUser('R16 a file that is unreadable today but captured then is left alone and 
   expect([ws.read('file'), ws.read('other')]).toEqual(['now\n', 'then'])
 })
 
-withOthers("another user's file in a directory of ours: edited, it comes back with our owner, and that is said", async () => {
-  ws.write('theirs', 'then')
-  ws.sh('chmod 644 theirs; chown 1234 theirs')
-  const { rolled } = await rollBack('echo now > theirs')
-  expect(rolled.error).toBeUndefined()
-  expect(ws.read('theirs')).toBe('then')
-  expect(rolled.results[0].leftAlone).toEqual([{ path: 'theirs', why: 'refused' }])
-})
+withOthers(
+  "another user's file in a directory of ours: edited, it comes back with our owner, and that is said",
+  async () => {
+    ws.write('theirs', 'then')
+    ws.sh('chmod 644 theirs; chown 1234 theirs')
+    const { rolled } = await rollBack('echo now > theirs')
+    expect(rolled.error).toBeUndefined()
+    expect(ws.read('theirs')).toBe('then')
+    expect(rolled.results[0].leftAlone).toEqual([{ path: 'theirs', why: 'refused' }])
+  },
+)
 
-withOthers("another user's directory full of files, made since: the rollback does not get stuck, nothing is lost", async () => {
-  ws.write('src/a', 'then')
-  const { rolled } = await rollBack('echo now > src/a; mkdir -p build/out/deep; echo x > build/out/deep/x; chown -R 1234 build/out; chmod -R go-w build')
-  expect(rolled.signal).toBeNull()
-  const next = await runAsUser(ws, [['snapshot'], ['verify']])
-  expect(next.error).toBeUndefined()
-  expect(next.results[1].problems).toEqual([])
-  expect(fs.readdirSync(ws.dir).filter(name => name.startsWith('.savepoint-'))).toEqual([])
-  if (rolled.error) {
-    expect(rolled.error.isOurs).toBe(true)
-    expect([ws.read('src/a'), ws.read('build/out/deep/x')]).toEqual(['now\n', 'x\n'])
-  } else {
-    expect(ws.read('src/a')).toBe('then')
-    expect(ws.read('build/out/deep/x')).toBe('x\n')
-    expect(rolled.results[0].leftAlone.map(({ path }: { path: string }) => path)).toContain('build/out')
-  }
-})
+withOthers(
+  "another user's directory full of files, made since: the rollback does not get stuck, nothing is lost",
+  async () => {
+    ws.write('src/a', 'then')
+    const { rolled } = await rollBack(
+      'echo now > src/a; mkdir -p build/out/deep; echo x > build/out/deep/x; chown -R 1234 build/out; chmod -R go-w build',
+    )
+    expect(rolled.signal).toBeNull()
+    const next = await runAsUser(ws, [['snapshot'], ['verify']])
+    expect(next.error).toBeUndefined()
+    expect(next.results[1].problems).toEqual([])
+    expect(fs.readdirSync(ws.dir).filter(name => name.startsWith('.savepoint-'))).toEqual([])
+    if (rolled.error) {
+      expect(rolled.error.isOurs).toBe(true)
+      expect([ws.read('src/a'), ws.read('build/out/deep/x')]).toEqual(['now\n', 'x\n'])
+    } else {
+      expect(ws.read('src/a')).toBe('then')
+      expect(ws.read('build/out/deep/x')).toBe('x\n')
+      expect(rolled.results[0].leftAlone.map(({ path }: { path: string }) => path)).toContain('build/out')
+    }
+  },
+)
 
-withOthers('a device node and a set-id file of root, restored by a user: reported, and no right is given away', async () => {
-  ws.write('tool', '#!/bin/sh\n')
-  ws.sh('mknod null c 1 3; chown 1234 tool; chmod 4755 tool')
-  const { rolled } = await rollBack('rm null tool')
-  expect(rolled.error).toBeUndefined()
-  const refused = rolled.results[0].leftAlone.map(({ path, why }: { path: string; why: string }) => `${path} ${why}`)
-  expect(refused.sort()).toEqual(['null refused', 'tool refused'])
-  expect(fs.statSync(ws.at('tool')).mode & 0o7777).toBe(0o755)
-})
+withOthers(
+  'a device node and a set-id file of root, restored by a user: reported, and no right is given away',
+  async () => {
+    ws.write('tool', '#!/bin/sh\n')
+    ws.sh('mknod null c 1 3; chown 1234 tool; chmod 4755 tool')
+    const { rolled } = await rollBack('rm null tool')
+    expect(rolled.error).toBeUndefined()
+    const refused = rolled.results[0].leftAlone.map(({ path, why }: { path: string; why: string }) => `${path} ${why}`)
+    expect(refused.sort()).toEqual(['null refused', 'tool refused'])
+    expect(fs.statSync(ws.at('tool')).mode & 0o7777).toBe(0o755)
+  },
+)

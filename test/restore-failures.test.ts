@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Savepoint, SavepointError } from '../src/index.ts'
+import type { SavepointError } from '../src/index.ts'
 import { onFailpoint } from '../src/store/failpoint.ts'
 import { fullImageOf } from './support/full-image.ts'
 import { canMount, gated, isRoot } from './support/machine.ts'
@@ -50,43 +50,51 @@ describe('R10 a target that is not the one', () => {
 })
 
 describe('R11 a store that has lost something', () => {
-  let sp: Savepoint
   let id: string
   const packs = () => fs.readdirSync(join(ws.home, 'store/packs')).map(name => join(ws.home, 'store/packs', name))
+  const removePacks = () => packs().forEach(pack => void fs.rmSync(pack))
+  /** Changes one bit in the content of d/lost. Incompressible content is stored as it is. */
+  const flipBit = () => {
+    const needle = noise(100, 1)
+    const pack = packs().find(file => fs.readFileSync(file).includes(needle))!
+    const bytes = fs.readFileSync(pack)
+    bytes[bytes.indexOf(needle) + 50]! ^= 1
+    fs.writeFileSync(pack, bytes)
+  }
 
-  beforeEach(async () => {
-    sp = await ws.open()
-    ws.write('d/lost', noise(50_000, 1))
-    id = (await sp.snapshot()).id
+  /** `size` of d/lost: a large one has a block of its own, a small one shares it with the lists of directories. */
+  async function prepare(size: number): Promise<void> {
+    const sp = await ws.open()
+    ws.write('d/lost', noise(size, 1))
+    await sp.snapshot()
     ws.write('kept', noise(50_000, 2))
     id = (await sp.snapshot()).id
     ws.sh('rm d/lost; echo now > kept; echo new > new')
     sp.close()
-  })
-
-  /** Changes one bit in the middle of the content of d/lost. Incompressible content is stored as it is. */
-  function flipBit(): void {
-    const needle = noise(50_000, 1).subarray(20_000, 20_100)
-    for (const pack of packs()) {
-      const bytes = fs.readFileSync(pack)
-      const at = bytes.indexOf(needle)
-      if (at < 0) continue
-      bytes[at]! ^= 1
-      fs.writeFileSync(pack, bytes)
-      return
-    }
-    expect.unreachable('the content is in no pack')
   }
 
+  test('R11 a flipped bit in a file: refused before the first write, the file is named, the rest can be restored', async () => {
+    await prepare(700_000)
+    flipBit()
+    const before = imageOf(ws.dir, { untouched: true })
+    const sp = await ws.open()
+    const error = await failure(sp.rollback(id))
+    expect([error.code, error.message]).toEqual(['store.damaged', expect.stringContaining('d/lost')])
+    expect(imageOf(ws.dir, { untouched: true })).toEqual(before)
+    expect((await sp.verify()).problems.flatMap(problem => problem.paths)).toContain('d/lost')
+    await sp.rollback(id, { paths: ['kept'] })
+    expect(fs.readFileSync(ws.at('kept')).equals(noise(50_000, 2))).toBe(true)
+  })
+
   test.each([
-    ['a flipped bit in a pack', flipBit],
-    ['missing packs', () => packs().forEach(pack => void fs.rmSync(pack))],
-  ])('R11 %s: refused before the first write, what is missing is named, other timelines work', async (_, damage) => {
+    ['a flipped bit in a list of files', flipBit],
+    ['missing packs', removePacks],
+  ])('R11 %s: refused before the first write, other timelines work', async (_, damage) => {
+    await prepare(50_000)
     damage()
     const before = imageOf(ws.dir, { untouched: true })
-    sp = await ws.open()
-    const error = await failure(sp.rollback(id))
-    expect(error.code).toBe('store.damaged')
+    const sp = await ws.open()
+    expect((await failure(sp.rollback(id))).code).toBe('store.damaged')
     expect(imageOf(ws.dir, { untouched: true })).toEqual(before)
     expect((await sp.verify()).problems.length).toBeGreaterThan(0)
 
@@ -100,16 +108,20 @@ describe('R11 a store that has lost something', () => {
     expect(fs.readFileSync(join(other, 'a'), 'utf8')).toBe('then')
   })
 
-  test('R11 the message names the damaged paths only, and what is intact can be restored by path', async () => {
+  test('R11 after verify --repair the timeline goes on, what is lost is named, and what is intact comes back', async () => {
+    await prepare(50_000)
     flipBit()
-    sp = await ws.open()
+    const sp = await ws.open()
+    await sp.verify({ repair: true })
+    const { root } = await sp.snapshot({ label: 'after the repair' })
+    const before = imageOf(ws.dir, { untouched: true })
     const error = await failure(sp.rollback(id))
-    console.log(error.stack)
-    expect(error.message).toContain('d/lost')
-    expect(error.data?.paths).toEqual(['d/lost'])
-    expect((await sp.verify()).problems.flatMap(problem => problem.paths)).toContain('d/lost')
+    expect([error.code, error.message]).toEqual(['store.damaged', expect.stringMatching(/\bd\b/)])
+    expect(imageOf(ws.dir, { untouched: true })).toEqual(before)
     await sp.rollback(id, { paths: ['kept'] })
     expect(fs.readFileSync(ws.at('kept')).equals(noise(50_000, 2))).toBe(true)
+    await sp.rollback('after the repair')
+    expect((await sp.snapshot()).root).toBe(root)
   })
 })
 
@@ -128,38 +140,51 @@ describe('R12 a write fails in the middle', () => {
   }
   const leftovers = () => fs.readdirSync(ws.dir).filter(name => name.startsWith('.savepoint-'))
 
-  gated(canMount, 'root that may mount', 'R12 ENOSPC for lack of inodes: back as it was, said so, and it works when there is room', async () => {
-    mount('size=64m,nr_inodes=60')
-    const sp = await ws.open()
-    for (let i = 0; i < 30; i++) ws.write(`d/f${i}`)
-    const { id } = await sp.snapshot()
-    const then = fullImageOf(ws.dir)
-    ws.sh('rm -r d; echo edited > e; i=0; while [ $i -lt 40 ]; do echo x > n$i; i=$((i+1)); done')
-    const before = fullImageOf(ws.dir)
-    const error = await failure(sp.rollback(id))
-    expect([error.code, error.hint]).toEqual(['disk.full', expect.stringMatching(/back as it was|nothing in the target was changed/)])
-    expect(differences(before, fullImageOf(ws.dir))).toEqual([])
-    remount('nr_inodes=1000')
-    await sp.rollback(id)
-    expect(differences(then, fullImageOf(ws.dir))).toEqual([])
-  })
+  gated(
+    canMount,
+    'root that may mount',
+    'R12 ENOSPC for lack of inodes: back as it was, said so, and it works when there is room',
+    async () => {
+      mount('size=64m,nr_inodes=60')
+      const sp = await ws.open()
+      for (let i = 0; i < 30; i++) ws.write(`d/f${i}`)
+      const { id } = await sp.snapshot()
+      const then = fullImageOf(ws.dir)
+      ws.sh('rm -r d; echo edited > e; i=0; while [ $i -lt 40 ]; do echo x > n$i; i=$((i+1)); done')
+      const before = fullImageOf(ws.dir)
+      const error = await failure(sp.rollback(id))
+      expect([error.code, error.hint]).toEqual([
+        'disk.full',
+        expect.stringMatching(/back as it was|nothing in the target was changed/),
+      ])
+      expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+      remount('nr_inodes=1000')
+      await sp.rollback(id)
+      expect(differences(then, fullImageOf(ws.dir))).toEqual([])
+    },
+  )
 
-  gated(canMount, 'root that may mount', 'R12 ENOSPC while a large and small files are written: back as they were', async () => {
-    mount('size=64m')
-    const sp = await ws.open()
-    ws.write('large', noise(6_000_000, 1))
-    ws.write('small', noise(600_000, 2))
-    const { id } = await sp.snapshot()
-    ws.sh('rm large; echo now > small')
-    const before = fullImageOf(ws.dir)
-    once('restore:stage', () => ws.sh('dd if=/dev/zero of=filler bs=64k 2>/dev/null || true'))
-    const error = await failure(sp.rollback(id))
-    expect(error.code).toBe('disk.full')
-    fs.rmSync(ws.at('filler'))
-    expect(differences(before, fullImageOf(ws.dir))).toEqual([])
-    await sp.rollback(id)
-    expect(fs.readFileSync(ws.at('large')).equals(noise(6_000_000, 1))).toBe(true)
-  })
+  gated(
+    canMount,
+    'root that may mount',
+    'R12 ENOSPC while a large and small files are written: back as they were',
+    async () => {
+      mount('size=64m')
+      const sp = await ws.open()
+      ws.write('large', noise(6_000_000, 1))
+      ws.write('small', noise(600_000, 2))
+      const { id } = await sp.snapshot()
+      ws.sh('rm large; echo now > small')
+      const before = fullImageOf(ws.dir)
+      once('restore:stage', () => ws.sh('dd if=/dev/zero of=filler bs=64k 2>/dev/null || true'))
+      const error = await failure(sp.rollback(id))
+      expect(error.code).toBe('disk.full')
+      fs.rmSync(ws.at('filler'))
+      expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+      await sp.rollback(id)
+      expect(fs.readFileSync(ws.at('large')).equals(noise(6_000_000, 1))).toBe(true)
+    },
+  )
 
   gated(canMount, 'root that may mount', 'R12 too little room is refused before the first write', async () => {
     mount('size=24m')
@@ -173,58 +198,80 @@ describe('R12 a write fails in the middle', () => {
     expect(imageOf(ws.dir, { untouched: true })).toEqual(before)
   })
 
-  gated(canMount, 'root that may mount', 'R12 EROFS from the start: nothing to recover, and it works once writable', async () => {
-    mount('size=64m')
-    const sp = await ws.open()
-    ws.write('a', 'then')
-    const { id } = await sp.snapshot()
-    ws.write('a', 'now')
-    remount('ro')
-    const error = await failure(sp.rollback(id))
-    expect([error.code, error.hint]).toEqual(['io.failed', expect.stringContaining('back as it was')])
-    expect(ws.read('a')).toBe('now')
-    expect(await failure(sp.undo())).toMatchObject({ code: 'operation.none' })
-    remount('rw')
-    await sp.rollback(id)
-    expect(ws.read('a')).toBe('then')
-  })
+  gated(
+    canMount,
+    'root that may mount',
+    'R12 EROFS from the start: nothing to recover, and it works once writable',
+    async () => {
+      mount('size=64m')
+      const sp = await ws.open()
+      ws.write('a', 'then')
+      const { id } = await sp.snapshot()
+      ws.write('a', 'now')
+      remount('ro')
+      const error = await failure(sp.rollback(id))
+      expect([error.code, error.hint]).toEqual(['io.failed', expect.stringContaining('back as it was')])
+      expect(ws.read('a')).toBe('now')
+      expect(await failure(sp.undo())).toMatchObject({ code: 'operation.none' })
+      remount('rw')
+      await sp.rollback(id)
+      expect(ws.read('a')).toBe('then')
+    },
+  )
 
-  gated(canMount, 'root that may mount', 'R12 EROFS in the middle: said to be resumable, and the next command completes it', async () => {
-    mount('size=64m')
-    const sp = await ws.open()
-    ws.write('a', 'then')
-    ws.write('d/b', 'then')
-    const { id } = await sp.snapshot()
-    const then = fullImageOf(ws.dir)
-    ws.sh('echo now > a; rm -r d; echo new > new')
-    once('restore:staged', () => remount('ro'))
-    const error = await failure(sp.rollback(id))
-    expect([error.code, error.hint]).toEqual(['io.failed', expect.stringContaining('next savepoint command completes it')])
-    expect(ws.read('a')).toBe('now\n')
-    remount('rw')
-    await ws.open()
-    expect(ws.notices.join('\n')).toContain('completed a rollback that was interrupted')
-    expect(differences(then, fullImageOf(ws.dir))).toEqual([])
-    await (await ws.open()).undo()
-    expect([ws.read('a'), ws.read('new')]).toEqual(['now\n', 'new\n'])
-    expect(leftovers()).toEqual([])
-  })
+  gated(
+    canMount,
+    'root that may mount',
+    'R12 EROFS in the middle: said to be resumable, and the next command completes it',
+    async () => {
+      mount('size=64m')
+      const sp = await ws.open()
+      ws.write('a', 'then')
+      ws.write('d/b', 'then')
+      const { id } = await sp.snapshot()
+      const then = fullImageOf(ws.dir)
+      ws.sh('echo now > a; rm -r d; echo new > new')
+      once('restore:staged', () => remount('ro'))
+      const error = await failure(sp.rollback(id))
+      expect([error.code, error.hint]).toEqual([
+        'io.failed',
+        expect.stringContaining('next savepoint command completes it'),
+      ])
+      expect(ws.read('a')).toBe('now\n')
+      remount('rw')
+      await ws.open()
+      expect(ws.notices.join('\n')).toContain('completed a rollback that was interrupted')
+      expect(differences(then, fullImageOf(ws.dir))).toEqual([])
+      await (await ws.open()).undo()
+      expect([ws.read('a'), ws.read('new')]).toEqual(['now\n', 'new\n'])
+      expect(leftovers()).toEqual([])
+    },
+  )
 
-  gated(isRoot, 'root', 'R12 an immutable file in the way: taken back as a whole, or left in its place and reported', async () => {
-    const sp = await ws.open()
-    ws.write('a', 'then')
-    const { id } = await sp.snapshot()
-    ws.write('a', 'now')
-    ws.write('made/deep/fixed', 'immutable')
-    ws.write('made/other', 'x')
-    const chattr = (flag: string) => execFileSync('chattr', [flag, ws.at('made/deep/fixed')])
-    chattr('+i')
-    undo.push(() => chattr('-i'))
-    const rolled = await sp.rollback(id)
-    expect(rolled.leftAlone).toEqual([{ path: 'made', why: 'refused' }])
-    expect([ws.read('a'), ws.read('made/deep/fixed'), ws.read('made/other')]).toEqual(['then', 'immutable', undefined])
-    expect(leftovers()).toEqual([])
-    await sp.undo()
-    expect([ws.read('a'), ws.read('made/other')]).toEqual(['now', 'x'])
-  })
+  gated(
+    isRoot,
+    'root',
+    'R12 an immutable file in the way: taken back as a whole, or left in its place and reported',
+    async () => {
+      const sp = await ws.open()
+      ws.write('a', 'then')
+      const { id } = await sp.snapshot()
+      ws.write('a', 'now')
+      ws.write('made/deep/fixed', 'immutable')
+      ws.write('made/other', 'x')
+      const chattr = (flag: string) => execFileSync('chattr', [flag, ws.at('made/deep/fixed')])
+      chattr('+i')
+      undo.push(() => chattr('-i'))
+      const rolled = await sp.rollback(id)
+      expect(rolled.leftAlone).toEqual([{ path: 'made', why: 'refused' }])
+      expect([ws.read('a'), ws.read('made/deep/fixed'), ws.read('made/other')]).toEqual([
+        'then',
+        'immutable',
+        undefined,
+      ])
+      expect(leftovers()).toEqual([])
+      await sp.undo()
+      expect([ws.read('a'), ws.read('made/other')]).toEqual(['now', 'x'])
+    },
+  )
 })

@@ -74,7 +74,12 @@ describe('what was never captured', () => {
     await sp.rollback(id)
     expect(ws.read('a')).toBe('then')
     const after = fs.statSync(ws.at('out/huge'), { bigint: true })
-    expect([after.ino, after.size, after.ctimeNs, after.atimeNs]).toEqual([before.ino, before.size, before.ctimeNs, before.atimeNs])
+    expect([after.ino, after.size, after.ctimeNs, after.atimeNs]).toEqual([
+      before.ino,
+      before.size,
+      before.ctimeNs,
+      before.atimeNs,
+    ])
   })
 
   test('R16 a file captured then and ignored now: its live bytes are in the safety snapshot', async () => {
@@ -106,7 +111,7 @@ describe('runs', () => {
   test('R4 what a shell removed, sed edited and a build wrote over comes back', async () => {
     for (const path of ['removed', 'edited', 'd/built']) ws.write(path, 'then\n')
     const before = fullImageOf(ws.dir)
-    await run("rm removed; sed -i s/then/now/ edited; echo binary > d/built; mkdir -p dist; echo x > dist/x")
+    await run('rm removed; sed -i s/then/now/ edited; echo binary > d/built; mkdir -p dist; echo x > dist/x')
     await sp.undo()
     expect(differences(before, fullImageOf(ws.dir))).toEqual([])
   })
@@ -114,7 +119,9 @@ describe('runs', () => {
   test('R5 a hand edit after the run: in the safety snapshot, and a conflict for the undo of that run', async () => {
     ws.write('shared', 'then\n')
     ws.write('other', 'then\n')
-    const { run: { id } } = await run('echo agent > shared; echo agent > other')
+    const {
+      run: { id },
+    } = await run('echo agent > shared; echo agent > other')
     ws.write('shared', 'by hand\n')
     const rolled = await sp.rollback(id)
     expect(rolled.leftAlone).toEqual([{ path: 'shared', why: 'edited' }])
@@ -156,7 +163,12 @@ describe('runs', () => {
     await run('echo two > b; echo two > x/two')
     const rolled = await sp.rollback(first.run.id)
     expect(rolled.leftAlone).toEqual([])
-    expect([ws.read('a'), ws.read('b'), ws.read('x/one'), ws.read('x/two')]).toEqual(['then\n', 'two\n', undefined, 'two\n'])
+    expect([ws.read('a'), ws.read('b'), ws.read('x/one'), ws.read('x/two')]).toEqual([
+      'then\n',
+      'two\n',
+      undefined,
+      'two\n',
+    ])
   })
 
   test('R14 rm -rf of everything in the workspace, .git included, from inside the run', async () => {

@@ -17,9 +17,10 @@ beforeEach(async () => {
   workspace = new Workspace()
   savepoint = await workspace.open()
   for (let i = 0; i < 10; i++) workspace.write(`d${i % 3}/f${i}`, noise(100_000, i))
-  // More than a block holds, so that it lies in one of its own.
-  workspace.write('d1/alone', noise(900_000, 10))
   workspace.write('text', 'text '.repeat(1000))
+  await savepoint.snapshot({ label: 'before' })
+  // More than a block holds, and the only new content: it lies in a block of its own.
+  workspace.write('d1/alone', noise(900_000, 10))
   await savepoint.snapshot({ label: 'one' })
   image = imageOf(workspace.dir)
 })
@@ -56,18 +57,24 @@ describe('the index', () => {
     await expectRestorable()
   })
 
-  test.each(['garbage all over', ''])('that holds %j: a clear error, and repair keeps the old one aside', async content => {
-    savepoint.close()
-    for (const suffix of ['-wal', '-shm']) rmSync(storeFile(`index.sqlite${suffix}`), { force: true })
-    writeFileSync(storeFile('index.sqlite'), content.repeat(1000))
-    if (content !== '') {
-      await expect(workspace.open()).rejects.toMatchObject({ code: 'store.damaged', hint: expect.stringMatching(/verify --repair/) })
-    }
-    const again = await workspace.open({ repair: true })
-    expect((await again.verify({ repair: true })).problems).toEqual([])
-    expect(existsSync(storeFile('index.sqlite.damaged'))).toBe(content !== '')
-    await expectRestorable()
-  })
+  test.each(['garbage all over', ''])(
+    'that holds %j: a clear error, and repair keeps the old one aside',
+    async content => {
+      savepoint.close()
+      for (const suffix of ['-wal', '-shm']) rmSync(storeFile(`index.sqlite${suffix}`), { force: true })
+      writeFileSync(storeFile('index.sqlite'), content.repeat(1000))
+      if (content !== '') {
+        await expect(workspace.open()).rejects.toMatchObject({
+          code: 'store.damaged',
+          hint: expect.stringMatching(/verify --repair/),
+        })
+      }
+      const again = await workspace.open({ repair: true })
+      expect((await again.verify({ repair: true })).problems).toEqual([])
+      expect(existsSync(storeFile('index.sqlite.damaged'))).toBe(content !== '')
+      await expectRestorable()
+    },
+  )
 
   test('that lost some rows only: verify notices, --repair mends', async () => {
     savepoint.close()
@@ -91,19 +98,34 @@ describe('a pack', () => {
     const { problems } = await again.verify()
     const damaged = problems.find(problem => problem.snapshots.length > 0)!
     expect(damaged.snapshots).toEqual([again.find('one').id])
-    expect(damaged.paths).toContain('d1/alone')
+    expect(damaged.paths).toEqual(['d1/alone'])
     rmSync(workspace.at('d1'), { recursive: true })
     workspace.write('text', 'changed')
     const before = imageOf(workspace.dir)
-    await expect(again.rollback('one')).rejects.toMatchObject({ code: 'store.damaged', message: expect.stringContaining('d1/alone') })
+    await expect(again.rollback('one')).rejects.toMatchObject({
+      code: 'store.damaged',
+      message: expect.stringContaining('d1/alone'),
+    })
     expect(differences(before, imageOf(workspace.dir))).toEqual([])
     expectNoLeftovers(workspace)
     // Not a word of it afterwards, and the next snapshot stores again what is there.
     const next = await workspace.open()
     expect(workspace.notices).toEqual([])
     await next.snapshot({ label: 'two' })
-    await next.rollback('one', { paths: ['text'] })
-    expect(workspace.read('text')).toBe('text '.repeat(1000))
+    await next.rollback('one', { paths: ['d1/f1', 'text'] })
+    expect(imageOf(workspace.dir).get('d1/f1')).toBe(image.get('d1/f1'))
+  })
+
+  test('that is damaged, after --repair: what is still on disk is stored again by the next snapshot', async () => {
+    flip(onlyPack(), readFileSync(onlyPack()).indexOf(noise(900_000, 10).subarray(5_000, 5_100)))
+    const again = await workspace.open()
+    await again.verify({ repair: true })
+    await again.snapshot({ label: 'mended' })
+    expect(again.read('mended', 'd1/alone').equals(noise(900_000, 10))).toBe(true)
+    expect((await again.verify()).problems.flatMap(problem => problem.snapshots)).not.toContain(again.find('mended').id)
+    rmSync(workspace.at('d1'), { recursive: true })
+    await again.rollback('mended')
+    expect(differences(image, imageOf(workspace.dir))).toEqual([])
   })
 
   test('that is cut off: verify says so; what lies before the cut is mended by --repair', async () => {
@@ -172,7 +194,10 @@ describe('format.json', () => {
 
   test.each(['', '{', 'null', '[]'])('with %j is a clear error', async content => {
     writeFileSync(storeFile('format.json'), content)
-    await expect(workspace.open()).rejects.toMatchObject({ name: 'SavepointError', code: expect.stringMatching(/^store\./) })
+    await expect(workspace.open()).rejects.toMatchObject({
+      name: 'SavepointError',
+      code: expect.stringMatching(/^store\./),
+    })
   })
 })
 

@@ -68,7 +68,9 @@ describe('a path as an argument', () => {
     for (const path of ['a', 'sub/b', 'sub/deep/c', 'tab\there', 'back\\slash']) space.write(path, 'one')
     writeFileSync(Buffer.concat([Buffer.from(`${space.dir}/`), Buffer.from([0xff, 0xfe])]), 'one')
   })
-  const change = (...paths: string[]) => paths.forEach(path => space.write(path, 'two'))
+  const change = (...paths: string[]) => {
+    for (const path of paths) space.write(path, 'two')
+  }
 
   it('is relative to cwd, absolute, or leads up and back', async () => {
     const { id } = await (await space.open()).snapshot()

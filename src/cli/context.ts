@@ -2,8 +2,7 @@
  * What a command works with: the options common to all, where its results and remarks go, and the engine, which is
  * loaded only when a command asks for it.
  */
-import type { DoctorResult } from '../engine/results.ts'
-import type { OpenOptions, Savepoint } from '../engine/savepoint.ts'
+import type { DoctorResult, OpenOptions, Savepoint } from '../index.ts'
 import { type Cancellation, createCancellation } from './cancellation.ts'
 import { createOutput, type Output } from './output.ts'
 import { choosePager, throughPager } from './pager.ts'

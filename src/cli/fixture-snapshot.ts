@@ -1,5 +1,5 @@
 /** Snapshots, nodes and results for the tests of the renderers. */
-import type { LogNode, RestoreResult } from '../engine/results.ts'
+import type { LogNode, RestoreResult } from '../index.ts'
 import type { Change, Entry } from '../model/entry.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 

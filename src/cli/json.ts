@@ -3,7 +3,7 @@
  * is absent is null, times are ISO 8601 in UTC, sizes are bytes, paths are escaped as `showPath` does (lossless),
  * digests are BLAKE3-256 in hex, modes are octal text.
  */
-import type * as results from '../engine/results.ts'
+import type * as results from '../index.ts'
 import type { Change, ChangeCounts, Entry } from '../model/entry.ts'
 import { showPath } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'

@@ -1,5 +1,5 @@
 /** The tree of snapshots as lines of text, newest first, drawn like `git log --graph`. */
-import type { LogNode } from '../engine/results.ts'
+import type { LogNode } from '../index.ts'
 
 export interface TreeLine {
   /** "* ", "| * ", "|/". */

@@ -1,5 +1,5 @@
 /** A line on the terminal that says how far long work is; gone when the work is done. */
-import type { Progress } from '../engine/results.ts'
+import type { Progress } from '../index.ts'
 import { formatBytes, formatCount, formatDuration, formatRate } from '../model/format.ts'
 import { displayWidth } from './text.ts'
 

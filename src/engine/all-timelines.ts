@@ -19,12 +19,19 @@ export interface OpenTimeline {
 }
 
 /** Nobody captures or restores anywhere while `work` runs. */
-export async function withEverythingLocked<T>(ctx: Context, purpose: string, work: (timelines: OpenTimeline[]) => Promise<T> | T): Promise<T> {
+export async function withEverythingLocked<T>(
+  ctx: Context,
+  purpose: string,
+  work: (timelines: OpenTimeline[]) => Promise<T> | T,
+): Promise<T> {
   const { targets, locks } = await lockEverything(ctx, purpose)
   const timelines: OpenTimeline[] = []
   try {
     for (const target of targets) {
-      timelines.push({ target, db: target.id === ctx.timelineId ? ctx.db : new TimelineDb(join(target.directory, 'timeline.sqlite')) })
+      timelines.push({
+        target,
+        db: target.id === ctx.timelineId ? ctx.db : new TimelineDb(join(target.directory, 'timeline.sqlite')),
+      })
     }
     return await work(timelines)
   } finally {
@@ -34,12 +41,16 @@ export async function withEverythingLocked<T>(ctx: Context, purpose: string, wor
 }
 
 /** A timeline made while we waited would not be locked, and its snapshots would count as nobody's: then once more. */
-async function lockEverything(ctx: Context, purpose: string): Promise<{ targets: RegisteredTarget[]; locks: FileLock[] }> {
+async function lockEverything(
+  ctx: Context,
+  purpose: string,
+): Promise<{ targets: RegisteredTarget[]; locks: FileLock[] }> {
   for (;;) {
     const targets = knownTargets(ctx.home)
     const locks: FileLock[] = []
     try {
-      for (const target of targets) locks.push(await lockFile(join(target.directory, 'lock'), 'exclusive', purpose, WAIT_MS))
+      for (const target of targets)
+        locks.push(await lockFile(join(target.directory, 'lock'), 'exclusive', purpose, WAIT_MS))
       locks.push(await ctx.store.lock('exclusive', purpose, WAIT_MS))
       if (knownTargets(ctx.home).length === targets.length) return { targets, locks }
     } catch (error) {
@@ -59,11 +70,17 @@ function knownTargets(home: string): RegisteredTarget[] {
   const targets = allTargets(home).sort((a, b) => (a.id < b.id ? -1 : 1))
   const known = new Set(targets.map(target => target.id))
   const directory = join(home, 'timelines')
-  const unreadable = readdirSync(directory).find(id => !known.has(id) && existsSync(join(directory, id, 'timeline.sqlite')))
+  const unreadable = readdirSync(directory).find(
+    id => !known.has(id) && existsSync(join(directory, id, 'timeline.sqlite')),
+  )
   if (unreadable === undefined) return targets
-  throw new SavepointError('store.damaged', `Cannot go over all timelines: ${join(directory, unreadable, 'target.json')} cannot be read`, {
-    hint: `Nothing was deleted. Mend that file, or move ${join(directory, unreadable)} away if its snapshots are not needed`,
-  })
+  throw new SavepointError(
+    'store.damaged',
+    `Cannot go over all timelines: ${join(directory, unreadable, 'target.json')} cannot be read`,
+    {
+      hint: `Nothing was deleted. Mend that file, or move ${join(directory, unreadable)} away if its snapshots are not needed`,
+    },
+  )
 }
 
 /** Root trees that this timeline still needs: of its snapshots, of operations that can be undone, of an open journal. */
@@ -77,7 +94,8 @@ export function rootsOf({ target, db }: OpenTimeline): Id[] {
     }
   }
   const journal = readJournal(target.directory)
-  for (const root of [journal?.wanted, journal?.base, journal?.safetyRoot]) if (root !== undefined) roots.push(idFromHex(root))
+  for (const root of [journal?.wanted, journal?.base, journal?.safetyRoot])
+    if (root !== undefined) roots.push(idFromHex(root))
   return roots
 }
 

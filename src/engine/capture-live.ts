@@ -9,9 +9,9 @@ import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { temporaryName } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { captureDir, type CaptureResult } from '../targets/dir/capture.ts'
+import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
-import type { WrittenFiles } from '../targets/dir/restore-apply.ts'
+import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
 
@@ -20,6 +20,8 @@ export interface LiveOptions {
   override?: Id
   written?: WrittenFiles
   includeStage?: boolean
+  /** Reads what this user owns although its mode forbids it. */
+  readOwned?: boolean
   /** Safety captures and questions may use the part of the disk that is kept free. */
   ignoreFloor?: boolean
   phase?: string
@@ -81,9 +83,13 @@ export const excludeConfig = (ctx: Context) => {
 export function checkIdentity(ctx: Context): void {
   const stat = statDir(ctx.targetPath)
   if (!stat || sameIdentity(identityOf(stat), ctx.identity)) return
-  throw new SavepointError('target.replaced', `Cannot use ${showPath(rawFromBytes(ctx.targetPath))}: another directory has taken its place`, {
-    hint: 'If this is meant to be the same workspace, say --force: the timeline then belongs to the new directory',
-  })
+  throw new SavepointError(
+    'target.replaced',
+    `Cannot use ${showPath(rawFromBytes(ctx.targetPath))}: another directory has taken its place`,
+    {
+      hint: 'If this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory',
+    },
+  )
 }
 
 function checkRoom(ctx: Context): void {
@@ -91,9 +97,13 @@ function checkRoom(ctx: Context): void {
   const { bavail, bsize } = statfsSync(ctx.store.directory)
   const free = bavail * bsize
   if (free < min_free_bytes) {
-    throw new SavepointError('disk.full', `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`, {
-      hint: 'Free some space, or delete snapshots and run `savepoint gc`. Rolling back still works',
-    })
+    throw new SavepointError(
+      'disk.full',
+      `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`,
+      {
+        hint: 'Free some space, or delete snapshots and run `savepoint gc`. Rolling back still works',
+      },
+    )
   }
   const stored = ctx.store.index.storedBytes()
   if (stored >= max_store_bytes) {
@@ -102,9 +112,13 @@ function checkRoom(ctx: Context): void {
       .sort((a, b) => b.sizeDelta - a.sizeDelta)
       .slice(0, 3)
       .map(snapshot => `${snapshot.id} (${formatBytes(snapshot.sizeDelta)})`)
-    throw new SavepointError('disk.full', `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatBytes(max_store_bytes)}`, {
-      hint: `Run \`savepoint prune\` and \`savepoint gc\`, or delete the largest: ${biggest.join(', ')}`,
-    })
+    throw new SavepointError(
+      'disk.full',
+      `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatBytes(max_store_bytes)}`,
+      {
+        hint: `Run \`savepoint prune\` and \`savepoint gc\`, or delete the largest: ${biggest.join(', ')}`,
+      },
+    )
   }
 }
 

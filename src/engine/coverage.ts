@@ -2,9 +2,9 @@
 import { showPath } from '../model/raw-path.ts'
 import { sameContent, sameMetadata } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
-import { explainExclusion } from '../targets/dir/explain-exclusion.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
+import { explainExclusion } from '../targets/dir/explain-exclusion.ts'
 import { captureLive, excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { existsLive, resolvePath } from './resolve-path.ts'
@@ -16,7 +16,10 @@ export async function coverage(ctx: Context, path: string): Promise<CoverageResu
   const live = await captureLive(ctx, { ignoreFloor: true, phase: 'looking' })
   const entry = raw === '' ? undefined : entryAt(ctx.store, live.tree, raw)
   const exists = raw === '' || existsLive(ctx, raw)
-  const holders = ctx.db.snapshots().reverse().filter(snapshot => raw === '' || hasCaptured(ctx, snapshot.root, raw))
+  const holders = ctx.db
+    .snapshots()
+    .reverse()
+    .filter(snapshot => raw === '' || hasCaptured(ctx, snapshot.root, raw))
   const latest = holders[0]
   const stored = latest && raw !== '' ? entryAt(ctx.store, rootTreeOf(ctx.store, latest.root), raw) : undefined
   const isUnknown = entry?.kind === 'unknown'
@@ -28,7 +31,14 @@ export async function coverage(ctx: Context, path: string): Promise<CoverageResu
     rule: isUnknown && entry.reason === 'excluded' ? await ruleFor(ctx, raw) : undefined,
     latest,
     versions: holders.length,
-    current: raw === '' ? latest?.root === live.root : !!entry && !!stored && sameContent(entry, stored) && sameMetadata(entry, stored) && entry.content === stored.content,
+    current:
+      raw === ''
+        ? latest?.root === live.root
+        : !!entry &&
+          !!stored &&
+          sameContent(entry, stored) &&
+          sameMetadata(entry, stored) &&
+          entry.content === stored.content,
   }
 }
 

@@ -22,7 +22,11 @@ export function deleteSnapshots(ctx: Context, refs: string[]): Promise<Operation
 }
 
 /** Replaces several snapshots by one that has the tree of the newest of them. */
-export function compact(ctx: Context, refs: string[], options: { label?: string }): Promise<{ snapshot: Snapshot; operation: Operation }> {
+export function compact(
+  ctx: Context,
+  refs: string[],
+  options: { label?: string },
+): Promise<{ snapshot: Snapshot; operation: Operation }> {
   if (options.label !== undefined) checkLabel(options.label)
   return withTimelineLock(ctx, 'compact', async () => {
     await recoverPending(ctx)
@@ -42,7 +46,10 @@ export function compact(ctx: Context, refs: string[], options: { label?: string 
         createdAt: ctx.now(),
         sizeDelta: 0,
       })
-      ctx.db.setDeleted(snapshots.map(snapshot => snapshot.id), ctx.now())
+      ctx.db.setDeleted(
+        snapshots.map(snapshot => snapshot.id),
+        ctx.now(),
+      )
       ctx.db.moveChildren(newest.id, merged.id)
       for (const tag of tags) ctx.db.setTag(tag, merged.id, ctx.now())
       if (snapshots.some(snapshot => snapshot.id === headBefore)) ctx.db.setHead(merged.id)
@@ -76,7 +83,8 @@ export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; 
       run,
     })
     const going = decisions.filter(decision => !decision.keep).map(decision => decision.snapshot)
-    if (options.dryRun || going.length === 0) return { dryRun: options.dryRun === true, decisions, operation: undefined }
+    if (options.dryRun || going.length === 0)
+      return { dryRun: options.dryRun === true, decisions, operation: undefined }
     const rules = [...new Set(decisions.filter(decision => !decision.keep).map(decision => decision.rule))]
     const operation = remove(ctx, 'prune', going, `prune ${plural('snapshot', going.length)} (${rules.join('; ')})`)
     return { dryRun: false, decisions, operation }
@@ -98,7 +106,9 @@ function resolveAll(ctx: Context, refs: string[]): Snapshot[] {
   const snapshots = new Map(refs.map(ref => resolveSnapshot(ctx.db, ref)).map(snapshot => [snapshot.id, snapshot]))
   for (const snapshot of snapshots.values()) {
     if (snapshot.deletedAt === undefined) continue
-    throw new SavepointError('snapshot.unknown', `Cannot use ${snapshot.id}: it is deleted`, { hint: '`savepoint undo` brings it back' })
+    throw new SavepointError('snapshot.unknown', `Cannot use ${snapshot.id}: it is deleted`, {
+      hint: '`savepoint undo` brings it back',
+    })
   }
   return [...snapshots.values()]
 }
@@ -106,9 +116,13 @@ function resolveAll(ctx: Context, refs: string[]): Snapshot[] {
 function refusePinned(ctx: Context, snapshot: Snapshot): void {
   refuseTagged(ctx, snapshot)
   if (snapshot.id !== ctx.db.head) return
-  throw new SavepointError('snapshot.pinned', `Cannot delete ${snapshot.id}: it is HEAD, from which the live state descends`, {
-    hint: 'Take a new snapshot first, then delete this one',
-  })
+  throw new SavepointError(
+    'snapshot.pinned',
+    `Cannot delete ${snapshot.id}: it is HEAD, from which the live state descends`,
+    {
+      hint: 'Take a new snapshot first, then delete this one',
+    },
+  )
 }
 
 function refuseTagged(ctx: Context, snapshot: Snapshot): void {

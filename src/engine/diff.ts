@@ -54,7 +54,11 @@ export async function status(ctx: Context): Promise<StatusResult> {
     snapshots: ctx.db.snapshots().length,
     storeBytes: ctx.store.index.storedBytes(),
     changes: changed,
-    counts: { added: count(['added']), modified: count(['modified', 'metadata', 'type-changed']), deleted: count(['deleted']) },
+    counts: {
+      added: count(['added']),
+      modified: count(['modified', 'metadata', 'type-changed']),
+      deleted: count(['deleted']),
+    },
     skipped: live.skipped,
     lastOperation: ctx.db.operations().at(-1),
     writer: currentWriter(ctx),

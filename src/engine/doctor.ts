@@ -24,21 +24,34 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
     { name: 'native addon', state: 'ok', detail: 'loaded' },
     homeCheck(home),
     spaceCheck(home, config.loaded?.config.snapshots.min_free_bytes ?? defaultConfig.snapshots.min_free_bytes),
-    { name: 'backend', state: 'ok', detail: 'cas (the only one of this version; btrfs, zfs, apfs and archive come later)' },
+    {
+      name: 'backend',
+      state: 'ok',
+      detail: 'cas (the only one of this version; btrfs, zfs, apfs and archive come later)',
+    },
     cloneCheck(home),
     await gitCheck(cwd, env),
     { name: 'tracer', state: 'ok', detail: 'none (command tracing comes later)' },
     config.check,
   ]
   const setKeys = config.loaded?.setKeys ?? []
-  return { checks, notYetInEffect: notYetInEffect.filter(key => setKeys.includes(key) || setKeys.some(set => set.startsWith(`${key}.`))), config: config.loaded?.sources ?? [] }
+  return {
+    checks,
+    notYetInEffect: notYetInEffect.filter(
+      key => setKeys.includes(key) || setKeys.some(set => set.startsWith(`${key}.`)),
+    ),
+    config: config.loaded?.sources ?? [],
+  }
 }
 
 async function configCheck(home: string, cwd: string, env: NodeJS.ProcessEnv) {
   try {
     const loaded = await loadConfig({ targetDir: cwd, homeDir: home, env, cwd })
     const present = loaded.sources.filter(source => source.present).map(source => source.path)
-    return { loaded, check: { name: 'config', state: 'ok' as const, detail: present.length > 0 ? present.join(', ') : 'defaults' } }
+    return {
+      loaded,
+      check: { name: 'config', state: 'ok' as const, detail: present.length > 0 ? present.join(', ') : 'defaults' },
+    }
   } catch (error) {
     const { message, hint } = error as SavepointError
     return { loaded: undefined, check: { name: 'config', state: 'problem' as const, detail: message, fix: hint } }
@@ -50,10 +63,16 @@ function homeCheck(home: string): Check {
   try {
     accessSync(home, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch {
-    return { name: 'home', state: 'problem', detail: `${home} is not writable`, fix: 'Set SAVEPOINT_HOME, or mend its permissions' }
+    return {
+      name: 'home',
+      state: 'problem',
+      detail: `${home} is not writable`,
+      fix: 'Set SAVEPOINT_HOME, or mend its permissions',
+    }
   }
   const { mode } = statSync(home)
-  if (mode & 0o077) return { name: 'home', state: 'warning', detail: `${home} can be read by others`, fix: `chmod 700 ${home}` }
+  if (mode & 0o077)
+    return { name: 'home', state: 'warning', detail: `${home} can be read by others`, fix: `chmod 700 ${home}` }
   return { name: 'home', state: 'ok', detail: home }
 }
 
@@ -61,19 +80,37 @@ function spaceCheck(home: string, floor: number): Check {
   const { bavail, bsize } = statfsSync(nearestExisting(home))
   const free = bavail * bsize
   const detail = `${formatBytes(free)} free, ${formatBytes(floor)} are kept free`
-  return free < floor ? { name: 'disk', state: 'problem', detail, fix: 'Free some space: captures stop below the floor' } : { name: 'disk', state: 'ok', detail }
+  return free < floor
+    ? { name: 'disk', state: 'problem', detail, fix: 'Free some space: captures stop below the floor' }
+    : { name: 'disk', state: 'ok', detail }
 }
 
 function cloneCheck(home: string): Check {
   const clones = join(home, 'store', 'clones')
   if (!existsSync(clones)) return { name: 'reflink', state: 'ok', detail: 'found out at first use' }
-  return { name: 'reflink', state: 'ok', detail: canClone(clones) ? 'large files share their blocks with the store' : 'this filesystem has none; large files are stored in chunks' }
+  return {
+    name: 'reflink',
+    state: 'ok',
+    detail: canClone(clones)
+      ? 'large files share their blocks with the store'
+      : 'this filesystem has none; large files are stored in chunks',
+  }
 }
 
 async function gitCheck(cwd: string, env: NodeJS.ProcessEnv): Promise<Check> {
-  const result = await runGit('version', [], { cwd: Buffer.from(cwd), env, repository: undefined, timeoutMs: GIT_TIMEOUT_MS })
+  const result = await runGit('version', [], {
+    cwd: Buffer.from(cwd),
+    env,
+    repository: undefined,
+    timeoutMs: GIT_TIMEOUT_MS,
+  })
   if (result.code === 0) return { name: 'git', state: 'ok', detail: result.stdout.toString().trim() }
-  return { name: 'git', state: 'warning', detail: 'not found, or it does not work: tracked files that are ignored cannot be told', fix: 'apt-get install git' }
+  return {
+    name: 'git',
+    state: 'warning',
+    detail: 'not found, or it does not work: tracked files that are ignored cannot be told',
+    fix: 'apt-get install git',
+  }
 }
 
 function nearestExisting(path: string): string {

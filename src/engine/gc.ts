@@ -66,7 +66,8 @@ function forgetOld(ctx: Context, { db }: OpenTimeline): number {
   const gone = new Set(old.map(snapshot => snapshot.id))
   db.transaction(() => {
     for (const operation of db.operations()) {
-      if (operation.state !== 'fixed' && snapshotsNamed(operation).some(id => gone.has(id))) db.setOperationState(operation.id, 'past')
+      if (operation.state !== 'fixed' && snapshotsNamed(operation).some(id => gone.has(id)))
+        db.setOperationState(operation.id, 'past')
     }
     db.forgetSnapshots([...gone])
   })

@@ -1,12 +1,13 @@
 /** `history PATH`: the versions of one path, snapshot by snapshot. */
+
+import { SavepointError } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
+import { type Raw, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { sameContent, sameMetadata } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
-import { SavepointError } from '../errors/errors.ts'
-import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Context } from './context.ts'
 import { resolvePath } from './resolve-path.ts'
 import type { HistoryResult, HistoryVersion } from './results.ts'
@@ -21,13 +22,18 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
     entries.set(snapshot.id, entry)
     const before = snapshot.parent === undefined ? undefined : entries.get(snapshot.parent)
     const status = statusOf(before, entry)
-    if (status) versions.push({ snapshot, status, size: entry?.size, content: entry?.content || undefined, mode: entry?.mode })
+    if (status)
+      versions.push({ snapshot, status, size: entry?.size, content: entry?.content || undefined, mode: entry?.mode })
   }
   const currentSize = await sizeNow(ctx, raw)
   if (versions.length === 0 && currentSize === undefined) {
-    throw new SavepointError('path.unknown', `Cannot show the history of ${showPath(raw)}: no snapshot has it, and it does not exist`, {
-      hint: '`savepoint coverage PATH` tells whether a path is protected',
-    })
+    throw new SavepointError(
+      'path.unknown',
+      `Cannot show the history of ${showPath(raw)}: no snapshot has it, and it does not exist`,
+      {
+        hint: '`savepoint coverage PATH` tells whether a path is protected',
+      },
+    )
   }
   return { path: raw, currentSize, versions }
 }

@@ -26,6 +26,7 @@ import { type Context, withTimelineLock } from './context.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
 import type { ImportResult } from './results.ts'
+import { checkManualPool } from './snapshot.ts'
 
 const READ_BYTES = 256 * 1024
 const HEAD_BYTES = 512
@@ -46,6 +47,7 @@ export async function importArchive(
     try {
       const compression = sniff(path)
       await recoverPending(ctx)
+      checkManualPool(ctx)
       return await importInto(ctx, path, compression, options, limits)
     } catch (error) {
       throw explainArchive(ctx, `import ${shownFile(path)}`, explainDamage(error))

@@ -2,8 +2,8 @@
 import { existsSync, readFileSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
-import { syncDirectory, writeDurably } from '../store/durable.ts'
 import type { OperationKind } from '../model/snapshot.ts'
+import { syncDirectory, writeDurably } from '../store/durable.ts'
 
 export interface Journal {
   token: string
@@ -36,10 +36,14 @@ export function readJournal(timelineDir: string): Journal | undefined {
   try {
     return JSON.parse(readFileSync(fileOf(timelineDir), 'utf8')) as Journal
   } catch (cause) {
-    throw new SavepointError('store.damaged', `Cannot read the journal of an interrupted restore: ${(cause as Error).message}`, {
-      hint: `Look at ${fileOf(timelineDir)}; the state before the restore is the newest safety snapshot`,
-      cause,
-    })
+    throw new SavepointError(
+      'store.damaged',
+      `Cannot read the journal of an interrupted restore: ${(cause as Error).message}`,
+      {
+        hint: `Look at ${fileOf(timelineDir)}; the state before the restore is the newest safety snapshot`,
+        cause,
+      },
+    )
   }
 }
 

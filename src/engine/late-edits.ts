@@ -16,7 +16,16 @@ import { entryFromResult } from '../targets/dir/dir-node.ts'
 import { Ingest } from '../targets/dir/ingest.ts'
 import type { Displaced } from '../targets/dir/restore-apply.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
-import { forEachRecord, recordName, recordSize, recordType, S_IFDIR, S_IFMT, S_IFSOCK, splitListings } from '../targets/dir/walk-record.ts'
+import {
+  forEachRecord,
+  recordName,
+  recordSize,
+  recordType,
+  S_IFDIR,
+  S_IFMT,
+  S_IFSOCK,
+  splitListings,
+} from '../targets/dir/walk-record.ts'
 import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 
@@ -79,7 +88,7 @@ async function compareDir(
   edits: Map<Raw, Entry>,
 ): Promise<void> {
   const [listing] = splitListings(await addon.scanDirs(root, Buffer.from(staged, 'latin1')), 1)
-  if (!listing || listing.errno !== 0) return
+  if (listing?.errno !== 0) return
   const { records } = listing
   const same = cache.dirs.get(path)?.records.equals(records) ?? false
   const subdirs: Raw[] = []
@@ -102,12 +111,20 @@ async function compareDir(
 /** Stands for "nothing was there", with the size that the reading should expect. */
 const sized = (size: number): Entry => ({ kind: 'unknown', size }) as Entry
 
-function addEditsSnapshot(ctx: Context, writer: StoreWriter, live: Live, edits: Map<Raw, Entry>, safety: Snapshot): Snapshot {
+function addEditsSnapshot(
+  ctx: Context,
+  writer: StoreWriter,
+  live: Live,
+  edits: Map<Raw, Entry>,
+  safety: Snapshot,
+): Snapshot {
   writer.commit()
   const tree = rewriteTree(ctx.store, writer, live.tree, edits)
   const root = writer.put(encodeTree([{ ...rootEntryOf(ctx.store, safety.root), content: tree }]))
   writer.commit()
-  ctx.notice(`${edits.size} path${edits.size === 1 ? ' was' : 's were'} edited while the rollback ran; the edits are kept in a safety snapshot`)
+  ctx.notice(
+    `${edits.size} path${edits.size === 1 ? ' was' : 's were'} edited while the rollback ran; the edits are kept in a safety snapshot`,
+  )
   return ctx.db.addSnapshot({
     ...safety,
     parent: safety.id,

@@ -7,16 +7,23 @@ const reserved = /^(snap|run|op)_|^HEAD$|^@$/
 
 export function checkLabel(label: string): void {
   if (label.trim() === '' || label.length > MAX_LABEL || /[\x00-\x1f\x7f]/.test(label)) {
-    throw new SavepointError('name.invalid', `Cannot use this label: it must have 1 to ${MAX_LABEL} characters without control characters`)
+    throw new SavepointError(
+      'name.invalid',
+      `Cannot use this label: it must have 1 to ${MAX_LABEL} characters without control characters`,
+    )
   }
   refuseReserved('label', label)
 }
 
 export function checkTag(tag: string): void {
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._/+-]*$/u.test(tag) || tag.length > MAX_TAG) {
-    throw new SavepointError('name.invalid', `Cannot use "${tag}" as a tag: letters, digits and . _ - + / are allowed, at most ${MAX_TAG}`, {
-      hint: 'It must begin with a letter or a digit',
-    })
+    throw new SavepointError(
+      'name.invalid',
+      `Cannot use "${tag}" as a tag: letters, digits and . _ - + / are allowed, at most ${MAX_TAG}`,
+      {
+        hint: 'It must begin with a letter or a digit',
+      },
+    )
   }
   refuseReserved('tag', tag)
 }

@@ -25,7 +25,14 @@ import { runCommand } from './run.ts'
 import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
-import { createTarget, findTarget, type RegisteredTarget, relativeTo, targetAt, writeTarget } from './target-registry.ts'
+import {
+  createTarget,
+  findTarget,
+  type RegisteredTarget,
+  relativeTo,
+  targetAt,
+  writeTarget,
+} from './target-registry.ts'
 import { redo, undo } from './undo.ts'
 import { verify } from './verify.ts'
 
@@ -120,15 +127,25 @@ function makeHome(home: string): void {
   }
 }
 
-function chooseTarget(home: string, cwd: Buffer, options: OpenOptions, env: NodeJS.ProcessEnv, notice: (text: string) => void): RegisteredTarget {
+function chooseTarget(
+  home: string,
+  cwd: Buffer,
+  options: OpenOptions,
+  env: NodeJS.ProcessEnv,
+  notice: (text: string) => void,
+): RegisteredTarget {
   const explicit = options.target === undefined ? undefined : targetPath(options.target, cwd)
   const found = explicit ? targetAt(home, explicit, notice) : findTarget(home, cwd, notice)
   if (found) return options.force ? acceptReplaced(found) : found
   const path = explicit ?? cwd
   if (options.create) return createTarget(home, path, options.force ?? false, env)
-  throw new SavepointError('timeline.none', `Cannot find a timeline for ${showPath(rawFromBytes(path))}: it is not protected yet`, {
-    hint: 'Protect it with `savepoint snapshot`, or run your agent with `savepoint run -- COMMAND`',
-  })
+  throw new SavepointError(
+    'timeline.none',
+    `Cannot find a timeline for ${showPath(rawFromBytes(path))}: it is not protected yet`,
+    {
+      hint: 'Protect it with `savepoint snapshot`, or run your agent with `savepoint run -- COMMAND`',
+    },
+  )
 }
 
 /** --force: the directory that is there now is the target from now on. */
@@ -143,7 +160,9 @@ function acceptReplaced(target: RegisteredTarget): RegisteredTarget {
 function targetPath(target: string, cwd: Buffer): Buffer {
   const [, kind, name] = /^(?:(dir|env|container):)?(.*)$/s.exec(target)!
   if (kind === 'env' || kind === 'container') {
-    throw new SavepointError('unsupported', `Cannot use ${target}: this version knows directories only`, { hint: 'Use dir:PATH' })
+    throw new SavepointError('unsupported', `Cannot use ${target}: this version knows directories only`, {
+      hint: 'Use dir:PATH',
+    })
   }
   return realPath(resolve(cwd.toString(), name!))
 }
@@ -160,7 +179,8 @@ function openStore(directory: string, repair: boolean, notice: (text: string) =>
     return Store.open(directory)
   } catch (error) {
     const index = join(directory, 'index.sqlite')
-    if (!repair || !(error instanceof SavepointError) || error.code !== 'store.damaged' || !existsSync(index)) throw error
+    if (!repair || !(error instanceof SavepointError) || error.code !== 'store.damaged' || !existsSync(index))
+      throw error
     for (const suffix of ['', '-wal', '-shm']) {
       if (existsSync(index + suffix)) renameSync(index + suffix, `${index}${suffix}.damaged`)
     }
@@ -176,7 +196,9 @@ function openStore(directory: string, repair: boolean, notice: (text: string) =>
 async function recoverAtOpen(ctx: Context): Promise<void> {
   try {
     if (hasPending(ctx)) {
-      await withTimelineLock({ ...ctx, env: { ...ctx.env, SAVEPOINT_LOCK_WAIT_MS: '0' } }, 'recover', () => recoverPending(ctx))
+      await withTimelineLock({ ...ctx, env: { ...ctx.env, SAVEPOINT_LOCK_WAIT_MS: '0' } }, 'recover', () =>
+        recoverPending(ctx),
+      )
     }
     if (isPurgePending(ctx)) await completePurge(ctx)
   } catch (error) {
@@ -193,7 +215,11 @@ function toSavepoint(ctx: Context): Savepoint {
     subdirectory: ctx.subdirectory,
     config: ctx.config,
     snapshot: options =>
-      takeSnapshot(ctx, { type: 'manual', ...options, run: options?.run === undefined ? undefined : requireRun(ctx, options.run).id }),
+      takeSnapshot(ctx, {
+        type: 'manual',
+        ...options,
+        run: options?.run === undefined ? undefined : requireRun(ctx, options.run).id,
+      }),
     snapshots: options => listSnapshots(ctx, options?.run),
     find: ref => resolveSnapshot(ctx.db, ref),
     head: () => requireHead(ctx.db),
@@ -219,8 +245,8 @@ function toSavepoint(ctx: Context): Savepoint {
     read: (ref, path) => readFile(ctx, ref, path),
     rollback: (ref, options) => rollback(ctx, ref, options ?? {}),
     revert: (path, options) => revert(ctx, path, options ?? {}),
-    undo: () => undo(ctx),
-    redo: () => redo(ctx),
+    undo: options => undo(ctx, options ?? {}),
+    redo: options => redo(ctx, options ?? {}),
     tags: () => ctx.db.tags(),
     tag: (name, ref) => setTag(ctx, name, ref),
     deleteTag: name => deleteTag(ctx, name),
@@ -232,7 +258,8 @@ function toSavepoint(ctx: Context): Savepoint {
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),
-    exportSnapshot: async (ref, file, options) => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {}),
+    exportSnapshot: async (ref, file, options) =>
+      (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {}),
     importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),
     run: options => runCommand(ctx, options),
     close: () => closeContext(ctx),

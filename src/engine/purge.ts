@@ -25,12 +25,15 @@ const PENDING = 'purge_pending'
 
 export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
   const raw = resolvePath(ctx, path)
-  if (raw === '') throw new SavepointError('usage', 'Cannot purge the whole target', { hint: 'Delete its snapshots instead' })
+  if (raw === '')
+    throw new SavepointError('usage', 'Cannot purge the whole target', { hint: 'Delete its snapshots instead' })
   await withTimelineLock(ctx, 'purge', () => recoverPending(ctx))
   return withEverythingLocked(ctx, 'purge', timelines => {
     const contents = contentsAt(ctx, raw)
     if (contents.snapshots === 0) {
-      throw new SavepointError('path.unknown', `Cannot purge ${showPath(raw)}: no snapshot has it`, { hint: '`savepoint history PATH` shows its versions' })
+      throw new SavepointError('path.unknown', `Cannot purge ${showPath(raw)}: no snapshot has it`, {
+        hint: '`savepoint history PATH` shows its versions',
+      })
     }
     forgetPath(ctx, raw)
     failpoint('purge:forgotten')
@@ -72,24 +75,31 @@ function contentsAt(ctx: Context, path: Raw): { ids: Set<Id>; snapshots: number 
 
 function* contentIds(store: Store, entry: Entry): Generator<Id> {
   if (entry.kind === 'file') yield entry.content
-  if (entry.kind === 'dir') for (const { entry: child } of allEntries(store, entry.content)) if (child.kind === 'file') yield child.content
+  if (entry.kind === 'dir')
+    for (const { entry: child } of allEntries(store, entry.content)) if (child.kind === 'file') yield child.content
 }
 
 const operationRoots = (ctx: Context): Id[] =>
-  ctx.db.operations().flatMap(({ detail }) => [recordedRoot(detail, 'before_root') ?? [], recordedRoot(detail, 'after_root') ?? []].flat())
+  ctx.db
+    .operations()
+    .flatMap(({ detail }) =>
+      [recordedRoot(detail, 'before_root') ?? [], recordedRoot(detail, 'after_root') ?? []].flat(),
+    )
 
 /** Rewrites every state of the timeline so that the path is unknown in it: neither there nor known to be absent. */
 function forgetPath(ctx: Context, path: Raw): void {
   const writer = ctx.store.exclusiveWriter()
   const rewritten = new Map<Id, Id>()
   const rewrite = (root: Id): Id => {
-    let result = rewritten.get(root)
-    if (result === undefined) rewritten.set(root, (result = withoutPath(ctx.store, writer, root, path)))
+    const result = rewritten.get(root) ?? withoutPath(ctx.store, writer, root, path)
+    rewritten.set(root, result)
     return result
   }
   try {
     const snapshots = ctx.db.snapshots(true).map(snapshot => ({ id: snapshot.id, root: rewrite(snapshot.root) }))
-    const operations = ctx.db.operations().map(operation => ({ id: operation.id, detail: rewriteDetail(operation.detail, rewrite) }))
+    const operations = ctx.db
+      .operations()
+      .map(operation => ({ id: operation.id, detail: rewriteDetail(operation.detail, rewrite) }))
     writer.commit()
     ctx.db.transaction(() => {
       ctx.db.setMeta(PENDING, showPath(path))
@@ -156,6 +166,9 @@ function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet
 
 function assertGone(store: Store, ids: ReadonlySet<Id>): void {
   for (const id of ids) {
-    if (store.has(id)) throw new SavepointError('bug', 'Cannot confirm the purge: the store still has the content', { hint: 'Run `savepoint gc` and `savepoint verify`' })
+    if (store.has(id))
+      throw new SavepointError('bug', 'Cannot confirm the purge: the store still has the content', {
+        hint: 'Run `savepoint gc` and `savepoint verify`',
+      })
   }
 }

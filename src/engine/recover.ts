@@ -2,17 +2,18 @@
  * Completes a restore that was interrupted (kill -9, power cut). The journal says what was wanted; what is there now,
  * leftovers of the stage included, is captured first, so that nothing is lost; then the rest is carried out.
  */
+
+import { formatAge } from '../model/format.ts'
 import { idFromHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import { sameEntry } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
-import { removeTree } from '../targets/dir/remove-tree.ts'
-import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
-import { RestoreFailed } from '../targets/dir/restore-apply.ts'
+import { removeTree } from '../targets/dir/remove-tree.ts'
+import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
-import { formatAge } from '../model/format.ts'
+import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
@@ -39,12 +40,16 @@ export async function recoverPending(ctx: Context): Promise<void> {
     writeJournal(ctx.timelineDir, journal)
     throw error
   }
-  ctx.notice(`completed a ${journal.kind} that was interrupted ${formatAge(ctx.now() - journal.startedAt)}: ${journal.summary}`)
+  ctx.notice(
+    `completed a ${journal.kind} that was interrupted ${formatAge(ctx.now() - journal.startedAt)}: ${journal.summary}`,
+  )
 }
 
 function giveUp(ctx: Context, journal: Journal, error: RestoreFailed): void {
   removeJournal(ctx.timelineDir)
-  ctx.notice(`a ${journal.kind} that was interrupted cannot be completed (${error.message}); the state before it is ${journal.safety}`)
+  ctx.notice(
+    `a ${journal.kind} that was interrupted cannot be completed (${error.message}); the state before it is ${journal.safety}`,
+  )
 }
 
 async function complete(ctx: Context, journal: Journal): Promise<void> {
@@ -60,7 +65,12 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     detail: journal.detail,
     isStep: journal.detail.is_step === true,
   }
-  const leftovers = await captureLive(ctx, { override: request.wanted, includeStage: true, ignoreFloor: true, phase: 'recovering' })
+  const leftovers = await captureLive(ctx, {
+    override: request.wanted,
+    includeStage: true,
+    ignoreFloor: true,
+    phase: 'recovering',
+  })
   addSnapshot(ctx, leftovers, { type: 'safety', command: `state found after an interrupted ${journal.kind}` })
   await withDir(ctx.targetPath, root => clearStage(ctx, root, journal.stage))
   const live = await captureLive(ctx, { override: request.wanted, ignoreFloor: true, phase: 'recovering' })

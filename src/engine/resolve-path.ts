@@ -20,9 +20,13 @@ function toTargetPath(ctx: Context, text: string, raw: Raw): Raw {
   const absolute = raw.startsWith('/') ? raw : `${rawFromBytes(ctx.cwd)}/${raw}`
   const relative = raw === '' || raw.includes('\0') ? undefined : insideTarget(ctx.targetPath, normalise(absolute))
   if (relative !== undefined) return relative
-  throw new SavepointError('path.outside', `Cannot use ${text === '' ? 'an empty path' : text}: it lies outside the target`, {
-    hint: `The target is ${showPath(rawFromBytes(ctx.targetPath))}`,
-  })
+  throw new SavepointError(
+    'path.outside',
+    `Cannot use ${text === '' ? 'an empty path' : text}: it lies outside the target`,
+    {
+      hint: `The target is ${showPath(rawFromBytes(ctx.targetPath))}`,
+    },
+  )
 }
 
 /** By its text; else a leading part of it may lead into the target through links that lie outside of it ($PWD may). */

@@ -59,7 +59,9 @@ function prepare(directory: string, dryRun: boolean): boolean {
     }
     throw new SavepointError('usage', `Cannot restore to ${directory}: ${(error as Error).message}`, { cause: error })
   }
-  throw new SavepointError('usage', `Cannot restore to ${directory}: it is not empty`, { hint: 'Name a directory that does not exist yet' })
+  throw new SavepointError('usage', `Cannot restore to ${directory}: it is not empty`, {
+    hint: 'Name a directory that does not exist yet',
+  })
 }
 
 async function emptyTree(ctx: Context) {
@@ -72,4 +74,3 @@ async function emptyTree(ctx: Context) {
     writer.close()
   }
 }
-

@@ -13,7 +13,8 @@ import { failpoint } from '../store/failpoint.ts'
 import { sameMetadata } from '../store/tree-diff.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { identityOf, makeDir, statDir, withDir } from '../targets/dir/dir-target.ts'
-import { applyPlan, RestoreFailed, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
@@ -21,8 +22,8 @@ import { describePlan } from './describe-plan.ts'
 import { type Journal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
 import type { RestoreResult } from './results.ts'
-import { addSnapshot } from './snapshot.ts'
 import { restoreRootMetadata } from './root-metadata.ts'
+import { addSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
 
 export interface RestoreRequest {
@@ -46,11 +47,20 @@ export interface RestoreRequest {
 
 export async function restore(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
   const wasMissing = ensureTarget(ctx, request)
-  const live = await captureLive(ctx, { override: request.wanted, ignoreFloor: true, phase: 'saving the state before' })
+  const live = await captureLive(ctx, {
+    override: request.wanted,
+    readOwned: !request.dryRun,
+    ignoreFloor: true,
+    phase: 'saving the state before',
+  })
   const plan = planFor(ctx, request, live)
   const rootChanges = !request.scope && rootDiffers(ctx, request, live)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges && !wasMissing)) {
-    return { ...describePlan(ctx, plan, request.snapshot), dryRun: request.dryRun === true, operation: noteNothing(ctx, request) }
+    return {
+      ...describePlan(ctx, plan, request.snapshot),
+      dryRun: request.dryRun === true,
+      operation: noteNothing(ctx, request),
+    }
   }
   const headBefore = ctx.db.head
   const safety = keepBefore(ctx, live, request)
@@ -112,11 +122,20 @@ export async function carryOut(
     }
   })
   failpoint('restore:synced')
-  const after = await captureLive(ctx, { override: request.wanted, written, ignoreFloor: true, phase: 'checking' })
+  const after = await captureLive(ctx, {
+    override: request.wanted,
+    written,
+    readOwned: true,
+    ignoreFloor: true,
+    phase: 'checking',
+  })
   const operation = close(ctx, request, journal, after, safety)
   return {
     ...describePlan(ctx, plan, request.snapshot),
-    leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path: stripStage(path, journal.stage), why: 'refused' as const }))],
+    leftAlone: [
+      ...plan.leftAlone,
+      ...refused.map(path => ({ path: stripStage(path, journal.stage), why: 'refused' as const })),
+    ],
     safety,
     lateEdits,
     operation,
@@ -140,7 +159,12 @@ function close(ctx: Context, request: RestoreRequest, journal: Journal, after: L
       after: request.snapshot?.id,
       headBefore: journal.headBefore,
       headAfter: head,
-      detail: { ...request.detail, token: journal.token, before_root: idToHex(safety.root), after_root: idToHex(after.root) },
+      detail: {
+        ...request.detail,
+        token: journal.token,
+        before_root: idToHex(safety.root),
+        after_root: idToHex(after.root),
+      },
       rule: undefined,
     })
   })
@@ -206,4 +230,5 @@ function noteNothing(ctx: Context, request: RestoreRequest): Operation | undefin
   return undefined
 }
 
-const stripStage = (path: Raw, stage: string): Raw => (path.startsWith(`${stage}/`) ? joinRaw('', path.slice(stage.length + 1)) : path)
+const stripStage = (path: Raw, stage: string): Raw =>
+  path.startsWith(`${stage}/`) ? joinRaw('', path.slice(stage.length + 1)) : path

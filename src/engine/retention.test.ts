@@ -7,7 +7,14 @@ const NOW = 1000 * DAY_MS
 const retention = { max_count: 10, delete_initial: false, auto_max: 10, manual_max: Number.POSITIVE_INFINITY }
 
 const snapshot = (seq: number, type: SnapshotType, over: Partial<Snapshot> = {}): Snapshot =>
-  ({ id: `s${seq}`, seq, parent: seq === 0 ? undefined : `s${seq - 1}`, type, createdAt: NOW - 100 * DAY_MS, ...over }) as Snapshot
+  ({
+    id: `s${seq}`,
+    seq,
+    parent: seq === 0 ? undefined : `s${seq - 1}`,
+    type,
+    createdAt: NOW - 100 * DAY_MS,
+    ...over,
+  }) as Snapshot
 
 /** A line of snapshots of one type between a manual root and a manual HEAD. */
 function line(type: SnapshotType, count: number): Snapshot[] {
@@ -29,7 +36,8 @@ function decide(snapshots: Snapshot[], over: Partial<RetentionInput> = {}) {
   return new Map(decisions.map(({ snapshot: { id }, keep, rule }) => [id, { keep, rule }]))
 }
 
-const kept = (decisions: Map<string, { keep: boolean }>) => [...decisions].filter(([, { keep }]) => keep).map(([id]) => id)
+const kept = (decisions: Map<string, { keep: boolean }>) =>
+  [...decisions].filter(([, { keep }]) => keep).map(([id]) => id)
 
 describe('the pools', () => {
   test.each<SnapshotType>(['interval', 'change'])('%s: a ring of auto_max', type => {
@@ -39,23 +47,37 @@ describe('the pools', () => {
     expect(kept(decide(line(type, 5), { retention: { ...retention, auto_max: 2 } }))).toEqual(['s6', 's5', 's4', 's0'])
   })
 
-  test.each<SnapshotType>(['git', 'build', 'test', 'idle', 'guard', 'turn', 'final'])('%s: 30 newest, then ranks 2^k-1', type => {
-    const count = 300
-    const ranks = kept(decide(line(type, count))).slice(1, -1).map(id => count + 1 - Number(id.slice(1)))
-    expect(ranks).toEqual([...Array.from({ length: 30 }, (_, i) => i + 1), 31, 63, 127, 255])
-  })
+  test.each<SnapshotType>(['git', 'build', 'test', 'idle', 'guard', 'turn', 'final'])(
+    '%s: 30 newest, then ranks 2^k-1',
+    type => {
+      const count = 300
+      const ranks = kept(decide(line(type, count)))
+        .slice(1, -1)
+        .map(id => count + 1 - Number(id.slice(1)))
+      expect(ranks).toEqual([...Array.from({ length: 30 }, (_, i) => i + 1), 31, 63, 127, 255])
+    },
+  )
 
   test('interval and change share one ring; git and build one recorder', () => {
-    const mixed = line('interval', 24).map((one, i) => (i % 2 && one.type === 'interval' ? { ...one, type: 'change' as const } : one))
+    const mixed = line('interval', 24).map((one, i) =>
+      i % 2 && one.type === 'interval' ? { ...one, type: 'change' as const } : one,
+    )
     expect(kept(decide(mixed))).toHaveLength(12)
-    const recorded = line('git', 60).map((one, i) => (i % 2 && one.type === 'git' ? { ...one, type: 'build' as const } : one))
+    const recorded = line('git', 60).map((one, i) =>
+      i % 2 && one.type === 'git' ? { ...one, type: 'build' as const } : one,
+    )
     expect(kept(decide(recorded))).toHaveLength(2 + 31)
   })
 
   test('N1 manual, imported, labelled and tagged ones stay, however many', () => {
     const many = line('interval', 100).map((one, i) => {
       if (one.type !== 'interval') return one
-      return [{ ...one, type: 'manual' as const }, { ...one, label: `l${i}` }, { ...one, type: 'import' as const }, one][i % 4]!
+      return [
+        { ...one, type: 'manual' as const },
+        { ...one, label: `l${i}` },
+        { ...one, type: 'import' as const },
+        one,
+      ][i % 4]!
     })
     const tagged = new Set(many.filter((one, i) => i % 4 === 3 && one.type === 'interval').map(one => one.id))
     expect(kept(decide(many, { tagged }))).toHaveLength(many.length)
@@ -91,19 +113,30 @@ describe('the pools', () => {
 
   test('what is deleted in between does not make a leaf or a root', () => {
     const [s0, s1, , s3] = line('interval', 2) as [Snapshot, Snapshot, Snapshot, Snapshot]
-    const parents = new Map([[s0.id, undefined], [s1.id, s0.id], [s3.id, s1.id]])
+    const parents = new Map([
+      [s0.id, undefined],
+      [s1.id, s0.id],
+      [s3.id, s1.id],
+    ])
     const decisions = decide([s0, s1, s3], { keep: 0, parentOf: one => parents.get(one.id) })
     expect(decisions.get('s1')).toEqual({ keep: false, rule: 'beyond --keep 0' })
   })
 })
 
 describe('safety snapshots', () => {
-  const safety = (age: number) => [snapshot(0, 'manual'), snapshot(1, 'safety', { createdAt: NOW - age }), snapshot(2, 'manual')]
+  const safety = (age: number) => [
+    snapshot(0, 'manual'),
+    snapshot(1, 'safety', { createdAt: NOW - age }),
+    snapshot(2, 'manual'),
+  ]
   const operation = (state: Operation['state']) => [{ state, before: 's1', after: 's0' } as Operation]
 
   test('stay for seven days', () => {
     expect(decide(safety(6.9 * DAY_MS)).get('s1')!.keep).toBe(true)
-    expect(decide(safety(7.1 * DAY_MS)).get('s1')).toMatchObject({ keep: false, rule: expect.stringMatching(/older than 7 days/) })
+    expect(decide(safety(7.1 * DAY_MS)).get('s1')).toMatchObject({
+      keep: false,
+      rule: expect.stringMatching(/older than 7 days/),
+    })
   })
 
   test('stay as long as an operation can be undone or redone with them', () => {

@@ -30,7 +30,9 @@ export interface RetentionInput {
 /** One decision per snapshot, newest first, each with the rule that made it. */
 export function decideRetention(input: RetentionInput): PruneDecision[] {
   const children = Map.groupBy(input.snapshots, input.parentOf)
-  const pinned = new Map(input.snapshots.map(snapshot => [snapshot.id, pinRule(snapshot, input, children.get(snapshot.id)?.length ?? 0)]))
+  const pinned = new Map(
+    input.snapshots.map(snapshot => [snapshot.id, pinRule(snapshot, input, children.get(snapshot.id)?.length ?? 0)]),
+  )
   const free = input.snapshots.filter(snapshot => pinned.get(snapshot.id) === undefined).reverse()
   const kept = input.keep === undefined ? keepByPools(free, input) : keepNewest(free, input.keep)
   return [...input.snapshots].reverse().map(snapshot => {
@@ -54,7 +56,9 @@ function pinRule(snapshot: Snapshot, input: RetentionInput, children: number): s
 
 function safetyRule(snapshot: Snapshot, input: RetentionInput): string | undefined {
   const referring = input.operations.some(
-    operation => (operation.state === 'done' || operation.state === 'undone') && (operation.before === snapshot.id || operation.after === snapshot.id),
+    operation =>
+      (operation.state === 'done' || operation.state === 'undone') &&
+      (operation.before === snapshot.id || operation.after === snapshot.id),
   )
   if (referring) return 'safety: an operation can be undone with it'
   return input.now - snapshot.createdAt < DELETED_KEPT_MS ? 'safety: younger than 7 days' : undefined
@@ -74,12 +78,12 @@ function keepNewest(newestFirst: Snapshot[], keep: number): Map<string, Verdict>
 function keepByPools(newestFirst: Snapshot[], input: RetentionInput): Map<string, Verdict> {
   const verdicts = new Map<string, Verdict>()
   const { auto_max } = input.retention
-  newestFirst
-    .filter(snapshot => ring.has(snapshot.type))
-    .forEach((snapshot, rank) => verdicts.set(snapshot.id, { keep: rank < auto_max, rule: `ring of auto_max (${auto_max})` }))
-  newestFirst
-    .filter(snapshot => dvr.has(snapshot.type))
-    .forEach((snapshot, rank) => verdicts.set(snapshot.id, dvrVerdict(rank + 1)))
+  const rings = newestFirst.filter(snapshot => ring.has(snapshot.type))
+  for (const [rank, { id }] of rings.entries()) {
+    verdicts.set(id, { keep: rank < auto_max, rule: `ring of auto_max (${auto_max})` })
+  }
+  const recorded = newestFirst.filter(snapshot => dvr.has(snapshot.type))
+  for (const [rank, { id }] of recorded.entries()) verdicts.set(id, dvrVerdict(rank + 1))
   for (const snapshot of newestFirst) {
     if (!verdicts.has(snapshot.id)) verdicts.set(snapshot.id, { keep: false, rule: initialRule(snapshot) })
   }

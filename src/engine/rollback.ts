@@ -10,7 +10,7 @@ import { findRun, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { recoverPending } from './recover.ts'
 import { existsLive, resolvePath } from './resolve-path.ts'
-import { restore, type RestoreRequest } from './restore.ts'
+import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
 import type { RestoreResult } from './results.ts'
 import type { RestoreOptions } from './savepoint.ts'
@@ -37,12 +37,16 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
   })
 }
 
-export async function revert(ctx: Context, path: string, options: { from?: string; dryRun?: boolean }): Promise<RestoreResult> {
+export async function revert(
+  ctx: Context,
+  path: string,
+  options: { from?: string; dryRun?: boolean },
+): Promise<RestoreResult> {
   return withTimelineLock(ctx, 'revert', async () => {
     await recoverPending(ctx)
     const raw = resolvePath(ctx, path)
     const snapshot = options.from === undefined ? newestVersion(ctx, raw) : resolveSnapshot(ctx.db, options.from)
-    if (!isKnown(ctx, snapshot, raw)) throw unknownPath(ctx, raw, snapshot)
+    if (!isKnown(ctx, snapshot, raw)) throw unknownPath(raw, snapshot)
     return restore(ctx, {
       dryRun: options.dryRun,
       wanted: snapshot.root,
@@ -54,12 +58,24 @@ export async function revert(ctx: Context, path: string, options: { from?: strin
   })
 }
 
-function rollbackRun(ctx: Context, run: Run, scope: readonly Raw[] | undefined, options: RestoreOptions): Promise<RestoreResult> {
+function rollbackRun(
+  ctx: Context,
+  run: Run,
+  scope: readonly Raw[] | undefined,
+  options: RestoreOptions,
+): Promise<RestoreResult> {
   const [before, after] = [run.before, run.after].map(id => (id === undefined ? undefined : ctx.db.snapshot(id)))
   if (!before || !after) {
-    throw new SavepointError('snapshot.unknown', `Cannot take back ${run.id}: its ${before ? 'final' : 'first'} snapshot does not exist`, {
-      hint: run.endedAt === undefined ? 'The run has not ended, or it was killed' : '`savepoint snapshots` lists what there is',
-    })
+    throw new SavepointError(
+      'snapshot.unknown',
+      `Cannot take back ${run.id}: its ${before ? 'final' : 'first'} snapshot does not exist`,
+      {
+        hint:
+          run.endedAt === undefined
+            ? 'The run has not ended, or it was killed'
+            : '`savepoint snapshots` lists what there is',
+      },
+    )
   }
   return restore(ctx, {
     ...requestOptions(options),
@@ -95,7 +111,7 @@ const requestOptions = (options: RestoreOptions): Pick<RestoreRequest, 'dryRun' 
 /** A path that the user named must mean something: captured in the snapshot, or absent there but known somewhere. */
 function requireKnown(ctx: Context, snapshot: Snapshot, paths: string[] | undefined, scope: Raw[] | undefined): void {
   if (!paths?.length) return
-  for (const path of scope ?? []) if (!isKnown(ctx, snapshot, path)) throw unknownPath(ctx, path, snapshot)
+  for (const path of scope ?? []) if (!isKnown(ctx, snapshot, path)) throw unknownPath(path, snapshot)
 }
 
 /** Whether the snapshot, or any other one, has an opinion on this path. */
@@ -116,10 +132,10 @@ function newestVersion(ctx: Context, path: Raw): Snapshot {
   const newestFirst = ctx.db.snapshots().reverse()
   const found = newestFirst.find(snapshot => hasCaptured(ctx, snapshot.root, path)) ?? newestFirst[0]
   if (found) return found
-  throw unknownPath(ctx, path, undefined)
+  throw unknownPath(path, undefined)
 }
 
-function unknownPath(ctx: Context, path: Raw, snapshot: Snapshot | undefined): SavepointError {
+function unknownPath(path: Raw, snapshot: Snapshot | undefined): SavepointError {
   const where = snapshot ? nameOf(snapshot) : 'any snapshot'
   return new SavepointError('path.unknown', `Cannot restore ${showPath(path)}: ${where} does not have it`, {
     hint: `\`savepoint history ${showPath(path)}\` shows its versions, \`savepoint coverage ${showPath(path)}\` whether it is protected`,

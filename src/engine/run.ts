@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
+import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
@@ -24,7 +25,8 @@ import { writeTarget } from './target-registry.ts'
 
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
   const [program] = options.command
-  if (!program) throw new SavepointError('usage', 'Cannot run: no command was given', { hint: 'savepoint run -- COMMAND…' })
+  if (!program)
+    throw new SavepointError('usage', 'Cannot run: no command was given', { hint: 'savepoint run -- COMMAND…' })
   const run = ctx.db.addRun({ ...blankRun(ctx), command: options.command, cwd: showPath(rawFromBytes(ctx.cwd)) })
   try {
     return await carryOut(ctx, run, options)
@@ -38,7 +40,11 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
   }
 }
 
-const startCodes: ReadonlySet<string> = new Set(['command.not-found', 'command.not-executable', 'command.failed-to-start'])
+const startCodes: ReadonlySet<string> = new Set([
+  'command.not-found',
+  'command.not-executable',
+  'command.failed-to-start',
+])
 
 async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<RunResult> {
   const before = await protect(ctx, run, options)
@@ -62,7 +68,9 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
 async function protect(ctx: Context, run: Run, options: RunOptions): Promise<Snapshot | undefined> {
   const { disabled, triggers } = ctx.config.snapshots
   if (disabled || triggers.disable_pre_run) {
-    ctx.notice(`${disabled ? 'snapshots are' : 'the pre-run snapshot is'} turned off by the configuration: this run cannot be undone`)
+    ctx.notice(
+      `${disabled ? 'snapshots are' : 'the pre-run snapshot is'} turned off by the configuration: this run cannot be undone`,
+    )
     return undefined
   }
   try {
@@ -75,10 +83,14 @@ async function protect(ctx: Context, run: Run, options: RunOptions): Promise<Sna
       return undefined
     }
     const { hint } = cause as SavepointError
-    throw new SavepointError('command.failed-to-start', `Cannot start the command: the snapshot before it failed (${(cause as Error).message})`, {
-      hint: `${hint ? `${hint}. ` : ''}--unprotected starts it anyway`,
-      cause,
-    })
+    throw new SavepointError(
+      'command.failed-to-start',
+      `Cannot start the command: the snapshot before it failed (${(cause as Error).message})`,
+      {
+        hint: `${hint ? `${hint}. ` : ''}--unprotected starts it anyway`,
+        cause,
+      },
+    )
   }
 }
 
@@ -93,10 +105,12 @@ async function finish(ctx: Context, run: Run, before: Snapshot): Promise<Snapsho
     }
     if (!stat) ctx.notice('the run deleted the target directory; `savepoint undo` makes it again')
     if (stat) await recoverPending(ctx)
-    const live = stat ? await captureLive(ctx, { ignoreFloor: true }) : await captureGone(ctx, before)
+    const live = stat ? await captureLive(ctx, { readOwned: true, ignoreFloor: true }) : await captureGone(ctx, before)
     const head = ctx.db.head
     const unchanged = live.root === before.root && head === before.id
-    const after = unchanged ? before : addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
+    const after = unchanged
+      ? before
+      : addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
     ctx.db.addOperation({
       kind: 'run',
       at: ctx.now(),
@@ -137,7 +151,10 @@ async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
 }
 
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
-async function supervise(command: string[], ctx: Context): Promise<{ code: number | undefined; signal: string | undefined }> {
+async function supervise(
+  command: string[],
+  ctx: Context,
+): Promise<{ code: number | undefined; signal: string | undefined }> {
   const [program, ...args] = command
   const ignore = () => {}
   const ignored: NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
@@ -167,16 +184,27 @@ function directoryOf(ctx: Context): string | undefined {
 function cannotStart(program: string, ctx: Context, error: NodeJS.ErrnoException): SavepointError {
   // spawn says the same for a program and for a directory that does not exist.
   if (error.code === 'ENOENT' && !existsSync(ctx.cwd)) {
-    return new SavepointError('command.failed-to-start', `Cannot run ${program}: the current directory does not exist any more`, { cause: error })
+    return new SavepointError(
+      'command.failed-to-start',
+      `Cannot run ${program}: the current directory does not exist any more`,
+      { cause: error },
+    )
   }
-  if (error.code === 'ENOENT') {
+  // A directory of PATH that may not be entered gives EACCES for a program that is nowhere.
+  if (error.code === 'ENOENT' || (error.code === 'EACCES' && isNowhere(program, ctx.env))) {
     return new SavepointError('command.not-found', `Cannot run ${program}: command not found`, { cause: error })
   }
   if (error.code === 'EACCES') {
-    return new SavepointError('command.not-executable', `Cannot run ${program}: it is not executable`, { hint: `chmod +x ${program}`, cause: error })
+    return new SavepointError('command.not-executable', `Cannot run ${program}: it is not executable`, {
+      hint: `chmod +x ${program}`,
+      cause: error,
+    })
   }
   return new SavepointError('command.failed-to-start', `Cannot run ${program}: ${error.message}`, { cause: error })
 }
+
+const isNowhere = (program: string, env: NodeJS.ProcessEnv): boolean =>
+  !program.includes('/') && !(env.PATH ?? '').split(':').some(directory => existsSync(join(directory || '.', program)))
 
 const blankRun = (ctx: Context): Omit<Run, 'id' | 'command' | 'cwd'> => ({
   startedAt: ctx.now(),

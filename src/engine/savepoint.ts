@@ -1,6 +1,7 @@
 /** The engine's face to programs: one object per target, one method per verb. The CLI uses nothing else. */
-import type { Run, Snapshot, SnapshotType, Operation } from '../model/snapshot.ts'
+
 import type { Raw } from '../model/raw-path.ts'
+import type { Operation, Run, Snapshot, SnapshotType } from '../model/snapshot.ts'
 import type * as results from './results.ts'
 
 export interface OpenOptions {
@@ -88,8 +89,9 @@ export interface Savepoint {
 
   rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>
   revert(path: string, options?: { from?: string; dryRun?: boolean }): Promise<results.RestoreResult>
-  undo(): Promise<results.UndoResult>
-  redo(): Promise<results.UndoResult>
+  /** In a subdirectory an operation that reached beyond it is refused, unless `all`. */
+  undo(options?: { all?: boolean }): Promise<results.UndoResult>
+  redo(options?: { all?: boolean }): Promise<results.UndoResult>
 
   tags(): Map<string, string>
   tag(name: string, ref?: string): Operation

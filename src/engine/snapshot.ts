@@ -1,5 +1,6 @@
 /** `snapshot`: captures the target and adds a point to its timeline. */
-import { SavepointError } from '../errors/errors.ts'
+import { isDamage, SavepointError } from '../errors/errors.ts'
+import type { ChangeCounts } from '../model/entry.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { countChanges } from '../store/tree-diff.ts'
@@ -47,7 +48,7 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
       backend: 'cas',
       nativeRef: undefined,
       sizeDelta: live.newBytes,
-      counts: parent ? countRootChanges(ctx, parent, live) : { added: live.files, modified: 0, deleted: 0 },
+      counts: countsAgainst(ctx, parent, live),
       files: live.files,
       bytes: live.bytes,
       skippedCount: live.skipped.length,
@@ -61,15 +62,27 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
   return snapshot
 }
 
-const countRootChanges = (ctx: Context, parent: Snapshot, live: Live) =>
-  countChanges(ctx.store, rootTreeOf(ctx.store, parent.root), live.tree)
+/** Against a parent of which the store has lost something, all counts as new: that must not stop further snapshots. */
+function countsAgainst(ctx: Context, parent: Snapshot | undefined, live: Live): ChangeCounts {
+  try {
+    if (parent) return countChanges(ctx.store, rootTreeOf(ctx.store, parent.root), live.tree)
+  } catch (error) {
+    if (!isDamage(error)) throw error
+  }
+  return { added: live.files, modified: 0, deleted: 0 }
+}
 
-function checkManualPool(ctx: Context): void {
+/** Throws when snapshots.retention.manual_max allows no further named snapshot. */
+export function checkManualPool(ctx: Context): void {
   const limit = ctx.config.snapshots.retention.manual_max
   const tagged = new Set(ctx.db.tags().values())
   const named = ctx.db.snapshots().filter(snapshot => isNamed(snapshot, tagged))
   if (named.length < limit) return
-  throw new SavepointError('pool.full', `Cannot take a manual snapshot: there are ${named.length}, and snapshots.retention.manual_max is ${limit}`, {
-    hint: `Delete or compact one first, for example \`savepoint delete ${named[0]?.id}\``,
-  })
+  throw new SavepointError(
+    'pool.full',
+    `Cannot take a manual snapshot: there are ${named.length}, and snapshots.retention.manual_max is ${limit}`,
+    {
+      hint: `Delete or compact one first, for example \`savepoint delete ${named[0]?.id}\``,
+    },
+  )
 }

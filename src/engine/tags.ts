@@ -11,7 +11,9 @@ export function setTag(ctx: Context, name: string, ref: string | undefined): Ope
   checkTag(name)
   const snapshot = ref === undefined ? requireHead(ctx.db) : resolveSnapshot(ctx.db, ref)
   if (snapshot.deletedAt !== undefined) {
-    throw new SavepointError('snapshot.unknown', `Cannot tag ${snapshot.id}: it is deleted`, { hint: '`savepoint undo` brings it back' })
+    throw new SavepointError('snapshot.unknown', `Cannot tag ${snapshot.id}: it is deleted`, {
+      hint: '`savepoint undo` brings it back',
+    })
   }
   return record(ctx, name, ctx.db.tags().get(name), snapshot.id, `tag ${name} on ${snapshot.id}`)
 }
@@ -27,7 +29,13 @@ export function deleteTag(ctx: Context, name: string): Operation {
   return record(ctx, name, before, undefined, `delete tag ${name}`)
 }
 
-function record(ctx: Context, name: string, before: string | undefined, after: string | undefined, summary: string): Operation {
+function record(
+  ctx: Context,
+  name: string,
+  before: string | undefined,
+  after: string | undefined,
+  summary: string,
+): Operation {
   return ctx.db.transaction(() => {
     ctx.db.setTag(name, after, ctx.now())
     return ctx.db.addOperation({

@@ -2,7 +2,7 @@
  * Which directories have timelines. A timeline lives in timelines/<id>/, where the id comes from the target's path when
  * it was made; target.json says which directory it is, so that a target that was moved is found by its identity.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
@@ -66,6 +66,7 @@ function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string
 
 export function createTarget(home: string, path: Buffer, force: boolean, env: NodeJS.ProcessEnv): RegisteredTarget {
   refuseWholeHome(path, force, env)
+  refuseOwnStore(home, path)
   const stat = statDir(path)
   if (!stat) {
     throw new SavepointError('target.missing', `Cannot protect ${shown(path)}: the directory does not exist`, {
@@ -73,7 +74,8 @@ export function createTarget(home: string, path: Buffer, force: boolean, env: No
     })
   }
   let id = timelineIdFor(path)
-  while (existsSync(join(home, 'timelines', id, 'target.json'))) id = idToHex(hashBytes(Buffer.from(id))).slice(0, ID_LENGTH)
+  while (existsSync(join(home, 'timelines', id, 'target.json')))
+    id = idToHex(hashBytes(Buffer.from(id))).slice(0, ID_LENGTH)
   const target = { id, directory: join(home, 'timelines', id), path, identity: identityOf(stat) }
   mkdirSync(target.directory, { recursive: true, mode: 0o700 })
   writeTarget(target)
@@ -100,15 +102,28 @@ function refuseWholeHome(path: Buffer, force: boolean, env: NodeJS.ProcessEnv): 
   if (force) return
   const isHome = isSameDir(path, Buffer.from(env.HOME || homedir()))
   if (!isHome && !path.equals(Buffer.from('/'))) return
-  throw new SavepointError('target.refused', `Cannot protect ${shown(path)}: it is ${isHome ? 'your whole home directory' : 'the whole machine'}`, {
-    hint: 'Go to a project directory, or say --force if you mean it',
-  })
+  throw new SavepointError(
+    'target.refused',
+    `Cannot protect ${shown(path)}: it is ${isHome ? 'your whole home directory' : 'the whole machine'}`,
+    {
+      hint: 'Go to a project directory, or say --force if you mean it',
+    },
+  )
 }
 
 /** By identity: $HOME may be a link, or end in a slash. */
 function isSameDir(a: Buffer, b: Buffer): boolean {
   const [first, second] = [statDir(a), statDir(b)]
   return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino
+}
+
+/** What we write while we capture would never hold still, and a rollback would rewind the store that it reads from. */
+function refuseOwnStore(home: string, path: Buffer): void {
+  const inside = relativeTo(realpathSync(home, 'buffer') as unknown as Buffer, path)
+  if (inside === undefined || !/^$|^(store|timelines)(\/|$)/.test(inside)) return
+  throw new SavepointError('target.refused', `Cannot protect ${shown(path)}: it belongs to Savepoint's own store`, {
+    hint: 'Go to a project directory',
+  })
 }
 
 const timelineIdFor = (path: Buffer): string => idToHex(hashBytes(path)).slice(0, ID_LENGTH)

@@ -1,7 +1,10 @@
 /** `undo` and `redo` walk the operations. Each takes back, or does again, exactly what one operation changed. */
 import { SavepointError } from '../errors/errors.ts'
-import type { Operation } from '../model/snapshot.ts'
 import { plural } from '../model/format.ts'
+import { isWithin, showPath } from '../model/raw-path.ts'
+import type { Operation } from '../model/snapshot.ts'
+import { treeChanges } from '../store/tree-diff.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { recoverPending } from './recover.ts'
 import { restore } from './restore.ts'
@@ -10,27 +13,57 @@ import { recordedRoot } from './rollback.ts'
 
 type Direction = 'undo' | 'redo'
 
-export async function undo(ctx: Context): Promise<UndoResult> {
-  return walk(ctx, 'undo', operations => operations.filter(operation => operation.state === 'done').at(-1))
+export interface WalkOptions {
+  /** Also what an operation changed outside the current subdirectory. */
+  all?: boolean
 }
 
-export async function redo(ctx: Context): Promise<UndoResult> {
-  return walk(ctx, 'redo', operations => operations.find(operation => operation.state === 'undone'))
+export async function undo(ctx: Context, options: WalkOptions): Promise<UndoResult> {
+  return walk(ctx, 'undo', options, operations => operations.filter(operation => operation.state === 'done').at(-1))
 }
 
-function walk(ctx: Context, direction: Direction, choose: (operations: Operation[]) => Operation | undefined): Promise<UndoResult> {
+export async function redo(ctx: Context, options: WalkOptions): Promise<UndoResult> {
+  return walk(ctx, 'redo', options, operations => operations.find(operation => operation.state === 'undone'))
+}
+
+function walk(
+  ctx: Context,
+  direction: Direction,
+  options: WalkOptions,
+  choose: (operations: Operation[]) => Operation | undefined,
+): Promise<UndoResult> {
   return withTimelineLock(ctx, direction, async () => {
     await recoverPending(ctx)
     const operation = choose(ctx.db.operations())
     if (!operation) {
       throw new SavepointError('operation.none', `Cannot ${direction}: there is nothing to ${direction}`, {
-        hint: direction === 'undo' ? '`savepoint log` shows the snapshots that you can roll back to' : 'Only what was undone can be redone',
+        hint:
+          direction === 'undo'
+            ? '`savepoint log` shows the snapshots that you can roll back to'
+            : 'Only what was undone can be redone',
       })
     }
+    if (!options.all) refuseOutside(ctx, direction, operation)
     const result = await step(ctx, direction, operation)
     ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
     return { ...result, operation: { ...operation, state: direction === 'undo' ? 'undone' : 'done' } }
   })
+}
+
+/** Started in frontend/, nothing in backend/ is touched: half an operation cannot be undone, so the whole needs a word. */
+function refuseOutside(ctx: Context, direction: Direction, operation: Operation): void {
+  const [before, after] = [recordedRoot(operation.detail, 'before_root'), recordedRoot(operation.detail, 'after_root')]
+  if (ctx.subdirectory === '' || before === undefined || after === undefined) return
+  const trees = [rootTreeOf(ctx.store, before), rootTreeOf(ctx.store, after)] as const
+  const outside = [...treeChanges(ctx.store, ...trees)].find(change => !isWithin(change.path, ctx.subdirectory))
+  if (!outside) return
+  throw new SavepointError(
+    'usage',
+    `Cannot ${direction} in ${showPath(ctx.subdirectory)}: the operation also changed ${showPath(outside.path)} outside of it`,
+    {
+      hint: `\`savepoint ${direction} --all\` takes the whole operation; \`savepoint rollback SNAP\` here touches this directory only`,
+    },
+  )
 }
 
 async function step(ctx: Context, direction: Direction, operation: Operation): Promise<Omit<UndoResult, 'operation'>> {
@@ -52,11 +85,18 @@ async function step(ctx: Context, direction: Direction, operation: Operation): P
   }
 }
 
-async function stepFiles(ctx: Context, direction: Direction, operation: Operation): Promise<Omit<UndoResult, 'operation'>> {
+async function stepFiles(
+  ctx: Context,
+  direction: Direction,
+  operation: Operation,
+): Promise<Omit<UndoResult, 'operation'>> {
   const before = recordedRoot(operation.detail, 'before_root')
   const after = recordedRoot(operation.detail, 'after_root')
   if (before === undefined || after === undefined) {
-    throw new SavepointError('operation.none', `Cannot ${direction} ${operation.summary}: it did not record the states around it`)
+    throw new SavepointError(
+      'operation.none',
+      `Cannot ${direction} ${operation.summary}: it did not record the states around it`,
+    )
   }
   const isUndo = direction === 'undo'
   const result: RestoreResult = await restore(ctx, {
@@ -71,7 +111,12 @@ async function stepFiles(ctx: Context, direction: Direction, operation: Operatio
   return { restore: result, effect: '' }
 }
 
-function stepDeleted(ctx: Context, direction: Direction, operation: Operation, ids: string[]): Omit<UndoResult, 'operation'> {
+function stepDeleted(
+  ctx: Context,
+  direction: Direction,
+  operation: Operation,
+  ids: string[],
+): Omit<UndoResult, 'operation'> {
   ctx.db.transaction(() => {
     ctx.db.setDeleted(ids, direction === 'undo' ? undefined : ctx.now())
     note(ctx, direction, operation)
@@ -81,17 +126,28 @@ function stepDeleted(ctx: Context, direction: Direction, operation: Operation, i
 }
 
 function stepCompact(ctx: Context, direction: Direction, operation: Operation): Omit<UndoResult, 'operation'> {
-  const { snapshots, newest, result, tags } = operation.detail as { snapshots: string[]; newest: string; result: string; tags: string[] }
+  const { snapshots, newest, result, tags } = operation.detail as {
+    snapshots: string[]
+    newest: string
+    result: string
+    tags: string[]
+  }
   const isUndo = direction === 'undo'
   ctx.db.transaction(() => {
     ctx.db.setDeleted(snapshots, isUndo ? undefined : ctx.now())
     ctx.db.setDeleted([result], isUndo ? ctx.now() : undefined)
     ctx.db.moveChildren(isUndo ? result : newest, isUndo ? newest : result)
     for (const tag of tags) ctx.db.setTag(tag, isUndo ? newest : result, ctx.now())
-    if (ctx.db.head === (isUndo ? operation.headAfter : operation.headBefore)) ctx.db.setHead(isUndo ? operation.headBefore : operation.headAfter)
+    if (ctx.db.head === (isUndo ? operation.headAfter : operation.headBefore))
+      ctx.db.setHead(isUndo ? operation.headBefore : operation.headAfter)
     note(ctx, direction, operation)
   })
-  return { restore: undefined, effect: isUndo ? `${plural('snapshot', snapshots.length)} apart again` : `${plural('snapshot', snapshots.length)} compacted again` }
+  return {
+    restore: undefined,
+    effect: isUndo
+      ? `${plural('snapshot', snapshots.length)} apart again`
+      : `${plural('snapshot', snapshots.length)} compacted again`,
+  }
 }
 
 function stepTag(ctx: Context, direction: Direction, operation: Operation): Omit<UndoResult, 'operation'> {

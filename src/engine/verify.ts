@@ -1,15 +1,15 @@
 /** `verify`: reads every block, checks every object against its id, and every snapshot for completeness. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
 import type { Id } from '../model/entry.ts'
-import { scanPacks, type PackScan } from '../store/scan-packs.ts'
+import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
 import { OBJECT } from '../store/pack-format.ts'
 import { PackReader } from '../store/pack-reader.ts'
-import { decodeRecipe } from '../store/recipe.ts'
-import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
 import { rebuildIndex } from '../store/rebuild-index.ts'
-import { withEverythingLocked, type OpenTimeline } from './all-timelines.ts'
+import { decodeRecipe } from '../store/recipe.ts'
+import { type PackScan, scanPacks } from '../store/scan-packs.ts'
+import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
+import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import type { Context } from './context.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
 
@@ -17,7 +17,9 @@ const LISTED_PATHS = 20
 
 export function verify(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
   return withEverythingLocked(ctx, 'verify', async timelines => {
-    const scan = scanPacks(ctx.store, progress => ctx.progress?.({ phase: 'verifying', files: progress.objects, bytes: progress.bytes }))
+    const scan = scanPacks(ctx.store, progress =>
+      ctx.progress?.({ phase: 'verifying', files: progress.objects, bytes: progress.bytes }),
+    )
     const repaired = options.repair ? repair(ctx, timelines, scan) : []
     const problems: VerifyProblem[] = scan.problems.map(what => ({ what, snapshots: [], paths: [] }))
     const found = new FoundObjects(ctx, scan)
@@ -44,7 +46,10 @@ export function verify(ctx: Context, options: { repair?: boolean }): Promise<Ver
 function indexProblems(ctx: Context, scan: PackScan, unlisted: number): VerifyProblem[] {
   const problem = (what: string): VerifyProblem => ({ what, snapshots: [], paths: [] })
   const problems: VerifyProblem[] = []
-  if (unlisted > 0) problems.push(problem(`the index does not find ${unlisted} intact objects: \`savepoint verify --repair\` rebuilds it`))
+  if (unlisted > 0)
+    problems.push(
+      problem(`the index does not find ${unlisted} intact objects: \`savepoint verify --repair\` rebuilds it`),
+    )
   let dangling = 0
   for (const { id, pack, block, kind } of ctx.store.index.rows()) {
     const isThere = scan.objects.has(id) && (kind === OBJECT.clone || scan.places.has(`${pack}:${block}`))

@@ -68,6 +68,9 @@ export class SavepointError extends Error {
 /** Stopped by the user before anything was changed. */
 export const cancelled = (): SavepointError => new SavepointError('cancelled', 'Cancelled: nothing was changed')
 
+export const isDamage = (error: unknown): error is SavepointError =>
+  error instanceof SavepointError && error.code === 'store.damaged'
+
 /** The errno name of a failed system call ("ENOENT"), or undefined when `error` is not one. */
 export function errnoOf(error: unknown): string | undefined {
   const code = (error as NodeJS.ErrnoException | undefined)?.code

@@ -207,9 +207,7 @@ test('without git, with a broken index or a git that hangs, everything else work
   tree.addForced(['a.log'])
   const noGit = await walkTarget(tree, { env: { ...tree.env, PATH: '/nonexistent' } })
   expect(noGit.captured).toEqual(['.gitignore', 'b.txt'])
-  expect(noGit.warnings).toEqual([
-    'Tracked files that ignore rules exclude may not be captured: git is not installed',
-  ])
+  expect(noGit.warnings).toEqual(['Tracked files that ignore rules exclude may not be captured: git is not installed'])
 
   const hanging = { ...tree.env, PATH: `${program('git', 'sleep 5')}:${process.env.PATH}` }
   const started = performance.now()

@@ -3,7 +3,19 @@ import type { ChangeCounts, Id, UnknownReason } from './entry.ts'
 import type { Raw } from './raw-path.ts'
 
 export const snapshotTypes = [
-  'pre-run', 'git', 'build', 'test', 'idle', 'interval', 'change', 'guard', 'turn', 'manual', 'safety', 'final', 'import',
+  'pre-run',
+  'git',
+  'build',
+  'test',
+  'idle',
+  'interval',
+  'change',
+  'guard',
+  'turn',
+  'manual',
+  'safety',
+  'final',
+  'import',
 ] as const
 export type SnapshotType = (typeof snapshotTypes)[number]
 
@@ -54,7 +66,21 @@ export interface Run {
   after: string | undefined
 }
 
-export const operationKinds = ['run', 'rollback', 'revert', 'delete', 'compact', 'prune', 'tag', 'undo', 'redo', 'gc', 'purge', 'import', 'retention'] as const
+export const operationKinds = [
+  'run',
+  'rollback',
+  'revert',
+  'delete',
+  'compact',
+  'prune',
+  'tag',
+  'undo',
+  'redo',
+  'gc',
+  'purge',
+  'import',
+  'retention',
+] as const
 export type OperationKind = (typeof operationKinds)[number]
 
 export interface Operation {

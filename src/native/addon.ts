@@ -7,8 +7,9 @@
  * components and absolute paths are EINVAL. A failed call throws an Error with `code` ("ENOENT"), `errno` (negative),
  * `syscall` and `path`, like node:fs; batch calls never throw for one item but return its errno (positive).
  */
-import { createRequire } from 'node:module'
+
 import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { SavepointError } from '../errors/errors.ts'
 
@@ -31,7 +32,12 @@ export const RECORD = {
 export const RECORD_FLAG = { mountPoint: 1, statFailed: 2 } as const
 
 /** Layout of the header before each directory's records in the result of `scanDirs`. */
-export const SCAN_HEADER = { bytes: 0 /* u32, of the records */, count: 4 /* u32 */, errno: 8 /* i32 */, size: 16 } as const
+export const SCAN_HEADER = {
+  bytes: 0 /* u32, of the records */,
+  count: 4 /* u32 */,
+  errno: 8 /* i32 */,
+  size: 16,
+} as const
 
 /** Layout of one result of `readEntries` and `writeFiles`: 96 bytes each. */
 export const META = {
@@ -56,7 +62,14 @@ export const META = {
   size_: 96,
 } as const
 /** unstable: changed while read, even after retries. sparse: has a hole. tooBig: content above `maxContent`, not read. */
-export const META_FLAG = { unstable: 1, sparse: 2, tooBig: 4, xattrsFailed: 8, ownerFailed: 16, modeFailed: 32 } as const
+export const META_FLAG = {
+  unstable: 1,
+  sparse: 2,
+  tooBig: 4,
+  xattrsFailed: 8,
+  ownerFailed: 16,
+  modeFailed: 32,
+} as const
 
 export interface Stat {
   mode: number
@@ -90,7 +103,13 @@ export interface Addon {
    * unstable. A file changed in the present clock tick is waited for (some ms; at most 0.5 s per call). Fills `out` until the next entry does not fit.
    * Returns how many entries were done (at least one: an entry that can never fit has errno EFBIG) and their META.
    */
-  readEntries(root: number, paths: Buffer, out: Buffer, maxContent: number, retries: number): { done: number; meta: Buffer }
+  readEntries(
+    root: number,
+    paths: Buffer,
+    out: Buffer,
+    maxContent: number,
+    retries: number,
+  ): { done: number; meta: Buffer }
   /**
    * Creates regular files exclusively (O_EXCL) with content, owner, xattrs, mode and mtime, in this order.
    * `spec` per file: u16 pathLength, u16 flags (1 = skip zero blocks to stay sparse), u32 mode, u32 uid, u32 gid,
@@ -140,7 +159,15 @@ export interface Addon {
    * `buffer[start, end)`; with `last`, the tail is a chunk too. Deterministic for given limits, independent of how the
    * input was cut into buffers as long as the caller resumes at the last returned boundary.
    */
-  chunk(buffer: Buffer, start: number, end: number, minBytes: number, averageBytes: number, maxBytes: number, last: boolean): Uint32Array
+  chunk(
+    buffer: Buffer,
+    start: number,
+    end: number,
+    minBytes: number,
+    averageBytes: number,
+    maxBytes: number,
+    last: boolean,
+  ): Uint32Array
   /** Raw argv bytes of this process, NUL-separated. */
   rawArgv(): Buffer
   /** Free and total bytes for an unprivileged user, and the filesystem's magic number. */

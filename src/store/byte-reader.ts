@@ -50,7 +50,8 @@ export class ByteReader {
     for (;;) {
       const byte = this.u8()
       value += (byte & 0x7f) * factor
-      if (value > Number.MAX_SAFE_INTEGER || factor > Number.MAX_SAFE_INTEGER) throw this.malformed('a number is too large')
+      if (value > Number.MAX_SAFE_INTEGER || factor > Number.MAX_SAFE_INTEGER)
+        throw this.malformed('a number is too large')
       if (byte < 0x80) {
         // One number has one encoding, otherwise one tree could have two ids.
         if (byte === 0 && factor > 1) throw this.malformed('a number is not in its shortest form')

@@ -65,8 +65,8 @@ export class ByteWriter {
     this.buffer.write(value, at, value.length, 'latin1')
   }
 
-  /** The bytes so far, as a copy of its own. */
+  /** The bytes, without copying them: nothing may be added afterwards. */
   finish(): Buffer {
-    return Buffer.from(this.buffer.subarray(0, this.length))
+    return this.buffer.subarray(0, this.length)
   }
 }

@@ -26,7 +26,10 @@ const entry: fc.Arbitrary<Entry> = fc
     content: id,
     target: fc.uint8Array({ maxLength: 60 }).map(latin1),
     linkGroup: fc.oneof(fc.constant(0n), fc.bigInt({ min: 1n, max: 2n ** 64n - 1n })),
-    xattrs: fc.option(fc.uint8Array({ maxLength: 50 }).map(bytes => Buffer.from(bytes)), { nil: undefined }),
+    xattrs: fc.option(
+      fc.uint8Array({ maxLength: 50 }).map(bytes => Buffer.from(bytes)),
+      { nil: undefined },
+    ),
     sparse: fc.boolean(),
     rdevMajor: small,
     rdevMinor: small,
@@ -104,7 +107,8 @@ describe('a tree', () => {
   })
 
   test('with names out of order or twice is refused', () => {
-    const two = (a: string, b: string) => attempt(() => decodeTree(encodeTree([blankEntry(a, 'fifo'), blankEntry(b, 'fifo')])))
+    const two = (a: string, b: string) =>
+      attempt(() => decodeTree(encodeTree([blankEntry(a, 'fifo'), blankEntry(b, 'fifo')])))
     expect(two('a', 'b')).toHaveLength(2)
     expect(two('b', 'a')).toBeUndefined()
     expect(two('a', 'a')).toBeUndefined()
@@ -118,7 +122,14 @@ describe('a tree', () => {
       return attempt(() => decodeTree(copy))
     }
     expect(forge(0, bytes[0]!)).toHaveLength(1)
-    for (const [at, value] of [[0, 0x55], [1, 2], [2, 2], [3, 99], [4, 8]] as const) expect(forge(at, value)).toBeUndefined()
+    for (const [at, value] of [
+      [0, 0x55],
+      [1, 2],
+      [2, 2],
+      [3, 99],
+      [4, 8],
+    ] as const)
+      expect(forge(at, value)).toBeUndefined()
     expect(attempt(() => decodeTree(encodeTree([{ ...blankEntry('a', 'fifo'), mode: 0o10000 }])))).toBeUndefined()
   })
 })

@@ -10,8 +10,13 @@ const OUTPUT_BYTES = 256 * 1024
 const WORTHWHILE = 0.97
 
 export function compressBlock(raw: Uint8Array): { codec: number; payload: Uint8Array } {
-  const packed = zstdCompressSync(raw, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL }, chunkSize: OUTPUT_BYTES })
-  return packed.length < raw.length * WORTHWHILE ? { codec: CODEC.zstd, payload: packed } : { codec: CODEC.stored, payload: raw }
+  const packed = zstdCompressSync(raw, {
+    params: { [constants.ZSTD_c_compressionLevel]: LEVEL },
+    chunkSize: OUTPUT_BYTES,
+  })
+  return packed.length < raw.length * WORTHWHILE
+    ? { codec: CODEC.zstd, payload: packed }
+    : { codec: CODEC.stored, payload: raw }
 }
 
 /** `rawBytes` bounds the output, so a forged block cannot fill the memory. */

@@ -31,7 +31,8 @@ export function writeDurably(file: string, content: string | Uint8Array, mode = 
 export function temporaryName(file: string): string {
   const start = `${basename(file)}.tmp-`
   for (const name of readdirSync(dirname(file))) {
-    if (name.startsWith(start) && !isAlive(Number(name.slice(start.length)))) rmSync(join(dirname(file), name), { force: true })
+    if (name.startsWith(start) && !isAlive(Number(name.slice(start.length))))
+      rmSync(join(dirname(file), name), { force: true })
   }
   return `${file}.tmp-${process.pid}`
 }

@@ -58,7 +58,10 @@ function busy(file: string, purpose: string): SavepointError {
   return new SavepointError(
     'busy',
     `Cannot ${purpose}: ${holder ? `process ${holder.pid} is at work (${holder.purpose})` : 'another process is at work'}`,
-    { hint: holder ? `Wait for it to end, or look at it with \`ps -p ${holder.pid}\`` : 'Try again in a moment', data: { holder } },
+    {
+      hint: holder ? `Wait for it to end, or look at it with \`ps -p ${holder.pid}\`` : 'Try again in a moment',
+      data: { holder },
+    },
   )
 }
 

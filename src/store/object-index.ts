@@ -4,9 +4,9 @@
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { SavepointError } from '../errors/errors.ts'
-import { makePrivate } from './durable.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromBytes, idToBytes } from '../model/id.ts'
+import { makePrivate } from './durable.ts'
 import type { ObjectKind } from './pack-format.ts'
 
 export interface Location {
@@ -72,7 +72,9 @@ export class ObjectIndex {
   }
 
   pack(id: number): PackRow | undefined {
-    return this.database.prepare('SELECT id, name, bytes FROM packs WHERE id = ?').get(id) as unknown as PackRow | undefined
+    return this.database.prepare('SELECT id, name, bytes FROM packs WHERE id = ?').get(id) as unknown as
+      | PackRow
+      | undefined
   }
 
   /** Registers a new, empty pack. */
@@ -102,7 +104,8 @@ export class ObjectIndex {
   }
 
   storedBytes(): number {
-    return (this.database.prepare('SELECT COALESCE(SUM(bytes), 0) AS bytes FROM packs').get() as { bytes: number }).bytes
+    return (this.database.prepare('SELECT COALESCE(SUM(bytes), 0) AS bytes FROM packs').get() as { bytes: number })
+      .bytes
   }
 
   isEmpty(): boolean {

@@ -32,7 +32,10 @@ function readBlock(bytes: Buffer): Buffer[] | undefined {
   if (!header || header.totalBytes !== bytes.length || !isIntactBlock(bytes)) return undefined
   const raw = decompressBlock(blockPayload(bytes, header), header.codec, header.rawBytes)
   let offset = 0
-  return blockObjects(bytes, header).map(({ length }) => raw.subarray(offset, (offset += length)))
+  return blockObjects(bytes, header).map(({ length }) => {
+    offset += length
+    return raw.subarray(offset - length, offset)
+  })
 }
 
 describe('a block', () => {
@@ -92,8 +95,15 @@ describe('a block', () => {
   })
 
   test('whose payload unpacks to more than it says is refused: no bomb', () => {
-    const { payload } = { payload: blockPayload(blockOf([Buffer.alloc(500_000)]), decodeBlockHeader(blockOf([Buffer.alloc(500_000)]))!) }
-    const forged = encodeBlock([{ id: hashBytes(Buffer.alloc(0)), kind: OBJECT.data, length: 10 }], payload, CODEC.zstd, 10)
+    const { payload } = {
+      payload: blockPayload(blockOf([Buffer.alloc(500_000)]), decodeBlockHeader(blockOf([Buffer.alloc(500_000)]))!),
+    }
+    const forged = encodeBlock(
+      [{ id: hashBytes(Buffer.alloc(0)), kind: OBJECT.data, length: 10 }],
+      payload,
+      CODEC.zstd,
+      10,
+    )
     expect(() => readBlock(forged)).toThrow(SavepointError)
     expect(() => decompressBlock(Buffer.from('not zstd'), CODEC.zstd, 10)).toThrow(SavepointError)
   })

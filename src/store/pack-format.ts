@@ -15,8 +15,8 @@ const BLOCK_MAGIC = 0x314b4c42
 const CHECKSUM_BYTES = 16
 const CHECKSUM_AT = 24
 const NAME_BYTES = ID_BYTES + 1 + 4
-/** A block larger than this is refused as malformed: no writer makes one. */
-const MAX_BLOCK_BYTES = 64 * 1024 * 1024
+/** A block larger than this is refused as malformed. A directory of ten million entries still fits into one. */
+const MAX_BLOCK_BYTES = 1024 * 1024 * 1024
 
 export const OBJECT = { data: 0, recipe: 1, clone: 2 } as const
 export type ObjectKind = (typeof OBJECT)[keyof typeof OBJECT]
@@ -47,11 +47,20 @@ export function packHeader(): Buffer {
 }
 
 export function isPackHeader(bytes: Buffer): boolean {
-  return bytes.length >= PACK_HEADER_BYTES && bytes.subarray(0, 8).equals(PACK_MAGIC) && bytes.readUInt32LE(8) === PACK_VERSION
+  return (
+    bytes.length >= PACK_HEADER_BYTES &&
+    bytes.subarray(0, 8).equals(PACK_MAGIC) &&
+    bytes.readUInt32LE(8) === PACK_VERSION
+  )
 }
 
 /** One block ready to be appended. `payload` holds the objects one after another, compressed as `codec` says. */
-export function encodeBlock(objects: readonly BlockObject[], payload: Uint8Array, codec: number, rawBytes: number): Buffer {
+export function encodeBlock(
+  objects: readonly BlockObject[],
+  payload: Uint8Array,
+  codec: number,
+  rawBytes: number,
+): Buffer {
   const namesBytes = objects.length * NAME_BYTES
   // Not from the shared pool: workers transfer blocks, and a pooled buffer cannot be transferred.
   const block = Buffer.allocUnsafeSlow(BLOCK_HEADER_BYTES + namesBytes + payload.length)
@@ -82,7 +91,14 @@ export function decodeBlockHeader(bytes: Buffer): BlockHeader | undefined {
   const count = bytes.readUInt32LE(16)
   const totalBytes = BLOCK_HEADER_BYTES + count * NAME_BYTES + payloadBytes
   if (codec > 1 || rawBytes > MAX_BLOCK_BYTES || totalBytes > MAX_BLOCK_BYTES) return undefined
-  return { codec, payloadBytes, rawBytes, count, totalBytes, checksum: bytes.subarray(CHECKSUM_AT, CHECKSUM_AT + CHECKSUM_BYTES) }
+  return {
+    codec,
+    payloadBytes,
+    rawBytes,
+    count,
+    totalBytes,
+    checksum: bytes.subarray(CHECKSUM_AT, CHECKSUM_AT + CHECKSUM_BYTES),
+  }
 }
 
 /** Whether a whole block's checksum holds. */

@@ -55,10 +55,14 @@ export class PackReader {
   }
 
   private damagedBlock(pack: number, offset: number): SavepointError {
-    return new SavepointError('store.damaged', `Cannot read pack ${this.nameOf(pack)}: the block at ${offset} is damaged`, {
-      hint: 'Run `savepoint verify` to see which snapshots and files are affected',
-      data: { pack: this.nameOf(pack), offset },
-    })
+    return new SavepointError(
+      'store.damaged',
+      `Cannot read pack ${this.nameOf(pack)}: the block at ${offset} is damaged`,
+      {
+        hint: 'Run `savepoint verify` to see which snapshots and files are affected',
+        data: { pack: this.nameOf(pack), offset },
+      },
+    )
   }
 
   private open(pack: number): number {

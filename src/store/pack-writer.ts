@@ -2,8 +2,9 @@
  * Appends blocks to a pack that this process alone holds (flock). A pack that is not full is continued, so that many
  * small snapshots do not become many small files; the torn tail of a writer that died is cut off first.
  */
-import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
+
 import { randomBytes } from 'node:crypto'
+import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { addon } from '../native/addon.ts'
 import { syncDirectory } from './durable.ts'

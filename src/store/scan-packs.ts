@@ -1,13 +1,23 @@
 /** Reads every pack from front to back and says which objects are intact. Does not use the index. */
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { Blake3Hasher } from '@napi-rs/blake-hash'
 import type { Id } from '../model/entry.ts'
 import { hashBytes, idFromHex } from '../model/id.ts'
 import { decompressBlock } from './compress.ts'
 import type { Location } from './object-index.ts'
-import { BLOCK_HEADER_BYTES, type BlockHeader, blockObjects, blockPayload, decodeBlockHeader, isIntactBlock, isPackHeader, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
+import {
+  BLOCK_HEADER_BYTES,
+  type BlockHeader,
+  blockObjects,
+  blockPayload,
+  decodeBlockHeader,
+  isIntactBlock,
+  isPackHeader,
+  OBJECT,
+  PACK_HEADER_BYTES,
+} from './pack-format.ts'
 import { readFully } from './pack-reader.ts'
+import { hashFile } from './read-windows.ts'
 import type { Store } from './store.ts'
 
 export interface PackScan {
@@ -24,10 +34,16 @@ export interface PackScan {
 }
 
 const SEARCH_STEP = 1
-const COPY_BYTES = 4 * 1024 * 1024
 
 export function scanPacks(store: Store, onProgress: (progress: { objects: number; bytes: number }) => void): PackScan {
-  const scan: PackScan = { objects: new Map(), places: new Set(), packs: new Map(), problems: [], bytes: 0, complete: new Set() }
+  const scan: PackScan = {
+    objects: new Map(),
+    places: new Set(),
+    packs: new Map(),
+    problems: [],
+    bytes: 0,
+    complete: new Set(),
+  }
   const rows = new Map(store.index.packs().map(row => [row.name, row]))
   let nextId = Math.max(0, ...[...rows.values()].map(row => row.id)) + 1
   for (const name of readdirSync(store.packDirectory).filter(file => file.endsWith('.pack'))) {
@@ -38,7 +54,8 @@ export function scanPacks(store: Store, onProgress: (progress: { objects: number
     scanPack(file, name, row?.id ?? nextId++, row?.bytes, scan)
     onProgress({ objects: scan.objects.size, bytes: scan.bytes })
   }
-  for (const [name, row] of rows) if (row.bytes > 0 && !scan.packs.has(name)) scan.problems.push(`pack ${name} is missing`)
+  for (const [name, row] of rows)
+    if (row.bytes > 0 && !scan.packs.has(name)) scan.problems.push(`pack ${name} is missing`)
   scanClones(store, scan)
   return scan
 }
@@ -120,11 +137,9 @@ function scanClones(store: Store, scan: PackScan): void {
   for (const name of readdirSync(directory).filter(file => /^[0-9a-f]{64}$/.test(file))) {
     const fd = openSync(join(directory, name), 'r')
     try {
-      const hasher = new Blake3Hasher()
-      const window = Buffer.allocUnsafe(COPY_BYTES)
-      let size = 0
-      for (let count = 0; (count = readSync(fd, window, 0, window.length, size)) > 0; size += count) hasher.update(window.subarray(0, count))
-      if (hasher.digest('hex') === name) scan.objects.set(idFromHex(name), { pack: 0, block: 0, offset: 0, length: size, kind: OBJECT.clone })
+      const { id, size } = hashFile(fd)
+      if (id === idFromHex(name))
+        scan.objects.set(idFromHex(name), { pack: 0, block: 0, offset: 0, length: size, kind: OBJECT.clone })
       else scan.problems.push(`clone ${name} was changed`)
       scan.bytes += size
     } finally {

@@ -92,7 +92,7 @@ export class Store {
     if (cached) return cached
     if (id === EMPTY_TREE) return []
     const entries = decodeTree(this.read(id))
-    if (this.cachedEntries > TREE_CACHE_ENTRIES) {
+    if (this.cachedEntries + entries.length > TREE_CACHE_ENTRIES) {
       this.trees.clear()
       this.cachedEntries = 0
     }
@@ -158,7 +158,11 @@ function checkFormat(file: string): void {
     })
   }
   if (format === STORE_FORMAT) return
-  throw new SavepointError('store.format', `Cannot open the store: its format is ${format}, this version knows ${STORE_FORMAT}`, {
-    hint: 'Use the version of Savepoint that made it, or a newer one',
-  })
+  throw new SavepointError(
+    'store.format',
+    `Cannot open the store: its format is ${format}, this version knows ${STORE_FORMAT}`,
+    {
+      hint: 'Use the version of Savepoint that made it, or a newer one',
+    },
+  )
 }

@@ -31,7 +31,12 @@ export function sweep(store: Store, alive: ReadonlySet<Id>, everything: boolean)
     const objects = objectsOf(store, pack.id)
     const dead = objects.filter(object => !alive.has(object.id))
     if (dead.length === 0 && objects.length > 0 && !(everything && hasUnlisted(store, pack, objects.length))) continue
-    const share = dead.reduce((sum, object) => sum + object.length, 0) / Math.max(1, objects.reduce((sum, object) => sum + object.length, 0))
+    const share =
+      dead.reduce((sum, object) => sum + object.length, 0) /
+      Math.max(
+        1,
+        objects.reduce((sum, object) => sum + object.length, 0),
+      )
     if (!everything && share < WORTH_REWRITING && objects.length > 0) continue
     rewritePack(store, pack, objects, alive)
     removedObjects += dead.length
@@ -54,7 +59,9 @@ function hasUnlisted(store: Store, pack: PackRow, listed: number): boolean {
 type StoredObject = Location & { id: Id }
 
 function objectsOf(store: Store, pack: number): StoredObject[] {
-  const rows = store.index.database.prepare('SELECT id, pack, block, offset, length, kind FROM objects WHERE pack = ?').all(pack)
+  const rows = store.index.database
+    .prepare('SELECT id, pack, block, offset, length, kind FROM objects WHERE pack = ?')
+    .all(pack)
   return rows.map(row => ({ ...(row as unknown as Location), id: idFromBytes(row.id as Uint8Array) }))
 }
 
@@ -64,7 +71,15 @@ function rewritePack(store: Store, pack: PackRow, objects: StoredObject[], alive
   const writer = blocks.size === 0 ? undefined : PackWriter.open(store.packDirectory, store.index, false)
   try {
     if (writer) {
-      copyAlive(store, pack.id, [...blocks].sort((a, b) => a - b), objects, alive, writer, moved)
+      copyAlive(
+        store,
+        pack.id,
+        [...blocks].sort((a, b) => a - b),
+        objects,
+        alive,
+        writer,
+        moved,
+      )
       writer.sync()
     }
     failpoint('gc:copied')
@@ -114,7 +129,8 @@ function copyAlive(
     }
     const raw = store.packs.block(pack, block)
     for (const object of inside) {
-      if (alive.has(object.id)) append(builder.add(object.id, object.kind, raw.subarray(object.offset, object.offset + object.length)))
+      if (alive.has(object.id))
+        append(builder.add(object.id, object.kind, raw.subarray(object.offset, object.offset + object.length)))
     }
   }
   append(builder.finish())
@@ -126,7 +142,10 @@ function sweepClones(store: Store, alive: ReadonlySet<Id>): number {
   for (const name of readdirSync(directory)) {
     const isClone = /^[0-9a-f]{64}$/.test(name)
     if (isClone && alive.has(idFromHex(name)) && store.index.find(idFromHex(name))?.kind === OBJECT.clone) continue
-    if (isClone) store.index.database.prepare('DELETE FROM objects WHERE id = ? AND kind = ?').run(Buffer.from(name, 'hex'), OBJECT.clone)
+    if (isClone)
+      store.index.database
+        .prepare('DELETE FROM objects WHERE id = ? AND kind = ?')
+        .run(Buffer.from(name, 'hex'), OBJECT.clone)
     rmSync(join(directory, name), { recursive: true })
     removed++
   }

@@ -23,15 +23,23 @@ export function* differingEntries(
   if (before === after) return
   const old = before === undefined ? [] : store.tree(before)
   const now = after === undefined ? [] : store.tree(after)
+  for (const [a, b] of pairByName(old, now)) yield* comparePair(store, directory, a, b, scope)
+}
+
+/** Walks two sorted lists side by side, in the order of names. */
+export function* pairByName(
+  a: readonly Entry[],
+  b: readonly Entry[],
+): Generator<[Entry | undefined, Entry | undefined]> {
   let i = 0
   let j = 0
-  while (i < old.length || j < now.length) {
-    const a = old[i]
-    const b = now[j]
-    const order = a === undefined ? 1 : b === undefined ? -1 : a.name < b.name ? -1 : a.name > b.name ? 1 : 0
+  while (i < a.length || j < b.length) {
+    const [left, right] = [a[i], b[j]]
+    const order =
+      left === undefined ? 1 : right === undefined ? -1 : left.name < right.name ? -1 : left.name > right.name ? 1 : 0
     if (order <= 0) i++
     if (order >= 0) j++
-    yield* comparePair(store, directory, order <= 0 ? a : undefined, order >= 0 ? b : undefined, scope)
+    yield [order <= 0 ? left : undefined, order >= 0 ? right : undefined]
   }
 }
 
@@ -68,7 +76,11 @@ export const sameContent = (a: Entry, b: Entry): boolean =>
   a.rdevMinor === b.rdevMinor
 
 export const sameMetadata = (a: Entry, b: Entry): boolean =>
-  a.mode === b.mode && a.uid === b.uid && a.gid === b.gid && a.linkGroup === b.linkGroup && sameBytes(a.xattrs, b.xattrs)
+  a.mode === b.mode &&
+  a.uid === b.uid &&
+  a.gid === b.gid &&
+  a.linkGroup === b.linkGroup &&
+  sameBytes(a.xattrs, b.xattrs)
 
 const sameBytes = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
   a === b || (a !== undefined && b !== undefined && a.equals(b))
@@ -77,7 +89,12 @@ const sameBytes = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
  * The changes a person means: what is unknown on either side is left out, and directories count only when they are
  * empty or when their own metadata changed.
  */
-export function* treeChanges(store: Store, before: Id | undefined, after: Id | undefined, scope?: readonly Raw[]): Generator<Change> {
+export function* treeChanges(
+  store: Store,
+  before: Id | undefined,
+  after: Id | undefined,
+  scope?: readonly Raw[],
+): Generator<Change> {
   for (const pair of differingEntries(store, before, after, scope)) {
     const change = toChange(store, pair)
     if (change) yield change

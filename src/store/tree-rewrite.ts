@@ -6,7 +6,12 @@ import type { StoreWriter } from './store-writer.ts'
 import { blankEntry, encodeTree } from './tree-codec.ts'
 
 /** `edits`: path → new entry, or undefined to remove it. Missing directories on the way are made. */
-export function rewriteTree(store: Store, writer: StoreWriter, tree: Id | undefined, edits: ReadonlyMap<Raw, Entry | undefined>): Id {
+export function rewriteTree(
+  store: Store,
+  writer: StoreWriter,
+  tree: Id | undefined,
+  edits: ReadonlyMap<Raw, Entry | undefined>,
+): Id {
   const entries = new Map((tree === undefined ? [] : store.tree(tree)).map(entry => [entry.name, entry]))
   const below = new Map<Raw, Map<Raw, Entry | undefined>>()
   for (const [path, entry] of edits) {
@@ -24,7 +29,10 @@ export function rewriteTree(store: Store, writer: StoreWriter, tree: Id | undefi
     const directory = entries.get(name)
     const old = directory?.kind === 'dir' ? directory.content : undefined
     const content = rewriteTree(store, writer, old, inside)
-    entries.set(name, { ...(directory?.kind === 'dir' ? directory : { ...blankEntry(name, 'dir'), mode: 0o755 }), content })
+    entries.set(name, {
+      ...(directory?.kind === 'dir' ? directory : { ...blankEntry(name, 'dir'), mode: 0o755 }),
+      content,
+    })
   }
   const sorted = [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
   return writer.put(encodeTree(sorted))

@@ -30,16 +30,29 @@ function resolvePrefix(db: TimelineDb, ref: string, live: Snapshot[]): Snapshot 
   if (matches.length === 1) return matches[0]!
   if (matches.length > 1) {
     const ids = matches.slice(0, LISTED).map(snapshot => snapshot.id)
-    throw new SavepointError('snapshot.ambiguous', `Cannot tell which snapshot "${ref}" is: it fits ${matches.length}`, {
-      hint: `Write more of the id: ${ids.join(', ')}${matches.length > LISTED ? ', …' : ''}`,
-      data: { matches: matches.map(snapshot => snapshot.id) },
-    })
+    throw new SavepointError(
+      'snapshot.ambiguous',
+      `Cannot tell which snapshot "${ref}" is: it fits ${matches.length}`,
+      {
+        hint: `Write more of the id: ${ids.join(', ')}${matches.length > LISTED ? ', …' : ''}`,
+        data: { matches: matches.map(snapshot => snapshot.id) },
+      },
+    )
   }
-  const names = [...db.tags().keys(), ...live.flatMap(snapshot => [snapshot.id, ...(snapshot.label ? [snapshot.label] : [])])]
+  const names = [
+    ...db.tags().keys(),
+    ...live.flatMap(snapshot => [snapshot.id, ...(snapshot.label ? [snapshot.label] : [])]),
+  ]
   const suggestion = nearest(ref, names)
-  throw new SavepointError('snapshot.unknown', `Cannot find snapshot "${ref}": no id, tag or label of this timeline fits`, {
-    hint: suggestion ? `Did you mean ${suggestion}? \`savepoint snapshots\` lists all` : '`savepoint snapshots` lists what there is',
-  })
+  throw new SavepointError(
+    'snapshot.unknown',
+    `Cannot find snapshot "${ref}": no id, tag or label of this timeline fits`,
+    {
+      hint: suggestion
+        ? `Did you mean ${suggestion}? \`savepoint snapshots\` lists all`
+        : '`savepoint snapshots` lists what there is',
+    },
+  )
 }
 
 export function requireHead(db: TimelineDb): Snapshot {

@@ -4,9 +4,10 @@
  */
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { SavepointError } from '../errors/errors.ts'
-import { idFromBytes, idToBytes, randomName } from '../model/id.ts'
+import { idToBytes, randomName } from '../model/id.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { makePrivate } from '../store/durable.ts'
+import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
 
 const BUSY_TIMEOUT_MS = 30_000
@@ -33,9 +34,13 @@ export class TimelineDb {
     const version = this.meta('version')
     if (version === undefined) this.setMeta('version', String(TIMELINE_VERSION))
     else if (version !== String(TIMELINE_VERSION)) {
-      throw new SavepointError('store.format', `Cannot open the timeline: its version is ${version}, this Savepoint knows ${TIMELINE_VERSION}`, {
-        hint: 'Use a newer version of Savepoint',
-      })
+      throw new SavepointError(
+        'store.format',
+        `Cannot open the timeline: its version is ${version}, this Savepoint knows ${TIMELINE_VERSION}`,
+        {
+          hint: 'Use a newer version of Savepoint',
+        },
+      )
     }
   }
 
@@ -59,7 +64,8 @@ export class TimelineDb {
   // --- meta and HEAD ---
 
   meta(key: string): string | undefined {
-    return (this.database.prepare('SELECT value FROM meta WHERE key = ?').get(key) as { value: string } | undefined)?.value
+    return (this.database.prepare('SELECT value FROM meta WHERE key = ?').get(key) as { value: string } | undefined)
+      ?.value
   }
 
   setMeta(key: string, value: string): void {
@@ -154,14 +160,22 @@ export class TimelineDb {
   // --- tags ---
 
   tags(): Map<string, string> {
-    const rows = this.database.prepare('SELECT name, snapshot FROM tags ORDER BY name').all() as { name: string; snapshot: string }[]
+    const rows = this.database.prepare('SELECT name, snapshot FROM tags ORDER BY name').all() as {
+      name: string
+      snapshot: string
+    }[]
     return new Map(rows.map(row => [row.name, row.snapshot]))
   }
 
   setTag(name: string, snapshot: string | undefined, at: number): void {
     if (snapshot === undefined) this.run('DELETE FROM tags WHERE name = ?', name)
     else
-      this.run('INSERT INTO tags VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET snapshot = excluded.snapshot', name, snapshot, at)
+      this.run(
+        'INSERT INTO tags VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET snapshot = excluded.snapshot',
+        name,
+        snapshot,
+        at,
+      )
   }
 
   // --- runs ---
@@ -248,56 +262,3 @@ export class TimelineDb {
     }
   }
 }
-
-// biome-ignore lint/suspicious/noExplicitAny: rows of SQLite have no static type
-type Row = any
-
-const toSnapshot = (row: Row): Snapshot => ({
-  id: row.id,
-  seq: row.seq,
-  parent: row.parent ?? undefined,
-  type: row.type,
-  label: row.label ?? undefined,
-  createdAt: row.created_at,
-  root: idFromBytes(row.root),
-  run: row.run ?? undefined,
-  command: row.command ?? undefined,
-  backend: row.backend,
-  nativeRef: row.native_ref ?? undefined,
-  sizeDelta: row.size_delta,
-  counts: { added: row.added, modified: row.modified, deleted: row.deleted },
-  files: row.files,
-  bytes: row.bytes,
-  skippedCount: row.skipped_count,
-  skipped: row.skipped ? JSON.parse(row.skipped) : [],
-  unsettled: row.unsettled === 1,
-  deletedAt: row.deleted_at ?? undefined,
-})
-
-const toRun = (row: Row): Run => ({
-  id: row.id,
-  command: JSON.parse(row.command),
-  cwd: row.cwd,
-  startedAt: row.started_at,
-  endedAt: row.ended_at ?? undefined,
-  exitCode: row.exit_code ?? undefined,
-  signal: row.signal ?? undefined,
-  pid: row.pid ?? undefined,
-  before: row.before ?? undefined,
-  after: row.after ?? undefined,
-})
-
-const toOperation = (row: Row): Operation => ({
-  id: row.id,
-  seq: row.seq,
-  kind: row.kind,
-  at: row.at,
-  state: row.state,
-  summary: row.summary,
-  before: row.before ?? undefined,
-  after: row.after ?? undefined,
-  headBefore: row.head_before ?? undefined,
-  headAfter: row.head_after ?? undefined,
-  detail: JSON.parse(row.detail),
-  rule: row.rule ?? undefined,
-})

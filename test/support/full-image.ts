@@ -25,7 +25,10 @@ function hasHoles(root: string, path: string): boolean {
 
 /** By path (latin1, relative). getfattr prints a block per path: "# file: NAME", then NAME=VALUE lines. */
 function xattrsBelow(root: string): Map<string, string> {
-  const listed = spawnSync('getfattr', ['-RPh', '-d', '-m', '-', '-e', 'hex', '--', '.'], { cwd: root, maxBuffer: 1 << 28 })
+  const listed = spawnSync('getfattr', ['-RPh', '-d', '-m', '-', '-e', 'hex', '--', '.'], {
+    cwd: root,
+    maxBuffer: 1 << 28,
+  })
   const found = new Map<string, string>()
   for (const block of listed.stdout.toString('latin1').split('\n\n')) {
     const [head, ...lines] = block.trim().split('\n')

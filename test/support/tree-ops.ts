@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process'
 import { createCipheriv } from 'node:crypto'
 import * as fs from 'node:fs'
+import { isRoot } from './machine.ts'
 
 /** Paths are latin1, relative to the root of the tree. */
 export type TreeOp =
@@ -33,7 +34,7 @@ export function applyOps(root: string, ops: readonly TreeOp[]): void {
   }
 }
 
-function applyOp(root: string, op: TreeOp): void {
+function applyOp(root: string, op: TreeOp): unknown {
   const at = (path: string) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(path, 'latin1')])
   const path = at(op.path)
   const absent = () => {
@@ -61,7 +62,8 @@ function applyOp(root: string, op: TreeOp): void {
       return run('setfattr', ['-h', '-n', `user.${op.name}`, '-v', op.value], path)
     case 'chmod':
       if (fs.lstatSync(path).isSymbolicLink()) return
-      return fs.chmodSync(path, op.mode)
+      // Without root, a directory that cannot be listed is not captured, and its image cannot be taken.
+      return fs.chmodSync(path, isRoot || !fs.lstatSync(path).isDirectory() ? op.mode : op.mode | 0o500)
     case 'append':
       if (!fs.lstatSync(path).isFile()) return
       return fs.appendFileSync(path, noise(10, op.seed))

@@ -16,5 +16,7 @@ export const canDropPrivilege = !isRoot || spawnSync(powerless[0]!, [...powerles
 export function runAsUser(workspace: Workspace, verbs: Verb[]): Promise<ProcessResult> {
   const task = JSON.stringify({ options: { create: true }, verbs })
   const [program, ...args] = [...powerless, process.execPath, '--disable-warning=ExperimentalWarning', script, task]
-  return finishVerbs(spawn(program!, args, { cwd: workspace.dir, env: workspace.env, stdio: ['ignore', 'pipe', 'inherit'] }))
+  return finishVerbs(
+    spawn(program!, args, { cwd: workspace.dir, env: workspace.env, stdio: ['ignore', 'pipe', 'inherit'] }),
+  )
 }

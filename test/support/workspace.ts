@@ -75,6 +75,8 @@ export class Workspace {
 
   remove(): void {
     for (const savepoint of this.#opened) savepoint.close()
+    // Only its owner's way back in may be missing: tests take modes away.
+    execFileSync('chmod', ['-R', 'u+rwX', this.base], { stdio: 'ignore' })
     rmSync(this.base, { recursive: true, force: true })
   }
 }

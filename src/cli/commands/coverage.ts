@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CoverageResult } from '../../engine/results.ts'
+import type { CoverageResult } from '../../index.ts'
 import { formatAge, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 import { coverageJson } from '../json.ts'
@@ -60,6 +60,6 @@ export function coverageText(coverage: CoverageResult, now: number, style: Style
     return `${text}No snapshot has a version of it${coverage.exists && covered ? ' yet. Take one: savepoint snapshot' : ''}\n`
   const age = formatAge(now - latest.createdAt)
   const which = current ? 'has exactly what is on disk now' : 'has another version than the one on disk'
-  text += `${nameOf(latest)}, ${age}, ${coverage.exists ? which : 'has it'} (${plural('version', versions)} in all)\n`
+  text += `${nameOf(latest)}, ${age}, ${coverage.exists ? which : 'has it'} (${plural('snapshot', versions)} in all)\n`
   return text
 }

@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { Savepoint } from '../../engine/savepoint.ts'
 import { SavepointError } from '../../errors/errors.ts'
+import type { Savepoint } from '../../index.ts'
 import { type Call, define, handle } from '../define.ts'
 import { diffJson } from '../json.ts'
 import { notNegative } from '../number-option.ts'

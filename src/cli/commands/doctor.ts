@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { DoctorResult } from '../../engine/results.ts'
+import type { DoctorResult } from '../../index.ts'
 import { define, handle } from '../define.ts'
 import { doctorJson } from '../json.ts'
 import type { Style } from '../style.ts'

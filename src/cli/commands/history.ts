@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { HistoryResult } from '../../engine/results.ts'
+import type { HistoryResult } from '../../index.ts'
 import { formatAge, formatBytes } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 import { historyJson } from '../json.ts'

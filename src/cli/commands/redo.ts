@@ -12,12 +12,14 @@ export function register(program: Command): void {
     description: 'Does the operation again that `savepoint undo` took back last. A new operation ends the way forward.',
     examples: [['redo', 'after an undo too many']],
     cancellable: true,
-  }).action(
-    handle(async context => {
-      const result = await (await context.open()).redo()
-      if (context.options.json) context.json(undoJson(result))
-      else if (!context.options.quiet) context.output.write(undoText(result, 'redo', context.style))
-      return restoreExitCode(result.restore)
-    }),
-  )
+  })
+    .option('--all', 'also what the operation changed outside of this subdirectory')
+    .action(
+      handle<{ all?: boolean }>(async (context, { options }) => {
+        const result = await (await context.open()).redo(options)
+        if (context.options.json) context.json(undoJson(result))
+        else if (!context.options.quiet) context.output.write(undoText(result, 'redo', context.style))
+        return restoreExitCode(result.restore)
+      }),
+    )
 }

@@ -30,10 +30,12 @@ export function register(program: Command): void {
         for (const path of words) results.push(await savepoint.revert(path, options))
         if (context.options.json) context.json(results.map(restoreJson))
         else if (!context.options.quiet) {
+          const steps = results.filter(({ operation }) => operation).length
+          const lastDone = results.findLastIndex(({ operation }) => operation)
           for (const [i, result] of results.entries()) {
             const name = showText(words[i]!)
-            const steps = results.slice(i).filter(({ operation }) => operation).length
-            const undo = i < results.length - 1 ? '' : `savepoint undo${steps > 1 ? ` (${steps} times)` : ''}`
+            // One hint for all, at the end.
+            const undo = i < lastDone ? '' : `savepoint undo${steps > 1 ? ` (${steps} times)` : ''}`
             const words_ = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo }
             context.output.write(restoreText(result, words_, context.style))
           }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { Savepoint } from '../../engine/savepoint.ts'
 import { SavepointError } from '../../errors/errors.ts'
+import type { Savepoint } from '../../index.ts'
 import { plural } from '../../model/format.ts'
 import { showPath } from '../../model/raw-path.ts'
 import type { Context } from '../context.ts'
@@ -72,7 +72,7 @@ export function register(program: Command): void {
         else if (!context.options.quiet) {
           if (result.to !== undefined && !result.dryRun) {
             const from = result.snapshot ? nameOf(result.snapshot) : ref
-            context.line(`Wrote ${from} into ${result.to}: ${plural('file', result.files.created)}`)
+            context.line(`Wrote ${from} into ${result.to}: ${plural('path', result.files.created)}`)
           } else {
             context.output.write(restoreText(result, wordsFor(run ?? ref), context.style))
           }

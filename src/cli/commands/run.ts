@@ -1,13 +1,14 @@
 import { constants } from 'node:os'
 import type { Command } from 'commander'
-import type { RunResult } from '../../engine/results.ts'
+import type { RunResult } from '../../index.ts'
 import { formatDuration, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
+import type { Snapshot } from '../../model/snapshot.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
 import { runResultJson } from '../json.ts'
 import { changeList } from '../render/changes.ts'
-import { countsText } from '../render/snapshot.ts'
+import { countsText, skippedText } from '../render/snapshot.ts'
 import { createStyle, wantsColour } from '../style.ts'
 
 const listed = 10
@@ -48,7 +49,7 @@ export function register(program: Command): void {
           command: words,
           unprotected: options.unprotected,
           onStart(_run, before) {
-            if (before) context.notice(`protecting ${savepoint.target} (${before.id}, ${plural('file', before.files)})`)
+            if (before) context.notice(protectingText(savepoint.target, before))
             context.cancellation?.ignore()
           },
         })
@@ -61,6 +62,12 @@ export function register(program: Command): void {
     )
 }
 
+function protectingText(target: string, { id, files, skippedCount }: Snapshot): string {
+  const hole =
+    skippedCount > 0 ? `; PARTIAL: ${plural('path', skippedCount)} not captured, see savepoint show ${id}` : ''
+  return `protecting ${target} (${id}, ${plural('file', files)}${hole})`
+}
+
 /** On stderr: stdout belongs to the command. */
 function summarise(context: Context, result: RunResult, base: Raw): void {
   if (context.options.json) process.stderr.write(`${JSON.stringify(runResultJson(result))}\n`)
@@ -70,6 +77,7 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     const end = result.signal === undefined ? `exit ${result.exitCode}` : `killed by ${result.signal}`
     const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
     context.notice(`run ${run.id}: ${end}${took}; ${changes.length === 0 ? 'nothing changed' : changesText(result)}`)
+    if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (changes.length === 0) return
     process.stderr.write(changeList(changes, style, listed, `savepoint diff ${run.id} --name-status`))
     process.stderr.write(`To undo: ${style.bold('savepoint undo')}\n`)

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { StatusResult } from '../../engine/results.ts'
+import type { StatusResult } from '../../index.ts'
 import { formatAge, formatBytes, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 import { statusJson } from '../json.ts'

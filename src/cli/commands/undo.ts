@@ -18,12 +18,14 @@ export function register(program: Command): void {
       ['redo', 'and do it again after all'],
     ],
     cancellable: true,
-  }).action(
-    handle(async context => {
-      const result = await (await context.open()).undo()
-      if (context.options.json) context.json(undoJson(result))
-      else if (!context.options.quiet) context.output.write(undoText(result, 'undo', context.style))
-      return restoreExitCode(result.restore)
-    }),
-  )
+  })
+    .option('--all', 'also what the operation changed outside of this subdirectory')
+    .action(
+      handle<{ all?: boolean }>(async (context, { options }) => {
+        const result = await (await context.open()).undo(options)
+        if (context.options.json) context.json(undoJson(result))
+        else if (!context.options.quiet) context.output.write(undoText(result, 'undo', context.style))
+        return restoreExitCode(result.restore)
+      }),
+    )
 }

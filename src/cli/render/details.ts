@@ -1,4 +1,4 @@
-import type { LogNode } from '../../engine/results.ts'
+import type { LogNode } from '../../index.ts'
 import { formatAge, formatBytes, formatDelta, plural } from '../../model/format.ts'
 import type { Snapshot } from '../../model/snapshot.ts'
 import type { Style } from '../style.ts'

@@ -1,5 +1,5 @@
 /** What a rollback, revert, undo or redo did, or would do, and how to take it back. */
-import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../engine/results.ts'
+import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts'
 import { formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
@@ -39,7 +39,7 @@ export function restoreCounts({ files }: RestoreResult): string {
 export interface RestoreWords {
   done: string
   would: string
-  /** The command that takes it back. */
+  /** The command that takes it back; '' when it is said elsewhere. */
   undo: string
 }
 
@@ -60,7 +60,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   }
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
-  else if (result.operation) lines.push(`To undo: ${style.bold(words.undo)}`)
+  else if (result.operation && words.undo !== '') lines.push(`To undo: ${style.bold(words.undo)}`)
   return `${lines.join('\n')}\n`
 }
 

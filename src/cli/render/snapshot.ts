@@ -1,5 +1,5 @@
 /** Snapshots as people see them: in tables, in the tree, and one by one. */
-import type { LogNode } from '../../engine/results.ts'
+import type { LogNode } from '../../index.ts'
 import type { ChangeCounts } from '../../model/entry.ts'
 import { formatAge, formatBytes, formatCount, formatDelta, plural } from '../../model/format.ts'
 import type { Skipped, Snapshot } from '../../model/snapshot.ts'

@@ -1,4 +1,4 @@
-import type { UndoResult } from '../../engine/results.ts'
+import type { UndoResult } from '../../index.ts'
 import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
 import { restoreText } from './restore.ts'

@@ -5,7 +5,9 @@ export class BufferPool {
   private readonly free: Buffer[] = []
 
   take(bytes: number): Buffer {
-    return bytes <= BUFFER_BYTES ? (this.free.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES)) : Buffer.allocUnsafeSlow(bytes)
+    return bytes <= BUFFER_BYTES
+      ? (this.free.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES))
+      : Buffer.allocUnsafeSlow(bytes)
   }
 
   give(buffer: Buffer): void {

@@ -15,11 +15,13 @@ import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
 import { blankEntry, encodeTree } from '../../store/tree-codec.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
+import { OpenedPaths } from './opened-paths.ts'
+import type { PassResult, RuleContext } from './pass.ts'
 import { findRacy } from './racy.ts'
-import type { WrittenFiles } from './restore-apply.ts'
-import type { StatCache } from './stat-cache.ts'
+import type { WrittenFiles } from './restore-stage.ts'
 import { openRules } from './rule-context.ts'
-import { type PassResult, type RuleContext, TreeWalk } from './tree-walk.ts'
+import type { StatCache } from './stat-cache.ts'
+import { TreeWalk } from './tree-walk.ts'
 
 /** How often a tree that keeps changing is looked at again. */
 const MAX_PASSES = 4
@@ -47,6 +49,8 @@ export interface CaptureOptions {
   written?: WrittenFiles
   /** Captures the working directory of an interrupted restore too. */
   includeStage?: boolean
+  /** Opens what this user owns but cannot read, for the time of the capture. */
+  readOwned?: boolean
   onProgress?: (progress: IngestProgress) => void
   onWarning: (text: string) => void
   signal?: AbortSignal
@@ -69,9 +73,10 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   const startedAtMs = Date.now()
   const { store, writer, root } = options
   const ingest = new Ingest(store, writer, root, options.onProgress, options.signal)
+  const opened = options.readOwned ? new OpenedPaths(root) : undefined
   try {
     const rules = await openRules(options)
-    const { pass, touched, settled } = await passUntilQuiet(options, ingest, rules)
+    const { pass, touched, settled } = await passUntilQuiet(options, ingest, rules, opened)
     failpoint('capture:before-root')
     const rootId = writer.put(encodeTree([rootEntry(root, pass.tree)]))
     findRacy(pass.cache, touched, startedAtMs)
@@ -86,11 +91,17 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
       skipped: listSkipped(pass, store, writer),
     }
   } finally {
+    opened?.close()
     await ingest.close()
   }
 }
 
-async function passUntilQuiet(options: CaptureOptions, ingest: Ingest, rules: RuleContext) {
+async function passUntilQuiet(
+  options: CaptureOptions,
+  ingest: Ingest,
+  rules: RuleContext,
+  opened: OpenedPaths | undefined,
+) {
   const shared = {
     ...options,
     ingest,
@@ -99,6 +110,7 @@ async function passUntilQuiet(options: CaptureOptions, ingest: Ingest, rules: Ru
     override: options.override === undefined ? undefined : rootTreeOf(options.store, options.override),
     written: options.written,
     includeStage: options.includeStage ?? false,
+    opened,
     signal: options.signal,
   }
   let pass = await new TreeWalk({ ...shared, only: undefined }).run()
@@ -107,10 +119,15 @@ async function passUntilQuiet(options: CaptureOptions, ingest: Ingest, rules: Ru
   for (let passes = 1; passes < MAX_GIT_PASSES; passes++) {
     if (pass.unsettled.size === 0) return { pass: { ...pass, changed }, touched, settled: true }
     const isLate = passes >= MAX_PASSES
-    const next = await new TreeWalk({ ...shared, cache: pass.cache, only: isLate ? pass.unsettledGit : pass.unsettled }).run()
+    const next = await new TreeWalk({
+      ...shared,
+      cache: pass.cache,
+      only: isLate ? pass.unsettledGit : pass.unsettled,
+    }).run()
     // The refs stood still from before until after the objects were read: the objects that they need are captured.
     const isSound = !next.refsMoved && !pass.packLost
-    if (!next.changed || (isLate && isSound)) return { pass: { ...pass, changed }, touched, settled: !next.changed && !isLate }
+    if (!next.changed || (isLate && isSound))
+      return { pass: { ...pass, changed }, touched, settled: !next.changed && !isLate }
     changed = true
     for (const path of next.unsettled) touched.add(path)
     pass = next
@@ -126,7 +143,9 @@ export function rootTreeOf(store: Store, root: Id): Id {
 export function rootEntryOf(store: Store, root: Id): Entry {
   const [entry, ...rest] = store.tree(root)
   if (entry?.kind === 'dir' && entry.name === ROOT_NAME && rest.length === 0) return entry
-  throw new SavepointError('store.damaged', 'Cannot read a snapshot: its root is malformed', { hint: 'Run `savepoint verify`' })
+  throw new SavepointError('store.damaged', 'Cannot read a snapshot: its root is malformed', {
+    hint: 'Run `savepoint verify`',
+  })
 }
 
 function rootEntry(root: number, tree: Id): Entry {

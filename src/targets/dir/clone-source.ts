@@ -19,7 +19,10 @@ export function createCloneSource(directory: string | undefined): CloneSource {
       if (directory === undefined) return undefined
       works ??= canClone(directory)
       if (!works) return undefined
-      return { temporary: join(directory, `tmp-${process.pid}-${threadId}-${made++}`), final: id => join(directory, idToHex(id)) }
+      return {
+        temporary: join(directory, `tmp-${process.pid}-${threadId}-${made++}`),
+        final: id => join(directory, idToHex(id)),
+      }
     },
   }
 }

@@ -2,7 +2,7 @@
  * Writes file contents from the store to new files, grouped by the block they lie in so that each block is unpacked
  * once. A few blocks are written here; many are spread over worker threads.
  */
-import { closeSync, constants, existsSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { Blake3Hasher } from '@napi-rs/blake-hash'
@@ -11,18 +11,18 @@ import type { Entry } from '../../model/entry.ts'
 import { type Raw, showPath } from '../../model/raw-path.ts'
 import { addon, META, META_FLAG } from '../../native/addon.ts'
 import type { Location } from '../../store/object-index.ts'
+import { readWindows } from '../../store/read-windows.ts'
 import { recipeSize, wrongContent } from '../../store/recipe.ts'
 import type { Store } from '../../store/store.ts'
 import { hashZeros } from './hash-zeros.ts'
-import { encodeSpecs } from './restore-spec.ts'
 import { type BlockFiles, writeBlockFiles } from './restore-block.ts'
+import { encodeSpecs } from './restore-spec.ts'
 import type { WriteReply, WriteTask } from './restore-worker.ts'
 
 const WORKERS = 2
 const DEPTH = 3
 /** Fewer blocks than this are not worth starting threads. */
 const INLINE_BLOCKS = 6
-const COPY_BYTES = 4 * 1024 * 1024
 
 interface Item {
   path: Raw
@@ -115,7 +115,10 @@ export class ContentWriter {
           open--
           try {
             if ('error' in reply) throw Object.assign(new Error(reply.error.message), { code: reply.error.code })
-            this.finish(groups[reply.task]!, Buffer.from(reply.meta.buffer, reply.meta.byteOffset, reply.meta.byteLength))
+            this.finish(
+              groups[reply.task]!,
+              Buffer.from(reply.meta.buffer, reply.meta.byteOffset, reply.meta.byteLength),
+            )
             dispatch(worker)
           } catch (error) {
             reject(error as Error)
@@ -150,7 +153,12 @@ export class ContentWriter {
   // --- large files: chunks one after another ---
 
   private writeLarge({ path, entry, done }: Omit<Item, 'location'>): void {
-    const fd = addon.openAt(this.root, path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
+    const fd = addon.openAt(
+      this.root,
+      path,
+      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+      0o600,
+    )
     try {
       const hasher = new Blake3Hasher()
       const source = this.store.contentSource(entry.content)
@@ -235,11 +243,9 @@ function cloneOrCopy(file: string, destination: number, hasher: Blake3Hasher): v
     } catch {
       cloned = false
     }
-    const window = Buffer.allocUnsafe(COPY_BYTES)
-    let at = 0
-    for (let count = 0; (count = readSync(source, window, 0, window.length, at)) > 0; at += count) {
-      hasher.update(window.subarray(0, count))
-      if (!cloned) writeFully(destination, window.subarray(0, count), at)
+    for (const { at, bytes } of readWindows(source)) {
+      hasher.update(bytes)
+      if (!cloned) writeFully(destination, bytes, at)
     }
   } finally {
     closeSync(source)
@@ -252,8 +258,12 @@ function writeFully(fd: number, bytes: Uint8Array, position: number): void {
 
 function cannotWrite(path: Raw, errno: number): Error {
   const code = errno === 28 || errno === 122 ? 'disk.full' : 'io.failed'
-  return new SavepointError(code, `Cannot write ${showPath(path)}: ${errno === 28 ? 'the disk is full' : `error ${errno}`}`, {
-    hint: code === 'disk.full' ? 'Free some space and try again; nothing in the target was changed' : undefined,
-    data: { errno },
-  })
+  return new SavepointError(
+    code,
+    `Cannot write ${showPath(path)}: ${errno === 28 ? 'the disk is full' : `error ${errno}`}`,
+    {
+      hint: code === 'disk.full' ? 'Free some space and try again; nothing in the target was changed' : undefined,
+      data: { errno },
+    },
+  )
 }

@@ -2,7 +2,7 @@
 import type { DirRules } from '../../files/ignore-rules.ts'
 import type { Entry, Id, UnknownReason } from '../../model/entry.ts'
 import { hashBytes } from '../../model/id.ts'
-import { joinRaw, type Raw, rawToBytes } from '../../model/raw-path.ts'
+import { isWithin, joinRaw, type Raw, rawToBytes } from '../../model/raw-path.ts'
 import { blankEntry } from '../../store/tree-codec.ts'
 import type { ReadResult } from './ingest-read.ts'
 import type { CachedDir } from './stat-cache.ts'
@@ -35,7 +35,12 @@ export interface DirNode {
   tree: Id
 }
 
-export function createNode(parent: DirNode | undefined, name: Raw, rules: DirRules, cached: CachedDir | undefined): DirNode {
+export function createNode(
+  parent: DirNode | undefined,
+  name: Raw,
+  rules: DirRules,
+  cached: CachedDir | undefined,
+): DirNode {
   return {
     path: parent ? joinRaw(parent.path, name) : '',
     name,
@@ -100,3 +105,13 @@ export function unknownEntry(name: Raw, reason: UnknownReason): Entry {
 export function linkGroupNumber(firstPath: Raw): bigint {
   return rawToBytes(hashBytes(rawToBytes(firstPath))).readBigUInt64LE(0) | 1n
 }
+
+/** The directory of loose objects and packs, its fan-out included; `objects/info` speaks about objects, so it is none. */
+export function isObjectDir({ gitDir, path }: DirNode): boolean {
+  if (gitDir === undefined) return false
+  const objects = joinRaw(gitDir, 'objects')
+  return isWithin(path, objects) && !isWithin(path, joinRaw(objects, 'info'))
+}
+
+export const isPackDir = ({ gitDir, path }: DirNode): boolean =>
+  gitDir !== undefined && path === joinRaw(gitDir, 'objects/pack')

@@ -16,7 +16,10 @@ export async function explainExclusion(
   path: Raw,
 ): Promise<ExclusionRule | undefined> {
   const memory = new Map<string, string[]>()
-  const gitCache = { get: (key: string) => memory.get(key), set: (key: string, value: string[]) => void memory.set(key, value) }
+  const gitCache = {
+    get: (key: string) => memory.get(key),
+    set: (key: string, value: string[]) => void memory.set(key, value),
+  }
   const context = await openRules({ ...options, gitCache, onWarning: () => {} })
   let rules = context.root
   let directory: Raw = ''
@@ -28,7 +31,8 @@ export async function explainExclusion(
     const verdict = rules.verdict(name, isDirectory, stat?.size ?? 0)
     if (verdict.kind === 'exclude') return verdict.rule
     if (!isDirectory) return undefined
-    const isFile = (file: Raw) => ((statOrNothing(options.root, joinRaw(here, file))?.mode ?? 0) & 0o170000) === 0o100000
+    const isFile = (file: Raw) =>
+      ((statOrNothing(options.root, joinRaw(here, file))?.mode ?? 0) & 0o170000) === 0o100000
     const git = statOrNothing(options.root, joinRaw(here, '.git')) ? await context.gitFacts(here) : undefined
     rules = rules.enter(name, { gitignore: isFile('.gitignore'), savepointignore: isFile('.savepointignore'), git })
     directory = here

@@ -4,5 +4,6 @@ import type { Blake3Hasher } from '@napi-rs/blake-hash'
 const ZEROS = Buffer.alloc(1024 * 1024)
 
 export function hashZeros(hasher: Blake3Hasher, length: number): void {
-  for (let rest = length; rest > 0; rest -= ZEROS.length) hasher.update(rest < ZEROS.length ? ZEROS.subarray(0, rest) : ZEROS)
+  for (let rest = length; rest > 0; rest -= ZEROS.length)
+    hasher.update(rest < ZEROS.length ? ZEROS.subarray(0, rest) : ZEROS)
 }

@@ -58,9 +58,20 @@ export interface Batch {
 export type BufferSource = (bytes: number) => Buffer
 
 /** `paths`: NUL-separated. `expectedBytes`: the sum of the sizes seen by the walk. */
-export function readBatch(root: number, paths: Buffer, count: number, expectedBytes: number, buffers: BufferSource): Batch {
+export function readBatch(
+  root: number,
+  paths: Buffer,
+  count: number,
+  expectedBytes: number,
+  buffers: BufferSource,
+): Batch {
   const batch: Batch = {
-    results: { meta: Buffer.allocUnsafeSlow(count * META.size_), ids: Buffer.alloc(count * ID_BYTES), targets: [], xattrs: [] },
+    results: {
+      meta: Buffer.allocUnsafeSlow(count * META.size_),
+      ids: Buffer.alloc(count * ID_BYTES),
+      targets: [],
+      xattrs: [],
+    },
     contents: [],
   }
   let rest = paths
@@ -108,7 +119,10 @@ function addEntry({ results, contents }: Batch, index: number, meta: Buffer, at:
 export function resultsOf({ meta, ids, targets, xattrs }: BatchResults): MetaResult[] {
   const metaBuffer = asBuffer(meta)
   const idBuffer = asBuffer(ids)
-  const results = Array.from({ length: metaBuffer.length / META.size_ }, (_, i) => new MetaResult(metaBuffer, i, idBuffer))
+  const results = Array.from(
+    { length: metaBuffer.length / META.size_ },
+    (_, i) => new MetaResult(metaBuffer, i, idBuffer),
+  )
   for (const [index, bytes] of targets) results[index]!.target = asBuffer(bytes).toString('latin1')
   for (const [index, bytes] of xattrs) results[index]!.xattrs = asBuffer(bytes)
   return results

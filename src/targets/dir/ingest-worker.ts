@@ -7,10 +7,10 @@ import type { Id } from '../../model/entry.ts'
 import { ID_BYTES } from '../../model/id.ts'
 import { BlockBuilder, type FinishedBlock } from '../../store/block-builder.ts'
 import { OBJECT } from '../../store/pack-format.ts'
-import { createCloneSource } from './clone-source.ts'
 import { BufferPool } from './buffer-pool.ts'
+import { createCloneSource } from './clone-source.ts'
 import { type BatchResults, type ReadResult, readBatch } from './ingest-read.ts'
-import { captureLargeFile, type ChunkSink } from './large-file.ts'
+import { type ChunkSink, captureLargeFile } from './large-file.ts'
 
 export type ToWorker =
   | { type: 'batch'; batch: number; root: number; paths: Uint8Array; count: number; bytes: number }
@@ -20,7 +20,13 @@ export type ToWorker =
 export type FromWorker =
   | { type: 'read'; batch: number; results: BatchResults }
   | { type: 'claim'; batch: number; ids: Uint8Array }
-  | { type: 'done'; batch: number; result: ReadResult; recipe?: { id: Id; bytes: Uint8Array }; clone?: { id: Id; size: number } }
+  | {
+      type: 'done'
+      batch: number
+      result: ReadResult
+      recipe?: { id: Id; bytes: Uint8Array }
+      clone?: { id: Id; size: number }
+    }
   | { type: 'failed'; batch: number; error: { message: string; code?: string } }
   | { type: 'block'; bytes: Uint8Array }
   | { type: 'flushed' }
@@ -48,7 +54,13 @@ function readSmall(batch: number, root: number, paths: Uint8Array, count: number
     taken.push(buffer)
     return buffer
   }
-  const { results, contents } = readBatch(root, Buffer.from(paths.buffer, paths.byteOffset, paths.byteLength), count, bytes, buffers)
+  const { results, contents } = readBatch(
+    root,
+    Buffer.from(paths.buffer, paths.byteOffset, paths.byteLength),
+    count,
+    bytes,
+    buffers,
+  )
   const ids = Buffer.from(results.ids.buffer, results.ids.byteOffset, results.ids.byteLength)
   const names = contents.map((content, i) => (content ? ids.toString('latin1', i * ID_BYTES, (i + 1) * ID_BYTES) : ''))
   waiting.set(batch, wanted => {
@@ -95,7 +107,11 @@ function handle(message: ToWorker): void {
 }
 
 const fail = (batch: number, error: unknown) =>
-  post({ type: 'failed', batch, error: { message: (error as Error).message, code: (error as NodeJS.ErrnoException).code } })
+  post({
+    type: 'failed',
+    batch,
+    error: { message: (error as Error).message, code: (error as NodeJS.ErrnoException).code },
+  })
 
 port.on('message', (message: ToWorker) => {
   try {
@@ -104,4 +120,3 @@ port.on('message', (message: ToWorker) => {
     fail('batch' in message ? message.batch : -1, error)
   }
 })
-

@@ -8,6 +8,7 @@ import { errnoOf } from '../../errors/errors.ts'
 import type { Id } from '../../model/entry.ts'
 import { hashBytes } from '../../model/id.ts'
 import { addon, type Stat } from '../../native/addon.ts'
+import { hashFile } from '../../store/read-windows.ts'
 import { encodeRecipe, type RecipeItem } from '../../store/recipe.ts'
 import { hashZeros } from './hash-zeros.ts'
 import { READ_RETRIES, type ReadResult } from './ingest-read.ts'
@@ -143,13 +144,7 @@ async function cloneContent(fd: number, before: Stat, sink: ChunkSink): Promise<
   const discard = () => unlinkSync(paths.temporary)
   try {
     addon.cloneFd(fd, clone)
-    const hasher = new Blake3Hasher()
-    const window = Buffer.allocUnsafeSlow(CHUNK_MAX_BYTES)
-    let size = 0
-    for (let count = 0; (count = readSync(clone, window, 0, window.length, size)) > 0; size += count) {
-      hasher.update(window.subarray(0, count))
-    }
-    const id = (hasher.digestBuffer() as Buffer).toString('latin1')
+    const { id, size } = hashFile(clone)
     const sparse = addon.dataSegments(clone, size).length !== 2 && size > 0
     const publish = () => {
       fsyncSync(clone)
@@ -169,7 +164,8 @@ async function cloneContent(fd: number, before: Stat, sink: ChunkSink): Promise<
   } catch (error) {
     closeSync(clone)
     discard()
-    if (['EOPNOTSUPP', 'ENOTSUP', 'EXDEV', 'EINVAL', 'ENOTTY', 'EBADF', 'ETXTBSY'].includes(errnoOf(error) ?? '')) return undefined
+    if (['EOPNOTSUPP', 'ENOTSUP', 'EXDEV', 'EINVAL', 'ENOTTY', 'EBADF', 'ETXTBSY'].includes(errnoOf(error) ?? ''))
+      return undefined
     throw error
   }
 }

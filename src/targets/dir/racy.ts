@@ -3,8 +3,9 @@
  * moving. Such records are smudged, so that the next capture reads the file once more (as git does with its index).
  * The threshold is the start of the capture, the same for all links of one file, so that a group is smudged as a whole.
  */
-import { RECORD } from '../../native/addon.ts'
+
 import type { Raw } from '../../model/raw-path.ts'
+import { RECORD } from '../../native/addon.ts'
 import type { StatCache } from './stat-cache.ts'
 import { forEachRecord, recordCtimeNs, recordMtimeNs, smudgeRecord } from './walk-record.ts'
 

@@ -8,33 +8,28 @@
  *
  * After kill -9 the stage is still there, and the journal (the caller's) leads to completion.
  */
-import { type ErrorCode, errnoOf, SavepointError } from '../../errors/errors.ts'
+import { errnoOf } from '../../errors/errors.ts'
 import type { Entry, Id } from '../../model/entry.ts'
-import { joinRaw, parentOf, type Raw, rawToBytes, showPath } from '../../model/raw-path.ts'
+import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import { failpoint } from '../../store/failpoint.ts'
-import type { Store } from '../../store/store.ts'
-import { applyMetadata, ContentWriter, type WrittenStat } from './content-writer.ts'
-import { planLinks } from './restore-links.ts'
-import type { PlanAction, RestorePlan } from './restore-plan.ts'
-import { preflight } from './restore-preflight.ts'
+import { applyMetadata } from './content-writer.ts'
 import { removeTree } from './remove-tree.ts'
+import { explainFailure } from './restore-failed.ts'
+import { planLinks } from './restore-links.ts'
+import type { PlanAction } from './restore-plan.ts'
+import { preflight } from './restore-preflight.ts'
+import { type StageOptions, stageActions, stagedPath, type WrittenFiles } from './restore-stage.ts'
 import { SafeDirs } from './safe-dirs.ts'
 
 /** Entries of this name in the root of a target are ours, and never captured. */
 export const STAGE_PREFIX = '.savepoint-stage-'
 const RENAME = { noReplace: 1, exchange: 2 } as const
 
-export interface ApplyOptions {
-  store: Store
-  root: number
-  plan: RestorePlan
+export interface ApplyOptions extends Omit<StageOptions, 'needs' | 'links' | 'written' | 'refused'> {
   /** Trees of the target directory. */
   live: Id
   wanted: Id
-  /** Name of the stage directory: recorded in the journal before. */
-  stage: Raw
-  onProgress: (done: { files: number; bytes: number; totalFiles: number; totalBytes: number }) => void
   /** Stores what was displaced but is not as the safety snapshot has it. `staged` is where it lies now. */
   rescue: (displaced: readonly Displaced[]) => Promise<void>
 }
@@ -45,9 +40,6 @@ export interface Displaced {
   /** What the safety snapshot has there. */
   live: Entry | undefined
 }
-
-/** Regular files that were just written, by inode: their content is known. */
-export type WrittenFiles = Map<bigint, { entry: Entry; ctimeNs: bigint }>
 
 export interface ApplyResult {
   written: WrittenFiles
@@ -73,7 +65,8 @@ class Restore {
   private trash = 0
 
   constructor(options: ApplyOptions) {
-    for (const action of options.plan.actions) if (action.action === 'replace') this.replacedAt.set(action.path, action.live)
+    for (const action of options.plan.actions)
+      if (action.action === 'replace') this.replacedAt.set(action.path, action.live)
     this.options = options
     this.root = options.root
     this.safe = new SafeDirs(options.root)
@@ -87,16 +80,16 @@ class Restore {
       const needs = preflight(this.options.store, this.root, plan.actions)
       this.safe.in([''], () => addon.mkdirAt(this.root, stage, 0o700))
       failpoint('restore:stage')
-      await this.stageAll(needs)
+      await stageActions({ ...this.options, needs, links: this.links, written: this.written, refused: this.refused })
       failpoint('restore:staged')
       this.placeAll()
     } catch (error) {
-      throw explain(error, await this.reverse())
+      throw explainFailure(error, await this.reverse())
     }
     try {
       await this.cleanUp()
     } catch (error) {
-      throw explain(error, false)
+      throw explainFailure(error, false)
     }
     return { written: this.written, refused: this.refused }
   }
@@ -124,72 +117,6 @@ class Restore {
     await removeTree(this.root, this.options.stage, this.safe)
   }
 
-  // --- stage ---
-
-  private staged(index: number): Raw {
-    return joinRaw(this.options.stage, String(index))
-  }
-
-  private async stageAll(needs: { files: number; bytes: number }): Promise<void> {
-    const done = { files: 0, bytes: 0, totalFiles: needs.files, totalBytes: needs.bytes }
-    const writer = new ContentWriter(this.options.store, this.root, (files, bytes) => {
-      done.files += files
-      done.bytes += bytes
-      this.options.onProgress(done)
-    })
-    const dirs: { path: Raw; entry: Entry }[] = []
-    for (const [index, action] of this.options.plan.actions.entries()) {
-      if (action.action === 'create' || action.action === 'replace') {
-        this.stageEntry(writer, dirs, this.staged(index), action.path, action.entry)
-      }
-    }
-    await writer.write()
-    // Modes of directories last and from below: a read-only one must be filled first. The top of each staged tree keeps
-    // 0700 until it is in place, because moving a directory needs write permission on it.
-    for (const { path, entry } of dirs.reverse()) {
-      if (parentOf(path) !== this.options.stage) this.setMetadata(path, entry)
-    }
-  }
-
-  private stageEntry(writer: ContentWriter, dirs: { path: Raw; entry: Entry }[], at: Raw, path: Raw, entry: Entry): void {
-    if (entry.kind === 'unknown' || this.links.has(path)) return
-    if (entry.kind === 'file') {
-      writer.add(at, entry, stat => this.noteWritten(path, entry, stat))
-      return
-    }
-    if (entry.kind === 'dir') {
-      addon.mkdirAt(this.root, at, 0o700)
-      dirs.push({ path: at, entry })
-      for (const child of this.options.store.tree(entry.content)) {
-        this.stageEntry(writer, dirs, joinRaw(at, child.name), joinRaw(path, child.name), child)
-      }
-      return
-    }
-    if (entry.kind === 'link') addon.symlinkAt(rawToBytes(entry.target), this.root, at)
-    else if (!this.makeSpecial(at, entry)) {
-      this.refused.push(path)
-      return
-    }
-    this.setMetadata(at, entry)
-  }
-
-  /** False when the system does not let this user make it (device nodes need root). */
-  private makeSpecial(at: Raw, entry: Entry): boolean {
-    const type = entry.kind === 'fifo' ? 0o010000 : entry.kind === 'char' ? 0o020000 : 0o060000
-    try {
-      addon.mknodAt(this.root, at, type | 0o600, entry.rdevMajor, entry.rdevMinor)
-      return true
-    } catch (error) {
-      if (errnoOf(error) === 'EPERM') return false
-      throw error
-    }
-  }
-
-  private noteWritten(path: Raw, entry: Entry, stat: WrittenStat): void {
-    this.written.set(stat.ino, { entry, ctimeNs: stat.ctimeNs })
-    if (stat.refused) this.refused.push(path)
-  }
-
   private setMetadata(path: Raw, entry: Entry): void {
     if (applyMetadata(this.root, path, entry)) this.refused.push(path)
   }
@@ -204,7 +131,8 @@ class Restore {
     }
     for (const [path, source] of this.links) this.link(path, source)
     // From below: a directory that becomes read-only does so after everything inside it is done.
-    for (const [, action] of actions.reverse()) if (action.action === 'metadata') this.changeMetadata(action.path, action.live, action.entry)
+    for (const [, action] of actions.reverse())
+      if (action.action === 'metadata') this.changeMetadata(action.path, action.live, action.entry)
     this.safe.close()
     for (const [, action] of actions) {
       if ((action.action === 'create' || action.action === 'replace') && action.entry.kind === 'dir') {
@@ -216,7 +144,7 @@ class Restore {
   private place(index: number, action: PlanAction & { entry: Entry }): void {
     const { path, entry } = action
     if (this.links.has(path)) return
-    const staged = this.staged(index)
+    const staged = stagedPath(this.options.stage, index)
     const live = action.action === 'replace' ? action.live : undefined
     if (!this.exists(staged)) return
     failpoint('restore:place')
@@ -317,33 +245,12 @@ class Restore {
       }
     }
     try {
-      if (clean && this.exists(this.options.stage)) clean = (await removeTree(this.root, this.options.stage, this.safe)).length === 0
+      if (clean && this.exists(this.options.stage))
+        clean = (await removeTree(this.root, this.options.stage, this.safe)).length === 0
     } catch {
       clean = false
     }
     this.safe.close()
     return clean
   }
-}
-
-/** A restore that failed. `reversed`: the target is as it was, and there is nothing to recover. */
-export class RestoreFailed extends SavepointError {
-  readonly reversed: boolean
-
-  constructor(code: ErrorCode, message: string, reversed: boolean, cause: unknown) {
-    const hint = reversed
-      ? 'The target is back as it was. Mend the cause and try again'
-      : 'Part of it was carried out. Mend the cause; the next savepoint command completes it'
-    super(code, message, { hint: cause instanceof SavepointError && reversed ? (cause.hint ?? hint) : hint, cause })
-    this.reversed = reversed
-  }
-}
-
-function explain(error: unknown, reversed: boolean): RestoreFailed {
-  if (error instanceof SavepointError) return new RestoreFailed(error.code, error.message, reversed, error)
-  const code = errnoOf(error)
-  const { message, path } = error as NodeJS.ErrnoException
-  const where = path ? showPath(path) : 'a file'
-  if (code === 'ENOSPC' || code === 'EDQUOT') return new RestoreFailed('disk.full', `Cannot write ${where}: the disk is full`, reversed, error)
-  return new RestoreFailed(code ? 'io.failed' : 'bug', `Cannot restore ${where}: ${message}`, reversed, error)
 }

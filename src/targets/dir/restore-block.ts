@@ -1,5 +1,5 @@
 /** Writes the files whose content lies in one block of a pack. */
-import { ID_BYTES, hashBytes } from '../../model/id.ts'
+import { hashBytes, ID_BYTES } from '../../model/id.ts'
 import { addon } from '../../native/addon.ts'
 import { decompressBlock } from '../../store/compress.ts'
 import { blockPayload, decodeBlockHeader, isIntactBlock } from '../../store/pack-format.ts'

@@ -28,7 +28,8 @@ type GroupKey = string
 const groupKey = (entry: Entry): GroupKey => `${entry.linkGroup} ${entry.content}`
 
 function collect(store: Store, path: Raw, entry: Entry, groups: Map<GroupKey, Raw[]>): void {
-  if (entry.kind === 'dir') for (const child of store.tree(entry.content)) collect(store, joinRaw(path, child.name), child, groups)
+  if (entry.kind === 'dir')
+    for (const child of store.tree(entry.content)) collect(store, joinRaw(path, child.name), child, groups)
   else if (entry.kind === 'file' && entry.linkGroup !== 0n) {
     const members = groups.get(groupKey(entry))
     if (members) members.push(path)

@@ -2,12 +2,14 @@
  * Decides what a restore does, from three-valued trees: what is captured is made so, what is known absent is removed,
  * what is unknown is left alone. Pure: reads trees, touches no file. Only paths that differ are in the plan.
  */
+import { isDamage, SavepointError } from '../../errors/errors.ts'
 import type { Entry, Id } from '../../model/entry.ts'
-import { isWithin, joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
+import { isWithin, joinRaw, parentOf, type Raw, showPath } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
-import { mayChangeDir } from './may-change.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
-import { sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
+import { pairByName, sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
+import { findEntry } from '../../store/tree-lookup.ts'
+import { mayChangeDir } from './may-change.ts'
 
 export type PlanAction =
   /** Nothing is there: make the entry (a directory with everything in it). */
@@ -74,18 +76,21 @@ class Planner {
 
   private compareTrees(directory: Raw, live: Id | undefined, wanted: Id | undefined, base: Id | undefined): void {
     if (live === wanted || (this.options.base !== undefined && base === wanted)) return
-    const [liveEntries, wantedEntries, baseEntries] = [live, wanted, base].map(id => this.entries(id))
-    const names = new Set([...liveEntries!.keys(), ...wantedEntries!.keys()])
-    for (const name of [...names].sort()) {
+    const [liveEntries, wantedEntries, baseEntries] = [live, wanted, base].map(id => this.entries(id, directory))
+    for (const [now, then] of pairByName(liveEntries!, wantedEntries!)) {
+      const { name } = (now ?? then)!
       if (this.options.withoutGit && name === '.git') continue
       const path = joinRaw(directory, name)
-      if (!this.inScope(path)) continue
-      this.compare(path, liveEntries!.get(name), wantedEntries!.get(name), baseEntries!.get(name))
+      if (this.inScope(path)) this.compare(path, now, then, findEntry(baseEntries!, name))
     }
   }
 
-  private entries(tree: Id | undefined): Map<Raw, Entry> {
-    return new Map(tree === undefined ? [] : this.options.store.tree(tree).map(entry => [entry.name, entry]))
+  private entries(tree: Id | undefined, directory: Raw): Entry[] {
+    try {
+      return tree === undefined ? [] : this.options.store.tree(tree)
+    } catch (error) {
+      throw isDamage(error) ? lostDirectory(directory, error) : error
+    }
   }
 
   /** In scope, or on the way to something that is. */
@@ -136,7 +141,8 @@ class Planner {
     if (!mayChangeDir(live)) this.closed.add(path)
     if (this.isInside(path) && !sameEntry(live, wanted)) {
       const isUndo = this.options.base !== undefined
-      if (!isUndo || (base && sameEntry(live, base))) this.plan.actions.push({ action: 'metadata', path, live, entry: wanted })
+      if (!isUndo || (base && sameEntry(live, base)))
+        this.plan.actions.push({ action: 'metadata', path, live, entry: wanted })
       else if (base && !sameEntry(base, wanted)) this.plan.leftAlone.push({ path, why: 'edited' })
     }
     this.compareTrees(path, live.content, wanted.content, treeOf(base))
@@ -146,7 +152,8 @@ class Planner {
   private mayUndo(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): boolean {
     if (base?.kind === 'unknown' || sameDeep(base, wanted)) return false
     // Only the times differ: they are put back as long as nobody has touched it since.
-    if (sameAside(live, wanted) && live?.kind !== 'dir') return live !== undefined && base !== undefined && sameEntry(live, base)
+    if (sameAside(live, wanted) && live?.kind !== 'dir')
+      return live !== undefined && base !== undefined && sameEntry(live, base)
     if (sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
     if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
       // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
@@ -173,7 +180,8 @@ class Planner {
       return
     }
     if (!wanted) actions.push({ action: 'delete', path, live })
-    else if (!sameContent(live, wanted) || live.linkGroup !== wanted.linkGroup) actions.push({ action: 'replace', path, live, entry: wanted })
+    else if (!sameContent(live, wanted) || live.linkGroup !== wanted.linkGroup)
+      actions.push({ action: 'replace', path, live, entry: wanted })
     else if (!sameEntry(live, wanted)) actions.push({ action: 'metadata', path, live, entry: wanted })
   }
 
@@ -200,11 +208,26 @@ class Planner {
   private isPure(tree: Id): boolean {
     let pure = this.pure.get(tree)
     if (pure === undefined) {
-      pure = this.options.store.tree(tree).every(e => e.kind !== 'unknown' && (e.kind !== 'dir' || (mayChangeDir(e) && this.isPure(e.content))))
+      pure = this.options.store
+        .tree(tree)
+        .every(e => e.kind !== 'unknown' && (e.kind !== 'dir' || (mayChangeDir(e) && this.isPure(e.content))))
       this.pure.set(tree, pure)
     }
     return pure
   }
+}
+
+function lostDirectory(directory: Raw, cause: SavepointError): SavepointError {
+  const shown = directory === '' ? 'the target' : showPath(directory)
+  return new SavepointError(
+    'store.damaged',
+    `Cannot restore: the store has lost the list of ${shown} (${cause.message})`,
+    {
+      hint: 'Nothing was changed. `savepoint verify` shows what is affected; `savepoint rollback SNAP -- PATH` restores what is intact',
+      data: { paths: [shown] },
+      cause,
+    },
+  )
 }
 
 const treeOf = (entry: Entry | undefined): Id | undefined => (entry?.kind === 'dir' ? entry.content : undefined)

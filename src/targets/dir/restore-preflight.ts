@@ -1,15 +1,14 @@
 /** Before a restore writes anything: can the store produce every byte, and does the disk have room? */
-import { openSync, closeSync, readSync } from 'node:fs'
-import { Blake3Hasher } from '@napi-rs/blake-hash'
+import { closeSync, openSync } from 'node:fs'
 import { SavepointError } from '../../errors/errors.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { formatBytes } from '../../model/format.ts'
 import { joinRaw, type Raw, showPath } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
+import { hashFile } from '../../store/read-windows.ts'
 import type { Store } from '../../store/store.ts'
 import type { PlanAction } from './restore-plan.ts'
 
-const COPY_BYTES = 4 * 1024 * 1024
 const LISTED = 5
 /** Room that a restore leaves for what else happens on the disk. */
 const SPARE_BYTES = 16 * 1024 * 1024
@@ -36,9 +35,13 @@ export function preflight(store: Store, root: number, actions: readonly PlanActi
   if (damaged.length > 0) throw cannotProduce(damaged)
   const { free } = addon.statfs(root)
   if (free < needs.bytes + SPARE_BYTES) {
-    throw new SavepointError('disk.full', `Cannot restore ${formatBytes(needs.bytes)}: the disk has ${formatBytes(free)} left`, {
-      hint: 'Free some space and try again; nothing was changed',
-    })
+    throw new SavepointError(
+      'disk.full',
+      `Cannot restore ${formatBytes(needs.bytes)}: the disk has ${formatBytes(free)} left`,
+      {
+        hint: 'Free some space and try again; nothing was changed',
+      },
+    )
   }
   return needs
 }
@@ -66,10 +69,17 @@ function checkContent(store: Store, id: Id, checked: Map<string, Error | undefin
   try {
     const source = store.contentSource(id)
     if (source.kind === 'clone') return checkClone(source.file, id)
-    const locations = source.kind === 'object' ? [source.location] : source.items.flatMap(item => ('chunk' in item ? [store.locate(item.chunk)] : []))
+    const locations =
+      source.kind === 'object'
+        ? [source.location]
+        : source.items.flatMap(item => ('chunk' in item ? [store.locate(item.chunk)] : []))
     for (const { pack, block } of locations) {
       const key = `${pack}:${block}`
-      if (!checked.has(key)) checked.set(key, attempt(() => store.packs.packedBlock(pack, block)))
+      if (!checked.has(key))
+        checked.set(
+          key,
+          attempt(() => store.packs.packedBlock(pack, block)),
+        )
       const error = checked.get(key)
       if (error) return error
     }
@@ -91,12 +101,7 @@ function attempt(work: () => unknown): Error | undefined {
 function checkClone(file: string, id: Id): Error | undefined {
   const fd = openSync(file, 'r')
   try {
-    const hasher = new Blake3Hasher()
-    const window = Buffer.allocUnsafe(COPY_BYTES)
-    for (let count = 0, at = 0; (count = readSync(fd, window, 0, window.length, at)) > 0; at += count) {
-      hasher.update(window.subarray(0, count))
-    }
-    return hasher.digestBuffer().toString('latin1') === id ? undefined : new Error('a cloned file in the store was changed')
+    return hashFile(fd).id === id ? undefined : new Error('a cloned file in the store was changed')
   } finally {
     closeSync(fd)
   }

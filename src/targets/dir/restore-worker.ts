@@ -11,7 +11,9 @@ export interface WriteTask {
   bytes: number
   files: BlockFiles
 }
-export type WriteReply = { task: number; meta: Uint8Array } | { task: number; error: { message: string; code?: string } }
+export type WriteReply =
+  | { task: number; meta: Uint8Array }
+  | { task: number; error: { message: string; code?: string } }
 
 const descriptors = new Map<string, number>()
 

@@ -5,7 +5,7 @@ import { readOuter } from '../../files/git-outer.ts'
 import { createRules, type ExcludeConfig } from '../../files/ignore-rules.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
-import type { RuleContext } from './tree-walk.ts'
+import type { RuleContext } from './pass.ts'
 
 const MAX_IGNORE_FILE_BYTES = 16 * 1024 * 1024
 
@@ -47,7 +47,8 @@ function readSmallFile(root: number, path: Raw): Buffer {
     if (size > MAX_IGNORE_FILE_BYTES) throw Object.assign(new Error(`EFBIG: ${size} bytes`), { code: 'EFBIG' })
     const buffer = Buffer.alloc(size)
     let filled = 0
-    for (let count = 1; count > 0 && filled < size; filled += count) count = readSync(fd, buffer, filled, size - filled, filled)
+    for (let count = 1; count > 0 && filled < size; filled += count)
+      count = readSync(fd, buffer, filled, size - filled, filled)
     return buffer.subarray(0, filled)
   } finally {
     addon.close(fd)

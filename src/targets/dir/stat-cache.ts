@@ -3,7 +3,7 @@
  * records are the same bytes again is unchanged, so an unchanged tree costs one walk and a comparison. Losing the cache
  * costs time, never correctness: it is checksummed and ignored when anything is odd.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { blake3 } from '@napi-rs/blake-hash'
 import type { Id } from '../../model/entry.ts'
 import { ID_BYTES } from '../../model/id.ts'
@@ -15,6 +15,8 @@ import { temporaryName } from '../../store/durable.ts'
 const MAGIC = 'SVPTSTAT'
 const VERSION = 1
 const CHECKSUM_BYTES = 32
+/** What a directory takes besides its path and its records: tree, rules, counts. An estimate, so that nothing is copied. */
+const DIR_OVERHEAD_BYTES = 160
 
 export interface CachedDir {
   records: Buffer
@@ -45,7 +47,9 @@ export interface StatCache {
 export const emptyCache = (rootKey = ''): StatCache => ({ dirs: new Map(), rootKey, root: '' })
 
 export function saveStatCache(file: string, cache: StatCache): void {
-  const out = new ByteWriter(1 << 20)
+  let size = 1 << 16
+  for (const [path, dir] of cache.dirs) size += dir.records.length + path.length + DIR_OVERHEAD_BYTES
+  const out = new ByteWriter(size)
   out.raw(MAGIC)
   out.u32(VERSION)
   out.varint(cache.rootKey.length)
@@ -73,7 +77,8 @@ export function saveStatCache(file: string, cache: StatCache): void {
   const body = out.finish()
   // Not fsynced: after a power cut the checksum tells a torn cache, and the next capture reads everything once.
   const temporary = temporaryName(file)
-  writeFileSync(temporary, Buffer.concat([body, blake3(body)]), { mode: 0o600 })
+  writeFileSync(temporary, body, { mode: 0o600 })
+  appendFileSync(temporary, blake3(body) as Buffer)
   renameSync(temporary, file)
 }
 

@@ -34,7 +34,8 @@ export function splitListings(scan: Buffer, directories: number): Listing[] {
   return listings
 }
 
-export const recordLength = (records: Buffer, at: number): number => RECORD.name + records.readUInt16LE(at + RECORD.nameLength)
+export const recordLength = (records: Buffer, at: number): number =>
+  RECORD.name + records.readUInt16LE(at + RECORD.nameLength)
 export const recordName = (records: Buffer, at: number): string =>
   records.toString('latin1', at + RECORD.name, at + RECORD.name + records.readUInt16LE(at + RECORD.nameLength))
 export const recordMode = (records: Buffer, at: number): number => records.readUInt16LE(at + RECORD.mode)
@@ -47,8 +48,10 @@ export const recordGid = (records: Buffer, at: number): number => records.readUI
 export const recordMtimeNs = (records: Buffer, at: number): bigint => records.readBigInt64LE(at + RECORD.mtimeNs)
 export const recordCtimeNs = (records: Buffer, at: number): bigint => records.readBigInt64LE(at + RECORD.ctimeNs)
 export const recordIno = (records: Buffer, at: number): bigint => records.readBigUInt64LE(at + RECORD.ino)
-export const isMountPoint = (records: Buffer, at: number): boolean => (records[at + RECORD.flags]! & RECORD_FLAG.mountPoint) !== 0
-export const statFailed = (records: Buffer, at: number): boolean => (records[at + RECORD.flags]! & RECORD_FLAG.statFailed) !== 0
+export const isMountPoint = (records: Buffer, at: number): boolean =>
+  (records[at + RECORD.flags]! & RECORD_FLAG.mountPoint) !== 0
+export const statFailed = (records: Buffer, at: number): boolean =>
+  (records[at + RECORD.flags]! & RECORD_FLAG.statFailed) !== 0
 
 /** Calls `visit` with the offset of each record. */
 export function forEachRecord(records: Buffer, visit: (at: number) => void): void {

@@ -1,0 +1,28 @@
+/** Reads an open file from front to back through one buffer, so that memory does not depend on its size. */
+import { readSync } from 'node:fs'
+import { Blake3Hasher } from '@napi-rs/blake-hash'
+import type { Id } from '../model/entry.ts'
+
+const WINDOW_BYTES = 4 * 1024 * 1024
+
+/** The bytes are valid until the next step. */
+export function* readWindows(fd: number): Generator<{ at: number; bytes: Buffer }> {
+  const window = Buffer.allocUnsafeSlow(WINDOW_BYTES)
+  for (let at = 0; ; ) {
+    const count = readSync(fd, window, 0, window.length, at)
+    if (count === 0) return
+    yield { at, bytes: window.subarray(0, count) }
+    at += count
+  }
+}
+
+/** The id and the size of a file's content. */
+export function hashFile(fd: number): { id: Id; size: number } {
+  const hasher = new Blake3Hasher()
+  let size = 0
+  for (const { bytes } of readWindows(fd)) {
+    hasher.update(bytes)
+    size += bytes.length
+  }
+  return { id: hasher.digestBuffer().toString('latin1'), size }
+}

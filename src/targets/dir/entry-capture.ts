@@ -1,0 +1,164 @@
+/** Decides for each entry of a changed directory: left out, known from before, or to be read. */
+import type { Entry, UnknownReason } from '../../model/entry.ts'
+import { joinRaw, type Raw } from '../../model/raw-path.ts'
+import { blankEntry } from '../../store/tree-codec.ts'
+import { type DirNode, entryFromResult, isPackDir, unknownEntry } from './dir-node.ts'
+import type { ReadResult } from './ingest-read.ts'
+import { isOurs } from './is-ours.ts'
+import { overrideEntry } from './override.ts'
+import type { PassState } from './pass.ts'
+import type { CachedDir } from './stat-cache.ts'
+import type { TreeBuilder } from './tree-builder.ts'
+import * as record from './walk-record.ts'
+
+const ENOENT = 2
+const EACCES = 13
+
+export class EntryCapture {
+  private readonly state: PassState
+  private readonly builder: TreeBuilder
+  /** Enters a subdirectory. */
+  private readonly descend: (parent: DirNode, name: Raw) => DirNode
+
+  constructor(state: PassState, builder: TreeBuilder, descend: (parent: DirNode, name: Raw) => DirNode) {
+    this.state = state
+    this.builder = builder
+    this.descend = descend
+  }
+
+  rebuild(node: DirNode): void {
+    const { cached, records } = node
+    const old = cached ? new Map(this.state.oldTree(cached.tree).map(entry => [entry.name, entry])) : undefined
+    const oldRecords = cached ? indexRecords(cached.records) : undefined
+    node.entries = new Map()
+    if (this.state.options.only && cached) this.forgetRemovedSubdirs(node, cached)
+    record.forEachRecord(records, at => {
+      const name = record.recordName(records, at)
+      const oldAt = oldRecords?.get(name)
+      const unchanged = oldAt !== undefined && record.sameRecord(records, at, cached!.records, oldAt)
+      this.capture(node, name, at, unchanged ? old!.get(name) : undefined)
+    })
+    if (node.linked.length > 0) {
+      node.pending++
+      this.state.waitingForLinks.push(node)
+    }
+  }
+
+  private forgetRemovedSubdirs(node: DirNode, cached: CachedDir): void {
+    const now = indexRecords(node.records)
+    record.forEachRecord(cached.records, at => {
+      const name = record.recordName(cached.records, at)
+      if (record.recordType(cached.records, at) === record.S_IFDIR && !now.has(name))
+        this.state.forgetDirs(joinRaw(node.path, name))
+    })
+  }
+
+  /** `known`: the entry of the last capture, when its record did not change. */
+  private capture(node: DirNode, name: Raw, at: number, known: Entry | undefined): void {
+    const { records } = node
+    const entries = node.entries!
+    const type = record.recordType(records, at)
+    const isDirectory = type === record.S_IFDIR
+    const size = record.recordSize(records, at)
+    const leaveOut = this.leaveOut(node, name, at, type)
+    if (leaveOut) {
+      entries.set(name, unknownEntry(name, leaveOut))
+      return
+    }
+    const verdict = node.rules.verdict(name, isDirectory, size)
+    const overridden =
+      (node.overrideOnly || verdict.kind === 'exclude') &&
+      overrideEntry(this.state.options.store, node, name) !== undefined
+    if (overridden) node.overridden = true
+    if ((verdict.kind === 'exclude' || node.overrideOnly) && !overridden) {
+      if (isDirectory) node.excludedDirs.push(name)
+      entries.set(name, unknownEntry(name, 'excluded'))
+      return
+    }
+    if (size > this.state.options.maxFileBytes && type === record.S_IFREG) {
+      if (!overrideEntry(this.state.options.store, node, name)) {
+        entries.set(name, unknownEntry(name, 'too-large'))
+        return
+      }
+      node.overridden = true
+    }
+    if (isDirectory) this.descend(node, name).overrideOnly = overridden
+    else if (type === record.S_IFREG && record.recordNlink(records, at) > 1 && !known) {
+      const ino = record.recordIno(records, at)
+      this.state.links.add(ino, joinRaw(node.path, name))
+      node.linked.push({ name, ino })
+    }
+    const written = type === record.S_IFREG ? this.writtenEntry(name, records, at) : undefined
+    if (written) entries.set(name, written)
+    else if (known && known.kind !== 'unknown' && (known.kind === 'dir') === isDirectory)
+      entries.set(name, isDirectory ? { ...known } : known)
+    else this.read(node, name, at, size)
+  }
+
+  /** The entry of a file that a restore has just written and nobody has touched since. */
+  private writtenEntry(name: Raw, records: Buffer, at: number): Entry | undefined {
+    const hint = this.state.options.written?.get(record.recordIno(records, at))
+    if (!hint || hint.ctimeNs !== record.recordCtimeNs(records, at)) return undefined
+    const { entry } = hint
+    const same =
+      entry.size === record.recordSize(records, at) &&
+      entry.mode === (record.recordMode(records, at) & 0o7777) &&
+      entry.uid === record.recordUid(records, at) &&
+      entry.gid === record.recordGid(records, at)
+    return same ? { ...entry, name, linkGroup: 0n } : undefined
+  }
+
+  private leaveOut(node: DirNode, name: Raw, at: number, type: number): UnknownReason | undefined {
+    const { records } = node
+    if (record.statFailed(records, at)) return 'unreadable'
+    if (record.isMountPoint(records, at)) return 'mount'
+    if (type === record.S_IFDIR && isOurs(this.state.options, node, records, at, name)) return 'store'
+    if (type === record.S_IFSOCK) return 'socket'
+    if (node.gitDir !== undefined && name.endsWith('.lock') && type === record.S_IFREG) return 'lock'
+    return undefined
+  }
+
+  private read(node: DirNode, name: Raw, at: number, size: number): void {
+    node.pending++
+    // Holds the place until the reading is done; a directory's tree may be known earlier.
+    node.entries!.set(name, blankEntry(name, record.recordType(node.records, at) === record.S_IFDIR ? 'dir' : 'file'))
+    this.state.options.ingest.submit(joinRaw(node.path, name), size, result => {
+      this.receiveRead(node, name, at, result)
+      this.builder.settle(node)
+    })
+  }
+
+  private receiveRead(node: DirNode, name: Raw, at: number, result: ReadResult): void {
+    const entries = node.entries!
+    const placeholder = entries.get(name)
+    // Gone, or a directory that turned out to be unreadable.
+    if (!placeholder || placeholder.kind === 'unknown') return
+    if (result.errno === ENOENT || result.unknown === 'vanished') {
+      if (isPackDir(node)) this.state.packLost = true
+      entries.delete(name)
+      return
+    }
+    const path = joinRaw(node.path, name)
+    if (result.errno !== 0) {
+      if (result.errno === EACCES && this.state.options.opened?.open(path)) this.read(node, name, at, result.size)
+      else entries.set(name, unknownEntry(name, 'unreadable'))
+      return
+    }
+    const entry = entryFromResult(name, result)
+    entry.mode = this.state.options.opened?.modeOf(path) ?? entry.mode
+    if ((entry.kind === 'dir') !== (placeholder.kind === 'dir')) {
+      // Another kind of thing than the walk saw: leave it to the next pass, which sees it as it is now.
+      entries.set(name, unknownEntry(name, 'unstable'))
+      return
+    }
+    record.patchRecord(node.records, at, result)
+    entry.content = entry.kind === 'dir' ? placeholder.content : entry.content
+    entries.set(name, entry)
+  }
+}
+
+function indexRecords(records: Buffer): Map<Raw, number> {
+  const index = new Map<Raw, number>()
+  record.forEachRecord(records, at => index.set(record.recordName(records, at), at))
+  return index
+}

@@ -1,0 +1,28 @@
+/** The result for an entry that could not be read. */
+import type { ReadResult } from './ingest-read.ts'
+
+/** What the file itself can be to blame for. Anything else (a full disk, a defect) fails the capture. */
+const fileErrors = ['ENOENT', 'EACCES', 'EPERM', 'ELOOP', 'EIO', 'ENXIO', 'ESTALE']
+
+/** Throws the error again when it is not the file's fault. */
+export function failedResult(error: { message: string; code?: string }): ReadResult {
+  if (!fileErrors.includes(error.code ?? '')) throw Object.assign(new Error(error.message), { code: error.code })
+  return {
+    errno: 1,
+    unknown: error.code === 'ENOENT' ? 'vanished' : 'unreadable',
+    mode: 0,
+    nlink: 0,
+    uid: 0,
+    gid: 0,
+    size: 0,
+    mtimeNs: 0n,
+    ctimeNs: 0n,
+    ino: 0n,
+    content: '',
+    target: '',
+    xattrs: undefined,
+    sparse: false,
+    rdevMajor: 0,
+    rdevMinor: 0,
+  }
+}

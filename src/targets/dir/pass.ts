@@ -1,0 +1,90 @@
+/** What one pass over a tree is asked, what it answers, and what its parts share while it runs. */
+import type { GitFacts } from '../../files/git-facts.ts'
+import type { DirRules } from '../../files/ignore-rules.ts'
+import type { Id } from '../../model/entry.ts'
+import { isWithin, type Raw } from '../../model/raw-path.ts'
+import type { Store } from '../../store/store.ts'
+import type { StoreWriter } from '../../store/store-writer.ts'
+import type { DirNode } from './dir-node.ts'
+import type { Ingest } from './ingest.ts'
+import { LinkGroups } from './link-groups.ts'
+import type { OpenedPaths } from './opened-paths.ts'
+import type { WrittenFiles } from './restore-stage.ts'
+import type { CachedDir, StatCache } from './stat-cache.ts'
+
+/** Where rules come from. */
+export interface RuleContext {
+  /** Of the root, its own ignore files and repository included. */
+  root: DirRules
+  /** What git says about the repository at `path`. */
+  gitFacts(path: Raw): Promise<GitFacts | undefined>
+}
+
+export interface PassOptions {
+  store: Store
+  writer: StoreWriter
+  ingest: Ingest
+  root: number
+  rules: RuleContext
+  cache: StatCache
+  maxFileBytes: number
+  /** Inode of our own home, which is never captured. */
+  homeIno: bigint | undefined
+  override: Id | undefined
+  only: ReadonlySet<Raw> | undefined
+  /** Files that a restore has just written. */
+  written: WrittenFiles | undefined
+  includeStage: boolean
+  /** Makes what this user owns readable for the time of the capture; undefined: unreadable stays unreadable. */
+  opened: OpenedPaths | undefined
+  signal: AbortSignal | undefined
+}
+
+export interface PassResult {
+  tree: Id
+  cache: StatCache
+  /** Directories to look at again, to know whether the state held still. */
+  unsettled: Set<Raw>
+  /** Those of them that belong to git directories. */
+  unsettledGit: Set<Raw>
+  /** Whether anything differed from the cache. */
+  changed: boolean
+  /** Whether anything in a git directory but its objects differed from the cache. */
+  refsMoved: boolean
+  /** Whether a pack was gone before it could be read: what replaced it may not have been listed. */
+  packLost: boolean
+}
+
+/** Shared by the parts of one pass. */
+export class PassState {
+  readonly options: PassOptions
+  /** What becomes the cache. */
+  readonly dirs: Map<Raw, CachedDir>
+  readonly links = new LinkGroups()
+  readonly waitingForLinks: DirNode[] = []
+  readonly unsettled = new Set<Raw>()
+  changed = false
+  packLost = false
+  private committed = false
+
+  constructor(options: PassOptions) {
+    this.options = options
+    // A restricted pass keeps what it does not look at.
+    this.dirs = options.only ? new Map(options.cache.dirs) : new Map()
+  }
+
+  /** A tree of the cache. In a later pass it may be one that the pass before has just made. */
+  oldTree(id: Id) {
+    if (this.options.only && !this.committed) {
+      this.options.writer.commit()
+      this.committed = true
+    }
+    return this.options.store.tree(id)
+  }
+
+  /** A directory that is gone, with everything below it. */
+  forgetDirs(path: Raw): void {
+    if (!this.options.only) return
+    for (const known of this.dirs.keys()) if (isWithin(known, path)) this.dirs.delete(known)
+  }
+}

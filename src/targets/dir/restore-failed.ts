@@ -1,0 +1,26 @@
+/** Why a restore failed, and in which state that leaves the target. */
+import { type ErrorCode, errnoOf, SavepointError } from '../../errors/errors.ts'
+import { showPath } from '../../model/raw-path.ts'
+
+/** A restore that failed. `reversed`: the target is as it was, and there is nothing to recover. */
+export class RestoreFailed extends SavepointError {
+  readonly reversed: boolean
+
+  constructor(code: ErrorCode, message: string, reversed: boolean, cause: unknown) {
+    const hint = reversed
+      ? 'The target is back as it was. Mend the cause and try again'
+      : 'Part of it was carried out. Mend the cause; the next savepoint command completes it'
+    super(code, message, { hint: cause instanceof SavepointError && reversed ? (cause.hint ?? hint) : hint, cause })
+    this.reversed = reversed
+  }
+}
+
+export function explainFailure(error: unknown, reversed: boolean): RestoreFailed {
+  if (error instanceof SavepointError) return new RestoreFailed(error.code, error.message, reversed, error)
+  const code = errnoOf(error)
+  const { message, path } = error as NodeJS.ErrnoException
+  const where = path ? showPath(path) : 'a file'
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new RestoreFailed('disk.full', `Cannot write ${where}: the disk is full`, reversed, error)
+  return new RestoreFailed(code ? 'io.failed' : 'bug', `Cannot restore ${where}: ${message}`, reversed, error)
+}

@@ -1,0 +1,56 @@
+/** Rows of timeline.sqlite as the nouns of history. */
+import { idFromBytes } from '../model/id.ts'
+import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: rows of SQLite have no static type
+type Row = any
+
+export const toSnapshot = (row: Row): Snapshot => ({
+  id: row.id,
+  seq: row.seq,
+  parent: row.parent ?? undefined,
+  type: row.type,
+  label: row.label ?? undefined,
+  createdAt: row.created_at,
+  root: idFromBytes(row.root),
+  run: row.run ?? undefined,
+  command: row.command ?? undefined,
+  backend: row.backend,
+  nativeRef: row.native_ref ?? undefined,
+  sizeDelta: row.size_delta,
+  counts: { added: row.added, modified: row.modified, deleted: row.deleted },
+  files: row.files,
+  bytes: row.bytes,
+  skippedCount: row.skipped_count,
+  skipped: row.skipped ? JSON.parse(row.skipped) : [],
+  unsettled: row.unsettled === 1,
+  deletedAt: row.deleted_at ?? undefined,
+})
+
+export const toRun = (row: Row): Run => ({
+  id: row.id,
+  command: JSON.parse(row.command),
+  cwd: row.cwd,
+  startedAt: row.started_at,
+  endedAt: row.ended_at ?? undefined,
+  exitCode: row.exit_code ?? undefined,
+  signal: row.signal ?? undefined,
+  pid: row.pid ?? undefined,
+  before: row.before ?? undefined,
+  after: row.after ?? undefined,
+})
+
+export const toOperation = (row: Row): Operation => ({
+  id: row.id,
+  seq: row.seq,
+  kind: row.kind,
+  at: row.at,
+  state: row.state,
+  summary: row.summary,
+  before: row.before ?? undefined,
+  after: row.after ?? undefined,
+  headBefore: row.head_before ?? undefined,
+  headAfter: row.head_after ?? undefined,
+  detail: JSON.parse(row.detail),
+  rule: row.rule ?? undefined,
+})
