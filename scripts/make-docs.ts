@@ -28,9 +28,14 @@ export const verbs = (): Command[] =>
 
 /** The lines "savepoint …" that `command --help` ends with. */
 export function examplesOf(command: Command): string[] {
-  let text = ''
-  command.emit('afterHelp', { error: false, command, write: (piece: string) => void (text += piece) })
-  return text.split('\n').flatMap(line => (line.startsWith('  savepoint ') ? [line.trim()] : []))
+  const pieces: string[] = []
+  // How commander asks for what `addHelpText` added; its types do not show that a command is an EventEmitter.
+  const { emit } = command as Command & { emit(event: string, context: object): void }
+  emit.call(command, 'afterHelp', { error: false, command, write: (piece: string) => void pieces.push(piece) })
+  return pieces
+    .join('')
+    .split('\n')
+    .flatMap(line => (line.startsWith('  savepoint ') ? [line.trim()] : []))
 }
 
 function cliPage(): string {

@@ -35,6 +35,7 @@ const shown = [
   'snapshots.max_file_bytes',
   'snapshots.min_free_bytes',
   'snapshots.max_store_bytes',
+  'tracing.redact',
 ]
 
 it('a key is either shown here, or named as not yet in effect', () => {
@@ -211,5 +212,32 @@ describe('where it comes from', () => {
       .stderr.split('\n')
       .filter(line => line.includes('weakens'))
     expect(lines).toEqual([expect.stringMatching(/2 extra exclusions.*max_file_bytes lowered to 1(\.0)? M/)])
+  })
+})
+
+describe('tracing.redact', () => {
+  const secret = 'hunter2hunter2'
+  const writtenDown = async () => {
+    const savepoint = await space.open()
+    await savepoint.run({ command: ['true', '--password', secret, 'my-own-thing'] })
+    return JSON.stringify(
+      [savepoint.runs(), savepoint.snapshots(), savepoint.operations()].map(rows =>
+        rows.map(row => ({ ...row, root: '' })),
+      ),
+    )
+  }
+
+  it('hides passwords in what is recorded of a command by default', async () => {
+    const text = await writtenDown()
+    expect(text).not.toContain(secret)
+    expect(text).toContain('‹redacted›')
+    expect(text).toContain('my-own-thing')
+  })
+
+  it('takes patterns of the user instead', async () => {
+    inHome("tracing: { redact: ['my-own-\\w+'] }")
+    const text = await writtenDown()
+    expect(text).toContain(secret)
+    expect(text).not.toContain('my-own-thing')
   })
 })

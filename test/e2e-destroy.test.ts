@@ -19,7 +19,7 @@ beforeEach(() => {
     mkdir -p src/deep/er docs empty bin 'with space'
     for i in 1 2 3 4 5 6 7 8; do echo "export const n$i = $i" > src/deep/er/f$i.ts; done
     printf '\000\377\001binary\r\n' > docs/picture.bin
-    head -c 300000 /dev/zero > docs/zeros
+    head -c 300000 /dev/urandom > docs/noise
     echo '#!/bin/sh' > bin/tool; chmod 755 bin/tool
     echo 'new
 line' > "$(printf 'a\nb')"; echo x > 'with space/-rf'; echo y > "$(printf 'caf\303\251')"
@@ -28,7 +28,7 @@ line' > "$(printf 'a\nb')"; echo x > 'with space/-rf'; echo y > "$(printf 'caf\3
     echo 2 >> src/deep/er/f1.ts; git commit -qam two; git pack-refs --all; git gc -q
     echo stashed >> src/deep/er/f2.ts; git stash -q
     echo staged > staged; git add staged; echo 3 >> src/deep/er/f3.ts; echo untracked > untracked
-    echo SECRET=1 > .env; chmod 600 .env; chmod 750 src; touch -d '2019-03-04 05:06:07.123456789' docs/zeros`)
+    echo SECRET=1 > .env; chmod 600 .env; chmod 750 src; touch -d '2019-03-04 05:06:07.123456789' docs/noise`)
   giveToUser(space)
 })
 afterEach(() => space.remove())
@@ -40,7 +40,7 @@ const gitReport = () =>
     'export GIT_OPTIONAL_LOCKS=0; git fsck --full --strict --no-progress; git status --porcelain; git stash list; git for-each-ref; git log --oneline --all',
   )
 
-const garbage = `for f in $(find . -type f -path '*[a-z0-9]' -not -name '* *'); do head -c 5000 /dev/urandom > "$f" 2>/dev/null || :; done`
+const garbage = `find . -type f -exec sh -c 'for f; do chmod u+w "$f"; head -c 5000 /dev/urandom > "$f"; done' sh {} +`
 const ways: [what: string, script: string][] = [
   ['rm -rf .git', 'rm -rf .git'],
   ['rm -rf of everything', 'rm -rf ./* ./.[!.]*'],
@@ -54,13 +54,17 @@ const ways: [what: string, script: string][] = [
   ],
   ['sed -i on everything', `find . -type f -exec sed -i 's/[a-z]/Z/g' {} +`],
   ['half of the tree moved', 'mkdir x; mv src docs .git x; mv x/src/deep/er bin'],
-  ['chmod -R 000', 'chmod -R 000 .'],
+  ['chmod -R 000', 'find . -depth -mindepth 1 -not -type l -exec chmod 000 {} +'],
   ['chmod -R 777', 'chmod -R 777 .'],
   ['every file emptied in place', `find . -type f -exec sh -c 'for f; do chmod u+w "$f"; : > "$f"; done' sh {} +`],
+  [
+    'ignore rules that hide the deed',
+    'echo "*" > .gitignore; echo "*" >> .git/info/exclude; echo spoiled > untracked; echo spoiled > .env; rm -rf src; : > .git/index',
+  ],
   ['every file and directory removed by find -delete', 'find . -mindepth 1 -delete'],
   [
     'files become directories and links',
-    'rm -rf src bin .env .git/HEAD; echo f > src; ln -s / bin; mkdir -p .env/x .git/HEAD; ln -sfn .. link',
+    'rm -rf src bin .env .git/HEAD; echo f > src; ln -s / bin; mkdir -p untracked.d .git/HEAD; ln -s a .env; rm untracked; mkdir untracked; echo x > untracked/x; ln -sfn .. link',
   ],
   ['binary garbage over it', garbage],
   ['the whole workspace deleted', 'cd ..; rm -rf "my repository"'],

@@ -111,7 +111,7 @@ describe('snapshot and the lists', () => {
     say(['snapshot', '-m', 'two'])
     say(['tag', 'good'])
     const table = savepoint(space, ['snapshots']).stdout.split('\n')
-    expect(table[0]).toMatch(/^ID {12}TYPE +SIZE {2}CREATED {2,}LABEL$/)
+    expect(table[0]).toMatch(/^ID {13}TYPE +SIZE {2}CREATED {2,}LABEL$/)
     expect(table[1]).toMatch(
       /^snap_[a-z2-7]{8} {2}manual +\+\d[\d.]* (B|KB) {2}(just now|\d+ seconds? ago) +two \(HEAD, tag: good\)$/,
     )
@@ -217,7 +217,7 @@ describe('what changed', () => {
     )
     expect(say(['diff', '--name-only'])).toBe('a.txt\nsrc/moved.txt\n')
     expect(say(['diff', '--name-status'])).toBe('M a.txt\nR src/b.txt -> src/moved.txt\n')
-    expect(say(['changes'])).toBe('M a.txt (4 B -> 8 B)\nD src/b.txt (2 B)\nA src/moved.txt (2 B)\n')
+    expect(say(['changes'])).toBe('M a.txt (4 B -> SIZE)\nD src/b.txt (2 B)\nA src/moved.txt (2 B)\n')
     expect(say(['diff', '--name-only', '--', 'src'])).toBe('src/moved.txt\n')
     say(['snapshot', '-m', 'second'])
     expect(say(['diff', 'second', 'first', '--name-status'])).toBe('M a.txt\nR src/moved.txt -> src/b.txt\n')

@@ -16,7 +16,7 @@ const beforeSafety = [
 ]
 const completed = [
   'restore:journal',
-  'restore:stage#3',
+  'restore:stage',
   'restore:stage',
   'restore:staged',
   'restore:displace',

@@ -88,13 +88,25 @@ withOthers(
   },
 )
 
-withOthers('R16 a file that is unreadable today but captured then is left alone and reported', async () => {
+withOthers(
+  'R16 a file of ours that is unreadable today: its bytes are in the safety snapshot, and undo gives it back',
+  async () => {
+    ws.write('file', 'then')
+    const { before, changed, rolled } = await rollBack('echo now > file; chmod 000 file')
+    expect(rolled.error).toBeUndefined()
+    expect(rolled.results[0].leftAlone).toEqual([])
+    expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+    expect((await runAsUser(ws, [['undo']])).error).toBeUndefined()
+    expect(differences(changed, fullImageOf(ws.dir))).toEqual([])
+  },
+)
+
+withOthers("R16 another user's file that is unreadable today is left alone and reported", async () => {
   ws.write('file', 'then')
   ws.write('other', 'then')
-  const { rolled } = await rollBack('echo now > file; chmod 000 file; echo now > other')
+  const { rolled } = await rollBack('echo now > file; chmod 600 file; chown 1234 file; echo now > other')
   expect(rolled.error).toBeUndefined()
   expect(rolled.results[0].leftAlone).toEqual([{ path: 'file', why: 'not-stored' }])
-  fs.chmodSync(ws.at('file'), 0o644)
   expect([ws.read('file'), ws.read('other')]).toEqual(['now\n', 'then'])
 })
 

@@ -12,6 +12,7 @@ import { hasComeBack, workingDirectory } from './working-directory.ts'
 
 export interface CommonOptions {
   target?: string
+  adopt?: string
   home?: string
   json: boolean
   quiet: boolean
@@ -60,6 +61,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     // Without it the engine asks the system, which knows names that are not UTF-8.
     cwd: directory.gone ? directory.path : undefined,
     target: options.target,
+    adopt: options.adopt,
     home: options.home,
     env: process.env,
     onProgress: state => progress.update(state),

@@ -46,6 +46,7 @@ export type Handler<O> = (context: Context, call: Call<O>) => Promise<number | v
 
 const commonOptions = [
   new Option('-t, --target <dir>', 'directory to work on (default: nearest protected)'),
+  new Option('--adopt <old>', 'take over the timeline of a moved directory: its old path or its id'),
   new Option('--home <dir>', 'store (default: $SAVEPOINT_HOME, ~/.savepoint)'),
   new Option('--json', 'print the result as JSON'),
   new Option('-q, --quiet', 'only results and errors'),
@@ -121,6 +122,7 @@ function commonOptionsOf(command: Command): CommonOptions {
   const inner = command.opts()
   return {
     target: inner.target ?? outer.target,
+    adopt: inner.adopt ?? outer.adopt,
     home: inner.home ?? outer.home,
     json: inner.json === true || outer.json === true,
     quiet: inner.quiet === true || outer.quiet === true,

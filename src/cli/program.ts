@@ -75,7 +75,7 @@ export function verbOf(args: string[]): string | undefined {
     const arg = args[i]!
     if (!arg.startsWith('-')) return arg
     if (arg === '--') return args[i + 1]
-    if (arg === '-t' || arg === '--target' || arg === '--home') i++
+    if (arg === '-t' || arg === '--target' || arg === '--adopt' || arg === '--home') i++
   }
   return undefined
 }

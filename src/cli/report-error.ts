@@ -41,15 +41,24 @@ export function asSavepointError(thrown: unknown): SavepointError {
       cause: thrown,
     })
   }
-  const errno = errnoOf(thrown)
+  const errno = errnoOf(thrown) ?? sqliteErrno(thrown)
   if (errno) {
     const { message } = thrown as Error
     const code = errno === 'ENOSPC' || errno === 'EDQUOT' ? 'disk.full' : 'io.failed'
-    return new SavepointError(code, `Cannot go on: ${message}`, { data: { errno }, cause: thrown })
+    const hint = code === 'disk.full' ? 'Free some space, then say the same again; nothing is lost' : undefined
+    return new SavepointError(code, `Cannot go on: ${message}`, { hint, data: { errno }, cause: thrown })
   }
   const message = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
   return new SavepointError('bug', `Cannot go on: this is a defect of Savepoint ${version} (${message})`, {
     hint: `Your files and snapshots are as the last finished step left them; please report the lines below (node ${process.version}, ${process.platform} ${process.arch})`,
     cause: thrown,
   })
+}
+
+const sqliteErrnos: Record<number, string> = { 8: 'EROFS', 10: 'EIO', 13: 'ENOSPC', 14: 'EACCES' }
+
+/** What a failure inside SQLite means in terms of the system; extended codes have the plain one in their low byte. */
+function sqliteErrno(thrown: unknown): string | undefined {
+  const errcode = (thrown as { errcode?: unknown } | undefined)?.errcode
+  return typeof errcode === 'number' ? sqliteErrnos[errcode & 0xff] : undefined
 }

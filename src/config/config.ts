@@ -116,7 +116,6 @@ export const notYetInEffect: string[] = [
   'snapshots.auto_interval_seconds',
   'tracing.disable_exec',
   'tracing.tracer',
-  'tracing.redact',
 ]
 
 /** The dotted keys that `part` sets, in its order; sections themselves are left out. */

@@ -6,7 +6,7 @@ import type { Id } from '../model/entry.ts'
 import { idFromHex } from '../model/id.ts'
 import { type FileLock, lockFile } from '../store/file-lock.ts'
 import { TimelineDb } from '../timeline/timeline-db.ts'
-import type { Context } from './context.ts'
+import { type Context, releaseObjects } from './context.ts'
 import { readJournal } from './journal.ts'
 import { recordedRoot } from './rollback.ts'
 import { allTargets, type RegisteredTarget } from './target-registry.ts'
@@ -47,6 +47,7 @@ async function lockEverything(
 ): Promise<{ targets: RegisteredTarget[]; locks: FileLock[] }> {
   for (;;) {
     const targets = knownTargets(ctx.home)
+    releaseObjects(ctx)
     const locks: FileLock[] = []
     try {
       for (const target of targets)

@@ -222,7 +222,7 @@ describe('round trip', () => {
       const after = await takeSnapshot(there, { type: 'manual' })
       expect(hex(after.root)).toBe(hex(before.root))
       expect(statSync(join(other, 'sparse-large')).blocks * 512).toBeLessThan(MIB)
-      await undo(there)
+      await undo(there, {})
       expect(readdirSync(other)).toEqual([])
       expect(readdirSync(join(scratch, 'home2/tmp'))).toEqual([])
     } finally {

@@ -7,12 +7,13 @@ import type { Id } from '../model/entry.ts'
 import { formatBytes } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
+import { DiscardingWriter } from '../store/discarding-writer.ts'
 import { temporaryName } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
-import { loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
+import { emptyCache, loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
 
 export interface LiveOptions {
@@ -20,6 +21,8 @@ export interface LiveOptions {
   override?: Id
   written?: WrittenFiles
   includeStage?: boolean
+  /** Looks only: nothing is stored, and the result is gone with this process. */
+  discard?: boolean
   /** Reads what this user owns although its mode forbids it. */
   readOwned?: boolean
   /** Safety captures and questions may use the part of the disk that is kept free. */
@@ -36,12 +39,15 @@ export interface Live extends CaptureResult {
 export async function captureLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
   checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
-  const writer = await ctx.store.writer()
+  const writer = options.discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer()
   try {
     return await withDir(ctx.targetPath, async root => {
       const cacheFile = join(ctx.timelineDir, 'statcache')
       const stat = addon.statFd(root)
-      const cache = loadStatCache(cacheFile, `${stat.dev}:${stat.ino}:${stat.btimeNs}`)
+      // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
+      const isWhole = writer.lostPacks.size === 0
+      const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}`
+      const cache = isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
       const result = await captureDir({
         ...options,
@@ -62,8 +68,8 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
       failpoint('capture:before-commit')
       writer.commit()
       failpoint('capture:committed')
-      if (result.changed && !options.includeStage) saveStatCache(cacheFile, result.cache)
-      gitCache.save()
+      if (result.changed && !options.includeStage && !options.discard) saveStatCache(cacheFile, result.cache)
+      if (!options.discard) gitCache.save()
       failpoint('capture:cached')
       return { ...result, newBytes: writer.newBytes }
     })

@@ -30,6 +30,18 @@ export interface Context {
   warn: (text: string) => void
   progress: ((progress: Progress) => void) | undefined
   signal: AbortSignal | undefined
+  /** Keeps collection away while results that read lazily are in use. */
+  held: FileLock | undefined
+}
+
+/** Until the context is closed, or collects itself, nothing that was looked at is collected by another process. */
+export async function holdObjects(ctx: Context): Promise<void> {
+  ctx.held ??= await ctx.store.lock('shared', 'look at the store', LOCK_WAIT_MS)
+}
+
+export function releaseObjects(ctx: Context): void {
+  ctx.held?.release()
+  ctx.held = undefined
 }
 
 const LOCK_WAIT_MS = 10_000

@@ -4,12 +4,12 @@ import type { Change, Entry, Id } from '../model/entry.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { lockHolder, tryLock } from '../store/file-lock.ts'
+import { readContent } from '../store/read-content.ts'
 import { treeChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import type { Context } from './context.ts'
-import { readContent } from './read-content.ts'
+import { type Context, holdObjects } from './context.ts'
 import { resolvePath } from './resolve-path.ts'
 import type { DiffResult, StatusResult } from './results.ts'
 import type { DiffOptions } from './savepoint.ts'
@@ -66,7 +66,10 @@ export async function status(ctx: Context): Promise<StatusResult> {
 }
 
 /** A question must not fail because the disk is nearly full. */
-const captureForReading = (ctx: Context): Promise<Live> => captureLive(ctx, { ignoreFloor: true, phase: 'looking' })
+const captureForReading = async (ctx: Context): Promise<Live> => {
+  await holdObjects(ctx)
+  return captureLive(ctx, { ignoreFloor: true, phase: 'looking' })
+}
 
 function currentWriter(ctx: Context): StatusResult['writer'] {
   const file = join(ctx.timelineDir, 'lock')

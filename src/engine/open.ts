@@ -5,12 +5,12 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { loadConfig } from '../config/load.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { readContent } from '../store/read-content.ts'
 import { Store } from '../store/store.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { TimelineDb } from '../timeline/timeline-db.ts'
-import type { Context } from './context.ts'
-import { withTimelineLock } from './context.ts'
+import { type Context, releaseObjects, withTimelineLock } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, snapshotChanges, status } from './diff.ts'
@@ -18,7 +18,7 @@ import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { branches, listSnapshots, log } from './log.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
-import { readContent, readFile } from './read-content.ts'
+import { readFile } from './read-content.ts'
 import { hasPending, recoverPending } from './recover.ts'
 import { requireRun, revert, rollback } from './rollback.ts'
 import { runCommand } from './run.ts'
@@ -26,6 +26,7 @@ import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
 import {
+  adoptTarget,
   createTarget,
   findTarget,
   type RegisteredTarget,
@@ -79,6 +80,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     warn: once(notice),
     progress: options.onProgress,
     signal: options.signal,
+    held: undefined,
   }
 }
 
@@ -92,6 +94,7 @@ function once(say: (text: string) => void): (text: string) => void {
 }
 
 export function closeContext(ctx: Context): void {
+  releaseObjects(ctx)
   ctx.db.close()
   ctx.store.close()
 }
@@ -135,6 +138,8 @@ function chooseTarget(
   notice: (text: string) => void,
 ): RegisteredTarget {
   const explicit = options.target === undefined ? undefined : targetPath(options.target, cwd)
+  if (options.adopt !== undefined)
+    return adoptTarget(home, explicit ?? cwd, options.adopt, realPath(resolve(cwd.toString(), options.adopt)))
   const found = explicit ? targetAt(home, explicit, notice) : findTarget(home, cwd, notice)
   if (found) return options.force ? acceptReplaced(found) : found
   const path = explicit ?? cwd

@@ -3,6 +3,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { nameOf, type Raw, showPath } from '../model/raw-path.ts'
+import type { Operation } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
@@ -69,7 +70,7 @@ function contentsAt(ctx: Context, path: Raw): { ids: Set<Id>; snapshots: number 
     return true
   }
   const snapshots = ctx.db.snapshots(true).filter(snapshot => note(snapshot.root)).length
-  for (const root of operationRoots(ctx)) note(root)
+  for (const operation of ctx.db.operations()) for (const root of operationRoots(operation)) note(root)
   return { ids, snapshots }
 }
 
@@ -79,12 +80,11 @@ function* contentIds(store: Store, entry: Entry): Generator<Id> {
     for (const { entry: child } of allEntries(store, entry.content)) if (child.kind === 'file') yield child.content
 }
 
-const operationRoots = (ctx: Context): Id[] =>
-  ctx.db
-    .operations()
-    .flatMap(({ detail }) =>
-      [recordedRoot(detail, 'before_root') ?? [], recordedRoot(detail, 'after_root') ?? []].flat(),
-    )
+/** States that can still be gone to. Those of other operations may be collected already. */
+function operationRoots({ state, detail }: Operation): Id[] {
+  if (state !== 'done' && state !== 'undone') return []
+  return [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')].filter(root => root !== undefined)
+}
 
 /** Rewrites every state of the timeline so that the path is unknown in it: neither there nor known to be absent. */
 function forgetPath(ctx: Context, path: Raw): void {
@@ -99,7 +99,7 @@ function forgetPath(ctx: Context, path: Raw): void {
     const snapshots = ctx.db.snapshots(true).map(snapshot => ({ id: snapshot.id, root: rewrite(snapshot.root) }))
     const operations = ctx.db
       .operations()
-      .map(operation => ({ id: operation.id, detail: rewriteDetail(operation.detail, rewrite) }))
+      .map(operation => ({ id: operation.id, detail: rewriteDetail(operation, rewrite) }))
     writer.commit()
     ctx.db.transaction(() => {
       ctx.db.setMeta(PENDING, showPath(path))
@@ -131,13 +131,11 @@ function withoutPath(store: Store, writer: StoreWriter, root: Id, path: Raw): Id
   return writer.put(encodeTree([{ ...rootEntryOf(store, root), content }]))
 }
 
-function rewriteDetail(detail: Record<string, unknown>, rewrite: (root: Id) => Id): Record<string, unknown> {
-  const result = { ...detail }
-  for (const key of ['before_root', 'after_root'] as const) {
-    const root = recordedRoot(detail, key)
-    if (root !== undefined) result[key] = idToHex(rewrite(root))
-  }
-  return result
+function rewriteDetail(operation: Operation, rewrite: (root: Id) => Id): Record<string, unknown> {
+  const { before_root: _before, after_root: _after, ...rest } = operation.detail
+  const [before, after] = operationRoots(operation)
+  if (before === undefined || after === undefined) return rest
+  return { ...rest, before_root: idToHex(rewrite(before)), after_root: idToHex(rewrite(after)) }
 }
 
 /** Where else the same bytes are: those stay, and the user must know. */
@@ -160,6 +158,9 @@ function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet
   }
   for (const { db } of timelines) {
     for (const snapshot of db.snapshots(true)) visit(snapshot.id, rootTreeOf(store, snapshot.root), '')
+    for (const operation of db.operations()) {
+      for (const root of operationRoots(operation)) visit(operation.id, rootTreeOf(store, root), '')
+    }
   }
   return found
 }

@@ -1,25 +1,13 @@
 /** Reads a whole file from the store, for showing: bounded, because it is held in memory. */
-import { readFileSync } from 'node:fs'
 import { SavepointError } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
 import { showPath } from '../model/raw-path.ts'
-import type { Store } from '../store/store.ts'
+import { readContent } from '../store/read-content.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import type { Context } from './context.ts'
 import { resolvePath } from './resolve-path.ts'
-
-const MAX_SHOWN_BYTES = 64 * 1024 * 1024
-
-/** undefined when it is too large to be held in memory. */
-export function readContent(store: Store, entry: Entry): Buffer | undefined {
-  if (entry.size > MAX_SHOWN_BYTES) return undefined
-  const source = store.contentSource(entry.content)
-  if (source.kind === 'object') return store.readAt(source.location)
-  if (source.kind === 'clone') return readFileSync(source.file)
-  return Buffer.concat(source.items.map(item => ('hole' in item ? Buffer.alloc(item.hole) : store.read(item.chunk))))
-}
 
 function whyNot(entry: Entry | undefined): string {
   if (!entry) return 'it is not there'

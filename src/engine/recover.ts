@@ -64,6 +64,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     headAfter: journal.headAfter,
     detail: journal.detail,
     isStep: journal.detail.is_step === true,
+    remade: journal.detail.remade === true,
   }
   const leftovers = await captureLive(ctx, {
     override: request.wanted,

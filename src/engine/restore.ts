@@ -21,6 +21,7 @@ import type { Context } from './context.ts'
 import { describePlan } from './describe-plan.ts'
 import { type Journal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
+import { restoreWithoutSafety } from './restore-without-safety.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata } from './root-metadata.ts'
 import { addSnapshot } from './snapshot.ts'
@@ -43,19 +44,31 @@ export interface RestoreRequest {
   detail?: Record<string, unknown>
   /** undo and redo mark the operation they walk instead of adding one that can itself be undone. */
   isStep?: boolean
+  /** The target directory was gone and has just been made: everything about it is ours to set. */
+  remade?: boolean
 }
 
-export async function restore(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
-  const wasMissing = ensureTarget(ctx, request)
-  const live = await captureLive(ctx, {
-    override: request.wanted,
-    readOwned: !request.dryRun,
-    ignoreFloor: true,
-    phase: 'saving the state before',
-  })
+export async function restore(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
+  const request = { ...asked, remade: ensureTarget(ctx, asked) }
+  let live: Live
+  try {
+    live = await captureLive(ctx, {
+      override: request.wanted,
+      readOwned: !request.dryRun,
+      ignoreFloor: true,
+      phase: 'saving the state before',
+    })
+  } catch (error) {
+    if (!(error instanceof SavepointError) || error.code !== 'disk.full') throw error
+    if (request.noSafety && !request.dryRun) return restoreWithoutSafety(ctx, request)
+    throw new SavepointError('disk.full', `Cannot save the state before the ${request.kind}: ${error.message}`, {
+      hint: 'Nothing was changed. Free some space; or, if the present state may be lost, say --no-safety',
+      cause: error,
+    })
+  }
   const plan = planFor(ctx, request, live)
   const rootChanges = !request.scope && rootDiffers(ctx, request, live)
-  if (request.dryRun || (plan.actions.length === 0 && !rootChanges && !wasMissing)) {
+  if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
     return {
       ...describePlan(ctx, plan, request.snapshot),
       dryRun: request.dryRun === true,
@@ -113,7 +126,8 @@ export async function carryOut(
           lateEdits = await keepLateEdits(ctx, root, live, displaced, safety)
         },
       })
-      if (!request.scope) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
+      if (!request.scope && rootDiffers(ctx, request, live))
+        restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
       addon.syncfs(root)
       return applied
     } catch (error) {
@@ -197,6 +211,7 @@ function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
 
 /** Whether the target directory itself has another mode, owner or xattrs than wanted. */
 function rootDiffers(ctx: Context, request: RestoreRequest, live: Live): boolean {
+  if (request.remade) return true
   const [now, wanted] = [rootEntryOf(ctx.store, live.root), rootEntryOf(ctx.store, request.wanted)]
   const base = request.base === undefined ? now : rootEntryOf(ctx.store, request.base)
   return !sameMetadata(now, wanted) && sameMetadata(now, base)
@@ -219,7 +234,7 @@ function makeJournal(ctx: Context, request: RestoreRequest, safety: Snapshot, he
     snapshot: request.snapshot?.id,
     headBefore,
     headAfter: request.headAfter,
-    detail: { ...request.detail, is_step: request.isStep ?? false },
+    detail: { ...request.detail, is_step: request.isStep ?? false, remade: request.remade ?? false },
   }
 }
 

@@ -6,9 +6,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
+import { redactFlags } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { redactCommand } from '../model/redact.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { encodeTree } from '../store/tree-codec.ts'
@@ -27,7 +29,8 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
   const [program] = options.command
   if (!program)
     throw new SavepointError('usage', 'Cannot run: no command was given', { hint: 'savepoint run -- COMMAND…' })
-  const run = ctx.db.addRun({ ...blankRun(ctx), command: options.command, cwd: showPath(rawFromBytes(ctx.cwd)) })
+  const command = redactCommand(options.command, redactPatterns(ctx))
+  const run = record(ctx, command)
   try {
     return await carryOut(ctx, run, options)
   } catch (error) {
@@ -37,6 +40,22 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
       ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode, signal: undefined, after: undefined })
     }
     throw error
+  }
+}
+
+/** The configuration is checked when it is read: these are regular expressions. */
+const redactPatterns = (ctx: Context) => ctx.config.tracing.redact.map(source => new RegExp(source, redactFlags))
+
+/** On a full disk even this fails: then nothing was started. */
+function record(ctx: Context, command: string[]): Run {
+  try {
+    return ctx.db.addRun({ ...blankRun(ctx), command, cwd: showPath(rawFromBytes(ctx.cwd)) })
+  } catch (cause) {
+    const message = `Cannot start the command: the run cannot be recorded (${(cause as Error).message})`
+    throw new SavepointError('command.failed-to-start', message, {
+      hint: `Is there room on the disk of ${ctx.home}?`,
+      cause,
+    })
   }
 }
 
@@ -74,7 +93,7 @@ async function protect(ctx: Context, run: Run, options: RunOptions): Promise<Sna
     return undefined
   }
   try {
-    const before = await takeSnapshot(ctx, { type: 'pre-run', run: run.id, command: quoteCommand(options.command) })
+    const before = await takeSnapshot(ctx, { type: 'pre-run', run: run.id, command: quoteCommand(run.command) })
     ctx.db.setRunBefore(run.id, before.id)
     return before
   } catch (cause) {
@@ -105,7 +124,10 @@ async function finish(ctx: Context, run: Run, before: Snapshot): Promise<Snapsho
     }
     if (!stat) ctx.notice('the run deleted the target directory; `savepoint undo` makes it again')
     if (stat) await recoverPending(ctx)
-    const live = stat ? await captureLive(ctx, { readOwned: true, ignoreFloor: true }) : await captureGone(ctx, before)
+    // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
+    const live = stat
+      ? await captureLive(ctx, { override: before.root, readOwned: true, ignoreFloor: true })
+      : await captureGone(ctx, before)
     const head = ctx.db.head
     const unchanged = live.root === before.root && head === before.id
     const after = unchanged

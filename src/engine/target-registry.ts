@@ -82,6 +82,24 @@ export function createTarget(home: string, path: Buffer, force: boolean, env: No
   return target
 }
 
+/** The timeline `known` (an id, or the path that its target had) belongs to the directory at `path` from now on. */
+export function adoptTarget(home: string, path: Buffer, known: string, knownPath: Buffer): RegisteredTarget {
+  const target = allTargets(home).find(({ id, path: old }) => id === known || old.equals(knownPath))
+  const stat = statDir(path)
+  if (!target || !stat) {
+    throw new SavepointError(
+      'timeline.none',
+      `Cannot adopt "${known}": ${target ? `${shown(path)} does not exist` : 'no timeline has this id or path'}`,
+      {
+        hint: 'Give the path that the directory had before, or the id of its timeline from `savepoint status --json`',
+      },
+    )
+  }
+  const adopted = { ...target, path, identity: identityOf(stat) }
+  writeTarget(adopted)
+  return adopted
+}
+
 export function writeTarget(target: RegisteredTarget): void {
   const { path, identity } = target
   const content = { format: FORMAT, kind: 'dir', path: shown(path), path_bytes: path.toString('base64'), ...identity }

@@ -7,7 +7,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromBytes, idToBytes } from '../model/id.ts'
 import { makePrivate } from './durable.ts'
-import type { ObjectKind } from './pack-format.ts'
+import { OBJECT, type ObjectKind } from './pack-format.ts'
 
 export interface Location {
   pack: number
@@ -34,6 +34,7 @@ const schema = `
     id BLOB PRIMARY KEY, pack INTEGER NOT NULL, block INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
     kind INTEGER NOT NULL
   ) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS clones ON objects (kind, length) WHERE kind = ${OBJECT.clone};
 `
 
 export class ObjectIndex {
@@ -47,7 +48,7 @@ export class ObjectIndex {
       this.database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
       this.database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${schema}`)
       this.selectObject = this.database.prepare('SELECT pack, block, offset, length, kind FROM objects WHERE id = ?')
-      this.insertObject = this.database.prepare('INSERT OR IGNORE INTO objects VALUES (?, ?, ?, ?, ?, ?)')
+      this.insertObject = this.database.prepare('INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)')
     } catch (cause) {
       throw new SavepointError('store.damaged', `Cannot open the store's index: ${(cause as Error).message}`, {
         hint: `Run \`savepoint verify --repair\`: it rebuilds ${file} from the packs`,
@@ -103,9 +104,11 @@ export class ObjectIndex {
     }
   }
 
+  /** Clones count in full, although they share blocks as long as the original is not changed. */
   storedBytes(): number {
-    return (this.database.prepare('SELECT COALESCE(SUM(bytes), 0) AS bytes FROM packs').get() as { bytes: number })
-      .bytes
+    const sum = (sql: string) => (this.database.prepare(sql).get() as { bytes: number }).bytes
+    const packs = sum('SELECT COALESCE(SUM(bytes), 0) AS bytes FROM packs')
+    return packs + sum(`SELECT COALESCE(SUM(length), 0) AS bytes FROM objects WHERE kind = ${OBJECT.clone}`)
   }
 
   isEmpty(): boolean {

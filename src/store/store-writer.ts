@@ -17,6 +17,8 @@ import type { Store } from './store.ts'
 const MAX_PENDING = 20_000
 
 export class StoreWriter {
+  /** Whether everything but trees is thrown away. */
+  readonly discards: boolean = false
   private readonly store: Store
   private readonly lock: FileLock
   private readonly builder = new BlockBuilder()
@@ -24,6 +26,7 @@ export class StoreWriter {
   private readonly pending: [Id, Location][] = []
   private readonly writers: PackWriter[] = []
   private appended = 0
+  readonly lostPacks: ReadonlySet<number>
   /** Saves a look-up per file in the very first capture. */
   private storeIsEmpty: boolean
 
@@ -31,6 +34,7 @@ export class StoreWriter {
     this.store = store
     this.lock = lock
     this.storeIsEmpty = store.index.isEmpty()
+    this.lostPacks = store.lostPacks()
   }
 
   /** Bytes appended so far, compressed. */
@@ -40,9 +44,15 @@ export class StoreWriter {
 
   /** True when the caller must store this object now; false when it is stored or somebody is about to. */
   claim(id: Id): boolean {
-    if (this.claimed.has(id) || (!this.storeIsEmpty && this.store.has(id))) return false
+    if (this.claimed.has(id) || (!this.storeIsEmpty && this.isStored(id))) return false
     this.claimed.add(id)
     return true
+  }
+
+  /** What lies in a pack that is gone is stored again: the store heals with what is still there. */
+  private isStored(id: Id): boolean {
+    const location = this.store.index.find(id)
+    return location !== undefined && !this.lostPacks.has(location.pack)
   }
 
   /** Stores bytes under their own hash. */

@@ -3,7 +3,7 @@
  * else; timelines say which objects are alive. Several processes may read and write it at once: each writer appends to a
  * pack of its own, and `gc.lock` keeps collection away from captures (shared while writing, exclusive while collecting).
  */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
@@ -34,6 +34,8 @@ export class Store {
   private readonly packNames = new Map<number, string>()
   private readonly trees = new Map<Id, Entry[]>()
   private cachedEntries = 0
+  /** Trees that are not on disk: see DiscardingWriter. */
+  private readonly kept = new Map<Id, Entry[]>()
 
   private constructor(directory: string) {
     this.directory = directory
@@ -88,7 +90,7 @@ export class Store {
 
   /** The entries of a tree, sorted by name. Shared with a cache: not to be changed. */
   tree(id: Id): Entry[] {
-    const cached = this.trees.get(id)
+    const cached = this.trees.get(id) ?? this.kept.get(id)
     if (cached) return cached
     if (id === EMPTY_TREE) return []
     const entries = decodeTree(this.read(id))
@@ -101,11 +103,25 @@ export class Store {
     return entries
   }
 
+  keepTree(id: Id, entries: Entry[]): void {
+    this.kept.set(id, entries)
+  }
+
   contentSource(id: Id): ContentSource {
     const location = this.locate(id)
     if (location.kind === OBJECT.clone) return { kind: 'clone', file: this.cloneFile(id) }
     if (location.kind === OBJECT.recipe) return { kind: 'recipe', items: decodeRecipe(this.readAt(location)) }
     return { kind: 'object', location }
+  }
+
+  /** Packs whose files are missing or cut off: what the index says about them does not hold. */
+  lostPacks(): Set<number> {
+    return new Set(
+      this.index
+        .packs()
+        .filter(({ name, bytes }) => bytes > 0 && fileBytes(join(this.packDirectory, name)) < bytes)
+        .map(pack => pack.id),
+    )
   }
 
   /** Starts writing; close it. Collection waits meanwhile. */
@@ -146,6 +162,8 @@ export class Store {
     this.index.close()
   }
 }
+
+const fileBytes = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
 function checkFormat(file: string): void {
   let format: unknown

@@ -106,7 +106,8 @@ async function passUntilQuiet(
     ...options,
     ingest,
     rules,
-    homeIno: options.homeStat?.ino,
+    // On another filesystem the same number is another directory.
+    homeIno: options.homeStat?.dev === addon.statFd(options.root).dev ? options.homeStat?.ino : undefined,
     override: options.override === undefined ? undefined : rootTreeOf(options.store, options.override),
     written: options.written,
     includeStage: options.includeStage ?? false,

@@ -85,7 +85,7 @@ export class IngestThreads {
       .map(name => new URL(name, import.meta.url))
       .find(url => existsSync(url))!
     const worker = new Worker(file, {
-      workerData: { clones: join(this.options.store.directory, 'clones') },
+      workerData: { clones: this.options.writer.discards ? undefined : join(this.options.store.directory, 'clones') },
       execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 },
     })

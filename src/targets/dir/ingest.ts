@@ -139,7 +139,7 @@ export class Ingest {
   }
 
   private async readLargeInline(job: Job): Promise<void> {
-    const clones = createCloneSource(join(this.store.directory, 'clones'))
+    const clones = createCloneSource(this.writer.discards ? undefined : join(this.store.directory, 'clones'))
     const result = await captureLargeFile(this.root, job.path, {
       claim: async ids => ids.map(id => this.writer.claim(id)),
       store: (id, bytes) => this.writer.putClaimed(id, OBJECT.data, bytes),

@@ -3,8 +3,10 @@
  * what is unknown is left alone. Pure: reads trees, touches no file. Only paths that differ are in the plan.
  */
 import { isDamage, SavepointError } from '../../errors/errors.ts'
+import { indexDigest } from '../../files/git-index.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { isWithin, joinRaw, parentOf, type Raw, showPath } from '../../model/raw-path.ts'
+import { readContent } from '../../store/read-content.ts'
 import type { Store } from '../../store/store.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { pairByName, sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
@@ -52,6 +54,9 @@ export interface PlanOptions {
   /** Leaves `.git` at any depth alone. */
   withoutGit?: boolean
 }
+
+/** A larger index is not compared entry by entry. */
+const MAX_INDEX_BYTES = 64 * 1024 * 1024
 
 export function planRestore(options: PlanOptions): RestorePlan {
   return new Planner(options).run()
@@ -155,6 +160,7 @@ class Planner {
     if (sameAside(live, wanted) && live?.kind !== 'dir')
       return live !== undefined && base !== undefined && sameEntry(live, base)
     if (sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
+    if (isGitIndex(path) && this.isRefreshed(live, base)) return true
     if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
       // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
       this.compareTrees(path, live.content, undefined, base.content)
@@ -163,6 +169,17 @@ class Planner {
     }
     this.plan.leftAlone.push({ path, why: 'edited' })
     return false
+  }
+
+  /** git rewrites its index to note timestamps, as `git status` does: the same entries are the same index. */
+  private isRefreshed(live: Entry | undefined, base: Entry | undefined): boolean {
+    const digests = [live, base].map(entry => (entry?.kind === 'file' ? this.indexDigestOf(entry) : undefined))
+    return digests[0] !== undefined && digests[0] === digests[1]
+  }
+
+  private indexDigestOf(entry: Entry): string | undefined {
+    const content = entry.size <= MAX_INDEX_BYTES ? readContent(this.options.store, entry) : undefined
+    return content && indexDigest(content)
   }
 
   private decide(path: Raw, live: Entry | undefined, wanted: Entry | undefined): void {
@@ -230,6 +247,7 @@ function lostDirectory(directory: Raw, cause: SavepointError): SavepointError {
   )
 }
 
+const isGitIndex = (path: Raw): boolean => /(^|\/)\.git(\/(modules|worktrees)\/.+)?\/index$/s.test(path)
 const treeOf = (entry: Entry | undefined): Id | undefined => (entry?.kind === 'dir' ? entry.content : undefined)
 
 /** The same but for times: a touch is not an edit. */

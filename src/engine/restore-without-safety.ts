@@ -1,0 +1,64 @@
+/**
+ * `rollback --no-safety` on a full disk: the state before cannot be stored, and the user said that it may be lost. There
+ * is nothing to undo afterwards, and no journal: after a crash the same command is given again.
+ */
+import { randomBytes } from 'node:crypto'
+import { addon } from '../native/addon.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
+import { withDir } from '../targets/dir/dir-target.ts'
+import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { captureLive } from './capture-live.ts'
+import type { Context } from './context.ts'
+import { describePlan } from './describe-plan.ts'
+import { planFor, type RestoreRequest } from './restore.ts'
+import type { RestoreResult } from './results.ts'
+import { restoreRootMetadata } from './root-metadata.ts'
+
+export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
+  const live = await captureLive(ctx, {
+    override: request.wanted,
+    readOwned: true,
+    discard: true,
+    ignoreFloor: true,
+    phase: 'looking',
+  })
+  const plan = planFor(ctx, request, live)
+  const { refused } = await withDir(ctx.targetPath, async root => {
+    const applied = await applyPlan({
+      store: ctx.store,
+      root,
+      plan,
+      live: live.tree,
+      wanted: rootTreeOf(ctx.store, request.wanted),
+      stage: `${STAGE_PREFIX}${randomBytes(8).toString('hex')}`,
+      onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
+      rescue: async () => {},
+    })
+    if (!request.scope) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
+    addon.syncfs(root)
+    return applied
+  })
+  const operation = ctx.db.transaction(() => {
+    const headBefore = ctx.db.head
+    if (request.headAfter !== undefined) ctx.db.setHead(request.headAfter)
+    return ctx.db.addOperation({
+      kind: request.kind,
+      at: ctx.now(),
+      state: 'fixed',
+      summary: `${request.summary}, without saving the state before`,
+      before: undefined,
+      after: request.snapshot?.id,
+      headBefore,
+      headAfter: ctx.db.head,
+      detail: {},
+      rule: undefined,
+    })
+  })
+  ctx.notice('the state before was not saved: this cannot be undone')
+  const result = describePlan(ctx, plan, request.snapshot)
+  return {
+    ...result,
+    leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],
+    operation,
+  }
+}

@@ -1,0 +1,48 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { indexDigest } from './git-index.ts'
+
+let dir: string
+const git = (...args: string[]) =>
+  execFileSync('git', args, { cwd: dir, env: { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null' } })
+const index = () => readFileSync(join(dir, '.git/index'))
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'savepoint-index-'))
+  git('init', '-q')
+  for (let i = 0; i < 20; i++) writeFileSync(join(dir, `file-${'x'.repeat(i)}`), String(i))
+  git('add', '.')
+})
+afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+it('is the same after a refresh, and another one after an edit', () => {
+  const before = index()
+  utimesSync(join(dir, 'file-x'), 1, 1)
+  git('status')
+  expect(index().equals(before)).toBe(false)
+  expect(indexDigest(index())).toBe(indexDigest(before))
+  writeFileSync(join(dir, 'file-x'), 'other')
+  git('add', '.')
+  expect(indexDigest(index())).not.toBe(indexDigest(before))
+})
+
+it('notices a changed mode, a removed path and intent-to-add', () => {
+  const digests = [indexDigest(index())]
+  git('update-index', '--chmod=+x', 'file-x')
+  digests.push(indexDigest(index()))
+  git('rm', '-q', '--cached', 'file-xx')
+  digests.push(indexDigest(index()))
+  git('add', '-N', 'file-xx')
+  digests.push(indexDigest(index()))
+  expect(new Set(digests).size).toBe(4)
+  expect(digests).not.toContain(undefined)
+})
+
+it('does not guess', () => {
+  expect(indexDigest(Buffer.alloc(0))).toBeUndefined()
+  expect(indexDigest(index().subarray(0, 100))).toBeUndefined()
+  git('update-index', '--index-version', '4')
+  expect(indexDigest(index())).toBeUndefined()
+})

@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest'
+import { redactCommand } from './redact.ts'
+
+const patterns = [/(?<=--password )\S+/g, /(?<=token=)\w+/g, /\w+(?=@host)/g]
+
+describe('redactCommand', () => {
+  it('hides a secret that is a word of its own, a part of a word, and one in the middle', () => {
+    expect(redactCommand(['login', '--password', 'hunter2', 'user'], patterns)).toEqual([
+      'login',
+      '--password',
+      '‹redacted›',
+      'user',
+    ])
+    expect(redactCommand(['curl', 'x?token=abc&y=1'], patterns)).toEqual(['curl', 'x?token=‹redacted›&y=1'])
+    expect(redactCommand(['ssh', 'me@host:1'], patterns)).toEqual(['ssh', '‹redacted›@host:1'])
+  })
+
+  it('joins overlapping matches and leaves the rest as it is', () => {
+    expect(redactCommand(['token=abc@host', 'plain'], [...patterns, /abc@h/g])).toEqual([
+      'token=‹redacted›ost',
+      'plain',
+    ])
+    expect(redactCommand(['a', 'b c', ''], patterns)).toEqual(['a', 'b c', ''])
+  })
+
+  it('cuts off what is too long to be searched', () => {
+    const [program, long, behind] = redactCommand(['x', 'y'.repeat(70_000), '--password s'], patterns)
+    expect([program, long!.length, behind]).toEqual(['x', 70_000, '…'])
+  })
+})

@@ -1,0 +1,71 @@
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { Store } from './store.ts'
+import { sweep } from './sweep.ts'
+
+const SECRET = Buffer.from('bytes that must be gone')
+
+let directory: string
+let store: Store
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'savepoint-sweep-'))
+  store = Store.open(directory)
+})
+afterEach(() => {
+  store.close()
+  rmSync(directory, { recursive: true })
+})
+
+const packs = () => readdirSync(store.packDirectory).map(name => join(store.packDirectory, name))
+const holders = () => packs().filter(file => readFileSync(file).includes(SECRET))
+
+async function put(...contents: Buffer[]): Promise<string[]> {
+  const writer = await store.writer()
+  const ids = contents.map(content => writer.put(content))
+  writer.commit()
+  writer.close()
+  return ids
+}
+
+test('what is dead goes, what is alive stays readable', async () => {
+  const [dead, alive] = (await put(SECRET, Buffer.from('alive'))) as [string, string]
+  expect(sweep(store, new Set([alive]), true)).toMatchObject({ removedObjects: 1 })
+  expect([store.has(dead), store.read(alive).toString(), holders()]).toEqual([false, 'alive', []])
+})
+
+test('a few dead bytes among many alive ones are left to a later collection, but not to a purge', async () => {
+  const [, alive] = (await put(SECRET, Buffer.alloc(100_000, 'alive'))) as [string, string]
+  sweep(store, new Set([alive]), false)
+  expect(holders()).toHaveLength(1)
+  sweep(store, new Set([alive]), true)
+  expect(holders()).toEqual([])
+})
+
+test('the tail of a writer that died goes, although everything committed is alive', async () => {
+  const [alive] = (await put(Buffer.from('alive'))) as [string]
+  appendFileSync(packs()[0]!, SECRET)
+  sweep(store, new Set([alive]), false)
+  expect([holders(), store.read(alive).toString()]).toEqual([[], 'alive'])
+})
+
+test('a pack that was never committed goes', async () => {
+  const writer = await store.writer()
+  writer.put(Buffer.concat([SECRET, Buffer.alloc(600_000)]))
+  writer.close()
+  expect(packs()).toHaveLength(1)
+  sweep(store, new Set(), false)
+  expect(packs()).toEqual([])
+})
+
+test('the second copy of a content that two writers stored at once goes too', async () => {
+  const writers = [await store.writer(), await store.writer()] as const
+  const [dead] = writers.map(writer => writer.put(SECRET)) as [string, string]
+  const alive = writers[1].put(Buffer.from('alive'))
+  for (const writer of writers) writer.commit()
+  for (const writer of writers) writer.close()
+  expect(holders()).toHaveLength(2)
+  sweep(store, new Set([alive]), true)
+  expect([store.has(dead), store.read(alive).toString(), holders()]).toEqual([false, 'alive', []])
+})
