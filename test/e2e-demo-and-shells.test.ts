@@ -26,7 +26,8 @@ describe('savepoint demo --fast', () => {
     expect({ status, stdout, stderr }).toMatchObject({ status: 0 })
     expect(stdout).toContain('$ savepoint run -- sh ../agent.sh\n')
     expect(stdout).toContain('$ savepoint undo\n')
-    const [, before, damaged, after] = /before the agent {2}(\w+) [^]*after the agent {3}(\w+) [^]*after undo {8}(\w+) /.exec(stdout)!
+    const [, before, damaged, after] =
+      /before the agent {2}(\w+) [\s\S]*after the agent {3}(\w+) [\s\S]*after undo {8}(\w+) /.exec(stdout)!
     expect([after === before, damaged === before]).toEqual([true, false])
     expect(stdout).toContain('  Byte for byte the same.\n')
     expect(`${stdout}${stderr}`).not.toContain('\x1b')
@@ -40,7 +41,13 @@ describe('savepoint demo --fast', () => {
     const { status, stdout } = savepointAsUser(space, ['demo', '--fast', '--json'])
     expect(status).toBe(0)
     const result = JSON.parse(stdout)
-    expect(Object.keys(result)).toEqual(['identical', 'digest_before', 'digest_after_agent', 'digest_after_undo', 'files'])
+    expect(Object.keys(result)).toEqual([
+      'identical',
+      'digest_before',
+      'digest_after_agent',
+      'digest_after_undo',
+      'files',
+    ])
     expect(result.identical).toBe(true)
   })
 })
@@ -85,23 +92,26 @@ complete -p savepoint
     ])
   })
 
-  it.skipIf(!hasTerminal)(`by the Tab key, with quoting${hasTerminal ? '' : ' (skipped: needs python3 for a pseudo-terminal)'}`, async () => {
-    savepoint(space, ['snapshot', '-m', 'before the change'])
-    space.write('a.txt', 'two\n')
-    const { complete, output } = await onTerminal(
-      ['bash', '--norc', '--noprofile', '-i'],
-      [
-        { wait: '\\$ ', type: 'source <(savepoint completion bash)\n' },
-        { wait: '\\$ ', type: 'savepoint rollb\t' },
-        { wait: 'rollback ', type: 'bef\t' },
-        { wait: 'before\\\\ the\\\\ change ', type: '\n' },
-        { wait: 'To undo: savepoint undo', type: 'exit\n' },
-      ],
-      { cwd: space.dir, env: install() },
-    )
-    expect({ complete, output }).toMatchObject({ complete: true })
-    expect(space.read('a.txt')).toBe('one\n')
-  })
+  it.skipIf(!hasTerminal)(
+    `by the Tab key, with quoting${hasTerminal ? '' : ' (skipped: needs python3 for a pseudo-terminal)'}`,
+    async () => {
+      savepoint(space, ['snapshot', '-m', 'before the change'])
+      space.write('a.txt', 'two\n')
+      const { complete, output } = await onTerminal(
+        ['bash', '--norc', '--noprofile', '-i'],
+        [
+          { wait: '\\$ ', type: 'source <(savepoint completion bash)\n' },
+          { wait: '\\$ ', type: 'savepoint rollb\t' },
+          { wait: 'rollback ', type: 'bef\t' },
+          { wait: 'before\\\\ the\\\\ change ', type: '\n' },
+          { wait: 'To undo: savepoint undo', type: 'exit\n' },
+        ],
+        { cwd: space.dir, env: install() },
+      )
+      expect({ complete, output }).toMatchObject({ complete: true })
+      expect(space.read('a.txt')).toBe('one\n')
+    },
+  )
 })
 
 describe('a timeline of a thousand snapshots', () => {
@@ -118,7 +128,10 @@ describe('a timeline of a thousand snapshots', () => {
     database.exec('BEGIN')
     let parent = id
     for (let i = 1; i < SNAPSHOTS; i++) {
-      const next = `snap_${i.toString(32).padStart(8, 'a').replace(/[0189]/g, 'z')}${i}`
+      const next = `snap_${i
+        .toString(32)
+        .padStart(8, 'a')
+        .replace(/[0189]/g, 'z')}${i}`
       add.run(next, parent, `number ${i}`, i)
       // Every tenth leaves its parent for a second child: a tree, not a line.
       if (i % 10 !== 0) parent = next

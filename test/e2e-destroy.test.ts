@@ -23,6 +23,7 @@ beforeEach(() => {
     echo '#!/bin/sh' > bin/tool; chmod 755 bin/tool
     echo 'new
 line' > "$(printf 'a\nb')"; echo x > 'with space/-rf'; echo y > "$(printf 'caf\303\251')"
+    printf 'snapshots:\n  retention:\n    auto_max: 50\n' > savepoint.yaml
     ln -s src/deep link; ln -s /nonexistent dangling; ln bin/tool bin/same
     git add .; git commit -qm one; git tag -a v1 -m v1; git branch side
     echo 2 >> src/deep/er/f1.ts; git commit -qam two; git pack-refs --all; git gc -q
@@ -56,6 +57,8 @@ const ways: [what: string, script: string][] = [
   ['half of the tree moved', 'mkdir x; mv src docs .git x; mv x/src/deep/er bin'],
   ['chmod -R 000', 'find . -depth -mindepth 1 -not -type l -exec chmod 000 {} +'],
   ['chmod -R 777', 'chmod -R 777 .'],
+  ['chmod 000 of the workspace itself', 'chmod 000 .'],
+  ['chmod 000 of everything, the workspace included', 'find . -depth -not -type l -exec chmod 000 {} + || :'],
   ['every file emptied in place', `find . -type f -exec sh -c 'for f; do chmod u+w "$f"; : > "$f"; done' sh {} +`],
   [
     'ignore rules that hide the deed',

@@ -48,7 +48,7 @@ describe.skipIf(!hasTerminal)(title, () => {
     const { output, status, complete } = await typed(['snapshot', '-m', 'never'], [{ wait: 'capturing', type: '\x03' }])
     expect({ status, complete, output }).toMatchObject({ status: 130, complete: true })
     expect(output).toContain('stopping at the next safe point; Ctrl-C again stops at once')
-    expect(output).toMatch(/savepoint: Cannot .*cancelled/)
+    expect(output).toMatch(/savepoint: .*[cC]ancelled/)
     expect(savepointJson(space, ['snapshots'])).toHaveLength(1)
     expect(savepoint(space, ['verify']).status).toBe(0)
     expect(savepoint(space, ['snapshot']).status).toBe(0)
@@ -81,7 +81,9 @@ describe.skipIf(!hasTerminal)(title, () => {
     expect((await typed(['diff', '--no-pager'], [], marking)).output).not.toContain('PAGER|')
     expect((await typed(['diff'], [], [...marking, "SAVEPOINT_PAGER=sed 's/^/OURS|/'"])).output).toMatch(/^OURS\|/)
     expect((await typed(['diff'], [], ['PAGER=no-such-pager'])).output).toContain('+line 199')
-    expect(savepoint(space, ['diff'], { env: { ...space.env, PAGER: "sed 's/^/PAGER|/'" } }).stdout).not.toContain('PAGER|')
+    expect(savepoint(space, ['diff'], { env: { ...space.env, PAGER: "sed 's/^/PAGER|/'" } }).stdout).not.toContain(
+      'PAGER|',
+    )
     const less = await typed(['diff'], [{ wait: 'line 10[\\s\\S]*:', type: 'q' }])
     expect({ status: less.status, complete: less.complete }).toEqual({ status: 0, complete: true })
     expect(less.output).not.toContain('line 199')
@@ -115,7 +117,9 @@ echo half > a.txt; echo READY; while :; do sleep 0.05; done`,
     const stopped = await typed(['run', '--', 'sh', program], [{ wait: 'READY', type: '\x03' }])
     expect(stopped).toMatchObject({ status: 5, complete: true })
     expect(stopped.output).toContain('ALL-TTY')
-    expect(stopped.output).toMatch(/: exit 5, .*; 1 added, 1 modified\r\n {2}M a\.txt\r\n {2}A cleaned\r\nTo undo: savepoint undo\r\n$/)
+    expect(stopped.output).toMatch(
+      /: exit 5, .*; 1 added, 1 modified\r\n {2}M a\.txt\r\n {2}A cleaned\r\nTo undo: savepoint undo\r\n$/,
+    )
     expect(savepointJson(space, ['runs'])[0]).toMatchObject({ exit_code: 5, after: expect.stringMatching(/^snap_/) })
     expect(savepoint(space, ['undo']).status).toBe(0)
     expect([space.read('a.txt'), existsSync(space.at('cleaned'))]).toEqual(['one\n', false])

@@ -32,6 +32,7 @@
   X(flock, flock_fd) \
   X(syncfs, syncfs_fd) \
   X(cloneFd, clone_fd) \
+  X(spreadSubdirs, spread_subdirs) \
   X(dataSegments, data_segments) \
   X(statfs, statfs_fd) \
   X(rawArgv, raw_argv) \

@@ -68,6 +68,18 @@ napi_value addon_syncfs_fd(napi_env env, napi_callback_info info) {
   return finish_call(env, error, "syncfs");
 }
 
+/* EXT4_TOPDIR_FL, `chattr +T`. Other filesystems refuse it, which is fine: it is only a hint. */
+napi_value addon_spread_subdirs(napi_env env, napi_callback_info info) {
+  int fd;
+  if (!get_fd(env, info, &fd)) return NULL;
+  int flags = 0;
+  if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+    flags |= FS_TOPDIR_FL;
+    (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+  }
+  return finish_call(env, 0, "ioctl");
+}
+
 napi_value addon_clone_fd(napi_env env, napi_callback_info info) {
   napi_value arguments[2];
   int source, destination;

@@ -11,8 +11,8 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */) {
   // Blocks and windows of some hundred kilobytes come and go on several threads; without these limits the allocator
   // keeps twice as much memory as is in use. Setting them again in another thread changes nothing.
   mallopt(M_ARENA_MAX, 2);
-  mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-  mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+  mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
+  mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
   if (napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) != napi_ok) return NULL;
   return exports;
 }

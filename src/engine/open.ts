@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readlinkSync, realpathSync, renameSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
-import { loadConfig } from '../config/load.ts'
+import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { readContent } from '../store/read-content.ts'
@@ -58,7 +58,13 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const cwd = currentDirectory(options.cwd)
   makeHome(home)
   const target = chooseTarget(home, cwd, options, env, notice)
-  const { config, weakens } = await loadConfig({ targetDir: target.path, homeDir: home, env, cwd: cwd.toString() })
+  const { config, weakens } = await configFor(
+    target.path,
+    home,
+    cwd,
+    env,
+    options.withoutBrokenConfig ? notice : undefined,
+  )
   if (weakens.length > 0) notice(`savepoint.yaml of this directory weakens protection: ${weakens.join(', ')}`)
   refuseBackend(config.snapshots.backend)
   const store = openStore(join(home, 'store'), options.repair === true, notice)
@@ -81,6 +87,25 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     progress: options.onProgress,
     signal: options.signal,
     held: undefined,
+  }
+}
+
+/** With `notice`, a savepoint.yaml of the target that is wrong is said and does not count. */
+async function configFor(
+  targetDir: Buffer,
+  homeDir: string,
+  cwd: Buffer,
+  env: NodeJS.ProcessEnv,
+  notice: ((text: string) => void) | undefined,
+): Promise<LoadedConfig> {
+  const options = { homeDir, env, cwd: cwd.toString() }
+  try {
+    return await loadConfig({ ...options, targetDir })
+  } catch (error) {
+    if (!notice || !(error instanceof SavepointError) || error.code !== 'config.invalid') throw error
+    const loaded = await loadConfig({ ...options, targetDir: undefined })
+    notice(`going back without it: ${error.message}`)
+    return loaded
   }
 }
 

@@ -27,6 +27,8 @@ import { restoreRootMetadata } from './root-metadata.ts'
 import { addSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
 
+const OWNER_LOOKS = 0o500
+
 export interface RestoreRequest {
   /** Root trees. */
   wanted: Id
@@ -126,9 +128,13 @@ export async function carryOut(
           lateEdits = await keepLateEdits(ctx, root, live, displaced, safety)
         },
       })
-      if (!request.scope && rootDiffers(ctx, request, live))
-        restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
-      addon.syncfs(root)
+      const wantedRoot = rootEntryOf(ctx.store, request.wanted)
+      const isRootWanted = !request.scope && rootDiffers(ctx, request, live)
+      // A directory that closes to us cannot be opened for the sync any more.
+      const closes = isRootWanted && (wantedRoot.mode & OWNER_LOOKS) !== OWNER_LOOKS
+      if (closes) addon.syncfs(root)
+      if (isRootWanted) restoreRootMetadata(root, wantedRoot)
+      if (!closes) addon.syncfs(root)
       return applied
     } catch (error) {
       if (error instanceof RestoreFailed && error.reversed) removeJournal(ctx.timelineDir)

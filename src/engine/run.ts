@@ -8,13 +8,14 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { redactFlags } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
+import type { Change } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { redactCommand } from '../model/redact.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { encodeTree } from '../store/tree-codec.ts'
-import { countChanges, treeChanges } from '../store/tree-diff.ts'
+import { countChanges, sameMetadata, treeChanges } from '../store/tree-diff.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { captureLive, type Live } from './capture-live.ts'
@@ -69,7 +70,7 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
   const { code, signal } = await supervise(options.command, ctx)
-  const after = before && (await finish(ctx, run, before))
+  const after = before && (await finish(ctx, run, before).catch(error => sayUncaptured(ctx, before, error)))
   ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
   const trees = before && after && [rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)]
   return {
@@ -78,9 +79,22 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
     signal,
     before,
     after,
-    changes: trees ? [...treeChanges(ctx.store, trees[0], trees[1])] : [],
+    changes: before && after ? changesOf(ctx, before, after) : [],
     counts: trees ? countChanges(ctx.store, trees[0], trees[1]) : { added: 0, modified: 0, deleted: 0 },
   }
+}
+
+/** The directory itself, when its mode or owner changed, and what lies in it. */
+function changesOf(ctx: Context, before: Snapshot, after: Snapshot): Change[] {
+  const [old, now] = [rootEntryOf(ctx.store, before.root), rootEntryOf(ctx.store, after.root)]
+  const own: Change[] = sameMetadata(old, now) ? [] : [{ kind: 'metadata', path: '', before: old, after: now }]
+  return [...own, ...treeChanges(ctx.store, old.content, now.content)]
+}
+
+/** The command has run and its exit code is the answer, also when the state after it cannot be stored. */
+function sayUncaptured(ctx: Context, before: Snapshot, error: unknown): undefined {
+  if (!(error instanceof SavepointError)) throw error
+  ctx.notice(`the state after the run is NOT captured: ${error.message}; to go back: savepoint rollback ${before.id}`)
 }
 
 /** The snapshot before. When it fails, the command is not started, unless the user said that this is fine. */

@@ -18,6 +18,8 @@ export interface OpenOptions {
   force?: boolean
   /** Takes over the timeline of a target that was moved here: id or former path. */
   adopt?: string
+  /** To go back: a savepoint.yaml that cannot be read or is wrong, perhaps by what is to be undone, must not stop it. */
+  withoutBrokenConfig?: boolean
   /** Rebuilds a store index that cannot be opened; for `verify --repair`. */
   repair?: boolean
   onProgress?: (progress: results.Progress) => void

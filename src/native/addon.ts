@@ -152,6 +152,11 @@ export interface Addon {
   syncfs(fd: number): void
   /** FICLONE: makes `destination` share the blocks of `source`. Throws EOPNOTSUPP/EXDEV where it cannot. */
   cloneFd(source: number, destination: number): void
+  /**
+   * Hints that the subdirectories of an open directory need not lie together (`chattr +T` of ext4). ext4 avoids inodes
+   * that were freed a moment ago by looking at each of them; new directories elsewhere have nothing to look at.
+   */
+  spreadSubdirs(fd: number): void
   /** Data segments of an open file as pairs [offset, length, …] by SEEK_DATA/SEEK_HOLE; the rest are holes. */
   dataSegments(fd: number, size: number): Float64Array
   /**

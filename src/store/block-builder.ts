@@ -4,18 +4,13 @@ import { compressBlock } from './compress.ts'
 import { BLOCK_TARGET_BYTES, type BlockObject, CODEC, encodeBlock, type ObjectKind } from './pack-format.ts'
 import { releaseBuffer } from './release-buffer.ts'
 
-export interface FinishedBlock {
-  objects: BlockObject[]
-  bytes: Buffer
-}
-
 export class BlockBuilder {
   private buffer: Buffer = Buffer.allocUnsafe(2 * BLOCK_TARGET_BYTES)
   private used = 0
   private objects: BlockObject[] = []
 
   /** Adds a copy of `bytes`. Returns a finished block when this one is full. */
-  add(id: Id, kind: ObjectKind, bytes: Uint8Array): FinishedBlock | undefined {
+  add(id: Id, kind: ObjectKind, bytes: Uint8Array): Buffer | undefined {
     if (this.used + bytes.length > this.buffer.length) {
       const grown = Buffer.allocUnsafe(this.used + bytes.length)
       this.buffer.copy(grown, 0, 0, this.used)
@@ -28,7 +23,7 @@ export class BlockBuilder {
   }
 
   /** The block so far, or undefined when it is empty. */
-  finish(): FinishedBlock | undefined {
+  finish(): Buffer | undefined {
     const { objects, used } = this
     if (objects.length === 0) return undefined
     const { codec, payload } = compressBlock(this.buffer.subarray(0, used))
@@ -36,6 +31,6 @@ export class BlockBuilder {
     if (codec === CODEC.zstd) releaseBuffer(payload)
     this.objects = []
     this.used = 0
-    return { objects, bytes }
+    return bytes
   }
 }

@@ -13,6 +13,7 @@ export function compressBlock(raw: Uint8Array): { codec: number; payload: Uint8A
   const packed = zstdCompressSync(raw, {
     params: { [constants.ZSTD_c_compressionLevel]: LEVEL },
     chunkSize: OUTPUT_BYTES,
+    pledgedSrcSize: raw.length,
   })
   return packed.length < raw.length * WORTHWHILE
     ? { codec: CODEC.zstd, payload: packed }

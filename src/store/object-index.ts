@@ -5,9 +5,9 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
-import { idFromBytes, idToBytes } from '../model/id.ts'
+import { ID_BYTES, idFromBytes, idToBytes } from '../model/id.ts'
 import { makePrivate } from './durable.ts'
-import { OBJECT, type ObjectKind } from './pack-format.ts'
+import { NAME_BYTES, OBJECT, type ObjectKind } from './pack-format.ts'
 
 export interface Location {
   pack: number
@@ -89,6 +89,16 @@ export class ObjectIndex {
 
   add(id: Id, at: Location): void {
     this.insertObject.run(idToBytes(id), at.pack, at.block, at.offset, at.length, at.kind)
+  }
+
+  /** The objects of one block, from the names that it carries. */
+  addNames(pack: number, block: number, names: Buffer): void {
+    let offset = 0
+    for (let at = 0; at < names.length; at += NAME_BYTES) {
+      const length = names.readUInt32LE(at + ID_BYTES + 1)
+      this.insertObject.run(names.subarray(at, at + ID_BYTES), pack, block, offset, length, names[at + ID_BYTES]!)
+      offset += length
+    }
   }
 
   /** All or nothing. */

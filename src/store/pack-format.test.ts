@@ -23,7 +23,7 @@ const contents = fc.array(fc.uint8Array({ maxLength: 300 }), { minLength: 1, max
 function blockOf(parts: Uint8Array[]): Buffer {
   const builder = new BlockBuilder()
   for (const part of parts) builder.add(hashBytes(part), OBJECT.data, part)
-  return builder.finish()!.bytes
+  return builder.finish()!
 }
 
 /** What a reader does with bytes that may be a block: the objects, or undefined when it is none. */

@@ -14,7 +14,8 @@ export const BLOCK_TARGET_BYTES = 512 * 1024
 const BLOCK_MAGIC = 0x314b4c42
 const CHECKSUM_BYTES = 16
 const CHECKSUM_AT = 24
-const NAME_BYTES = ID_BYTES + 1 + 4
+/** One name: id, kind (u8), length (u32). */
+export const NAME_BYTES = ID_BYTES + 1 + 4
 /** A block larger than this is refused as malformed. A directory of ten million entries still fits into one. */
 const MAX_BLOCK_BYTES = 1024 * 1024 * 1024
 
@@ -117,6 +118,10 @@ export function blockObjects(block: Buffer, header: BlockHeader): BlockObject[] 
   }
   return objects
 }
+
+/** A copy of the names of a whole block, in the order of its objects. */
+export const blockNames = (block: Buffer): Buffer =>
+  Buffer.from(block.subarray(BLOCK_HEADER_BYTES, BLOCK_HEADER_BYTES + block.readUInt32LE(16) * NAME_BYTES))
 
 export const blockPayload = (block: Buffer, header: BlockHeader): Buffer =>
   block.subarray(BLOCK_HEADER_BYTES + header.count * NAME_BYTES, header.totalBytes)

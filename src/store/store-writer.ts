@@ -5,16 +5,15 @@
  */
 import type { Id } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
-import { BlockBuilder, type FinishedBlock } from './block-builder.ts'
+import { BlockBuilder } from './block-builder.ts'
 import { failpoint } from './failpoint.ts'
 import type { FileLock } from './file-lock.ts'
-import type { Location } from './object-index.ts'
-import { OBJECT, type ObjectKind } from './pack-format.ts'
+import { blockNames, NAME_BYTES, OBJECT, type ObjectKind } from './pack-format.ts'
 import { PackWriter } from './pack-writer.ts'
 import type { Store } from './store.ts'
 
 /** Pending index rows are flushed beyond this many, so that memory stays bounded. */
-const MAX_PENDING = 20_000
+const MAX_PENDING = 16_000
 
 export class StoreWriter {
   /** Whether everything but trees is thrown away. */
@@ -23,17 +22,20 @@ export class StoreWriter {
   private readonly lock: FileLock
   private readonly builder = new BlockBuilder()
   private readonly claimed = new Set<Id>()
-  private readonly pending: [Id, Location][] = []
+  /** Blocks that are appended but not in the index: only their names are kept. */
+  private readonly pending: { pack: number; block: number; names: Buffer }[] = []
+  private pendingObjects = 0
+  private readonly pendingClones: [Id, number][] = []
   private readonly writers: PackWriter[] = []
   private appended = 0
   readonly lostPacks: ReadonlySet<number>
-  /** Saves a look-up per file in the very first capture. */
-  private storeIsEmpty: boolean
+  /** Saves a look-up per file in the very first capture: what this session stores is in `claimed`. */
+  private readonly wasEmpty: boolean
 
   constructor(store: Store, lock: FileLock) {
     this.store = store
     this.lock = lock
-    this.storeIsEmpty = store.index.isEmpty()
+    this.wasEmpty = store.index.isEmpty()
     this.lostPacks = store.lostPacks()
   }
 
@@ -44,7 +46,7 @@ export class StoreWriter {
 
   /** True when the caller must store this object now; false when it is stored or somebody is about to. */
   claim(id: Id): boolean {
-    if (this.claimed.has(id) || (!this.storeIsEmpty && this.isStored(id))) return false
+    if (this.claimed.has(id) || (!this.wasEmpty && this.isStored(id))) return false
     this.claimed.add(id)
     return true
   }
@@ -74,21 +76,19 @@ export class StoreWriter {
   }
 
   /** Appends a block that a worker compressed; its objects were claimed before. */
-  addBlock(block: FinishedBlock): void {
+  addBlock(block: Buffer): void {
     const writer = this.currentPack()
-    const at = writer.append(block.bytes)
-    this.appended += block.bytes.length
-    let offset = 0
-    for (const { id, kind, length } of block.objects) {
-      this.pending.push([id, { pack: writer.pack, block: at, offset, length, kind }])
-      offset += length
-    }
-    if (this.pending.length > MAX_PENDING) this.flush()
+    const at = writer.append(block)
+    this.appended += block.length
+    const names = blockNames(block)
+    this.pending.push({ pack: writer.pack, block: at, names })
+    this.pendingObjects += names.length / NAME_BYTES
+    if (this.pendingObjects > MAX_PENDING) this.flush()
   }
 
   /** Registers a reflink clone that already lies durably under its final name. */
   addClone(id: Id, length: number): void {
-    this.pending.push([id, { pack: 0, block: 0, offset: 0, length, kind: OBJECT.clone }])
+    this.pendingClones.push([id, length])
   }
 
   /** Everything added so far is durable and findable when this returns. */
@@ -99,18 +99,20 @@ export class StoreWriter {
   }
 
   private flush(): void {
-    if (this.pending.length === 0) return
+    if (this.pending.length === 0 && this.pendingClones.length === 0) return
     failpoint('store:before-sync')
     for (const writer of this.writers) writer.sync()
     failpoint('store:before-index')
     const { index } = this.store
     index.transaction(() => {
-      for (const [id, location] of this.pending) index.add(id, location)
+      for (const { pack, block, names } of this.pending) index.addNames(pack, block, names)
+      for (const [id, length] of this.pendingClones)
+        index.add(id, { pack: 0, block: 0, offset: 0, length, kind: OBJECT.clone })
       for (const writer of this.writers) index.setPackBytes(writer.pack, writer.bytes)
     })
-    for (const [id] of this.pending) this.claimed.delete(id)
-    this.storeIsEmpty = false
     this.pending.length = 0
+    this.pendingObjects = 0
+    this.pendingClones.length = 0
     failpoint('store:after-index')
   }
 

@@ -7,10 +7,10 @@ import { existsSync, readdirSync, rmSync, statSync, truncateSync, unlinkSync } f
 import { join } from 'node:path'
 import type { Id } from '../model/entry.ts'
 import { idFromBytes, idFromHex, idToBytes } from '../model/id.ts'
-import { BlockBuilder, type FinishedBlock } from './block-builder.ts'
+import { BlockBuilder } from './block-builder.ts'
 import { failpoint } from './failpoint.ts'
 import type { Location, PackRow } from './object-index.ts'
-import { blockObjects, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
+import { blockObjects, decodeBlockHeader, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
 import { PackWriter } from './pack-writer.ts'
 import type { Store } from './store.ts'
 
@@ -111,11 +111,11 @@ function copyAlive(
 ): void {
   const builder = new BlockBuilder()
   const byBlock = Map.groupBy(objects, object => object.block)
-  const append = (block: FinishedBlock | undefined) => {
+  const append = (block: Buffer | undefined) => {
     if (!block) return
-    const at = writer.append(block.bytes)
+    const at = writer.append(block)
     let offset = 0
-    for (const { id, kind, length } of block.objects) {
+    for (const { id, kind, length } of blockObjects(block, decodeBlockHeader(block)!)) {
       moved.push([id, { pack: writer.pack, block: at, offset, length, kind }])
       offset += length
     }
@@ -124,7 +124,7 @@ function copyAlive(
     const inside = byBlock.get(block)!
     const { bytes, header } = store.packs.packedBlock(pack, block)
     if (inside.length === header.count && inside.every(object => alive.has(object.id))) {
-      append({ objects: blockObjects(bytes, header), bytes })
+      append(bytes)
       continue
     }
     const raw = store.packs.block(pack, block)

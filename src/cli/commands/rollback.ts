@@ -53,7 +53,7 @@ export function register(program: Command): void {
     .action(
       handle<Options>(async (context, { before, after, options }) => {
         const { ref, run } = whichOne(before, options.run)
-        const savepoint = await context.open({ force: options.force })
+        const savepoint = await context.open({ force: options.force, withoutBrokenConfig: true })
         sayScope(context, savepoint, after.length > 0 || options.all === true || options.to !== undefined)
         const result = await savepoint
           .rollback(ref, {

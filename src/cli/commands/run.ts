@@ -76,7 +76,7 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     const { run, changes } = result
     const end = result.signal === undefined ? `exit ${result.exitCode}` : `killed by ${result.signal}`
     const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
-    context.notice(`run ${run.id}: ${end}${took}; ${changes.length === 0 ? 'nothing changed' : changesText(result)}`)
+    context.notice(`run ${run.id}: ${end}${took}; ${changesText(result)}`)
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (changes.length === 0) return
     process.stderr.write(changeList(changes, style, listed, `savepoint diff ${run.id} --name-status`))
@@ -84,7 +84,9 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
   }
 }
 
-const changesText = ({ counts, changes }: RunResult) => {
+const changesText = ({ after, counts, changes }: RunResult) => {
+  if (!after) return 'what it changed is not recorded'
+  if (changes.length === 0) return 'nothing changed'
   const text = countsText(counts)
   return text === 'no changes' ? plural('change', changes.length) : text
 }

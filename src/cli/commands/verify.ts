@@ -14,8 +14,8 @@ export function register(program: Command): void {
     summary: 'check every byte of the store',
     description:
       'Reads everything that the snapshots need and compares it with its digest. What is damaged is listed with the ' +
-      'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs, takes damaged content ' +
-      'again from the live files where they still have it, and sets the rest aside.',
+      'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs; the next snapshot then ' +
+      'stores lost content again wherever the live files still have it.',
     usage: '[--repair]',
     examples: [
       ['verify', 'check'],
@@ -47,7 +47,10 @@ export function register(program: Command): void {
           return 0
         }
         context.line(`${plural('problem', result.problems.length)} found: ${checked}`)
-        if (!options.repair) context.line(`To repair: ${context.style.bold('savepoint verify --repair')}`)
+        const next = options.repair
+          ? `To store again what the live files still have: ${context.style.bold('savepoint snapshot')}`
+          : `To repair: ${context.style.bold('savepoint verify --repair')}`
+        context.line(next)
         return exitCode
       }),
     )

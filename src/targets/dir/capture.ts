@@ -74,11 +74,13 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   const { store, writer, root } = options
   const ingest = new Ingest(store, writer, root, options.onProgress, options.signal)
   const opened = options.readOwned ? new OpenedPaths(root) : undefined
+  // Before the rules are read: a closed root hides its .gitignore, too.
+  opened?.open('')
   try {
     const rules = await openRules(options)
     const { pass, touched, settled } = await passUntilQuiet(options, ingest, rules, opened)
     failpoint('capture:before-root')
-    const rootId = writer.put(encodeTree([rootEntry(root, pass.tree)]))
+    const rootId = writer.put(encodeTree([rootEntry(root, pass.tree, opened?.modeOf(''))]))
     findRacy(pass.cache, touched, startedAtMs)
     pass.cache.root = rootId
     return {
@@ -149,10 +151,11 @@ export function rootEntryOf(store: Store, root: Id): Entry {
   })
 }
 
-function rootEntry(root: number, tree: Id): Entry {
+/** `mode`: when it was changed for the time of the capture. */
+function rootEntry(root: number, tree: Id, mode: number | undefined): Entry {
   const stat = addon.statFd(root)
   const entry = blankEntry(ROOT_NAME, 'dir')
-  entry.mode = stat.mode & 0o7777
+  entry.mode = mode ?? stat.mode & 0o7777
   entry.uid = stat.uid
   entry.gid = stat.gid
   entry.content = tree

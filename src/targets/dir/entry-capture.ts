@@ -145,7 +145,7 @@ export class EntryCapture {
       return
     }
     const entry = entryFromResult(name, result)
-    entry.mode = this.state.options.opened?.modeOf(path) ?? entry.mode
+    entry.mode = this.state.options.opened?.modeOf(path, result.ino) ?? entry.mode
     if ((entry.kind === 'dir') !== (placeholder.kind === 'dir')) {
       // Another kind of thing than the walk saw: leave it to the next pass, which sees it as it is now.
       entries.set(name, unknownEntry(name, 'unstable'))

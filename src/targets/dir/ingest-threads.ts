@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Id } from '../../model/entry.ts'
 import { ID_BYTES, idFromBytes } from '../../model/id.ts'
-import { blockObjects, decodeBlockHeader, OBJECT } from '../../store/pack-format.ts'
+import { OBJECT } from '../../store/pack-format.ts'
 import { releaseBuffer } from '../../store/release-buffer.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
@@ -121,7 +121,8 @@ export class IngestThreads {
     const { writer } = this.options
     switch (message.type) {
       case 'block':
-        this.append(Buffer.from(message.bytes.buffer, message.bytes.byteOffset, message.bytes.byteLength))
+        writer.addBlock(Buffer.from(message.bytes.buffer, message.bytes.byteOffset, message.bytes.byteLength))
+        releaseBuffer(message.bytes)
         return
       case 'claim': {
         const ids = Array.from({ length: message.ids.length / ID_BYTES }, (_, i) =>
@@ -176,12 +177,6 @@ export class IngestThreads {
 
   private claim(ids: Id[]): Uint8Array {
     return Uint8Array.from(ids, id => (id !== '' && this.options.writer.claim(id) ? 1 : 0))
-  }
-
-  private append(bytes: Buffer): void {
-    const header = decodeBlockHeader(bytes)!
-    this.options.writer.addBlock({ objects: blockObjects(bytes, header), bytes })
-    releaseBuffer(bytes)
   }
 }
 

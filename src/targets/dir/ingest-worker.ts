@@ -5,7 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Id } from '../../model/entry.ts'
 import { ID_BYTES } from '../../model/id.ts'
-import { BlockBuilder, type FinishedBlock } from '../../store/block-builder.ts'
+import { BlockBuilder } from '../../store/block-builder.ts'
 import { OBJECT } from '../../store/pack-format.ts'
 import { BufferPool } from './buffer-pool.ts'
 import { createCloneSource } from './clone-source.ts'
@@ -40,11 +40,11 @@ const clones = createCloneSource((workerData as { clones: string | undefined }).
 
 const post = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer)
 
-function emit(block: FinishedBlock | undefined): void {
+function emit(block: Buffer | undefined): void {
   if (!block) return
   // A small buffer may lie in node's pool, which cannot be handed over: then a copy goes.
-  const isAlone = block.bytes.buffer.byteLength === block.bytes.byteLength
-  post({ type: 'block', bytes: block.bytes }, isAlone ? [block.bytes.buffer as ArrayBuffer] : [])
+  const isAlone = block.buffer.byteLength === block.byteLength
+  post({ type: 'block', bytes: block }, isAlone ? [block.buffer as ArrayBuffer] : [])
 }
 
 function readSmall(batch: number, root: number, paths: Uint8Array, count: number, bytes: number): void {

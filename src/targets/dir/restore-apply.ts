@@ -8,6 +8,7 @@
  *
  * After kill -9 the stage is still there, and the journal (the caller's) leads to completion.
  */
+import { constants } from 'node:fs'
 import { errnoOf } from '../../errors/errors.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
@@ -79,6 +80,7 @@ class Restore {
     try {
       const needs = preflight(this.options.store, this.root, plan.actions)
       this.safe.in([''], () => addon.mkdirAt(this.root, stage, 0o700))
+      spread(this.root, stage)
       failpoint('restore:stage')
       await stageActions({ ...this.options, needs, links: this.links, written: this.written, refused: this.refused })
       failpoint('restore:staged')
@@ -214,7 +216,7 @@ class Restore {
   /** Makes a hard link in place of whatever is there. */
   private link(path: Raw, source: Raw): void {
     const staged = joinRaw(this.options.stage, `link-${this.trash++}`)
-    addon.linkAt(this.root, source, staged)
+    this.safe.in([parentOf(source)], () => addon.linkAt(this.root, source, staged))
     const live = this.replacedAt.get(path)
     if (live?.kind === 'dir') {
       this.displace(path, live)
@@ -253,4 +255,11 @@ class Restore {
     this.safe.close()
     return clean
   }
+}
+
+/** What was just deleted slows down making it again in the same place: see native `spreadSubdirs`. */
+function spread(root: number, stage: Raw): void {
+  const fd = addon.openAt(root, stage, constants.O_RDONLY | constants.O_DIRECTORY, 0)
+  addon.spreadSubdirs(fd)
+  addon.close(fd)
 }

@@ -26,8 +26,9 @@ export interface StageOptions {
   refused: Raw[]
 }
 
-/** Where the entry of the plan's action with this index is staged. */
-export const stagedPath = (stage: Raw, index: number): Raw => joinRaw(stage, String(index))
+/** Where the entry of the plan's action with this index is staged. ext4 chooses the place on disk by the name: see `spread`. */
+export const stagedPath = (stage: Raw, index: number): Raw => joinRaw(stage, `${stage.slice(-UNIQUE)}-${index}`)
+const UNIQUE = 8
 
 export async function stageActions(options: StageOptions): Promise<void> {
   const { needs } = options

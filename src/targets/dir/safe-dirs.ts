@@ -2,6 +2,7 @@
 import { errnoOf } from '../../errors/errors.ts'
 import { parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
+import { chmodRoot } from './root-mode.ts'
 
 const OWNER_ALL = 0o700
 
@@ -32,9 +33,9 @@ export class SafeDirs {
     let opened = false
     for (const dir of chain) {
       try {
-        const { mode } = addon.statAt(this.root, dir)
+        const { mode } = dir === '' ? addon.statFd(this.root) : addon.statAt(this.root, dir)
         if ((mode & 0o170000) !== 0o040000 || (mode & OWNER_ALL) === OWNER_ALL) continue
-        addon.chmodAt(this.root, dir, (mode & 0o7777) | OWNER_ALL)
+        this.chmod(dir, (mode & 0o7777) | OWNER_ALL)
         if (!this.modes.has(dir)) this.modes.set(dir, mode & 0o7777)
         opened = true
       } catch {}
@@ -60,9 +61,14 @@ export class SafeDirs {
   close(): void {
     for (const [path, mode] of [...this.modes].sort(([a], [b]) => (a < b ? 1 : -1))) {
       try {
-        addon.chmodAt(this.root, path, mode)
+        this.chmod(path, mode)
       } catch {}
     }
     this.modes.clear()
+  }
+
+  private chmod(path: Raw, mode: number): void {
+    if (path === '') chmodRoot(this.root, mode)
+    else addon.chmodAt(this.root, path, mode)
   }
 }

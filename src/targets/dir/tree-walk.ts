@@ -5,6 +5,7 @@
  * In a git directory, everything else is read before `objects`, and loose objects before packs: git writes them in the
  * opposite order, so what the captured refs name is among the captured objects.
  */
+import { getSystemErrorName } from 'node:util'
 import { cancelled } from '../../errors/errors.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
@@ -196,7 +197,10 @@ export class TreeWalk {
     this.state.changed = true
     this.state.unsettled.add(parent?.path ?? '')
     this.state.forgetDirs(node.path)
-    if (!parent) throw Object.assign(new Error(`cannot list the target (errno ${errno})`), { errno })
+    if (!parent) {
+      const code = getSystemErrorName(-errno)
+      throw Object.assign(new Error(`${code}: the target cannot be listed`), { code, errno })
+    }
     const entries = this.builder.entriesOf(parent)
     if (errno === ENOENT || errno === ENOTDIR || errno === ELOOP) entries.delete(node.name)
     else entries.set(node.name, unknownEntry(node.name, 'unreadable'))
