@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Id } from '../model/entry.ts'
+import { plural } from '../model/format.ts'
 import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
 import { OBJECT } from '../store/pack-format.ts'
 import { PackReader } from '../store/pack-reader.ts'
@@ -21,7 +22,7 @@ export function verify(ctx: Context, options: { repair?: boolean }): Promise<Ver
       ctx.progress?.({ phase: 'verifying', files: progress.objects, bytes: progress.bytes }),
     )
     const repaired = options.repair ? repair(ctx, timelines, scan) : []
-    const problems: VerifyProblem[] = scan.problems.map(what => ({ what, snapshots: [], paths: [] }))
+    const problems: VerifyProblem[] = []
     const found = new FoundObjects(ctx, scan)
     let snapshots = 0
     for (const timeline of timelines) {
@@ -38,6 +39,9 @@ export function verify(ctx: Context, options: { repair?: boolean }): Promise<Ver
     }
     found.close()
     problems.unshift(...indexProblems(ctx, scan, found.unlisted.size))
+    // Damaged bytes that nothing needs (after a repair, or when everything was stored again) are no problem.
+    if (problems.length > 0) problems.unshift(...scan.problems.map(what => ({ what, snapshots: [], paths: [] })))
+    else if (scan.problems.length > 0) repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, problems, repaired }
   })
 }
