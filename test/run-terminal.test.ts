@@ -43,7 +43,9 @@ signal.signal(signal.SIGWINCH, changed)
 print('SIZE', tuple(os.get_terminal_size()))
 while True: signal.pause()
 `
-    const { output, status, complete } = await run(source, [{ wait: 'SIZE (80, 24)', resize: { rows: 33, columns: 111 } }])
+    const { output, status, complete } = await run(source, [
+      { wait: 'SIZE \\(80, 24\\)', resize: { rows: 33, columns: 111 } },
+    ])
     expect(output).toContain('TTY [True, True, True] True')
     expect(output).toContain('SIZE (80, 24)')
     expect(output).toContain('NOW (111, 33)')

@@ -41,7 +41,8 @@ export function verify(ctx: Context, options: { repair?: boolean }): Promise<Ver
     problems.unshift(...indexProblems(ctx, scan, found.unlisted.size))
     // Damaged bytes that nothing needs (after a repair, or when everything was stored again) are no problem.
     if (problems.length > 0) problems.unshift(...scan.problems.map(what => ({ what, snapshots: [], paths: [] })))
-    else if (scan.problems.length > 0) repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
+    else if (scan.problems.length > 0)
+      repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, problems, repaired }
   })
 }

@@ -25,8 +25,8 @@ import { TreeWalk } from './tree-walk.ts'
 
 /** How often a tree that keeps changing is looked at again. */
 const MAX_PASSES = 4
-/** The same while git is at work: its directory is small, and a state of it that never was is a broken repository. */
-const MAX_GIT_PASSES = 40
+/** While git is at work we try on for so long: its directory is small, and a state of it that never was is a broken repository. */
+const MAX_GIT_MS = 8000
 /** The name of the one entry in a snapshot's root tree. */
 export const ROOT_NAME = 'root'
 
@@ -119,7 +119,8 @@ async function passUntilQuiet(
   let pass = await new TreeWalk({ ...shared, only: undefined }).run()
   let { changed } = pass
   const touched = new Set(pass.unsettled)
-  for (let passes = 1; passes < MAX_GIT_PASSES; passes++) {
+  const deadline = Date.now() + MAX_GIT_MS
+  for (let passes = 1; passes <= MAX_PASSES || Date.now() < deadline; passes++) {
     if (pass.unsettled.size === 0) return { pass: { ...pass, changed }, touched, settled: true }
     const isLate = passes >= MAX_PASSES
     const next = await new TreeWalk({
