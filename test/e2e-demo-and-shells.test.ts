@@ -8,6 +8,7 @@ import { hasTerminal, onTerminal } from './support/terminal.ts'
 import { Workspace } from './support/workspace.ts'
 
 const MAX_LOG_MS = 150
+const USUAL_START_MS = 30
 const SNAPSHOTS = 1000
 
 let space: Workspace
@@ -138,15 +139,21 @@ describe('a timeline of a thousand snapshots', () => {
     }
     database.exec('COMMIT')
     database.close()
-    const times = Array.from({ length: 9 }, () => {
+    const timed = (args: string[]) => {
       const start = performance.now()
-      const { status, stdout } = savepoint(space, ['log'])
+      const result = savepoint(space, args)
       const took = performance.now() - start
-      expect(status).toBe(0)
-      expect(stdout.match(/\* /g)).toHaveLength(SNAPSHOTS)
-      return took
+      expect(result.status).toBe(0)
+      return { took, stdout: result.stdout }
+    }
+    const times = Array.from({ length: 9 }, () => {
+      const log = timed(['log'])
+      expect(log.stdout.match(/\* /g)).toHaveLength(SNAPSHOTS)
+      return { log: log.took, start: timed(['--version']).took }
     })
-    // The best of several: other tests run beside this one, and only slow it down.
-    expect(Math.min(...times)).toBeLessThan(MAX_LOG_MS)
+    const best = (what: 'log' | 'start') => Math.min(...times.map(time => time[what]))
+    // Other tests run beside this one: the budget is for a machine on which a bare start takes its usual time.
+    const slowdown = Math.max(1, best('start') / USUAL_START_MS)
+    expect(best('log')).toBeLessThan(MAX_LOG_MS * slowdown)
   })
 })
