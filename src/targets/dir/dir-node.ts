@@ -27,7 +27,10 @@ export interface DirNode {
   entries: Map<Raw, Entry> | undefined
   /** Offsets (in `records`) of regular files whose hard-link group is to be found. */
   linked: { name: Raw; ino: bigint }[]
-  excludedDirs: Raw[]
+  /** Names of the subdirectories that were entered. */
+  childDirs: Raw[]
+  /** See noteworthy-names. */
+  noteworthy: number
   /** Reads and subdirectories that are not finished yet, and the listing itself. */
   pending: number
   /** The directory of a git repository that this one belongs to, if any. */
@@ -54,7 +57,8 @@ export function createNode(
     records: Buffer.alloc(0),
     entries: undefined,
     linked: [],
-    excludedDirs: [],
+    childDirs: [],
+    noteworthy: 0,
     pending: 1,
     gitDir: undefined,
     tree: '',

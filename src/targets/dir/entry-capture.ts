@@ -71,7 +71,6 @@ export class EntryCapture {
       overrideEntry(this.state.options.store, node, name) !== undefined
     if (overridden) node.overridden = true
     if ((verdict.kind === 'exclude' || node.overrideOnly) && !overridden) {
-      if (isDirectory) node.excludedDirs.push(name)
       entries.set(name, unknownEntry(name, 'excluded'))
       return
     }

@@ -13,7 +13,7 @@ import { ByteWriter } from '../../store/byte-writer.ts'
 import { temporaryName } from '../../store/durable.ts'
 
 const MAGIC = 'SVPTSTAT'
-const VERSION = 1
+const VERSION = 2
 const CHECKSUM_BYTES = 32
 /** What a directory takes besides its path and its records: tree, rules, counts. An estimate, so that nothing is copied. */
 const DIR_OVERHEAD_BYTES = 160
@@ -24,8 +24,10 @@ export interface CachedDir {
   rulesIn: string
   rulesOut: string
   tree: Id
-  /** Subdirectories that the rules excluded: not entered. */
-  excludedDirs: string[]
+  /** Names of the subdirectories that were entered. */
+  childDirs: Raw[]
+  /** See noteworthy-names. */
+  noteworthy: number
   /** Something was captured against the rules, for a rollback. */
   overridden: boolean
   /** Entries of this directory that are `unknown`. */
@@ -65,8 +67,9 @@ export function saveStatCache(file: string, cache: StatCache): void {
       out.raw(key)
     }
     out.raw(dir.tree)
-    out.varint(dir.excludedDirs.length)
-    for (const name of dir.excludedDirs) {
+    out.u8(dir.noteworthy)
+    out.varint(dir.childDirs.length)
+    for (const name of dir.childDirs) {
       out.varint(name.length)
       out.raw(name)
     }
@@ -119,14 +122,28 @@ function decode(body: Buffer): StatCache {
     const rulesIn = text()
     const rulesOut = text()
     const tree = input.raw(ID_BYTES)
-    const excludedDirs = Array.from({ length: input.varint() }, text)
+    const noteworthy = input.u8()
+    const childDirs: Raw[] = []
+    for (let children = input.varint(); children > 0; children--) childDirs.push(text())
     const overridden = input.u8() === 1
     const unknown = input.varint()
     const skipped = input.varint()
     const files = input.varint()
     const bytes = input.varint()
     const records = input.bytes(input.varint())
-    dirs.set(path, { records, rulesIn, rulesOut, tree, excludedDirs, overridden, unknown, skipped, files, bytes })
+    dirs.set(path, {
+      records,
+      rulesIn,
+      rulesOut,
+      tree,
+      childDirs,
+      noteworthy,
+      overridden,
+      unknown,
+      skipped,
+      files,
+      bytes,
+    })
   }
   return { dirs, rootKey, root }
 }

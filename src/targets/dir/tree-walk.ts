@@ -7,12 +7,12 @@
  */
 import { getSystemErrorName } from 'node:util'
 import { cancelled } from '../../errors/errors.ts'
+import type { Present } from '../../files/ignore-rules.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import { createNode, type DirNode, isObjectDir, unknownEntry } from './dir-node.ts'
 import { EntryCapture } from './entry-capture.ts'
-import { isOurs } from './is-ours.ts'
-import { type NoteworthyNames, noteworthyNames } from './noteworthy-names.ts'
+import { isGitDir, NOTEWORTHY, noteworthyNames } from './noteworthy-names.ts'
 import { overrideEntry } from './override.ts'
 import { type PassOptions, type PassResult, PassState } from './pass.ts'
 import { findStaleLinks } from './stale-links.ts'
@@ -126,11 +126,11 @@ export class TreeWalk {
   private async receive(node: DirNode, listing: record.Listing, listed: boolean): Promise<void> {
     if (listing.errno !== 0) return this.unlistable(node, listing.errno)
     node.records = listing.records
-    const names = noteworthyNames(listing.records)
     const { cached } = node
     const same = cached !== undefined && (!listed || cached.records.equals(listing.records))
-    if (node.parent) await this.enterRules(node, names, same)
-    if (names.isGitDir) node.gitDir = node.path
+    node.noteworthy = same ? cached.noteworthy : noteworthyNames(listing.records)
+    if (node.parent) await this.enterRules(node, same)
+    if (isGitDir(node.noteworthy)) node.gitDir = node.path
     else node.gitDir ??= node.parent?.gitDir
     const git = node.gitDir === undefined ? undefined : this.gitDirOf(node.gitDir)
     git?.dirs.push(node.path)
@@ -145,17 +145,18 @@ export class TreeWalk {
     this.builder.settle(node)
   }
 
-  private async enterRules(node: DirNode, names: NoteworthyNames, same: boolean): Promise<void> {
-    const { cached, name } = node
-    const { gitignore, savepointignore } = names
-    if (names.hasGit)
-      node.rules = node.rules.enter(name, {
-        gitignore,
-        savepointignore,
-        git: await this.options.rules.gitFacts(node.path),
-      })
-    else if (same && cached?.rulesIn === node.rulesIn) node.rules = node.rules.enterKnown(name, names, cached.rulesOut)
-    else node.rules = node.rules.enter(name, names)
+  private async enterRules(node: DirNode, same: boolean): Promise<void> {
+    const { cached, name, noteworthy } = node
+    const present: Present = {
+      gitignore: (noteworthy & NOTEWORTHY.gitignore) !== 0,
+      savepointignore: (noteworthy & NOTEWORTHY.savepointignore) !== 0,
+    }
+    if (noteworthy & NOTEWORTHY.git) {
+      const git = await this.options.rules.gitFacts(node.path)
+      node.rules = node.rules.enter(name, { ...present, git })
+    } else if (same && cached?.rulesIn === node.rulesIn) {
+      node.rules = node.rules.enterKnown(name, present, cached.rulesOut)
+    } else node.rules = node.rules.enter(name, present)
   }
 
   private gitDirOf(path: Raw): { dirs: Raw[]; changed: boolean } {
@@ -174,18 +175,12 @@ export class TreeWalk {
   }
 
   private reuse(node: DirNode, cached: CachedDir): void {
-    node.excludedDirs = cached.excludedDirs
     node.tree = cached.tree
+    node.childDirs = [...cached.childDirs]
     this.state.dirs.set(node.path, cached)
-    record.forEachRecord(node.records, at => {
-      if (record.recordType(node.records, at) !== record.S_IFDIR) return
-      const name = record.recordName(node.records, at)
-      const path = joinRaw(node.path, name)
-      if (cached.excludedDirs.includes(name) || record.isMountPoint(node.records, at)) return
-      if (this.prefixes && !this.prefixes.has(path)) return
-      if (isOurs(this.options, node, node.records, at, name)) return
-      this.descend(node, name)
-    })
+    for (const name of cached.childDirs) {
+      if (!this.prefixes || this.prefixes.has(joinRaw(node.path, name))) this.queueChild(node, name)
+    }
   }
 
   private unlistable(node: DirNode, errno: number): void {
@@ -208,6 +203,11 @@ export class TreeWalk {
   }
 
   private descend(parent: DirNode, name: Raw): DirNode {
+    parent.childDirs.push(name)
+    return this.queueChild(parent, name)
+  }
+
+  private queueChild(parent: DirNode, name: Raw): DirNode {
     const child = createNode(parent, name, parent.rules, this.options.cache.dirs.get(joinRaw(parent.path, name)))
     child.override = overrideEntry(this.options.store, parent, name, 'dir')?.content
     parent.pending++
