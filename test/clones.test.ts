@@ -1,0 +1,91 @@
+/** Large files are shared with the store where the filesystem can: a real XFS on a loop device. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { open } from '../src/index.ts'
+import { gated, isRoot } from './support/machine.ts'
+
+const MIB = 1024 * 1024
+const hasXfs = isRoot && spawnSync('mkfs.xfs', ['-V']).status === 0
+const onXfs = (title: string, work: () => Promise<void>) => gated(hasXfs, 'root and mkfs.xfs', title, work)
+
+let scratch: string
+let disk: string
+beforeAll(() => {
+  scratch = fs.mkdtempSync(join(tmpdir(), 'savepoint-xfs-'))
+  disk = join(scratch, 'disk')
+  fs.mkdirSync(disk)
+  if (!hasXfs) return
+  execFileSync('truncate', ['-s', '2G', `${disk}.img`])
+  execFileSync('mkfs.xfs', ['-q', '-m', 'reflink=1', `${disk}.img`])
+  execFileSync('mount', ['-o', 'loop', `${disk}.img`, disk])
+})
+afterAll(() => {
+  if (hasXfs) execFileSync('umount', [disk])
+  fs.rmSync(scratch, { recursive: true, force: true })
+})
+
+const freeBytes = () => {
+  execFileSync('sync', ['-f', disk])
+  const { bavail, bsize } = fs.statfsSync(disk)
+  return bavail * bsize
+}
+
+onXfs('a large file costs no space twice, comes back byte for byte, and a damaged clone is noticed', async () => {
+  const work = join(disk, 'work')
+  fs.mkdirSync(work)
+  const file = join(work, 'large')
+  const content = Buffer.alloc(60 * MIB, 'savepoint ')
+  content.writeUInt32LE(7, 33 * MIB)
+  fs.writeFileSync(file, content)
+  const savepoint = await open({
+    cwd: work,
+    home: join(disk, 'home'),
+    create: true,
+    env: { ...process.env, HOME: scratch },
+  })
+  const before = freeBytes()
+  const { sizeDelta } = await savepoint.snapshot({ label: 'one' })
+  expect(before - freeBytes()).toBeLessThan(8 * MIB)
+  expect(sizeDelta).toBeLessThan(MIB)
+  const clones = join(disk, 'home/store/clones')
+  expect(fs.readdirSync(clones).filter(name => /^[0-9a-f]{64}$/.test(name))).toHaveLength(1)
+  expect((await savepoint.verify()).problems).toEqual([])
+
+  fs.writeFileSync(file, 'gone')
+  await savepoint.rollback('one')
+  expect(fs.readFileSync(file).equals(content)).toBe(true)
+  fs.rmSync(file)
+  await savepoint.rollback('one', { to: join(scratch, 'elsewhere') })
+  expect(fs.readFileSync(join(scratch, 'elsewhere/large')).equals(content)).toBe(true)
+
+  const [clone] = fs.readdirSync(clones)
+  const fd = fs.openSync(join(clones, clone!), 'r+')
+  fs.writeSync(fd, 'x', 12_345)
+  fs.closeSync(fd)
+  expect((await savepoint.verify()).problems).not.toEqual([])
+  await expect(savepoint.rollback('one')).rejects.toMatchObject({ code: 'store.damaged' })
+  expect(fs.existsSync(file)).toBe(false)
+  savepoint.close()
+})
+
+onXfs('gc frees the clone of a snapshot that is long deleted', async () => {
+  const work = join(disk, 'freed')
+  fs.mkdirSync(work)
+  fs.writeFileSync(join(work, 'large'), Buffer.alloc(8 * MIB, 'z'))
+  let now = Date.now()
+  const home = join(disk, 'home2')
+  const savepoint = await open({ cwd: work, home, create: true, now: () => now })
+  const first = await savepoint.snapshot()
+  fs.rmSync(join(work, 'large'))
+  await savepoint.snapshot()
+  expect(fs.readdirSync(join(home, 'store/clones'))).toHaveLength(1)
+  await savepoint.delete([first.id])
+  now += 8 * 24 * 60 * 60 * 1000
+  await savepoint.gc()
+  expect(fs.readdirSync(join(home, 'store/clones'))).toEqual([])
+  expect((await savepoint.verify()).problems).toEqual([])
+  savepoint.close()
+})
