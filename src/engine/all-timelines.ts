@@ -1,5 +1,5 @@
 /** Work that concerns the whole store needs every timeline: all are locked, then the store, always in this order. */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
@@ -28,6 +28,7 @@ export async function withEverythingLocked<T>(
   const timelines: OpenTimeline[] = []
   try {
     for (const target of targets) {
+      refuseLostDatabase(target)
       timelines.push({
         target,
         db: target.id === ctx.timelineId ? ctx.db : new TimelineDb(join(target.directory, 'timeline.sqlite')),
@@ -60,6 +61,20 @@ async function lockEverything(
     }
     releaseAll(locks)
   }
+}
+
+/** A database that is gone or empty beside the traces of captures: its snapshots are unknown, so nothing may be freed. */
+function refuseLostDatabase({ directory }: RegisteredTarget): void {
+  const file = join(directory, 'timeline.sqlite')
+  const isEmpty = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0
+  if (!isEmpty || !existsSync(join(directory, 'statcache'))) return
+  throw new SavepointError(
+    'store.damaged',
+    `Cannot work on the whole store: ${file} is ${existsSync(file) ? 'empty' : 'missing'}`,
+    {
+      hint: `Bring it back from a backup; or, if its snapshots may be lost, delete ${directory}`,
+    },
+  )
 }
 
 const releaseAll = (locks: FileLock[]): void => {

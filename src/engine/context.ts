@@ -1,6 +1,7 @@
 /** What every verb works with: one target, its timeline, the store, and the world outside (clock, environment). */
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { SavepointError } from '../errors/errors.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { type FileLock, lockFile } from '../store/file-lock.ts'
 import type { Store } from '../store/store.ts'
@@ -32,6 +33,17 @@ export interface Context {
   signal: AbortSignal | undefined
   /** Keeps collection away while results that read lazily are in use. */
   held: FileLock | undefined
+}
+
+/** Set for the commands of a run, so that an agent cannot by accident destroy what would bring its work back. */
+export const RUN_VARIABLE = 'SAVEPOINT_RUN'
+
+export function refuseInsideRun(ctx: Context, verb: string): void {
+  const run = ctx.env[RUN_VARIABLE]
+  if (!run) return
+  throw new SavepointError('run.inside', `Cannot ${verb}: this is a process of ${run}`, {
+    hint: 'Do it after the run has ended, from outside of it',
+  })
 }
 
 /** Until the context is closed, or collects itself, nothing that was looked at is collected by another process. */

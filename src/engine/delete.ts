@@ -4,7 +4,7 @@ import { plural } from '../model/format.ts'
 import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
 import { shownParent } from './log.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
@@ -17,6 +17,8 @@ export function deleteSnapshots(ctx: Context, refs: string[]): Promise<Operation
     await recoverPending(ctx)
     const snapshots = resolveAll(ctx, refs)
     for (const snapshot of snapshots) refusePinned(ctx, snapshot)
+    if (snapshots.some(snapshot => snapshot.type !== 'manual'))
+      refuseInsideRun(ctx, 'delete snapshots that are not manual')
     return remove(ctx, 'delete', snapshots, `delete ${nameAll(snapshots)}`)
   })
 }
@@ -68,6 +70,7 @@ export function compact(
 
 export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; run?: string }): Promise<PruneResult> {
   return withTimelineLock(ctx, 'prune', async () => {
+    if (!options.dryRun) refuseInsideRun(ctx, 'prune')
     await recoverPending(ctx)
     const run = options.run === undefined ? undefined : requireRun(ctx, options.run).id
     const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))

@@ -8,12 +8,13 @@ import { reachableFrom } from '../store/reachable.ts'
 import { sweep } from '../store/sweep.ts'
 import { loadStatCacheRoot } from '../targets/dir/stat-cache.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
 import { recoverPending } from './recover.ts'
 import type { GcResult } from './results.ts'
 import { DELETED_KEPT_MS } from './retention.ts'
 
 export async function gc(ctx: Context): Promise<GcResult> {
+  refuseInsideRun(ctx, 'collect garbage')
   await withTimelineLock(ctx, 'collect garbage', () => recoverPending(ctx))
   return withEverythingLocked(ctx, 'collect garbage', timelines => {
     const forgottenSnapshots = timelines.reduce((sum, timeline) => sum + forgetOld(ctx, timeline), 0)

@@ -13,7 +13,7 @@ import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
 import { recoverPending } from './recover.ts'
 import { resolvePath } from './resolve-path.ts'
@@ -25,6 +25,7 @@ const LISTED_ELSEWHERE = 20
 const PENDING = 'purge_pending'
 
 export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
+  refuseInsideRun(ctx, 'purge')
   const raw = resolvePath(ctx, path)
   if (raw === '')
     throw new SavepointError('usage', 'Cannot purge the whole target', { hint: 'Delete its snapshots instead' })

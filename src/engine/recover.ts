@@ -3,16 +3,16 @@
  * leftovers of the stage included, is captured first, so that nothing is lost; then the rest is carried out.
  */
 
-import { formatAge } from '../model/format.ts'
+import { formatAge, plural } from '../model/format.ts'
 import { idFromHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
-import { sameEntry } from '../store/tree-diff.ts'
+import { sameContent, sameEntry } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { removeTree } from '../targets/dir/remove-tree.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
-import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
+import { type PlanAction, planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
@@ -72,11 +72,31 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     ignoreFloor: true,
     phase: 'recovering',
   })
-  addSnapshot(ctx, leftovers, { type: 'safety', command: `state found after an interrupted ${journal.kind}` })
+  const found = addSnapshot(ctx, leftovers, {
+    type: 'safety',
+    command: `state found after an interrupted ${journal.kind}`,
+  })
   await withDir(ctx.targetPath, root => clearStage(ctx, root, journal.stage))
   const live = await captureLive(ctx, { override: request.wanted, ignoreFloor: true, phase: 'recovering' })
   const safety = ctx.db.snapshot(journal.safety)!
-  await carryOut(ctx, request, journal, live, planRest(ctx, request, journal, live), safety)
+  const plan = withoutEdits(ctx, planRest(ctx, request, journal, live), journal)
+  await carryOut(ctx, request, journal, live, plan, safety)
+  ctx.notice(`what was found before completing it is kept in ${found.id}`)
+  if (plan.leftAlone.length > 0) ctx.notice(`${plural('path', plan.leftAlone.length)} edited since then: left alone`)
+}
+
+/** A file that is neither as it was before nor as it shall be was edited after the interruption: it stays. */
+function withoutEdits(ctx: Context, plan: RestorePlan, journal: Journal): RestorePlan {
+  const states = [journal.safetyRoot, journal.wanted].map(root => rootTreeOf(ctx.store, idFromHex(root)))
+  const isOurs = (action: PlanAction): boolean => {
+    if (action.action === 'create' || action.live.kind === 'dir') return true
+    return states.some(tree => {
+      const entry = entryAt(ctx.store, tree, action.path)
+      return entry !== undefined && sameContent(entry, action.live)
+    })
+  }
+  const edited = plan.actions.filter(action => !isOurs(action)).map(({ path }) => ({ path, why: 'edited' as const }))
+  return { ...plan, actions: plan.actions.filter(isOurs), leftAlone: [...plan.leftAlone, ...edited] }
 }
 
 /** What cannot be removed must not stand in the way of this restore, nor of every command after it. */
@@ -88,11 +108,11 @@ async function clearStage(ctx: Context, root: number, stage: string): Promise<vo
 }
 
 /**
- * What is left to do. A restore that asks at each path whether somebody else changed it cannot ask again: half done, it
- * would meet its own traces. So the paths that it had chosen are brought to their end, and only those.
+ * What is left to do. Paths that it had not chosen are not touched: what appeared there since is somebody else's. And a
+ * restore that asks at each path whether somebody else changed it cannot ask again: half done, it would meet its own
+ * traces. So the paths that it had chosen are brought to their end, and only those.
  */
 function planRest(ctx: Context, request: RestoreRequest, journal: Journal, live: Live): RestorePlan {
-  if (request.base === undefined) return planFor(ctx, request, live)
   const chosen = planFor(ctx, request, { ...live, tree: rootTreeOf(ctx.store, idFromHex(journal.safetyRoot)) }).actions
   const wanted = rootTreeOf(ctx.store, request.wanted)
   const scope = chosen.flatMap(action => (action.action === 'metadata' ? [] : [action.path]))

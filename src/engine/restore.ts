@@ -11,6 +11,7 @@ import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { sameMetadata } from '../store/tree-diff.ts'
+import { allEntries } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { identityOf, makeDir, statDir, withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
@@ -208,6 +209,8 @@ function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
       hint: 'Without --dry-run it is made again and filled',
     })
   }
+  // Nothing is made for a state that the store has lost.
+  for (const _ of allEntries(ctx.store, rootTreeOf(ctx.store, request.wanted)));
   makeDir(ctx.targetPath, 0o700)
   ctx.identity = identityOf(statDir(ctx.targetPath)!)
   writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })

@@ -13,12 +13,14 @@ import { existsLive, resolvePath } from './resolve-path.ts'
 import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
 import type { RestoreResult } from './results.ts'
+import { closeKilledRuns } from './run.ts'
 import type { RestoreOptions } from './savepoint.ts'
 
 /** `ref` may be a run: then what that run changed is taken back, and what others changed since stays. */
 export async function rollback(ctx: Context, ref: string, options: RestoreOptions): Promise<RestoreResult> {
   return withTimelineLock(ctx, 'roll back', async () => {
     await recoverPending(ctx)
+    await closeKilledRuns(ctx)
     const scope = scopeOf(ctx, options)
     const run = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
     if (run && !options.to) return rollbackRun(ctx, run, scope, options)

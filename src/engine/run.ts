@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { redactFlags } from '../config/config.ts'
-import { SavepointError } from '../errors/errors.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
 import type { Change } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
@@ -19,7 +19,7 @@ import { countChanges, sameMetadata, treeChanges } from '../store/tree-diff.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
 import type { RunOptions } from './savepoint.ts'
@@ -69,9 +69,10 @@ const startCodes: ReadonlySet<string> = new Set([
 async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<RunResult> {
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
-  const { code, signal } = await supervise(options.command, ctx)
+  const { code, signal } = await supervise(options.command, ctx, run.id)
   const after = before && (await finish(ctx, run, before).catch(error => sayUncaptured(ctx, before, error)))
   ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
+  if (!after) noteUnprotected(ctx, run)
   const trees = before && after && [rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)]
   return {
     run: { ...run, before: before?.id, after: after?.id, endedAt: ctx.now(), exitCode: code, signal },
@@ -82,6 +83,22 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
     changes: before && after ? changesOf(ctx, before, after) : [],
     counts: trees ? countChanges(ctx.store, trees[0], trees[1]) : { added: 0, modified: 0, deleted: 0 },
   }
+}
+
+/** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
+function noteUnprotected(ctx: Context, run: Run): void {
+  ctx.db.addOperation({
+    kind: 'run',
+    at: ctx.now(),
+    state: 'fixed',
+    summary: `${run.id}: ${quoteCommand(run.command)}`,
+    before: undefined,
+    after: undefined,
+    headBefore: ctx.db.head,
+    headAfter: ctx.db.head,
+    detail: { run: run.id, unprotected: true },
+    rule: undefined,
+  })
 }
 
 /** The directory itself, when its mode or owner changed, and what lies in it. */
@@ -129,38 +146,62 @@ async function protect(ctx: Context, run: Run, options: RunOptions): Promise<Sna
 
 /** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
 async function finish(ctx: Context, run: Run, before: Snapshot): Promise<Snapshot> {
-  return withTimelineLock(ctx, 'take the final snapshot', async () => {
-    const stat = statDir(ctx.targetPath)
-    if (stat && !sameIdentity(identityOf(stat), ctx.identity)) {
-      ctx.notice('the run replaced the target directory by another one')
-      ctx.identity = identityOf(stat)
-      writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
-    }
-    if (!stat) ctx.notice('the run deleted the target directory; `savepoint undo` makes it again')
-    if (stat) await recoverPending(ctx)
-    // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
-    const live = stat
-      ? await captureLive(ctx, { override: before.root, readOwned: true, ignoreFloor: true })
-      : await captureGone(ctx, before)
-    const head = ctx.db.head
-    const unchanged = live.root === before.root && head === before.id
-    const after = unchanged
-      ? before
-      : addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
-    ctx.db.addOperation({
-      kind: 'run',
-      at: ctx.now(),
-      state: 'done',
-      summary: `${run.id}: ${quoteCommand(run.command)}`,
-      before: before.id,
-      after: after.id,
-      headBefore: before.id,
-      headAfter: after.id,
-      detail: { run: run.id, before_root: idToHex(before.root), after_root: idToHex(after.root) },
-      rule: undefined,
-    })
-    return after
+  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before))
+}
+
+async function finishLocked(ctx: Context, run: Run, before: Snapshot): Promise<Snapshot> {
+  const stat = statDir(ctx.targetPath)
+  if (stat && !sameIdentity(identityOf(stat), ctx.identity)) {
+    ctx.notice('the run replaced the target directory by another one')
+    ctx.identity = identityOf(stat)
+    writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
+  }
+  if (!stat) ctx.notice('the run deleted the target directory; `savepoint undo` makes it again')
+  if (stat) await recoverPending(ctx)
+  // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
+  const live = stat
+    ? await captureLive(ctx, { override: before.root, readOwned: true, ignoreFloor: true })
+    : await captureGone(ctx, before)
+  const head = ctx.db.head
+  const unchanged = live.root === before.root && head === before.id
+  const after = unchanged
+    ? before
+    : addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
+  ctx.db.addOperation({
+    kind: 'run',
+    at: ctx.now(),
+    state: 'done',
+    summary: `${run.id}: ${quoteCommand(run.command)}`,
+    before: before.id,
+    after: after.id,
+    headBefore: before.id,
+    headAfter: after.id,
+    detail: { run: run.id, before_root: idToHex(before.root), after_root: idToHex(after.root) },
+    rule: undefined,
   })
+  return after
+}
+
+/**
+ * A run whose supervisor was killed has no end. What is there now counts as its end, so that it can be undone like any
+ * other. Called under the timeline's lock.
+ */
+export async function closeKilledRuns(ctx: Context): Promise<void> {
+  for (const run of ctx.db.runs()) {
+    if (run.endedAt !== undefined || isAlive(run.pid)) continue
+    const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
+    const after = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : undefined
+    ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
+    ctx.notice(`${run.id} ended without us: what is there now counts as its end`)
+  }
+}
+
+function isAlive(pid: number | undefined): boolean {
+  try {
+    return pid !== undefined && process.kill(pid, 0)
+  } catch (error) {
+    return errnoOf(error) === 'EPERM'
+  }
 }
 
 /** The state of a target that does not exist: nothing is there. */
@@ -190,6 +231,7 @@ async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
 async function supervise(
   command: string[],
   ctx: Context,
+  runId: string,
 ): Promise<{ code: number | undefined; signal: string | undefined }> {
   const [program, ...args] = command
   const ignore = () => {}
@@ -201,7 +243,11 @@ async function supervise(
   for (const signal of forwarded) process.on(signal, forward)
   try {
     return await new Promise((resolve, reject) => {
-      child = spawn(program!, args, { stdio: 'inherit', cwd: directoryOf(ctx), env: ctx.env })
+      child = spawn(program!, args, {
+        stdio: 'inherit',
+        cwd: directoryOf(ctx),
+        env: { ...ctx.env, [RUN_VARIABLE]: runId },
+      })
       child.on('error', error => reject(cannotStart(program!, ctx, error)))
       child.on('exit', (code, signal) => resolve({ code: code ?? undefined, signal: signal ?? undefined }))
     })

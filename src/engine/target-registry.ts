@@ -23,7 +23,7 @@ export interface RegisteredTarget {
 
 /** The timeline of the nearest directory at or above `start`, or undefined. */
 export function findTarget(home: string, start: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
-  const quick = readTarget(home, timelineIdFor(start))
+  const quick = readTarget(home, timelineIdFor(start)) ?? refuseDamaged(home, timelineIdFor(start))
   return quick?.path.equals(start) ? quick : searchUp(home, start, notice)
 }
 
@@ -114,6 +114,16 @@ function readTarget(home: string, id: string): RegisteredTarget | undefined {
   } catch {
     return undefined
   }
+}
+
+/** A record that is there but cannot be read hides a history: that must be said, not a second one begun. */
+function refuseDamaged(home: string, id: string): undefined {
+  const file = join(home, 'timelines', id, 'target.json')
+  if (!existsSync(file)) return undefined
+  throw new SavepointError('store.damaged', `Cannot read ${file}: it does not say which directory it belongs to`, {
+    hint: 'Bring it back from a backup; the history itself is in the files beside it',
+    data: { timeline: id },
+  })
 }
 
 function refuseWholeHome(path: Buffer, force: boolean, env: NodeJS.ProcessEnv): void {

@@ -10,8 +10,18 @@ import { recoverPending } from './recover.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { recordedRoot } from './rollback.ts'
+import { closeKilledRuns } from './run.ts'
 
 type Direction = 'undo' | 'redo'
+
+/** A run that was not protected is in the way: what is older must not be taken back from under it. */
+function newestUndoable(operations: Operation[]): Operation | undefined {
+  const newest = operations.findLast(operation => operation.state === 'done' || operation.detail.unprotected === true)
+  if (newest?.detail.unprotected !== true) return newest
+  throw new SavepointError('operation.none', `Cannot undo ${newest.summary}: it was not protected`, {
+    hint: '`savepoint log` shows the snapshots that you can roll back to',
+  })
+}
 
 export interface WalkOptions {
   /** Also what an operation changed outside the current subdirectory. */
@@ -19,7 +29,7 @@ export interface WalkOptions {
 }
 
 export async function undo(ctx: Context, options: WalkOptions): Promise<UndoResult> {
-  return walk(ctx, 'undo', options, operations => operations.filter(operation => operation.state === 'done').at(-1))
+  return walk(ctx, 'undo', options, newestUndoable)
 }
 
 export async function redo(ctx: Context, options: WalkOptions): Promise<UndoResult> {
@@ -34,6 +44,7 @@ function walk(
 ): Promise<UndoResult> {
   return withTimelineLock(ctx, direction, async () => {
     await recoverPending(ctx)
+    await closeKilledRuns(ctx)
     const operation = choose(ctx.db.operations())
     if (!operation) {
       throw new SavepointError('operation.none', `Cannot ${direction}: there is nothing to ${direction}`, {

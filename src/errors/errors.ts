@@ -14,6 +14,7 @@ export const errorCatalogue = {
   'snapshots.disabled': { exit: 1, meaning: 'The configuration turns snapshots off' },
   'pool.full': { exit: 1, meaning: 'A retention limit refuses one more snapshot' },
   'operation.none': { exit: 1, meaning: 'There is nothing to undo or redo' },
+  'run.inside': { exit: 1, meaning: 'A process of a run may not do this to the history that protects it' },
   'archive.unsafe': { exit: 1, meaning: 'An archive contains something that must not be extracted' },
   usage: { exit: 2, meaning: 'The command line is wrong' },
   'config.invalid': { exit: 2, meaning: 'A configuration file or variable is wrong' },

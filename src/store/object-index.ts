@@ -2,6 +2,8 @@
  * index.sqlite: where each object lies. Rows are added only after their pack bytes are durable, so a row never points
  * to missing bytes; the whole file can be rebuilt from the packs (`verify --repair`).
  */
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
@@ -50,10 +52,7 @@ export class ObjectIndex {
       this.selectObject = this.database.prepare('SELECT pack, block, offset, length, kind FROM objects WHERE id = ?')
       this.insertObject = this.database.prepare('INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)')
     } catch (cause) {
-      throw new SavepointError('store.damaged', `Cannot open the store's index: ${(cause as Error).message}`, {
-        hint: `Run \`savepoint verify --repair\`: it rebuilds ${file} from the packs`,
-        cause,
-      })
+      throw explainOpen(file, cause)
     }
   }
 
@@ -132,4 +131,29 @@ export class ObjectIndex {
   close(): void {
     if (this.database.isOpen) this.database.close()
   }
+}
+
+/** SQLite's codes for a file that is not a database, or a broken one. */
+const damageCodes: ReadonlySet<number> = new Set([11, 26])
+const FULL = 13
+const IO_ERROR = 10
+
+function explainOpen(file: string, cause: unknown): SavepointError {
+  const code = ((cause as { errcode?: number }).errcode ?? 0) & 0xff
+  const message = `Cannot open the store's index: ${(cause as Error).message}`
+  if (damageCodes.has(code)) {
+    const hint = `Run \`savepoint verify --repair\`: it rebuilds ${file} from the packs`
+    return new SavepointError('store.damaged', message, { hint, cause })
+  }
+  const { bavail } = statfsSync(dirname(file))
+  if (code === FULL || (code === IO_ERROR && bavail < 256)) {
+    return new SavepointError('disk.full', `${message}: the disk is full`, {
+      hint: 'Free some space; nothing is lost',
+      cause,
+    })
+  }
+  return new SavepointError('io.failed', message, {
+    hint: `Look at the permissions of ${dirname(file)}, and whether it is mounted read-only`,
+    cause,
+  })
 }

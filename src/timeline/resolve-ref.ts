@@ -4,8 +4,7 @@ import type { Run, Snapshot } from '../model/snapshot.ts'
 import { nearest } from '../model/suggest.ts'
 import type { TimelineDb } from './timeline-db.ts'
 
-/** Prefixes shorter than this (after `snap_`) are not accepted: they would change meaning with the next snapshot. */
-const MIN_PREFIX = 2
+const MIN_PREFIX = 1
 const LISTED = 5
 
 /** Ids win over tags, tags over labels; among equal labels the newest. A run means the state before it. */

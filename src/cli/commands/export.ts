@@ -14,7 +14,7 @@ export function register(program: Command): void {
     description:
       'Writes a snapshot as .tar.zst or .tar.gz (.tgz), by the name of FILE. Small secret files that are kept although git ' +
       'ignores them (.env) are left out unless --with-kept is given.',
-    usage: 'SNAP FILE [--with-kept]',
+    usage: 'SNAP FILE [--with-kept] [--force]',
     examples: [
       ['export good good.tar.zst', 'a tagged snapshot'],
       ['export HEAD state.tar.gz --with-kept', '.env and the like included'],
@@ -23,10 +23,12 @@ export function register(program: Command): void {
   })
     .argument('<snapshot>', 'id, prefix, tag or label')
     .argument('<file>', 'the archive: .tar.zst, .tar.gz or .tgz')
+    .option('--force', 'replace FILE if it exists')
     .option('--with-kept', 'also files that git ignores but Savepoint keeps (.env)')
     .action(
-      handle<{ withKept?: boolean }>(async (context, { words: [ref, file], options }) => {
-        const result = await (await context.open()).exportSnapshot(ref!, file!, options)
+      handle<{ withKept?: boolean; force?: boolean }>(async (context, { words: [ref, file], options }) => {
+        const savepoint = await context.open({ force: options.force })
+        const result = await savepoint.exportSnapshot(ref!, file!, options)
         if (context.options.json) return context.json(exportJson(result))
         if (context.options.quiet) return
         context.line(

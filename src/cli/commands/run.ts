@@ -1,5 +1,6 @@
 import { constants } from 'node:os'
 import type { Command } from 'commander'
+import { SavepointError } from '../../errors/errors.ts'
 import type { RunResult } from '../../index.ts'
 import { formatDuration, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
@@ -44,7 +45,7 @@ export function register(program: Command): void {
     .passThroughOptions()
     .action(
       handle<Options>(async (context, { words, options }) => {
-        const savepoint = await context.open({ create: true, force: options.force })
+        const savepoint = await context.open({ create: true, force: options.force }).catch(notStarted)
         const result = await savepoint.run({
           command: words,
           unprotected: options.unprotected,
@@ -60,6 +61,17 @@ export function register(program: Command): void {
         return 128 + (constants.signals[signal] ?? 0)
       }),
     )
+}
+
+/** Whatever kept us from starting: the caller must be able to tell it from the command's own exit code. */
+function notStarted(error: unknown): never {
+  if (!(error instanceof SavepointError) || error.code === 'cancelled' || error.code === 'bug') throw error
+  const { message, hint, data } = error
+  throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, {
+    hint,
+    data,
+    cause: error,
+  })
 }
 
 function protectingText(target: string, { id, files, skippedCount }: Snapshot): string {

@@ -94,7 +94,7 @@ it('reports a rollback with the next command', () => {
   expect(restoreText(result, words, plain)).toBe(
     [
       'Rolled back to snap_aaaa2222 (works): 3 created, 1 deleted, 2 replaced, 1 with attributes put back',
-      'Kept, because files that are not captured live in them: node_modules',
+      'Kept, because something else lives in them: node_modules',
       'To undo: savepoint undo',
       '',
     ].join('\n'),

@@ -56,7 +56,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
   lines.push(...leftAloneLines(result.leftAlone, style))
   if (result.keptDirs.length > 0) {
-    lines.push(`Kept, because files that are not captured live in them: ${pathList(result.keptDirs, style)}`)
+    lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
   }
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')

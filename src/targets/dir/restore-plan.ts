@@ -163,12 +163,32 @@ class Planner {
     if (isGitIndex(path) && this.isRefreshed(live, base)) return true
     if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
       // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
+      const start = this.plan.actions.length
+      const keptBefore = this.plan.keptDirs.length
       this.compareTrees(path, live.content, undefined, base.content)
+      if (this.isEmptied(path, live.content, start)) {
+        this.plan.actions.length = start
+        this.plan.keptDirs.length = keptBefore
+        return true
+      }
       this.plan.keptDirs.push(path)
       return false
     }
     this.plan.leftAlone.push({ path, why: 'edited' })
     return false
+  }
+
+  /** Whether the deletions planned since `start` leave nothing in the directory: then it goes as a whole. */
+  private isEmptied(path: Raw, tree: Id, start: number): boolean {
+    const gone = new Set(
+      this.plan.actions.slice(start).flatMap(({ action, path }) => (action === 'delete' ? [path] : [])),
+    )
+    const isEmpty = (dir: Raw, id: Id): boolean =>
+      this.options.store.tree(id).every(entry => {
+        const child = joinRaw(dir, entry.name)
+        return gone.has(child) || (entry.kind === 'dir' && isEmpty(child, entry.content))
+      })
+    return isEmpty(path, tree)
   }
 
   /** git rewrites its index to note timestamps, as `git status` does: the same entries are the same index. */

@@ -1,0 +1,152 @@
+/** What keeps history safe from accidents: of an agent inside a run, of a killed process, of a lost file of ours. */
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { runCli } from './support/cli.ts'
+import { runVerbs } from './support/engine-process.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+  space.write('a', 'one')
+  space.write('b', 'one')
+})
+afterEach(() => space.remove())
+
+const timelineFile = (name: string) =>
+  join(space.home, 'timelines', readdirSync(join(space.home, 'timelines'))[0]!, name)
+
+describe('after a rollback that was killed', () => {
+  it('what was edited or made since stays, and the state that was found is named', async () => {
+    const first = await space.open()
+    await first.snapshot({ label: 'one' })
+    first.close()
+    space.write('a', 'two')
+    space.write('b', 'two')
+    expect((await runVerbs(space, [['rollback', 'one']], { failpoint: 'restore:place' })).signal).toBe('SIGKILL')
+    space.write('a', 'my work')
+    space.write('new', 'mine')
+    const savepoint = await space.open()
+    expect([space.read('a'), space.read('b'), space.read('new')]).toEqual(['my work', 'one', 'mine'])
+    const found = savepoint.snapshots().find(snapshot => snapshot.command?.includes('found after'))!
+    expect(space.notices.join('\n')).toContain(found.id)
+    expect(savepoint.read(found.id, 'new').toString()).toBe('mine')
+  })
+})
+
+describe('a run whose supervisor was killed', () => {
+  it('can be undone, and does not count as running', async () => {
+    const script = 'echo agent > a; kill -9 $PPID; rm b'
+    expect((await runVerbs(space, [['run', { command: ['sh', '-c', script] }]])).signal).toBe('SIGKILL')
+    await expect.poll(() => existsSync(space.at('b'))).toBe(false)
+    const savepoint = await space.open()
+    await savepoint.undo()
+    expect([space.read('a'), space.read('b')]).toEqual(['one', 'one'])
+    expect(savepoint.runs()[0]).toMatchObject({ signal: 'SIGKILL', endedAt: expect.any(Number) })
+  })
+})
+
+describe('a run that was not protected', () => {
+  it('stops undo: what is older is not taken back from under it', async () => {
+    const savepoint = await space.open()
+    await savepoint.run({ command: ['sh', '-c', 'echo two > a'] })
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots: { triggers: { disable_pre_run: true } }\n')
+    await (await space.open()).run({ command: ['sh', '-c', 'echo two > b'] })
+    await expect(savepoint.undo()).rejects.toMatchObject({
+      code: 'operation.none',
+      message: expect.stringContaining('not protected'),
+    })
+    expect([space.read('a'), space.read('b')]).toEqual(['two\n', 'two\n'])
+  })
+})
+
+describe('R18 inside a run', () => {
+  it('gc, purge, prune and deleting what it did not make are refused', async () => {
+    const savepoint = await space.open()
+    const { id } = await savepoint.snapshot()
+    const inside = await space.open({ env: { ...space.env, SAVEPOINT_RUN: 'run_x' } })
+    const refused = { code: 'run.inside' }
+    await expect(inside.gc()).rejects.toMatchObject(refused)
+    await expect(inside.purge('a')).rejects.toMatchObject(refused)
+    await expect(inside.prune({ keep: 0 })).rejects.toMatchObject(refused)
+    const { before } = await savepoint.run({ command: ['sh', '-c', 'test -n "$SAVEPOINT_RUN" && echo x > a'] })
+    await expect(inside.delete([before!.id])).rejects.toMatchObject(refused)
+    await inside.delete([id])
+    expect(space.read('a')).toBe('x\n')
+  })
+})
+
+describe('files of ours that are lost', () => {
+  it('gc refuses when a timeline has lost its database', async () => {
+    const lost = await space.open()
+    await lost.snapshot()
+    lost.close()
+    const file = timelineFile('timeline.sqlite')
+    writeFileSync(file, '')
+    for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
+    const other = new Workspace()
+    try {
+      const savepoint = await other.open({ home: space.home })
+      await savepoint.snapshot()
+      await expect(savepoint.gc()).rejects.toMatchObject({
+        code: 'store.damaged',
+        message: expect.stringContaining('empty'),
+      })
+    } finally {
+      other.remove()
+    }
+  })
+
+  it('a damaged record of the target is said, and no second history begins', async () => {
+    const savepoint = await space.open()
+    await savepoint.snapshot()
+    savepoint.close()
+    writeFileSync(timelineFile('target.json'), 'x')
+    await expect(space.open()).rejects.toMatchObject({
+      code: 'store.damaged',
+      message: expect.stringContaining('target.json'),
+    })
+    expect(readdirSync(join(space.home, 'timelines'))).toHaveLength(1)
+  })
+
+  it('R11 a target that is gone is not made again for a state that the store has lost', async () => {
+    const savepoint = await space.open()
+    await savepoint.snapshot({ label: 'one' })
+    const packs = join(space.home, 'store/packs')
+    for (const name of readdirSync(packs)) rmSync(join(packs, name))
+    rmSync(space.dir, { recursive: true })
+    savepoint.close()
+    const later = await space.open({ target: space.dir, cwd: space.base })
+    await expect(later.rollback('one')).rejects.toMatchObject({ code: 'store.damaged' })
+    expect(existsSync(space.dir)).toBe(false)
+  })
+})
+
+describe('the command line', () => {
+  it('run exits 125 whatever kept it from starting', () => {
+    space.write('savepoint.yaml', 'nonsense: 1\n')
+    expect(runCli(space, ['run', '--', 'true']).status).toBe(125)
+    expect(runCli(space, ['run', '-t', '/', '--', 'true']).status).toBe(125)
+  })
+
+  it('a prefix that fits several snapshots is ambiguous, however short', async () => {
+    const savepoint = await space.open()
+    const letters = new Map<string, number>()
+    while (![...letters.values()].includes(2)) {
+      const { id } = await savepoint.snapshot()
+      letters.set(id[5]!, (letters.get(id[5]!) ?? 0) + 1)
+    }
+    const [letter] = [...letters].find(([, count]) => count === 2)!
+    expect(() => savepoint.find(`snap_${letter}`)).toThrow(expect.objectContaining({ code: 'snapshot.ambiguous' }))
+  })
+
+  it('redo takes .git away whole, although git status wrote its index in between', () => {
+    space.sh('git init -q; git add a; git commit -qm one')
+    expect(runCli(space, ['run', '--', 'rm', '-rf', '.git']).status).toBe(0)
+    expect(runCli(space, ['undo']).status).toBe(0)
+    space.sh('touch a; git status')
+    expect(runCli(space, ['redo']).status).toBe(0)
+    expect(existsSync(space.at('.git'))).toBe(false)
+  })
+})
