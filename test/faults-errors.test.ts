@@ -1,6 +1,7 @@
 /** R12, S4: a write that fails instead of a process that dies. Clear errors, the workspace as it was, nothing half listed. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { runVerbs } from './support/engine-process.ts'
@@ -205,4 +206,20 @@ test('max_store_bytes stops captures and names what to delete', async () => {
   writeFileSync(join(workspace.home, 'config.yaml'), 'snapshots:\n  max_store_bytes: 100 kB\n')
   const savepoint = await workspace.open()
   await expect(savepoint.snapshot()).rejects.toMatchObject({ code: 'disk.full', hint: expect.stringContaining(id) })
+})
+
+test('a capture that fails leaves none of its bytes behind', async () => {
+  const space = new Workspace()
+  try {
+    space.write('a', randomBytes(4 * 1024 * 1024))
+    const { error } = await runVerbs(space, [['snapshot']], { failpoint: 'store:before-index@ENOSPC' })
+    expect(error?.code).toBe('disk.full')
+    const packs = join(space.home, 'store/packs')
+    expect(readdirSync(packs).reduce((sum, name) => sum + statSync(join(packs, name)).size, 0)).toBeLessThan(1000)
+    const savepoint = await space.open()
+    await savepoint.snapshot()
+    expect((await savepoint.verify()).problems).toEqual([])
+  } finally {
+    space.remove()
+  }
 })

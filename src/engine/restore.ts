@@ -65,7 +65,7 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
     if (!(error instanceof SavepointError) || error.code !== 'disk.full') throw error
     if (request.noSafety && !request.dryRun) return restoreWithoutSafety(ctx, request)
     throw new SavepointError('disk.full', `Cannot save the state before the ${request.kind}: ${error.message}`, {
-      hint: 'Nothing was changed. Free some space; or, if the present state may be lost, say --no-safety',
+      hint: `Nothing was changed. Free some space${request.kind === 'rollback' ? '; or, if the present state may be lost, say --no-safety' : ''}`,
       cause: error,
     })
   }

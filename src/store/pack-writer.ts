@@ -95,7 +95,19 @@ export class PackWriter {
     fdatasyncSync(this.fd)
   }
 
-  close(): void {
-    closeSync(this.fd)
+  /**
+   * What was appended but is not in the index (the capture failed) is cut off: it must not fill the disk. The index is
+   * asked, because only it knows what was committed; when it does not answer, nothing is cut.
+   */
+  close(index: ObjectIndex): void {
+    try {
+      const committed = index.pack(this.pack)?.bytes
+      if (committed !== undefined && this.end > Math.max(committed, PACK_HEADER_BYTES)) {
+        ftruncateSync(this.fd, Math.max(committed, PACK_HEADER_BYTES))
+      }
+    } catch {
+    } finally {
+      closeSync(this.fd)
+    }
   }
 }

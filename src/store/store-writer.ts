@@ -124,9 +124,9 @@ export class StoreWriter {
     return writer
   }
 
-  /** Ends the session. What was not committed is forgotten; its bytes are cut off by the next writer of the pack. */
+  /** Ends the session. What was not committed is forgotten and its bytes are cut off. */
   close(): void {
-    for (const writer of this.writers) writer.close()
+    for (const writer of this.writers) writer.close(this.store.index)
     this.writers.length = 0
     this.lock.release()
   }

@@ -91,7 +91,7 @@ function rewritePack(store: Store, pack: PackRow, objects: StoredObject[], alive
       store.index.database.prepare('DELETE FROM packs WHERE id = ?').run(pack.id)
     })
   } finally {
-    writer?.close()
+    writer?.close(store.index)
   }
   failpoint('gc:indexed')
   const file = join(store.packDirectory, pack.name)
