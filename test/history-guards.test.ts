@@ -141,6 +141,28 @@ describe('the command line', () => {
     expect(() => savepoint.find(`snap_${letter}`)).toThrow(expect.objectContaining({ code: 'snapshot.ambiguous' }))
   })
 
+  it('run in a subdirectory names the undo that works there', () => {
+    space.write('sub/x', '1')
+    const run = (script: string) => runCli(space, ['run', '--', 'sh', '-c', script], { cwd: space.at('sub') }).stderr
+    expect(runCli(space, ['snapshot']).status).toBe(0)
+    expect(run('echo 2 > x')).toMatch(/To undo: savepoint undo\n/)
+    expect(run('echo 2 > ../a')).toMatch(/To undo: savepoint undo --all\n/)
+    expect(runCli(space, ['undo'], { cwd: space.at('sub') }).status).toBe(2)
+    expect(runCli(space, ['undo', '--all'], { cwd: space.at('sub') }).status).toBe(0)
+    expect(space.read('a')).toBe('one')
+  })
+
+  it('compact counts against the parent that it gets', async () => {
+    const savepoint = await space.open()
+    const ids = []
+    for (const content of ['two', 'three', 'four']) {
+      space.write('a', content)
+      if (content === 'three') rmSync(space.at('b'))
+      ids.push((await savepoint.snapshot()).id)
+    }
+    expect((await savepoint.compact(ids.slice(1))).snapshot.counts).toEqual({ added: 0, modified: 1, deleted: 1 })
+  })
+
   it('redo takes .git away whole, although git status wrote its index in between', () => {
     space.sh('git init -q; git add a; git commit -qm one')
     expect(runCli(space, ['run', '--', 'rm', '-rf', '.git']).status).toBe(0)

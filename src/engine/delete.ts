@@ -1,8 +1,11 @@
 /** `delete`, `compact` and `prune`: snapshots that go. For seven days they can come back (`undo`); then `gc` frees them. */
 import { SavepointError } from '../errors/errors.ts'
+import type { ChangeCounts } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
+import { countChanges } from '../store/tree-diff.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
 import { shownParent } from './log.ts'
@@ -40,11 +43,14 @@ export function compact(
     failpoint('compact:before')
     const result = ctx.db.transaction(() => {
       const headBefore = ctx.db.head
+      const parentId = outsideParent(ctx, snapshots)
+      const parent = parentId === undefined ? undefined : ctx.db.snapshot(parentId)
       const merged = ctx.db.addSnapshot({
         ...newest,
         type: 'manual',
         label: options.label ?? newest.label,
-        parent: outsideParent(ctx, snapshots),
+        parent: parent?.id,
+        counts: countsAgainst(ctx, parent, newest),
         createdAt: ctx.now(),
         sizeDelta: 0,
       })
@@ -145,6 +151,11 @@ function outsideParent(ctx: Context, snapshots: Snapshot[]): string | undefined 
   let parent = snapshots[0]!.parent
   while (parent !== undefined && inside.has(parent)) parent = ctx.db.snapshot(parent)?.parent
   return parent
+}
+
+function countsAgainst(ctx: Context, parent: Snapshot | undefined, { root, files }: Snapshot): ChangeCounts {
+  if (!parent) return { added: files, modified: 0, deleted: 0 }
+  return countChanges(ctx.store, rootTreeOf(ctx.store, parent.root), rootTreeOf(ctx.store, root))
 }
 
 const nameAll = (snapshots: Snapshot[]): string =>

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { SavepointError } from '../../errors/errors.ts'
 import type { RunResult } from '../../index.ts'
 import { formatDuration, plural } from '../../model/format.ts'
-import type { Raw } from '../../model/raw-path.ts'
+import { isWithin, type Raw } from '../../model/raw-path.ts'
 import type { Snapshot } from '../../model/snapshot.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
@@ -92,7 +92,9 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (changes.length === 0) return
     process.stderr.write(changeList(changes, style, listed, `savepoint diff ${run.id} --name-status`))
-    process.stderr.write(`To undo: ${style.bold('savepoint undo')}\n`)
+    // An undo that reaches beyond the directory it is given in needs a word.
+    const isBeyond = changes.some(({ path }) => !isWithin(path, base))
+    process.stderr.write(`To undo: ${style.bold(`savepoint undo${isBeyond ? ' --all' : ''}`)}\n`)
   }
 }
 
