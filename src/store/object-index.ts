@@ -10,6 +10,7 @@ import type { Id } from '../model/entry.ts'
 import { ID_BYTES, idFromBytes, idToBytes } from '../model/id.ts'
 import { makePrivate } from './durable.ts'
 import { NAME_BYTES, OBJECT, type ObjectKind } from './pack-format.ts'
+import { inTransaction } from './transaction.ts'
 
 export interface Location {
   pack: number
@@ -102,15 +103,7 @@ export class ObjectIndex {
 
   /** All or nothing. */
   transaction<T>(work: () => T): T {
-    this.database.exec('BEGIN IMMEDIATE')
-    try {
-      const result = work()
-      this.database.exec('COMMIT')
-      return result
-    } catch (error) {
-      if (this.database.isTransaction) this.database.exec('ROLLBACK')
-      throw error
-    }
+    return inTransaction(this.database, work)
   }
 
   /** Clones count in full, although they share blocks as long as the original is not changed. */

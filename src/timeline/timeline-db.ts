@@ -7,6 +7,7 @@ import { SavepointError } from '../errors/errors.ts'
 import { idToBytes, randomName } from '../model/id.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { makePrivate } from '../store/durable.ts'
+import { inTransaction } from '../store/transaction.ts'
 import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
 
@@ -45,16 +46,7 @@ export class TimelineDb {
   }
 
   transaction<T>(work: () => T): T {
-    if (this.database.isTransaction) return work()
-    this.database.exec('BEGIN IMMEDIATE')
-    try {
-      const result = work()
-      this.database.exec('COMMIT')
-      return result
-    } catch (error) {
-      if (this.database.isTransaction) this.database.exec('ROLLBACK')
-      throw error
-    }
+    return inTransaction(this.database, work)
   }
 
   close(): void {
