@@ -13,6 +13,7 @@ const beforeSafety = [
   'store:after-index',
   'snapshot:before-row',
   'snapshot:row',
+  'durable:written',
 ]
 const completed = [
   'restore:journal',
@@ -91,6 +92,15 @@ describe('rollback killed at', () => {
     }),
   )
 })
+
+test.concurrent('a half-written journal is swept by the next verb that writes, also when it restores nothing', () =>
+  inScene(async scene => {
+    await kill(scene, 'durable:written', ['rollback', 'one'])
+    expect(() => expectNoLeftovers(scene.workspace)).toThrow(/restore\.json\.tmp-/)
+    await (await scene.workspace.open()).snapshot()
+    expectNoLeftovers(scene.workspace)
+  }),
+)
 
 describe('undo killed at', () => {
   test.concurrent.each(completed)('%s: the next command completes it', failpoint =>

@@ -6,6 +6,7 @@
 import { formatAge, plural } from '../model/format.ts'
 import { idFromHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
+import { removeAbandoned } from '../store/durable.ts'
 import { sameContent, sameEntry } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
@@ -24,6 +25,7 @@ export const hasPending = (ctx: Context): boolean => readJournal(ctx.timelineDir
 
 /** Called under the timeline's lock before anything else. Does nothing when there is nothing to complete. */
 export async function recoverPending(ctx: Context): Promise<void> {
+  removeAbandoned(ctx.timelineDir)
   const journal = readJournal(ctx.timelineDir)
   if (!journal) return
   const isRecorded = ctx.db.operations().some(operation => operation.detail.token === journal.token)

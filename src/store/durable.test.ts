@@ -27,13 +27,13 @@ test('a write that fails leaves the old content and nothing beside it', () => {
   expect([readFileSync(file(), 'utf8'), readdirSync(directory)]).toEqual(['old', ['file']])
 })
 
-test('what processes that died left beside it is removed; what belongs to a living one, or to another file, stays', () => {
+test('what processes that died left in the directory is removed; what belongs to a living one stays', () => {
   const dead = spawnSync(process.execPath, ['-p', 'process.pid']).stdout.toString().trim()
   const living = process.ppid
-  for (const name of [`file.tmp-${dead}`, `file.tmp-${living}`, `other.tmp-${dead}`])
+  for (const name of [`file.tmp-${dead}`, `file.tmp-${living}`, `other.tmp-${dead}`, `tmp-${dead}`])
     writeFileSync(join(directory, name), '')
   expect(temporaryName(file())).toBe(`${file()}.tmp-${process.pid}`)
-  expect(readdirSync(directory).sort()).toEqual([`file.tmp-${living}`, `other.tmp-${dead}`].sort())
+  expect(readdirSync(directory).sort()).toEqual([`file.tmp-${living}`, `tmp-${dead}`].sort())
 })
 
 test('a private file keeps what is in it', () => {

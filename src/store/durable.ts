@@ -1,7 +1,8 @@
 /** Durable writes: what is visible under its name is whole and on disk. */
 import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { errnoOf } from '../errors/errors.ts'
+import { failpoint } from './failpoint.ts'
 
 /** Writes temp file, fsync, rename, fsync directory. After a crash the old or the new content is there, never a part. */
 export function writeDurably(file: string, content: string | Uint8Array, mode = 0o600): void {
@@ -14,6 +15,7 @@ export function writeDurably(file: string, content: string | Uint8Array, mode = 
     } finally {
       closeSync(fd)
     }
+    failpoint('durable:written')
     renameSync(temporary, file)
   } catch (error) {
     try {
@@ -24,17 +26,18 @@ export function writeDurably(file: string, content: string | Uint8Array, mode = 
   syncDirectory(dirname(file))
 }
 
-/**
- * A name of this process beside `file`, to write to and to rename from: two processes must not share one. Those that
- * processes left behind when they were killed are removed, so that they do not add up.
- */
+/** A name of this process beside `file`, to write to and to rename from: two processes must not share one. */
 export function temporaryName(file: string): string {
-  const start = `${basename(file)}.tmp-`
-  for (const name of readdirSync(dirname(file))) {
-    if (name.startsWith(start) && !isAlive(Number(name.slice(start.length))))
-      rmSync(join(dirname(file), name), { force: true })
-  }
+  removeAbandoned(dirname(file))
   return `${file}.tmp-${process.pid}`
+}
+
+/** Removes the temporary files that processes left in a directory when they were killed, so that they do not add up. */
+export function removeAbandoned(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const pid = /\.tmp-(\d+)$/.exec(name)?.[1]
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(directory, name), { force: true })
+  }
 }
 
 function isAlive(pid: number): boolean {
