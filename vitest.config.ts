@@ -7,8 +7,8 @@ export default defineConfig({
     pool: 'forks',
     execArgv: ['--disable-warning=ExperimentalWarning'],
     maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     reporters: ['default', './scripts/summary-reporter.mjs'],
   },
 })
