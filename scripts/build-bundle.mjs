@@ -10,7 +10,33 @@ const KEEP_OLD_CHUNKS_MS = 7 * 24 * 3600 * 1000
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
 
+/**
+ * Node's modules are taken as objects, not imported: an import evaluates every export of the module, among them getters
+ * that load half of Node (fs/promises, TextDecoder, util.diff), and that at each start. Of the exports that are named
+ * here esbuild keeps those that are used.
+ */
+const builtins = {
+  name: 'builtins',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:/ }, ({ path, kind }) =>
+      kind === 'require-call' ? { external: true } : { path, namespace: 'builtin', sideEffects: false },
+    )
+    onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => {
+      const names = Object.keys(process.getBuiltinModule(path)).filter(name => /^[A-Za-z]\w*$/.test(name))
+      return {
+        contents: [
+          `const module = process.getBuiltinModule('${path}')`,
+          'const take = name => module[name]',
+          'export default module',
+          ...names.map(name => `export const ${name} = /* @__PURE__ */ take('${name}')`),
+        ].join('\n'),
+      }
+    })
+  },
+}
+
 const { metafile } = await build({
+  plugins: [builtins],
   absWorkingDir: root,
   entryPoints: {
     main: 'src/cli/main.ts',
@@ -29,7 +55,6 @@ const { metafile } = await build({
   minify: true,
   keepNames: true,
   legalComments: 'none',
-  external: ['@napi-rs/blake-hash'],
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
   },
