@@ -14,11 +14,11 @@ const LAYERS = [
   'targets',
   'timeline',
   'store',
-  'native',
   'config',
   'files',
   'diff',
   'model',
+  'native',
   'errors',
 ]
 /** What a face may see of the rest: the library, and plain data. */

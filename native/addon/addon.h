@@ -31,12 +31,17 @@
   X(statFd, stat_fd) \
   X(flock, flock_fd) \
   X(syncfs, syncfs_fd) \
+  X(startWriteback, start_writeback) \
   X(cloneFd, clone_fd) \
   X(spreadSubdirs, spread_subdirs) \
   X(dataSegments, data_segments) \
   X(statfs, statfs_fd) \
   X(rawArgv, raw_argv) \
-  X(chunk, chunk_buffer)
+  X(chunk, chunk_buffer) \
+  X(hash, hash_bytes) \
+  X(hasherNew, hasher_new) \
+  X(hasherUpdate, hasher_update) \
+  X(hasherDigest, hasher_digest)
 
 #define X(js_name, c_name) napi_value addon_##c_name(napi_env env, napi_callback_info info);
 ADDON_FUNCTIONS(X)

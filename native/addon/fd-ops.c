@@ -68,6 +68,14 @@ napi_value addon_syncfs_fd(napi_env env, napi_callback_info info) {
   return finish_call(env, error, "syncfs");
 }
 
+/* Only a hint: what fails here fails again, and is reported, when the file is synced. */
+napi_value addon_start_writeback(napi_env env, napi_callback_info info) {
+  int fd;
+  if (!get_fd(env, info, &fd)) return NULL;
+  (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+  return finish_call(env, 0, "sync_file_range");
+}
+
 /* EXT4_TOPDIR_FL, `chattr +T`. Other filesystems refuse it, which is fine: it is only a hint. */
 napi_value addon_spread_subdirs(napi_env env, napi_callback_info info) {
   int fd;

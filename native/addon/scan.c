@@ -47,7 +47,7 @@ struct header { /* SCAN_HEADER in addon.ts */
   uint32_t bytes;
   uint32_t count;
   int32_t error;
-  uint32_t reserved;
+  uint32_t same;
 };
 _Static_assert(sizeof(struct header) == 16, "SCAN_HEADER.size in addon.ts");
 
@@ -59,6 +59,11 @@ struct entry {
   uint8_t type;
 };
 
+/* Where the caller's knowledge of one directory lies in `known`; SPAN in addon.ts. */
+struct span {
+  uint32_t offset, length;
+};
+
 struct scan {
   napi_async_work work;
   napi_deferred deferred;
@@ -66,6 +71,8 @@ struct scan {
   int error;
   uint8_t *paths;
   size_t paths_length;
+  napi_ref known_ref, spans_ref; /* keep what the two views show while we run */
+  struct bytes_view known, spans;
   uint8_t *out;
   size_t length, room;
   /* scratch, reused from directory to directory */
@@ -197,7 +204,16 @@ static int append_records(struct scan *scan, int fd, struct header *header) {
   return 0;
 }
 
-static int scan_one(struct scan *scan, struct resolver *resolver, const char *path, size_t length) {
+/* Whether these are the records that the caller knows for the directory at `index`. */
+static bool is_known(const struct scan *scan, size_t index, const uint8_t *records, size_t length) {
+  struct span span;
+  if ((index + 1) * sizeof span > scan->spans.length) return false;
+  memcpy(&span, scan->spans.data + index * sizeof span, sizeof span);
+  return span.length == length && span.offset <= scan->known.length && length <= scan->known.length - span.offset &&
+         memcmp(scan->known.data + span.offset, records, length) == 0;
+}
+
+static int scan_one(struct scan *scan, struct resolver *resolver, size_t index, const char *path, size_t length) {
   if (!reserve(&scan->out, &scan->room, scan->length, sizeof(struct header), 1)) return ENOMEM;
   size_t header_at = scan->length;
   scan->length += sizeof(struct header);
@@ -217,6 +233,12 @@ static int scan_one(struct scan *scan, struct resolver *resolver, const char *pa
     header = (struct header){.error = error};
     scan->length = header_at + sizeof header;
   }
+  uint8_t *records = scan->out + header_at + sizeof header;
+  if (error == 0 && is_known(scan, index, records, header.bytes)) {
+    header.same = 1;
+    header.bytes = 0;
+    scan->length = header_at + sizeof header;
+  }
   memcpy(scan->out + header_at, &header, sizeof header);
   return error == ENOMEM ? ENOMEM : 0;
 }
@@ -232,7 +254,9 @@ static void execute(napi_env env, void *data) {
   const char *path;
   size_t length;
   path_list_init(&list, scan->paths, scan->paths_length);
-  while (scan->error == 0 && path_list_next(&list, &path, &length)) scan->error = scan_one(scan, &resolver, path, length);
+  for (size_t i = 0; scan->error == 0 && path_list_next(&list, &path, &length); i++) {
+    scan->error = scan_one(scan, &resolver, i, path, length);
+  }
   resolver_close(&resolver);
   free(scan->dents);
   free(scan->names);
@@ -245,6 +269,8 @@ static void execute(napi_env env, void *data) {
 
 static void free_scan(napi_env env, struct scan *scan) {
   if (scan->work != NULL) napi_delete_async_work(env, scan->work);
+  if (scan->known_ref != NULL) napi_delete_reference(env, scan->known_ref);
+  if (scan->spans_ref != NULL) napi_delete_reference(env, scan->spans_ref);
   if (scan->root >= 0) close(scan->root);
   free(scan->paths);
   free(scan->out);
@@ -267,13 +293,16 @@ static void complete(napi_env env, napi_status status, void *data) {
 }
 
 napi_value addon_scan_dirs(napi_env env, napi_callback_info info) {
-  napi_value arguments[2];
-  struct bytes_view paths;
+  napi_value arguments[4];
+  struct bytes_view paths, known = {0}, spans = {0};
   int root;
-  if (!get_arguments(env, info, 2, arguments) || !get_int(env, arguments[0], &root) ||
-      !get_buffer(env, arguments[1], &paths)) {
+  size_t given = 4;
+  if (!get_arguments(env, info, 2, arguments) || napi_get_cb_info(env, info, &given, arguments, NULL, NULL) != napi_ok ||
+      !get_int(env, arguments[0], &root) || !get_buffer(env, arguments[1], &paths)) {
     return NULL;
   }
+  bool knows = given == 4;
+  if (knows && (!get_buffer(env, arguments[2], &known) || !get_buffer(env, arguments[3], &spans))) return NULL;
   struct scan *scan = calloc(1, sizeof *scan);
   uint8_t *copy = malloc(paths.length + 1);
   int own_root = root < 0 ? (errno = EBADF, -1) : fcntl(root, F_DUPFD_CLOEXEC, 3);
@@ -289,8 +318,12 @@ napi_value addon_scan_dirs(napi_env env, napi_callback_info info) {
   scan->root = own_root;
   scan->paths = copy;
   scan->paths_length = paths.length;
+  scan->known = known;
+  scan->spans = spans;
   napi_value promise, name;
-  if (napi_create_string_latin1(env, "savepoint.scanDirs", NAPI_AUTO_LENGTH, &name) != napi_ok ||
+  if ((knows && napi_create_reference(env, arguments[2], 1, &scan->known_ref) != napi_ok) ||
+      (knows && napi_create_reference(env, arguments[3], 1, &scan->spans_ref) != napi_ok) ||
+      napi_create_string_latin1(env, "savepoint.scanDirs", NAPI_AUTO_LENGTH, &name) != napi_ok ||
       napi_create_async_work(env, NULL, name, execute, complete, scan, &scan->work) != napi_ok ||
       napi_create_promise(env, &scan->deferred, &promise) != napi_ok ||
       napi_queue_async_work(env, scan->work) != napi_ok) {

@@ -38,8 +38,9 @@ struct meta {
   uint32_t rdev_minor;
   int64_t btime_ns;
   uint64_t dev;
+  uint8_t id[32];
 };
-_Static_assert(sizeof(struct meta) == 96, "META.size_ in addon.ts");
+_Static_assert(sizeof(struct meta) == 128, "META.size_ in addon.ts");
 
 /* META_FLAG in addon.ts. */
 enum {

@@ -1,8 +1,7 @@
 /** The bytes of a stored file for an archive, piece by piece, checked against its id at the end. */
 import { closeSync, openSync, readSync } from 'node:fs'
-import { Blake3Hasher } from '@napi-rs/blake-hash'
 import type { Entry } from '../model/entry.ts'
-import { hashBytes } from '../model/id.ts'
+import { Hasher, hashBytes } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import { type RecipeItem, wrongContent } from '../store/recipe.ts'
 import type { Store } from '../store/store.ts'
@@ -67,7 +66,7 @@ function recipeContent(store: Store, items: RecipeItem[], entry: Entry): Content
   return {
     segments,
     *data() {
-      const hasher = new Blake3Hasher()
+      const hasher = new Hasher()
       for (const item of items) {
         if ('hole' in item) {
           hashZeros(hasher, item.hole)
@@ -90,7 +89,7 @@ function cloneContent(file: string, entry: Entry): Content {
     *data() {
       const fd = openSync(file, 'r')
       try {
-        const hasher = new Blake3Hasher()
+        const hasher = new Hasher()
         let at = 0
         for (const { offset, length } of segments) {
           hashZeros(hasher, offset - at)
@@ -123,6 +122,6 @@ function cloneSegments(file: string, size: number): Segment[] {
   }
 }
 
-function checkDigest(hasher: Blake3Hasher, entry: Entry): void {
-  if ((hasher.digestBuffer() as Buffer).toString('latin1') !== entry.content) throw wrongContent()
+function checkDigest(hasher: Hasher, entry: Entry): void {
+  if (hasher.digest() !== entry.content) throw wrongContent()
 }

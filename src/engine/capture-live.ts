@@ -47,7 +47,6 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
       const isWhole = writer.lostPacks.size === 0
       const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}`
-      const cache = isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
       const result = await captureDir({
         ...options,
@@ -57,7 +56,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
         rootPath: ctx.targetPath,
         exclude: excludeConfig(ctx),
         maxFileBytes: ctx.config.snapshots.max_file_bytes,
-        cache,
+        loadCache: () => (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
         homeStat: statDir(Buffer.from(ctx.home)),

@@ -18,6 +18,7 @@ import { encodeTree } from '../store/tree-codec.ts'
 import { countChanges, sameMetadata, treeChanges } from '../store/tree-diff.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { recoverPending } from './recover.ts'
@@ -214,7 +215,7 @@ async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
     return {
       root,
       tree,
-      cache: { dirs: new Map(), rootKey: '', root: '' },
+      cache: emptyCache(),
       changed: true,
       unsettled: false,
       files: 0,

@@ -1,16 +1,29 @@
 /** Digests and random names. `Id` is a raw string of 32 characters; people see it in hex. */
 import { randomBytes } from 'node:crypto'
-import { blake3 } from '@napi-rs/blake-hash'
+import { addon } from '../native/addon.ts'
 import type { Id } from './entry.ts'
 
 export const ID_BYTES = 32
 
-export const hashBytes = (bytes: Uint8Array): Id => (blake3(bytes) as Buffer).toString('latin1')
+export const hashBytes = (bytes: Uint8Array): Id => addon.hash(bytes)
 export const idToBytes = (id: Id): Buffer => Buffer.from(id, 'latin1')
 export const idFromBytes = (bytes: Uint8Array, at = 0): Id =>
   Buffer.from(bytes.buffer, bytes.byteOffset + at, ID_BYTES).toString('latin1')
 export const idToHex = (id: Id): string => Buffer.from(id, 'latin1').toString('hex')
 export const idFromHex = (hex: string): Id => Buffer.from(hex, 'hex').toString('latin1')
+
+/** Hashes what comes piece by piece. */
+export class Hasher {
+  private readonly state = addon.hasherNew()
+
+  update(bytes: Uint8Array): void {
+    addon.hasherUpdate(this.state, bytes)
+  }
+
+  digest(): Id {
+    return addon.hasherDigest(this.state)
+  }
+}
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
 const NAME_LENGTH = 8

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Addon, addon, META, META_FLAG, RECORD, RECORD_FLAG, SCAN_HEADER } from './addon.ts'
+import { type Addon, addon, META, META_FLAG, RECORD, RECORD_FLAG, SCAN_HEADER, SPAN } from './addon.ts'
 
 const { EACCES, EAGAIN, EBADF, EEXIST, EFBIG, EINVAL, ELOOP, ENOENT, ENOTDIR } = osConstants.errno
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
@@ -261,6 +261,39 @@ function runUnprivileged(body: string): unknown {
 }
 
 describe('scanDirs', () => {
+  it('does not repeat the records that the caller knows', async () => {
+    for (const name of ['same', 'other', 'empty']) fs.mkdirSync(inside(name))
+    fs.writeFileSync(inside('same/file'), 'a')
+    fs.writeFileSync(inside('other/file'), 'a')
+    const paths = list('same', 'other', 'empty', 'missing')
+    const first = await addon.scanDirs(root, paths)
+    const spans = Buffer.alloc(4 * SPAN.size, 0xff)
+    const known: { at: number; bytes: number }[] = []
+    for (let at = 0; at < first.length; ) {
+      const bytes = first.readUInt32LE(at + SCAN_HEADER.bytes)
+      known.push({ at: at + SCAN_HEADER.size, bytes })
+      at += SCAN_HEADER.size + bytes
+    }
+    known.forEach(({ at, bytes }, i) => {
+      spans.writeUInt32LE(at, i * SPAN.size + SPAN.offset)
+      spans.writeUInt32LE(bytes, i * SPAN.size + SPAN.length)
+    })
+    fs.writeFileSync(inside('other/file'), 'ab')
+    const same = (scan: Buffer) => {
+      const flags: number[] = []
+      for (let at = 0; at < scan.length; at += SCAN_HEADER.size + scan.readUInt32LE(at + SCAN_HEADER.bytes))
+        flags.push(scan.readUInt32LE(at + SCAN_HEADER.same))
+      return flags
+    }
+    const again = await addon.scanDirs(root, paths, first, spans)
+    expect(same(again)).toEqual([1, 0, 1, 0])
+    expect(again.length).toBe(4 * SCAN_HEADER.size + known[1]!.bytes)
+    // Spans that are missing or point outside tell nothing.
+    expect(same(await addon.scanDirs(root, paths, first, spans.subarray(0, 3)))).toEqual([0, 0, 0, 0])
+    spans.writeUInt32LE(0xffff_fff0, SPAN.offset)
+    expect(same(await addon.scanDirs(root, paths, first, spans))).toEqual([0, 0, 1, 0])
+  })
+
   it('gives what lstat gives', async () => {
     const name = fc
       .uint8Array({ minLength: 1, maxLength: 24 })
@@ -1093,6 +1126,8 @@ describe('errors', () => {
       chunk: [Buffer.alloc(1), 0, 1, 64, 128, -1, true],
       writeFiles: [root, null, null],
       close: [],
+      hash: ['text'],
+      hasherUpdate: [Buffer.alloc(1)],
     })) {
       expect(errorOf(() => wrong[name]!(...values))).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' })
     }

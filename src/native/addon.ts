@@ -36,10 +36,14 @@ export const SCAN_HEADER = {
   bytes: 0 /* u32, of the records */,
   count: 4 /* u32 */,
   errno: 8 /* i32 */,
+  same: 12 /* u32; 1: the records are those that the caller knows, and are not repeated */,
   size: 16,
 } as const
 
-/** Layout of one result of `readEntries` and `writeFiles`: 96 bytes each. */
+/** Layout of one span in the last argument of `scanDirs`. All bits set: nothing is known of this directory. */
+export const SPAN = { offset: 0 /* u32 */, length: 4 /* u32 */, size: 8 } as const
+
+/** Layout of one result of `readEntries` and `writeFiles`: 128 bytes each. */
 export const META = {
   errno: 0, // i32
   flags: 4, // u32
@@ -59,7 +63,8 @@ export const META = {
   rdevMinor: 76, // u32
   btimeNs: 80, // i64 (0 when the filesystem has none)
   dev: 88, // u64
-  size_: 96,
+  id: 96, // 32 bytes: the BLAKE3 hash of the content of a regular file that `readEntries` has read
+  size_: 128,
 } as const
 /** unstable: changed while read, even after retries. sparse: has a hole. tooBig: content above `maxContent`, not read. */
 export const META_FLAG = {
@@ -93,8 +98,10 @@ export interface Addon {
    * Result: per directory a SCAN_HEADER and its records sorted by name bytes. A directory that cannot be listed has its
    * errno and no records. An entry on another mount (other mount id than its directory) is flagged, and so is a
    * directory with another st_dev (a nested btrfs subvolume). A directory that is a symlink has errno ENOTDIR.
+   *
+   * `known` holds records of earlier scans; `spans`, a SPAN per path, says where. Neither may be changed meanwhile.
    */
-  scanDirs(root: number, paths: Buffer): Promise<Buffer>
+  scanDirs(root: number, paths: Buffer, known?: Buffer, spans?: Buffer): Promise<Buffer>
   /**
    * Reads entries whole: regular files up to `maxContent` bytes (content), symlinks (target), and the xattrs of
    * everything (encoded as: u16 nameLength, name, u32 valueLength, value, sorted by name; system.posix_acl_* included).
@@ -152,6 +159,8 @@ export interface Addon {
   syncfs(fd: number): void
   /** FICLONE: makes `destination` share the blocks of `source`. Throws EOPNOTSUPP/EXDEV where it cannot. */
   cloneFd(source: number, destination: number): void
+  /** Lets the kernel begin to write a file to disk, without waiting: a sync that follows finds little left to do. */
+  startWriteback(fd: number): void
   /**
    * Hints that the subdirectories of an open directory need not lie together (`chattr +T` of ext4). ext4 avoids inodes
    * that were freed a moment ago by looking at each of them; new directories elsewhere have nothing to look at.
@@ -159,6 +168,12 @@ export interface Addon {
   spreadSubdirs(fd: number): void
   /** Data segments of an open file as pairs [offset, length, …] by SEEK_DATA/SEEK_HOLE; the rest are holes. */
   dataSegments(fd: number, size: number): Float64Array
+  /** BLAKE3, 32 bytes as a latin1 string. */
+  hash(bytes: Uint8Array): string
+  /** The same piece by piece: the state lies in the Buffer that `hasherNew` returns. The digest leaves it as it is. */
+  hasherNew(): Buffer
+  hasherUpdate(state: Buffer, bytes: Uint8Array): void
+  hasherDigest(state: Buffer): string
   /**
    * Content-defined chunking (gear hash, normalised). Returns the end offsets of all chunks that are certain in
    * `buffer[start, end)`; with `last`, the tail is a chunk too. Deterministic for given limits, independent of how the

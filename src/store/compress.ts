@@ -4,15 +4,17 @@ import { SavepointError } from '../errors/errors.ts'
 import { CODEC } from './pack-format.ts'
 
 const LEVEL = 1
-/** Room for the packed bytes of a usual block in one piece: Node would otherwise collect them 16 KiB at a time. */
-const OUTPUT_BYTES = 256 * 1024
+/** With room for the worst case, zstd packs from the input straight into the output, in one piece and without a copy. */
+const boundOf = (bytes: number): number => bytes + (bytes >> 8) + 1024
+/** So that the output never lies in node's shared pool: its memory is released as soon as it is used. */
+const MIN_OUTPUT_BYTES = 256 * 1024
 /** Content that shrinks by less than this fraction is stored as it is: reading it back is then free. */
 const WORTHWHILE = 0.97
 
 export function compressBlock(raw: Uint8Array): { codec: number; payload: Uint8Array } {
   const packed = zstdCompressSync(raw, {
     params: { [constants.ZSTD_c_compressionLevel]: LEVEL },
-    chunkSize: OUTPUT_BYTES,
+    chunkSize: Math.max(boundOf(raw.length), MIN_OUTPUT_BYTES),
     pledgedSrcSize: raw.length,
   })
   return packed.length < raw.length * WORTHWHILE

@@ -2,9 +2,8 @@
  * The bytes of a pack file: a header and then blocks. A block groups objects, names them, and carries a checksum of all
  * its bytes, so that a pack describes itself: the index can be rebuilt from packs alone, and a torn tail is recognised.
  */
-import { blake3 } from '@napi-rs/blake-hash'
 import type { Id } from '../model/entry.ts'
-import { ID_BYTES } from '../model/id.ts'
+import { hashBytes, ID_BYTES, idToBytes } from '../model/id.ts'
 
 export const PACK_MAGIC = Buffer.from('SVPTPACK')
 export const PACK_HEADER_BYTES = 16
@@ -129,6 +128,6 @@ export const blockPayload = (block: Buffer, header: BlockHeader): Buffer =>
 /** Covers everything but the checksum itself. */
 function checksumOf(block: Buffer): Buffer {
   const start = Buffer.from(block.subarray(0, CHECKSUM_AT))
-  const rest = blake3(block.subarray(CHECKSUM_AT + CHECKSUM_BYTES)) as Buffer
-  return (blake3(Buffer.concat([start, rest])) as Buffer).subarray(0, CHECKSUM_BYTES)
+  const rest = idToBytes(hashBytes(block.subarray(CHECKSUM_AT + CHECKSUM_BYTES)))
+  return idToBytes(hashBytes(Buffer.concat([start, rest]))).subarray(0, CHECKSUM_BYTES)
 }

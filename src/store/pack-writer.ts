@@ -13,11 +13,14 @@ import { PACK_HEADER_BYTES, packHeader } from './pack-format.ts'
 
 const PACK_FULL_BYTES = 256 * 1024 * 1024
 const LOCK_EXCLUSIVE_NOW = 2 | 4
+/** So much is appended before the kernel is told to begin writing it. */
+const WRITEBACK_BYTES = 8 * 1024 * 1024
 
 export class PackWriter {
   readonly pack: number
   private readonly fd: number
   private end: number
+  private handedOver: number
   /** What the index will say once this writer commits. */
   get bytes(): number {
     return this.end
@@ -27,6 +30,7 @@ export class PackWriter {
     this.pack = pack
     this.fd = fd
     this.end = end
+    this.handedOver = end
   }
 
   static open(directory: string, index: ObjectIndex, mayContinue: boolean): PackWriter {
@@ -88,6 +92,10 @@ export class PackWriter {
     let done = 0
     while (done < block.length) done += writeSync(this.fd, block, done, block.length - done, offset + done)
     this.end += block.length
+    if (this.end - this.handedOver > WRITEBACK_BYTES) {
+      addon.startWriteback(this.fd)
+      this.handedOver = this.end
+    }
     return offset
   }
 

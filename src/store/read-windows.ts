@@ -1,7 +1,7 @@
 /** Reads an open file from front to back through one buffer, so that memory does not depend on its size. */
 import { readSync } from 'node:fs'
-import { Blake3Hasher } from '@napi-rs/blake-hash'
 import type { Id } from '../model/entry.ts'
+import { Hasher } from '../model/id.ts'
 
 const WINDOW_BYTES = 4 * 1024 * 1024
 
@@ -18,11 +18,11 @@ export function* readWindows(fd: number): Generator<{ at: number; bytes: Buffer 
 
 /** The id and the size of a file's content. */
 export function hashFile(fd: number): { id: Id; size: number } {
-  const hasher = new Blake3Hasher()
+  const hasher = new Hasher()
   let size = 0
   for (const { bytes } of readWindows(fd)) {
     hasher.update(bytes)
     size += bytes.length
   }
-  return { id: hasher.digestBuffer().toString('latin1'), size }
+  return { id: hasher.digest(), size }
 }

@@ -38,7 +38,7 @@ export interface CaptureOptions {
   rootPath: Buffer
   exclude: ExcludeConfig
   maxFileBytes: number
-  cache: StatCache
+  loadCache: () => StatCache
   gitCache: GitFactsCache
   env: NodeJS.ProcessEnv
   /** Our own home: never captured. */
@@ -77,8 +77,10 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   // Before the rules are read: a closed root hides its .gitignore, too.
   opened?.open('')
   try {
-    const rules = await openRules(options)
-    const { pass, touched, settled } = await passUntilQuiet(options, ingest, rules, opened)
+    // git is asked while the cache is being loaded.
+    const opening = openRules(options)
+    const cache = options.loadCache()
+    const { pass, touched, settled } = await passUntilQuiet(options, ingest, cache, await opening, opened)
     failpoint('capture:before-root')
     const rootId = writer.put(encodeTree([rootEntry(root, pass.tree, opened?.modeOf(''))]))
     findRacy(pass.cache, touched, startedAtMs)
@@ -101,12 +103,14 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
 async function passUntilQuiet(
   options: CaptureOptions,
   ingest: Ingest,
+  cache: StatCache,
   rules: RuleContext,
   opened: OpenedPaths | undefined,
 ) {
   const shared = {
     ...options,
     ingest,
+    cache,
     rules,
     // On another filesystem the same number is another directory.
     homeIno: options.homeStat?.dev === addon.statFd(options.root).dev ? options.homeStat?.ino : undefined,

@@ -5,9 +5,9 @@
 import { closeSync, constants, existsSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { Blake3Hasher } from '@napi-rs/blake-hash'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import type { Entry } from '../../model/entry.ts'
+import { Hasher } from '../../model/id.ts'
 import { type Raw, showPath } from '../../model/raw-path.ts'
 import { addon, META, META_FLAG } from '../../native/addon.ts'
 import type { Location } from '../../store/object-index.ts'
@@ -160,7 +160,7 @@ export class ContentWriter {
       0o600,
     )
     try {
-      const hasher = new Blake3Hasher()
+      const hasher = new Hasher()
       const source = this.store.contentSource(entry.content)
       if (source.kind === 'clone') cloneOrCopy(source.file, fd, hasher)
       else if (source.kind === 'recipe') {
@@ -179,7 +179,7 @@ export class ContentWriter {
         }
         ftruncateSync(fd, entry.size)
       }
-      if (hasher.digestBuffer().toString('latin1') !== entry.content) throw wrongContent()
+      if (hasher.digest() !== entry.content) throw wrongContent()
     } finally {
       addon.close(fd)
     }
@@ -234,7 +234,7 @@ function encodeItems(items: Item[], rawBytes: number): BlockFiles {
   }
 }
 
-function cloneOrCopy(file: string, destination: number, hasher: Blake3Hasher): void {
+function cloneOrCopy(file: string, destination: number, hasher: Hasher): void {
   const source = openSync(file, 'r')
   try {
     let cloned = true

@@ -22,6 +22,7 @@ export interface DirNode {
   /** Something was captured only because of `override`: an ordinary capture must look again. */
   overridden: boolean
   cached: CachedDir | undefined
+  /** What the walk saw; empty as long as the cached tree still holds. */
   records: Buffer
   /** The entries by name; undefined as long as the cached tree still holds. Deleted from when an entry vanishes. */
   entries: Map<Raw, Entry> | undefined
@@ -37,6 +38,8 @@ export interface DirNode {
   gitDir: Raw | undefined
   tree: Id
 }
+
+const noRecords = Buffer.alloc(0)
 
 export function createNode(
   parent: DirNode | undefined,
@@ -54,7 +57,7 @@ export function createNode(
     overrideOnly: false,
     overridden: false,
     cached,
-    records: Buffer.alloc(0),
+    records: noRecords,
     entries: undefined,
     linked: [],
     childDirs: [],
@@ -74,11 +77,14 @@ const kindOfType = new Map<number, Entry['kind']>([
   [record.S_IFBLK, 'block'],
 ])
 
-/** The entry for what was read. Its type may differ from what the walk saw; then it is settled in the next pass. */
-export function entryFromResult(name: Raw, result: ReadResult): Entry {
+/**
+ * The entry for what was read. Its type may differ from what the walk saw; then it is settled in the next pass.
+ * `blank`, if it is of the right kind, is filled and returned: one object less per file.
+ */
+export function entryFromResult(name: Raw, result: ReadResult, blank?: Entry): Entry {
   const kind = kindOfType.get(result.mode & record.S_IFMT)
   if (result.unknown || !kind) return unknownEntry(name, result.unknown ?? 'socket')
-  const entry = blankEntry(name, kind)
+  const entry = blank?.kind === kind ? blank : blankEntry(name, kind)
   entry.mode = result.mode & 0o7777
   entry.uid = result.uid
   entry.gid = result.gid

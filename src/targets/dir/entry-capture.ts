@@ -143,7 +143,7 @@ export class EntryCapture {
       else entries.set(name, unknownEntry(name, 'unreadable'))
       return
     }
-    const entry = entryFromResult(name, result)
+    const entry = entryFromResult(name, result, placeholder)
     entry.mode = this.state.options.opened?.modeOf(path, result.ino) ?? entry.mode
     if ((entry.kind === 'dir') !== (placeholder.kind === 'dir')) {
       // Another kind of thing than the walk saw: leave it to the next pass, which sees it as it is now.
@@ -151,8 +151,7 @@ export class EntryCapture {
       return
     }
     record.patchRecord(node.records, at, result)
-    entry.content = entry.kind === 'dir' ? placeholder.content : entry.content
-    entries.set(name, entry)
+    if (entry !== placeholder) entries.set(name, entry)
   }
 }
 

@@ -3,7 +3,7 @@
  * the caller decides with the hashes which contents are new.
  */
 import type { Id, UnknownReason } from '../../model/entry.ts'
-import { hashBytes, ID_BYTES } from '../../model/id.ts'
+import { ID_BYTES } from '../../model/id.ts'
 import { addon, META, META_FLAG } from '../../native/addon.ts'
 
 /** Files up to this size are one object; larger ones are cut into chunks. */
@@ -41,8 +41,6 @@ export interface ReadResult {
 export interface BatchResults {
   /** META records, one after another. */
   meta: Uint8Array
-  /** 32 bytes per entry; meaningful for regular files that were read. */
-  ids: Uint8Array
   /** What few entries have: [index, bytes]. */
   targets: [number, Uint8Array][]
   xattrs: [number, Uint8Array][]
@@ -68,7 +66,6 @@ export function readBatch(
   const batch: Batch = {
     results: {
       meta: Buffer.allocUnsafeSlow(count * META.size_),
-      ids: Buffer.alloc(count * ID_BYTES),
       targets: [],
       xattrs: [],
     },
@@ -112,21 +109,20 @@ function addEntry({ results, contents }: Batch, index: number, meta: Buffer, at:
   if (type === S_IFLNK) results.targets.push([index, new Uint8Array(content)])
   if (type !== S_IFREG || meta.readUInt32LE(at + META.flags) & (META_FLAG.unstable | META_FLAG.tooBig)) return
   contents[index] = content
-  ;(results.ids as Buffer).write(hashBytes(content), index * ID_BYTES, ID_BYTES, 'latin1')
 }
 
 /** The results as objects that read their fields when they are asked for. */
-export function resultsOf({ meta, ids, targets, xattrs }: BatchResults): MetaResult[] {
+export function resultsOf({ meta, targets, xattrs }: BatchResults): MetaResult[] {
   const metaBuffer = asBuffer(meta)
-  const idBuffer = asBuffer(ids)
-  const results = Array.from(
-    { length: metaBuffer.length / META.size_ },
-    (_, i) => new MetaResult(metaBuffer, i, idBuffer),
-  )
+  const results = Array.from({ length: metaBuffer.length / META.size_ }, (_, i) => new MetaResult(metaBuffer, i))
   for (const [index, bytes] of targets) results[index]!.target = asBuffer(bytes).toString('latin1')
   for (const [index, bytes] of xattrs) results[index]!.xattrs = asBuffer(bytes)
   return results
 }
+
+/** The id of the content that the META record at `at` speaks of. */
+export const contentId = (meta: Buffer, at: number): Id =>
+  meta.toString('latin1', at + META.id, at + META.id + ID_BYTES)
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
@@ -138,11 +134,11 @@ export class MetaResult implements ReadResult {
   target = ''
   xattrs: Buffer | undefined = undefined
 
-  constructor(meta: Buffer, index: number, ids: Buffer) {
+  constructor(meta: Buffer, index: number) {
     this.meta = meta
     this.at = index * META.size_
     const isRead = this.errno === 0 && (this.mode & S_IFMT) === S_IFREG && this.unknown === undefined
-    this.content = isRead ? ids.toString('latin1', index * ID_BYTES, (index + 1) * ID_BYTES) : ''
+    this.content = isRead ? contentId(meta, this.at) : ''
   }
 
   private u32(field: number): number {

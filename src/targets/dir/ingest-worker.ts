@@ -4,12 +4,12 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Id } from '../../model/entry.ts'
-import { ID_BYTES } from '../../model/id.ts'
+import { META } from '../../native/addon.ts'
 import { BlockBuilder } from '../../store/block-builder.ts'
 import { OBJECT } from '../../store/pack-format.ts'
 import { BufferPool } from './buffer-pool.ts'
 import { createCloneSource } from './clone-source.ts'
-import { type BatchResults, type ReadResult, readBatch } from './ingest-read.ts'
+import { type BatchResults, contentId, type ReadResult, readBatch } from './ingest-read.ts'
 import { type ChunkSink, captureLargeFile } from './large-file.ts'
 
 export type ToWorker =
@@ -61,11 +61,10 @@ function readSmall(batch: number, root: number, paths: Uint8Array, count: number
     bytes,
     buffers,
   )
-  const ids = Buffer.from(results.ids.buffer, results.ids.byteOffset, results.ids.byteLength)
-  const names = contents.map((content, i) => (content ? ids.toString('latin1', i * ID_BYTES, (i + 1) * ID_BYTES) : ''))
+  const meta = Buffer.from(results.meta.buffer, results.meta.byteOffset, results.meta.byteLength)
   waiting.set(batch, wanted => {
     contents.forEach((content, i) => {
-      if (wanted[i] && content) emit(builder.add(names[i]!, OBJECT.data, content))
+      if (wanted[i] && content) emit(builder.add(contentId(meta, i * META.size_), OBJECT.data, content))
     })
     for (const buffer of taken) pool.give(buffer)
   })

@@ -19,7 +19,7 @@ import { captureLargeFile } from './large-file.ts'
 const INLINE_ENTRIES = 300
 const INLINE_BYTES = 12 * 1024 * 1024
 /** The walk waits while more than this many entries are queued. */
-const QUEUE_LIMIT = 16_384
+const QUEUE_LIMIT = 4096
 
 /** The totals grow as long as the walk goes on. */
 export interface IngestProgress {

@@ -3,10 +3,9 @@
  * store's filesystem shares blocks. Reads in windows, so that memory does not depend on the size.
  */
 import { closeSync, constants, fsyncSync, openSync, readSync, renameSync, unlinkSync } from 'node:fs'
-import { Blake3Hasher } from '@napi-rs/blake-hash'
 import { errnoOf } from '../../errors/errors.ts'
 import type { Id } from '../../model/entry.ts'
-import { hashBytes } from '../../model/id.ts'
+import { Hasher, hashBytes } from '../../model/id.ts'
 import { addon, type Stat } from '../../native/addon.ts'
 import { hashFile } from '../../store/read-windows.ts'
 import { encodeRecipe, type RecipeItem } from '../../store/recipe.ts'
@@ -67,7 +66,7 @@ interface Captured {
 
 /** undefined when the file ended before `size` (it shrank while it was read). */
 async function chunkContent(fd: number, size: number, sink: ChunkSink): Promise<Captured | undefined> {
-  const hasher = new Blake3Hasher()
+  const hasher = new Hasher()
   const items: RecipeItem[] = []
   const segments = addon.dataSegments(fd, size)
   let at = 0
@@ -78,7 +77,7 @@ async function chunkContent(fd: number, size: number, sink: ChunkSink): Promise<
     at = from + length
   }
   if (at < size) addHole(items, hasher, size - at)
-  const id = (hasher.digestBuffer() as Buffer).toString('latin1')
+  const id = hasher.digest()
   return {
     id,
     sparse: items.some(item => 'hole' in item),
@@ -87,7 +86,7 @@ async function chunkContent(fd: number, size: number, sink: ChunkSink): Promise<
   }
 }
 
-function addHole(items: RecipeItem[], hasher: Blake3Hasher, length: number): void {
+function addHole(items: RecipeItem[], hasher: Hasher, length: number): void {
   items.push({ hole: length })
   hashZeros(hasher, length)
 }
@@ -96,7 +95,7 @@ async function chunkSegment(
   fd: number,
   from: number,
   to: number,
-  hasher: Blake3Hasher,
+  hasher: Hasher,
   items: RecipeItem[],
   sink: ChunkSink,
 ): Promise<boolean> {

@@ -3,23 +3,38 @@
  * records are the same bytes again is unchanged, so an unchanged tree costs one walk and a comparison. Losing the cache
  * costs time, never correctness: it is checksummed and ignored when anything is odd.
  */
-import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { blake3 } from '@napi-rs/blake-hash'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import type { Id } from '../../model/entry.ts'
-import { ID_BYTES } from '../../model/id.ts'
+import { hashBytes, ID_BYTES } from '../../model/id.ts'
 import type { Raw } from '../../model/raw-path.ts'
-import { ByteReader } from '../../store/byte-reader.ts'
-import { ByteWriter } from '../../store/byte-writer.ts'
 import { temporaryName } from '../../store/durable.ts'
 
 const MAGIC = 'SVPTSTAT'
-const VERSION = 2
+const VERSION = 3
 const CHECKSUM_BYTES = 32
-/** What a directory takes besides its path and its records: tree, rules, counts. An estimate, so that nothing is copied. */
-const DIR_OVERHEAD_BYTES = 160
+
+/** Byte offsets in the header; all numbers are u32. The table, the text and the records follow, then the checksum. */
+const HEADER = { version: 8, dirs: 12, textBytes: 16, rootKeyEnd: 20, rootEnd: 24, rulesEnd: 28, size: 32 } as const
+/** Columns of the table, a row per directory. Ends count from where the text, or the records, begin. */
+const COLUMN = {
+  pathEnd: 0, // the tree follows in the text
+  childrenEnd: 1, // names with `/` between them
+  recordsEnd: 2,
+  rulesIn: 3, // which line of the rules
+  rulesOut: 4,
+  marks: 5, // noteworthy, and OVERRIDDEN
+  unknown: 6,
+  skipped: 7,
+  files: 8,
+  bytesLow: 9,
+  bytesHigh: 10,
+  count: 11,
+} as const
+const OVERRIDDEN = 0x100
+const TWO_32 = 0x1_0000_0000
 
 export interface CachedDir {
-  records: Buffer
+  readonly records: Buffer
   /** Digest of the rules that came from above, and of those in force inside. */
   rulesIn: string
   rulesOut: string
@@ -42,47 +57,111 @@ export interface StatCache {
   dirs: Map<Raw, CachedDir>
   /** Identity of the target's root when it was captured, so that another directory's cache is never used. */
   rootKey: string
+  /** What `records` of directories from disk lie in. */
+  bytes: Buffer
   /** The tree of the whole: collection deletes a cache whose tree it does not keep. '' when nothing was captured. */
   root: Id
 }
 
-export const emptyCache = (rootKey = ''): StatCache => ({ dirs: new Map(), rootKey, root: '' })
+export const emptyCache = (rootKey = ''): StatCache => ({
+  dirs: new Map(),
+  rootKey,
+  bytes: Buffer.alloc(0),
+  root: '',
+})
+
+/** A directory as it lies in the cache's bytes: its records become a buffer only when somebody asks for them. */
+class StoredDir implements CachedDir {
+  private readonly cacheBytes: Buffer
+  readonly recordsAt: number
+  readonly recordsLength: number
+  rulesIn = ''
+  rulesOut = ''
+  tree: Id = ''
+  childDirs: Raw[] = none
+  noteworthy = 0
+  overridden = false
+  unknown = 0
+  skipped = 0
+  files = 0
+  bytes = 0
+
+  constructor(cacheBytes: Buffer, recordsAt: number, recordsLength: number) {
+    this.cacheBytes = cacheBytes
+    this.recordsAt = recordsAt
+    this.recordsLength = recordsLength
+  }
+
+  get records(): Buffer {
+    return this.cacheBytes.subarray(this.recordsAt, this.recordsAt + this.recordsLength)
+  }
+}
+
+const none: Raw[] = []
+
+/** Where a directory's records lie in the bytes of the cache that it came from; undefined when it was made since. */
+export function storedSpan(dir: CachedDir | undefined): { offset: number; length: number } | undefined {
+  return dir instanceof StoredDir ? { offset: dir.recordsAt, length: dir.recordsLength } : undefined
+}
 
 export function saveStatCache(file: string, cache: StatCache): void {
-  let size = 1 << 16
-  for (const [path, dir] of cache.dirs) size += dir.records.length + path.length + DIR_OVERHEAD_BYTES
-  const out = new ByteWriter(size)
-  out.raw(MAGIC)
-  out.u32(VERSION)
-  out.varint(cache.rootKey.length)
-  out.raw(cache.rootKey)
-  out.varint(cache.root.length)
-  out.raw(cache.root)
-  out.varint(cache.dirs.size)
-  for (const [path, dir] of cache.dirs) {
-    out.varint(path.length)
-    out.raw(path)
-    for (const key of [dir.rulesIn, dir.rulesOut]) {
-      out.varint(key.length)
-      out.raw(key)
-    }
-    out.raw(dir.tree)
-    out.u8(dir.noteworthy)
-    out.varint(dir.childDirs.length)
-    for (const name of dir.childDirs) {
-      out.varint(name.length)
-      out.raw(name)
-    }
-    out.u8(dir.overridden ? 1 : 0)
-    for (const count of [dir.unknown, dir.skipped, dir.files, dir.bytes, dir.records.length]) out.varint(count)
-    out.bytes(dir.records)
-  }
-  const body = out.finish()
+  const body = encode(cache)
   // Not fsynced: after a power cut the checksum tells a torn cache, and the next capture reads everything once.
   const temporary = temporaryName(file)
   writeFileSync(temporary, body, { mode: 0o600 })
-  appendFileSync(temporary, blake3(body) as Buffer)
   renameSync(temporary, file)
+}
+
+function encode({ dirs, rootKey, root }: StatCache): Buffer {
+  const rules = new Map<string, number>()
+  for (const dir of dirs.values()) {
+    for (const key of [dir.rulesIn, dir.rulesOut]) if (!rules.has(key)) rules.set(key, rules.size)
+  }
+  const ruleLines = [...rules.keys()].join('\n')
+  const table = new Uint32Array(dirs.size * COLUMN.count)
+  const parts: string[] = [rootKey, root, ruleLines]
+  let text = rootKey.length + root.length + ruleLines.length
+  let records = 0
+  let row = 0
+  for (const [path, dir] of dirs) {
+    const children = dir.childDirs.join('/')
+    parts.push(path, dir.tree, children)
+    const pathEnd = text + path.length
+    text = pathEnd + ID_BYTES + children.length
+    records += dir.records.length
+    table.set(
+      [
+        pathEnd,
+        text,
+        records,
+        rules.get(dir.rulesIn)!,
+        rules.get(dir.rulesOut)!,
+        dir.noteworthy | (dir.overridden ? OVERRIDDEN : 0),
+        dir.unknown,
+        dir.skipped,
+        dir.files,
+        dir.bytes % TWO_32,
+        Math.floor(dir.bytes / TWO_32),
+      ],
+      row,
+    )
+    row += COLUMN.count
+  }
+  const textAt = HEADER.size + table.byteLength
+  const out = Buffer.allocUnsafe(textAt + text + records + CHECKSUM_BYTES)
+  out.write(MAGIC, 'latin1')
+  out.writeUInt32LE(VERSION, HEADER.version)
+  out.writeUInt32LE(dirs.size, HEADER.dirs)
+  out.writeUInt32LE(text, HEADER.textBytes)
+  out.writeUInt32LE(rootKey.length, HEADER.rootKeyEnd)
+  out.writeUInt32LE(rootKey.length + root.length, HEADER.rootEnd)
+  out.writeUInt32LE(rootKey.length + root.length + ruleLines.length, HEADER.rulesEnd)
+  out.set(new Uint8Array(table.buffer), HEADER.size)
+  out.write(parts.join(''), textAt, 'latin1')
+  let at = textAt + text
+  for (const dir of dirs.values()) at += dir.records.copy(out, at)
+  out.write(hashBytes(out.subarray(0, at)), at, 'latin1')
+  return out
 }
 
 /** The cache in `file`, or an empty one when there is none that can be trusted. */
@@ -90,7 +169,7 @@ export function loadStatCache(file: string, rootKey: string): StatCache {
   try {
     const bytes = readFileSync(file)
     const body = bytes.subarray(0, bytes.length - CHECKSUM_BYTES)
-    if (!(blake3(body) as Buffer).equals(bytes.subarray(body.length))) return emptyCache(rootKey)
+    if (hashBytes(body) !== bytes.toString('latin1', body.length) || !isOurs(body)) return emptyCache(rootKey)
     const cache = decode(body)
     return cache.rootKey === rootKey ? cache : emptyCache(rootKey)
   } catch {
@@ -101,49 +180,61 @@ export function loadStatCache(file: string, rootKey: string): StatCache {
 /** The root tree that the cache in `file` belongs to; '' when there is no cache that can be trusted. */
 export function loadStatCacheRoot(file: string): Id {
   try {
-    const input = new ByteReader(readFileSync(file), 'the stat cache')
-    if (input.raw(MAGIC.length) !== MAGIC || input.u32() !== VERSION) return ''
-    input.raw(input.varint())
-    return input.raw(input.varint())
+    const bytes = readFileSync(file)
+    return isOurs(bytes) ? headerText(bytes).root : ''
   } catch {
     return ''
   }
 }
 
-function decode(body: Buffer): StatCache {
-  const input = new ByteReader(body, 'the stat cache')
-  if (input.raw(MAGIC.length) !== MAGIC || input.u32() !== VERSION) return emptyCache()
-  const text = () => input.raw(input.varint())
-  const rootKey = text()
-  const root = text()
-  const dirs = new Map<Raw, CachedDir>()
-  for (let rest = input.varint(); rest > 0; rest--) {
-    const path = text()
-    const rulesIn = text()
-    const rulesOut = text()
-    const tree = input.raw(ID_BYTES)
-    const noteworthy = input.u8()
-    const childDirs: Raw[] = []
-    for (let children = input.varint(); children > 0; children--) childDirs.push(text())
-    const overridden = input.u8() === 1
-    const unknown = input.varint()
-    const skipped = input.varint()
-    const files = input.varint()
-    const bytes = input.varint()
-    const records = input.bytes(input.varint())
-    dirs.set(path, {
-      records,
-      rulesIn,
-      rulesOut,
-      tree,
-      childDirs,
-      noteworthy,
-      overridden,
-      unknown,
-      skipped,
-      files,
-      bytes,
-    })
+const isOurs = (bytes: Buffer): boolean =>
+  bytes.toString('latin1', 0, MAGIC.length) === MAGIC && bytes.readUInt32LE(HEADER.version) === VERSION
+
+function headerText(bytes: Buffer) {
+  const textAt = HEADER.size + bytes.readUInt32LE(HEADER.dirs) * COLUMN.count * Uint32Array.BYTES_PER_ELEMENT
+  const textEnd = textAt + bytes.readUInt32LE(HEADER.textBytes)
+  // One string for all: what is cut out of it costs no copy.
+  const text = bytes.toString('latin1', textAt, textEnd)
+  const rootKeyEnd = bytes.readUInt32LE(HEADER.rootKeyEnd)
+  const rootEnd = bytes.readUInt32LE(HEADER.rootEnd)
+  const rulesEnd = bytes.readUInt32LE(HEADER.rulesEnd)
+  return {
+    text,
+    textAt,
+    textEnd,
+    rulesEnd,
+    rootKey: text.slice(0, rootKeyEnd),
+    root: text.slice(rootKeyEnd, rootEnd),
+    rules: text.slice(rootEnd, rulesEnd).split('\n'),
   }
-  return { dirs, rootKey, root }
+}
+
+function decode(body: Buffer): StatCache {
+  const { text, textAt, textEnd, rulesEnd, rootKey, root, rules } = headerText(body)
+  const table = new Uint32Array(body.buffer.slice(body.byteOffset + HEADER.size, body.byteOffset + textAt))
+  const dirs = new Map<Raw, CachedDir>()
+  let at = rulesEnd
+  let recordsAt = 0
+  for (let row = 0; row < table.length; row += COLUMN.count) {
+    const pathEnd = table[row + COLUMN.pathEnd]!
+    const childrenAt = pathEnd + ID_BYTES
+    const childrenEnd = table[row + COLUMN.childrenEnd]!
+    const recordsEnd = table[row + COLUMN.recordsEnd]!
+    const dir = new StoredDir(body, textEnd + recordsAt, recordsEnd - recordsAt)
+    dir.rulesIn = rules[table[row + COLUMN.rulesIn]!]!
+    dir.rulesOut = rules[table[row + COLUMN.rulesOut]!]!
+    dir.tree = text.slice(pathEnd, childrenAt)
+    if (childrenEnd > childrenAt) dir.childDirs = text.slice(childrenAt, childrenEnd).split('/')
+    const marks = table[row + COLUMN.marks]!
+    dir.noteworthy = marks & 0xff
+    dir.overridden = (marks & OVERRIDDEN) !== 0
+    dir.unknown = table[row + COLUMN.unknown]!
+    dir.skipped = table[row + COLUMN.skipped]!
+    dir.files = table[row + COLUMN.files]!
+    dir.bytes = table[row + COLUMN.bytesLow]! + table[row + COLUMN.bytesHigh]! * TWO_32
+    dirs.set(text.slice(at, pathEnd), dir)
+    at = childrenEnd
+    recordsAt = recordsEnd
+  }
+  return { dirs, rootKey, bytes: body, root }
 }

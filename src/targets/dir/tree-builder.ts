@@ -37,6 +37,7 @@ export class TreeBuilder {
   entriesOf(node: DirNode): Map<Raw, Entry> {
     if (!node.entries) {
       this.state.changed = true
+      node.records = node.cached!.records
       node.entries = new Map(
         this.state.oldTree(node.cached!.tree).map(entry => [entry.name, entry.kind === 'dir' ? { ...entry } : entry]),
       )

@@ -9,18 +9,18 @@ import { getSystemErrorName } from 'node:util'
 import { cancelled } from '../../errors/errors.ts'
 import type { Present } from '../../files/ignore-rules.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
-import { addon } from '../../native/addon.ts'
+import { addon, SPAN } from '../../native/addon.ts'
 import { createNode, type DirNode, isObjectDir, unknownEntry } from './dir-node.ts'
 import { EntryCapture } from './entry-capture.ts'
 import { isGitDir, NOTEWORTHY, noteworthyNames } from './noteworthy-names.ts'
 import { overrideEntry } from './override.ts'
 import { type PassOptions, type PassResult, PassState } from './pass.ts'
 import { findStaleLinks } from './stale-links.ts'
-import type { CachedDir } from './stat-cache.ts'
+import { type CachedDir, storedSpan } from './stat-cache.ts'
 import { TreeBuilder } from './tree-builder.ts'
 import * as record from './walk-record.ts'
 
-const SCAN_BATCH_DIRS = 256
+const SCAN_BATCH_DIRS = 64
 const SCANS_IN_FLIGHT = 2
 const ENOENT = 2
 const EACCES = 13
@@ -77,7 +77,7 @@ export class TreeWalk {
     }
     return {
       tree: this.builder.root,
-      cache: { dirs, rootKey: cache.rootKey, root: cache.root },
+      cache: { ...cache, dirs },
       unsettled,
       unsettledGit,
       changed: this.state.changed,
@@ -114,20 +114,19 @@ export class TreeWalk {
     const listings = new Map<DirNode, record.Listing>()
     if (asked.length > 0) {
       const paths = Buffer.from(asked.map(node => node.path).join('\0'), 'latin1')
-      const scan = await addon.scanDirs(this.options.root, paths)
+      const scan = await addon.scanDirs(this.options.root, paths, this.options.cache.bytes, spansOf(asked))
       for (const [i, listing] of record.splitListings(scan, asked.length).entries()) listings.set(asked[i]!, listing)
     }
     for (const node of nodes) {
-      const listing = listings.get(node) ?? { records: node.cached!.records, count: 0, errno: 0 }
-      await this.receive(node, listing, listings.has(node))
+      await this.receive(node, listings.get(node) ?? { records: node.cached!.records, same: true, errno: 0 })
     }
   }
 
-  private async receive(node: DirNode, listing: record.Listing, listed: boolean): Promise<void> {
+  private async receive(node: DirNode, listing: record.Listing): Promise<void> {
     if (listing.errno !== 0) return this.unlistable(node, listing.errno)
-    node.records = listing.records
     const { cached } = node
-    const same = cached !== undefined && (!listed || cached.records.equals(listing.records))
+    const same = cached !== undefined && (listing.same || cached.records.equals(listing.records))
+    node.records = listing.records
     node.noteworthy = same ? cached.noteworthy : noteworthyNames(listing.records)
     if (node.parent) await this.enterRules(node, same)
     if (isGitDir(node.noteworthy)) node.gitDir = node.path
@@ -140,6 +139,8 @@ export class TreeWalk {
       if (git) git.changed = true
       if (git && !isObjectDir(node)) this.refsMoved = true
       this.state.unsettled.add(node.path)
+      // What is read is noted in the records.
+      if (listing.same) node.records = Buffer.from(cached!.records)
       this.entries.rebuild(node)
     }
     this.builder.settle(node)
@@ -217,6 +218,17 @@ export class TreeWalk {
     else this.queue.push(child)
     return child
   }
+}
+
+function spansOf(nodes: DirNode[]): Buffer {
+  const spans = Buffer.alloc(nodes.length * SPAN.size, 0xff)
+  nodes.forEach(({ cached }, i) => {
+    const span = storedSpan(cached)
+    if (!span) return
+    spans.writeUInt32LE(span.offset, i * SPAN.size + SPAN.offset)
+    spans.writeUInt32LE(span.length, i * SPAN.size + SPAN.length)
+  })
+  return spans
 }
 
 function ancestorsOf(paths: ReadonlySet<Raw>): Set<Raw> {

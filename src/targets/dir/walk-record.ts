@@ -14,7 +14,8 @@ export const S_IFSOCK = 0o140000
 /** One directory's records and, when it could not be listed, why. */
 export interface Listing {
   records: Buffer
-  count: number
+  /** They are those that were known, and `records` is empty. */
+  same: boolean
   errno: number
 }
 
@@ -26,7 +27,7 @@ export function splitListings(scan: Buffer, directories: number): Listing[] {
     const start = at + SCAN_HEADER.size
     listings.push({
       records: scan.subarray(start, start + bytes),
-      count: scan.readUInt32LE(at + SCAN_HEADER.count),
+      same: scan.readUInt32LE(at + SCAN_HEADER.same) === 1,
       errno: scan.readInt32LE(at + SCAN_HEADER.errno),
     })
     at = start + bytes
