@@ -29,7 +29,7 @@ describe('a rollback in which a write fails', () => {
     ['restore:displaced#4', 'EIO'],
     ['restore:place', 'EACCES'],
     ['restore:place#4', 'ENOSPC'],
-    ['store:before-sync', 'ENOSPC'],
+    ['store:before-sync', 'EIO'],
     ['capture:before-commit', 'EIO'],
   ])('at %s with %s: everything is back as it was', async (point, errno) => {
     const scene = await openScene()
@@ -67,6 +67,19 @@ describe('a rollback in which a write fails', () => {
       expect(differences(scene.live, imageOf(workspace!.dir))).toEqual([])
     },
   )
+
+  test('for which the whole state before finds no room: it saves what it touches, and can be undone', async () => {
+    const scene = await openScene()
+    const { error, notices } = await runVerbs(workspace!, [['rollback', 'one']], {
+      failpoint: 'store:before-sync@ENOSPC',
+    })
+    expect([error, notices]).toEqual([undefined, []])
+    expect(differences(scene.one, imageOf(workspace!.dir))).toEqual([])
+    const savepoint = await workspace!.open()
+    await savepoint.undo()
+    expect(differences(scene.live, imageOf(workspace!.dir))).toEqual([])
+    await expectIntact(savepoint, scene)
+  })
 
   test('whose recovery fails too: one can look around, and it is completed once the cause is gone', async () => {
     const scene = await openScene()

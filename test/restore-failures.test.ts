@@ -191,7 +191,7 @@ describe('R12 a write fails in the middle', () => {
     const sp = await ws.open()
     ws.write('large', noise(10_000_000, 1))
     const { id } = await sp.snapshot()
-    ws.sh('rm large; dd if=/dev/zero of=filler bs=1M count=6 2>/dev/null')
+    ws.sh('rm large; dd if=/dev/zero of=filler bs=1M count=16 2>/dev/null')
     const before = imageOf(ws.dir, { untouched: true })
     const error = await failure(sp.rollback(id))
     expect([error.code, error.hint]).toEqual(['disk.full', expect.stringContaining('nothing was changed')])

@@ -1,5 +1,5 @@
 /** The one renderer of errors for this face: text for people, one line of JSON for programs. Both go to stderr. */
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { version } from './version.ts'
 
 export interface ErrorReport {
@@ -41,10 +41,10 @@ export function asSavepointError(thrown: unknown): SavepointError {
       cause: thrown,
     })
   }
-  const errno = errnoOf(thrown) ?? sqliteErrno(thrown)
+  const errno = errnoOf(thrown)
   if (errno) {
     const { message } = thrown as Error
-    const code = errno === 'ENOSPC' || errno === 'EDQUOT' ? 'disk.full' : 'io.failed'
+    const code = isNoRoom(thrown) ? 'disk.full' : 'io.failed'
     const hint = code === 'disk.full' ? 'Free some space, then say the same again; nothing is lost' : undefined
     return new SavepointError(code, `Cannot go on: ${message}`, { hint, data: { errno }, cause: thrown })
   }
@@ -53,12 +53,4 @@ export function asSavepointError(thrown: unknown): SavepointError {
     hint: `Your files and snapshots are as the last finished step left them; please report the lines below (node ${process.version}, ${process.platform} ${process.arch})`,
     cause: thrown,
   })
-}
-
-const sqliteErrnos: Record<number, string> = { 8: 'EROFS', 10: 'EIO', 13: 'ENOSPC', 14: 'EACCES' }
-
-/** What a failure inside SQLite means in terms of the system; extended codes have the plain one in their low byte. */
-function sqliteErrno(thrown: unknown): string | undefined {
-  const errcode = (thrown as { errcode?: unknown } | undefined)?.errcode
-  return typeof errcode === 'number' ? sqliteErrnos[errcode & 0xff] : undefined
 }

@@ -1,5 +1,5 @@
 /** Archives as files of the user: where they lie, and why they cannot be read or written. */
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import type { Context } from './context.ts'
 
@@ -26,7 +26,7 @@ export function explainArchive(ctx: Context, what: string, error: unknown): unkn
     })
   const code = errnoOf(error)
   if (error instanceof SavepointError || !code) return error
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
+  if (isNoRoom(error)) {
     return new SavepointError('disk.full', `Cannot ${what}: the disk is full`, {
       hint: 'Free some space and try again; nothing was changed',
       cause: error,

@@ -1,15 +1,16 @@
 /** Captures the live target into the store. Makes no snapshot: that is the caller's, once it knows what for. */
-import { readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { GitFactsCache } from '../files/git-facts.ts'
 import type { Id } from '../model/entry.ts'
 import { formatBytes } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { DiscardingWriter } from '../store/discarding-writer.ts'
-import { temporaryName } from '../store/durable.ts'
+import { writeByRename } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
+import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
@@ -67,8 +68,10 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
       failpoint('capture:before-commit')
       writer.commit()
       failpoint('capture:committed')
-      if (result.changed && !options.includeStage && !options.discard) saveStatCache(cacheFile, result.cache)
-      if (!options.discard) gitCache.save()
+      if (result.changed && !options.includeStage && !options.discard)
+        remember(() => saveStatCache(cacheFile, result.cache))
+      if (!options.discard) remember(() => gitCache.save())
+      if (!options.discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
       return { ...result, newBytes: writer.newBytes }
     })
@@ -79,9 +82,29 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
   }
 }
 
+/** For questions: where nothing can be stored, what is there is only looked at. Its contents are then not in the store. */
+export async function lookAtLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
+  const look = { ...options, ignoreFloor: true, phase: 'looking' }
+  try {
+    if (!ctx.unwritable) return await captureLive(ctx, look)
+  } catch (error) {
+    if (!isUnwritable((error as SavepointError).cause)) throw error
+  }
+  return captureLive(ctx, { ...look, discard: true })
+}
+
 export const excludeConfig = (ctx: Context) => {
   const { ignore_gitignore, additional, keep } = ctx.config.snapshots.exclude
   return { ignoreGitignore: ignore_gitignore, additional, keep }
+}
+
+/** What only saves time the next time: no room for it must not fail a capture whose bytes are stored. */
+function remember(save: () => void): void {
+  try {
+    save()
+  } catch (error) {
+    if (!isUnwritable(error)) throw error
+  }
 }
 
 /** Throws when another directory has taken the target's place. */
@@ -97,10 +120,12 @@ export function checkIdentity(ctx: Context): void {
   )
 }
 
+export const isBelowFloor = (ctx: Context): boolean =>
+  freeBytes(ctx.store.directory) < ctx.config.snapshots.min_free_bytes
+
 function checkRoom(ctx: Context): void {
   const { min_free_bytes, max_store_bytes } = ctx.config.snapshots
-  const { bavail, bsize } = statfsSync(ctx.store.directory)
-  const free = bavail * bsize
+  const free = freeBytes(ctx.store.directory)
   if (free < min_free_bytes) {
     throw new SavepointError(
       'disk.full',
@@ -127,26 +152,15 @@ function checkRoom(ctx: Context): void {
   }
 }
 
-function explainCapture(error: unknown): unknown {
-  const code = errnoOf(error) ?? sqliteErrno(error)
-  if (error instanceof SavepointError || !code) return error
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
+export function explainCapture(error: unknown): unknown {
+  if (error instanceof SavepointError || !errnoOf(error)) return error
+  if (isNoRoom(error)) {
     return new SavepointError('disk.full', 'Cannot capture: the disk is full', {
       hint: 'Free some space, or delete snapshots and run `savepoint gc`. Nothing was lost; no snapshot was made',
       cause: error,
     })
   }
   return new SavepointError('io.failed', `Cannot capture: ${(error as Error).message}`, { cause: error })
-}
-
-const SQLITE = { ioError: 10, full: 13 } as const
-
-/** What a failure inside SQLite means in terms of the system. */
-function sqliteErrno(error: unknown): string | undefined {
-  const { errcode } = error as { errcode?: number }
-  if (errcode === undefined) return undefined
-  // Extended codes have the plain one in their low byte.
-  return { [SQLITE.ioError]: 'EIO', [SQLITE.full]: 'ENOSPC' }[errcode & 0xff]
 }
 
 /** The remembered answers of git, kept beside the stat cache. Losing them costs time only. */
@@ -168,9 +182,7 @@ function openGitCache(file: string): GitFactsCache & { save(): void } {
     },
     save: () => {
       if (!changed) return
-      const temporary = temporaryName(file)
-      writeFileSync(temporary, JSON.stringify(used), { mode: 0o600 })
-      renameSync(temporary, file)
+      writeByRename(file, [Buffer.from(JSON.stringify(used))])
     },
   }
 }

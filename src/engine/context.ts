@@ -11,6 +11,8 @@ import type { Progress } from './results.ts'
 
 export interface Context {
   home: string
+  /** Why nothing can be written to the home; undefined when it can. The store and the timeline can then only be read. */
+  unwritable: SavepointError | undefined
   timelineId: string
   timelineDir: string
   store: Store
@@ -44,6 +46,11 @@ export function refuseInsideRun(ctx: Context, verb: string): void {
   throw new SavepointError('run.inside', `Cannot ${verb}: this is a process of ${run}`, {
     hint: 'Do it after the run has ended, from outside of it',
   })
+}
+
+/** For everything that changes history: says at once, and in one way, that nothing can be stored. */
+export function requireWritable(ctx: Context): void {
+  if (ctx.unwritable) throw ctx.unwritable
 }
 
 /** Until the context is closed, or collects itself, nothing that was looked at is collected by another process. */

@@ -5,7 +5,7 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { explainExclusion } from '../targets/dir/explain-exclusion.ts'
-import { captureLive, excludeConfig } from './capture-live.ts'
+import { excludeConfig, lookAtLive } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { existsLive, resolvePath } from './resolve-path.ts'
 import type { CoverageResult } from './results.ts'
@@ -13,7 +13,7 @@ import { hasCaptured } from './rollback.ts'
 
 export async function coverage(ctx: Context, path: string): Promise<CoverageResult> {
   const raw = resolvePath(ctx, path)
-  const live = await captureLive(ctx, { ignoreFloor: true, phase: 'looking' })
+  const live = await lookAtLive(ctx)
   const entry = raw === '' ? undefined : entryAt(ctx.store, live.tree, raw)
   const exists = raw === '' || existsLive(ctx, raw)
   const holders = ctx.db

@@ -77,7 +77,7 @@ export function compact(
 export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; run?: string }): Promise<PruneResult> {
   return withTimelineLock(ctx, 'prune', async () => {
     if (!options.dryRun) refuseInsideRun(ctx, 'prune')
-    await recoverPending(ctx)
+    if (!options.dryRun) await recoverPending(ctx)
     const run = options.run === undefined ? undefined : requireRun(ctx, options.run).id
     const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
     const decisions = decideRetention({

@@ -1,16 +1,17 @@
 /** `diff`, `changes` and `status`: what differs between two states, one of which may be the live tree. */
 import { join } from 'node:path'
 import type { Change, Entry, Id } from '../model/entry.ts'
-import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { hashBytes } from '../model/id.ts'
+import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { lockHolder, tryLock } from '../store/file-lock.ts'
-import { readContent } from '../store/read-content.ts'
+import { MAX_SHOWN_BYTES, readContent } from '../store/read-content.ts'
 import { treeChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
-import { captureLive, type Live } from './capture-live.ts'
+import { type Live, lookAtLive } from './capture-live.ts'
 import { type Context, holdObjects } from './context.ts'
-import { resolvePath } from './resolve-path.ts'
+import { readLive, resolvePath } from './resolve-path.ts'
 import type { DiffResult, StatusResult } from './results.ts'
 import type { DiffOptions } from './savepoint.ts'
 
@@ -26,7 +27,10 @@ export async function diff(ctx: Context, options: DiffOptions): Promise<DiffResu
     from: from.id,
     to: to?.id ?? 'live',
     changes: [...treeChanges(ctx.store, before, after, wholeTarget)],
-    content: (change, side) => contentOf(ctx, side === 'before' ? change.before : change.after),
+    content: (change, side) => {
+      if (side === 'before') return contentOf(ctx, change.before)
+      return to ? contentOf(ctx, change.after) : liveContentOf(ctx, change.path, change.after)
+    },
   }
 }
 
@@ -65,10 +69,9 @@ export async function status(ctx: Context): Promise<StatusResult> {
   }
 }
 
-/** A question must not fail because the disk is nearly full. */
 const captureForReading = async (ctx: Context): Promise<Live> => {
   await holdObjects(ctx)
-  return captureLive(ctx, { ignoreFloor: true, phase: 'looking' })
+  return lookAtLive(ctx)
 }
 
 function currentWriter(ctx: Context): StatusResult['writer'] {
@@ -78,6 +81,12 @@ function currentWriter(ctx: Context): StatusResult['writer'] {
   return lock ? undefined : lockHolder(file)
 }
 
-function contentOf(ctx: Context, entry: Entry | undefined): Buffer | undefined {
-  return entry?.kind === 'file' ? readContent(ctx.store, entry) : undefined
+const contentOf = (ctx: Context, entry: Entry | undefined): Buffer | undefined =>
+  entry?.kind === 'file' ? readContent(ctx.store, entry) : undefined
+
+/** What could not be stored is read where it lies. undefined also when it has changed since it was looked at. */
+function liveContentOf(ctx: Context, path: Raw, entry: Entry | undefined): Buffer | undefined {
+  if (entry?.kind !== 'file' || ctx.store.has(entry.content)) return contentOf(ctx, entry)
+  const bytes = entry.size > MAX_SHOWN_BYTES ? undefined : readLive(ctx, path)
+  return bytes && hashBytes(bytes) === entry.content ? bytes : undefined
 }

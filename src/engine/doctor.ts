@@ -1,5 +1,5 @@
 /** `doctor`: what works here, what does not, and what to do about it. Works without a timeline. */
-import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { defaultConfig, notYetInEffect } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
@@ -7,8 +7,9 @@ import type { SavepointError } from '../errors/errors.ts'
 import { GIT_TIMEOUT_MS } from '../files/git-facts.ts'
 import { runGit } from '../files/run-git.ts'
 import { formatBytes } from '../model/format.ts'
+import { freeBytes } from '../store/reserve.ts'
 import { canClone } from '../targets/dir/clone-source.ts'
-import { homeOf } from './open.ts'
+import { homeOf } from './home.ts'
 import type { DoctorResult } from './results.ts'
 import type { OpenOptions } from './savepoint.ts'
 
@@ -77,8 +78,7 @@ function homeCheck(home: string): Check {
 }
 
 function spaceCheck(home: string, floor: number): Check {
-  const { bavail, bsize } = statfsSync(nearestExisting(home))
-  const free = bavail * bsize
+  const free = freeBytes(nearestExisting(home))
   const detail = `${formatBytes(free)} free, ${formatBytes(floor)} are kept free`
   return free < floor
     ? { name: 'disk', state: 'problem', detail, fix: 'Free some space: captures stop below the floor' }

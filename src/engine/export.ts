@@ -14,6 +14,7 @@ import type { Entry } from '../model/entry.ts'
 import { nameOf, parentOf, type Raw, rawFromBytes, rawFromText } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
+import { GC_LOCK_WAIT_MS } from '../store/store.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Compression, compressionByName, createCompressor } from './archive-compression.ts'
@@ -22,7 +23,6 @@ import { tarBytes } from './archive-tar-write.ts'
 import type { Context } from './context.ts'
 import type { ExportResult } from './results.ts'
 
-const GC_LOCK_WAIT_MS = 60_000
 const RENAME_NOREPLACE = 1
 
 export interface ExportOptions {

@@ -1,6 +1,7 @@
 /** `gc`: forgets snapshots deleted more than seven days ago, and frees what nothing needs any more. Cannot be undone. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDiskFull } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import type { Operation, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
@@ -8,14 +9,19 @@ import { reachableFrom } from '../store/reachable.ts'
 import { sweep } from '../store/sweep.ts'
 import { loadStatCacheRoot } from '../targets/dir/stat-cache.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
-import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
-import { recoverPending } from './recover.ts'
+import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
+import { notCompleted, recoverPending } from './recover.ts'
 import type { GcResult } from './results.ts'
 import { DELETED_KEPT_MS } from './retention.ts'
 
 export async function gc(ctx: Context): Promise<GcResult> {
   refuseInsideRun(ctx, 'collect garbage')
-  await withTimelineLock(ctx, 'collect garbage', () => recoverPending(ctx))
+  requireWritable(ctx)
+  await withTimelineLock(ctx, 'collect garbage', () => recoverPending(ctx)).catch(error => {
+    // What it lacks is what we are here to make. Everything that its journal names stays.
+    if (!isDiskFull(error)) throw error
+    ctx.warn(notCompleted(error))
+  })
   return withEverythingLocked(ctx, 'collect garbage', timelines => {
     const forgottenSnapshots = timelines.reduce((sum, timeline) => sum + forgetOld(ctx, timeline), 0)
     failpoint('gc:forgotten')

@@ -1,44 +1,34 @@
 /** `open`: finds the target's timeline and gives the object whose methods are the verbs. */
-import { existsSync, mkdirSync, readlinkSync, realpathSync, renameSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { basename, dirname, join, resolve } from 'node:path'
+import { realpathSync } from 'node:fs'
+import { join } from 'node:path'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { readContent } from '../store/read-content.ts'
-import { Store } from '../store/store.ts'
-import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { giveUpReserve } from '../store/reserve.ts'
+import type { Store } from '../store/store.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { TimelineDb } from '../timeline/timeline-db.ts'
+import { chooseTarget, currentDirectory } from './choose-target.ts'
 import { type Context, releaseObjects, withTimelineLock } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, snapshotChanges, status } from './diff.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
+import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
 import { branches, listSnapshots, log } from './log.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
 import { readFile } from './read-content.ts'
-import { hasPending, recoverPending } from './recover.ts'
+import { hasPending, notCompleted, recoverPending } from './recover.ts'
 import { requireRun, revert, rollback } from './rollback.ts'
 import { runCommand } from './run.ts'
 import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
-import {
-  adoptTarget,
-  createTarget,
-  findTarget,
-  type RegisteredTarget,
-  relativeTo,
-  targetAt,
-  writeTarget,
-} from './target-registry.ts'
+import { relativeTo } from './target-registry.ts'
 import { redo, undo } from './undo.ts'
 import { verify } from './verify.ts'
-
-export const homeOf = (options: OpenOptions, env: NodeJS.ProcessEnv): string =>
-  resolve(options.home ?? env.SAVEPOINT_HOME ?? join(env.HOME ?? homedir(), '.savepoint'))
 
 export async function open(options: OpenOptions = {}): Promise<Savepoint> {
   const ctx = await openContext(options)
@@ -67,13 +57,17 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   )
   if (weakens.length > 0) notice(`savepoint.yaml of this directory weakens protection: ${weakens.join(', ')}`)
   refuseBackend(config.snapshots.backend)
+  if (options.makeRoom) giveUpReserve(join(home, 'store'))
   const store = openStore(join(home, 'store'), options.repair === true, notice)
+  const db = openTimeline(store, target.directory)
+  const unwritable = store.index.unwritable ?? db.unwritable
   return {
     home: realpathSync(home),
+    unwritable: unwritable && unwritableHome(home, unwritable),
     timelineId: target.id,
     timelineDir: target.directory,
     store,
-    db: new TimelineDb(join(target.directory, 'timeline.sqlite')),
+    db,
     targetPath: target.path,
     identity: target.identity,
     cwd,
@@ -87,6 +81,15 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     progress: options.onProgress,
     signal: options.signal,
     held: undefined,
+  }
+}
+
+function openTimeline(store: Store, directory: string): TimelineDb {
+  try {
+    return new TimelineDb(join(directory, 'timeline.sqlite'))
+  } catch (error) {
+    store.close()
+    throw error
   }
 }
 
@@ -124,99 +127,11 @@ export function closeContext(ctx: Context): void {
   ctx.store.close()
 }
 
-function currentDirectory(cwd: string | undefined): Buffer {
-  if (cwd !== undefined) return realPath(resolve(cwd))
-  try {
-    return readlinkSync('/proc/self/cwd', 'buffer') as unknown as Buffer
-  } catch {
-    return Buffer.from(process.cwd())
-  }
-}
-
-/** A directory that is gone (the run removed it) keeps its name; what is above it may still be reached through links. */
-function realPath(path: string): Buffer {
-  try {
-    return realpathSync(path, 'buffer') as unknown as Buffer
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT' || path === '/') throw error
-    const parent = realPath(dirname(path))
-    return Buffer.concat([parent, Buffer.from(parent.length > 1 ? `/${basename(path)}` : basename(path))])
-  }
-}
-
-function makeHome(home: string): void {
-  try {
-    mkdirSync(join(home, 'timelines'), { recursive: true, mode: 0o700 })
-  } catch (cause) {
-    throw new SavepointError('io.failed', `Cannot use ${home}: ${(cause as Error).message}`, {
-      hint: 'Set SAVEPOINT_HOME to a directory that you can write to',
-      cause,
-    })
-  }
-}
-
-function chooseTarget(
-  home: string,
-  cwd: Buffer,
-  options: OpenOptions,
-  env: NodeJS.ProcessEnv,
-  notice: (text: string) => void,
-): RegisteredTarget {
-  const explicit = options.target === undefined ? undefined : targetPath(options.target, cwd)
-  if (options.adopt !== undefined)
-    return adoptTarget(home, explicit ?? cwd, options.adopt, realPath(resolve(cwd.toString(), options.adopt)))
-  const found = explicit ? targetAt(home, explicit, notice) : findTarget(home, cwd, notice)
-  if (found) return options.force ? acceptReplaced(found) : found
-  const path = explicit ?? cwd
-  if (options.create) return createTarget(home, path, options.force ?? false, env)
-  throw new SavepointError(
-    'timeline.none',
-    `Cannot find a timeline for ${showPath(rawFromBytes(path))}: it is not protected yet`,
-    {
-      hint: 'Protect it with `savepoint snapshot`, or run your agent with `savepoint run -- COMMAND`',
-    },
-  )
-}
-
-/** --force: the directory that is there now is the target from now on. */
-function acceptReplaced(target: RegisteredTarget): RegisteredTarget {
-  const stat = statDir(target.path)
-  if (!stat || sameIdentity(identityOf(stat), target.identity)) return target
-  const accepted = { ...target, identity: identityOf(stat) }
-  writeTarget(accepted)
-  return accepted
-}
-
-function targetPath(target: string, cwd: Buffer): Buffer {
-  const [, kind, name] = /^(?:(dir|env|container):)?(.*)$/s.exec(target)!
-  if (kind === 'env' || kind === 'container') {
-    throw new SavepointError('unsupported', `Cannot use ${target}: this version knows directories only`, {
-      hint: 'Use dir:PATH',
-    })
-  }
-  return realPath(resolve(cwd.toString(), name!))
-}
-
 function refuseBackend(backend: string): void {
   if (backend === 'auto' || backend === 'cas') return
   throw new SavepointError('unsupported', `Cannot use backend ${backend}: this version has cas only`, {
     hint: 'Set snapshots.backend to auto or cas',
   })
-}
-
-function openStore(directory: string, repair: boolean, notice: (text: string) => void): Store {
-  try {
-    return Store.open(directory)
-  } catch (error) {
-    const index = join(directory, 'index.sqlite')
-    if (!repair || !(error instanceof SavepointError) || error.code !== 'store.damaged' || !existsSync(index))
-      throw error
-    for (const suffix of ['', '-wal', '-shm']) {
-      if (existsSync(index + suffix)) renameSync(index + suffix, `${index}${suffix}.damaged`)
-    }
-    notice('the index of the store could not be opened; it is kept as index.sqlite.damaged and made anew')
-    return Store.open(directory)
-  }
 }
 
 /**
@@ -232,8 +147,8 @@ async function recoverAtOpen(ctx: Context): Promise<void> {
     }
     if (isPurgePending(ctx)) await completePurge(ctx)
   } catch (error) {
-    if (!(error instanceof SavepointError)) throw error
-    if (error.code !== 'busy') ctx.notice(`a command that was interrupted is not completed yet: ${error.message}`)
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+    if ((error as SavepointError).code !== 'busy') ctx.warn(notCompleted(error))
   }
 }
 

@@ -13,7 +13,7 @@ import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
-import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
+import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
 import { recoverPending } from './recover.ts'
 import { resolvePath } from './resolve-path.ts'
@@ -52,6 +52,7 @@ export const isPurgePending = (ctx: Context): boolean => !!ctx.db.meta(PENDING)
 /** Frees what a purge that was interrupted had still to free. May be called again. */
 export async function completePurge(ctx: Context): Promise<void> {
   if (!isPurgePending(ctx)) return
+  requireWritable(ctx)
   await withEverythingLocked(ctx, 'complete a purge', timelines => {
     const path = ctx.db.meta(PENDING)
     if (!path) return

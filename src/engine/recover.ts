@@ -16,15 +16,22 @@ import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { type PlanAction, planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import type { Context } from './context.ts'
+import { type Context, requireWritable } from './context.ts'
 import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
 import { carryOut, planFor, type RestoreRequest } from './restore.ts'
 import { addSnapshot } from './snapshot.ts'
 
 export const hasPending = (ctx: Context): boolean => readJournal(ctx.timelineDir) !== undefined
 
-/** Called under the timeline's lock before anything else. Does nothing when there is nothing to complete. */
+export const notCompleted = (error: unknown): string =>
+  `a command that was interrupted is not completed yet: ${(error as Error).message}`
+
+/**
+ * Called under the timeline's lock before anything is changed. Does nothing when there is nothing to complete; throws when
+ * the home cannot be written, pending or not.
+ */
 export async function recoverPending(ctx: Context): Promise<void> {
+  requireWritable(ctx)
   removeAbandoned(ctx.timelineDir)
   const journal = readJournal(ctx.timelineDir)
   if (!journal) return

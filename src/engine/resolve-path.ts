@@ -1,5 +1,5 @@
 /** Turns a path that a person wrote into one relative to the target. Never leaves the target. */
-import { realpathSync } from 'node:fs'
+import { constants, fstatSync, readFileSync, realpathSync } from 'node:fs'
 import { SavepointError } from '../errors/errors.ts'
 import { type Raw, rawFromBytes, rawFromShown, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
@@ -58,19 +58,30 @@ function normalise(absolute: Raw): Raw {
   return `/${parts.join('/')}`
 }
 
-export function existsLive(ctx: Context, path: Raw): boolean {
-  let root: number
+export const existsLive = (ctx: Context, path: Raw): boolean =>
+  beneath(ctx, root => addon.statAt(root, path)) !== undefined
+
+/** The content of a regular file of the target as it is now; undefined when there is none that can be read. */
+export const readLive = (ctx: Context, path: Raw): Buffer | undefined =>
+  beneath(ctx, root => {
+    // Something else may have taken its place: a FIFO would wait for ever.
+    const fd = addon.openAt(root, path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0)
+    try {
+      return fstatSync(fd).isFile() ? readFileSync(fd) : undefined
+    } finally {
+      addon.close(fd)
+    }
+  })
+
+/** Looks at something in the target; undefined when it, or the target, is not there. */
+function beneath<T>(ctx: Context, look: (root: number) => T): T | undefined {
+  let root: number | undefined
   try {
     root = addon.openRoot(ctx.targetPath)
+    return look(root)
   } catch {
-    return false
-  }
-  try {
-    addon.statAt(root, path)
-    return true
-  } catch {
-    return false
+    return undefined
   } finally {
-    addon.close(root)
+    if (root !== undefined) addon.close(root)
   }
 }

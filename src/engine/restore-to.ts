@@ -1,11 +1,12 @@
-/** `rollback --to DIR`: writes a snapshot into another directory. The target is not touched. */
+/** `rollback --to DIR`: writes a snapshot into another directory. Neither the target nor the home is touched. */
 import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
-import { encodeTree } from '../store/tree-codec.ts'
+import { GC_LOCK_WAIT_MS } from '../store/store.ts'
+import { EMPTY_TREE } from '../store/tree-codec.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
@@ -23,11 +24,26 @@ export async function restoreToDirectory(
   scope: readonly Raw[] | undefined,
   options: RestoreOptions,
 ): Promise<RestoreResult> {
+  // Collection waits: what is being written must not go meanwhile.
+  const lock = await ctx.store.lock('shared', 'write a snapshot elsewhere', GC_LOCK_WAIT_MS)
+  try {
+    return await write(ctx, snapshot, to, scope, options)
+  } finally {
+    lock.release()
+  }
+}
+
+async function write(
+  ctx: Context,
+  snapshot: Snapshot,
+  to: string,
+  scope: readonly Raw[] | undefined,
+  options: RestoreOptions,
+): Promise<RestoreResult> {
   const directory = resolve(ctx.cwd.toString(), to)
   const created = prepare(directory, options.dryRun === true)
-  const empty = await emptyTree(ctx)
   const wanted = rootTreeOf(ctx.store, snapshot.root)
-  const plan = planRestore({ store: ctx.store, live: empty, wanted, scope, withoutGit: options.withoutGit })
+  const plan = planRestore({ store: ctx.store, live: EMPTY_TREE, wanted, scope, withoutGit: options.withoutGit })
   const result = { ...describePlan(ctx, plan, snapshot), to: directory, dryRun: options.dryRun === true }
   if (options.dryRun) return result
   const { refused } = await withDir(Buffer.from(realpathSync(directory)), async root => {
@@ -35,7 +51,7 @@ export async function restoreToDirectory(
       store: ctx.store,
       root,
       plan,
-      live: empty,
+      live: EMPTY_TREE,
       wanted,
       stage: `${STAGE_PREFIX}${process.pid}`,
       onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
@@ -62,15 +78,4 @@ function prepare(directory: string, dryRun: boolean): boolean {
   throw new SavepointError('usage', `Cannot restore to ${directory}: it is not empty`, {
     hint: 'Name a directory that does not exist yet',
   })
-}
-
-async function emptyTree(ctx: Context) {
-  const writer = await ctx.store.writer()
-  try {
-    const id = writer.put(encodeTree([]))
-    writer.commit()
-    return id
-  } finally {
-    writer.close()
-  }
 }

@@ -1,14 +1,17 @@
 /**
- * `rollback --no-safety` on a full disk: the state before cannot be stored, and the user said that it may be lost. There
- * is nothing to undo afterwards, and no journal: after a crash the same command is given again.
+ * `rollback --no-safety` where the state before cannot be stored, and the user said that it may be lost. There is nothing
+ * to undo afterwards, and no journal: after a crash the same command is given again. Where nothing at all can be written
+ * to the home, it does not even stand in the list of operations, and HEAD stays where it is.
  */
 import { randomBytes } from 'node:crypto'
+import { isUnwritable } from '../errors/errors.ts'
+import type { Operation } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { captureLive } from './capture-live.ts'
-import type { Context } from './context.ts'
+import { type Context, requireWritable } from './context.ts'
 import { describePlan } from './describe-plan.ts'
 import { planFor, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
@@ -23,6 +26,9 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
     phase: 'looking',
   })
   const plan = planFor(ctx, request, live)
+  ctx.notice(
+    'the state before is NOT saved: this cannot be undone, and if it is interrupted, give the same command again',
+  )
   const { refused } = await withDir(ctx.targetPath, async root => {
     const applied = await applyPlan({
       store: ctx.store,
@@ -38,27 +44,37 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
     addon.syncfs(root)
     return applied
   })
-  const operation = ctx.db.transaction(() => {
-    const headBefore = ctx.db.head
-    if (request.headAfter !== undefined) ctx.db.setHead(request.headAfter)
-    return ctx.db.addOperation({
-      kind: request.kind,
-      at: ctx.now(),
-      state: 'fixed',
-      summary: `${request.summary}, without saving the state before`,
-      before: undefined,
-      after: request.snapshot?.id,
-      headBefore,
-      headAfter: ctx.db.head,
-      detail: {},
-      rule: undefined,
-    })
-  })
-  ctx.notice('the state before was not saved: this cannot be undone')
+  const operation = record(ctx, request)
   const result = describePlan(ctx, plan, request.snapshot)
   return {
     ...result,
     leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],
     operation,
+  }
+}
+
+function record(ctx: Context, request: RestoreRequest): Operation | undefined {
+  try {
+    requireWritable(ctx)
+    return ctx.db.transaction(() => {
+      const headBefore = ctx.db.head
+      if (request.headAfter !== undefined) ctx.db.setHead(request.headAfter)
+      return ctx.db.addOperation({
+        kind: request.kind,
+        at: ctx.now(),
+        state: 'fixed',
+        summary: `${request.summary}, without saving the state before`,
+        before: undefined,
+        after: request.snapshot?.id,
+        headBefore,
+        headAfter: ctx.db.head,
+        detail: {},
+        rule: undefined,
+      })
+    })
+  } catch (error) {
+    if (error !== ctx.unwritable && !isUnwritable(error)) throw error
+    ctx.notice('it is NOT recorded either: `savepoint operations` will not show it, and HEAD stays where it was')
+    return undefined
   }
 }

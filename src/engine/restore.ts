@@ -1,9 +1,9 @@
 /**
  * The one way in which the engine changes a target: safety capture, plan, journal, apply, look again, operation.
- * rollback, revert, undo and redo only say which state they want. Called under the timeline's lock.
+ * rollback, revert, undo and redo only say which state they want. Called under the timeline's lock, settled (settle.ts).
  */
 import { randomBytes } from 'node:crypto'
-import { SavepointError } from '../errors/errors.ts'
+import { isDiskFull, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
@@ -17,7 +17,8 @@ import { identityOf, makeDir, statDir, withDir } from '../targets/dir/dir-target
 import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
-import { captureLive, type Live } from './capture-live.ts'
+import { type Live, lookAtLive } from './capture-live.ts'
+import { captureAfter, captureBefore } from './capture-sparingly.ts'
 import type { Context } from './context.ts'
 import { describePlan } from './describe-plan.ts'
 import { type Journal, removeJournal, writeJournal } from './journal.ts'
@@ -26,7 +27,7 @@ import { restoreWithoutSafety } from './restore-without-safety.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata } from './root-metadata.ts'
 import { addSnapshot } from './snapshot.ts'
-import { writeTarget } from './target-registry.ts'
+import { noteTarget, writeTarget } from './target-registry.ts'
 
 const OWNER_LOOKS = 0o500
 
@@ -53,21 +54,14 @@ export interface RestoreRequest {
 
 export async function restore(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
   const request = { ...asked, remade: ensureTarget(ctx, asked) }
+  if (ctx.unwritable && !request.dryRun) return restoreWithoutSafety(ctx, request)
   let live: Live
   try {
-    live = await captureLive(ctx, {
-      override: request.wanted,
-      readOwned: !request.dryRun,
-      ignoreFloor: true,
-      phase: 'saving the state before',
-    })
+    live = await lookBefore(ctx, request)
   } catch (error) {
-    if (!(error instanceof SavepointError) || error.code !== 'disk.full') throw error
+    if (!isDiskFull(error)) throw error
     if (request.noSafety && !request.dryRun) return restoreWithoutSafety(ctx, request)
-    throw new SavepointError('disk.full', `Cannot save the state before the ${request.kind}: ${error.message}`, {
-      hint: `Nothing was changed. Free some space${request.kind === 'rollback' ? '; or, if the present state may be lost, say --no-safety' : ''}`,
-      cause: error,
-    })
+    throw cannotSave(request.kind, error as SavepointError)
   }
   const plan = planFor(ctx, request, live)
   const rootChanges = !request.scope && rootDiffers(ctx, request, live)
@@ -84,6 +78,26 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
   writeJournal(ctx.timelineDir, journal)
   failpoint('restore:journal')
   return carryOut(ctx, request, journal, live, plan, safety)
+}
+
+const lookBefore = (ctx: Context, request: RestoreRequest): Promise<Live> =>
+  request.dryRun
+    ? lookAtLive(ctx, { override: request.wanted })
+    : captureBefore(ctx, request, {
+        override: request.wanted,
+        readOwned: true,
+        ignoreFloor: true,
+        phase: 'saving the state before',
+      })
+
+/** The state before cannot be stored, so that nothing was changed. */
+export function cannotSave(kind: OperationKind, cause: SavepointError): SavepointError {
+  const without = kind === 'rollback' ? 'say --no-safety' : '`savepoint rollback SNAP --no-safety -- PATH`'
+  const mend = cause.code === 'disk.full' ? 'Free some space' : 'Make it writable'
+  return new SavepointError(cause.code, `Cannot save the state before the ${kind}: ${cause.message}`, {
+    hint: `Nothing was changed. ${mend}; \`savepoint rollback SNAP --to DIR\` writes it elsewhere; or, if the present state may be lost, ${without}`,
+    cause,
+  })
 }
 
 /** A snapshot of the state before: HEAD itself when nothing has changed since. */
@@ -143,7 +157,7 @@ export async function carryOut(
     }
   })
   failpoint('restore:synced')
-  const after = await captureLive(ctx, {
+  const after = await captureAfter(ctx, {
     override: request.wanted,
     written,
     readOwned: true,
@@ -213,7 +227,9 @@ function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
   for (const _ of allEntries(ctx.store, rootTreeOf(ctx.store, request.wanted)));
   makeDir(ctx.targetPath, 0o700)
   ctx.identity = identityOf(statDir(ctx.targetPath)!)
-  writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
+  const target = { id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity }
+  if (ctx.unwritable) noteTarget(target)
+  else writeTarget(target)
   ctx.notice('the target directory was gone and is made again')
   return true
 }

@@ -8,25 +8,30 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { findRun, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, withTimelineLock } from './context.ts'
-import { recoverPending } from './recover.ts'
 import { existsLive, resolvePath } from './resolve-path.ts'
 import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
 import type { RestoreResult } from './results.ts'
 import { closeKilledRuns } from './run.ts'
 import type { RestoreOptions } from './savepoint.ts'
+import { settleBefore } from './settle.ts'
 
 /** `ref` may be a run: then what that run changed is taken back, and what others changed since stays. */
 export async function rollback(ctx: Context, ref: string, options: RestoreOptions): Promise<RestoreResult> {
-  return withTimelineLock(ctx, 'roll back', async () => {
-    await recoverPending(ctx)
-    await closeKilledRuns(ctx)
-    const scope = scopeOf(ctx, options)
-    const run = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
-    if (run && !options.to) return rollbackRun(ctx, run, scope, options)
+  const scope = scopeOf(ctx, options)
+  if (options.to !== undefined) {
+    if (options.run !== undefined) requireRun(ctx, options.run)
     const snapshot = resolveSnapshot(ctx.db, ref)
     requireKnown(ctx, snapshot, options.paths, scope)
-    if (options.to !== undefined) return restoreToDirectory(ctx, snapshot, options.to, scope, options)
+    return restoreToDirectory(ctx, snapshot, options.to, scope, options)
+  }
+  return withTimelineLock(ctx, 'roll back', async () => {
+    await settleBefore(ctx, 'rollback', options)
+    await closeKilledRuns(ctx)
+    const run = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
+    if (run) return rollbackRun(ctx, run, scope, options)
+    const snapshot = resolveSnapshot(ctx.db, ref)
+    requireKnown(ctx, snapshot, options.paths, scope)
     return restore(ctx, {
       ...requestOptions(options),
       wanted: snapshot.root,
@@ -45,7 +50,7 @@ export async function revert(
   options: { from?: string; dryRun?: boolean },
 ): Promise<RestoreResult> {
   return withTimelineLock(ctx, 'revert', async () => {
-    await recoverPending(ctx)
+    await settleBefore(ctx, 'revert', options)
     const raw = resolvePath(ctx, path)
     const snapshot = options.from === undefined ? newestVersion(ctx, raw) : resolveSnapshot(ctx.db, options.from)
     if (!isKnown(ctx, snapshot, raw)) throw unknownPath(raw, snapshot)

@@ -188,6 +188,7 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot): Promise<S
  * other. Called under the timeline's lock.
  */
 export async function closeKilledRuns(ctx: Context): Promise<void> {
+  if (ctx.unwritable) return
   for (const run of ctx.db.runs()) {
     if (run.endedAt !== undefined || isAlive(run.pid)) continue
     const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)

@@ -22,6 +22,8 @@ export interface OpenOptions {
   withoutBrokenConfig?: boolean
   /** Rebuilds a store index that cannot be opened; for `verify --repair`. */
   repair?: boolean
+  /** To free space or to go back: on a disk that is full to the last byte, gives up what the store keeps in reserve. */
+  makeRoom?: boolean
   onProgress?: (progress: results.Progress) => void
   /** One line for the user that is not an error: recovery, warnings, what config weakens. */
   onNotice?: (text: string) => void

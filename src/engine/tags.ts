@@ -3,7 +3,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { nearest } from '../model/suggest.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
-import type { Context } from './context.ts'
+import { type Context, requireWritable } from './context.ts'
 import { checkTag } from './names.ts'
 
 /** Names a snapshot (HEAD by default). A tag that exists moves. */
@@ -36,6 +36,7 @@ function record(
   after: string | undefined,
   summary: string,
 ): Operation {
+  requireWritable(ctx)
   return ctx.db.transaction(() => {
     ctx.db.setTag(name, after, ctx.now())
     return ctx.db.addOperation({

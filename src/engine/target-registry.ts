@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { SavepointError } from '../errors/errors.ts'
+import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
 import { writeDurably } from '../store/durable.ts'
@@ -60,7 +60,7 @@ function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string
   if (old && sameIdentity(identityOf(old), known.identity)) return known
   notice(`the target was moved from ${shown(known.path)} to ${shown(path)}; its timeline moves with it`)
   const moved = { ...known, path: Buffer.from(path) }
-  writeTarget(moved)
+  noteTarget(moved)
   return moved
 }
 
@@ -104,6 +104,15 @@ export function writeTarget(target: RegisteredTarget): void {
   const { path, identity } = target
   const content = { format: FORMAT, kind: 'dir', path: shown(path), path_bytes: path.toString('base64'), ...identity }
   writeDurably(join(target.directory, 'target.json'), `${JSON.stringify(content, null, 2)}\n`)
+}
+
+/** The same where the record may stay as it is for now: looking at history must not need a home that can be written. */
+export function noteTarget(target: RegisteredTarget): void {
+  try {
+    writeTarget(target)
+  } catch (error) {
+    if (!isUnwritable(error)) throw error
+  }
 }
 
 function readTarget(home: string, id: string): RegisteredTarget | undefined {

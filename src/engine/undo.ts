@@ -6,11 +6,11 @@ import type { Operation } from '../model/snapshot.ts'
 import { treeChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { type Context, withTimelineLock } from './context.ts'
-import { recoverPending } from './recover.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { recordedRoot } from './rollback.ts'
 import { closeKilledRuns } from './run.ts'
+import { settleBefore } from './settle.ts'
 
 type Direction = 'undo' | 'redo'
 
@@ -43,7 +43,7 @@ function walk(
   choose: (operations: Operation[]) => Operation | undefined,
 ): Promise<UndoResult> {
   return withTimelineLock(ctx, direction, async () => {
-    await recoverPending(ctx)
+    await settleBefore(ctx, direction, {})
     await closeKilledRuns(ctx)
     const operation = choose(ctx.db.operations())
     if (!operation) {

@@ -11,12 +11,13 @@ import { decodeRecipe } from '../store/recipe.ts'
 import { type PackScan, scanPacks } from '../store/scan-packs.ts'
 import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
-import type { Context } from './context.ts'
+import { type Context, requireWritable } from './context.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
 
 const LISTED_PATHS = 20
 
-export function verify(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
+export async function verify(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
+  if (options.repair) requireWritable(ctx)
   return withEverythingLocked(ctx, 'verify', async timelines => {
     const scan = scanPacks(ctx.store, progress =>
       ctx.progress?.({ phase: 'verifying', files: progress.objects, bytes: progress.bytes }),

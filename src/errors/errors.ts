@@ -72,8 +72,23 @@ export const cancelled = (): SavepointError => new SavepointError('cancelled', '
 export const isDamage = (error: unknown): error is SavepointError =>
   error instanceof SavepointError && error.code === 'store.damaged'
 
-/** The errno name of a failed system call ("ENOENT"), or undefined when `error` is not one. */
+/** The errno name of a failed system call ("ENOENT"), also of one inside SQLite; undefined when `error` is neither. */
 export function errnoOf(error: unknown): string | undefined {
-  const code = (error as NodeJS.ErrnoException | undefined)?.code
+  const { code, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown }
+  if (typeof errcode === 'number') return sqliteErrnos[errcode] ?? sqliteErrnos[errcode & PLAIN_CODE]
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
 }
+
+/** SQLite's extended codes have the plain one in their low byte. 4874: no room for the index of the write-ahead log. */
+const PLAIN_CODE = 0xff
+const sqliteErrnos: Record<number, string> = { 8: 'EROFS', 10: 'EIO', 13: 'ENOSPC', 14: 'EACCES', 4874: 'ENOSPC' }
+
+export const isNoRoom = (error: unknown): boolean => /^(ENOSPC|EDQUOT)$/.test(errnoOf(error) ?? '')
+
+/** The same, explained or not. */
+export const isDiskFull = (error: unknown): boolean =>
+  isNoRoom(error) || (error instanceof SavepointError && error.code === 'disk.full')
+
+/** A place that can be read but not written: a full disk, a filesystem mounted read-only, a directory of somebody else. */
+export const isUnwritable = (error: unknown): boolean =>
+  isNoRoom(error) || /^(EROFS|EACCES|EPERM)$/.test(errnoOf(error) ?? '')

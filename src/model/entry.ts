@@ -20,6 +20,7 @@ export const unknownReasons = [
   'lock', // a live git lock file
   'purged', // removed from history by `purge`
   'vanished', // gone between listing and reading
+  'no-room', // the disk was full, and the restore that came next did not touch it
 ] as const
 export type UnknownReason = (typeof unknownReasons)[number]
 

@@ -5,13 +5,23 @@ import { errnoOf } from '../errors/errors.ts'
 import { failpoint } from './failpoint.ts'
 
 /** Writes temp file, fsync, rename, fsync directory. After a crash the old or the new content is there, never a part. */
-export function writeDurably(file: string, content: string | Uint8Array, mode = 0o600): void {
+export function writeDurably(file: string, content: string | Uint8Array): void {
+  replaceFile(file, [content], fsyncSync)
+  syncDirectory(dirname(file))
+}
+
+/** The same without waiting for the disk: after a power cut the file may be torn, which its reader must be able to tell. */
+export function writeByRename(file: string, parts: readonly Uint8Array[]): void {
+  replaceFile(file, parts, () => {})
+}
+
+function replaceFile(file: string, parts: readonly (string | Uint8Array)[], sync: (fd: number) => void): void {
   const temporary = temporaryName(file)
   try {
-    const fd = openSync(temporary, 'w', mode)
+    const fd = openSync(temporary, 'w', 0o600)
     try {
-      writeFileSync(fd, content)
-      fsyncSync(fd)
+      for (const part of parts) writeFileSync(fd, part)
+      sync(fd)
     } finally {
       closeSync(fd)
     }
@@ -23,7 +33,6 @@ export function writeDurably(file: string, content: string | Uint8Array, mode = 
     } catch {}
     throw error
   }
-  syncDirectory(dirname(file))
 }
 
 /** A name of this process beside `file`, to write to and to rename from: two processes must not share one. */

@@ -3,7 +3,7 @@
  * The file says who holds it, for the message.
  */
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
-import { SavepointError } from '../errors/errors.ts'
+import { errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
 
 const LOCK = { shared: 1, exclusive: 2, nonBlocking: 4 } as const
@@ -15,18 +15,41 @@ export interface FileLock extends Disposable {
 
 /** Tries once; undefined when somebody else holds it. */
 export function tryLock(file: string, mode: 'shared' | 'exclusive', purpose: string): FileLock | undefined {
-  const fd = openSync(file, 'a+', 0o600)
+  const fd = openLock(file)
+  if (fd === undefined) return held(() => {})
   if (!addon.flock(fd, LOCK[mode] | LOCK.nonBlocking)) {
     closeSync(fd)
     return undefined
   }
   if (mode === 'exclusive') signLock(fd, purpose)
-  let held = true
+  return held(() => closeSync(fd))
+}
+
+function held(drop: () => void): FileLock {
+  let isHeld = true
   const release = () => {
-    if (held) closeSync(fd)
-    held = false
+    if (isHeld) drop()
+    isHeld = false
   }
   return { release, [Symbol.dispose]: release }
+}
+
+/**
+ * The kernel locks a file that is only open for reading as well. undefined: there is none and none can be made, so that
+ * nobody who could change something can hold it either.
+ */
+function openLock(file: string): number | undefined {
+  try {
+    return openSync(file, 'a+', 0o600)
+  } catch (error) {
+    if (!isUnwritable(error)) throw error
+  }
+  try {
+    return openSync(file, 'r')
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined
+    throw error
+  }
 }
 
 /** Says who holds it. Only for the message of others: on a full disk the lock is held all the same, so that gc can run. */

@@ -2,13 +2,12 @@
  * index.sqlite: where each object lies. Rows are added only after their pack bytes are durable, so a row never points
  * to missing bytes; the whole file can be rebuilt from the packs (`verify --repair`).
  */
-import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { SavepointError } from '../errors/errors.ts'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { isNoRoom, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { ID_BYTES, idFromBytes, idToBytes } from '../model/id.ts'
-import { makePrivate } from './durable.ts'
+import { openDatabase, type Unwritable } from './database.ts'
 import { NAME_BYTES, OBJECT, type ObjectKind } from './pack-format.ts'
 import { inTransaction } from './transaction.ts'
 
@@ -29,8 +28,6 @@ export interface PackRow {
   bytes: number
 }
 
-const BUSY_TIMEOUT_MS = 30_000
-
 const schema = `
   CREATE TABLE IF NOT EXISTS packs (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS objects (
@@ -42,14 +39,17 @@ const schema = `
 
 export class ObjectIndex {
   readonly database: DatabaseSync
+  readonly unwritable: Unwritable | undefined
+  readonly isInPlace: () => boolean
   private readonly selectObject: StatementSync
   private readonly insertObject: StatementSync
 
   constructor(file: string) {
     try {
-      makePrivate(file)
-      this.database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
-      this.database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${schema}`)
+      const { database, unwritable, isInPlace } = openDatabase(file, schema)
+      this.database = database
+      this.unwritable = unwritable
+      this.isInPlace = isInPlace
       this.selectObject = this.database.prepare('SELECT pack, block, offset, length, kind FROM objects WHERE id = ?')
       this.insertObject = this.database.prepare('INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)')
     } catch (cause) {
@@ -128,8 +128,6 @@ export class ObjectIndex {
 
 /** SQLite's codes for a file that is not a database, or a broken one. */
 const damageCodes: ReadonlySet<number> = new Set([11, 26])
-const FULL = 13
-const IO_ERROR = 10
 
 function explainOpen(file: string, cause: unknown): SavepointError {
   const code = ((cause as { errcode?: number }).errcode ?? 0) & 0xff
@@ -138,10 +136,9 @@ function explainOpen(file: string, cause: unknown): SavepointError {
     const hint = `Run \`savepoint verify --repair\`: it rebuilds ${file} from the packs`
     return new SavepointError('store.damaged', message, { hint, cause })
   }
-  const { bavail } = statfsSync(dirname(file))
-  if (code === FULL || (code === IO_ERROR && bavail < 256)) {
+  if (isNoRoom(cause)) {
     return new SavepointError('disk.full', `${message}: the disk is full`, {
-      hint: 'Free some space; nothing is lost',
+      hint: 'Free some space, or set TMPDIR to a directory that has some; nothing is lost',
       cause,
     })
   }

@@ -110,9 +110,9 @@ export class PackWriter {
   close(index: ObjectIndex): void {
     try {
       const committed = index.pack(this.pack)?.bytes
-      if (committed !== undefined && this.end > Math.max(committed, PACK_HEADER_BYTES)) {
-        ftruncateSync(this.fd, Math.max(committed, PACK_HEADER_BYTES))
-      }
+      const end = Math.max(committed ?? 0, PACK_HEADER_BYTES)
+      // Asked of the file: a block that did not fit has left a part of itself behind what we count.
+      if (committed !== undefined && fstatSync(this.fd).size > end) ftruncateSync(this.fd, end)
     } catch {
     } finally {
       closeSync(this.fd)

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Entry } from '../model/entry.ts'
 import type { Store } from './store.ts'
 
-const MAX_SHOWN_BYTES = 64 * 1024 * 1024
+export const MAX_SHOWN_BYTES = 64 * 1024 * 1024
 
 /** undefined when it is too large to be held in memory. */
 export function readContent(store: Store, entry: Entry): Buffer | undefined {

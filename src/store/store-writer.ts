@@ -52,7 +52,7 @@ export class StoreWriter {
   }
 
   /** What lies in a pack that is gone is stored again: the store heals with what is still there. */
-  private isStored(id: Id): boolean {
+  isStored(id: Id): boolean {
     const location = this.store.index.find(id)
     return location !== undefined && !this.lostPacks.has(location.pack)
   }

@@ -19,7 +19,8 @@ import { decodeTree, EMPTY_TREE } from './tree-codec.ts'
 
 export const STORE_FORMAT = 1
 const TREE_CACHE_ENTRIES = 200_000
-const GC_LOCK_WAIT_MS = 60_000
+/** How long a reader or a writer waits for a collection to end. */
+export const GC_LOCK_WAIT_MS = 60_000
 
 /** Where the bytes of a file's content are. */
 export type ContentSource =

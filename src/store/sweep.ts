@@ -5,6 +5,7 @@
  */
 import { existsSync, readdirSync, rmSync, statSync, truncateSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { isNoRoom } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromBytes, idFromHex, idToBytes } from '../model/id.ts'
 import { BlockBuilder } from './block-builder.ts'
@@ -27,23 +28,41 @@ export function sweep(store: Store, alive: ReadonlySet<Id>, everything: boolean)
   const before = directoryBytes(store)
   removeOrphans(store)
   let removedObjects = sweepClones(store, alive)
+  let noRoom: unknown
+  for (const pack of worthRewriting(store, alive, everything)) {
+    const objects = objectsOf(store, pack.id)
+    try {
+      rewritePack(store, pack, objects, alive)
+      removedObjects += objects.filter(object => !alive.has(object.id)).length
+    } catch (error) {
+      // A pack that fits nowhere must not keep us from freeing others; a purge is only done when all of them are.
+      if (everything || !isNoRoom(error)) throw error
+      noRoom = error
+    }
+  }
+  if (noRoom !== undefined) removeOrphans(store)
+  store.refresh()
+  const freedBytes = Math.max(0, before - directoryBytes(store))
+  if (noRoom !== undefined && freedBytes === 0) throw noRoom
+  return { removedObjects, freedBytes }
+}
+
+/** Those of which the least is copied come first: on a full disk they make the room that the others need. */
+function worthRewriting(store: Store, alive: ReadonlySet<Id>, everything: boolean): PackRow[] {
+  const found: { pack: PackRow; aliveBytes: number }[] = []
   for (const pack of store.index.packs()) {
     const objects = objectsOf(store, pack.id)
     const dead = objects.filter(object => !alive.has(object.id))
     if (dead.length === 0 && objects.length > 0 && !(everything && hasUnlisted(store, pack, objects.length))) continue
-    const share =
-      dead.reduce((sum, object) => sum + object.length, 0) /
-      Math.max(
-        1,
-        objects.reduce((sum, object) => sum + object.length, 0),
-      )
-    if (!everything && share < WORTH_REWRITING && objects.length > 0) continue
-    rewritePack(store, pack, objects, alive)
-    removedObjects += dead.length
+    const [deadBytes, bytes] = [totalLength(dead), totalLength(objects)]
+    if (!everything && deadBytes / Math.max(1, bytes) < WORTH_REWRITING && objects.length > 0) continue
+    found.push({ pack, aliveBytes: bytes - deadBytes })
   }
-  store.refresh()
-  return { removedObjects, freedBytes: Math.max(0, before - directoryBytes(store)) }
+  return found.sort((a, b) => a.aliveBytes - b.aliveBytes).map(({ pack }) => pack)
 }
+
+const totalLength = (objects: readonly StoredObject[]): number =>
+  objects.reduce((sum, object) => sum + object.length, 0)
 
 /** Whether the pack holds objects that the index finds elsewhere: two writers stored the same content at once. */
 function hasUnlisted(store: Store, pack: PackRow, listed: number): boolean {

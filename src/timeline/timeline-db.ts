@@ -2,16 +2,15 @@
  * The database of one timeline: snapshots, tags, HEAD, runs, operations. Rows only: it knows no files and no store.
  * Every method that changes several rows does so in one transaction. WAL: readers never wait for the writer.
  */
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
-import { SavepointError } from '../errors/errors.ts'
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
+import { isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { idToBytes, randomName } from '../model/id.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
-import { makePrivate } from '../store/durable.ts'
+import { openDatabase, type Unwritable } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
 import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
 
-const BUSY_TIMEOUT_MS = 30_000
 /** Of what was left out, this many paths are listed; the count is always exact. */
 const SKIPPED_LISTED = 1000
 
@@ -20,17 +19,18 @@ export type NewOperation = Omit<Operation, 'id' | 'seq'>
 
 export class TimelineDb {
   private readonly database: DatabaseSync
+  /** Set when it can only be read: every method that changes something throws. */
+  readonly unwritable: Unwritable | undefined
+  readonly isInPlace: () => boolean
 
   constructor(file: string) {
     try {
-      makePrivate(file)
-      this.database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
-      this.database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${timelineSchema}`)
+      const { database, unwritable, isInPlace } = openDatabase(file, timelineSchema)
+      this.database = database
+      this.unwritable = unwritable
+      this.isInPlace = isInPlace
     } catch (cause) {
-      throw new SavepointError('store.damaged', `Cannot open the timeline: ${(cause as Error).message}`, {
-        hint: `Look at ${file}; other timelines are not affected`,
-        cause,
-      })
+      throw explainOpen(file, cause)
     }
     const version = this.meta('version')
     if (version === undefined) this.setMeta('version', String(TIMELINE_VERSION))
@@ -253,4 +253,16 @@ export class TimelineDb {
       if (!taken.get(name)) return name
     }
   }
+}
+
+function explainOpen(file: string, cause: unknown): SavepointError {
+  const message = `Cannot open the timeline: ${(cause as Error).message}`
+  if (isNoRoom(cause)) {
+    const hint = 'Free some space, or set TMPDIR to a directory that has some; nothing is lost'
+    return new SavepointError('disk.full', message, { hint, cause })
+  }
+  return new SavepointError(isUnwritable(cause) ? 'io.failed' : 'store.damaged', message, {
+    hint: `Look at ${file}; other timelines are not affected`,
+    cause,
+  })
 }

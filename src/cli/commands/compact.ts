@@ -20,7 +20,7 @@ export function register(program: Command): void {
     .option('-m, --label <text>', 'what the joined state is')
     .action(
       handle<{ label?: string }>(async (context, { words, options }) => {
-        const { snapshot } = await (await context.open()).compact(words, { label: options.label })
+        const { snapshot } = await (await context.open({ makeRoom: true })).compact(words, { label: options.label })
         if (context.options.json) return context.json(snapshotJson(snapshot))
         if (context.options.quiet) return context.line(snapshot.id)
         context.line(`Joined ${plural('snapshot', words.length)} into ${snapshotLine(snapshot, context.style)}`)

@@ -42,6 +42,7 @@ const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
   lock: 'it is a live git lock',
   purged: 'it was purged from history',
   vanished: 'it vanished while it was captured',
+  'no-room': 'the disk was full',
   absent: 'it does not exist',
 }
 

@@ -21,7 +21,7 @@ export function register(program: Command): void {
     .argument('<snapshots...>', 'ids, prefixes, tags or labels')
     .action(
       handle(async (context, { words }) => {
-        const operation = await (await context.open()).delete(words)
+        const operation = await (await context.open({ makeRoom: true })).delete(words)
         if (context.options.json) return context.json(operationJson(operation))
         if (context.options.quiet) return
         context.line(`Done: ${showText(operation.summary)}; kept for 7 days`)

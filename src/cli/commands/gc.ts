@@ -15,7 +15,7 @@ export function register(program: Command): void {
     cancellable: true,
   }).action(
     handle(async context => {
-      const result = await (await context.open()).gc()
+      const result = await (await context.open({ makeRoom: true })).gc()
       if (context.options.json) return context.json(gcJson(result))
       if (context.options.quiet) return
       const store = `the store holds ${formatBytes(result.storeBytes)}`

@@ -29,7 +29,7 @@ export function register(program: Command): void {
     .action(
       handle<{ keep?: number; dryRun?: boolean }>(async (context, { words: [run], options }) => {
         const { style } = context
-        const result = await (await context.open()).prune({ ...options, run })
+        const result = await (await context.open({ makeRoom: !options.dryRun })).prune({ ...options, run })
         if (context.options.json) return context.json(pruneJson(result))
         if (context.options.quiet) return
         const gone = result.decisions.filter(({ keep }) => !keep)

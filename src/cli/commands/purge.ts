@@ -28,7 +28,7 @@ export function register(program: Command): void {
     .option('-y, --yes', 'do not ask')
     .action(
       handle<{ yes?: boolean }>(async (context, { words: [path], options }) => {
-        const savepoint = await context.open()
+        const savepoint = await context.open({ makeRoom: true })
         if (!options.yes) await confirm(context, path!)
         const result = await savepoint.purge(path!)
         const exitCode = result.elsewhere.length > 0 ? 3 : 0

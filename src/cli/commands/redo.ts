@@ -16,7 +16,7 @@ export function register(program: Command): void {
     .option('--all', 'also what the operation changed outside of this subdirectory')
     .action(
       handle<{ all?: boolean }>(async (context, { options }) => {
-        const result = await (await context.open({ withoutBrokenConfig: true })).redo(options)
+        const result = await (await context.open({ withoutBrokenConfig: true, makeRoom: true })).redo(options)
         if (context.options.json) context.json(undoJson(result))
         else if (!context.options.quiet) context.output.write(undoText(result, 'redo', context.style))
         return restoreExitCode(result.restore)

@@ -25,7 +25,7 @@ export function register(program: Command): void {
     .option('--dry-run', 'only show what would change')
     .action(
       handle<{ from?: string; dryRun?: boolean }>(async (context, { words, options }) => {
-        const savepoint = await context.open({ withoutBrokenConfig: true })
+        const savepoint = await context.open({ withoutBrokenConfig: true, makeRoom: !options.dryRun })
         const results = []
         for (const path of words) results.push(await savepoint.revert(path, options))
         if (context.options.json) context.json(results.map(restoreJson))

@@ -53,7 +53,11 @@ export function register(program: Command): void {
     .action(
       handle<Options>(async (context, { before, after, options }) => {
         const { ref, run } = whichOne(before, options.run)
-        const savepoint = await context.open({ force: options.force, withoutBrokenConfig: true })
+        const savepoint = await context.open({
+          force: options.force,
+          withoutBrokenConfig: true,
+          makeRoom: !options.dryRun && options.to === undefined,
+        })
         sayScope(context, savepoint, after.length > 0 || options.all === true || options.to !== undefined)
         const result = await savepoint
           .rollback(ref, {

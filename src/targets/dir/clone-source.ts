@@ -29,8 +29,9 @@ export function createCloneSource(directory: string | undefined): CloneSource {
 
 /** Tries it within the store. A target on another filesystem is noticed file by file (EXDEV). */
 export function canClone(directory: string): boolean {
-  const scratch = mkdtempSync(join(directory, 'tmp-probe-'))
+  let scratch: string | undefined
   try {
+    scratch = mkdtempSync(join(directory, 'tmp-probe-'))
     const source = openSync(join(scratch, 'a'), 'w+')
     const destination = openSync(join(scratch, 'b'), 'w+')
     try {
@@ -44,6 +45,6 @@ export function canClone(directory: string): boolean {
   } catch {
     return false
   } finally {
-    rmSync(scratch, { recursive: true, force: true })
+    if (scratch !== undefined) rmSync(scratch, { recursive: true, force: true })
   }
 }

@@ -6,7 +6,7 @@ const fileErrors = ['ENOENT', 'EACCES', 'EPERM', 'ELOOP', 'EIO', 'ENXIO', 'ESTAL
 
 /** Throws the error again when it is not the file's fault. */
 export function failedResult(error: { message: string; code?: string }): ReadResult {
-  if (!fileErrors.includes(error.code ?? '')) throw Object.assign(new Error(error.message), { code: error.code })
+  if (!fileErrors.includes(error.code ?? '')) throw Object.assign(new Error(error.message), error)
   return {
     errno: 1,
     unknown: error.code === 'ENOENT' ? 'vanished' : 'unreadable',

@@ -1,5 +1,5 @@
 /** Why a restore failed, and in which state that leaves the target. */
-import { type ErrorCode, errnoOf, SavepointError } from '../../errors/errors.ts'
+import { type ErrorCode, errnoOf, isNoRoom, SavepointError } from '../../errors/errors.ts'
 import { showPath } from '../../model/raw-path.ts'
 
 /** A restore that failed. `reversed`: the target is as it was, and there is nothing to recover. */
@@ -20,7 +20,6 @@ export function explainFailure(error: unknown, reversed: boolean): RestoreFailed
   const code = errnoOf(error)
   const { message, path } = error as NodeJS.ErrnoException
   const where = path ? showPath(path) : 'a file'
-  if (code === 'ENOSPC' || code === 'EDQUOT')
-    return new RestoreFailed('disk.full', `Cannot write ${where}: the disk is full`, reversed, error)
+  if (isNoRoom(error)) return new RestoreFailed('disk.full', `Cannot write ${where}: the disk is full`, reversed, error)
   return new RestoreFailed(code ? 'io.failed' : 'bug', `Cannot restore ${where}: ${message}`, reversed, error)
 }

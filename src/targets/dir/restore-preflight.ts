@@ -10,8 +10,8 @@ import type { Store } from '../../store/store.ts'
 import type { PlanAction } from './restore-plan.ts'
 
 const LISTED = 5
-/** Room that a restore leaves for what else happens on the disk. */
-const SPARE_BYTES = 16 * 1024 * 1024
+/** For directories, and, where the store is on the same disk, for the record of it. A restore that runs out is reversed. */
+const SPARE_BYTES = 256 * 1024
 
 export interface Needs {
   files: number

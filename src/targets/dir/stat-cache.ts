@@ -3,11 +3,11 @@
  * records are the same bytes again is unchanged, so an unchanged tree costs one walk and a comparison. Losing the cache
  * costs time, never correctness: it is checksummed and ignored when anything is odd.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { Id } from '../../model/entry.ts'
 import { hashBytes, ID_BYTES } from '../../model/id.ts'
 import type { Raw } from '../../model/raw-path.ts'
-import { temporaryName } from '../../store/durable.ts'
+import { writeByRename } from '../../store/durable.ts'
 
 const MAGIC = 'SVPTSTAT'
 const VERSION = 3
@@ -105,11 +105,8 @@ export function storedSpan(dir: CachedDir | undefined): { offset: number; length
 }
 
 export function saveStatCache(file: string, cache: StatCache): void {
-  const body = encode(cache)
   // Not fsynced: after a power cut the checksum tells a torn cache, and the next capture reads everything once.
-  const temporary = temporaryName(file)
-  writeFileSync(temporary, body, { mode: 0o600 })
-  renameSync(temporary, file)
+  writeByRename(file, [encode(cache)])
 }
 
 function encode({ dirs, rootKey, root }: StatCache): Buffer {

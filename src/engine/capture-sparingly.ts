@@ -1,0 +1,140 @@
+/**
+ * The states around a restore when the disk is nearly full: only what the restore will write or delete is stored. What
+ * else is not in the store yet is `unknown` in the captured tree, so that nothing is ever restored from it, and is listed.
+ */
+import { isDiskFull, isNoRoom } from '../errors/errors.ts'
+import type { Entry, Id } from '../model/entry.ts'
+import { joinRaw, type Raw } from '../model/raw-path.ts'
+import { freeBytes } from '../store/reserve.ts'
+import type { Store } from '../store/store.ts'
+import type { StoreWriter } from '../store/store-writer.ts'
+import { encodeTree } from '../store/tree-codec.ts'
+import { differingEntries } from '../store/tree-diff.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
+import { unknownEntry } from '../targets/dir/dir-node.ts'
+import { withDir } from '../targets/dir/dir-target.ts'
+import { Ingest } from '../targets/dir/ingest.ts'
+import { captureLive, explainCapture, isBelowFloor, type Live, type LiveOptions } from './capture-live.ts'
+import type { Context } from './context.ts'
+
+/** Kept for trees, the row of the snapshot, the journal and the operation when what fits is chosen by size. */
+const SPARE_BYTES = 512 * 1024
+
+/** What a restore will touch at most. Root trees. */
+export interface Touched {
+  wanted: Id
+  base?: Id
+  scope?: readonly Raw[]
+}
+
+interface LiveFile {
+  path: Raw
+  entry: Entry
+}
+
+/** Everything when there is room, otherwise what will be touched. Throws `disk.full` when not even a part of that fits. */
+export async function captureBefore(ctx: Context, touched: Touched, options: LiveOptions): Promise<Live> {
+  try {
+    if (!isBelowFloor(ctx)) return await captureLive(ctx, options)
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
+  }
+  const look = await captureLive(ctx, { ...options, discard: true })
+  const files = touchedFiles(ctx, look, touched)
+  try {
+    return await store(ctx, look, files)
+  } catch (error) {
+    if (!isNoRoom(error)) throw error
+  }
+  return store(ctx, look, whatFits(ctx, files)).catch(error => {
+    throw explainCapture(error)
+  })
+}
+
+/** What a restore has left behind: the contents that it wrote are in the store already. */
+export async function captureAfter(ctx: Context, options: LiveOptions): Promise<Live> {
+  try {
+    if (!isBelowFloor(ctx)) return await captureLive(ctx, options)
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
+  }
+  const look = await captureLive(ctx, { ...options, discard: true })
+  return store(ctx, look, []).catch(error => {
+    throw explainCapture(error)
+  })
+}
+
+/** Live files that differ from what is wanted there; of an undo, those that the operation changed. */
+function touchedFiles(ctx: Context, look: Live, { wanted, base, scope }: Touched): LiveFile[] {
+  const tree = rootTreeOf(ctx.store, wanted)
+  const changed =
+    base === undefined
+      ? undefined
+      : new Set([...differingEntries(ctx.store, rootTreeOf(ctx.store, base), tree)].map(({ path }) => path))
+  return [...differingEntries(ctx.store, look.tree, tree, scope)].flatMap(({ path, before }) =>
+    before?.kind === 'file' && (!changed || changed.has(path)) ? [{ path, entry: before }] : [],
+  )
+}
+
+/** The smallest first: the most paths that can be restored. Compression may have made room for more, but that is unsure. */
+function whatFits(ctx: Context, files: LiveFile[]): LiveFile[] {
+  let room = freeBytes(ctx.store.directory) - SPARE_BYTES
+  return files
+    .toSorted((a, b) => a.entry.size - b.entry.size)
+    .filter(({ entry }) => {
+      room -= entry.size
+      return room >= 0
+    })
+}
+
+/** Stores these files, and the trees of `look` with what is not stored as unknown. All or nothing. */
+async function store(ctx: Context, look: Live, files: LiveFile[]): Promise<Live> {
+  const writer = await ctx.store.writer()
+  try {
+    await storeFiles(ctx, writer, files)
+    const noRoom: Raw[] = []
+    const tree = storeTree(ctx.store, writer, look.tree, '', noRoom)
+    const root = writer.put(encodeTree([{ ...rootEntryOf(ctx.store, look.root), content: tree }]))
+    writer.commit()
+    return {
+      ...look,
+      root,
+      tree,
+      files: look.files - noRoom.length,
+      skipped: [...look.skipped, ...noRoom.map(path => ({ path, reason: 'no-room' as const }))],
+      newBytes: writer.newBytes,
+    }
+  } finally {
+    writer.close()
+  }
+}
+
+/** A file that is not any more what was looked at is stored as it is now, which its tree does not name: it stays unknown. */
+async function storeFiles(ctx: Context, writer: StoreWriter, files: LiveFile[]): Promise<void> {
+  await withDir(ctx.targetPath, async root => {
+    const ingest = new Ingest(ctx.store, writer, root, undefined, ctx.signal)
+    try {
+      for (const { path, entry } of files) {
+        if (!writer.isStored(entry.content)) ingest.submit(path, entry.size, () => {})
+        await ingest.room()
+      }
+      await ingest.drain()
+      writer.commit()
+    } finally {
+      await ingest.close()
+    }
+  })
+}
+
+/** A tree that is in the store has everything below it there, too. */
+function storeTree(from: Store, writer: StoreWriter, tree: Id, directory: Raw, noRoom: Raw[]): Id {
+  if (writer.isStored(tree)) return tree
+  const entries = from.tree(tree).map(entry => {
+    const path = joinRaw(directory, entry.name)
+    if (entry.kind === 'dir') return { ...entry, content: storeTree(from, writer, entry.content, path, noRoom) }
+    if (entry.kind !== 'file' || writer.isStored(entry.content)) return entry
+    noRoom.push(path)
+    return unknownEntry(entry.name, 'no-room')
+  })
+  return writer.put(encodeTree(entries))
+}

@@ -1,0 +1,77 @@
+/** Which timeline a command means: by --target, --adopt, or the nearest directory above that has one. */
+import { readlinkSync, realpathSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import type { OpenOptions } from './savepoint.ts'
+import {
+  adoptTarget,
+  createTarget,
+  findTarget,
+  noteTarget,
+  type RegisteredTarget,
+  targetAt,
+} from './target-registry.ts'
+
+export function chooseTarget(
+  home: string,
+  cwd: Buffer,
+  options: OpenOptions,
+  env: NodeJS.ProcessEnv,
+  notice: (text: string) => void,
+): RegisteredTarget {
+  const explicit = options.target === undefined ? undefined : targetPath(options.target, cwd)
+  if (options.adopt !== undefined)
+    return adoptTarget(home, explicit ?? cwd, options.adopt, realPath(resolve(cwd.toString(), options.adopt)))
+  const found = explicit ? targetAt(home, explicit, notice) : findTarget(home, cwd, notice)
+  if (found) return options.force ? acceptReplaced(found) : found
+  const path = explicit ?? cwd
+  if (options.create) return createTarget(home, path, options.force ?? false, env)
+  throw new SavepointError(
+    'timeline.none',
+    `Cannot find a timeline for ${showPath(rawFromBytes(path))}: it is not protected yet`,
+    {
+      hint: 'Protect it with `savepoint snapshot`, or run your agent with `savepoint run -- COMMAND`',
+    },
+  )
+}
+
+/** --force: the directory that is there now is the target from now on. */
+function acceptReplaced(target: RegisteredTarget): RegisteredTarget {
+  const stat = statDir(target.path)
+  if (!stat || sameIdentity(identityOf(stat), target.identity)) return target
+  const accepted = { ...target, identity: identityOf(stat) }
+  noteTarget(accepted)
+  return accepted
+}
+
+function targetPath(target: string, cwd: Buffer): Buffer {
+  const [, kind, name] = /^(?:(dir|env|container):)?(.*)$/s.exec(target)!
+  if (kind === 'env' || kind === 'container') {
+    throw new SavepointError('unsupported', `Cannot use ${target}: this version knows directories only`, {
+      hint: 'Use dir:PATH',
+    })
+  }
+  return realPath(resolve(cwd.toString(), name!))
+}
+
+export function currentDirectory(cwd: string | undefined): Buffer {
+  if (cwd !== undefined) return realPath(resolve(cwd))
+  try {
+    return readlinkSync('/proc/self/cwd', 'buffer') as unknown as Buffer
+  } catch {
+    return Buffer.from(process.cwd())
+  }
+}
+
+/** A directory that is gone (the run removed it) keeps its name; what is above it may still be reached through links. */
+function realPath(path: string): Buffer {
+  try {
+    return realpathSync(path, 'buffer') as unknown as Buffer
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT' || path === '/') throw error
+    const parent = realPath(dirname(path))
+    return Buffer.concat([parent, Buffer.from(parent.length > 1 ? `/${basename(path)}` : basename(path))])
+  }
+}

@@ -1,0 +1,48 @@
+/** Savepoint's own directory: where it is, its store, and whether it can be written. */
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { SavepointError } from '../errors/errors.ts'
+import type { Unwritable } from '../store/database.ts'
+import { Store } from '../store/store.ts'
+import type { OpenOptions } from './savepoint.ts'
+
+export const homeOf = (options: OpenOptions, env: NodeJS.ProcessEnv): string =>
+  resolve(options.home ?? env.SAVEPOINT_HOME ?? join(env.HOME ?? homedir(), '.savepoint'))
+
+export function makeHome(home: string): void {
+  try {
+    mkdirSync(join(home, 'timelines'), { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new SavepointError('io.failed', `Cannot use ${home}: ${(cause as Error).message}`, {
+      hint: 'Set SAVEPOINT_HOME to a directory that you can write to',
+      cause,
+    })
+  }
+}
+
+export function openStore(directory: string, repair: boolean, notice: (text: string) => void): Store {
+  try {
+    return Store.open(directory)
+  } catch (error) {
+    const index = join(directory, 'index.sqlite')
+    if (!repair || !(error instanceof SavepointError) || error.code !== 'store.damaged' || !existsSync(index))
+      throw error
+    for (const suffix of ['', '-wal', '-shm']) {
+      if (existsSync(index + suffix)) renameSync(index + suffix, `${index}${suffix}.damaged`)
+    }
+    notice('the index of the store could not be opened; it is kept as index.sqlite.damaged and made anew')
+    return Store.open(directory)
+  }
+}
+
+/** What every command that must write to the home answers. */
+export function unwritableHome(home: string, why: Unwritable): SavepointError {
+  const [code, state, mend] =
+    why === 'full'
+      ? (['disk.full', 'its disk is full', 'Free some space'] as const)
+      : (['io.failed', 'it is read-only for this user', 'Make it writable'] as const)
+  return new SavepointError(code, `Cannot write to ${home}: ${state}`, {
+    hint: `${mend}, then say it again. Until then history can be read, and \`savepoint rollback SNAP --to DIR\` writes a state elsewhere`,
+  })
+}

@@ -1,0 +1,141 @@
+/**
+ * SQLite files, also where nothing can be written. In WAL mode even reading writes: the index of the log lies in a shared
+ * file, and with no room for that file, or no right to make it, nothing opens.
+ *
+ * Then, in this order:
+ * - SQLite's own read-only mode. It works where the log and its index are there and can be read, and only it is sound
+ *   beside a live writer.
+ * - A private copy of the file and its log. `immutable=1` would save the copy, but it ignores the log, and it answers
+ *   wrong when a writer comes: the place is only unwritable to us, not to its owner or through another mount.
+ */
+import { accessSync, chmodSync, constants, copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { isNoRoom, isUnwritable } from '../errors/errors.ts'
+import { makePrivate } from './durable.ts'
+
+const BUSY_TIMEOUT_MS = 30_000
+/** How often a copy is begun again because somebody wrote meanwhile. */
+const MAX_COPIES = 20
+/** Where nothing is written to a disk: for a machine whose only disk is full. */
+const MEMORY_DIRECTORY = '/dev/shm'
+
+/** Why a place cannot be written. */
+export type Unwritable = 'full' | 'read-only'
+
+export interface OpenedDatabase {
+  database: DatabaseSync
+  /** Set when it can only be read: every write throws. */
+  unwritable: Unwritable | undefined
+  /** Whether its name still leads to it: somebody may have deleted it under us, and what is written then is lost. */
+  isInPlace(): boolean
+}
+
+/** Opens the database in `file`; where that can be written, it is made if need be. Throws what SQLite or the system says. */
+export function openDatabase(file: string, schema: string): OpenedDatabase {
+  try {
+    makePrivate(file)
+    const setUp = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${schema}`
+    const database = openWith(file, setUp)
+    const place = placeOf(file)
+    return { database, unwritable: undefined, isInPlace: () => placeOf(file) === place }
+  } catch (error) {
+    // Nothing in it yet: there is nothing to read.
+    if (!isUnwritable(error) || fileState(file) === '') throw error
+    const unwritable = isNoRoom(error) || mayWrite(file) ? 'full' : 'read-only'
+    return { database: openForReading(file), unwritable, isInPlace: () => true }
+  }
+}
+
+const placeOf = (file: string): string | undefined => {
+  const stat = statSync(file, { bigint: true, throwIfNoEntry: false })
+  return stat && `${stat.dev}:${stat.ino}`
+}
+
+/** With the right to write, what is lacking is room: SQLite does not tell that it found no inode for the log. */
+function mayWrite(file: string): boolean {
+  try {
+    for (const path of [file, dirname(file)]) accessSync(path, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function openForReading(file: string): DatabaseSync {
+  const url = pathToFileURL(file)
+  url.searchParams.set('mode', 'ro')
+  try {
+    return openWith(url, READ_ONLY)
+  } catch {
+    return openCopy(file)
+  }
+}
+
+/** Temporary results of a query must not need a disk either. The first query tells whether the file can be read. */
+const READ_ONLY = 'PRAGMA temp_store = MEMORY; PRAGMA query_only = ON; SELECT 1 FROM sqlite_master'
+
+/** The copy is deleted as soon as it is open, so that nothing stays behind whatever happens to this process. */
+function openCopy(file: string): DatabaseSync {
+  const directory = copyStable(file)
+  try {
+    // Without the log from here on: a file that has no name any more cannot find it.
+    return openWith(join(directory, COPY), `PRAGMA journal_mode = DELETE; ${READ_ONLY}`)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const COPY = 'copy.sqlite'
+
+/** Copies the file and its log as they were at one moment: again when either changed meanwhile. Returns the directory. */
+function copyStable(file: string): string {
+  let failure: unknown
+  for (const place of [tmpdir(), MEMORY_DIRECTORY]) {
+    let directory: string | undefined
+    try {
+      directory = mkdtempSync(join(place, 'savepoint-reading-'))
+      for (let copies = 0; copies < MAX_COPIES; copies++) {
+        const before = stateOf(file)
+        copyIfThere(file, join(directory, COPY))
+        copyIfThere(`${file}-wal`, join(directory, `${COPY}-wal`))
+        if (stateOf(file) === before) return directory
+      }
+      throw Object.assign(new Error(`${file} is being written all the time`), { code: 'EBUSY' })
+    } catch (error) {
+      failure ??= error
+      if (directory !== undefined) rmSync(directory, { recursive: true, force: true })
+    }
+  }
+  throw failure
+}
+
+function copyIfThere(from: string, to: string): void {
+  rmSync(to, { force: true })
+  if (fileState(from) === '') return
+  copyFileSync(from, to, constants.COPYFILE_FICLONE)
+  // The mode comes with it, and may be what keeps us from writing.
+  chmodSync(to, 0o600)
+}
+
+const stateOf = (file: string): string => `${fileState(file)} ${fileState(`${file}-wal`)}`
+
+/** '' when there is no such file, or nothing in it. */
+function fileState(file: string): string {
+  const stat = statSync(file, { bigint: true, throwIfNoEntry: false })
+  return stat && stat.size > 0n ? `${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}` : ''
+}
+
+function openWith(path: string | URL, setUp: string): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
+  try {
+    database.exec(setUp)
+    return database
+  } catch (error) {
+    // Its locks would be in the way of whoever tries next.
+    database.close()
+    throw error
+  }
+}

@@ -1,0 +1,379 @@
+/** S4: $SAVEPOINT_HOME on a full disk, on one that is read-only, in a directory of somebody else, and gone. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { builtCommand, savepoint, savepointAsUser, savepointJson } from './support/built-cli.ts'
+import { runVerbs } from './support/engine-process.ts'
+import { canMount, isRoot } from './support/machine.ts'
+import { differences, imageOf } from './support/tree-image.ts'
+import { noise } from './support/tree-ops.ts'
+import { Workspace } from './support/workspace.ts'
+
+const needs = canMount ? '' : ' [needs a kernel that lets root mount]'
+const MB = 1024 * 1024
+/** For tests that start the program some twenty times, on a machine that is busy. */
+const LONG_MS = 240_000
+
+let space: Workspace
+let ids: string[]
+
+/** Two snapshots, then an edit. The home has a filesystem of its own. */
+beforeEach(() => {
+  space = new Workspace()
+  mkdirSync(space.home)
+  if (canMount) mount(`size=${32 * MB},mode=700`)
+  writeFileSync(join(space.home, 'config.yaml'), 'snapshots:\n  min_free_bytes: 0\n')
+  space.write('a.txt', 'one\n')
+  space.write('dir/b.txt', 'b\n')
+  take('first')
+  space.write('a.txt', 'two\n')
+  take('second')
+  space.write('a.txt', 'three\n')
+  ids = savepointJson(space, ['snapshots']).map(({ id }: { id: string }) => id)
+})
+
+afterEach(() => {
+  if (canMount) {
+    spawnSync('mount', ['-o', 'remount,rw', space.home])
+    execFileSync('umount', ['-l', space.home])
+  }
+  space.remove()
+})
+
+const mount = (options: string) => execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'none', space.home])
+const remount = (options: string) => execFileSync('mount', ['-o', `remount,${options}`, space.home])
+const take = (label: string) => expect(savepoint(space, ['snapshot', '-m', label])).toMatchObject({ status: 0 })
+const freeBytes = () => statfsSync(space.home).bavail * statfsSync(space.home).bsize
+
+/** Fills the disk of the home up to the last `rest` bytes. */
+function fill(rest = 0): void {
+  const fd = openSync(join(space.home, 'filler'), 'a')
+  try {
+    const bytes = Buffer.alloc(freeBytes() - rest)
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
+  } finally {
+    closeSync(fd)
+  }
+  expect(freeBytes()).toBe(rest)
+}
+
+const withoutReserve = () => rmSync(join(space.home, 'store/reserve'), { force: true })
+
+/** A snapshot that is only in the log of the database, as a process leaves it that is killed before it closes. */
+async function leaveLog(): Promise<void> {
+  const { signal } = await runVerbs(space, [['snapshot', { label: 'in the log' }]], { failpoint: 'snapshot:row' })
+  expect(signal).toBe('SIGKILL')
+  const [timeline] = readdirSync(join(space.home, 'timelines'))
+  const log = join(space.home, 'timelines', timeline!, 'timeline.sqlite-wal')
+  expect(statSync(log).size).toBeGreaterThan(0)
+  ids = [...ids, 'in the log']
+}
+
+type Call = (args: string[]) => ReturnType<typeof savepoint>
+
+/** Every verb that only looks answers as ever, and says nothing on the side. */
+function expectReadable(call: Call, options: { labels?: string[]; stderr?: RegExp } = {}): void {
+  const quietly = (...args: string[]): string => {
+    const { status, stdout, stderr } = call(args)
+    expect([args, status, stderr]).toEqual([args, 0, options.stderr ? expect.stringMatching(options.stderr) : ''])
+    return stdout
+  }
+  const labels = options.labels ?? ['first', 'second']
+  const listed = JSON.parse(quietly('snapshots', '--json')).map(({ label }: { label: string }) => label)
+  expect(listed.toSorted()).toEqual(labels.toSorted())
+  expect(quietly('log')).toContain('second')
+  expect(quietly('show', 'second')).toContain('a.txt')
+  expect(quietly('show', 'first', 'a.txt')).toBe('one\n')
+  expect(quietly('diff', 'first', 'second')).toContain('-one\n+two\n')
+  if (labels.length === 2) expect(quietly('diff')).toContain('-two\n+three\n')
+  expect(quietly('diff', 'first')).toContain('-one\n+three\n')
+  expect(quietly('changes')).toContain(labels.length === 2 ? 'a.txt' : '')
+  expect(JSON.parse(quietly('status', '--json')).snapshots).toBe(labels.length)
+  expect(quietly('history', 'a.txt')).toContain('modified')
+  expect(quietly('coverage', 'a.txt')).toContain('a.txt')
+  expect(JSON.parse(quietly('operations', '--json'))).toEqual([])
+  expect(JSON.parse(quietly('runs', '--json'))).toEqual([])
+  quietly('verify')
+  quietly('completion', 'bash')
+  quietly('rollback', 'first', '--dry-run')
+  const archive = join(space.base, `out-${Math.random()}.tar`)
+  const out = join(space.base, `out-${Math.random()}`)
+  if (call === callAsRoot) {
+    quietly('export', 'first', archive)
+    expect(execFileSync('tar', ['xOf', archive, './a.txt']).toString()).toBe('one\n')
+    quietly('rollback', 'first', '--to', out)
+    expect(readFileSync(join(out, 'a.txt'), 'utf8')).toBe('one\n')
+  }
+  expect(call(['doctor']).stdout).toContain('native addon')
+  expect(space.read('a.txt')).toBe('three\n')
+}
+
+const callAsRoot: Call = args => savepoint(space, args)
+
+describe('a home that is mounted read-only', () => {
+  it.skipIf(!canMount)(
+    `is read, without a word, and verbs that write say why they cannot${needs}`,
+    { timeout: LONG_MS },
+    () => {
+      remount('ro')
+      const before = imageOf(space.home)
+      expectReadable(callAsRoot)
+      for (const args of [
+        ['snapshot'],
+        ['tag', 'x'],
+        ['delete', 'first'],
+        ['gc'],
+        ['undo'],
+        ['prune'],
+        ['verify', '--repair'],
+        ['revert', 'a.txt'],
+      ]) {
+        const { status, stderr } = savepoint(space, args)
+        expect([args, status, stderr]).toEqual([
+          args,
+          1,
+          expect.stringMatching(/^savepoint: Cannot .*read-only.*\n {2}hint: /),
+        ])
+      }
+      expect(differences(before, imageOf(space.home))).toEqual([])
+      expect(space.read('a.txt')).toBe('three\n')
+    },
+  )
+
+  it.skipIf(!canMount)(
+    `is read with what is only in the log of the database${needs}`,
+    { timeout: LONG_MS },
+    async () => {
+      await leaveLog()
+      remount('ro')
+      const before = imageOf(space.home)
+      expectReadable(callAsRoot, { labels: ['first', 'second', 'in the log'] })
+      expect(differences(before, imageOf(space.home))).toEqual([])
+    },
+  )
+
+  it.skipIf(!canMount)(`is read when the log has no index beside it${needs}`, { timeout: LONG_MS }, async () => {
+    await leaveLog()
+    for (const file of readdirSync(space.home, { recursive: true }) as string[])
+      if (file.endsWith('-shm')) rmSync(join(space.home, file))
+    remount('ro')
+    expectReadable(callAsRoot, { labels: ['first', 'second', 'in the log'] })
+  })
+
+  it.skipIf(!canMount)(`a restore that was interrupted is named, and stays${needs}`, async () => {
+    await runVerbs(space, [['rollback', 'first']], { failpoint: 'restore:place' })
+    remount('ro')
+    const { status, stderr } = savepoint(space, ['log'])
+    expect(status).toBe(0)
+    expect(stderr).toMatch(/^savepoint: a command that was interrupted is not completed yet: .*read-only/)
+    const refused = savepoint(space, ['rollback', 'first', '--no-safety'])
+    expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('hint: ') })
+    remount('rw')
+    expect(savepoint(space, ['log']).stderr).toContain('completed a rollback')
+    expect(space.read('a.txt')).toBe('one\n')
+  })
+
+  it.skipIf(!canMount)(`rollback --no-safety works, and says loudly what is missing${needs}`, () => {
+    remount('ro')
+    const refused = savepoint(space, ['rollback', 'first'])
+    expect(refused.status).toBe(1)
+    expect(refused.stderr).toMatch(
+      /Cannot save the state before the rollback: .*read-only.*\n {2}hint: .*--to DIR.*--no-safety/,
+    )
+    const { status, stderr } = savepoint(space, ['rollback', 'first', '--no-safety'])
+    expect([status, stderr]).toEqual([0, expect.stringMatching(/NOT saved: this cannot be undone.*\n.*NOT recorded/)])
+    expect(space.read('a.txt')).toBe('one\n')
+    remount('rw')
+    expect(savepointJson(space, ['operations'])).toEqual([])
+    expect(savepoint(space, ['verify']).status).toBe(0)
+  })
+})
+
+describe('a home that this user may only read', () => {
+  const close = () => execFileSync('chmod', ['-R', 'a+rX,a-w', space.home])
+
+  it('is read, also beside its owner’s live process', { timeout: LONG_MS }, async () => {
+    execFileSync('chmod', ['a+rx', space.base])
+    close()
+    const call: Call = args => savepointAsUser(space, args)
+    expectReadable(call)
+    expect(call(['snapshot'])).toMatchObject({ status: 1, stderr: expect.stringMatching(/read-only for this user/) })
+    if (!isRoot) return
+    // Root writes all the same. Its process has the databases open, with logs beside them.
+    const [program, ...args] = builtCommand
+    const child = spawn(program!, [...args, 'run', '--', 'sh', '-c', 'echo up; read line'], {
+      cwd: space.dir,
+      env: space.env,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    await once(child.stdout!, 'data')
+    close()
+    expect(JSON.parse(call(['runs', '--json']).stdout)).toHaveLength(1)
+    expect(JSON.parse(call(['snapshots', '--json']).stdout)).toHaveLength(3)
+    child.stdin!.end('\n')
+    expect((await once(child, 'exit'))[0]).toBe(0)
+    expect(savepoint(space, ['verify']).status).toBe(0)
+  })
+})
+
+describe('a home on a disk that is full to the last byte', () => {
+  it.skipIf(!canMount)(`is read, without a word${needs}`, { timeout: LONG_MS }, () => {
+    fill()
+    expectReadable(callAsRoot)
+    expect(freeBytes()).toBe(0)
+  })
+
+  it.skipIf(!canMount)(
+    `is read with what is only in the log of the database${needs}`,
+    { timeout: LONG_MS },
+    async () => {
+      await leaveLog()
+      fill()
+      expectReadable(callAsRoot, { labels: ['first', 'second', 'in the log'] })
+    },
+  )
+
+  it.skipIf(!canMount)(`verbs that write say so${needs}`, () => {
+    withoutReserve()
+    fill()
+    for (const args of [
+      ['snapshot'],
+      ['tag', 'x'],
+      ['delete', 'first'],
+      ['gc'],
+      ['undo'],
+      ['revert', 'a.txt'],
+      ['rollback', 'first'],
+    ]) {
+      const { status, stderr } = savepoint(space, args)
+      expect([args, status, stderr]).toEqual([
+        args,
+        1,
+        expect.stringMatching(/^savepoint: Cannot .*full.*\n {2}hint: /),
+      ])
+    }
+    expect(space.read('a.txt')).toBe('three\n')
+  })
+
+  it.skipIf(!canMount)(`rollback --no-safety works without a byte to spare${needs}`, () => {
+    withoutReserve()
+    fill()
+    const { status, stderr } = savepoint(space, ['rollback', 'first', '--no-safety'])
+    expect([status, stderr]).toEqual([0, expect.stringMatching(/NOT saved: this cannot be undone.*\n.*NOT recorded/)])
+    expect(space.read('a.txt')).toBe('one\n')
+  })
+
+  it.skipIf(!canMount)(`is read when the temporary directory is on the same disk${needs}`, () => {
+    fill()
+    const env = { ...space.env, TMPDIR: space.home }
+    expect(savepoint(space, ['show', 'first', 'a.txt'], { env })).toMatchObject({
+      status: 0,
+      stdout: 'one\n',
+      stderr: '',
+    })
+    const copies = (directory: string) => readdirSync(directory).filter(name => name.startsWith('savepoint-reading-'))
+    expect(copies(space.home)).toEqual([])
+  })
+
+  it.skipIf(!canMount)(`the target is on the same disk: one file goes back, and forth${needs}`, () => {
+    const project = join(space.home, 'project')
+    const there = { cwd: project }
+    mkdirSync(project)
+    writeFileSync(join(project, 'a'), 'one')
+    expect(savepoint(space, ['snapshot', '-m', 'then'], there).status).toBe(0)
+    writeFileSync(join(project, 'a'), 'two')
+    fill()
+    expect(savepoint(space, ['revert', 'a'], there)).toMatchObject({ status: 0, stderr: '' })
+    expect(readFileSync(join(project, 'a'), 'utf8')).toBe('one')
+    expect(savepoint(space, ['undo'], there)).toMatchObject({ status: 0, stderr: '' })
+    expect(readFileSync(join(project, 'a'), 'utf8')).toBe('two')
+  })
+
+  it.skipIf(!canMount)(`rolling back gives up the reserve: saved, recorded, and undone${needs}`, () => {
+    fill()
+    expect(savepoint(space, ['rollback', 'first'])).toMatchObject({ status: 0, stderr: '' })
+    expect(space.read('a.txt')).toBe('one\n')
+    expect(existsSync(join(space.home, 'store/reserve'))).toBe(false)
+    expect(savepoint(space, ['undo'])).toMatchObject({ status: 0 })
+    expect(space.read('a.txt')).toBe('three\n')
+    rmSync(join(space.home, 'filler'))
+    take('roomy')
+    expect(existsSync(join(space.home, 'store/reserve'))).toBe(true)
+    expect(savepoint(space, ['verify']).status).toBe(0)
+  })
+})
+
+describe('a home on a disk that is nearly full', () => {
+  it.skipIf(!canMount)(`a revert of one file saves that file only${needs}`, () => {
+    withoutReserve()
+    space.write('unrelated', noise(4 * MB, 1))
+    space.write('dir/new', noise(2 * MB, 2))
+    fill(MB)
+    const { status, stderr } = savepoint(space, ['revert', 'a.txt', '--from', 'first'])
+    expect([status, stderr]).toEqual([0, ''])
+    expect(space.read('a.txt')).toBe('one\n')
+    const safety = savepointJson(space, ['snapshots']).find(({ type }: { type: string }) => type === 'safety')
+    expect(savepoint(space, ['show', safety.id, 'a.txt']).stdout).toBe('three\n')
+    expect(savepointJson(space, ['show', safety.id]).skipped).toEqual([
+      { path: 'dir/new', reason: 'no-room' },
+      { path: 'unrelated', reason: 'no-room' },
+    ])
+    expect(savepoint(space, ['undo'])).toMatchObject({ status: 0 })
+    expect(space.read('a.txt')).toBe('three\n')
+    expect(statSync(space.at('unrelated')).size).toBe(4 * MB)
+    expect(statSync(space.at('dir/new')).size).toBe(2 * MB)
+    expect(savepoint(space, ['verify']).status).toBe(0)
+  })
+
+  it.skipIf(!canMount)(`what cannot be saved is left alone and listed${needs}`, () => {
+    withoutReserve()
+    space.write('dir/b.txt', noise(4 * MB, 3))
+    fill(MB)
+    const { status, stdout } = savepoint(space, ['rollback', 'first'])
+    expect(status).toBe(3)
+    expect(stdout).toMatch(/dir\/b\.txt: its present content could not be stored first/)
+    expect(space.read('a.txt')).toBe('one\n')
+    expect(statSync(space.at('dir/b.txt')).size).toBe(4 * MB)
+    expect(savepoint(space, ['undo'])).toMatchObject({ status: 0 })
+    expect(space.read('a.txt')).toBe('three\n')
+    expect(statSync(space.at('dir/b.txt')).size).toBe(4 * MB)
+  })
+
+  it.skipIf(!canMount)(
+    `gc frees space although an interrupted restore finds no room to be completed${needs}`,
+    async () => {
+      // Something that only gc can free: stored by a look, named by nothing.
+      space.write('a.txt', noise(6 * MB, 4))
+      expect(savepoint(space, ['status']).status).toBe(0)
+      space.write('a.txt', 'three\n')
+      const { signal } = await runVerbs(space, [['rollback', 'first', { paths: ['a.txt'] }]], {
+        failpoint: 'restore:place',
+      })
+      expect(signal).toBe('SIGKILL')
+      space.write('dir/later', noise(12 * MB, 6))
+      fill()
+      const { status, stdout, stderr } = savepoint(space, ['gc'])
+      expect([status, stderr]).toEqual([0, expect.stringMatching(/interrupted is not completed yet: .*full/)])
+      expect(stdout).toMatch(/^Freed /)
+      expect(freeBytes()).toBeGreaterThan(5 * MB)
+      rmSync(join(space.home, 'filler'))
+      expect(savepoint(space, ['log']).stderr).toContain('completed a rollback')
+      expect(space.read('a.txt')).toBe('one\n')
+      expect(savepoint(space, ['verify']).status).toBe(0)
+    },
+  )
+})
