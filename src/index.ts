@@ -2,6 +2,7 @@
 export { doctor } from './engine/doctor.ts'
 export { open } from './engine/open.ts'
 export type * from './engine/results.ts'
+export { runUnrecorded } from './engine/run-child.ts'
 export type * from './engine/savepoint.ts'
 export { type ErrorCode, errorCatalogue, SavepointError } from './errors/errors.ts'
 export type { Change, ChangeCounts, ChangeKind, Entry, EntryKind, UnknownReason } from './model/entry.ts'

@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { builtCommand, savepoint, savepointAsUser, savepointJson } from './support/built-cli.ts'
+import { builtCommand, savepoint, savepointAsUser, savepointInShell, savepointJson } from './support/built-cli.ts'
 import { runVerbs } from './support/engine-process.ts'
 import { canMount, isRoot } from './support/machine.ts'
 import { differences, imageOf } from './support/tree-image.ts'
@@ -376,4 +376,60 @@ describe('a home on a disk that is nearly full', () => {
       expect(savepoint(space, ['verify']).status).toBe(0)
     },
   )
+})
+
+describe('run', () => {
+  const script = ['sh', '-c', 'echo ran > made; exit 7']
+
+  it.skipIf(!canMount)(`--unprotected starts the command when nothing can be written${needs}`, () => {
+    withoutReserve()
+    for (const mode of ['ro', 'rw']) {
+      remount(mode)
+      if (mode === 'rw') fill()
+      const refused = savepoint(space, ['run', '--', ...script])
+      expect(refused).toMatchObject({
+        status: 125,
+        stderr: expect.stringMatching(/^savepoint: Cannot start the command: .*\n {2}hint: /),
+      })
+      expect(existsSync(space.at('made'))).toBe(false)
+      const { status, stderr } = savepoint(space, ['run', '--unprotected', '--', ...script])
+      expect([status, stderr]).toEqual([7, expect.stringMatching(/^savepoint: NOTHING is recorded of this run, .*\n$/)])
+      expect(space.read('made')).toBe('ran\n')
+      rmSync(space.at('made'))
+    }
+  })
+
+  it('--unprotected starts the command when the home cannot be opened or made', () => {
+    const env = { ...space.env, SAVEPOINT_HOME: '/dev/null/nowhere' }
+    expect(savepoint(space, ['run', '--', ...script], { env })).toMatchObject({ status: 125 })
+    expect(existsSync(space.at('made'))).toBe(false)
+    const { status, stderr } = savepoint(space, ['run', '--unprotected', '--', ...script], { env })
+    expect([status, stderr]).toEqual([7, expect.stringMatching(/^savepoint: NOTHING is recorded of this run, .*\n$/)])
+    const json = savepoint(space, ['run', '--json', '--unprotected', '--', ...script], { env })
+    expect(JSON.parse(json.stderr.trim().split('\n').at(-1)!)).toMatchObject({ run: null, exit_code: 7 })
+  })
+
+  it('passes the exit code through when the home is deleted meanwhile', () => {
+    const remove = 'find "$SAVEPOINT_HOME" -mindepth 1 ! -name config.yaml -delete'
+    for (const removal of [remove, `${remove}; ${savepointInShell} snapshot >&2`]) {
+      const { status, stderr } = savepoint(space, ['run', '--', 'sh', '-c', `${removal}; exit 7`])
+      expect([status, stderr]).toEqual([
+        7,
+        expect.stringMatching(/history of .* was DELETED while the command ran: this run cannot be undone/),
+      ])
+      expect(stderr).not.toMatch(/defect|Error/)
+    }
+    // What the second one began anew is whole.
+    expect(savepoint(space, ['verify'])).toMatchObject({ status: 0 })
+  })
+
+  it.skipIf(!canMount)(`passes the exit code through when the disk fills up meanwhile${needs}`, () => {
+    withoutReserve()
+    const filling =
+      'head -c 100000000 /dev/zero > "$SAVEPOINT_HOME/filler" 2>/dev/null; head -c 3000000 /dev/urandom > made; exit 7'
+    const { status, stderr } = savepoint(space, ['run', '--', 'sh', '-c', filling])
+    expect([status, stderr]).toEqual([7, expect.stringMatching(/NOT captured: .*to go back: savepoint rollback snap_/)])
+    rmSync(join(space.home, 'filler'))
+    expect(savepoint(space, ['verify']).status).toBe(0)
+  })
 })

@@ -119,9 +119,7 @@ describe('runs', () => {
   test('R5 a hand edit after the run: in the safety snapshot, and a conflict for the undo of that run', async () => {
     ws.write('shared', 'then\n')
     ws.write('other', 'then\n')
-    const {
-      run: { id },
-    } = await run('echo agent > shared; echo agent > other')
+    const { id } = (await run('echo agent > shared; echo agent > other')).run!
     ws.write('shared', 'by hand\n')
     const rolled = await sp.rollback(id)
     expect(rolled.leftAlone).toEqual([{ path: 'shared', why: 'edited' }])
@@ -161,7 +159,7 @@ describe('runs', () => {
     ws.write('b', 'then\n')
     const first = await run('echo one > a; mkdir x; echo one > x/one')
     await run('echo two > b; echo two > x/two')
-    const rolled = await sp.rollback(first.run.id)
+    const rolled = await sp.rollback(first.run!.id)
     expect(rolled.leftAlone).toEqual([])
     expect([ws.read('a'), ws.read('b'), ws.read('x/one'), ws.read('x/two')]).toEqual([
       'then\n',

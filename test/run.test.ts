@@ -161,7 +161,7 @@ describe('undo', () => {
   it('R8: taking back the first of two runs leaves the work of the second', async () => {
     const first = await run('echo first > a; echo first > made-by-first; echo first > both')
     const second = await run('echo second > src/b; echo second > made-by-second; echo second > both')
-    const { leftAlone } = await savepoint.rollback(first.run.id)
+    const { leftAlone } = await savepoint.rollback(first.run!.id)
     expect([space.read('a'), space.read('made-by-first')]).toEqual(['a1', undefined])
     expect([space.read('src/b'), space.read('made-by-second')]).toEqual(['second\n', 'second\n'])
     expect(leftAlone).toEqual([{ path: 'both', why: 'edited' }])
@@ -172,7 +172,7 @@ describe('undo', () => {
       'first\n',
       'second\n',
     ])
-    await savepoint.rollback(second.run.id)
+    await savepoint.rollback(second.run!.id)
     expect([space.read('a'), space.read('src/b'), space.read('both')]).toEqual(['first\n', 'b1', 'first\n'])
   })
 

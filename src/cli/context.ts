@@ -2,7 +2,7 @@
  * What a command works with: the options common to all, where its results and remarks go, and the engine, which is
  * loaded only when a command asks for it.
  */
-import type { DoctorResult, OpenOptions, Savepoint } from '../index.ts'
+import type { DoctorResult, OpenOptions, RunResult, Savepoint } from '../index.ts'
 import { type Cancellation, createCancellation } from './cancellation.ts'
 import { createOutput, type Output } from './output.ts'
 import { choosePager, throughPager } from './pager.ts'
@@ -36,6 +36,8 @@ export interface Context {
   /** Runs `body` with a pager when stdout is a terminal. */
   paged(body: (output: Output) => Promise<void> | void): Promise<void>
   open(options?: OpenOptions): Promise<Savepoint>
+  /** Runs a command although there is nothing to record it in, because of `cause`. */
+  runUnrecorded(command: string[], cause: Error): Promise<RunResult>
   doctor(): Promise<DoctorResult>
   close(): void
 }
@@ -98,6 +100,11 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       style = createStyle(colour, opened.subdirectory)
       if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened
+    },
+    async runUnrecorded(command, cause) {
+      cancellation?.ignore()
+      const engine = await import('../index.ts')
+      return engine.runUnrecorded(command, cause, engineOptions())
     },
     async doctor() {
       const engine = await import('../index.ts')

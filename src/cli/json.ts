@@ -173,7 +173,7 @@ export function runJson(run: Run) {
 /** `run --json`, one line on stderr: stdout is the command's. */
 export function runResultJson(result: results.RunResult) {
   return {
-    run: runJson(result.run),
+    run: result.run ? runJson(result.run) : null,
     exit_code: result.exitCode,
     signal: orNull(result.signal),
     counts: countsJson(result.counts),

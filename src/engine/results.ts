@@ -163,7 +163,8 @@ export interface PurgeResult {
 }
 
 export interface RunResult {
-  run: Run
+  /** undefined when nothing could be recorded (`unprotected`). */
+  run: Run | undefined
   exitCode: number
   signal: string | undefined
   before: Snapshot | undefined

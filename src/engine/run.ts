@@ -2,12 +2,8 @@
  * `run`: a snapshot before, the command with the terminal handed through untouched, a snapshot after, and one operation
  * that `undo` takes back. The lock is held only while capturing, so other commands work meanwhile.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { constants } from 'node:os'
-import { join } from 'node:path'
 import { redactFlags } from '../config/config.ts'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Change } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
@@ -20,9 +16,10 @@ import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
+import { type Context, RUN_VARIABLE, requireWritable, withTimelineLock } from './context.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
+import { type ChildEnd, exitCodeOf, runUnrecorded, supervise, textOf } from './run-child.ts'
 import type { RunOptions } from './savepoint.ts'
 import { addSnapshot, takeSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
@@ -32,15 +29,19 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
   if (!program)
     throw new SavepointError('usage', 'Cannot run: no command was given', { hint: 'savepoint run -- COMMAND…' })
   const command = redactCommand(options.command, redactPatterns(ctx))
-  const run = record(ctx, command)
+  let run: Run
+  try {
+    run = record(ctx, command)
+  } catch (error) {
+    if (!options.unprotected) throw error
+    options.onStart?.(undefined, undefined)
+    const { env, notice: onNotice } = ctx
+    return runUnrecorded(options.command, (error as Error).cause as Error, { cwd: textOf(ctx.cwd), env, onNotice })
+  }
   try {
     return await carryOut(ctx, run, options)
   } catch (error) {
-    // Not started: the run is over, or `runs` would show it as running for ever.
-    if (startCodes.has((error as SavepointError).code)) {
-      const { exitCode } = error as SavepointError
-      ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode, signal: undefined, after: undefined })
-    }
+    if (startCodes.has((error as SavepointError).code)) endUnstarted(ctx, run, error as SavepointError)
     throw error
   }
 }
@@ -51,11 +52,12 @@ const redactPatterns = (ctx: Context) => ctx.config.tracing.redact.map(source =>
 /** On a full disk even this fails: then nothing was started. */
 function record(ctx: Context, command: string[]): Run {
   try {
+    requireWritable(ctx)
     return ctx.db.addRun({ ...blankRun(ctx), command, cwd: showPath(rawFromBytes(ctx.cwd)) })
   } catch (cause) {
     const message = `Cannot start the command: the run cannot be recorded (${(cause as Error).message})`
     throw new SavepointError('command.failed-to-start', message, {
-      hint: `Is there room on the disk of ${ctx.home}?`,
+      hint: `${(cause as SavepointError).hint ?? `Is there room on the disk of ${ctx.home}?`}. --unprotected starts it anyway`,
       cause,
     })
   }
@@ -67,23 +69,52 @@ const startCodes: ReadonlySet<string> = new Set([
   'command.failed-to-start',
 ])
 
+/** The run is over, or `runs` would show it as running for ever. Without room for that, the next `undo` finds it dead. */
+function endUnstarted(ctx: Context, run: Run, { exitCode }: SavepointError): void {
+  try {
+    ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode, signal: undefined, after: undefined })
+  } catch (error) {
+    if (!isUnwritable(error)) throw error
+  }
+}
+
 async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<RunResult> {
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
-  const { code, signal } = await supervise(options.command, ctx, run.id)
-  const after = before && (await finish(ctx, run, before).catch(error => sayUncaptured(ctx, before, error)))
-  ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
-  if (!after) noteUnprotected(ctx, run)
+  const end = await supervise(options.command, { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } })
+  const after = await conclude(ctx, run, before, end)
   const trees = before && after && [rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)]
   return {
-    run: { ...run, before: before?.id, after: after?.id, endedAt: ctx.now(), exitCode: code, signal },
-    exitCode: signal ? 128 + (constants.signals[signal as NodeJS.Signals] ?? 0) : (code ?? 1),
-    signal,
+    run: { ...run, before: before?.id, after: after?.id, endedAt: ctx.now(), exitCode: end.code, signal: end.signal },
+    exitCode: exitCodeOf(end),
+    signal: end.signal,
     before,
     after,
     changes: before && after ? changesOf(ctx, before, after) : [],
     counts: trees ? countChanges(ctx.store, trees[0], trees[1]) : { added: 0, modified: 0, deleted: 0 },
   }
+}
+
+/** The command has run and its exit code is the answer, whatever became of the disk or of our own files meanwhile. */
+async function conclude(
+  ctx: Context,
+  run: Run,
+  before: Snapshot | undefined,
+  { code, signal }: ChildEnd,
+): Promise<Snapshot | undefined> {
+  if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
+    ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
+    return undefined
+  }
+  const after = before && (await finish(ctx, run, before).catch(error => sayUncaptured(ctx, before, error)))
+  try {
+    ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
+    if (!after) noteUnprotected(ctx, run)
+  } catch (error) {
+    if (!errnoOf(error)) throw error
+    ctx.notice(`the end of the run is NOT recorded: ${(error as Error).message}`)
+  }
+  return after
 }
 
 /** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
@@ -109,10 +140,11 @@ function changesOf(ctx: Context, before: Snapshot, after: Snapshot): Change[] {
   return [...own, ...treeChanges(ctx.store, old.content, now.content)]
 }
 
-/** The command has run and its exit code is the answer, also when the state after it cannot be stored. */
 function sayUncaptured(ctx: Context, before: Snapshot, error: unknown): undefined {
-  if (!(error instanceof SavepointError)) throw error
-  ctx.notice(`the state after the run is NOT captured: ${error.message}; to go back: savepoint rollback ${before.id}`)
+  if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+  ctx.notice(
+    `the state after the run is NOT captured: ${(error as Error).message}; to go back: savepoint rollback ${before.id}`,
+  )
 }
 
 /** The snapshot before. When it fails, the command is not started, unless the user said that this is fine. */
@@ -228,67 +260,6 @@ async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
     writer.close()
   }
 }
-
-/** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
-async function supervise(
-  command: string[],
-  ctx: Context,
-  runId: string,
-): Promise<{ code: number | undefined; signal: string | undefined }> {
-  const [program, ...args] = command
-  const ignore = () => {}
-  const ignored: NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
-  const forwarded: NodeJS.Signals[] = ['SIGTERM', 'SIGHUP']
-  let child: ChildProcess | undefined
-  const forward = (signal: NodeJS.Signals) => child?.kill(signal)
-  for (const signal of ignored) process.on(signal, ignore)
-  for (const signal of forwarded) process.on(signal, forward)
-  try {
-    return await new Promise((resolve, reject) => {
-      child = spawn(program!, args, {
-        stdio: 'inherit',
-        cwd: directoryOf(ctx),
-        env: { ...ctx.env, [RUN_VARIABLE]: runId },
-      })
-      child.on('error', error => reject(cannotStart(program!, ctx, error)))
-      child.on('exit', (code, signal) => resolve({ code: code ?? undefined, signal: signal ?? undefined }))
-    })
-  } finally {
-    for (const signal of ignored) process.off(signal, ignore)
-    for (const signal of forwarded) process.off(signal, forward)
-  }
-}
-
-/** spawn takes text only. A directory that is not UTF-8 can be our own, which the child inherits. */
-function directoryOf(ctx: Context): string | undefined {
-  const text = ctx.cwd.toString()
-  return Buffer.from(text).equals(ctx.cwd) ? text : undefined
-}
-
-function cannotStart(program: string, ctx: Context, error: NodeJS.ErrnoException): SavepointError {
-  // spawn says the same for a program and for a directory that does not exist.
-  if (error.code === 'ENOENT' && !existsSync(ctx.cwd)) {
-    return new SavepointError(
-      'command.failed-to-start',
-      `Cannot run ${program}: the current directory does not exist any more`,
-      { cause: error },
-    )
-  }
-  // A directory of PATH that may not be entered gives EACCES for a program that is nowhere.
-  if (error.code === 'ENOENT' || (error.code === 'EACCES' && isNowhere(program, ctx.env))) {
-    return new SavepointError('command.not-found', `Cannot run ${program}: command not found`, { cause: error })
-  }
-  if (error.code === 'EACCES') {
-    return new SavepointError('command.not-executable', `Cannot run ${program}: it is not executable`, {
-      hint: `chmod +x ${program}`,
-      cause: error,
-    })
-  }
-  return new SavepointError('command.failed-to-start', `Cannot run ${program}: ${error.message}`, { cause: error })
-}
-
-const isNowhere = (program: string, env: NodeJS.ProcessEnv): boolean =>
-  !program.includes('/') && !(env.PATH ?? '').split(':').some(directory => existsSync(join(directory || '.', program)))
 
 const blankRun = (ctx: Context): Omit<Run, 'id' | 'command' | 'cwd'> => ({
   startedAt: ctx.now(),

@@ -60,9 +60,10 @@ export interface DiffOptions {
 
 export interface RunOptions {
   command: string[]
+  /** Starts it also when the state before cannot be captured, or nothing can be recorded at all; says so. */
   unprotected?: boolean
   /** Called when the state before is safe and the command is about to start. */
-  onStart?: (run: Run, before: Snapshot | undefined) => void
+  onStart?: (run: Run | undefined, before: Snapshot | undefined) => void
 }
 
 export interface Savepoint {

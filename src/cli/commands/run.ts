@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
 import type { Command } from 'commander'
-import { SavepointError } from '../../errors/errors.ts'
-import type { RunResult } from '../../index.ts'
+import { type ErrorCode, SavepointError } from '../../errors/errors.ts'
+import type { RunResult, Savepoint } from '../../index.ts'
 import { formatDuration, plural } from '../../model/format.ts'
 import { isWithin, type Raw } from '../../model/raw-path.ts'
 import type { Snapshot } from '../../model/snapshot.ts'
@@ -10,6 +10,7 @@ import { define, handle, outcome } from '../define.ts'
 import { runResultJson } from '../json.ts'
 import { changeList } from '../render/changes.ts'
 import { countsText, skippedText } from '../render/snapshot.ts'
+import { asSavepointError } from '../report-error.ts'
 import { createStyle, wantsColour } from '../style.ts'
 
 const listed = 10
@@ -40,21 +41,17 @@ export function register(program: Command): void {
     cancellable: true,
   })
     .argument('<command...>', 'the command with its arguments')
-    .option('--unprotected', 'run it even when the state before cannot be captured')
+    .option('--unprotected', 'run it even when the state before cannot be captured, or nothing can be recorded')
     .option('--force', 'also in $HOME, /, or a directory that was replaced')
     .passThroughOptions()
     .action(
       handle<Options>(async (context, { words, options }) => {
-        const savepoint = await context.open({ create: true, force: options.force }).catch(notStarted)
-        const result = await savepoint.run({
-          command: words,
-          unprotected: options.unprotected,
-          onStart(_run, before) {
-            if (before) context.notice(protectingText(savepoint.target, before))
-            context.cancellation?.ignore()
-          },
-        })
-        summarise(context, result, savepoint.subdirectory)
+        const opened = await context.open({ create: true, force: options.force }).catch(asSavepointError)
+        const result =
+          opened instanceof SavepointError
+            ? await runWithout(context, words, options, opened)
+            : await runIn(context, opened, words, options)
+        summarise(context, result, opened instanceof SavepointError ? '' : opened.subdirectory)
         if (result.signal === undefined) return result.exitCode
         const signal = result.signal as NodeJS.Signals
         if (repeatable.has(signal)) outcome.dieBy = signal
@@ -63,12 +60,31 @@ export function register(program: Command): void {
     )
 }
 
+const runIn = (context: Context, savepoint: Savepoint, command: string[], { unprotected }: Options) =>
+  savepoint.run({
+    command,
+    unprotected,
+    onStart(_run, before) {
+      if (before) context.notice(protectingText(savepoint.target, before))
+      context.cancellation?.ignore()
+    },
+  })
+
+/** Nothing is open. Only a home that cannot be used is what --unprotected is about, not a mistake in the command line. */
+function runWithout(context: Context, command: string[], options: Options, error: SavepointError): Promise<RunResult> {
+  if (options.unprotected && homeCodes.has(error.code)) return context.runUnrecorded(command, error)
+  throw notStarted(error)
+}
+
+const homeCodes: ReadonlySet<ErrorCode> = new Set(['io.failed', 'disk.full', 'store.damaged', 'store.format'])
+
 /** Whatever kept us from starting: the caller must be able to tell it from the command's own exit code. */
-function notStarted(error: unknown): never {
-  if (!(error instanceof SavepointError) || error.code === 'cancelled' || error.code === 'bug') throw error
+function notStarted(error: SavepointError): SavepointError {
+  if (error.code === 'cancelled' || error.code === 'bug') return error
   const { message, hint, data } = error
-  throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, {
-    hint,
+  const without = homeCodes.has(error.code) ? '--unprotected starts it anyway, and nothing is recorded' : undefined
+  return new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, {
+    hint: [hint, without].filter(Boolean).join('. ') || undefined,
     data,
     cause: error,
   })
@@ -87,6 +103,8 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     const style = createStyle(wantsColour(process.stderr, process.env, context.options.color), base)
     const { run, changes } = result
     const end = result.signal === undefined ? `exit ${result.exitCode}` : `killed by ${result.signal}`
+    // Nothing is recorded: that was said at the start.
+    if (!run) return
     const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
     context.notice(`run ${run.id}: ${end}${took}; ${changesText(result)}`)
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
