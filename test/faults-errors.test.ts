@@ -68,6 +68,18 @@ describe('a rollback in which a write fails', () => {
     },
   )
 
+  test('for whose record there is no room: refused before the first change, or carried out without', async () => {
+    const scene = await openScene()
+    const failing = { failpoint: 'snapshot:before-row@ENOSPC' }
+    const { error } = await runVerbs(workspace!, [['rollback', 'one']], failing)
+    expect(error).toMatchObject({ code: 'disk.full', hint: expect.stringMatching(/Nothing was changed.*--no-safety/) })
+    expect(differences(scene.live, imageOf(workspace!.dir))).toEqual([])
+    expectNoLeftovers(workspace!)
+    const without = await runVerbs(workspace!, [['rollback', 'one', { noSafety: true }]], failing)
+    expect([without.error, without.notices.join()]).toEqual([undefined, expect.stringMatching(/cannot be undone/)])
+    expect(differences(scene.one, imageOf(workspace!.dir))).toEqual([])
+  })
+
   test('for which the whole state before finds no room: it saves what it touches, and can be undone', async () => {
     const scene = await openScene()
     const { error, notices } = await runVerbs(workspace!, [['rollback', 'one']], {

@@ -2,8 +2,9 @@
  * The states around a restore when the disk is nearly full: only what the restore will write or delete is stored. What
  * else is not in the store yet is `unknown` in the captured tree, so that nothing is ever restored from it, and is listed.
  */
-import { isDiskFull, isNoRoom } from '../errors/errors.ts'
+import { isDiskFull, isNoRoom, SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
+import { formatBytes } from '../model/format.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
 import { freeBytes } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
@@ -47,7 +48,12 @@ export async function captureBefore(ctx: Context, touched: Touched, options: Liv
     if (!isNoRoom(error)) throw error
   }
   return store(ctx, look, whatFits(ctx, files)).catch(error => {
-    throw explainCapture(error)
+    if (!isNoRoom(error)) throw explainCapture(error)
+    const needed = files.reduce((sum, { entry }) => sum + entry.size, SPARE_BYTES)
+    throw new SavepointError('disk.full', `Cannot capture: the disk is full; ${formatBytes(needed)} are enough`, {
+      hint: 'Free some space, or delete snapshots and run `savepoint gc`',
+      cause: error,
+    })
   })
 }
 

@@ -3,7 +3,9 @@ import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
+import { formatBytes } from '../model/format.ts'
 import type { Unwritable } from '../store/database.ts'
+import { RESERVE_BYTES } from '../store/reserve.ts'
 import { Store } from '../store/store.ts'
 import type { OpenOptions } from './savepoint.ts'
 
@@ -40,7 +42,7 @@ export function openStore(directory: string, repair: boolean, notice: (text: str
 export function unwritableHome(home: string, why: Unwritable): SavepointError {
   const [code, state, mend] =
     why === 'full'
-      ? (['disk.full', 'its disk is full', 'Free some space'] as const)
+      ? (['disk.full', 'its disk is full', `Free ${formatBytes(RESERVE_BYTES)} or more`] as const)
       : (['io.failed', 'it is read-only for this user', 'Make it writable'] as const)
   return new SavepointError(code, `Cannot write to ${home}: ${state}`, {
     hint: `${mend}, then say it again. Until then history can be read, and \`savepoint rollback SNAP --to DIR\` writes a state elsewhere`,

@@ -59,9 +59,7 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
   try {
     live = await lookBefore(ctx, request)
   } catch (error) {
-    if (!isDiskFull(error)) throw error
-    if (request.noSafety && !request.dryRun) return restoreWithoutSafety(ctx, request)
-    throw cannotSave(request.kind, error as SavepointError)
+    return goOnWithout(ctx, request, error)
   }
   const plan = planFor(ctx, request, live)
   const rootChanges = !request.scope && rootDiffers(ctx, request, live)
@@ -72,12 +70,25 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
       operation: noteNothing(ctx, request),
     }
   }
-  const headBefore = ctx.db.head
-  const safety = keepBefore(ctx, live, request)
-  const journal = makeJournal(ctx, request, safety, headBefore)
-  writeJournal(ctx.timelineDir, journal)
+  let safety: Snapshot
+  let journal: Journal
+  try {
+    const headBefore = ctx.db.head
+    safety = keepBefore(ctx, live, request)
+    journal = makeJournal(ctx, request, safety, headBefore)
+    writeJournal(ctx.timelineDir, journal)
+  } catch (error) {
+    return goOnWithout(ctx, request, error)
+  }
   failpoint('restore:journal')
   return carryOut(ctx, request, journal, live, plan, safety)
+}
+
+/** The state before does not fit on the disk. Nothing is changed yet. */
+function goOnWithout(ctx: Context, request: RestoreRequest, error: unknown): Promise<RestoreResult> {
+  if (!isDiskFull(error)) throw error
+  if (request.noSafety && !request.dryRun) return restoreWithoutSafety(ctx, request)
+  throw cannotSave(request.kind, error as Error)
 }
 
 const lookBefore = (ctx: Context, request: RestoreRequest): Promise<Live> =>
@@ -91,10 +102,12 @@ const lookBefore = (ctx: Context, request: RestoreRequest): Promise<Live> =>
       })
 
 /** The state before cannot be stored, so that nothing was changed. */
-export function cannotSave(kind: OperationKind, cause: SavepointError): SavepointError {
+export function cannotSave(kind: OperationKind, cause: Error): SavepointError {
   const without = kind === 'rollback' ? 'say --no-safety' : '`savepoint rollback SNAP --no-safety -- PATH`'
-  const mend = cause.code === 'disk.full' ? 'Free some space' : 'Make it writable'
-  return new SavepointError(cause.code, `Cannot save the state before the ${kind}: ${cause.message}`, {
+  const [code, mend] = isDiskFull(cause)
+    ? (['disk.full', 'Free some space (1 MB or more)'] as const)
+    : (['io.failed', 'Make it writable'] as const)
+  return new SavepointError(code, `Cannot save the state before the ${kind}: ${cause.message}`, {
     hint: `Nothing was changed. ${mend}; \`savepoint rollback SNAP --to DIR\` writes it elsewhere; or, if the present state may be lost, ${without}`,
     cause,
   })
