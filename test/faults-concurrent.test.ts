@@ -201,6 +201,8 @@ test('R13 killed at random times while it snapshots, rolls back and collects: hi
     clearTimeout(timer)
     const savepoint = await workspace.open()
     expect((await savepoint.verify()).problems).toEqual([])
+    // So that there is something to roll back: what a dead process left of a file goes when that file is written again.
+    workspace.write('d0/f0', `round ${round}`)
     await savepoint.rollback('base')
     expect(differences(base, imageOf(workspace.dir))).toEqual([])
     expectNoLeftovers(workspace)
