@@ -86,6 +86,80 @@ describe('the index', () => {
     await again.verify({ repair: true })
     await expectRestorable()
   })
+
+  const wrongRows = {
+    'another object of the same size': `UPDATE objects SET offset = (offset + 100000) % 500000 WHERE length = 100000`,
+    'another block': `UPDATE objects SET block = (SELECT max(block) FROM objects), offset = 0 WHERE length = 100000`,
+    'a place inside the object': 'UPDATE objects SET offset = offset + 1 WHERE length = 100000',
+    'fewer bytes': 'UPDATE objects SET length = length - 1 WHERE length = 100000',
+    'a chunk of a large file that is another': `UPDATE objects SET (pack, block, offset) = (
+      SELECT pack, block, offset FROM objects WHERE length > 400000 ORDER BY offset, block LIMIT 1) WHERE length > 400000`,
+  }
+  test.each(Object.entries(wrongRows))(
+    'whose rows point to %s: no wrong byte leaves the store, --repair mends',
+    async (what, sql) => {
+      workspace.write('large', noise(3_000_000, 11))
+      await savepoint.snapshot({ label: 'one' })
+      image = imageOf(workspace.dir)
+      workspace.write('large', noise(3_000_000, 12))
+      for (let i = 0; i < 10; i++) workspace.write(`d${i % 3}/f${i}`, `${i}`)
+      await savepoint.snapshot({ label: 'two' })
+      savepoint.close()
+      const database = new DatabaseSync(storeFile('index.sqlite'))
+      database.exec(sql)
+      database.close()
+      const again = await workspace.open()
+      const damage = { code: 'store.damaged', hint: expect.stringContaining('verify --repair') }
+      const path = what.includes('chunk') ? 'large' : 'd1/f1'
+      expect(() => again.read('one', path)).toThrow(expect.objectContaining(damage))
+      const { changes, content } = await again.diff({ from: 'one', to: 'two' })
+      const change = changes.find(change => change.path === path)!
+      expect(() => content(change, 'before')).toThrow(expect.objectContaining(damage))
+      const before = imageOf(workspace.dir)
+      await expect(again.rollback('one')).rejects.toMatchObject({ code: 'store.damaged' })
+      await expect(again.exportSnapshot('one', join(workspace.base, 'out.tar'))).rejects.toMatchObject(damage)
+      expect(differences(before, imageOf(workspace.dir))).toEqual([])
+      expectNoLeftovers(workspace)
+      const { problems } = await again.verify()
+      expect(problems.map(problem => problem.what).join()).toMatch(
+        /index has \d+ rows that point to the wrong bytes.*--repair/,
+      )
+      await again.verify({ repair: true })
+      await expectRestorable()
+    },
+  )
+
+  test('whose rows point elsewhere, found by a worker thread of the restore: the same error', async () => {
+    for (let i = 0; i < 10; i++) workspace.write(`many/f${i}`, noise(600_000, 20 + i))
+    await savepoint.snapshot({ label: 'many' })
+    savepoint.close()
+    const database = new DatabaseSync(storeFile('index.sqlite'))
+    database.exec('UPDATE objects SET length = length - 1 WHERE length = 600000')
+    database.close()
+    const again = await workspace.open()
+    workspace.sh('rm -r many')
+    await expect(again.rollback('many')).rejects.toMatchObject({
+      code: 'store.damaged',
+      hint: expect.stringContaining('verify --repair'),
+    })
+    expectNoLeftovers(workspace)
+  })
+
+  test('whose rows point elsewhere: gc rewrites nothing with them', async () => {
+    workspace.write('garbage', noise(3_000_000, 11))
+    await savepoint.snapshot({ label: 'big' })
+    workspace.sh('rm garbage')
+    await savepoint.snapshot()
+    await savepoint.delete(['big'])
+    savepoint.close()
+    const database = new DatabaseSync(storeFile('index.sqlite'))
+    database.exec(wrongRows['another object of the same size'])
+    database.close()
+    const later = await workspace.open({ now: () => Date.now() + 30 * 86_400_000 })
+    await expect(later.gc()).rejects.toMatchObject({ code: 'store.damaged' })
+    await later.verify({ repair: true })
+    await expectRestorable()
+  })
 })
 
 describe('a pack', () => {

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
-import { OBJECT } from '../store/pack-format.ts'
+import type { Location } from '../store/object-index.ts'
+import { blockObjects, OBJECT } from '../store/pack-format.ts'
 import { PackReader } from '../store/pack-reader.ts'
 import { rebuildIndex } from '../store/rebuild-index.ts'
 import { decodeRecipe } from '../store/recipe.ts'
@@ -57,12 +58,33 @@ function indexProblems(ctx: Context, scan: PackScan, unlisted: number): VerifyPr
       problem(`the index does not find ${unlisted} intact objects: \`savepoint verify --repair\` rebuilds it`),
     )
   let dangling = 0
-  for (const { id, pack, block, kind } of ctx.store.index.rows()) {
-    const isThere = scan.objects.has(id) && (kind === OBJECT.clone || scan.places.has(`${pack}:${block}`))
-    if (!isThere) dangling++
+  let wrong = 0
+  for (const row of ctx.store.index.rows()) {
+    const found = scan.objects.get(row.id)
+    const isThere = row.kind === OBJECT.clone || scan.places.has(`${row.pack}:${row.block}`)
+    if (!found || !isThere) dangling++
+    else if (row.kind !== OBJECT.clone && !isSamePlace(row, found) && !holds(ctx, row)) wrong++
   }
   if (dangling > 0) problems.push(problem(`the index has ${dangling} rows whose objects are damaged or missing`))
+  if (wrong > 0)
+    problems.push(
+      problem(`the index has ${wrong} rows that point to the wrong bytes: \`savepoint verify --repair\` rebuilds it`),
+    )
   return problems
+}
+
+const isSamePlace = (a: Location, b: Location): boolean =>
+  a.pack === b.pack && a.block === b.block && a.offset === b.offset && a.length === b.length && a.kind === b.kind
+
+/** Whether a row that names another place than the scan is right all the same: the object is stored twice. */
+function holds(ctx: Context, { id, kind, ...location }: Location & { id: Id }): boolean {
+  const { bytes, header } = ctx.store.packs.packedBlock(location.pack, location.block)
+  let offset = 0
+  for (const object of blockObjects(bytes, header)) {
+    if (object.id === id && offset === location.offset) return object.length === location.length && object.kind === kind
+    offset += object.length
+  }
+  return false
 }
 
 function repair(ctx: Context, timelines: OpenTimeline[], scan: PackScan): string[] {

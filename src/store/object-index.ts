@@ -62,8 +62,8 @@ export class ObjectIndex {
   }
 
   /** All rows, one after another. */
-  *rows(): Generator<{ id: Id; pack: number; block: number; kind: ObjectKind }> {
-    for (const row of this.database.prepare('SELECT id, pack, block, kind FROM objects').iterate()) {
+  *rows(): Generator<Location & { id: Id }> {
+    for (const row of this.database.prepare('SELECT * FROM objects').iterate()) {
       yield { ...(row as unknown as Location), id: idFromBytes(row.id as Uint8Array) }
     }
   }

@@ -50,5 +50,5 @@ export function recipeSize(items: readonly RecipeItem[]): number {
 
 export const wrongContent = (): SavepointError =>
   new SavepointError('store.damaged', 'Cannot use stored content: its bytes do not match its id', {
-    hint: 'Run `savepoint verify` to see what is affected',
+    hint: '`savepoint verify` shows what is affected; where only the index is wrong, `savepoint verify --repair` mends it',
   })

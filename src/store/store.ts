@@ -7,13 +7,13 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
-import { idToHex } from '../model/id.ts'
+import { hashBytes, idToHex } from '../model/id.ts'
 import { writeDurably } from './durable.ts'
 import { type FileLock, lockFile } from './file-lock.ts'
 import { type Location, ObjectIndex } from './object-index.ts'
 import { OBJECT } from './pack-format.ts'
 import { PackReader } from './pack-reader.ts'
-import { decodeRecipe, type RecipeItem } from './recipe.ts'
+import { decodeRecipe, type RecipeItem, wrongContent } from './recipe.ts'
 import { StoreWriter } from './store-writer.ts'
 import { decodeTree, EMPTY_TREE } from './tree-codec.ts'
 
@@ -80,11 +80,14 @@ export class Store {
     })
   }
 
-  /** The bytes of one object. They are shared with a cache: not to be written to. */
+  /** The bytes of one object, checked against its id: the index may point elsewhere. Shared with a cache: not to be written to. */
   read(id: Id): Buffer {
-    return this.readAt(this.locate(id))
+    const bytes = this.readAt(this.locate(id))
+    if (hashBytes(bytes) !== id) throw wrongContent()
+    return bytes
   }
 
+  /** Not checked: for recipes, whose id is that of the whole, and for chunks of which the caller checks the whole. */
   readAt(location: Location): Buffer {
     return this.packs.block(location.pack, location.block).subarray(location.offset, location.offset + location.length)
   }

@@ -11,8 +11,9 @@ import { idFromBytes, idFromHex, idToBytes } from '../model/id.ts'
 import { BlockBuilder } from './block-builder.ts'
 import { failpoint } from './failpoint.ts'
 import type { Location, PackRow } from './object-index.ts'
-import { blockObjects, decodeBlockHeader, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
+import { type BlockObject, blockObjects, decodeBlockHeader, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
 import { PackWriter } from './pack-writer.ts'
+import { wrongContent } from './recipe.ts'
 import type { Store } from './store.ts'
 
 /** A pack with a smaller share of dead bytes is left as it is: rewriting it would cost more than it frees. */
@@ -142,6 +143,7 @@ function copyAlive(
   for (const block of blocks) {
     const inside = byBlock.get(block)!
     const { bytes, header } = store.packs.packedBlock(pack, block)
+    checkRows(blockObjects(bytes, header), inside, alive)
     if (inside.length === header.count && inside.every(object => alive.has(object.id))) {
       append(bytes)
       continue
@@ -153,6 +155,18 @@ function copyAlive(
     }
   }
   append(builder.finish())
+}
+
+/** A row that points elsewhere would give an object the bytes of another, for good: the old pack is deleted. */
+function checkRows(names: readonly BlockObject[], rows: readonly StoredObject[], alive: ReadonlySet<Id>): void {
+  const places = new Set<string>()
+  let at = 0
+  for (const { id, length } of names) {
+    places.add(`${id}${at}+${length}`)
+    at += length
+  }
+  for (const { id, offset, length } of rows)
+    if (alive.has(id) && !places.has(`${id}${offset}+${length}`)) throw wrongContent()
 }
 
 function sweepClones(store: Store, alive: ReadonlySet<Id>): number {

@@ -114,7 +114,7 @@ export class ContentWriter {
         worker.on('message', (reply: WriteReply) => {
           open--
           try {
-            if ('error' in reply) throw Object.assign(new Error(reply.error.message), { code: reply.error.code })
+            if ('error' in reply) throw fromWorker(reply.error)
             this.finish(
               groups[reply.task]!,
               Buffer.from(reply.meta.buffer, reply.meta.byteOffset, reply.meta.byteLength),
@@ -172,7 +172,7 @@ export class ContentWriter {
             at += item.hole
             continue
           }
-          const bytes = this.store.read(item.chunk)
+          const bytes = this.store.readAt(this.store.locate(item.chunk))
           hasher.update(bytes)
           writeFully(fd, bytes, at)
           at += bytes.length
@@ -232,6 +232,11 @@ function encodeItems(items: Item[], rawBytes: number): BlockFiles {
     ranges: Uint32Array.from(items.flatMap(({ location }) => [location.offset, location.length])),
     xattrs: Buffer.concat(items.flatMap(item => item.entry.xattrs ?? [])),
   }
+}
+
+/** An error that crossed from a worker, where only its text and code do. */
+function fromWorker({ message, code }: { message: string; code?: string }): Error {
+  return code === 'store.damaged' ? wrongContent() : Object.assign(new Error(message), { code })
 }
 
 function cloneOrCopy(file: string, destination: number, hasher: Hasher): void {
