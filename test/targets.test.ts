@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { runVerbs } from './support/engine-process.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -50,6 +51,61 @@ describe('the nearest ancestor', () => {
     await inner.rollback(before.id)
     expect([space.read('frontend/src/app'), space.read('backend/server')]).toEqual(['one', 'two'])
     expect(outer.snapshots()).toHaveLength(1)
+  })
+})
+
+describe('a timeline inside another, whose directory the outer one makes anew', () => {
+  async function innerAndOuter() {
+    const outer = await space.open()
+    const inner = await space.open({ target: 'frontend/src' })
+    const kept = await inner.snapshot()
+    const whole = await outer.snapshot()
+    space.write('frontend/src/app', 'two')
+    return { outer, inner, kept, whole }
+  }
+
+  it.each(['rm -r frontend', 'rm -r frontend/src; echo file > frontend/src'])(
+    'after `%s`: the inner one goes on without --force, in an open process too',
+    async destroy => {
+      const { outer, inner, kept, whole } = await innerAndOuter()
+      space.sh(destroy)
+      await outer.rollback(whole.id)
+      const again = await space.open({ cwd: space.at('frontend/src'), create: false })
+      expect(again.timeline).toBe(inner.timeline)
+      space.write('frontend/src/app', 'three')
+      await again.rollback(kept.id)
+      expect(space.read('frontend/src/app')).toBe('one')
+      await inner.snapshot()
+    },
+  )
+
+  it('by an undo, and by a rollback of a path below it', async () => {
+    const { outer, inner, kept } = await innerAndOuter()
+    const { run } = await outer.run({ command: ['rm', '-r', 'frontend'] })
+    await outer.undo()
+    await inner.rollback(kept.id)
+    expect(space.read('frontend/src/app')).toBe('one')
+    space.sh('rm -r frontend')
+    await outer.rollback(run.before!, { paths: ['frontend/src/app'] })
+    await inner.rollback(kept.id)
+    expect(space.read('frontend/src/app')).toBe('one')
+  })
+
+  it('by a rollback that was killed before it could say so', async () => {
+    const { inner, kept, whole } = await innerAndOuter()
+    space.sh('rm -r frontend')
+    const killed = await runVerbs(space, [['rollback', whole.id]], { failpoint: 'restore:synced' })
+    expect(killed.signal).toBe('SIGKILL')
+    await space.open({ create: false })
+    await inner.rollback(kept.id)
+    expect(space.read('frontend/src/app')).toBe('one')
+  })
+
+  it('is still refused when somebody else has replaced it', async () => {
+    const { outer, inner, kept, whole } = await innerAndOuter()
+    space.sh('mv frontend/src away; mkdir frontend/src')
+    await outer.rollback(whole.id)
+    await expect(inner.rollback(kept.id)).rejects.toMatchObject({ code: 'target.replaced' })
   })
 })
 

@@ -16,6 +16,7 @@ import { identityOf, sameIdentity, statDir, withDir } from '../targets/dir/dir-t
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
+import { allTargets } from './target-registry.ts'
 
 export interface LiveOptions {
   /** Root tree whose captured paths are captured whatever the rules say. */
@@ -111,6 +112,12 @@ function remember(save: () => void): void {
 export function checkIdentity(ctx: Context): void {
   const stat = statDir(ctx.targetPath)
   if (!stat || sameIdentity(identityOf(stat), ctx.identity)) return
+  // The rollback of a target around this one may have made the directory anew since we looked.
+  const recorded = allTargets(ctx.home).find(target => target.id === ctx.timelineId)
+  if (recorded && sameIdentity(identityOf(stat), recorded.identity)) {
+    ctx.identity = recorded.identity
+    return
+  }
   throw new SavepointError(
     'target.replaced',
     `Cannot use ${showPath(rawFromBytes(ctx.targetPath))}: another directory has taken its place`,

@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { isUnwritable } from '../errors/errors.ts'
+import type { Id } from '../model/entry.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
@@ -13,6 +14,7 @@ import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
 import { describePlan } from './describe-plan.ts'
+import { keepInnerTargets } from './inner-targets.ts'
 import { planFor, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata } from './root-metadata.ts'
@@ -44,7 +46,7 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
     addon.syncfs(root)
     return applied
   })
-  const operation = record(ctx, request)
+  const operation = record(ctx, request, live.tree)
   const result = describePlan(ctx, plan, request.snapshot)
   return {
     ...result,
@@ -53,9 +55,10 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
   }
 }
 
-function record(ctx: Context, request: RestoreRequest): Operation | undefined {
+function record(ctx: Context, request: RestoreRequest, before: Id): Operation | undefined {
   try {
     requireWritable(ctx)
+    keepInnerTargets(ctx, before, rootTreeOf(ctx.store, request.wanted), request.scope)
     return ctx.db.transaction(() => {
       const headBefore = ctx.db.head
       if (request.headAfter !== undefined) ctx.db.setHead(request.headAfter)

@@ -21,6 +21,7 @@ import { type Live, lookAtLive } from './capture-live.ts'
 import { captureAfter, captureBefore } from './capture-sparingly.ts'
 import type { Context } from './context.ts'
 import { describePlan } from './describe-plan.ts'
+import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
@@ -177,6 +178,7 @@ export async function carryOut(
     ignoreFloor: true,
     phase: 'checking',
   })
+  keepInnerTargets(ctx, rootTreeOf(ctx.store, safety.root), after.tree, request.scope)
   const operation = close(ctx, request, journal, after, safety)
   return {
     ...describePlan(ctx, plan, request.snapshot),
