@@ -52,6 +52,7 @@ const restoreKeys = [
   'changes',
   'left_alone',
   'kept_dirs',
+  'hidden',
   'safety',
   'late_edits',
   'operation',

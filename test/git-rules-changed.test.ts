@@ -1,5 +1,5 @@
 /** R1, R2, R3, R16: rules that differ between a snapshot and now. Nothing that was not captured is ever touched. */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
 import { differences, imageOf } from './support/tree-image.ts'
@@ -58,6 +58,94 @@ describe('R1, R3: what was never captured', () => {
     expect([space.read('made/later/code'), space.read('made/code')]).toEqual([undefined, undefined])
     expect(result.keptDirs).toEqual(['made', 'made/later'])
     expect(result.leftAlone).toEqual([])
+  })
+})
+
+describe('a kept file (.env) that a directory replaced, which the rules exclude', () => {
+  beforeEach(async () => {
+    space.write('.gitignore', '.env\n')
+    space.write('.env', 'TOKEN=1')
+    savepoint = await space.open()
+  })
+
+  it.each([false, true])(
+    'empty (in a snapshot of its own: %s): it comes back, and undo gives the directory back',
+    async isCaptured => {
+      const { id } = await savepoint.snapshot()
+      space.sh('rm .env; mkdir .env')
+      if (isCaptured) await savepoint.snapshot()
+      expect((await savepoint.rollback(id)).leftAlone).toEqual([])
+      expect(space.read('.env')).toBe('TOKEN=1')
+      await savepoint.undo()
+      expect(statSync(space.at('.env')).isDirectory()).toBe(true)
+    },
+  )
+
+  it('by a run: undo brings it back', async () => {
+    await savepoint.run({ command: ['sh', '-c', 'rm .env; mkdir .env'] })
+    expect((await savepoint.undo()).restore!.leftAlone).toEqual([])
+    expect(space.read('.env')).toBe('TOKEN=1')
+  })
+
+  it('with something in it: left alone and reported', async () => {
+    const { id } = await savepoint.snapshot()
+    space.sh('rm .env; mkdir .env; echo precious > .env/x')
+    expect((await savepoint.rollback(id)).leftAlone).toEqual([{ path: '.env', why: 'holds-uncaptured' }])
+    expect(space.read('.env/x')).toBe('precious\n')
+  })
+})
+
+it('a file that the run replaced by what cannot be captured, and which is gone since: undo says that it is left alone', async () => {
+  space.write('was-file', 'then')
+  savepoint = await space.open()
+  const listen = 'import os, socket; os.remove("was-file"); socket.socket(socket.AF_UNIX).bind("was-file")'
+  await savepoint.run({ command: ['python3', '-c', listen] })
+  space.sh('rm was-file')
+  expect((await savepoint.undo()).restore!.leftAlone).toEqual([{ path: 'was-file', why: 'edited' }])
+})
+
+describe('what ignore rules hid is named by the rollback that leaves it where it is', () => {
+  beforeEach(async () => {
+    space.write('.gitignore', 'node_modules/\n')
+    space.write('src/a', 'one')
+    space.write('node_modules/dep/index.js')
+    savepoint = await space.open()
+  })
+  const widen =
+    "echo '*' > .gitignore; echo x > new; mkdir -p made/deep src/sub; echo x > made/deep/x; echo x > src/sub/y; echo x > node_modules/z; rm src/a"
+
+  it('made while the rules were wider: listed with directories as one path, without what both rules exclude', async () => {
+    const { id } = await savepoint.snapshot()
+    space.sh(widen)
+    const result = await savepoint.rollback(id)
+    expect(result.hidden).toEqual({ count: 3, paths: ['made', 'new', 'src/sub'] })
+    expect(result.leftAlone).toEqual([])
+    expect([space.read('new'), space.read('src/a'), space.read('made/deep/x')]).toEqual(['x\n', 'one', 'x\n'])
+    // They are captured now, and known: the next one takes them away.
+    expect((await savepoint.rollback(id)).hidden).toEqual({ count: 0, paths: [] })
+    expect([existsSync(space.at('new')), existsSync(space.at('node_modules/z'))]).toEqual([false, true])
+  })
+
+  it('by a run that is undone, too; a scoped rollback names only what is in its scope', async () => {
+    const { run } = await savepoint.run({ command: ['sh', '-c', widen] })
+    expect((await savepoint.undo()).restore!.hidden.paths).toEqual(['made', 'new', 'src/sub'])
+    await savepoint.redo()
+    const scoped = await savepoint.rollback(run.before!, { paths: ['.gitignore', 'made'] })
+    expect(scoped.hidden).toEqual({ count: 1, paths: ['made'] })
+  })
+
+  it('not in the snapshot because its rules excluded it, captured today: listed', async () => {
+    const { id } = await savepoint.snapshot()
+    space.sh('echo > .gitignore; echo changed > node_modules/dep/index.js')
+    expect((await savepoint.rollback(id)).hidden).toEqual({ count: 1, paths: ['node_modules'] })
+    expect(space.read('node_modules/dep/index.js')).toBe('changed\n')
+  })
+
+  it('very many: all are counted, a hundred are listed', async () => {
+    const { id } = await savepoint.snapshot()
+    space.sh("echo '*' > .gitignore; seq 300 | sed 's/^/made-/' | xargs touch")
+    const { hidden } = await savepoint.rollback(id)
+    expect([hidden.count, hidden.paths.length]).toEqual([300, 100])
   })
 })
 

@@ -76,6 +76,7 @@ export const makeRestore = (over: Partial<RestoreResult> = {}): RestoreResult =>
   files: { created: 0, deleted: 0, replaced: 0, metadata: 0 },
   leftAlone: [],
   keptDirs: [],
+  hidden: { count: 0, paths: [] },
   safety: undefined,
   lateEdits: undefined,
   operation: undefined,

@@ -71,6 +71,7 @@ it('names what a restore did', () => {
     changes: [{ action: 'create', path: 'a\xff', files: 1 }],
     leftAlone: [{ path: 'b', why: 'edited' }],
     keptDirs: ['node_modules'],
+    hidden: { count: 300, paths: ['made/\xff'] },
     safety: makeSnapshot('bbbb2222'),
     operation: makeOperation(),
   })
@@ -82,6 +83,7 @@ it('names what a restore did', () => {
     changes: [{ action: 'create', path: 'a\\xff', files: 1 }],
     left_alone: [{ path: 'b', why: 'edited' }],
     kept_dirs: ['node_modules'],
+    hidden: { count: 300, paths: [String.raw`made/\xff`] },
     safety: 'snap_bbbb2222',
     late_edits: null,
     operation: 'op_aaaa2222',

@@ -124,6 +124,7 @@ export function restoreJson(result: results.RestoreResult) {
     changes: result.changes.map(({ action, path, files }) => ({ action, path: showPath(path), files })),
     left_alone: result.leftAlone.map(({ path, why }) => ({ path: showPath(path), why })),
     kept_dirs: result.keptDirs.map(showPath),
+    hidden: { count: result.hidden.count, paths: result.hidden.paths.map(showPath) },
     safety: orNull(result.safety?.id),
     late_edits: orNull(result.lateEdits?.id),
     operation: orNull(result.operation?.id),

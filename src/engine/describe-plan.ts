@@ -23,6 +23,7 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
     files,
     leftAlone: plan.leftAlone,
     keptDirs: plan.keptDirs,
+    hidden: plan.hidden,
     safety: undefined,
     lateEdits: undefined,
     operation: undefined,

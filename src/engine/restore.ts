@@ -21,6 +21,7 @@ import { type Live, lookAtLive } from './capture-live.ts'
 import { captureAfter, captureBefore } from './capture-sparingly.ts'
 import type { Context } from './context.ts'
 import { describePlan } from './describe-plan.ts'
+import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
@@ -179,6 +180,8 @@ export async function carryOut(
     phase: 'checking',
   })
   keepInnerTargets(ctx, rootTreeOf(ctx.store, safety.root), after.tree, request.scope)
+  const states = { before: live.tree, wanted: rootTreeOf(ctx.store, request.wanted), after: after.tree }
+  findHidden(ctx.store, states, request.scope, plan.hidden)
   const operation = close(ctx, request, journal, after, safety)
   return {
     ...describePlan(ctx, plan, request.snapshot),

@@ -37,6 +37,8 @@ export interface RestoreResult {
   leftAlone: LeftAlonePath[]
   /** Directories that stay because files which are not captured live in them. */
   keptDirs: Raw[]
+  /** Paths that stay because ignore rules hid them, in the snapshot or until now: how many, and the first hundred. */
+  hidden: { count: number; paths: Raw[] }
   /** The state before, for `undo`; undefined for a dry run or when nothing had to change. */
   safety: Snapshot | undefined
   /** Edits that came in while the restore ran are kept here. */

@@ -89,12 +89,14 @@ it('reports a rollback with the next command', () => {
     changes: [{ action: 'create', path: 'a', files: 3 }],
     files: { created: 3, deleted: 1, replaced: 2, metadata: 1 },
     keptDirs: ['node_modules'],
+    hidden: { count: 22, paths: Array.from({ length: 22 }, (_, i) => `new${i}`) },
     operation: makeOperation(),
   })
   expect(restoreText(result, words, plain)).toBe(
     [
       'Rolled back to snap_aaaa2222 (works): 3 created, 1 deleted, 2 replaced, 1 with attributes put back',
       'Kept, because something else lives in them: node_modules',
+      `Stay, because ignore rules hid them: ${Array.from({ length: 20 }, (_, i) => `new${i}`).join(', ')} and 2 more`,
       'To undo: savepoint undo',
       '',
     ].join('\n'),

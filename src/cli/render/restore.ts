@@ -58,6 +58,10 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (result.keptDirs.length > 0) {
     lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
   }
+  const { hidden } = result
+  if (hidden.count > 0) {
+    lines.push(`Stay, because ignore rules hid them: ${pathList(hidden.paths, style, hidden.count)}`)
+  }
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
   else if (result.operation && words.undo !== '') lines.push(`To undo: ${style.bold(words.undo)}`)
@@ -78,9 +82,9 @@ function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {
   return lines
 }
 
-function pathList(paths: Raw[], style: Style): string {
+function pathList(paths: readonly Raw[], style: Style, count = paths.length): string {
   const shown = paths.slice(0, listedPaths).map(style.path).join(', ')
-  return paths.length > listedPaths ? `${shown} and ${formatCount(paths.length - listedPaths)} more` : shown
+  return count > listedPaths ? `${shown} and ${formatCount(count - listedPaths)} more` : shown
 }
 
 /** 3 when something was left as it is. */

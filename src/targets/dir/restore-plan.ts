@@ -11,6 +11,7 @@ import type { Store } from '../../store/store.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { pairByName, sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
 import { findEntry } from '../../store/tree-lookup.ts'
+import { Hidden } from './hidden.ts'
 import { mayChangeDir } from './may-change.ts'
 
 export type PlanAction =
@@ -38,6 +39,8 @@ export interface RestorePlan {
   leftAlone: LeftAlone[]
   /** Directories that stay because excluded files live in them; not a conflict. */
   keptDirs: Raw[]
+  /** What `wanted` did not capture but is captured now; not a conflict. */
+  hidden: Hidden
 }
 
 export interface PlanOptions {
@@ -64,7 +67,7 @@ export function planRestore(options: PlanOptions): RestorePlan {
 
 class Planner {
   private readonly options: PlanOptions
-  private readonly plan: RestorePlan = { actions: [], leftAlone: [], keptDirs: [] }
+  private readonly plan: RestorePlan = { actions: [], leftAlone: [], keptDirs: [], hidden: new Hidden() }
   private readonly pure = new Map<Id, boolean>()
   /** Live directories in which this user may change nothing. */
   private readonly closed = new Set<Raw>()
@@ -110,8 +113,12 @@ class Planner {
   }
 
   private compare(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): void {
-    if (wanted?.kind === 'unknown') return
     const isUndo = this.options.base !== undefined
+    if (wanted?.kind === 'unknown') {
+      // An undo is about what the operation changed, and this it left alone.
+      if (live && live.kind !== 'unknown' && !isUndo && this.isInside(path)) this.plan.hidden.add(path)
+      return
+    }
     if (live?.kind === 'unknown') {
       if (wanted && !(isUndo && base && sameAside(base, wanted))) this.plan.leftAlone.push({ path, why: 'not-stored' })
       return
@@ -155,7 +162,12 @@ class Planner {
 
   /** Whether the operation changed this path and nobody else has since. */
   private mayUndo(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): boolean {
-    if (base?.kind === 'unknown' || sameDeep(base, wanted)) return false
+    // What the rules excluded, the operation left alone; what it could not look at, nobody can tell from an edit since.
+    if (base?.kind === 'unknown') {
+      if (base.reason !== 'excluded' && !sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why: 'edited' })
+      return false
+    }
+    if (sameDeep(base, wanted)) return false
     // Only the times differ: they are put back as long as nobody has touched it since.
     if (sameAside(live, wanted) && live?.kind !== 'dir')
       return live !== undefined && base !== undefined && sameEntry(live, base)

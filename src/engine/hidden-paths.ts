@@ -1,0 +1,41 @@
+/**
+ * What was made while ignore rules hid it (`*` in .gitignore, say) stays: nobody knows whether it is the operation's. When
+ * a restore brings narrower rules back, such paths come to light, and its result names them.
+ */
+import type { Entry, Id } from '../model/entry.ts'
+import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
+import type { Store } from '../store/store.ts'
+import { pairByName } from '../store/tree-diff.ts'
+import { findEntry } from '../store/tree-lookup.ts'
+import type { Hidden } from '../targets/dir/hidden.ts'
+
+/** Trees of the target before the restore, as they should be, and after it. */
+export interface States {
+  before: Id | undefined
+  wanted: Id | undefined
+  after: Id
+}
+
+/** Adds what is there after, is not wanted, and was not to be seen before. A directory counts once. */
+export function findHidden(
+  store: Store,
+  states: States,
+  scope: readonly Raw[] | undefined,
+  hidden: Hidden,
+  directory: Raw = '',
+): void {
+  const { before, wanted, after } = states
+  if (after === wanted || after === before) return
+  const [was, then] = [before, wanted].map(id => (id === undefined ? [] : store.tree(id)))
+  for (const [expected, now] of pairByName(then!, store.tree(after))) {
+    if (!now || now.kind === 'unknown') continue
+    const path = joinRaw(directory, now.name)
+    const old = findEntry(was!, now.name)
+    if (old?.kind === 'unknown' && !expected) {
+      if (!scope || scope.some(part => isWithin(path, part))) hidden.add(path)
+    } else if (now.kind === 'dir' && old)
+      findHidden(store, { before: treeOf(old), wanted: treeOf(expected), after: now.content }, scope, hidden, path)
+  }
+}
+
+const treeOf = (entry: Entry | undefined): Id | undefined => (entry?.kind === 'dir' ? entry.content : undefined)
