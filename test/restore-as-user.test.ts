@@ -1,6 +1,6 @@
 /** Capture and restore with the rights of an ordinary user: read-only directories, unreadable files, files of others. */
 import * as fs from 'node:fs'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { fullImageOf } from './support/full-image.ts'
 import { gated, isRoot } from './support/machine.ts'
 import { differences } from './support/tree-image.ts'
@@ -157,3 +157,70 @@ withOthers(
     expect(fs.statSync(ws.at('tool')).mode & 0o7777).toBe(0o755)
   },
 )
+
+describe('R17 a late edit that cannot be read as it is', () => {
+  const late = (work: () => void) => ({ at: { point: 'restore:staged', work } })
+
+  withOthers('closed by its owner, file and directory: kept in a snapshot with its mode', async () => {
+    ws.write('file', 'then')
+    ws.write('large', 'then')
+    expect((await runAsUser(ws, [['snapshot', { label: 'one' }]])).error).toBeUndefined()
+    ws.sh('echo now > file; echo now > large; mkdir made; echo now > made/x')
+    const rolled = await runAsUser(
+      ws,
+      [['rollback', 'one']],
+      late(() =>
+        ws.sh(
+          'echo late > file; truncate -s 2M large; mkdir made/d; echo late > made/d/x; chmod 000 file large made/d',
+        ),
+      ),
+    )
+    expect(rolled.error).toBeUndefined()
+    const [{ lateEdits, leftAlone }] = rolled.results
+    expect(leftAlone).toEqual([])
+    expect([ws.read('file'), ws.read('large'), fs.existsSync(ws.at('made'))]).toEqual(['then', 'then', false])
+    const sp = await ws.open()
+    expect(sp.read(lateEdits.id, 'file').toString()).toBe('late\n')
+    expect(sp.read(lateEdits.id, 'large')).toHaveLength(2 * 1024 * 1024)
+    expect(sp.read(lateEdits.id, 'made/d/x').toString()).toBe('late\n')
+    await sp.rollback(lateEdits.id, { paths: ['file'] })
+    expect(fs.statSync(ws.at('file')).mode & 0o777).toBe(0)
+  })
+
+  withOthers("made another user's: put back as it is, and reported", async () => {
+    for (const path of ['file', 'created', 'kept']) ws.write(path, 'then')
+    expect((await runAsUser(ws, [['snapshot', { label: 'one' }]])).error).toBeUndefined()
+    ws.sh('echo now > file; rm created; echo now > kept; mkdir made; echo now > made/x')
+    const rolled = await runAsUser(
+      ws,
+      [['rollback', 'one']],
+      late(() => ws.sh('for f in file created made/x; do echo late > $f; chmod 600 $f; chown 1234 $f; done')),
+    )
+    expect(rolled.error).toBeUndefined()
+    const left = rolled.results[0].leftAlone.map(({ path, why }: { path: string; why: string }) => `${path} ${why}`)
+    expect(left.sort()).toEqual(['created edited', 'file edited', 'made edited'])
+    expect(['file', 'created', 'made/x'].map(path => ws.read(path))).toEqual(['late\n', 'late\n', 'late\n'])
+    expect(ws.read('kept')).toBe('then')
+    expect(fs.readdirSync(ws.dir).filter(name => name.startsWith('.savepoint-'))).toEqual([])
+    const next = await runAsUser(ws, [['snapshot'], ['verify']])
+    expect(next.error).toBeUndefined()
+    expect(next.results[1].problems).toEqual([])
+  })
+
+  withOthers('and then kill -9: the recovery does not delete it', async () => {
+    ws.write('.gitignore', '*\n!.gitignore\n!file\n')
+    ws.write('file', 'then')
+    expect((await runAsUser(ws, [['snapshot', { label: 'one' }]])).error).toBeUndefined()
+    ws.write('file', 'now')
+    const killed = await runAsUser(ws, [['rollback', 'one']], {
+      failpoint: 'restore:placed',
+      ...late(() => ws.sh('echo late > file; chmod 600 file; chown 1234 file')),
+    })
+    expect(killed.signal).toBe('SIGKILL')
+    const { error, notices } = await runAsUser(ws, [['snapshots']])
+    expect(error).toBeUndefined()
+    expect(ws.read('file')).toBe('then')
+    const kept = /(\.savepoint-stage-\S+-kept) holds what could not be stored/.exec(notices.join('\n'))![1]!
+    expect(ws.sh(`cat ${kept}/*`)).toBe('late\n')
+  })
+})

@@ -1,6 +1,7 @@
 /**
  * Between the safety capture and the moment a path is displaced, somebody may edit it. What was displaced is compared
- * with the safety snapshot, and a difference becomes a snapshot of its own before anything is deleted.
+ * with the safety snapshot, and a difference becomes a snapshot of its own before anything is deleted. What differs and
+ * cannot be read is the caller's to put back.
  */
 import type { Entry, Id } from '../model/entry.ts'
 import { joinRaw, nameOf, type Raw } from '../model/raw-path.ts'
@@ -14,8 +15,9 @@ import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
 import { entryFromResult } from '../targets/dir/dir-node.ts'
 import { Ingest } from '../targets/dir/ingest.ts'
+import type { ReadResult } from '../targets/dir/ingest-read.ts'
+import { OpenedPaths } from '../targets/dir/opened-paths.ts'
 import type { Displaced } from '../targets/dir/restore-apply.ts'
-import type { StatCache } from '../targets/dir/stat-cache.ts'
 import {
   forEachRecord,
   recordName,
@@ -29,37 +31,120 @@ import {
 import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 
-/** Returns the snapshot that keeps the edits, or undefined when there were none. */
+const ENOENT = 2
+const EACCES = 13
+
+export interface LateEdits {
+  /** Keeps the edits; undefined when there were none. */
+  snapshot: Snapshot | undefined
+  /** What was edited but could not be stored. */
+  unsaved: Displaced[]
+}
+
 export async function keepLateEdits(
   ctx: Context,
   root: number,
   live: Live,
   displaced: readonly Displaced[],
   safety: Snapshot,
-): Promise<Snapshot | undefined> {
-  if (displaced.length === 0) return undefined
+): Promise<LateEdits> {
+  if (displaced.length === 0) return { snapshot: undefined, unsaved: [] }
   const writer = await ctx.store.writer()
-  const ingest = new Ingest(ctx.store, writer, root)
+  const comparison = new Comparison(ctx, root, live, writer)
   try {
-    const edits = new Map<Raw, Entry>()
-    for (const item of displaced) {
-      // By what lies there now: somebody may have put a directory in place of a file.
-      if (!isDirAt(root, item.staged)) compareFile(ingest, item.path, item.staged, item.live, edits)
-      else {
-        const before = item.live?.kind === 'dir' ? item.live.content : undefined
-        if (before === undefined) edits.set(item.path, newDir(writer, item.path))
-        await compareDir(ctx, root, ingest, live.cache, item.path, item.staged, before, edits)
-      }
-    }
-    await ingest.drain()
-    return edits.size === 0 ? undefined : addEditsSnapshot(ctx, writer, live, edits, safety)
+    for (const item of displaced) await comparison.compare(item)
+    const { edits, unsaved } = await comparison.finish()
+    const snapshot = edits.size === 0 ? undefined : addEditsSnapshot(ctx, writer, live, edits, safety)
+    return { snapshot, unsaved: [...unsaved] }
   } finally {
-    await ingest.close()
+    await comparison.close()
     writer.close()
   }
 }
 
-const isDirAt = (root: number, path: Raw): boolean => (addon.statAt(root, path).mode & S_IFMT) === S_IFDIR
+class Comparison {
+  private readonly ctx: Context
+  private readonly root: number
+  private readonly live: Live
+  private readonly writer: StoreWriter
+  private readonly ingest: Ingest
+  /** What its owner closed (`chmod 000`) is no less an edit. */
+  private readonly opened: OpenedPaths
+  private readonly edits = new Map<Raw, Entry>()
+  private readonly unsaved = new Set<Displaced>()
+
+  constructor(ctx: Context, root: number, live: Live, writer: StoreWriter) {
+    this.ctx = ctx
+    this.root = root
+    this.live = live
+    this.writer = writer
+    this.ingest = new Ingest(ctx.store, writer, root)
+    this.opened = new OpenedPaths(root)
+  }
+
+  async compare(item: Displaced): Promise<void> {
+    const { path, staged, live } = item
+    // By what lies there now: somebody may have put a directory in place of a file.
+    if ((addon.statAt(this.root, staged).mode & S_IFMT) !== S_IFDIR) this.compareFile(item, path, staged, live)
+    else {
+      const before = live?.kind === 'dir' ? live.content : undefined
+      if (before === undefined) this.edits.set(path, newDir(this.writer, path))
+      await this.compareDir(item, path, staged, before)
+    }
+  }
+
+  async finish(): Promise<{ edits: Map<Raw, Entry>; unsaved: Set<Displaced> }> {
+    await this.ingest.drain()
+    return { edits: this.edits, unsaved: this.unsaved }
+  }
+
+  async close(): Promise<void> {
+    this.opened.close()
+    await this.ingest.close()
+  }
+
+  private compareFile(item: Displaced, path: Raw, staged: Raw, before: Entry | undefined): void {
+    this.ingest.submit(staged, before?.size ?? 0, result => {
+      if (result.errno === EACCES && this.opened.open(staged)) this.compareFile(item, path, staged, before)
+      else if (isRead(result)) {
+        const entry = entryFromResult(nameOf(path), result)
+        entry.mode = this.opened.modeOf(staged, result.ino) ?? entry.mode
+        if (!before || !sameContent(before, entry)) this.edits.set(path, entry)
+      } else if (!isGone(result)) this.unsaved.add(item)
+    })
+  }
+
+  /** A directory that moved as a whole: its files still have the timestamps that the safety capture saw. */
+  private async compareDir(item: Displaced, path: Raw, staged: Raw, tree: Id | undefined): Promise<void> {
+    const [listing] = splitListings(await addon.scanDirs(this.root, Buffer.from(staged, 'latin1')), 1)
+    if (listing!.errno === EACCES && this.opened.open(staged)) return this.compareDir(item, path, staged, tree)
+    if (listing!.errno !== 0) {
+      if (listing!.errno !== ENOENT) this.unsaved.add(item)
+      return
+    }
+    const { records } = listing!
+    const same = this.live.cache.dirs.get(path)?.records.equals(records) ?? false
+    const entries = tree === undefined ? [] : this.ctx.store.tree(tree)
+    const subdirs: Raw[] = []
+    forEachRecord(records, at => {
+      const name = recordName(records, at)
+      const type = recordType(records, at)
+      if (type === S_IFDIR) subdirs.push(name)
+      else if (!same && type !== S_IFSOCK) {
+        const before = findEntry(entries, name) ?? sized(recordSize(records, at))
+        this.compareFile(item, joinRaw(path, name), joinRaw(staged, name), before)
+      }
+    })
+    for (const name of subdirs) {
+      const before = findEntry(entries, name)
+      const child = before?.kind === 'dir' ? before.content : undefined
+      await this.compareDir(item, joinRaw(path, name), joinRaw(staged, name), child)
+    }
+  }
+}
+
+const isRead = (result: ReadResult): boolean => result.errno === 0 && !result.unknown
+const isGone = (result: ReadResult): boolean => result.errno === ENOENT || result.unknown === 'vanished'
 
 /** A directory where the safety snapshot has none; what lies in it follows as edits of its own. */
 const newDir = (writer: StoreWriter, path: Raw): Entry => ({
@@ -67,46 +152,6 @@ const newDir = (writer: StoreWriter, path: Raw): Entry => ({
   mode: 0o755,
   content: writer.put(encodeTree([])),
 })
-
-function compareFile(ingest: Ingest, path: Raw, staged: Raw, before: Entry | undefined, edits: Map<Raw, Entry>): void {
-  ingest.submit(staged, before?.size ?? 0, result => {
-    if (result.errno !== 0 || result.unknown) return
-    const entry = entryFromResult(nameOf(path), result)
-    if (!before || !sameContent(before, entry)) edits.set(path, entry)
-  })
-}
-
-/** A directory that moved as a whole: its files still have the timestamps that the safety capture saw. */
-async function compareDir(
-  ctx: Context,
-  root: number,
-  ingest: Ingest,
-  cache: StatCache,
-  path: Raw,
-  staged: Raw,
-  tree: Id | undefined,
-  edits: Map<Raw, Entry>,
-): Promise<void> {
-  const [listing] = splitListings(await addon.scanDirs(root, Buffer.from(staged, 'latin1')), 1)
-  if (listing?.errno !== 0) return
-  const { records } = listing
-  const same = cache.dirs.get(path)?.records.equals(records) ?? false
-  const subdirs: Raw[] = []
-  forEachRecord(records, at => {
-    const name = recordName(records, at)
-    const type = recordType(records, at)
-    if (type === S_IFDIR) subdirs.push(name)
-    else if (!same && type !== S_IFSOCK) {
-      const before = tree === undefined ? undefined : findEntry(ctx.store.tree(tree), name)
-      compareFile(ingest, joinRaw(path, name), joinRaw(staged, name), before ?? sized(recordSize(records, at)), edits)
-    }
-  })
-  for (const name of subdirs) {
-    const before = tree === undefined ? undefined : findEntry(ctx.store.tree(tree), name)
-    const child = before?.kind === 'dir' ? before.content : undefined
-    await compareDir(ctx, root, ingest, cache, joinRaw(path, name), joinRaw(staged, name), child, edits)
-  }
-}
 
 /** Stands for "nothing was there", with the size that the reading should expect. */
 const sized = (size: number): Entry => ({ kind: 'unknown', size }) as Entry

@@ -3,6 +3,7 @@
  * leftovers of the stage included, is captured first, so that nothing is lost; then the rest is carried out.
  */
 
+import type { Id } from '../model/entry.ts'
 import { formatAge, plural } from '../model/format.ts'
 import { idFromHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
@@ -12,6 +13,7 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { removeTree } from '../targets/dir/remove-tree.ts'
+import { KEPT_SUFFIX } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { type PlanAction, planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
@@ -78,6 +80,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
   const leftovers = await captureLive(ctx, {
     override: request.wanted,
     includeStage: true,
+    readOwned: true,
     ignoreFloor: true,
     phase: 'recovering',
   })
@@ -85,8 +88,13 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     type: 'safety',
     command: `state found after an interrupted ${journal.kind}`,
   })
-  await withDir(ctx.targetPath, root => clearStage(ctx, root, journal.stage))
-  const live = await captureLive(ctx, { override: request.wanted, ignoreFloor: true, phase: 'recovering' })
+  await withDir(ctx.targetPath, root => clearStage(ctx, root, journal.stage, leftovers.tree))
+  const live = await captureLive(ctx, {
+    override: request.wanted,
+    readOwned: true,
+    ignoreFloor: true,
+    phase: 'recovering',
+  })
   const safety = ctx.db.snapshot(journal.safety)!
   const plan = withoutEdits(ctx, planRest(ctx, request, journal, live), journal)
   await carryOut(ctx, request, journal, live, plan, safety)
@@ -108,12 +116,25 @@ function withoutEdits(ctx: Context, plan: RestorePlan, journal: Journal): Restor
   return { ...plan, actions: plan.actions.filter(isOurs), leftAlone: [...plan.leftAlone, ...edited] }
 }
 
-/** What cannot be removed must not stand in the way of this restore, nor of every command after it. */
-async function clearStage(ctx: Context, root: number, stage: string): Promise<void> {
-  const stuck = await removeTree(root, stage, new SafeDirs(root))
-  if (stuck.length === 0) return
-  addon.renameAt(root, stage, `${stage}-kept`, 0)
-  ctx.notice(`${stage}-kept holds what could not be removed; its content is in the snapshots`)
+/** What could not be captured is not removed; what cannot be removed must not stand in the way of this restore or the next. */
+async function clearStage(ctx: Context, root: number, stage: string, found: Id): Promise<void> {
+  const staged = entryAt(ctx.store, found, stage)
+  if (!staged) return
+  const isStored = staged.kind === 'dir' && isWhole(ctx, staged.content)
+  if (isStored && (await removeTree(root, stage, new SafeDirs(root))).length === 0) return
+  addon.renameAt(root, stage, `${stage}${KEPT_SUFFIX}`, 0)
+  ctx.notice(
+    `${stage}${KEPT_SUFFIX} holds what could not be ${isStored ? 'removed; its content is in the snapshots' : 'stored'}`,
+  )
+}
+
+/** Whether everything in the tree was captured, but for sockets, which have no content. */
+function isWhole(ctx: Context, tree: Id): boolean {
+  return ctx.store
+    .tree(tree)
+    .every(entry =>
+      entry.kind === 'dir' ? isWhole(ctx, entry.content) : entry.kind !== 'unknown' || entry.reason === 'socket',
+    )
 }
 
 /**

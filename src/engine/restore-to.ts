@@ -55,7 +55,7 @@ async function write(
       wanted,
       stage: `${STAGE_PREFIX}${process.pid}`,
       onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
-      rescue: async () => {},
+      rescue: async () => [],
     })
     if (created && !scope) restoreRootMetadata(root, rootEntryOf(ctx.store, snapshot.root))
     addon.syncfs(root)

@@ -40,7 +40,7 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
       wanted: rootTreeOf(ctx.store, request.wanted),
       stage: `${STAGE_PREFIX}${randomBytes(8).toString('hex')}`,
       onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
-      rescue: async () => {},
+      rescue: async () => [],
     })
     if (!request.scope) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
     addon.syncfs(root)

@@ -144,7 +144,7 @@ export async function carryOut(
   // From here on it is carried out: stopping half-way would only leave the rest to the next command.
   const ctx = { ...context, signal: undefined }
   let lateEdits: Snapshot | undefined
-  const { written, refused } = await withDir(ctx.targetPath, async root => {
+  const { written, refused, edited, keptIn } = await withDir(ctx.targetPath, async root => {
     try {
       const applied = await applyPlan({
         store: ctx.store,
@@ -155,7 +155,9 @@ export async function carryOut(
         stage: journal.stage,
         onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
         rescue: async displaced => {
-          lateEdits = await keepLateEdits(ctx, root, live, displaced, safety)
+          const { snapshot, unsaved } = await keepLateEdits(ctx, root, live, displaced, safety)
+          lateEdits = snapshot
+          return unsaved
         },
       })
       const wantedRoot = rootEntryOf(ctx.store, request.wanted)
@@ -179,6 +181,7 @@ export async function carryOut(
     ignoreFloor: true,
     phase: 'checking',
   })
+  if (keptIn !== undefined) ctx.notice(`${keptIn} holds what could neither be stored nor put back`)
   keepInnerTargets(ctx, rootTreeOf(ctx.store, safety.root), after.tree, request.scope)
   const states = { before: live.tree, wanted: rootTreeOf(ctx.store, request.wanted), after: after.tree }
   findHidden(ctx.store, states, request.scope, plan.hidden)
@@ -188,6 +191,7 @@ export async function carryOut(
     leftAlone: [
       ...plan.leftAlone,
       ...refused.map(path => ({ path: stripStage(path, journal.stage), why: 'refused' as const })),
+      ...edited.map(path => ({ path, why: 'edited' as const })),
     ],
     safety,
     lateEdits,

@@ -7,6 +7,7 @@ import type { ReadResult } from './ingest-read.ts'
 import { isOurs } from './is-ours.ts'
 import { overrideEntry } from './override.ts'
 import type { PassState } from './pass.ts'
+import { STAGE_PREFIX } from './restore-apply.ts'
 import type { CachedDir } from './stat-cache.ts'
 import type { TreeBuilder } from './tree-builder.ts'
 import * as record from './walk-record.ts'
@@ -65,6 +66,10 @@ export class EntryCapture {
       entries.set(name, unknownEntry(name, leaveOut))
       return
     }
+    if (this.isStaged(node, name)) {
+      this.take(node, name, at, known)
+      return
+    }
     const verdict = node.rules.verdict(name, isDirectory, size)
     const overridden =
       (node.overrideOnly || verdict.kind === 'exclude') &&
@@ -81,6 +86,19 @@ export class EntryCapture {
       }
       node.overridden = true
     }
+    this.take(node, name, at, known, overridden)
+  }
+
+  /** What an interrupted restore displaced is captured whatever the rules say: it is about to be deleted. */
+  private isStaged(node: DirNode, name: Raw): boolean {
+    return this.state.options.includeStage && (node.path === '' ? name : node.path).startsWith(STAGE_PREFIX)
+  }
+
+  private take(node: DirNode, name: Raw, at: number, known: Entry | undefined, overridden = false): void {
+    const { records } = node
+    const entries = node.entries!
+    const type = record.recordType(records, at)
+    const isDirectory = type === record.S_IFDIR
     if (isDirectory) this.descend(node, name).overrideOnly = overridden
     else if (type === record.S_IFREG && record.recordNlink(records, at) > 1 && !known) {
       const ino = record.recordIno(records, at)
@@ -91,7 +109,7 @@ export class EntryCapture {
     if (written) entries.set(name, written)
     else if (known && known.kind !== 'unknown' && (known.kind === 'dir') === isDirectory)
       entries.set(name, isDirectory ? { ...known } : known)
-    else this.read(node, name, at, size)
+    else this.read(node, name, at, record.recordSize(records, at))
   }
 
   /** The entry of a file that a restore has just written and nobody has touched since. */

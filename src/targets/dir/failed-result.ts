@@ -4,11 +4,15 @@ import type { ReadResult } from './ingest-read.ts'
 /** What the file itself can be to blame for. Anything else (a full disk, a defect) fails the capture. */
 const fileErrors = ['ENOENT', 'EACCES', 'EPERM', 'ELOOP', 'EIO', 'ENXIO', 'ESTALE']
 
+const EPERM = 1
+const EACCES = 13
+
 /** Throws the error again when it is not the file's fault. */
 export function failedResult(error: { message: string; code?: string }): ReadResult {
   if (!fileErrors.includes(error.code ?? '')) throw Object.assign(new Error(error.message), error)
   return {
-    errno: 1,
+    // The one that the caller may do something about; of the others `unknown` says enough.
+    errno: error.code === 'EACCES' ? EACCES : EPERM,
     unknown: error.code === 'ENOENT' ? 'vanished' : 'unreadable',
     mode: 0,
     nlink: 0,

@@ -5,6 +5,8 @@ import { addon } from '../../native/addon.ts'
 import type { SafeDirs } from './safe-dirs.ts'
 import { forEachRecord, isMountPoint, recordName, recordType, S_IFDIR, splitListings } from './walk-record.ts'
 
+const EACCES = 13
+
 /** Returns what the system does not let this user remove (an immutable file, another user's directory). */
 export async function removeTree(root: number, path: Raw, safe: SafeDirs): Promise<Raw[]> {
   const stuck: Raw[] = []
@@ -23,7 +25,9 @@ export async function removeTree(root: number, path: Raw, safe: SafeDirs): Promi
     const batch = dirs.slice(at, at + 256)
     at += batch.length
     const listings = splitListings(await addon.scanDirs(root, Buffer.from(batch.join('\0'), 'latin1')), batch.length)
-    for (const [i, { records }] of listings.entries()) {
+    for (const [i, { records, errno }] of listings.entries()) {
+      // Closed by its owner, who is this user: listed again behind everything that is known so far.
+      if (errno === EACCES && safe.open(batch[i]!)) dirs.push(batch[i]!)
       forEachRecord(records, offset => {
         const child = joinRaw(batch[i]!, recordName(records, offset))
         if (isMountPoint(records, offset)) return

@@ -25,18 +25,21 @@ import { SafeDirs } from './safe-dirs.ts'
 
 /** Entries of this name in the root of a target are ours, and never captured. */
 export const STAGE_PREFIX = '.savepoint-stage-'
+/** Such a directory with this at its end holds what must not be removed. */
+export const KEPT_SUFFIX = '-kept'
 const RENAME = { noReplace: 1, exchange: 2 } as const
 
 export interface ApplyOptions extends Omit<StageOptions, 'needs' | 'links' | 'written' | 'refused'> {
   /** Trees of the target directory. */
   live: Id
   wanted: Id
-  /** Stores what was displaced but is not as the safety snapshot has it. `staged` is where it lies now. */
-  rescue: (displaced: readonly Displaced[]) => Promise<void>
+  /** Stores what was displaced but is not as the safety snapshot has it. Returns what could not be stored: it is put back. */
+  rescue: (displaced: readonly Displaced[]) => Promise<readonly Displaced[]>
 }
 
 export interface Displaced {
   path: Raw
+  /** Where it lies now. */
   staged: Raw
   /** What the safety snapshot has there. */
   live: Entry | undefined
@@ -46,6 +49,10 @@ export interface ApplyResult {
   written: WrittenFiles
   /** Paths whose owner, mode or xattrs could not be set. */
   refused: Raw[]
+  /** Paths that were edited meanwhile in a way that could not be stored: they are as that edit left them. */
+  edited: Raw[]
+  /** A directory of ours with what could neither be removed nor put back. */
+  keptIn: Raw | undefined
 }
 
 export async function applyPlan(options: ApplyOptions): Promise<ApplyResult> {
@@ -58,6 +65,7 @@ class Restore {
   private readonly safe: SafeDirs
   private readonly written: WrittenFiles = new Map()
   private readonly refused: Raw[] = []
+  private readonly edited: Raw[] = []
   private readonly displaced: Displaced[] = []
   private readonly links: Map<Raw, Raw>
   /** How to reverse what was placed so far, newest last. */
@@ -76,7 +84,7 @@ class Restore {
 
   async run(): Promise<ApplyResult> {
     const { plan, stage } = this.options
-    if (plan.actions.length === 0) return { written: this.written, refused: this.refused }
+    if (plan.actions.length === 0) return this.result(undefined)
     try {
       const needs = preflight(this.options.store, this.root, plan.actions)
       this.safe.in([''], () => addon.mkdirAt(this.root, stage, 0o700))
@@ -89,34 +97,53 @@ class Restore {
       throw explainFailure(error, await this.reverse())
     }
     try {
-      await this.cleanUp()
+      return this.result(await this.cleanUp())
     } catch (error) {
       throw explainFailure(error, false)
     }
-    return { written: this.written, refused: this.refused }
+  }
+
+  private result(keptIn: Raw | undefined): ApplyResult {
+    return { written: this.written, refused: this.refused, edited: this.edited, keptIn }
   }
 
   /** Everything is in place. From here on a failure leaves the stage to the recovery: what was displaced lies in it. */
-  private async cleanUp(): Promise<void> {
+  private async cleanUp(): Promise<Raw | undefined> {
+    const { stage } = this.options
     failpoint('restore:placed')
-    await this.options.rescue(this.displaced)
+    const unsaved = await this.options.rescue(this.displaced)
     failpoint('restore:rescued')
-    const stuck = await removeTree(this.root, this.options.stage, this.safe)
-    if (stuck.length > 0) await this.putBack()
+    const isBack = unsaved.map(item => this.putBack(item, this.edited)).every(Boolean)
+    // What could not be stored is never deleted.
+    if (!isBack) return this.setAside()
+    const stuck = await removeTree(this.root, stage, this.safe)
+    if (stuck.length > 0) {
+      for (const item of this.displaced) if (this.exists(item.staged)) this.putBack(item, this.refused)
+      await removeTree(this.root, stage, this.safe)
+    }
+    const keptIn = this.exists(stage) ? this.setAside() : undefined
     this.safe.close()
     failpoint('restore:cleaned')
+    return keptIn
   }
 
-  /** What cannot be removed goes back to its place. If something else is there now, it stays in the stage. */
-  private async putBack(): Promise<void> {
-    for (const { path, staged } of this.displaced) {
-      if (!this.exists(staged)) continue
-      this.refused.push(path)
-      try {
-        this.rename(staged, path, RENAME.noReplace)
-      } catch {}
+  /** Back to its place; what we put there goes. Returns whether that was possible. */
+  private putBack({ path, staged }: Displaced, report: Raw[]): boolean {
+    report.push(path)
+    try {
+      this.rename(staged, path, this.exists(path) ? RENAME.exchange : RENAME.noReplace)
+      return true
+    } catch {
+      return false
     }
-    await removeTree(this.root, this.options.stage, this.safe)
+  }
+
+  /** The stage stays, under a name that no recovery removes. */
+  private setAside(): Raw {
+    const kept = `${this.options.stage}${KEPT_SUFFIX}`
+    this.safe.in([''], () => addon.renameAt(this.root, this.options.stage, kept, RENAME.noReplace))
+    this.safe.close()
+    return kept
   }
 
   private setMetadata(path: Raw, entry: Entry): void {

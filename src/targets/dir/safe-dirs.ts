@@ -27,7 +27,7 @@ export class SafeDirs {
   }
 
   /** Makes `path` (if a directory) and the directories above it writable for their owner. Returns whether any was not. */
-  private open(path: Raw): boolean {
+  open(path: Raw): boolean {
     const chain: Raw[] = [path]
     for (let dir = path; dir !== ''; dir = parentOf(dir)) chain.unshift(parentOf(dir))
     let opened = false
