@@ -224,3 +224,41 @@ describe('R17 a late edit that cannot be read as it is', () => {
     expect(ws.sh(`cat ${kept}/*`)).toBe('late\n')
   })
 })
+
+describe('R13 kill -9 while read-only directories are open', () => {
+  const modes = () => ws.sh("find . -printf '%m %p\\n' | sort -k 2")
+
+  beforeEach(async () => {
+    for (const path of ['ro/sub/edited', 'ro/sub/gone', 'ro/kept', 'closed', 'shut/inside', 'open/x'])
+      ws.write(path, 'then')
+    ws.sh('chmod 000 closed; chmod 555 ro/sub ro; chmod 300 shut; chmod 555 .')
+  })
+
+  const opened = ['restore:opened#1', 'restore:opened#2', 'restore:opened#3', 'restore:opened#4']
+  const captured = ['capture:before-root#2', 'capture:before-root#3', 'capture:before-root#4']
+  const scopes: [string, object][] = [
+    ['the whole', {}],
+    ['one path', { paths: ['ro'] }],
+  ]
+  for (const [what, options] of scopes) {
+    withOthers(`rollback of ${what}, killed at each of these steps: every mode is back`, async () => {
+      const { error, results } = await runAsUser(ws, [['snapshot', { label: 'one' }]])
+      expect(error).toBeUndefined()
+      const before = modes()
+      let killed = 0
+      for (const failpoint of [...opened, ...captured]) {
+        ws.sh('chmod u+w ro/sub; echo now > ro/sub/edited; rm -f ro/sub/gone; echo now > ro/sub/new; chmod 555 ro/sub')
+        const { signal } = await runAsUser(ws, [['rollback', results[0].id, options]], { failpoint })
+        if (signal === 'SIGKILL') killed++
+        const next = await runAsUser(ws, [['snapshots']])
+        expect([next.error, modes()], failpoint).toEqual([undefined, before])
+        expect([ws.read('ro/sub/edited'), ws.read('ro/sub/gone'), ws.read('ro/sub/new')]).toEqual([
+          'then',
+          'then',
+          undefined,
+        ])
+      }
+      expect(killed).toBeGreaterThanOrEqual(4)
+    })
+  }
+})

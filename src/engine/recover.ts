@@ -10,16 +10,18 @@ import { addon } from '../native/addon.ts'
 import { removeAbandoned } from '../store/durable.ts'
 import { sameContent, sameEntry } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
-import { rootTreeOf } from '../targets/dir/capture.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { removeTree } from '../targets/dir/remove-tree.ts'
 import { KEPT_SUFFIX } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { type PlanAction, planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
+import { chmodRoot } from '../targets/dir/root-mode.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
 import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
+import { closeAgain, isOpened } from './opened-modes.ts'
 import { carryOut, planFor, type RestoreRequest } from './restore.ts'
 import { addSnapshot } from './snapshot.ts'
 
@@ -88,7 +90,11 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     type: 'safety',
     command: `state found after an interrupted ${journal.kind}`,
   })
-  await withDir(ctx.targetPath, root => clearStage(ctx, root, journal.stage, leftovers.tree))
+  await withDir(ctx.targetPath, async root => {
+    await clearStage(ctx, root, journal.stage, leftovers.tree)
+    const [was, now] = [idFromHex(journal.safetyRoot), leftovers.root].map(id => rootEntryOf(ctx.store, id))
+    if (isOpened(was!, now!)) chmodRoot(root, was!.mode)
+  })
   const live = await captureLive(ctx, {
     override: request.wanted,
     readOwned: true,
@@ -121,8 +127,13 @@ async function clearStage(ctx: Context, root: number, stage: string, found: Id):
   const staged = entryAt(ctx.store, found, stage)
   if (!staged) return
   const isStored = staged.kind === 'dir' && isWhole(ctx, staged.content)
-  if (isStored && (await removeTree(root, stage, new SafeDirs(root))).length === 0) return
-  addon.renameAt(root, stage, `${stage}${KEPT_SUFFIX}`, 0)
+  const safe = new SafeDirs(root)
+  try {
+    if (isStored && (await removeTree(root, stage, safe)).length === 0) return
+    safe.in([''], () => addon.renameAt(root, stage, `${stage}${KEPT_SUFFIX}`, 0))
+  } finally {
+    safe.close()
+  }
   ctx.notice(
     `${stage}${KEPT_SUFFIX} holds what could not be ${isStored ? 'removed; its content is in the snapshots' : 'stored'}`,
   )
@@ -153,5 +164,8 @@ function planRest(ctx: Context, request: RestoreRequest, journal: Journal, live:
       plan.actions.push({ ...action, live: now })
     }
   }
+  const planned = new Set(plan.actions.map(action => action.path))
+  for (const action of closeAgain(ctx.store, rootTreeOf(ctx.store, idFromHex(journal.safetyRoot)), live.tree))
+    if (!planned.has(action.path)) plan.actions.push(action)
   return plan
 }

@@ -1,7 +1,11 @@
-/** Makes read-only directories of ours writable for the time of a restore, and puts their modes back. */
+/**
+ * Makes read-only directories of ours writable for the time of a restore, and puts their modes back. After kill -9 the
+ * recovery does, from the safety snapshot.
+ */
 import { errnoOf } from '../../errors/errors.ts'
 import { parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
+import { failpoint } from '../../store/failpoint.ts'
 import { chmodRoot } from './root-mode.ts'
 
 const OWNER_ALL = 0o700
@@ -39,6 +43,7 @@ export class SafeDirs {
         if (!this.modes.has(dir)) this.modes.set(dir, mode & 0o7777)
         opened = true
       } catch {}
+      if (opened) failpoint('restore:opened')
     }
     return opened
   }

@@ -1,0 +1,27 @@
+/**
+ * A restore opens read-only directories, and a capture what its owner closed, for a moment. If the process dies in that
+ * moment they stay open. No list of them is needed: the safety snapshot has every mode as it was.
+ */
+import type { Entry, Id } from '../model/entry.ts'
+import { joinRaw, type Raw } from '../model/raw-path.ts'
+import type { Store } from '../store/store.ts'
+import { pairByName, sameContent } from '../store/tree-diff.ts'
+import type { PlanAction } from '../targets/dir/restore-plan.ts'
+
+/** What puts the modes back. Trees of the target: of the safety snapshot, and as it is now. */
+export function* closeAgain(store: Store, safety: Id, live: Id, directory: Raw = ''): Generator<PlanAction> {
+  if (safety === live) return
+  for (const [was, now] of pairByName(store.tree(safety), store.tree(live))) {
+    if (!was || !now || !sameContent(was, now)) continue
+    const path = joinRaw(directory, now.name)
+    if (isOpened(was, now)) yield { action: 'metadata', path, live: now, entry: { ...now, mode: was.mode } }
+    if (now.kind === 'dir') yield* closeAgain(store, was.content, now.content, path)
+  }
+}
+
+/** Whether the mode differs by what SafeDirs or OpenedPaths add, and by nothing else. */
+export function isOpened(was: Entry, now: Entry): boolean {
+  if (was.mode === now.mode) return false
+  const added = now.kind === 'dir' ? [0o700, 0o500] : [0o400]
+  return added.some(bits => now.mode === (was.mode | bits))
+}
