@@ -262,3 +262,50 @@ describe('R13 kill -9 while read-only directories are open', () => {
     })
   }
 })
+
+describe('R16 a directory that its owner closed (0000) inside the tree: two rollbacks, undo and redo', () => {
+  const cases: [string, string, string][] = [
+    ['since before the snapshot', 'mkdir c; echo a > c/a; chmod 000 c', 'echo now > file'],
+    [
+      'after the snapshot, its files edited',
+      'mkdir -p c/d; echo a > c/a; echo b > c/d/b',
+      'echo now > c/a; rm c/d/b; echo x > c/x; chmod 000 c c/d',
+    ],
+    [
+      'made since, with files and a closed directory in it',
+      'true',
+      'mkdir -p c/d; echo a > c/a; echo b > c/d/b; truncate -s 2M c/large; chmod 000 c/d c/a c/large; chmod 000 c',
+    ],
+    ['in place of a file', 'echo a > c', 'rm c; mkdir c; echo x > c/x; chmod 000 c'],
+    ['moved', 'mkdir -p c/d; echo a > c/d/a; chmod 700 c', 'chmod 000 c/d; mv c moved; chmod 000 moved'],
+    [
+      'one that became a file',
+      'mkdir c; echo a > c/a',
+      'chmod 000 c; chmod 700 c; rm -r c; echo file > c; chmod 000 c',
+    ],
+  ]
+  for (const [what, prepare, change] of cases) {
+    withOthers(what, async () => {
+      ws.write('file', 'then')
+      ws.sh(prepare)
+      const { before, changed, rolled, taken } = await rollBack(`echo now > file; ${change}`)
+      expect(rolled.error).toBeUndefined()
+      expect(rolled.results[0].leftAlone).toEqual([])
+      expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+      const steps: [verb: [string, ...unknown[]], image: Map<string, string>][] = [
+        [['undo'], changed],
+        [['redo'], before],
+        [['undo'], changed],
+        [['rollback', taken.id], before],
+        [['undo'], changed],
+      ]
+      for (const [verb, image] of steps) {
+        const { error, results } = await runAsUser(ws, [verb])
+        expect(error).toBeUndefined()
+        expect((results[0].restore ?? results[0]).leftAlone).toEqual([])
+        expect(differences(image, fullImageOf(ws.dir)), verb.join(' ')).toEqual([])
+      }
+      expect((await runAsUser(ws, [['verify']])).results[0].problems).toEqual([])
+    })
+  }
+})

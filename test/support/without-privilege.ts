@@ -7,7 +7,7 @@ import { rmSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { finishVerbs, type ProcessResult, type Verb } from './engine-process.ts'
+import { compiled, finishVerbs, type ProcessResult, type Verb } from './engine-process.ts'
 import { isRoot } from './machine.ts'
 import type { Workspace } from './workspace.ts'
 
@@ -33,7 +33,7 @@ export async function runAsUser(
   if (at) spawnSync('mkfifo', [reached!, done!])
   const task = JSON.stringify({ options: { create: true }, verbs, at: pause })
   const [program, ...args] = [...powerless, process.execPath, '--disable-warning=ExperimentalWarning', script, task]
-  const env = failpoint === undefined ? workspace.env : { ...workspace.env, SAVEPOINT_FAILPOINT: failpoint }
+  const env = { ...workspace.env, ...compiled, ...(failpoint === undefined ? {} : { SAVEPOINT_FAILPOINT: failpoint }) }
   const child = spawn(program!, args, { cwd: workspace.dir, env, stdio: ['ignore', 'pipe', 'inherit'] })
   const finished = finishVerbs(child)
   if (at) {
