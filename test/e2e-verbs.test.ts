@@ -525,6 +525,15 @@ describe('organise', () => {
     }
   })
 
+  it('import of an archive that looks like a bomb: the hint names --force, and that works', () => {
+    const archive = join(space.base, 'zeros.tar.zst')
+    space.sh(
+      `mkdir ../z; for i in 1 2 3; do head -c 200M /dev/zero > ../z/$i; done; tar -C ../z --zstd -cf '${archive}' .; rm -r ../z`,
+    )
+    refused(['import', archive], 1, /unpacks to more than 100 times its size\n {2}hint: .*--force\n$/)
+    expect(say(['import', archive, '--force'])).toMatch(/: 3 files\n/)
+  })
+
   it('purge: asks first, so elsewhere it needs --yes; the content is gone from the store', () => {
     space.write('.env', 'TOKEN=abcdefghijklmnop\n')
     say(['snapshot'])

@@ -15,31 +15,39 @@ export async function* guardExpansion(
   packedBytes: () => number,
   limits: ImportLimits,
 ): AsyncGenerator<Buffer> {
+  const room = Math.max(0, freeBytes(ctx)) * limits.roomShare
   let unpacked = 0
   let nextCheck = 0
   for await (const piece of pieces) {
     ctx.signal?.throwIfAborted()
     unpacked += piece.length
-    if (unpacked > limits.freeRatioBytes && unpacked > packedBytes() * limits.ratio && !ctx.force) {
+    if (unpacked > limits.freeRatioBytes && unpacked > packedBytes() * limits.ratio) {
       throw suspiciousArchive(`unpacks to more than ${limits.ratio} times its size`)
     }
     if (unpacked >= nextCheck) {
       checkRoomFor(ctx, 0)
       nextCheck = unpacked + CHECK_EVERY_BYTES
     }
+    if (unpacked > room)
+      throw suspiciousArchive(`unpacks to more than the ${formatBytes(room)} that the disk has room for`)
     yield piece
   }
+}
+
+/** Above what snapshots.min_free_bytes keeps. */
+const freeBytes = (ctx: Context): number => {
+  const { bavail, bsize } = statfsSync(ctx.store.directory)
+  return bavail * bsize - ctx.config.snapshots.min_free_bytes
 }
 
 /** Throws when `bytes` more would not leave what snapshots.min_free_bytes keeps, or the store has its limit. */
 export function checkRoomFor(ctx: Context, bytes: number): void {
   const { min_free_bytes, max_store_bytes } = ctx.config.snapshots
-  const { bavail, bsize } = statfsSync(ctx.store.directory)
-  const free = bavail * bsize
-  if (free - bytes < min_free_bytes) {
+  const free = freeBytes(ctx)
+  if (free < bytes) {
     throw new SavepointError(
       'disk.full',
-      `Cannot import the archive: ${formatBytes(free)} are free, ${bytes > 0 ? `a file in it has ${formatBytes(bytes)}, ` : ''}and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`,
+      `Cannot import the archive: ${formatBytes(free + min_free_bytes)} are free, ${bytes > 0 ? `a file in it has ${formatBytes(bytes)}, ` : ''}and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`,
       {
         hint: 'Free some space, or delete snapshots and run `savepoint gc`. Nothing was imported',
       },

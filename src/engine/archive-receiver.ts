@@ -76,7 +76,7 @@ export class ArchiveReceiver {
       )
     }
     this.holeBytes += size - dataBytes(segments)
-    if (this.holeBytes > this.limits.holeBytes && !this.ctx.force) {
+    if (this.holeBytes > this.limits.holeBytes) {
       throw suspiciousArchive(`has sparse files with more than ${formatBytes(this.limits.holeBytes)} of holes`)
     }
     if (size > WHOLE_FILE_BYTES) {

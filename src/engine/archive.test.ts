@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
+  createWriteStream,
   existsSync,
   linkSync,
   lutimesSync,
@@ -20,7 +21,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createZstdCompress, gzipSync, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import type { Entry, Id } from '../model/entry.ts'
@@ -36,7 +39,7 @@ import { importLimits } from './archive-unsafe.ts'
 import type { Context } from './context.ts'
 import { exportSnapshot } from './export.ts'
 import { importArchive } from './import.ts'
-import { openContext } from './open.ts'
+import { closeContext, openContext } from './open.ts'
 import { rollback } from './rollback.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { undo } from './undo.ts'
@@ -699,9 +702,45 @@ describe('unsafe archives are refused', () => {
       const error = await refused(out(name), 'archive.unsafe', limits)
       expect(error).toMatchObject({ hint: expect.stringContaining('--force') })
     }
-    ctx.force = true
-    expect((await importArchive(ctx, out('b.tar.zst'), {}, limits)).files).toBe(1)
+    expect((await importArchive(ctx, out('b.tar.zst'), { force: true }, limits)).files).toBe(1)
   })
+
+  it('a bomb of a gigabyte in a megabyte, with the limits that everybody has', async () => {
+    const head = header({ name: 'zeros', size: 1024 * MIB })
+    const zeros = Buffer.alloc(64 * MIB)
+    const pieces = Array.from({ length: 16 }, () => zeros)
+    const member = gzipSync(zeros, { level: 1 })
+    writeFileSync(out('b.tar.gz'), Buffer.concat([gzipSync(head), ...pieces.map(() => member)]))
+    await pipeline(Readable.from([head, ...pieces, END]), createZstdCompress(), createWriteStream(out('b.tar.zst')))
+    for (const name of ['b.tar.gz', 'b.tar.zst']) {
+      expect(statSync(out(name)).size).toBeLessThan(8 * MIB)
+      expect((await refused(out(name))).message).toContain('more than 100 times its size')
+    }
+  })
+
+  it.skipIf(!isRoot)(
+    'more than the disk has room for, however small it is stored, unless it is forced [needs a kernel that lets root mount]',
+    async () => {
+      const small = join(scratch, 'small')
+      mkdirSync(small)
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96m', 'none', small])
+      try {
+        const other = await openContext({ cwd: work, home: join(small, 'home'), create: true, env: { HOME: scratch } })
+        other.config = structuredClone(other.config)
+        other.config.snapshots.min_free_bytes = 32 * MIB
+        const files = Array.from({ length: 80 }, (_, i) => file(`zeros${i}`, '\0'.repeat(MIB)))
+        const archive = write(...files, END)
+        await expect(importArchive(other, archive)).rejects.toMatchObject({
+          code: 'archive.unsafe',
+          message: expect.stringMatching(/more than the 6\d(\.\d)? M\w+ that the disk has room for/),
+        })
+        expect((await importArchive(other, archive, { force: true })).files).toBe(80)
+        closeContext(other)
+      } finally {
+        execFileSync('umount', [small])
+      }
+    },
+  )
 
   it('a bomb of holes', async () => {
     const one = (name: string) => [

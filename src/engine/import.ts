@@ -21,7 +21,7 @@ import {
 import { guardExpansion } from './archive-expansion.ts'
 import { archivePath, explainArchive, shownFile } from './archive-file.ts'
 import { ArchiveReceiver } from './archive-receiver.ts'
-import { type ImportLimits, importLimits, unsafeArchive } from './archive-unsafe.ts'
+import { type ImportLimits, importLimits, unsafeArchive, withoutSuspicion } from './archive-unsafe.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
@@ -33,6 +33,8 @@ const HEAD_BYTES = 512
 
 export interface ImportOptions {
   label?: string
+  /** Also when it looks like a bomb. */
+  force?: boolean
 }
 
 export async function importArchive(
@@ -48,7 +50,7 @@ export async function importArchive(
       const compression = sniff(path)
       await recoverPending(ctx)
       checkManualPool(ctx)
-      return await importInto(ctx, path, compression, options, limits)
+      return await importInto(ctx, path, compression, options, options.force ? withoutSuspicion(limits) : limits)
     } catch (error) {
       throw explainArchive(ctx, `import ${shownFile(path)}`, explainDamage(error))
     }

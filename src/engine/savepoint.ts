@@ -111,7 +111,7 @@ export interface Savepoint {
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>
   purge(path: string): Promise<results.PurgeResult>
   exportSnapshot(ref: string, file: string, options?: { withKept?: boolean }): Promise<results.ExportResult>
-  importArchive(file: string, options?: { label?: string }): Promise<results.ImportResult>
+  importArchive(file: string, options?: { label?: string; force?: boolean }): Promise<results.ImportResult>
 
   run(options: RunOptions): Promise<results.RunResult>
   close(): void

@@ -12,14 +12,15 @@ export function register(program: Command): void {
     description:
       'Reads a .tar, .tar.gz or .tar.zst as a new snapshot. The live files are not touched. Archives that would write ' +
       'outside the target or grow without bound are refused.',
-    usage: 'FILE [-m LABEL]',
+    usage: 'FILE [-m LABEL] [--force]',
     examples: [['import good.tar.zst -m "from the server"', 'then: savepoint diff, savepoint rollback']],
     cancellable: true,
   })
     .argument('<file>', 'the archive')
     .option('-m, --label <text>', 'what this state is')
+    .option('--force', 'also when it unpacks to suspiciously much')
     .action(
-      handle<{ label?: string }>(async (context, { words: [file], options }) => {
+      handle<{ label?: string; force?: boolean }>(async (context, { words: [file], options }) => {
         const result = await (await context.open({ create: true })).importArchive(file!, options)
         if (context.options.json) return context.json(importJson(result))
         if (context.options.quiet) return context.line(result.snapshot.id)
