@@ -130,7 +130,7 @@ describe('what ignore rules hid is named by the rollback that leaves it where it
     const { run } = await savepoint.run({ command: ['sh', '-c', widen] })
     expect((await savepoint.undo()).restore!.hidden.paths).toEqual(['made', 'new', 'src/sub'])
     await savepoint.redo()
-    const scoped = await savepoint.rollback(run.before!, { paths: ['.gitignore', 'made'] })
+    const scoped = await savepoint.rollback(run!.before!, { paths: ['.gitignore', 'made'] })
     expect(scoped.hidden).toEqual({ count: 1, paths: ['made'] })
   })
 

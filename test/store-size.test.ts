@@ -18,6 +18,8 @@ import { noise } from './support/tree-ops.ts'
 import { Workspace } from './support/workspace.ts'
 
 const MB = 1_000_000
+/** Making so many files takes a busy disk most of a minute. */
+const WIDE_TIMEOUT_MS = 300_000
 
 let workspace: Workspace
 afterEach(() => workspace.remove())
@@ -94,19 +96,23 @@ test('S7 a sparse file of 2 GB: captured and restored in less than 300 MB of mem
   expect([stat.size, stat.blocks * 512 < MB]).toEqual([size, true])
 })
 
-test('S7 a directory of 200,000 entries: captured in less than 600 MB of memory, rolled back in less than 800 MB', async () => {
-  workspace = new Workspace()
-  const entries = 200_000
-  mkdirSync(workspace.at('wide'))
-  for (let i = 0; i < entries; i++) closeSync(openSync(workspace.at(`wide/an-entry-of-a-wide-directory-${i}`), 'w'))
-  const captured = await runVerbs(workspace, [['snapshot', { label: 'one' }]])
-  expect(captured.error).toBeUndefined()
-  expect(captured.results[0].files).toBe(entries)
-  expect(captured.peakBytes).toBeLessThan(600 * MB)
-  for (let i = 0; i < 50; i++) rmSync(workspace.at(`wide/an-entry-of-a-wide-directory-${i * 7}`))
-  const restored = await runVerbs(workspace, [['rollback', 'one']])
-  expect(restored.error).toBeUndefined()
-  expect(restored.results[0].files.created).toBe(50)
-  // It captures twice and holds two versions of the whole directory to compare them.
-  expect(restored.peakBytes).toBeLessThan(800 * MB)
-})
+test(
+  'S7 a directory of 200,000 entries: captured and rolled back in less than 600 MB of memory',
+  async () => {
+    workspace = new Workspace()
+    const entries = 200_000
+    mkdirSync(workspace.at('wide'))
+    for (let i = 0; i < entries; i++) closeSync(openSync(workspace.at(`wide/an-entry-of-a-wide-directory-${i}`), 'w'))
+    const captured = await runVerbs(workspace, [['snapshot', { label: 'one' }]])
+    expect(captured.error).toBeUndefined()
+    expect(captured.results[0].files).toBe(entries)
+    expect(captured.peakBytes).toBeLessThan(600 * MB)
+    for (let i = 0; i < 50; i++) rmSync(workspace.at(`wide/an-entry-of-a-wide-directory-${i * 7}`))
+    const restored = await runVerbs(workspace, [['rollback', 'one']])
+    expect(restored.error).toBeUndefined()
+    expect(restored.results[0].files.created).toBe(50)
+    // It captures twice, and compares versions of the directory without holding them.
+    expect(restored.peakBytes).toBeLessThan(600 * MB)
+  },
+  WIDE_TIMEOUT_MS,
+)

@@ -86,7 +86,7 @@ describe('a timeline inside another, whose directory the outer one makes anew', 
     await inner.rollback(kept.id)
     expect(space.read('frontend/src/app')).toBe('one')
     space.sh('rm -r frontend')
-    await outer.rollback(run.before!, { paths: ['frontend/src/app'] })
+    await outer.rollback(run!.before!, { paths: ['frontend/src/app'] })
     await inner.rollback(kept.id)
     expect(space.read('frontend/src/app')).toBe('one')
   })

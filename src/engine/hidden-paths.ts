@@ -6,7 +6,7 @@ import type { Entry, Id } from '../model/entry.ts'
 import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Store } from '../store/store.ts'
 import { pairByName } from '../store/tree-diff.ts'
-import { findEntry } from '../store/tree-lookup.ts'
+import { EntryCursor } from '../store/tree-lookup.ts'
 import type { Hidden } from '../targets/dir/hidden.ts'
 
 /** Trees of the target before the restore, as they should be, and after it. */
@@ -26,11 +26,12 @@ export function findHidden(
 ): void {
   const { before, wanted, after } = states
   if (after === wanted || after === before) return
-  const [was, then] = [before, wanted].map(id => (id === undefined ? [] : store.tree(id)))
-  for (const [expected, now] of pairByName(then!, store.tree(after))) {
+  const [was, then] = [before, wanted].map(id => (id === undefined ? [] : store.entries(id)))
+  const seen = new EntryCursor(was!)
+  for (const [expected, now] of pairByName(then!, store.entries(after))) {
     if (!now || now.kind === 'unknown') continue
     const path = joinRaw(directory, now.name)
-    const old = findEntry(was!, now.name)
+    const old = seen.find(now.name)
     if (old?.kind === 'unknown' && !expected) {
       if (!scope || scope.some(part => isWithin(path, part))) hidden.add(path)
     } else if (now.kind === 'dir' && old)

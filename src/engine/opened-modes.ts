@@ -11,7 +11,7 @@ import type { PlanAction } from '../targets/dir/restore-plan.ts'
 /** What puts the modes back. Trees of the target: of the safety snapshot, and as it is now. */
 export function* closeAgain(store: Store, safety: Id, live: Id, directory: Raw = ''): Generator<PlanAction> {
   if (safety === live) return
-  for (const [was, now] of pairByName(store.tree(safety), store.tree(live))) {
+  for (const [was, now] of pairByName(store.entries(safety), store.entries(live))) {
     if (!was || !now || !sameContent(was, now)) continue
     const path = joinRaw(directory, now.name)
     if (isOpened(was, now)) yield { action: 'metadata', path, live: now, entry: { ...now, mode: was.mode } }

@@ -15,10 +15,12 @@ import { OBJECT } from './pack-format.ts'
 import { PackReader } from './pack-reader.ts'
 import { decodeRecipe, type RecipeItem, wrongContent } from './recipe.ts'
 import { StoreWriter } from './store-writer.ts'
-import { decodeTree, EMPTY_TREE } from './tree-codec.ts'
+import { decodeEntries, decodeTree, EMPTY_TREE, treeLength } from './tree-codec.ts'
 
 export const STORE_FORMAT = 1
 const TREE_CACHE_ENTRIES = 200_000
+/** A directory with more entries than this is not held to be gone through once. */
+const WIDE_ENTRIES = 10_000
 /** How long a reader or a writer waits for a collection to end. */
 export const GC_LOCK_WAIT_MS = 60_000
 
@@ -94,10 +96,22 @@ export class Store {
 
   /** The entries of a tree, sorted by name. Shared with a cache: not to be changed. */
   tree(id: Id): Entry[] {
-    const cached = this.trees.get(id) ?? this.kept.get(id)
+    return this.cachedTree(id) ?? this.remember(id, decodeTree(this.read(id)))
+  }
+
+  /** The same to go through once: a wide directory is decoded on the way and not held. */
+  entries(id: Id): Iterable<Entry> {
+    const cached = this.cachedTree(id)
     if (cached) return cached
-    if (id === EMPTY_TREE) return []
-    const entries = decodeTree(this.read(id))
+    const bytes = this.read(id)
+    return treeLength(bytes) > WIDE_ENTRIES ? decodeEntries(bytes) : this.remember(id, decodeTree(bytes))
+  }
+
+  private cachedTree(id: Id): Entry[] | undefined {
+    return this.trees.get(id) ?? this.kept.get(id) ?? (id === EMPTY_TREE ? [] : undefined)
+  }
+
+  private remember(id: Id, entries: Entry[]): Entry[] {
     if (this.cachedEntries + entries.length > TREE_CACHE_ENTRIES) {
       this.trees.clear()
       this.cachedEntries = 0

@@ -62,21 +62,29 @@ function encodeEntry(out: ByteWriter, entry: Entry): void {
   if (entry.linkGroup !== 0n) out.u64(entry.linkGroup)
 }
 
-export function decodeTree(bytes: Buffer): Entry[] {
-  const input = new ByteReader(bytes, 'a tree')
-  if (input.u8() !== TREE_MAGIC) throw input.malformed('it is not a tree')
-  if (input.u8() !== TREE_VERSION) throw input.malformed('its version is unknown')
-  const count = input.varint()
-  const entries: Entry[] = []
+export const decodeTree = (bytes: Buffer): Entry[] => [...decodeEntries(bytes)]
+
+/** How many entries the tree says to have. */
+export const treeLength = (bytes: Buffer): number => start(bytes).count
+
+/** One entry after another, so that a directory of any width can be gone through without holding it. */
+export function* decodeEntries(bytes: Buffer): Generator<Entry> {
+  const { input, count } = start(bytes)
   let previous = ''
   for (let i = 0; i < count; i++) {
     const entry = decodeEntry(input)
     if (i > 0 && entry.name <= previous) throw input.malformed('its names are not in order')
     previous = entry.name
-    entries.push(entry)
+    yield entry
   }
   if (!input.finished) throw input.malformed('it has bytes after its end')
-  return entries
+}
+
+function start(bytes: Buffer): { input: ByteReader; count: number } {
+  const input = new ByteReader(bytes, 'a tree')
+  if (input.u8() !== TREE_MAGIC) throw input.malformed('it is not a tree')
+  if (input.u8() !== TREE_VERSION) throw input.malformed('its version is unknown')
+  return { input, count: input.varint() }
 }
 
 function decodeEntry(input: ByteReader): Entry {

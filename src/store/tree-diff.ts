@@ -21,25 +21,21 @@ export function* differingEntries(
   directory: Raw = '',
 ): Generator<EntryPair> {
   if (before === after) return
-  const old = before === undefined ? [] : store.tree(before)
-  const now = after === undefined ? [] : store.tree(after)
+  const old = before === undefined ? [] : store.entries(before)
+  const now = after === undefined ? [] : store.entries(after)
   for (const [a, b] of pairByName(old, now)) yield* comparePair(store, directory, a, b, scope)
 }
 
 /** Walks two sorted lists side by side, in the order of names. */
-export function* pairByName(
-  a: readonly Entry[],
-  b: readonly Entry[],
-): Generator<[Entry | undefined, Entry | undefined]> {
-  let i = 0
-  let j = 0
-  while (i < a.length || j < b.length) {
-    const [left, right] = [a[i], b[j]]
-    const order =
-      left === undefined ? 1 : right === undefined ? -1 : left.name < right.name ? -1 : left.name > right.name ? 1 : 0
-    if (order <= 0) i++
-    if (order >= 0) j++
+export function* pairByName(a: Iterable<Entry>, b: Iterable<Entry>): Generator<[Entry | undefined, Entry | undefined]> {
+  const [lefts, rights] = [a[Symbol.iterator](), b[Symbol.iterator]()]
+  let left: Entry | undefined = lefts.next().value
+  let right: Entry | undefined = rights.next().value
+  while (left || right) {
+    const order = !left ? 1 : !right ? -1 : left.name < right.name ? -1 : left.name > right.name ? 1 : 0
     yield [order <= 0 ? left : undefined, order >= 0 ? right : undefined]
+    if (order <= 0) left = lefts.next().value
+    if (order >= 0) right = rights.next().value
   }
 }
 

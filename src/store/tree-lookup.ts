@@ -17,6 +17,22 @@ export function findEntry(entries: readonly Entry[], name: Raw): Entry | undefin
   return undefined
 }
 
+/** Finds entries of a sorted list in the order of their names, each asked for at most once, without holding the list. */
+export class EntryCursor {
+  private readonly entries: Iterator<Entry, undefined>
+  private current: Entry | undefined
+
+  constructor(entries: Iterable<Entry>) {
+    this.entries = entries[Symbol.iterator]() as Iterator<Entry, undefined>
+    this.current = this.entries.next().value
+  }
+
+  find(name: Raw): Entry | undefined {
+    while (this.current && this.current.name < name) this.current = this.entries.next().value
+    return this.current?.name === name ? this.current : undefined
+  }
+}
+
 /**
  * The entry at `path` below the directory tree `tree`. An `unknown` entry on the way is returned instead, because it
  * answers for everything below it; undefined means known to be absent.

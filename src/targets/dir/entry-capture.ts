@@ -2,6 +2,7 @@
 import type { Entry, UnknownReason } from '../../model/entry.ts'
 import { joinRaw, type Raw } from '../../model/raw-path.ts'
 import { blankEntry } from '../../store/tree-codec.ts'
+import { EntryCursor } from '../../store/tree-lookup.ts'
 import { type DirNode, entryFromResult, isPackDir, unknownEntry } from './dir-node.ts'
 import type { ReadResult } from './ingest-read.ts'
 import { isOurs } from './is-ours.ts'
@@ -29,15 +30,16 @@ export class EntryCapture {
 
   rebuild(node: DirNode): void {
     const { cached, records } = node
-    const old = cached ? new Map(this.state.oldTree(cached.tree).map(entry => [entry.name, entry])) : undefined
-    const oldRecords = cached ? indexRecords(cached.records) : undefined
+    // Listings and trees are sorted by name: walking them side by side needs no index of them.
+    const old = cached && new EntryCursor(this.state.oldTree(cached.tree))
+    const oldRecords = cached && new record.RecordCursor(cached.records)
     node.entries = new Map()
     if (this.state.options.only && cached) this.forgetRemovedSubdirs(node, cached)
     record.forEachRecord(records, at => {
       const name = record.recordName(records, at)
-      const oldAt = oldRecords?.get(name)
+      const oldAt = oldRecords?.find(records, at)
       const unchanged = oldAt !== undefined && record.sameRecord(records, at, cached!.records, oldAt)
-      this.capture(node, name, at, unchanged ? old!.get(name) : undefined)
+      this.capture(node, name, at, unchanged ? old!.find(name) : undefined)
     })
     if (node.linked.length > 0) {
       node.pending++
@@ -46,11 +48,11 @@ export class EntryCapture {
   }
 
   private forgetRemovedSubdirs(node: DirNode, cached: CachedDir): void {
-    const now = indexRecords(node.records)
+    const now = new record.RecordCursor(node.records)
     record.forEachRecord(cached.records, at => {
-      const name = record.recordName(cached.records, at)
-      if (record.recordType(cached.records, at) === record.S_IFDIR && !now.has(name))
-        this.state.forgetDirs(joinRaw(node.path, name))
+      const isDirectory = record.recordType(cached.records, at) === record.S_IFDIR
+      if (isDirectory && now.find(cached.records, at) === undefined)
+        this.state.forgetDirs(joinRaw(node.path, record.recordName(cached.records, at)))
     })
   }
 
@@ -171,10 +173,4 @@ export class EntryCapture {
     record.patchRecord(node.records, at, result)
     if (entry !== placeholder) entries.set(name, entry)
   }
-}
-
-function indexRecords(records: Buffer): Map<Raw, number> {
-  const index = new Map<Raw, number>()
-  record.forEachRecord(records, at => index.set(record.recordName(records, at), at))
-  return index
 }

@@ -1,7 +1,7 @@
 /** What one pass over a tree is asked, what it answers, and what its parts share while it runs. */
 import type { GitFacts } from '../../files/git-facts.ts'
 import type { DirRules } from '../../files/ignore-rules.ts'
-import type { Id } from '../../model/entry.ts'
+import type { Entry, Id } from '../../model/entry.ts'
 import { isWithin, type Raw } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
@@ -74,12 +74,12 @@ export class PassState {
   }
 
   /** A tree of the cache. In a later pass it may be one that the pass before has just made. */
-  oldTree(id: Id) {
+  oldTree(id: Id): Iterable<Entry> {
     if (this.options.only && !this.committed) {
       this.options.writer.commit()
       this.committed = true
     }
-    return this.options.store.tree(id)
+    return this.options.store.entries(id)
   }
 
   /** A directory that is gone, with everything below it. */

@@ -10,7 +10,7 @@ import { readContent } from '../../store/read-content.ts'
 import type { Store } from '../../store/store.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { pairByName, sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
-import { findEntry } from '../../store/tree-lookup.ts'
+import { EntryCursor } from '../../store/tree-lookup.ts'
 import { Hidden } from './hidden.ts'
 import { mayChangeDir } from './may-change.ts'
 
@@ -85,17 +85,18 @@ class Planner {
   private compareTrees(directory: Raw, live: Id | undefined, wanted: Id | undefined, base: Id | undefined): void {
     if (live === wanted || (this.options.base !== undefined && base === wanted)) return
     const [liveEntries, wantedEntries, baseEntries] = [live, wanted, base].map(id => this.entries(id, directory))
+    const bases = new EntryCursor(baseEntries!)
     for (const [now, then] of pairByName(liveEntries!, wantedEntries!)) {
       const { name } = (now ?? then)!
       if (this.options.withoutGit && name === '.git') continue
       const path = joinRaw(directory, name)
-      if (this.inScope(path)) this.compare(path, now, then, findEntry(baseEntries!, name))
+      if (this.inScope(path)) this.compare(path, now, then, bases.find(name))
     }
   }
 
-  private entries(tree: Id | undefined, directory: Raw): Entry[] {
+  private entries(tree: Id | undefined, directory: Raw): Iterable<Entry> {
     try {
-      return tree === undefined ? [] : this.options.store.tree(tree)
+      return tree === undefined ? [] : this.options.store.entries(tree)
     } catch (error) {
       throw isDamage(error) ? lostDirectory(directory, error) : error
     }

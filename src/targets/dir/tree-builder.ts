@@ -38,9 +38,9 @@ export class TreeBuilder {
     if (!node.entries) {
       this.state.changed = true
       node.records = node.cached!.records
-      node.entries = new Map(
-        this.state.oldTree(node.cached!.tree).map(entry => [entry.name, entry.kind === 'dir' ? { ...entry } : entry]),
-      )
+      node.entries = new Map()
+      for (const entry of this.state.oldTree(node.cached!.tree))
+        node.entries.set(entry.name, entry.kind === 'dir' ? { ...entry } : entry)
     }
     return node.entries
   }

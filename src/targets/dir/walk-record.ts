@@ -59,6 +59,29 @@ export function forEachRecord(records: Buffer, visit: (at: number) => void): voi
   for (let at = 0; at < records.length; at += recordLength(records, at)) visit(at)
 }
 
+/** Finds records of a listing by the names of another one, in their order: both are sorted. */
+export class RecordCursor {
+  private readonly records: Buffer
+  private at = 0
+
+  constructor(records: Buffer) {
+    this.records = records
+  }
+
+  /** Where the record with the name of `other`'s record at `otherAt` is; undefined when there is none. */
+  find(other: Buffer, otherAt: number): number | undefined {
+    const end = otherAt + recordLength(other, otherAt)
+    while (this.at < this.records.length) {
+      const next = this.at + recordLength(this.records, this.at)
+      const order = this.records.compare(other, otherAt + RECORD.name, end, this.at + RECORD.name, next)
+      if (order === 0) return this.at
+      if (order > 0) return undefined
+      this.at = next
+    }
+    return undefined
+  }
+}
+
 /** The record's bytes without the name: equal bytes mean "nothing changed since". */
 export const sameRecord = (a: Buffer, aAt: number, b: Buffer, bAt: number): boolean =>
   a.compare(b, bAt, bAt + RECORD.name, aAt, aAt + RECORD.name) === 0
