@@ -1,10 +1,11 @@
 /** `open`: finds the target's timeline and gives the object whose methods are the verbs. */
-import { existsSync, mkdirSync, readlinkSync, realpathSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, readlinkSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { setIndexAside } from '../store/damaged-index.ts'
 import { readContent } from '../store/read-content.ts'
 import { Store } from '../store/store.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
@@ -208,13 +209,9 @@ function openStore(directory: string, repair: boolean, notice: (text: string) =>
   try {
     return Store.open(directory)
   } catch (error) {
-    const index = join(directory, 'index.sqlite')
-    if (!repair || !(error instanceof SavepointError) || error.code !== 'store.damaged' || !existsSync(index))
-      throw error
-    for (const suffix of ['', '-wal', '-shm']) {
-      if (existsSync(index + suffix)) renameSync(index + suffix, `${index}${suffix}.damaged`)
-    }
-    notice('the index of the store could not be opened; it is kept as index.sqlite.damaged and made anew')
+    if (!repair || !isDamage(error) || !existsSync(join(directory, 'index.sqlite'))) throw error
+    setIndexAside(directory)
+    notice('the index of the store could not be opened; it is made anew from the packs')
     return Store.open(directory)
   }
 }

@@ -166,16 +166,20 @@ export class Store {
 const fileBytes = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
 function checkFormat(file: string): void {
-  let format: unknown
-  try {
-    format = JSON.parse(readFileSync(file, 'utf8')).format
-  } catch (cause) {
-    throw new SavepointError('store.damaged', `Cannot read ${file}: ${(cause as Error).message}`, {
+  const damaged = (why: string, cause?: unknown) =>
+    new SavepointError('store.damaged', `Cannot read ${file}: ${why}`, {
       hint: `If the packs beside it are intact, write {"format":${STORE_FORMAT}} into it and run \`savepoint verify\``,
       cause,
     })
+  let content: { format?: unknown } | null
+  try {
+    content = JSON.parse(readFileSync(file, 'utf8'))
+  } catch (cause) {
+    throw damaged((cause as Error).message, cause)
   }
+  const format = content?.format
   if (format === STORE_FORMAT) return
+  if (typeof format !== 'number') throw damaged('it does not say which format the store has')
   throw new SavepointError(
     'store.format',
     `Cannot open the store: its format is ${format}, this version knows ${STORE_FORMAT}`,

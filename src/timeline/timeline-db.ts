@@ -28,7 +28,7 @@ export class TimelineDb {
       this.database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${timelineSchema}`)
     } catch (cause) {
       throw new SavepointError('store.damaged', `Cannot open the timeline: ${(cause as Error).message}`, {
-        hint: `Look at ${file}; other timelines are not affected`,
+        hint: `Bring ${file} back from a backup. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`,
         cause,
       })
     }
