@@ -224,8 +224,13 @@ describe('the configuration', () => {
       /config\.yaml:1:1: "snapshot" is not a key.*\n {2}hint: Did you mean snapshots\?/,
     )
     rmSync(join(space.home, 'config.yaml'))
-    const wrong = savepoint(space, ['snapshot'], { env: { ...space.env, SAVEPOINT_BACKEND: 'zsf' } })
-    expect(wrong).toMatchObject({ status: 2, stderr: expect.stringMatching(/SAVEPOINT_BACKEND.*\n {2}hint: /) })
+    for (const [name, value] of [
+      ['SAVEPOINT_BACKEND', 'zsf'],
+      ['SAVEPOINT_LOCK_WAIT_MS', 'abc'],
+    ] as const) {
+      const wrong = savepoint(space, ['snapshot'], { env: { ...space.env, [name]: value } })
+      expect(wrong).toMatchObject({ status: 2, stderr: expect.stringMatching(new RegExp(`${name}.*\n {2}hint: `)) })
+    }
   })
 })
 

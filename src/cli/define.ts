@@ -109,9 +109,9 @@ export function handle<O = Record<string, unknown>>(handler: Handler<O>) {
 
 /** What the engine threw because it was asked to stop, whatever it wrapped that in; other errors stay what they are. */
 function cancelledBy(signal: NodeJS.Signals, thrown: unknown): unknown {
-  const inner = thrown instanceof SavepointError && thrown.cause instanceof Error ? thrown.cause : thrown
-  const error = asSavepointError((inner as Error).name === 'AbortError' ? inner : thrown)
-  if (error.code !== 'cancelled') return thrown
+  const wrapped = thrown instanceof SavepointError && thrown.cause instanceof Error ? thrown.cause : undefined
+  const error = [thrown, wrapped].map(asSavepointError).find(({ code }) => code === 'cancelled')
+  if (!error) return thrown
   const { message, hint, data, cause } = error
   return new SavepointError('cancelled', message, { hint, data: { ...data, signal }, cause })
 }

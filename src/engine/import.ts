@@ -62,7 +62,7 @@ async function importInto(
   options: ImportOptions,
   limits: ImportLimits,
 ): Promise<ImportResult> {
-  const writer = await ctx.store.writer()
+  const writer = await ctx.store.writer(ctx.signal)
   const receiver = new ArchiveReceiver(ctx, writer, limits)
   try {
     await readArchive(ctx, path, compression, receiver, limits)

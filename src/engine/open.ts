@@ -59,7 +59,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const cwd = currentDirectory(options.cwd)
   makeHome(home)
   const target = chooseTarget(home, cwd, options, env, notice)
-  const { config, weakens } = await configFor(
+  const { config, weakens, lockWaitMs } = await configFor(
     target.path,
     home,
     cwd,
@@ -87,6 +87,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     warn: once(notice),
     progress: options.onProgress,
     signal: options.signal,
+    lockWaitMs,
     held: undefined,
   }
 }
@@ -223,9 +224,7 @@ function openStore(directory: string, repair: boolean, notice: (text: string) =>
 async function recoverAtOpen(ctx: Context): Promise<void> {
   try {
     if (hasPending(ctx)) {
-      await withTimelineLock({ ...ctx, env: { ...ctx.env, SAVEPOINT_LOCK_WAIT_MS: '0' } }, 'recover', () =>
-        recoverPending(ctx),
-      )
+      await withTimelineLock({ ...ctx, lockWaitMs: 0 }, 'recover', () => recoverPending(ctx))
     }
     if (isPurgePending(ctx)) await completePurge(ctx)
   } catch (error) {

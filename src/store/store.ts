@@ -9,7 +9,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { writeDurably } from './durable.ts'
-import { type FileLock, lockFile } from './file-lock.ts'
+import { type FileLock, type LockWait, lockFile } from './file-lock.ts'
 import { type Location, ObjectIndex } from './object-index.ts'
 import { OBJECT } from './pack-format.ts'
 import { PackReader } from './pack-reader.ts'
@@ -124,9 +124,9 @@ export class Store {
     )
   }
 
-  /** Starts writing; close it. Collection waits meanwhile. */
-  async writer(): Promise<StoreWriter> {
-    const lock = await this.lock('shared', 'write to the store', GC_LOCK_WAIT_MS)
+  /** Starts writing; close it. Collection waits meanwhile; `signal` ends the wait for one that runs. */
+  async writer(signal?: AbortSignal): Promise<StoreWriter> {
+    const lock = await this.lock('shared', 'write to the store', { waitMs: GC_LOCK_WAIT_MS, signal })
     return new StoreWriter(this, lock)
   }
 
@@ -136,8 +136,8 @@ export class Store {
     return new StoreWriter(this, { release: none, [Symbol.dispose]: none })
   }
 
-  lock(mode: 'shared' | 'exclusive', purpose: string, waitMs: number): Promise<FileLock> {
-    return lockFile(this.gcLockFile, mode, purpose, waitMs)
+  lock(mode: 'shared' | 'exclusive', purpose: string, wait: LockWait): Promise<FileLock> {
+    return lockFile(this.gcLockFile, mode, purpose, wait)
   }
 
   /** Forgets descriptors and cached blocks, after packs were rewritten. */
