@@ -1,14 +1,6 @@
 import { expect, it } from 'vitest'
-import {
-  added,
-  deleted,
-  makeEntry,
-  makeNodes,
-  makeOperation,
-  makeRestore,
-  makeRun,
-  makeSnapshot,
-} from './fixture-snapshot.ts'
+import { makeOperation, makeRun, makeSnapshot } from '../model/fixture-snapshot.ts'
+import { added, deleted, makeEntry, makeNodes, makeRestore } from './fixture-result.ts'
 import * as json from './json.ts'
 
 it('has exactly the promised keys for a snapshot', () => {

@@ -6,10 +6,9 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { SavepointError } from '../errors/errors.ts'
-import type { Entry, Id } from '../model/entry.ts'
+import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { blankEntry } from '../store/tree-codec.ts'
 import { ROOT_NAME, rootEntryOf } from '../targets/dir/capture.ts'
 import { ArchiveBytes } from './archive-bytes.ts'
 import {

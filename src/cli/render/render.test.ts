@@ -1,14 +1,6 @@
 import { expect, it, test } from 'vitest'
-import {
-  added,
-  deleted,
-  makeNodes,
-  makeOperation,
-  makeRestore,
-  makeRun,
-  makeSnapshot,
-  noon,
-} from '../fixture-snapshot.ts'
+import { makeOperation, makeRun, makeSnapshot, noon } from '../../model/fixture-snapshot.ts'
+import { added, deleted, makeNodes, makeRestore } from '../fixture-result.ts'
 import { createStyle } from '../style.ts'
 import { changeLine, changeList } from './changes.ts'
 import { operationTable, runTable } from './operations.ts'
