@@ -44,7 +44,8 @@ function cliPage(): string {
   const common = commands[0]!.options.filter(option => option.helpGroupHeading === COMMON_GROUP)
   return page('Commands', [
     'What `savepoint COMMAND --help` says, on one page. A snapshot is named by its id, a unique prefix of it, a tag, a',
-    'label, a run (the state before it) or `HEAD`. Exit codes are in [errors.md](errors.md).',
+    'label, a run (the state before it) or `HEAD`. A name that fits several snapshots, in whatever way, is an error that lists',
+    'their ids. Exit codes are in [errors.md](errors.md).',
     '',
     '## Options of every command',
     '',
@@ -93,7 +94,7 @@ const exitMeanings: [code: string, meaning: string][] = [
   ['3', 'done, but something was left alone; the output lists it'],
   ['10', 'no timeline protects this directory'],
   ['11', 'another process is at work'],
-  ['12', 'no such snapshot, run, tag or path'],
+  ['12', 'no such snapshot, run, tag or path, or more than one'],
   ['13', 'not supported here, or not in this version'],
   ['14', 'the store is damaged or has an unknown format'],
   ['70', 'a defect of Savepoint; the message has the version and the stack'],
