@@ -20,6 +20,7 @@ import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
+import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
 import type { RunOptions } from './savepoint.ts'
@@ -88,16 +89,9 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
 /** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
 function noteUnprotected(ctx: Context, run: Run): void {
   ctx.db.addOperation({
-    kind: 'run',
-    at: ctx.now(),
+    ...newOperation(ctx, 'run', `${run.id}: ${quoteCommand(run.command)}`),
     state: 'fixed',
-    summary: `${run.id}: ${quoteCommand(run.command)}`,
-    before: undefined,
-    after: undefined,
-    headBefore: ctx.db.head,
-    headAfter: ctx.db.head,
     detail: { run: run.id, unprotected: true },
-    rule: undefined,
   })
 }
 
@@ -218,6 +212,7 @@ async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
       changed: true,
       unsettled: false,
       files: 0,
+      emptyDirs: 0,
       bytes: 0,
       skipped: [],
       newBytes: writer.newBytes,

@@ -6,6 +6,7 @@ import type { Operation } from '../model/snapshot.ts'
 import { treeChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
@@ -175,15 +176,8 @@ function stepTag(ctx: Context, direction: Direction, operation: Operation): Omit
 function note(ctx: Context, direction: Direction, operation: Operation): void {
   ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
   ctx.db.addOperation({
-    kind: direction,
-    at: ctx.now(),
+    ...newOperation(ctx, direction, `${direction} ${operation.summary}`),
     state: 'fixed',
-    summary: `${direction} ${operation.summary}`,
-    before: undefined,
-    after: undefined,
-    headBefore: ctx.db.head,
-    headAfter: ctx.db.head,
     detail: { step_of: operation.id },
-    rule: undefined,
   })
 }

@@ -65,6 +65,8 @@ export interface CaptureResult {
   changed: boolean
   unsettled: boolean
   files: number
+  /** Directories with nothing captured in them: as a change they count like a file. */
+  emptyDirs: number
   bytes: number
   skipped: Skipped[]
 }
@@ -165,14 +167,16 @@ function rootEntry(root: number, tree: Id, mode: number | undefined): Entry {
   return entry
 }
 
-function totals(cache: StatCache): { files: number; bytes: number } {
+function totals(cache: StatCache): Pick<CaptureResult, 'files' | 'emptyDirs' | 'bytes'> {
   let files = 0
+  let emptyDirs = 0
   let bytes = 0
-  for (const dir of cache.dirs.values()) {
+  for (const [path, dir] of cache.dirs) {
     files += dir.files
     bytes += dir.bytes
+    if (path !== '' && dir.files === 0 && dir.childDirs.length === 0) emptyDirs++
   }
-  return { files, bytes }
+  return { files, emptyDirs, bytes }
 }
 
 function listSkipped(pass: PassResult, store: Store, writer: StoreWriter): Skipped[] {
