@@ -243,20 +243,32 @@ describe('files that cannot be read', () => {
     chmodSync(space.at('locked'), 0)
     const taken = savepointAsUser(space, ['snapshot', '-m', 'first'])
     expect({ ...taken, stdout: steady(taken.stdout, space) }).toEqual({
-      status: 0,
+      status: 3,
       signal: null,
       stdout:
         'snap_ID (first)  SIZE  2 files, SIZE  PARTIAL\nPARTIAL: 2 paths not captured\n  locked (unreadable)\n  secret (unreadable)\n',
       stderr: '',
     })
-    expect(savepointAsUser(space, ['snapshots']).stdout).toContain('first (HEAD) PARTIAL\n')
+    for (const option of ['-q', '--json']) expect(savepointAsUser(space, ['snapshot', option]).status).toBe(3)
+    expect(savepointAsUser(space, ['snapshots']).stdout).toContain('first PARTIAL\n')
     expect(savepointAsUser(space, ['show']).stdout).toContain('  secret (unreadable)\n')
     expect(savepointAsUser(space, ['coverage', 'secret']).stdout).toMatch(/^secret: not protected, it cannot be read\n/)
+    expect(savepointAsUser(space, ['coverage', 'locked/inside']).stdout).toBe(
+      'locked/inside cannot be looked at: a directory above it is closed to you\nNo snapshot has a version of it\n',
+    )
+    expect(JSON.parse(savepointAsUser(space, ['coverage', 'locked/inside', '--json']).stdout)).toMatchObject({
+      exists: null,
+      covered: false,
+      reason: 'unreadable',
+    })
     expect(JSON.parse(savepointAsUser(space, ['snapshots', '--json']).stdout)[0]).toMatchObject({
       partial: true,
       stats: { skipped: 2 },
     })
     const run = savepointAsUser(space, ['run', '--', 'sh', '-c', 'echo x > a.txt'])
+    // Not 3: the code of `run` is the command's.
+    expect(run.status).toBe(0)
+    expect(savepointAsUser(space, ['run', '--', 'false']).status).toBe(1)
     expect(run.stderr).toMatch(
       /^savepoint: protecting .*; PARTIAL: 2 paths not captured, see savepoint show snap_\w+\)\n/,
     )

@@ -217,7 +217,8 @@ describe('what changed', () => {
     )
     expect(say(['diff', '--name-only'])).toBe('a.txt\nsrc/moved.txt\n')
     expect(say(['diff', '--name-status'])).toBe('M a.txt\nR src/b.txt -> src/moved.txt\n')
-    expect(say(['changes'])).toBe('M a.txt (4 B -> SIZE)\nD src/b.txt (2 B)\nA src/moved.txt (2 B)\n')
+    expect(say(['changes'])).toBe('M a.txt (4 B -> SIZE)\nR src/b.txt -> src/moved.txt (2 B)\n')
+    expect(json('changes')).toEqual(json('diff'))
     expect(say(['diff', '--name-only', '--', 'src'])).toBe('src/moved.txt\n')
     say(['snapshot', '-m', 'second'])
     expect(say(['diff', 'second', 'first', '--name-status'])).toBe('M a.txt\nR src/moved.txt -> src/b.txt\n')
@@ -255,7 +256,7 @@ describe('what changed', () => {
     const history = json('history', 'a.txt')
     expect(keys(history)).toEqual(['path', 'current_size', 'versions'])
     expect(keys(history.versions[0])).toEqual([
-      ...['snapshot', 'type', 'label', 'created_at', 'status', 'size', 'digest', 'mode'],
+      ...['snapshot', 'type', 'label', 'created_at', 'status', 'reason', 'size', 'digest', 'mode'],
     ])
   })
 
@@ -281,6 +282,35 @@ describe('what changed', () => {
       latest: null,
     })
     expect(say(['coverage', 'nothing'])).toBe('nothing does not exist now\nNo snapshot has a version of it\n')
+  })
+
+  it('coverage of what today’s rules exclude: whether the newest snapshot still has what is on disk', () => {
+    const inAll = 'another version than the one on disk (1 snapshot in all)'
+    space.write('.savepointignore', 'a.txt\nsrc/\n')
+    for (const path of ['a.txt', 'src/b.txt', 'src']) {
+      expect(say(['coverage', path])).toMatch(
+        /not protected, an ignore rule .*\nsnap_ID.* has exactly what is on disk now/,
+      )
+      expect(json('coverage', path)).toMatchObject({ covered: false, current: true })
+    }
+    space.write('src/b.txt', 'B\n')
+    for (const path of ['src/b.txt', 'src']) expect(say(['coverage', path])).toContain(inAll)
+    expect(json('coverage', 'a.txt').current).toBe(true)
+    rmSync(space.at('.savepointignore'))
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots:\n  max_file_bytes: 3\n')
+    expect(json('coverage', 'a.txt')).toMatchObject({ reason: 'too-large', current: true })
+    rmSync(space.at('a.txt'))
+    expect(say(['coverage', 'a.txt'])).toMatch(/ has a version of it \(1 snapshot in all\)\n$/)
+  })
+
+  it('history of what was purged does not hint at a revert, which could not work', () => {
+    say(['purge', 'a.txt', '--yes'])
+    expect(say(['history', 'a.txt'])).toBe(
+      'SNAPSHOT  STATUS  SIZE  CREATED  LABEL\nsnap_ID  purged  SIZE  AGE  first\na.txt: SIZE now\nNo snapshot can bring it back\n',
+    )
+    expect(json('history', 'a.txt').versions).toMatchObject([{ status: 'unknown', reason: 'purged' }])
+    say(['snapshot', '-m', 'second'])
+    expect(say(['history', 'a.txt'])).toContain('To bring one back: savepoint revert a.txt --from SNAPSHOT\n')
   })
 })
 

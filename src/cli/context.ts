@@ -29,6 +29,8 @@ export interface Context {
   readonly width: number
   readonly cancellation: Cancellation | undefined
   line(text?: string): void
+  /** A listing with --quiet: what each element is named by, and nothing else. */
+  lines(names: readonly string[]): void
   /** The result for programs: the only thing that stdout gets with --json. */
   json(value: unknown): void
   /** One line on stderr that is not a result; silent with --quiet. */
@@ -81,6 +83,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       return cancellation
     },
     line: (text = '') => output.write(`${text}\n`),
+    lines: names => output.write(names.map(name => `${name}\n`).join('')),
     json: value => output.write(`${JSON.stringify(value, null, 2)}\n`),
     async paged(body) {
       const terminal = process.stdout.isTTY && options.pager && process.env.TERM !== 'dumb'

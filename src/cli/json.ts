@@ -208,6 +208,7 @@ export function historyJson(history: results.HistoryResult) {
       label: orNull(version.snapshot.label),
       created_at: time(version.snapshot.createdAt),
       status: version.status,
+      reason: orNull(version.reason),
       size: orNull(version.size),
       digest: hex(version.content),
       mode: octal(version.mode),
@@ -219,7 +220,7 @@ export function coverageJson(coverage: results.CoverageResult) {
   return {
     path: showPath(coverage.path),
     covered: coverage.covered,
-    exists: coverage.exists,
+    exists: orNull(coverage.exists),
     reason: orNull(coverage.reason),
     rule: orNull(coverage.rule),
     current: coverage.current,

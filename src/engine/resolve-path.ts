@@ -1,6 +1,6 @@
 /** Turns a path that a person wrote into one relative to the target. Never leaves the target. */
 import { realpathSync } from 'node:fs'
-import { SavepointError } from '../errors/errors.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { type Raw, rawFromBytes, rawFromShown, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import type { Context } from './context.ts'
@@ -58,19 +58,18 @@ function normalise(absolute: Raw): Raw {
   return `/${parts.join('/')}`
 }
 
-export function existsLive(ctx: Context, path: Raw): boolean {
-  let root: number
+export const existsLive = (ctx: Context, path: Raw): boolean => lookLive(ctx, path) === 'there'
+
+/** `hidden`: a directory above it does not let this user look. */
+export function lookLive(ctx: Context, path: Raw): 'there' | 'absent' | 'hidden' {
+  let root: number | undefined
   try {
     root = addon.openRoot(ctx.targetPath)
-  } catch {
-    return false
-  }
-  try {
     addon.statAt(root, path)
-    return true
-  } catch {
-    return false
+    return 'there'
+  } catch (error) {
+    return errnoOf(error) === 'EACCES' ? 'hidden' : 'absent'
   } finally {
-    addon.close(root)
+    if (root !== undefined) addon.close(root)
   }
 }

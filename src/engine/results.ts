@@ -84,6 +84,8 @@ export interface StatusResult {
 export interface HistoryVersion {
   snapshot: Snapshot
   status: 'new' | 'modified' | 'unchanged' | 'deleted' | 'unknown'
+  /** unknown: why this snapshot cannot bring it back. */
+  reason: UnknownReason | undefined
   size: number | undefined
   content: Id | undefined
   mode: number | undefined
@@ -100,7 +102,8 @@ export interface CoverageResult {
   path: Raw
   /** Whether what is on disk now could be brought back after the next snapshot. */
   covered: boolean
-  exists: boolean
+  /** undefined: a directory above it does not let this user look. */
+  exists: boolean | undefined
   reason: UnknownReason | 'absent' | undefined
   /** What decides: "src/.gitignore:3 *.o". */
   rule: string | undefined

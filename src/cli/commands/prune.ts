@@ -31,8 +31,8 @@ export function register(program: Command): void {
         const { style } = context
         const result = await (await context.open()).prune({ ...options, run })
         if (context.options.json) return context.json(pruneJson(result))
-        if (context.options.quiet) return
         const gone = result.decisions.filter(({ keep }) => !keep)
+        if (context.options.quiet) return context.lines(gone.map(({ snapshot }) => snapshot.id))
         const kept = `${plural('snapshot', result.decisions.length - gone.length)} kept`
         if (gone.length === 0) return context.line(`Nothing to delete: ${kept}`)
         const rows = gone.map(({ snapshot, rule }) => [

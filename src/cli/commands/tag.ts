@@ -41,6 +41,7 @@ export function register(program: Command): void {
         }
         const tags = [...savepoint.tags()].sort(([a], [b]) => (a < b ? -1 : 1))
         if (context.options.json) return context.json(tags.map(([tag, snapshot]) => ({ name: tag, snapshot })))
+        if (context.options.quiet) return context.lines(tags.map(([tag]) => tag))
         if (tags.length === 0) return context.line('No tags yet. Name HEAD: savepoint tag NAME')
         const rows = tags.map(([tag, id]) => {
           const snapshot = savepoint.find(id)
