@@ -6,6 +6,7 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Command, Option } from 'commander'
+import { examplesOf } from '../src/cli/help.ts'
 import { buildProgram } from '../src/cli/program.ts'
 import { isHidden } from '../src/cli/usage.ts'
 import { configSchema, defaultConfig, notYetInEffect } from '../src/config/schema.ts'
@@ -25,18 +26,6 @@ export function makeDocs(): Record<string, string> {
 /** The verbs that help lists, in its order. */
 export const verbs = (): Command[] =>
   buildProgram().commands.filter(command => !isHidden(command) && command.name() !== 'help')
-
-/** The lines "savepoint …" that `command --help` ends with. */
-export function examplesOf(command: Command): string[] {
-  const pieces: string[] = []
-  // How commander asks for what `addHelpText` added; its types do not show that a command is an EventEmitter.
-  const { emit } = command as Command & { emit(event: string, context: object): void }
-  emit.call(command, 'afterHelp', { error: false, command, write: (piece: string) => void pieces.push(piece) })
-  return pieces
-    .join('')
-    .split('\n')
-    .flatMap(line => (line.startsWith('  savepoint ') ? [line.trim()] : []))
-}
 
 function cliPage(): string {
   const commands = verbs()

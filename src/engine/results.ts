@@ -1,5 +1,5 @@
 /** What the engine's verbs answer. Plain data with raw paths; faces render it. */
-import type { Change, ChangeCounts, Id, UnknownReason } from '../model/entry.ts'
+import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 
@@ -120,6 +120,15 @@ export interface DiffResult {
   changes: Change[]
   /** Content for rendering: reads one side of a change; undefined when it is too large or not available. */
   content(change: Change, side: 'before' | 'after'): Buffer | undefined
+}
+
+/** A file or link as it was in a snapshot. */
+export interface FileVersion {
+  snapshot: Snapshot
+  path: Raw
+  entry: Entry
+  /** Of a link: its target. */
+  content: Buffer
 }
 
 export interface PruneDecision {

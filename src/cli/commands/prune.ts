@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { formatAge, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { pruneJson } from '../json.ts'
+import { pruneJson } from '../json-maintain.ts'
 import { notNegative } from '../number-option.ts'
 import { titleOf } from '../render/snapshot.ts'
 import { renderTable } from '../table.ts'

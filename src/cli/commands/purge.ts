@@ -4,7 +4,7 @@ import { formatBytes, plural } from '../../model/format.ts'
 import { showPath } from '../../model/raw-path.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
-import { purgeJson } from '../json.ts'
+import { purgeJson } from '../json-maintain.ts'
 import { showText } from '../text.ts'
 
 const listed = 10

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { errorCatalogue } from '../../errors/errors.ts'
 import { formatBytes, formatCount, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { verifyJson } from '../json.ts'
+import { verifyJson } from '../json-maintain.ts'
 import { showText } from '../text.ts'
 
 const listed = 10
