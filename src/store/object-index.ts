@@ -4,12 +4,13 @@
  */
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { StatementSync } from 'node:sqlite'
 import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { ID_BYTES, idFromBytes, idToBytes } from '../model/id.ts'
 import { makePrivate } from './durable.ts'
 import { NAME_BYTES, OBJECT, type ObjectKind } from './pack-format.ts'
+import { DatabaseSync } from './sqlite.ts'
 import { inTransaction } from './transaction.ts'
 
 export interface Location {

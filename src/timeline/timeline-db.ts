@@ -2,11 +2,12 @@
  * The database of one timeline: snapshots, tags, HEAD, runs, operations. Rows only: it knows no files and no store.
  * Every method that changes several rows does so in one transaction. WAL: readers never wait for the writer.
  */
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import type { SQLInputValue } from 'node:sqlite'
 import { SavepointError } from '../errors/errors.ts'
 import { idToBytes, randomName } from '../model/id.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { makePrivate } from '../store/durable.ts'
+import { DatabaseSync } from '../store/sqlite.ts'
 import { inTransaction } from '../store/transaction.ts'
 import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
