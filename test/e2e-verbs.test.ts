@@ -463,7 +463,7 @@ describe('going back', () => {
       /^Would revert new\/c\.txt to snap_ID \(first\): 1 deleted\n {2}- new\S*\nNothing was changed \(dry run\)\n$/,
     )
     expect(say(['revert', 'a.txt', 'new', '--from', 'first'])).toMatch(
-      /^Reverted a\.txt to .*: 1 replaced\nReverted new to .*: 1 deleted\nTo undo: savepoint undo \(2 times\)\n$/,
+      /^Reverted a\.txt to .*: 1 replaced\nReverted new to .*: 1 deleted\nTo undo all, 2 times: savepoint undo\n$/,
     )
     expect([space.read('a.txt'), existsSync(space.at('new'))]).toEqual(['one\n', false])
     expect(json('revert', 'a.txt').map(keys)).toEqual([restoreKeys])

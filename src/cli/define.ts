@@ -1,7 +1,7 @@
 /** How a verb becomes a command: the same options, help layout and handling for all of them. */
 import { type Command, Option } from 'commander'
 import { SavepointError } from '../errors/errors.ts'
-import { type CommonOptions, type Context, createContext } from './context.ts'
+import { type CommonOptions, type Context, createContext, withProgram } from './context.ts'
 import { asSavepointError } from './report-error.ts'
 
 export const groups = {
@@ -96,7 +96,7 @@ export function handle<O = Record<string, unknown>>(handler: Handler<O>) {
       outcome.exitCode = (await handler(context, callOf<O>(this))) ?? 0
     } catch (error) {
       const signal = context.cancellation?.cause
-      throw signal ? cancelledBy(signal, error) : error
+      throw signal ? cancelledBy(signal, error) : hintedFor(context, error)
     } finally {
       context.close()
     }
@@ -105,6 +105,13 @@ export function handle<O = Record<string, unknown>>(handler: Handler<O>) {
     if (failure)
       throw new SavepointError('io.failed', `Cannot write the result: ${failure.message}`, { cause: failure })
   }
+}
+
+/** The hint with commands that work where the user stands. */
+function hintedFor({ program }: Context, thrown: unknown): unknown {
+  if (!(thrown instanceof SavepointError) || thrown.hint === undefined) return thrown
+  const { code, message, hint, data } = thrown
+  return new SavepointError(code, message, { hint: withProgram(hint, program), data, cause: thrown.cause ?? thrown })
 }
 
 /** What the engine threw because it was asked to stop, whatever it wrapped that in; other errors stay what they are. */

@@ -7,7 +7,7 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import type { Context } from './context.ts'
-import { resolvePath } from './resolve-path.ts'
+import { resolvePath, typedPath } from './resolve-path.ts'
 import type { FileVersion } from './results.ts'
 
 function whyNot(entry: Entry | undefined): string {
@@ -28,6 +28,6 @@ export function readFile(ctx: Context, ref: string, path: string): FileVersion {
   const content = entry && contentOf(ctx, entry)
   if (content) return { snapshot, path: raw, entry, content }
   throw new SavepointError('path.unknown', `Cannot read ${showPath(raw)} in ${snapshot.id}: ${whyNot(entry)}`, {
-    hint: `\`savepoint history ${showPath(raw)}\` shows its versions`,
+    hint: `\`savepoint history ${typedPath(ctx, raw)}\` shows its versions`,
   })
 }

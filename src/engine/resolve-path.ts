@@ -1,10 +1,19 @@
 /** Turns a path that a person wrote into one relative to the target. Never leaves the target. */
 import { realpathSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
-import { type Raw, rawFromBytes, rawFromShown, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import {
+  type Raw,
+  rawFromBytes,
+  rawFromShown,
+  rawFromText,
+  rawToBytes,
+  relativeRaw,
+  showPath,
+} from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import type { Context } from './context.ts'
-import { relativeTo } from './target-registry.ts'
+import { absolutePath, relativeTo } from './target-registry.ts'
 
 /**
  * Relative paths start at cwd; "." and ".." are resolved as text, symlinks in it are not followed. A name with
@@ -56,6 +65,13 @@ function normalise(absolute: Raw): Raw {
     else if (part !== '' && part !== '.') parts.push(part)
   }
   return `/${parts.join('/')}`
+}
+
+/** `path` as it can be typed where the user stands: relative inside of the target, else absolute; quoted for a shell. */
+export function typedPath(ctx: Context, path: Raw): string {
+  const isInside = relativeTo(ctx.targetPath, ctx.cwd) !== undefined
+  const shown = isInside ? relativeRaw(ctx.subdirectory, path) : rawFromBytes(absolutePath(ctx.targetPath, path))
+  return quoteWord(showPath(shown.startsWith('-') ? `./${shown}` : shown))
 }
 
 export const existsLive = (ctx: Context, path: Raw): boolean => lookLive(ctx, path) === 'there'

@@ -78,6 +78,8 @@ export interface StatusResult {
   counts: ChangeCounts
   skipped: Skipped[]
   lastOperation: Operation | undefined
+  /** A path outside of the current subdirectory that it changed: then undoing it, or redoing it, needs `all`. */
+  lastChangedOutside: Raw[]
   writer: { pid: number; purpose: string } | undefined
 }
 

@@ -59,7 +59,7 @@ export function coverageText(coverage: CoverageResult, now: number, style: Style
     text = `${path}: ${style.green('protected')}, snapshots capture it${rule === undefined ? '' : ` (${showText(rule)})`}\n`
   else text = `${path}: ${style.red('not protected')}${why === '' ? '' : `, ${why}`}\n`
   if (!latest)
-    return `${text}No snapshot has a version of it${coverage.exists && covered ? ' yet. Take one: savepoint snapshot' : ''}\n`
+    return `${text}No snapshot has a version of it${coverage.exists && covered ? ` yet. Take one: ${style.command('snapshot')}` : ''}\n`
   const age = formatAge(now - latest.createdAt)
   // What cannot be read cannot be compared.
   const isCompared = coverage.exists && (covered || reason === 'excluded' || reason === 'too-large')

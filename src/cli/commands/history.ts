@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import type { HistoryResult } from '../../index.ts'
 import { formatAge, formatBytes } from '../../model/format.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
 import { historyJson } from '../json.ts'
 import { titleOf } from '../render/snapshot.ts'
 import type { Style } from '../style.ts'
 import { renderTable } from '../table.ts'
-import { shellWord } from '../text.ts'
 
 export function register(program: Command): void {
   define(program, {
@@ -41,9 +41,10 @@ const newestFirst = ({ versions }: HistoryResult) => versions.toSorted((a, b) =>
 const paints = { new: 'green', modified: 'yellow', deleted: 'red', unchanged: 'dim', unknown: 'magenta' } as const
 
 /** What was purged or never captured cannot be brought back, so that must not be hinted at. */
-function nextStep({ versions }: HistoryResult, word: string): string {
+function nextStep({ versions }: HistoryResult, typed: string, style: Style): string {
   const isCaptured = versions.some(({ status }) => status !== 'unknown' && status !== 'deleted')
-  if (isCaptured) return `To bring one back: savepoint revert ${word} --from SNAPSHOT\n`
+  const word = quoteWord(typed.startsWith('-') ? `./${typed}` : typed)
+  if (isCaptured) return `To bring one back: ${style.command(`revert ${word} --from SNAPSHOT`)}\n`
   return 'No snapshot can bring it back\n'
 }
 
@@ -64,7 +65,6 @@ export function historyText(history: HistoryResult, typed: string, now: number, 
     { title: 'LABEL' },
   ]
   const present = history.currentSize === undefined ? 'does not exist now' : `${formatBytes(history.currentSize)} now`
-  const word = shellWord(typed)
   const table = rows.length > 0 ? renderTable(columns, rows, style) : 'No snapshot has a version of it\n'
-  return `${table}${style.path(history.path)}: ${present}\n${rows.length > 0 ? nextStep(history, word) : ''}`
+  return `${table}${style.path(history.path)}: ${present}\n${rows.length > 0 ? nextStep(history, typed, style) : ''}`
 }

@@ -35,7 +35,7 @@ export function register(program: Command): void {
         const newest = nodes.toSorted((a, b) => b.snapshot.seq - a.snapshot.seq).slice(0, options.limit)
         if (context.options.json) return context.json(newest.map(logNodeJson))
         if (context.options.quiet) return context.lines(newest.map(({ snapshot }) => snapshot.id))
-        if (nodes.length === 0) return context.line('No snapshots yet. Take one: savepoint snapshot')
+        if (nodes.length === 0) return context.line(`No snapshots yet. Take one: ${context.style.command('snapshot')}`)
         await context.paged(output => output.write(logText(nodes, context.now, context.style, options.limit)))
       }),
     )

@@ -10,7 +10,7 @@ import { undoText } from './undo.ts'
 
 const plain = createStyle(false)
 const hour = 3_600_000
-const words = { done: 'Rolled back to', would: 'Would roll back to', undo: 'savepoint undo' }
+const words = { done: 'Rolled back to', would: 'Would roll back to', undo: 'To undo: savepoint undo' }
 
 it('lists snapshots as a table with a footer', () => {
   const nodes = makeNodes('cccc3333 bbbb2222', 'bbbb2222 aaaa1111', 'aaaa1111')
