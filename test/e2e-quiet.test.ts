@@ -1,13 +1,12 @@
 /** With -q every listing is the names of its elements, one a line, and nothing where there is nothing. */
 import { afterEach, beforeEach, expect, it, test } from 'vitest'
 import { savepoint, savepointJson } from './support/built-cli.ts'
-import { Workspace } from './support/workspace.ts'
+import { smallWorkspace } from './support/dialogue.ts'
+import type { Workspace } from './support/workspace.ts'
 
 let space: Workspace
 beforeEach(() => {
-  space = new Workspace()
-  space.write('a.txt', 'one\n')
-  space.write('src/b.txt', 'b\n')
+  space = smallWorkspace()
 })
 afterEach(() => space.remove())
 
