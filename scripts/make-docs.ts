@@ -80,7 +80,7 @@ const exitMeanings: [code: string, meaning: string][] = [
   ['0', 'done'],
   ['1', 'failed'],
   ['2', 'wrong command line or configuration'],
-  ['3', 'done, but something was left alone; the output lists it'],
+  ['3', 'done, but something was left alone or could not be captured; the output lists it'],
   ['10', 'no timeline protects this directory'],
   ['11', 'another process is at work'],
   ['12', 'no such snapshot, run, tag or path, or more than one'],
