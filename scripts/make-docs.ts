@@ -6,6 +6,7 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Command, Option } from 'commander'
+import { examplesOf } from '../src/cli/help.ts'
 import { buildProgram } from '../src/cli/program.ts'
 import { isHidden } from '../src/cli/usage.ts'
 import { configSchema, defaultConfig, notYetInEffect } from '../src/config/schema.ts'
@@ -26,25 +27,14 @@ export function makeDocs(): Record<string, string> {
 export const verbs = (): Command[] =>
   buildProgram().commands.filter(command => !isHidden(command) && command.name() !== 'help')
 
-/** The lines "savepoint …" that `command --help` ends with. */
-export function examplesOf(command: Command): string[] {
-  const pieces: string[] = []
-  // How commander asks for what `addHelpText` added; its types do not show that a command is an EventEmitter.
-  const { emit } = command as Command & { emit(event: string, context: object): void }
-  emit.call(command, 'afterHelp', { error: false, command, write: (piece: string) => void pieces.push(piece) })
-  return pieces
-    .join('')
-    .split('\n')
-    .flatMap(line => (line.startsWith('  savepoint ') ? [line.trim()] : []))
-}
-
 function cliPage(): string {
   const commands = verbs()
   const groups = Map.groupBy(commands, command => command.helpGroup())
   const common = commands[0]!.options.filter(option => option.helpGroupHeading === COMMON_GROUP)
   return page('Commands', [
     'What `savepoint COMMAND --help` says, on one page. A snapshot is named by its id, a unique prefix of it, a tag, a',
-    'label, a run (the state before it) or `HEAD`. Exit codes are in [errors.md](errors.md).',
+    'label, a run (the state before it) or `HEAD`. A name that fits several snapshots, in whatever way, is an error that lists',
+    'their ids. Exit codes are in [errors.md](errors.md).',
     '',
     '## Options of every command',
     '',
@@ -90,10 +80,10 @@ const exitMeanings: [code: string, meaning: string][] = [
   ['0', 'done'],
   ['1', 'failed'],
   ['2', 'wrong command line or configuration'],
-  ['3', 'done, but something was left alone; the output lists it'],
+  ['3', 'done, but something was left alone or could not be captured; the output lists it'],
   ['10', 'no timeline protects this directory'],
   ['11', 'another process is at work'],
-  ['12', 'no such snapshot, run, tag or path'],
+  ['12', 'no such snapshot, run, tag or path, or more than one'],
   ['13', 'not supported here, or not in this version'],
   ['14', 'the store is damaged or has an unknown format'],
   ['70', 'a defect of Savepoint; the message has the version and the stack'],

@@ -95,7 +95,7 @@ describe('a user destroys the repository on purpose', () => {
     const undo = savepointAsUser({ ...space, env: space.env, dir: space.base } as Workspace, ['undo', '-t', space.dir])
     expect(undo).toMatchObject({
       status: 0,
-      stdout: expect.stringMatching(/^Undone: run_.*\nTo redo: savepoint redo\n$/s),
+      stdout: expect.stringMatching(/^Undone: run_.*\nTo redo: savepoint -t .* redo\n$/s),
     })
     expect(undo.stdout).not.toContain('Left alone')
     expect(differences(before, fullImageOf(space.dir))).toEqual([])

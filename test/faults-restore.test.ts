@@ -21,6 +21,7 @@ const beforeSafety = [
   'snapshot:before-row',
   'snapshot:row',
   'durable:written',
+  'durable:written#2',
 ]
 const completed = [
   'restore:journal',
@@ -102,7 +103,7 @@ describe('rollback killed at', () => {
 
 test.concurrent('a half-written journal is swept by the next verb that writes, also when it restores nothing', () =>
   inScene(async scene => {
-    await kill(scene, 'durable:written', ['rollback', 'one'])
+    await kill(scene, 'durable:written#2', ['rollback', 'one'])
     expect(homeFiles(scene.workspace).join('\n')).toMatch(/restore\.json\.tmp-\d/)
     await (await scene.workspace.open()).snapshot()
     expectNoLeftovers(scene.workspace)

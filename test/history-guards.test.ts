@@ -152,6 +152,18 @@ describe('the command line', () => {
     expect(space.read('a')).toBe('one')
   })
 
+  it('the first snapshot counts what `show` lists: files, links, and directories with nothing captured in them', async () => {
+    space.sh('rm -rf ./*; mkdir -p deep/empty full empty ignored; echo x > full/file; ln -s file full/link')
+    space.sh('echo x > ignored/left; echo "ignored/*" > .savepointignore')
+    const first = await (await space.open({ home: `${space.base}/fresh` })).snapshot()
+    const { changes } = (await space.open({ home: `${space.base}/fresh` })).snapshotChanges(first.id)
+    expect(changes.map(({ path }) => path)).toEqual([
+      ...['.savepointignore', 'deep/empty', 'empty', 'full/file', 'full/link', 'ignored'],
+    ])
+    expect(first.counts).toEqual({ added: changes.length, modified: 0, deleted: 0 })
+    expect(first.files).toBe(3)
+  })
+
   it('compact counts against the parent that it gets', async () => {
     const savepoint = await space.open()
     const ids = []

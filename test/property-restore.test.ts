@@ -2,23 +2,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { idToHex, type Savepoint } from '../src/index.ts'
+import { idToHex } from '../src/index.ts'
 import { fullImageOf } from './support/full-image.ts'
 import { buildOps, changeOps } from './support/tree-arbitrary.ts'
 import { differences } from './support/tree-image.ts'
 import { applyOps } from './support/tree-ops.ts'
-import { Workspace } from './support/workspace.ts'
+import { inWorkspace } from './support/workspace.ts'
 
 const RUNS = Number(process.env.SAVEPOINT_TEST_RUNS ?? 25)
-
-async function inWorkspace(work: (ws: Workspace, sp: Savepoint) => Promise<void>): Promise<void> {
-  const ws = new Workspace()
-  try {
-    await work(ws, await ws.open())
-  } finally {
-    ws.remove()
-  }
-}
 
 /** Until files are older than the tick in which a capture reads everything again, so that the stat cache is believed. */
 const age = () => pause(70)

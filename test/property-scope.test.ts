@@ -1,24 +1,15 @@
 /** What a scoped rollback or a three-way undo must not touch, over random trees and random mischief. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Savepoint, showPath } from '../src/index.ts'
+import { showPath } from '../src/index.ts'
 import { fullImageOf } from './support/full-image.ts'
 import { below, buildOps, changeOps } from './support/tree-arbitrary.ts'
 import { differences } from './support/tree-image.ts'
 import { applyOps } from './support/tree-ops.ts'
-import { Workspace } from './support/workspace.ts'
+import { inWorkspace } from './support/workspace.ts'
 
 const RUNS = Number(process.env.SAVEPOINT_TEST_RUNS ?? 25)
 type Image = Map<string, string>
-
-async function inWorkspace(work: (ws: Workspace, sp: Savepoint) => Promise<void>): Promise<void> {
-  const ws = new Workspace()
-  try {
-    await work(ws, await ws.open())
-  } finally {
-    ws.remove()
-  }
-}
 
 const isWithin = (path: string, dir: string) => path === dir || path.startsWith(`${dir}/`)
 const isDir = (line: string | undefined) => line?.startsWith('dir ') ?? false

@@ -35,11 +35,11 @@ function flip(file: string, at: number): void {
   writeFileSync(file, bytes)
 }
 
-async function expectRestorable(): Promise<void> {
+async function expectRestorable(ref = 'one'): Promise<void> {
   const again = await workspace.open()
   rmSync(workspace.at('d1'), { recursive: true })
   workspace.write('text', 'changed')
-  await again.rollback('one')
+  await again.rollback(ref)
   expect(differences(image, imageOf(workspace.dir))).toEqual([])
   expect((await again.verify()).problems).toEqual([])
 }
@@ -58,7 +58,7 @@ describe('the index', () => {
   })
 
   test.each(['garbage all over', ''])(
-    'that holds %j: a clear error, and repair keeps the old one aside',
+    'that holds %j: a clear error; repair makes it anew and leaves nothing of the old one',
     async content => {
       savepoint.close()
       for (const suffix of ['-wal', '-shm']) rmSync(storeFile(`index.sqlite${suffix}`), { force: true })
@@ -71,10 +71,20 @@ describe('the index', () => {
       }
       const again = await workspace.open({ repair: true })
       expect((await again.verify({ repair: true })).problems).toEqual([])
-      expect(existsSync(storeFile('index.sqlite.damaged'))).toBe(content !== '')
+      expect(readdirSync(storeFile()).filter(name => name.includes('damaged'))).toEqual([])
       await expectRestorable()
     },
   )
+
+  test('that cannot be opened, beside a pack that is damaged, too: it is kept, and said where', async () => {
+    savepoint.close()
+    writeFileSync(storeFile('index.sqlite'), 'garbage all over'.repeat(1000))
+    writeFileSync(onlyPack(), noise(200_000, 99))
+    const again = await workspace.open({ repair: true })
+    expect((await again.verify({ repair: true })).problems).not.toEqual([])
+    expect(existsSync(storeFile('index.sqlite.damaged'))).toBe(true)
+    expect(workspace.notices.join()).toContain(`kept as ${storeFile('index.sqlite.damaged')}`)
+  })
 
   test('that lost some rows only: verify notices, --repair mends', async () => {
     savepoint.close()
@@ -99,7 +109,7 @@ describe('the index', () => {
     'whose rows point to %s: no wrong byte leaves the store, --repair mends',
     async (what, sql) => {
       workspace.write('large', noise(3_000_000, 11))
-      await savepoint.snapshot({ label: 'one' })
+      await savepoint.snapshot({ label: 'with a large one' })
       image = imageOf(workspace.dir)
       workspace.write('large', noise(3_000_000, 12))
       for (let i = 0; i < 10; i++) workspace.write(`d${i % 3}/f${i}`, `${i}`)
@@ -111,13 +121,15 @@ describe('the index', () => {
       const again = await workspace.open()
       const damage = { code: 'store.damaged', hint: expect.stringContaining('verify --repair') }
       const path = what.includes('chunk') ? 'large' : 'd1/f1'
-      expect(() => again.read('one', path)).toThrow(expect.objectContaining(damage))
-      const { changes, content } = await again.diff({ from: 'one', to: 'two' })
+      expect(() => again.read('with a large one', path)).toThrow(expect.objectContaining(damage))
+      const { changes, content } = await again.diff({ from: 'with a large one', to: 'two' })
       const change = changes.find(change => change.path === path)!
       expect(() => content(change, 'before')).toThrow(expect.objectContaining(damage))
       const before = imageOf(workspace.dir)
-      await expect(again.rollback('one')).rejects.toMatchObject({ code: 'store.damaged' })
-      await expect(again.exportSnapshot('one', join(workspace.base, 'out.tar'))).rejects.toMatchObject(damage)
+      await expect(again.rollback('with a large one')).rejects.toMatchObject({ code: 'store.damaged' })
+      await expect(again.exportSnapshot('with a large one', join(workspace.base, 'out.tar'))).rejects.toMatchObject(
+        damage,
+      )
       expect(differences(before, imageOf(workspace.dir))).toEqual([])
       expectNoLeftovers(workspace)
       const { problems } = await again.verify()
@@ -125,7 +137,7 @@ describe('the index', () => {
         /index has \d+ rows that point to the wrong bytes.*--repair/,
       )
       await again.verify({ repair: true })
-      await expectRestorable()
+      await expectRestorable('with a large one')
     },
   )
 
@@ -234,6 +246,28 @@ describe('a pack', () => {
   })
 })
 
+test('a timeline that is garbage: its hint tells the truth about the others', async () => {
+  savepoint.close()
+  for (const suffix of ['-wal', '-shm', ''])
+    writeFileSync(
+      join(workspace.home, 'timelines', savepoint.timeline, `timeline.sqlite${suffix}`),
+      'garbage'.repeat(1000),
+    )
+  const hint = expect.stringMatching(/Other directories can be protected and restored.*`gc`, `verify` and `purge` need/)
+  await expect(workspace.open()).rejects.toMatchObject({ code: 'store.damaged', hint })
+  const elsewhere = join(workspace.base, 'elsewhere')
+  mkdirSync(elsewhere)
+  writeFileSync(join(elsewhere, 'mine'), 'one')
+  const other = await workspace.open({ cwd: elsewhere })
+  await other.snapshot({ label: 'fine' })
+  writeFileSync(join(elsewhere, 'mine'), 'two')
+  await other.rollback('fine')
+  expect(readFileSync(join(elsewhere, 'mine'), 'utf8')).toBe('one')
+  await expect(other.verify()).rejects.toMatchObject({ code: 'store.damaged', hint })
+  await expect(other.gc()).rejects.toMatchObject({ code: 'store.damaged', hint })
+  await expect(other.purge('mine')).rejects.toMatchObject({ code: 'store.damaged', hint })
+})
+
 describe('what can be made anew', () => {
   test('the stat cache: damaged in any way it is ignored, and the next snapshot is right', async () => {
     const cache = join(workspace.home, 'timelines', savepoint.timeline, 'statcache')
@@ -266,11 +300,18 @@ describe('format.json', () => {
     expect(readFileSync(storeFile('format.json'), 'utf8')).toBe('{"format": 2}')
   })
 
-  test.each(['', '{', 'null', '[]'])('with %j is a clear error', async content => {
+  test.each([
+    ['', /JSON/],
+    ['{', /JSON/],
+    ['null', /it does not say which format the store has$/],
+    ['[]', /it does not say which format the store has$/],
+    ['{}', /it does not say which format the store has$/],
+  ])('with %j is a clear error with a way out', async (content, message) => {
     writeFileSync(storeFile('format.json'), content)
     await expect(workspace.open()).rejects.toMatchObject({
-      name: 'SavepointError',
-      code: expect.stringMatching(/^store\./),
+      code: 'store.damaged',
+      message: expect.stringMatching(message),
+      hint: expect.stringContaining('{"format":1}'),
     })
   })
 })

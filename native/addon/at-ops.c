@@ -59,6 +59,13 @@ static int error_of(int result) {
   return result < 0 ? errno : 0;
 }
 
+/* The arguments of a call on (root, path, mode). */
+static bool begin_with_mode(napi_env env, napi_callback_info info, struct place *place, uint32_t *mode) {
+  napi_value arguments[3];
+  return get_arguments(env, info, 3, arguments) && get_u32(env, arguments[2], mode) &&
+         begin(env, arguments[0], arguments[1], place);
+}
+
 napi_value addon_open_at(napi_env env, napi_callback_info info) {
   napi_value arguments[4];
   struct place place;
@@ -104,13 +111,9 @@ napi_value addon_stat_at(napi_env env, napi_callback_info info) {
 }
 
 napi_value addon_mkdir_at(napi_env env, napi_callback_info info) {
-  napi_value arguments[3];
   struct place place;
   uint32_t mode;
-  if (!get_arguments(env, info, 3, arguments) || !get_u32(env, arguments[2], &mode) ||
-      !begin(env, arguments[0], arguments[1], &place)) {
-    return NULL;
-  }
+  if (!begin_with_mode(env, info, &place, &mode)) return NULL;
   return finish_call(env, &place, error_of(mkdirat(place.fd, place.name, mode)), "mkdirat");
 }
 
@@ -234,13 +237,9 @@ static int chmod_place(const struct place *place, uint32_t mode) {
 }
 
 napi_value addon_chmod_at(napi_env env, napi_callback_info info) {
-  napi_value arguments[3];
   struct place place;
   uint32_t mode;
-  if (!get_arguments(env, info, 3, arguments) || !get_u32(env, arguments[2], &mode) ||
-      !begin(env, arguments[0], arguments[1], &place)) {
-    return NULL;
-  }
+  if (!begin_with_mode(env, info, &place, &mode)) return NULL;
   return finish_call(env, &place, chmod_place(&place, mode & 07777), "fchmodat2");
 }
 
@@ -267,34 +266,43 @@ napi_value addon_utimes_at(napi_env env, napi_callback_info info) {
   return finish_call(env, &place, error_of(utimensat(place.fd, place.name, times, AT_SYMLINK_NOFOLLOW)), "utimensat");
 }
 
-/* Opens the object itself and allocates scratch; throws, and releases the place, when it cannot. */
-static bool begin_xattrs(napi_env env, struct place *place, struct xattr_target *target, struct xattr_scratch *scratch) {
-  int fd = open_resolved(&place->resolver, O_PATH, 0);
+/* A place whose object is opened for its extended attributes. After begin_xattrs() has succeeded, finish_xattrs() releases it. */
+struct xattr_place {
+  struct place place;
+  struct xattr_target target;
+  struct xattr_scratch scratch;
+};
+
+static bool begin_xattrs(napi_env env, napi_value root_value, napi_value path_value, struct xattr_place *xattrs) {
+  if (!begin(env, root_value, path_value, &xattrs->place)) return false;
+  int fd = open_resolved(&xattrs->place.resolver, O_PATH, 0);
   int error = error_of(fd);
-  if (error == 0 && !xattr_scratch_init(scratch)) error = ENOMEM;
+  if (error == 0 && !xattr_scratch_init(&xattrs->scratch)) error = ENOMEM;
   if (error != 0) {
     if (fd >= 0) close(fd);
-    finish_call(env, place, error, "openat");
+    finish_call(env, &xattrs->place, error, "openat");
     return false;
   }
-  *target = xattr_path_only(fd);
+  xattrs->target = xattr_path_only(fd);
   return true;
+}
+
+/* Answers `result`, or throws when `error` is not 0. */
+static napi_value finish_xattrs(napi_env env, struct xattr_place *xattrs, napi_value result, int error, const char *syscall) {
+  close(xattrs->target.fd);
+  xattr_scratch_free(&xattrs->scratch);
+  return finish_call(env, &xattrs->place, error, syscall) == NULL ? NULL : result;
 }
 
 napi_value addon_get_xattrs(napi_env env, napi_callback_info info) {
   napi_value arguments[2];
-  struct place place;
-  struct xattr_target target;
-  struct xattr_scratch scratch;
-  if (!get_arguments(env, info, 2, arguments) || !begin(env, arguments[0], arguments[1], &place) ||
-      !begin_xattrs(env, &place, &target, &scratch)) {
-    return NULL;
-  }
+  struct xattr_place xattrs;
+  if (!get_arguments(env, info, 2, arguments) || !begin_xattrs(env, arguments[0], arguments[1], &xattrs)) return NULL;
   uint8_t *encoded = NULL;
   size_t room = 0, needed;
   int error;
   // The set may grow between two looks at it; each round makes room for what the last one needed.
-  while ((error = xattr_encode(&target, &scratch, encoded, room, &needed)) == 0 && needed > room) {
+  while ((error = xattr_encode(&xattrs.target, &xattrs.scratch, encoded, room, &needed)) == 0 && needed > room) {
     free(encoded);
     room = needed;
     encoded = malloc(room);
@@ -303,30 +311,20 @@ napi_value addon_get_xattrs(napi_env env, napi_callback_info info) {
       break;
     }
   }
-  close(target.fd);
-  xattr_scratch_free(&scratch);
   napi_value result = error == 0 ? make_buffer_copy(env, encoded, needed) : NULL;
   free(encoded);
-  if (error != 0) return finish_call(env, &place, error, "getxattr");
-  finish(&place);
-  return result;
+  return finish_xattrs(env, &xattrs, result, error, "getxattr");
 }
 
 napi_value addon_set_xattrs(napi_env env, napi_callback_info info) {
   napi_value arguments[3];
-  struct place place;
   struct bytes_view encoded;
-  struct xattr_target target;
-  struct xattr_scratch scratch;
+  struct xattr_place xattrs;
   if (!get_arguments(env, info, 3, arguments) || !get_buffer(env, arguments[2], &encoded) ||
-      !begin(env, arguments[0], arguments[1], &place) || !begin_xattrs(env, &place, &target, &scratch)) {
+      !begin_xattrs(env, arguments[0], arguments[1], &xattrs)) {
     return NULL;
   }
-  int refused;
-  int error = xattr_apply(&target, &scratch, encoded.data, encoded.length, &refused);
-  close(target.fd);
-  xattr_scratch_free(&scratch);
-  if (error != 0) return finish_call(env, &place, error, "setxattr");
-  finish(&place);
-  return make_number(env, refused);
+  int refused = 0;
+  int error = xattr_apply(&xattrs.target, &xattrs.scratch, encoded.data, encoded.length, &refused);
+  return finish_xattrs(env, &xattrs, make_number(env, refused), error, "setxattr");
 }

@@ -2,7 +2,10 @@
  * What a command works with: the options common to all, where its results and remarks go, and the engine, which is
  * loaded only when a command asks for it.
  */
+import { join, relative } from 'node:path'
 import type { DoctorResult, OpenOptions, RunResult, Savepoint } from '../index.ts'
+import { type Raw, showPath } from '../model/raw-path.ts'
+import { quoteCommand } from '../model/shell-quote.ts'
 import { type Cancellation, createCancellation } from './cancellation.ts'
 import { createOutput, type Output } from './output.ts'
 import { choosePager, throughPager } from './pager.ts'
@@ -23,12 +26,18 @@ export interface CommonOptions {
 export interface Context {
   readonly options: CommonOptions
   readonly style: Style
+  /** "savepoint" with the options that chose target and store. */
+  readonly program: string
   readonly now: number
   readonly output: Output
   /** Columns of the terminal, or what git assumes without one. */
   readonly width: number
   readonly cancellation: Cancellation | undefined
+  /** A path of the target as a word of a command that is typed here. */
+  operand(path: Raw): string
   line(text?: string): void
+  /** A listing with --quiet: what each element is named by, and nothing else. */
+  lines(names: readonly string[]): void
   /** The result for programs: the only thing that stdout gets with --json. */
   json(value: unknown): void
   /** One line on stderr that is not a result; silent with --quiet. */
@@ -51,12 +60,14 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   const errors = createOutput(process.stderr, progress.erase)
   const directory = workingDirectory()
   const colour = wantsColour(process.stdout, process.env, options.color)
-  let style = createStyle(colour)
+  const program = programOf(options)
+  let style = createStyle(colour, '', program)
   let cancellation: Cancellation | undefined
   let opened: Savepoint | undefined
 
-  const notice = (text: string) => {
+  const notice = (remark: string) => {
     if (options.quiet) return
+    const text = withProgram(remark, program)
     errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${text}\n`)
   }
   const engineOptions = (): OpenOptions => ({
@@ -72,6 +83,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   })
   return {
     options,
+    program,
     output,
     notice,
     get style() {
@@ -82,7 +94,12 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     get cancellation() {
       return cancellation
     },
+    operand: path => {
+      const isInside = opened && !relative(opened.target, directory.path).startsWith('..')
+      return isInside ? style.path(path) : join(opened?.target ?? '.', showPath(path))
+    },
     line: (text = '') => output.write(`${text}\n`),
+    lines: names => output.write(names.map(name => `${name}\n`).join('')),
     json: value => output.write(`${JSON.stringify(value, null, 2)}\n`),
     async paged(body) {
       const terminal = process.stdout.isTTY && options.pager && process.env.TERM !== 'dumb'
@@ -97,7 +114,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       }
       const engine = await import('../index.ts')
       opened = await engine.open({ ...engineOptions(), ...extra })
-      style = createStyle(colour, opened.subdirectory)
+      style = createStyle(colour, opened.subdirectory, program)
       if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened
     },
@@ -121,6 +138,16 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     },
   }
 }
+
+/** What a user who chose target or store writes before each verb. */
+function programOf({ target, home }: CommonOptions): string {
+  const choice = [...(target === undefined ? [] : ['-t', target]), ...(home === undefined ? [] : ['--home', home])]
+  return quoteCommand(['savepoint', ...choice])
+}
+
+/** Commands in hints and remarks of the engine, which does not know how it was called. */
+export const withProgram = (text: string, program: string): string =>
+  text.includes(' -t ') ? text : text.replace(/(?<![\w/.-])savepoint (?=[a-z])/g, `${program} `)
 
 function progressFor(options: CommonOptions): ProgressLine {
   if (!process.stderr.isTTY || options.quiet || options.json || process.env.TERM === 'dumb') return silentProgress

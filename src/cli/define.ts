@@ -1,7 +1,7 @@
 /** How a verb becomes a command: the same options, help layout and handling for all of them. */
 import { type Command, Option } from 'commander'
 import { SavepointError } from '../errors/errors.ts'
-import { type CommonOptions, type Context, createContext } from './context.ts'
+import { type CommonOptions, type Context, createContext, withProgram } from './context.ts'
 import { asSavepointError } from './report-error.ts'
 
 export const groups = {
@@ -49,7 +49,7 @@ const commonOptions = [
   new Option('--adopt <old>', 'take over the timeline of a moved directory: its old path or its id'),
   new Option('--home <dir>', 'store (default: $SAVEPOINT_HOME, ~/.savepoint)'),
   new Option('--json', 'print the result as JSON'),
-  new Option('-q, --quiet', 'only results and errors'),
+  new Option('-q, --quiet', 'only results and errors; of a listing only the names'),
   new Option('--no-color', 'no colours (as NO_COLOR=1)'),
   new Option('--no-pager', 'do not page long output'),
 ]
@@ -96,7 +96,7 @@ export function handle<O = Record<string, unknown>>(handler: Handler<O>) {
       outcome.exitCode = (await handler(context, callOf<O>(this))) ?? 0
     } catch (error) {
       const signal = context.cancellation?.cause
-      throw signal ? cancelledBy(signal, error) : error
+      throw signal ? cancelledBy(signal, error) : hintedFor(context, error)
     } finally {
       context.close()
     }
@@ -107,11 +107,18 @@ export function handle<O = Record<string, unknown>>(handler: Handler<O>) {
   }
 }
 
+/** The hint with commands that work where the user stands. */
+function hintedFor({ program }: Context, thrown: unknown): unknown {
+  if (!(thrown instanceof SavepointError) || thrown.hint === undefined) return thrown
+  const { code, message, hint, data } = thrown
+  return new SavepointError(code, message, { hint: withProgram(hint, program), data, cause: thrown.cause ?? thrown })
+}
+
 /** What the engine threw because it was asked to stop, whatever it wrapped that in; other errors stay what they are. */
 function cancelledBy(signal: NodeJS.Signals, thrown: unknown): unknown {
-  const inner = thrown instanceof SavepointError && thrown.cause instanceof Error ? thrown.cause : thrown
-  const error = asSavepointError((inner as Error).name === 'AbortError' ? inner : thrown)
-  if (error.code !== 'cancelled') return thrown
+  const wrapped = thrown instanceof SavepointError && thrown.cause instanceof Error ? thrown.cause : undefined
+  const error = [thrown, wrapped].map(asSavepointError).find(({ code }) => code === 'cancelled')
+  if (!error) return thrown
   const { message, hint, data, cause } = error
   return new SavepointError('cancelled', message, { hint, data: { ...data, signal }, cause })
 }

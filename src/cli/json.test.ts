@@ -1,15 +1,8 @@
 import { expect, it } from 'vitest'
-import {
-  added,
-  deleted,
-  makeEntry,
-  makeNodes,
-  makeOperation,
-  makeRestore,
-  makeRun,
-  makeSnapshot,
-} from './fixture-snapshot.ts'
+import { makeOperation, makeRun, makeSnapshot } from '../model/fixture-snapshot.ts'
+import { added, deleted, makeEntry, makeNodes, makeRestore } from './fixture-result.ts'
 import * as json from './json.ts'
+import { doctorJson } from './json-maintain.ts'
 
 it('has exactly the promised keys for a snapshot', () => {
   const snapshot = makeSnapshot('aaaa2222', {
@@ -98,7 +91,7 @@ it('survives JSON: no undefined, no bigint', () => {
     json.runJson(makeRun({ exitCode: undefined, endedAt: undefined })),
     json.diffJson({ from: 'a', to: 'b', changes: [added('x')] }),
     json.undoJson({ operation: makeOperation(), restore: makeRestore(), effect: '' }),
-    json.doctorJson({ checks: [{ name: 'n', state: 'ok', detail: 'd' }], notYetInEffect: [], config: [] }),
+    doctorJson({ checks: [{ name: 'n', state: 'ok', detail: 'd' }], notYetInEffect: [], config: [] }),
     json.historyJson({ path: 'p', currentSize: undefined, versions: [] }),
   ]
   for (const value of values) expect(JSON.parse(JSON.stringify(value))).toEqual(value)

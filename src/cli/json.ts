@@ -1,14 +1,15 @@
 /**
- * The JSON shapes of every command, in one place, so that other faces can use the same names. Keys are snake_case, what
- * is absent is null, times are ISO 8601 in UTC, sizes are bytes, paths are escaped as `showPath` does (lossless),
- * digests are BLAKE3-256 in hex, modes are octal text.
+ * The JSON shapes of every command (those that maintain the store are in json-maintain.ts), so that other faces can use
+ * the same names. Keys are snake_case, what is absent is null, times are ISO 8601 in UTC, sizes are bytes, paths are
+ * escaped as `showPath` does (lossless), digests are BLAKE3-256 in hex, modes are octal text.
  */
+import { isUtf8 } from 'node:buffer'
 import type * as results from '../index.ts'
 import type { Change, ChangeCounts, Entry } from '../model/entry.ts'
 import { showPath } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 
-const orNull = <T>(value: T | undefined): T | null => value ?? null
+export const orNull = <T>(value: T | undefined): T | null => value ?? null
 const time = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
 const hex = (id: string | undefined): string | null => (id ? Buffer.from(id, 'latin1').toString('hex') : null)
 const octal = (mode: number | undefined): string | null =>
@@ -86,6 +87,18 @@ function entryJson(entry: Entry) {
   }
 }
 
+/** `show SNAP PATH`: `content` is text, or base64 where it is not UTF-8, as `encoding` says. */
+export function fileJson({ snapshot, path, entry, content }: results.FileVersion) {
+  const encoding = isUtf8(content) ? 'utf-8' : 'base64'
+  return {
+    snapshot: snapshot.id,
+    path: showPath(path),
+    ...entryJson(entry),
+    encoding,
+    content: content.toString(encoding),
+  }
+}
+
 /** An element of every list of changes: kind is added, deleted, modified, metadata, type-changed or renamed. */
 export function changeJson(change: Change) {
   return {
@@ -103,7 +116,7 @@ export interface LinesJson {
   deletions: number | null
 }
 
-/** `diff` and `changes`; `lines` only with --stat. */
+/** `diff` and `changes`, and the changes of `show`; `lines` only with --stat. */
 export function diffJson(diff: { from: string; to: string; changes: Change[] }, lines?: (LinesJson | undefined)[]) {
   return {
     from: diff.from,
@@ -209,6 +222,7 @@ export function historyJson(history: results.HistoryResult) {
       label: orNull(version.snapshot.label),
       created_at: time(version.snapshot.createdAt),
       status: version.status,
+      reason: orNull(version.reason),
       size: orNull(version.size),
       digest: hex(version.content),
       mode: octal(version.mode),
@@ -220,58 +234,12 @@ export function coverageJson(coverage: results.CoverageResult) {
   return {
     path: showPath(coverage.path),
     covered: coverage.covered,
-    exists: coverage.exists,
+    exists: orNull(coverage.exists),
     reason: orNull(coverage.reason),
     rule: orNull(coverage.rule),
     current: coverage.current,
     versions: coverage.versions,
     latest: coverage.latest ? snapshotJson(coverage.latest) : null,
-  }
-}
-
-export function pruneJson(result: results.PruneResult) {
-  return {
-    dry_run: result.dryRun,
-    decisions: result.decisions.map(({ snapshot, keep, rule }) => ({ snapshot: snapshot.id, keep, rule })),
-    operation: orNull(result.operation?.id),
-  }
-}
-
-export function gcJson(result: results.GcResult) {
-  return {
-    forgotten_snapshots: result.forgottenSnapshots,
-    removed_objects: result.removedObjects,
-    freed_bytes: result.freedBytes,
-    store_bytes: result.storeBytes,
-  }
-}
-
-export function verifyJson(result: results.VerifyResult) {
-  return {
-    ok: result.problems.length === 0,
-    objects: result.objects,
-    bytes: result.bytes,
-    snapshots: result.snapshots,
-    problems: result.problems.map(({ what, snapshots, paths }) => ({ what, snapshots, paths })),
-    repaired: result.repaired,
-  }
-}
-
-export function purgeJson(result: results.PurgeResult) {
-  return {
-    path: showPath(result.path),
-    snapshots: result.snapshots,
-    versions: result.versions,
-    elsewhere: result.elsewhere.map(({ snapshot, path }) => ({ snapshot, path: showPath(path) })),
-    freed_bytes: result.freedBytes,
-  }
-}
-
-export function doctorJson(result: results.DoctorResult) {
-  return {
-    checks: result.checks.map(({ name, state, detail, fix }) => ({ name, state, detail, fix: orNull(fix) })),
-    not_yet_in_effect: result.notYetInEffect,
-    config: result.config.map(({ path, present }) => ({ path, present })),
   }
 }
 

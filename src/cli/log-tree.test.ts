@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest'
-import { makeNodes } from './fixture-snapshot.ts'
+import { makeNodes } from './fixture-result.ts'
 import { drawTree } from './log-tree.ts'
 
 const draw = (...pairs: string[]) =>

@@ -1,8 +1,9 @@
 import { type Command, CommanderError } from 'commander'
 import { describe, expect, it, test } from 'vitest'
 import { SavepointError } from '../errors/errors.ts'
+import { expandHelp, verbIndex } from './help.ts'
 import { refuseLaterVerb } from './later-verbs.ts'
-import { buildProgram, verbOf } from './program.ts'
+import { buildProgram } from './program.ts'
 import { asSavepointError, reportError } from './report-error.ts'
 import { commandNames, isHidden } from './usage.ts'
 
@@ -52,6 +53,29 @@ test.each([
   expect(error.message.replace('Cannot read the command line: ', '')).toEqual(problem)
 })
 
+test.each([
+  [['help'], ['--help']],
+  [
+    ['-t', 'x', 'help', '--json'],
+    ['-t', 'x', '--json', '--help'],
+  ],
+  [
+    ['help', '--json', 'run'],
+    ['--json', 'run', '--help'],
+  ],
+  [['help', 'help'], ['--help']],
+  [
+    ['run', 'help'],
+    ['run', 'help'],
+  ],
+])('%j is read as %j', (args, wanted) => expect(expandHelp(buildProgram(), args)).toEqual(wanted))
+
+it('knows no help of what is no command', () => {
+  const help = (name: string) => expandHelp(buildProgram(), ['help', name])
+  expect(() => help('rolback')).toThrow('unknown command "rolback"')
+  expect(() => help('trace')).toThrow('not in this version yet')
+})
+
 it('gives everything after the first word of a run to the command', () => {
   for (const args of [
     ['run', '-q', 'ls', '--json', '--', '-x'],
@@ -75,9 +99,9 @@ it('ends help and version without an error code', () => {
 })
 
 it('finds the verb behind options', () => {
-  expect(verbOf(['-t', 'x', '--home=y', '--json', 'log', 'trace'])).toBe('log')
-  expect(verbOf(['--home', 'y', 'trace'])).toBe('trace')
-  expect(verbOf(['--json'])).toBeUndefined()
+  expect(verbIndex(['-t', 'x', '--home=y', '--json', 'log', 'trace'])).toBe(4)
+  expect(verbIndex(['--home', 'y', 'trace'])).toBe(2)
+  expect(verbIndex(['--json'])).toBe(-1)
 })
 
 test.each(

@@ -3,12 +3,24 @@ import { Command, CommanderError } from 'commander'
 import { signalNumbers } from './cancellation.ts'
 import { registerAll } from './commands/index.ts'
 import { addCommonOptions, groups, outcome } from './define.ts'
+import { expandHelp, helpJson, verbIndex } from './help.ts'
 import { refuseLaterVerb } from './later-verbs.ts'
 import { asSavepointError, reportError } from './report-error.ts'
 import { usageError } from './usage.ts'
 import { version } from './version.ts'
 
-export function buildProgram(): Command {
+/** Commander has answered by itself: with the help of `command`, or with the version. */
+class Answered extends CommanderError {
+  readonly command: Command
+
+  constructor(command: Command, { exitCode, code, message }: CommanderError) {
+    super(exitCode, code, message)
+    this.command = command
+  }
+}
+
+/** `writeOut` gets help and version. */
+export function buildProgram(writeOut: (text: string) => void = () => {}): Command {
   const program = new Command('savepoint')
     .description('Makes everything an AI agent does to your files visible and reversible.')
     .usage('[options] <command> …')
@@ -25,13 +37,14 @@ export function buildProgram(): Command {
       visibleArguments: command => command.registeredArguments.filter(argument => argument.name() !== 'words'),
     })
     // Everything that goes wrong is thrown and rendered in one place; help and version are the only output.
-    .configureOutput({ writeErr: () => {}, writeOut: text => void process.stdout.write(text) })
+    .configureOutput({ writeErr: () => {}, writeOut })
     .addHelpText('after', firstSteps)
   registerAll(program)
   for (const command of [program, ...program.commands]) {
     addCommonOptions(command)
     command.exitOverride(error => {
-      throw error.exitCode === 0 || error.code === 'commander.help' ? error : usageError(command, error)
+      const isAnswer = error.exitCode === 0 || error.code === 'commander.help'
+      throw isAnswer ? new Answered(command, error) : usageError(command, error)
     })
   }
   return program
@@ -54,36 +67,31 @@ export async function main(args: string[]): Promise<void> {
 }
 
 async function runProgram(args: string[]): Promise<number> {
-  const program = buildProgram()
-  if (args.length === 0) {
-    program.outputHelp()
-    return 0
-  }
+  const said: string[] = []
+  const program = buildProgram(text => void said.push(text))
   try {
-    refuseLaterVerb(verbOf(args))
-    await program.parseAsync(args, { from: 'user' })
+    refuseLaterVerb(args[verbIndex(args)])
+    await program.parseAsync(expandHelp(program, args), { from: 'user' })
     return outcome.exitCode
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    throw error
+    if (!(error instanceof Answered)) throw error
+    // Without a verb there is nothing wrong yet: help says what to write.
+    if (error.exitCode !== 0) program.outputHelp()
+    const { command, code } = error
+    const asData = () => (code === 'commander.version' ? { name: 'savepoint', version } : helpJson(command))
+    process.stdout.write(wantsJson(args) ? `${JSON.stringify(asData(), null, 2)}\n` : said.join(''))
+    return 0
   }
 }
 
-/** The first word that is neither an option nor the value of one. */
-export function verbOf(args: string[]): string | undefined {
-  for (let i = 0; i < args.length; i++) {
-    const arg = args[i]!
-    if (!arg.startsWith('-')) return arg
-    if (arg === '--') return args[i + 1]
-    if (arg === '-t' || arg === '--target' || arg === '--adopt' || arg === '--home') i++
-  }
-  return undefined
+/** Also where the command line could not be read; what follows -- is not ours. */
+const wantsJson = (args: string[]): boolean => {
+  const dashes = args.indexOf('--')
+  return outcome.json || (dashes < 0 ? args : args.slice(0, dashes)).includes('--json')
 }
 
 function report(thrown: unknown, args: string[]): number {
-  const dashes = args.indexOf('--')
-  const own = dashes < 0 ? args : args.slice(0, dashes)
-  const { text, exitCode } = reportError(thrown, outcome.json || own.includes('--json'))
+  const { text, exitCode } = reportError(thrown, wantsJson(args))
   process.stderr.write(text)
   const signal = asSavepointError(thrown).data?.signal as NodeJS.Signals | undefined
   return signal ? 128 + (signalNumbers[signal] ?? 2) : exitCode

@@ -1,10 +1,17 @@
-/** How results look: colours (which leave text unchanged when they are off), and from where paths are written. */
-import { type Raw, showPath } from '../model/raw-path.ts'
+/**
+ * How results look: colours (which leave text unchanged when they are off), and from where paths and commands are
+ * written, so that what is shown can be typed where it is shown.
+ */
+import { isWithin, type Raw, relativeRaw, showPath } from '../model/raw-path.ts'
 
 export interface Style {
   readonly on: boolean
-  /** A path of the target, relative to where the user stands, so that it can be typed as it is shown. */
+  /** A path of the target, relative to where the user stands. */
   path(raw: Raw): string
+  /** "savepoint LINE", with the options that choose target and store as the user gave them. */
+  command(line: string): string
+  /** The command that takes back, or does again, an operation that changed `paths`. */
+  wayBack(direction: 'undo' | 'redo', paths: readonly Raw[]): string
   bold(text: string): string
   dim(text: string): string
   red(text: string): string
@@ -15,12 +22,17 @@ export interface Style {
   cyan(text: string): string
 }
 
-/** `base`: the user's directory, relative to the target. */
-export function createStyle(on: boolean, base: Raw = ''): Style {
+/** `base`: the user's directory, relative to the target. `program`: the words before a verb. */
+export function createStyle(on: boolean, base: Raw = '', program = 'savepoint'): Style {
+  const command = (line: string) => `${program} ${line}`
   const paint = (start: number) => (text: string) => (on && text !== '' ? `\x1b[${start}m${text}\x1b[m` : text)
   return {
     on,
-    path: raw => showPath(relativeTo(base, raw)),
+    path: raw => showPath(relativeRaw(base, raw)),
+    command,
+    // What reaches beyond the directory that it is given in needs a word.
+    wayBack: (direction, paths) =>
+      command(paths.every(path => isWithin(path, base)) ? direction : `${direction} --all`),
     bold: paint(1),
     dim: paint(2),
     red: paint(31),
@@ -30,16 +42,6 @@ export function createStyle(on: boolean, base: Raw = ''): Style {
     magenta: paint(35),
     cyan: paint(36),
   }
-}
-
-function relativeTo(base: Raw, path: Raw): Raw {
-  if (base === '') return path === '' ? '.' : path
-  const from = base.split('/')
-  const to = path === '' ? [] : path.split('/')
-  let shared = 0
-  while (shared < from.length && shared < to.length && from[shared] === to[shared]) shared++
-  const parts = [...from.slice(shared).map(() => '..'), ...to.slice(shared)]
-  return parts.length === 0 ? '.' : parts.join('/')
 }
 
 /** --no-color over NO_COLOR over FORCE_COLOR over whether `stream` is a terminal that can. */

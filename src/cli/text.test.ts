@@ -1,6 +1,7 @@
 import { expect, it, test } from 'vitest'
+import { quoteCommand } from '../model/shell-quote.ts'
 import { createStyle, wantsColour } from './style.ts'
-import { displayWidth, shellLine, shorten, showText } from './text.ts'
+import { displayWidth, shorten, showText } from './text.ts'
 
 test.each([
   ['plain', 'plain'],
@@ -19,7 +20,7 @@ test.each([
 ])('%j takes %d columns', (text, width) => expect(displayWidth(text)).toBe(width))
 
 it('quotes words as a shell reads them', () => {
-  expect(shellLine(['sh', '-c', "echo 'a b'", '', 'x=1'])).toBe("sh -c 'echo '\\''a b'\\''' '' x=1")
+  expect(quoteCommand(['sh', '-c', "echo 'a b'", '', 'x=1'])).toBe("sh -c 'echo '\\''a b'\\''' '' x=1")
 })
 
 it('shortens with an ellipsis', () => {

@@ -32,14 +32,6 @@ export function padTo(text: string, width: number, side: 'left' | 'right' = 'lef
   return side === 'left' ? text + gap : gap + text
 }
 
-/** A word as a POSIX shell reads it back; the command line of a run for people. */
-export function shellWord(word: string): string {
-  if (word !== '' && /^[A-Za-z0-9_@%+=:,./-]+$/.test(word)) return word
-  return `'${word.replaceAll("'", "'\\''")}'`
-}
-
-export const shellLine = (words: readonly string[]): string => words.map(shellWord).join(' ')
-
 /** Cuts at `limit` characters with an ellipsis. */
 export function shorten(text: string, limit: number): string {
   return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`

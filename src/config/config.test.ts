@@ -5,35 +5,14 @@ import { configSchema } from './schema.ts'
 const gibibyte = 1024 ** 3
 
 describe('defaults', () => {
-  it('are those of the design', () => {
-    const { redact, ...tracing } = defaultConfig.tracing
-    expect(redact.length).toBeGreaterThan(10)
-    expect(tracing).toEqual({ disable_exec: false, tracer: 'auto' })
-    expect(defaultConfig.snapshots).toEqual({
-      disabled: false,
-      backend: 'auto',
-      triggers: {
-        disable_pre_run: false,
-        disable_git_commits: false,
-        disable_builds: false,
-        disable_tests: false,
-        disable_idle: false,
-        disable_guard: false,
-        disable_interval: false,
-        enable_change: false,
-        idle_threshold_seconds: 30,
-        build_commands: [],
-        test_commands: [],
-        guard_commands: [],
-        guard_max_hold_ms: 5000,
-      },
-      exclude: { ignore_gitignore: false, additional: [], keep: ['.env', '.env.*'] },
-      retention: { max_count: 10, delete_initial: false, auto_max: 10, manual_max: Number.POSITIVE_INFINITY },
-      auto_interval_seconds: 300,
-      max_file_bytes: 5 * gibibyte,
-      min_free_bytes: gibibyte,
-      max_store_bytes: Number.POSITIVE_INFINITY,
-    })
+  it('protect: nothing is turned off, secrets are redacted, small precious files are kept, and nothing named is dropped', () => {
+    const { snapshots, tracing } = defaultConfig
+    const flags = [...Object.entries(snapshots), ...Object.entries(snapshots.triggers), ...Object.entries(tracing)]
+    expect(flags.filter(([key, value]) => /^disable/.test(key) && value !== false)).toEqual([])
+    expect(tracing.redact.length).toBeGreaterThan(10)
+    expect(snapshots.exclude.keep).toEqual(['.env', '.env.*'])
+    expect(snapshots.retention).toMatchObject({ delete_initial: false, manual_max: Number.POSITIVE_INFINITY })
+    expect([snapshots.max_file_bytes, snapshots.min_free_bytes]).toEqual([5 * gibibyte, gibibyte])
   })
 
   it('cannot be changed by a caller', () => {

@@ -35,6 +35,7 @@ describe('without files', () => {
       ],
       weakens: [],
       setKeys: [],
+      lockWaitMs: 10_000,
     })
   })
 
@@ -101,6 +102,23 @@ describe('variables', () => {
   it('count as unset when empty, and unknown ones are ignored', async () => {
     const env = { SAVEPOINT_BACKEND: '', SAVEPOINT_CONFIG: '', SAVEPOINT_TRACER: undefined, SAVEPOINT_OTHER: 'x' }
     expect((await load(env)).setKeys).toEqual([])
+    expect((await load({ SAVEPOINT_LOCK_WAIT_MS: '' })).lockWaitMs).toBe(10_000)
+  })
+
+  test.each(['abc', '-1', '1.5', '1e3', '10s', ' 5', '99999999999999999999'])(
+    'SAVEPOINT_LOCK_WAIT_MS=%s is refused',
+    async value => {
+      await expect(load({ SAVEPOINT_LOCK_WAIT_MS: value })).rejects.toMatchObject({
+        code: 'config.invalid',
+        message: `Cannot use SAVEPOINT_LOCK_WAIT_MS: it must be a whole number of milliseconds, but is "${value}"`,
+        hint: 'For example SAVEPOINT_LOCK_WAIT_MS=10000, or unset it.',
+      })
+    },
+  )
+
+  it('SAVEPOINT_LOCK_WAIT_MS is read as it is', async () => {
+    expect((await load({ SAVEPOINT_LOCK_WAIT_MS: '0' })).lockWaitMs).toBe(0)
+    expect((await load({ SAVEPOINT_LOCK_WAIT_MS: '250' })).lockWaitMs).toBe(250)
   })
 
   test.each([

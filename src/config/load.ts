@@ -1,6 +1,6 @@
 /**
  * The configuration that holds here: defaults, under `config.yaml` of the home, under `savepoint.yaml` of the target,
- * under the file that SAVEPOINT_CONFIG names, under SAVEPOINT_BACKEND and SAVEPOINT_TRACER.
+ * under the file that SAVEPOINT_CONFIG names, under SAVEPOINT_BACKEND and SAVEPOINT_TRACER; and SAVEPOINT_LOCK_WAIT_MS.
  */
 import { join, resolve } from 'node:path'
 import { nearest } from '../model/suggest.ts'
@@ -13,9 +13,11 @@ import {
   type PartialConfig,
   tracerNames,
 } from './config.ts'
-import { invalidVariable } from './problem.ts'
+import { invalidVariable, quote } from './problem.ts'
 import { readConfigFile } from './read-file.ts'
 import { weakenings } from './weakenings.ts'
+
+const defaultLockWaitMs = 10_000
 
 export interface LoadOptions {
   /** Root of the protected directory; undefined when there is none (yet). */
@@ -35,6 +37,8 @@ export interface LoadedConfig {
   weakens: string[]
   /** Dotted keys that a file or a variable sets, sorted. */
   setKeys: string[]
+  /** How long to wait for another command. */
+  lockWaitMs: number
 }
 
 interface Source {
@@ -63,6 +67,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     sources: sources.map(({ path, part }) => ({ path, present: part !== undefined })),
     weakens: weakenings(withoutTarget, config),
     setKeys: [...new Set([...sources.flatMap(({ part }) => keysOf(part ?? {})), ...keysOf(variables)])].sort(),
+    lockWaitMs: readMs(options.env, 'SAVEPOINT_LOCK_WAIT_MS', defaultLockWaitMs),
   }
 }
 
@@ -91,6 +96,15 @@ function readVariables(env: LoadOptions['env']): PartialConfig {
   const backend = readChoice(env, 'SAVEPOINT_BACKEND', backendNames)
   const tracer = readChoice(env, 'SAVEPOINT_TRACER', tracerNames)
   return { ...(backend && { snapshots: { backend } }), ...(tracer && { tracing: { tracer } }) }
+}
+
+function readMs(env: LoadOptions['env'], variable: string, otherwise: number): number {
+  const value = env[variable]
+  if (!value) return otherwise
+  const ms = Number(value)
+  if (/^\d+$/.test(value) && Number.isSafeInteger(ms)) return ms
+  const what = `it must be a whole number of milliseconds, but is ${quote(value)}`
+  throw invalidVariable(variable, what, `For example ${variable}=${otherwise}, or unset it.`)
 }
 
 /** An empty variable counts as unset, as shells have it. */

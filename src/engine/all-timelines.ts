@@ -50,10 +50,11 @@ async function lockEverything(
     const targets = knownTargets(ctx.home)
     releaseObjects(ctx)
     const locks: FileLock[] = []
+    const wait = { waitMs: WAIT_MS, signal: ctx.signal }
     try {
       for (const target of targets)
-        locks.push(await lockFile(join(target.directory, 'lock'), 'exclusive', purpose, WAIT_MS))
-      locks.push(await ctx.store.lock('exclusive', purpose, WAIT_MS))
+        locks.push(await lockFile(join(target.directory, 'lock'), 'exclusive', purpose, wait))
+      locks.push(await ctx.store.lock('exclusive', purpose, wait))
       if (knownTargets(ctx.home).length === targets.length) return { targets, locks }
     } catch (error) {
       releaseAll(locks)

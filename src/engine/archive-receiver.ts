@@ -1,8 +1,7 @@
 /** Takes the entries of an archive into the store and into a tree, one after another. */
-import type { Entry, Id } from '../model/entry.ts'
+import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { formatBytes } from '../model/format.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
-import { blankEntry } from '../store/tree-codec.ts'
 import { WHOLE_FILE_BYTES } from '../targets/dir/ingest-read.ts'
 import type { ArchiveBytes } from './archive-bytes.ts'
 import { checkRoomFor } from './archive-expansion.ts'

@@ -3,10 +3,10 @@
  * outside itself. Entries come in any order; missing parents are made (0755, owned as the directory around them).
  * The result does not depend on the order: a hard-link group is numbered after its first path, as a capture does.
  */
-import type { Entry, Id } from '../model/entry.ts'
+import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
-import { blankEntry, encodeTree, isSafeName } from '../store/tree-codec.ts'
+import { encodeTree, isSafeName } from '../store/tree-codec.ts'
 import { ROOT_NAME } from '../targets/dir/capture.ts'
 import { linkGroupNumber, unknownEntry } from '../targets/dir/dir-node.ts'
 import type { UnknownName } from './archive-unknown.ts'

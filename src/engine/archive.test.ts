@@ -1,4 +1,5 @@
 /** `export` and `import`: round trips, other tars, and archives that mean harm. */
+
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -26,10 +27,11 @@ import { pipeline } from 'node:stream/promises'
 import { createZstdCompress, gzipSync, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
-import type { Entry, Id } from '../model/entry.ts'
+import { blankEntry, type Entry, type Id } from '../model/entry.ts'
+import { makeSnapshot } from '../model/fixture-snapshot.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
-import { blankEntry, encodeTree } from '../store/tree-codec.ts'
+import { encodeTree } from '../store/tree-codec.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { ROOT_NAME, rootTreeOf } from '../targets/dir/capture.ts'
 import { linkGroupNumber, unknownEntry } from '../targets/dir/dir-node.ts'
@@ -81,24 +83,7 @@ async function snapshotOf(
   const rootId = writer.put(encodeTree([{ ...blankEntry(ROOT_NAME, 'dir'), mode: 0o755, ...root, content }]))
   writer.commit()
   writer.close()
-  return ctx.db.addSnapshot({
-    parent: undefined,
-    type: 'manual',
-    label: undefined,
-    createdAt: 0,
-    root: rootId,
-    run: undefined,
-    command: undefined,
-    backend: 'cas',
-    nativeRef: undefined,
-    sizeDelta: 0,
-    counts: { added: 0, modified: 0, deleted: 0 },
-    files: 0,
-    bytes: 0,
-    skippedCount: 0,
-    skipped: [],
-    unsettled: false,
-  })
+  return ctx.db.addSnapshot(makeSnapshot('of a tree', { root: rootId, createdAt: 0 }))
 }
 
 /** Everything that a directory can hold, made by the system's own means. */

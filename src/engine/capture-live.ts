@@ -41,7 +41,7 @@ export interface Live extends CaptureResult {
 export async function captureLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
   checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
-  const writer = options.discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer()
+  const writer = options.discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal)
   try {
     return await withDir(ctx.targetPath, async root => {
       const cacheFile = join(ctx.timelineDir, 'statcache')

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
 import type { Raw } from '../model/raw-path.ts'
-import { type FileLock, lockFile } from '../store/file-lock.ts'
+import { type FileLock, type LockWait, lockFile } from '../store/file-lock.ts'
 import type { Store } from '../store/store.ts'
 import type { DirIdentity } from '../targets/dir/dir-target.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
@@ -33,6 +33,8 @@ export interface Context {
   warn: (text: string) => void
   progress: ((progress: Progress) => void) | undefined
   signal: AbortSignal | undefined
+  /** How long to wait for another command. */
+  lockWaitMs: number
   /** Keeps collection away while results that read lazily are in use. */
   held: FileLock | undefined
 }
@@ -55,7 +57,7 @@ export function requireWritable(ctx: Context): void {
 
 /** Until the context is closed, or collects itself, nothing that was looked at is collected by another process. */
 export async function holdObjects(ctx: Context): Promise<void> {
-  ctx.held ??= await ctx.store.lock('shared', 'look at the store', LOCK_WAIT_MS)
+  ctx.held ??= await ctx.store.lock('shared', 'look at the store', waitOf(ctx))
 }
 
 export function releaseObjects(ctx: Context): void {
@@ -63,19 +65,14 @@ export function releaseObjects(ctx: Context): void {
   ctx.held = undefined
 }
 
-const LOCK_WAIT_MS = 10_000
+const waitOf = ({ lockWaitMs: waitMs, signal }: Context): LockWait => ({ waitMs, signal })
 
 /** One writer per timeline: waits a little for another one, then says who it is. */
 export async function withTimelineLock<T>(ctx: Context, purpose: string, work: () => Promise<T>): Promise<T> {
-  const lock: FileLock = await lockFile(join(ctx.timelineDir, 'lock'), 'exclusive', purpose, lockWaitMs(ctx.env))
+  const lock: FileLock = await lockFile(join(ctx.timelineDir, 'lock'), 'exclusive', purpose, waitOf(ctx))
   try {
     return await work()
   } finally {
     lock.release()
   }
-}
-
-function lockWaitMs(env: NodeJS.ProcessEnv): number {
-  const value = Number(env.SAVEPOINT_LOCK_WAIT_MS)
-  return env.SAVEPOINT_LOCK_WAIT_MS !== undefined && Number.isFinite(value) ? value : LOCK_WAIT_MS
 }

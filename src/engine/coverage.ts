@@ -1,13 +1,15 @@
 /** `coverage PATH`: is this file recoverable right now, and if not, why. */
-import { showPath } from '../model/raw-path.ts'
+import type { Entry } from '../model/entry.ts'
+import { type Raw, showPath } from '../model/raw-path.ts'
+import type { Snapshot } from '../model/snapshot.ts'
 import { sameContent, sameMetadata } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { explainExclusion } from '../targets/dir/explain-exclusion.ts'
-import { excludeConfig, lookAtLive } from './capture-live.ts'
+import { excludeConfig, type Live, lookAtLive } from './capture-live.ts'
 import type { Context } from './context.ts'
-import { existsLive, resolvePath } from './resolve-path.ts'
+import { lookLive, resolvePath } from './resolve-path.ts'
 import type { CoverageResult } from './results.ts'
 import { hasCaptured } from './rollback.ts'
 
@@ -15,31 +17,41 @@ export async function coverage(ctx: Context, path: string): Promise<CoverageResu
   const raw = resolvePath(ctx, path)
   const live = await lookAtLive(ctx)
   const entry = raw === '' ? undefined : entryAt(ctx.store, live.tree, raw)
-  const exists = raw === '' || existsLive(ctx, raw)
+  const found = raw === '' ? 'there' : lookLive(ctx, raw)
   const holders = ctx.db
     .snapshots()
     .reverse()
     .filter(snapshot => raw === '' || hasCaptured(ctx, snapshot.root, raw))
   const latest = holders[0]
-  const stored = latest && raw !== '' ? entryAt(ctx.store, rootTreeOf(ctx.store, latest.root), raw) : undefined
   const isUnknown = entry?.kind === 'unknown'
   return {
     path: raw,
-    exists,
-    covered: exists && !isUnknown,
-    reason: !exists ? 'absent' : isUnknown ? entry.reason : undefined,
+    exists: found === 'hidden' ? undefined : found === 'there',
+    covered: found === 'there' && !isUnknown,
+    reason: found === 'absent' ? 'absent' : isUnknown ? entry.reason : found === 'hidden' ? 'unreadable' : undefined,
     rule: isUnknown && entry.reason === 'excluded' ? await ruleFor(ctx, raw) : undefined,
     latest,
     versions: holders.length,
-    current:
-      raw === ''
-        ? latest?.root === live.root
-        : !!entry &&
-          !!stored &&
-          sameContent(entry, stored) &&
-          sameMetadata(entry, stored) &&
-          entry.content === stored.content,
+    current: latest !== undefined && (await isCurrent(ctx, raw, latest, live)),
   }
+}
+
+/** Whether `latest` has what is on disk, which today's rules may keep out of the next snapshot. */
+async function isCurrent(ctx: Context, raw: Raw, latest: Snapshot, live: Live): Promise<boolean> {
+  if (raw === '') return latest.root === live.root
+  const stored = entryAt(ctx.store, rootTreeOf(ctx.store, latest.root), raw)
+  const seen = entryAt(ctx.store, live.tree, raw)
+  const isLeftOut = seen?.reason === 'excluded' || seen?.reason === 'too-large'
+  const entry = isLeftOut ? await captureAgainstRules(ctx, raw, latest) : seen
+  return (
+    !!entry && !!stored && sameContent(entry, stored) && sameMetadata(entry, stored) && entry.content === stored.content
+  )
+}
+
+/** What it would be as an entry if everything that `latest` has were captured again. */
+async function captureAgainstRules(ctx: Context, raw: Raw, latest: Snapshot): Promise<Entry | undefined> {
+  const live = await lookAtLive(ctx, { override: latest.root, discard: true })
+  return entryAt(ctx.store, live.tree, raw)
 }
 
 async function ruleFor(ctx: Context, path: string): Promise<string | undefined> {

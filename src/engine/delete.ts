@@ -10,6 +10,7 @@ import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
 import { shownParent } from './log.ts'
 import { checkLabel } from './names.ts'
+import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { PruneResult } from './results.ts'
 import { decideRetention } from './retention.ts'
@@ -62,7 +63,7 @@ export function compact(
       for (const tag of tags) ctx.db.setTag(tag, merged.id, ctx.now())
       if (snapshots.some(snapshot => snapshot.id === headBefore)) ctx.db.setHead(merged.id)
       const operation = ctx.db.addOperation({
-        ...blankOperation(ctx, 'compact', `compact ${nameAll(snapshots)} into ${merged.id}`),
+        ...newOperation(ctx, 'compact', `compact ${nameAll(snapshots)} into ${merged.id}`),
         headBefore,
         headAfter: ctx.db.head,
         detail: { snapshots: snapshots.map(snapshot => snapshot.id), newest: newest.id, result: merged.id, tags },
@@ -105,7 +106,7 @@ function remove(ctx: Context, kind: OperationKind, snapshots: Snapshot[], summar
   failpoint(`${kind}:before`)
   const operation = ctx.db.transaction(() => {
     ctx.db.setDeleted(ids, ctx.now())
-    return ctx.db.addOperation({ ...blankOperation(ctx, kind, summary), detail: { snapshots: ids } })
+    return ctx.db.addOperation({ ...newOperation(ctx, kind, summary), detail: { snapshots: ids } })
   })
   failpoint(`${kind}:after`)
   return operation
@@ -153,23 +154,8 @@ function outsideParent(ctx: Context, snapshots: Snapshot[]): string | undefined 
   return parent
 }
 
-function countsAgainst(ctx: Context, parent: Snapshot | undefined, { root, files }: Snapshot): ChangeCounts {
-  if (!parent) return { added: files, modified: 0, deleted: 0 }
-  return countChanges(ctx.store, rootTreeOf(ctx.store, parent.root), rootTreeOf(ctx.store, root))
-}
+const countsAgainst = (ctx: Context, parent: Snapshot | undefined, { root }: Snapshot): ChangeCounts =>
+  countChanges(ctx.store, parent && rootTreeOf(ctx.store, parent.root), rootTreeOf(ctx.store, root))
 
 const nameAll = (snapshots: Snapshot[]): string =>
   snapshots.length <= 3 ? snapshots.map(snapshot => snapshot.id).join(', ') : plural('snapshot', snapshots.length)
-
-const blankOperation = (ctx: Context, kind: OperationKind, summary: string) => ({
-  kind,
-  at: ctx.now(),
-  state: 'done' as const,
-  summary,
-  before: undefined,
-  after: undefined,
-  headBefore: ctx.db.head,
-  headAfter: ctx.db.head,
-  detail: {},
-  rule: undefined,
-})

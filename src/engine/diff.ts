@@ -10,6 +10,7 @@ import { treeChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
+import { changedOutside } from './changed-outside.ts'
 import { type Context, holdObjects } from './context.ts'
 import { readLive, resolvePath } from './resolve-path.ts'
 import type { DiffResult, StatusResult } from './results.ts'
@@ -48,6 +49,7 @@ export async function status(ctx: Context): Promise<StatusResult> {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const live = await captureForReading(ctx)
   const changed = head && [...treeChanges(ctx.store, rootTreeOf(ctx.store, head.root), live.tree)]
+  const lastOperation = ctx.db.operations().at(-1)
   const count = (kinds: Change['kind'][]) => changed?.filter(change => kinds.includes(change.kind)).length ?? 0
   return {
     target: showPath(rawFromBytes(ctx.targetPath)),
@@ -64,7 +66,8 @@ export async function status(ctx: Context): Promise<StatusResult> {
       deleted: count(['deleted']),
     },
     skipped: live.skipped,
-    lastOperation: ctx.db.operations().at(-1),
+    lastOperation,
+    lastChangedOutside: lastOperation ? changedOutside(ctx, lastOperation) : [],
     writer: currentWriter(ctx),
   }
 }

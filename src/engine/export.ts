@@ -46,7 +46,7 @@ export async function exportSnapshot(
   const isKept = options.withKept ? () => false : keptMatcher(ctx.config.snapshots.exclude.keep)
   const progress = { phase: 'exporting', files: 0, bytes: 0, totalFiles: snapshot.files, totalBytes: snapshot.bytes }
   // Collection waits: what is being written must not go meanwhile.
-  const lock = await ctx.store.lock('shared', 'export a snapshot', GC_LOCK_WAIT_MS)
+  const lock = await ctx.store.lock('shared', 'export a snapshot', { waitMs: GC_LOCK_WAIT_MS, signal: ctx.signal })
   try {
     const archive = tarBytes({
       store: ctx.store,

@@ -23,7 +23,14 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
     const before = snapshot.parent === undefined ? undefined : entries.get(snapshot.parent)
     const status = statusOf(before, entry)
     if (status)
-      versions.push({ snapshot, status, size: entry?.size, content: entry?.content || undefined, mode: entry?.mode })
+      versions.push({
+        snapshot,
+        status,
+        reason: entry?.reason,
+        size: entry?.size,
+        content: entry?.content || undefined,
+        mode: entry?.mode,
+      })
   }
   const currentSize = await sizeNow(ctx, raw)
   if (versions.length === 0 && currentSize === undefined) {

@@ -1,9 +1,10 @@
 /** Savepoint's own directory: where it is, its store, and whether it can be written. */
-import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { SavepointError } from '../errors/errors.ts'
+import { isDamage, SavepointError } from '../errors/errors.ts'
 import { formatBytes } from '../model/format.ts'
+import { setIndexAside } from '../store/damaged-index.ts'
 import type { Unwritable } from '../store/database.ts'
 import { RESERVE_BYTES } from '../store/reserve.ts'
 import { Store } from '../store/store.ts'
@@ -27,13 +28,9 @@ export function openStore(directory: string, repair: boolean, notice: (text: str
   try {
     return Store.open(directory)
   } catch (error) {
-    const index = join(directory, 'index.sqlite')
-    if (!repair || !(error instanceof SavepointError) || error.code !== 'store.damaged' || !existsSync(index))
-      throw error
-    for (const suffix of ['', '-wal', '-shm']) {
-      if (existsSync(index + suffix)) renameSync(index + suffix, `${index}${suffix}.damaged`)
-    }
-    notice('the index of the store could not be opened; it is kept as index.sqlite.damaged and made anew')
+    if (!repair || !isDamage(error) || !existsSync(join(directory, 'index.sqlite'))) throw error
+    setIndexAside(directory)
+    notice('the index of the store could not be opened; it is made anew from the packs')
     return Store.open(directory)
   }
 }

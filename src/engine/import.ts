@@ -6,11 +6,11 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { SavepointError } from '../errors/errors.ts'
-import type { Entry, Id } from '../model/entry.ts'
+import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { blankEntry } from '../store/tree-codec.ts'
-import { ROOT_NAME, rootEntryOf } from '../targets/dir/capture.ts'
+import { countChanges } from '../store/tree-diff.ts'
+import { ROOT_NAME, rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { ArchiveBytes } from './archive-bytes.ts'
 import {
   type Compression,
@@ -24,6 +24,7 @@ import { ArchiveReceiver } from './archive-receiver.ts'
 import { type ImportLimits, importLimits, unsafeArchive, withoutSuspicion } from './archive-unsafe.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { checkLabel } from './names.ts'
+import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { ImportResult } from './results.ts'
 import { checkManualPool } from './snapshot.ts'
@@ -64,7 +65,7 @@ async function importInto(
   options: ImportOptions,
   limits: ImportLimits,
 ): Promise<ImportResult> {
-  const writer = await ctx.store.writer()
+  const writer = await ctx.store.writer(ctx.signal)
   const receiver = new ArchiveReceiver(ctx, writer, limits)
   try {
     await readArchive(ctx, path, compression, receiver, limits)
@@ -126,23 +127,16 @@ function addRow(
       command: undefined,
       backend: 'cas',
       nativeRef: undefined,
-      counts: { added: imported.files, modified: 0, deleted: 0 },
+      counts: countChanges(ctx.store, undefined, rootTreeOf(ctx.store, imported.root)),
       skippedCount: 0,
       skipped: [],
       unsettled: false,
     })
     ctx.db.addOperation({
-      kind: 'import',
-      at: ctx.now(),
+      ...newOperation(ctx, 'import', `imported ${shownFile(path)} as ${snapshot.id}`),
       // Nothing was changed that undo could take back; `delete` removes the snapshot.
       state: 'fixed',
-      summary: `imported ${shownFile(path)} as ${snapshot.id}`,
-      before: undefined,
-      after: undefined,
-      headBefore: ctx.db.head,
-      headAfter: ctx.db.head,
       detail: { file: shownFile(path), snapshot: snapshot.id },
-      rule: undefined,
     })
     return snapshot
   })

@@ -3,12 +3,12 @@
  * with the safety snapshot, and a difference becomes a snapshot of its own before anything is deleted. What differs and
  * cannot be read is the caller's to put back.
  */
-import type { Entry, Id } from '../model/entry.ts'
+import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { joinRaw, nameOf, type Raw } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
-import { blankEntry, encodeTree } from '../store/tree-codec.ts'
+import { encodeTree } from '../store/tree-codec.ts'
 import { sameContent } from '../store/tree-diff.ts'
 import { findEntry } from '../store/tree-lookup.ts'
 import { rewriteTree } from '../store/tree-rewrite.ts'

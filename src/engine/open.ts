@@ -48,7 +48,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const cwd = currentDirectory(options.cwd)
   makeHome(home)
   const target = chooseTarget(home, cwd, options, env, notice)
-  const { config, weakens } = await configFor(
+  const { config, weakens, lockWaitMs } = await configFor(
     target.path,
     home,
     cwd,
@@ -80,6 +80,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     warn: once(notice),
     progress: options.onProgress,
     signal: options.signal,
+    lockWaitMs,
     held: undefined,
   }
 }
@@ -141,9 +142,7 @@ function refuseBackend(backend: string): void {
 async function recoverAtOpen(ctx: Context): Promise<void> {
   try {
     if (hasPending(ctx)) {
-      await withTimelineLock({ ...ctx, env: { ...ctx.env, SAVEPOINT_LOCK_WAIT_MS: '0' } }, 'recover', () =>
-        recoverPending(ctx),
-      )
+      await withTimelineLock({ ...ctx, lockWaitMs: 0 }, 'recover', () => recoverPending(ctx))
     }
     if (isPurgePending(ctx)) await completePurge(ctx)
   } catch (error) {
@@ -187,7 +186,8 @@ function toSavepoint(ctx: Context): Savepoint {
     },
     history: path => history(ctx, path),
     coverage: path => coverage(ctx, path),
-    read: (ref, path) => readFile(ctx, ref, path),
+    file: (ref, path) => readFile(ctx, ref, path),
+    read: (ref, path) => readFile(ctx, ref, path).content,
     rollback: (ref, options) => rollback(ctx, ref, options ?? {}),
     revert: (path, options) => revert(ctx, path, options ?? {}),
     undo: options => undo(ctx, options ?? {}),

@@ -15,6 +15,7 @@ import { unknownEntry } from '../targets/dir/dir-node.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
+import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import { resolvePath } from './resolve-path.ts'
 import type { PurgeResult } from './results.ts'
@@ -107,18 +108,7 @@ function forgetPath(ctx: Context, path: Raw): void {
       ctx.db.setMeta(PENDING, showPath(path))
       for (const { id, root } of snapshots) ctx.db.setRoot(id, root)
       for (const { id, detail } of operations) ctx.db.setOperationDetail(id, detail)
-      ctx.db.addOperation({
-        kind: 'purge',
-        at: ctx.now(),
-        state: 'fixed',
-        summary: `purge ${showPath(path)}`,
-        before: undefined,
-        after: undefined,
-        headBefore: ctx.db.head,
-        headAfter: ctx.db.head,
-        detail: {},
-        rule: undefined,
-      })
+      ctx.db.addOperation({ ...newOperation(ctx, 'purge', `purge ${showPath(path)}`), state: 'fixed' })
     })
   } finally {
     writer.close()

@@ -1,13 +1,14 @@
 /** Reads a whole file from the store, for showing: bounded, because it is held in memory. */
 import { SavepointError } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
-import { showPath } from '../model/raw-path.ts'
+import { rawToBytes, showPath } from '../model/raw-path.ts'
 import { readContent } from '../store/read-content.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import type { Context } from './context.ts'
-import { resolvePath } from './resolve-path.ts'
+import { resolvePath, typedPath } from './resolve-path.ts'
+import type { FileVersion } from './results.ts'
 
 function whyNot(entry: Entry | undefined): string {
   if (!entry) return 'it is not there'
@@ -15,14 +16,18 @@ function whyNot(entry: Entry | undefined): string {
   return entry.kind === 'file' ? 'it is too large' : `it is a ${entry.kind}`
 }
 
-export function readFile(ctx: Context, ref: string, path: string): Buffer {
+function contentOf(ctx: Context, entry: Entry): Buffer | undefined {
+  if (entry.kind === 'link') return rawToBytes(entry.target)
+  return entry.kind === 'file' ? readContent(ctx.store, entry) : undefined
+}
+
+export function readFile(ctx: Context, ref: string, path: string): FileVersion {
   const snapshot = resolveSnapshot(ctx.db, ref)
   const raw = resolvePath(ctx, path)
   const entry = entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), raw)
-  if (entry?.kind === 'link') return Buffer.from(entry.target, 'latin1')
-  const content = entry?.kind === 'file' ? readContent(ctx.store, entry) : undefined
-  if (content) return content
+  const content = entry && contentOf(ctx, entry)
+  if (content) return { snapshot, path: raw, entry, content }
   throw new SavepointError('path.unknown', `Cannot read ${showPath(raw)} in ${snapshot.id}: ${whyNot(entry)}`, {
-    hint: `\`savepoint history ${showPath(raw)}\` shows its versions`,
+    hint: `\`savepoint history ${typedPath(ctx, raw)}\` shows its versions`,
   })
 }

@@ -1,10 +1,19 @@
 /** Turns a path that a person wrote into one relative to the target. Never leaves the target. */
 import { constants, fstatSync, readFileSync, realpathSync } from 'node:fs'
-import { SavepointError } from '../errors/errors.ts'
-import { type Raw, rawFromBytes, rawFromShown, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import {
+  type Raw,
+  rawFromBytes,
+  rawFromShown,
+  rawFromText,
+  rawToBytes,
+  relativeRaw,
+  showPath,
+} from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import type { Context } from './context.ts'
-import { relativeTo } from './target-registry.ts'
+import { absolutePath, relativeTo } from './target-registry.ts'
 
 /**
  * Relative paths start at cwd; "." and ".." are resolved as text, symlinks in it are not followed. A name with
@@ -58,29 +67,47 @@ function normalise(absolute: Raw): Raw {
   return `/${parts.join('/')}`
 }
 
-export const existsLive = (ctx: Context, path: Raw): boolean =>
-  beneath(ctx, root => addon.statAt(root, path)) !== undefined
+/** `path` as it can be typed where the user stands: relative inside of the target, else absolute; quoted for a shell. */
+export function typedPath(ctx: Context, path: Raw): string {
+  const isInside = relativeTo(ctx.targetPath, ctx.cwd) !== undefined
+  const shown = isInside ? relativeRaw(ctx.subdirectory, path) : rawFromBytes(absolutePath(ctx.targetPath, path))
+  return quoteWord(showPath(shown.startsWith('-') ? `./${shown}` : shown))
+}
+
+export const existsLive = (ctx: Context, path: Raw): boolean => lookLive(ctx, path) === 'there'
+
+/** `hidden`: a directory above it does not let this user look. */
+export function lookLive(ctx: Context, path: Raw): 'there' | 'absent' | 'hidden' {
+  try {
+    beneath(ctx, root => addon.statAt(root, path))
+    return 'there'
+  } catch (error) {
+    return errnoOf(error) === 'EACCES' ? 'hidden' : 'absent'
+  }
+}
 
 /** The content of a regular file of the target as it is now; undefined when there is none that can be read. */
-export const readLive = (ctx: Context, path: Raw): Buffer | undefined =>
-  beneath(ctx, root => {
-    // Something else may have taken its place: a FIFO would wait for ever.
-    const fd = addon.openAt(root, path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0)
-    try {
-      return fstatSync(fd).isFile() ? readFileSync(fd) : undefined
-    } finally {
-      addon.close(fd)
-    }
-  })
+export function readLive(ctx: Context, path: Raw): Buffer | undefined {
+  try {
+    return beneath(ctx, root => {
+      // Something else may have taken its place: a FIFO would wait for ever.
+      const fd = addon.openAt(root, path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0)
+      try {
+        return fstatSync(fd).isFile() ? readFileSync(fd) : undefined
+      } finally {
+        addon.close(fd)
+      }
+    })
+  } catch {
+    return undefined
+  }
+}
 
-/** Looks at something in the target; undefined when it, or the target, is not there. */
-function beneath<T>(ctx: Context, look: (root: number) => T): T | undefined {
+function beneath<T>(ctx: Context, look: (root: number) => T): T {
   let root: number | undefined
   try {
     root = addon.openRoot(ctx.targetPath)
     return look(root)
-  } catch {
-    return undefined
   } finally {
     if (root !== undefined) addon.close(root)
   }

@@ -25,7 +25,10 @@ export async function restoreToDirectory(
   options: RestoreOptions,
 ): Promise<RestoreResult> {
   // Collection waits: what is being written must not go meanwhile.
-  const lock = await ctx.store.lock('shared', 'write a snapshot elsewhere', GC_LOCK_WAIT_MS)
+  const lock = await ctx.store.lock('shared', 'write a snapshot elsewhere', {
+    waitMs: GC_LOCK_WAIT_MS,
+    signal: ctx.signal,
+  })
   try {
     return await write(ctx, snapshot, to, scope, options)
   } finally {

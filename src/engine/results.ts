@@ -1,5 +1,5 @@
 /** What the engine's verbs answer. Plain data with raw paths; faces render it. */
-import type { Change, ChangeCounts, Id, UnknownReason } from '../model/entry.ts'
+import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 
@@ -80,12 +80,16 @@ export interface StatusResult {
   counts: ChangeCounts
   skipped: Skipped[]
   lastOperation: Operation | undefined
+  /** A path outside of the current subdirectory that it changed: then undoing it, or redoing it, needs `all`. */
+  lastChangedOutside: Raw[]
   writer: { pid: number; purpose: string } | undefined
 }
 
 export interface HistoryVersion {
   snapshot: Snapshot
   status: 'new' | 'modified' | 'unchanged' | 'deleted' | 'unknown'
+  /** unknown: why this snapshot cannot bring it back. */
+  reason: UnknownReason | undefined
   size: number | undefined
   content: Id | undefined
   mode: number | undefined
@@ -102,7 +106,8 @@ export interface CoverageResult {
   path: Raw
   /** Whether what is on disk now could be brought back after the next snapshot. */
   covered: boolean
-  exists: boolean
+  /** undefined: a directory above it does not let this user look. */
+  exists: boolean | undefined
   reason: UnknownReason | 'absent' | undefined
   /** What decides: "src/.gitignore:3 *.o". */
   rule: string | undefined
@@ -119,6 +124,15 @@ export interface DiffResult {
   changes: Change[]
   /** Content for rendering: reads one side of a change; undefined when it is too large or not available. */
   content(change: Change, side: 'before' | 'after'): Buffer | undefined
+}
+
+/** A file or link as it was in a snapshot. */
+export interface FileVersion {
+  snapshot: Snapshot
+  path: Raw
+  entry: Entry
+  /** Of a link: its target. */
+  content: Buffer
 }
 
 export interface PruneDecision {

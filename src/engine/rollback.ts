@@ -8,7 +8,7 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { findRun, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, withTimelineLock } from './context.ts'
-import { existsLive, resolvePath } from './resolve-path.ts'
+import { existsLive, resolvePath, typedPath } from './resolve-path.ts'
 import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
 import type { RestoreResult } from './results.ts'
@@ -53,7 +53,7 @@ export async function revert(
     await settleBefore(ctx, 'revert', options)
     const raw = resolvePath(ctx, path)
     const snapshot = options.from === undefined ? newestVersion(ctx, raw) : resolveSnapshot(ctx.db, options.from)
-    if (!isKnown(ctx, snapshot, raw)) throw unknownPath(raw, snapshot)
+    if (!isKnown(ctx, snapshot, raw)) throw unknownPath(ctx, raw, snapshot)
     return restore(ctx, {
       dryRun: options.dryRun,
       wanted: snapshot.root,
@@ -118,7 +118,7 @@ const requestOptions = (options: RestoreOptions): Pick<RestoreRequest, 'dryRun' 
 /** A path that the user named must mean something: captured in the snapshot, or absent there but known somewhere. */
 function requireKnown(ctx: Context, snapshot: Snapshot, paths: string[] | undefined, scope: Raw[] | undefined): void {
   if (!paths?.length) return
-  for (const path of scope ?? []) if (!isKnown(ctx, snapshot, path)) throw unknownPath(path, snapshot)
+  for (const path of scope ?? []) if (!isKnown(ctx, snapshot, path)) throw unknownPath(ctx, path, snapshot)
 }
 
 /** Whether the snapshot, or any other one, has an opinion on this path. */
@@ -139,13 +139,14 @@ function newestVersion(ctx: Context, path: Raw): Snapshot {
   const newestFirst = ctx.db.snapshots().reverse()
   const found = newestFirst.find(snapshot => hasCaptured(ctx, snapshot.root, path)) ?? newestFirst[0]
   if (found) return found
-  throw unknownPath(path, undefined)
+  throw unknownPath(ctx, path, undefined)
 }
 
-function unknownPath(path: Raw, snapshot: Snapshot | undefined): SavepointError {
+function unknownPath(ctx: Context, path: Raw, snapshot: Snapshot | undefined): SavepointError {
   const where = snapshot ? nameOf(snapshot) : 'any snapshot'
+  const typed = typedPath(ctx, path)
   return new SavepointError('path.unknown', `Cannot restore ${showPath(path)}: ${where} does not have it`, {
-    hint: `\`savepoint history ${showPath(path)}\` shows its versions, \`savepoint coverage ${showPath(path)}\` whether it is protected`,
+    hint: `\`savepoint history ${typed}\` shows its versions, \`savepoint coverage ${typed}\` whether it is protected`,
   })
 }
 

@@ -17,6 +17,7 @@ import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, RUN_VARIABLE, requireWritable, withTimelineLock } from './context.ts'
+import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
 import { type ChildEnd, exitCodeOf, runUnrecorded, supervise, textOf } from './run-child.ts'
@@ -120,16 +121,9 @@ async function conclude(
 /** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
 function noteUnprotected(ctx: Context, run: Run): void {
   ctx.db.addOperation({
-    kind: 'run',
-    at: ctx.now(),
+    ...newOperation(ctx, 'run', `${run.id}: ${quoteCommand(run.command)}`),
     state: 'fixed',
-    summary: `${run.id}: ${quoteCommand(run.command)}`,
-    before: undefined,
-    after: undefined,
-    headBefore: ctx.db.head,
-    headAfter: ctx.db.head,
     detail: { run: run.id, unprotected: true },
-    rule: undefined,
   })
 }
 
@@ -252,6 +246,7 @@ async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
       changed: true,
       unsettled: false,
       files: 0,
+      emptyDirs: 0,
       bytes: 0,
       skipped: [],
       newBytes: writer.newBytes,

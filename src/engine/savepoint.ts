@@ -89,7 +89,9 @@ export interface Savepoint {
   coverage(path: string): Promise<results.CoverageResult>
   /** What a snapshot changed against its parent. */
   snapshotChanges(ref: string): results.DiffResult
-  /** Content of a file in a snapshot. */
+  /** A file in a snapshot: what is known of it, and its content. */
+  file(ref: string, path: string): results.FileVersion
+  /** Its content alone. */
   read(ref: string, path: string): Buffer
 
   rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>

@@ -69,7 +69,7 @@ function countsAgainst(ctx: Context, parent: Snapshot | undefined, live: Live): 
   } catch (error) {
     if (!isDamage(error)) throw error
   }
-  return { added: live.files, modified: 0, deleted: 0 }
+  return { added: live.files + live.emptyDirs, modified: 0, deleted: 0 }
 }
 
 /** Throws when snapshots.retention.manual_max allows no further named snapshot. */

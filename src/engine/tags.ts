@@ -5,6 +5,7 @@ import { nearest } from '../model/suggest.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, requireWritable } from './context.ts'
 import { checkTag } from './names.ts'
+import { newOperation } from './new-operation.ts'
 
 /** Names a snapshot (HEAD by default). A tag that exists moves. */
 export function setTag(ctx: Context, name: string, ref: string | undefined): Operation {
@@ -40,16 +41,8 @@ function record(
   return ctx.db.transaction(() => {
     ctx.db.setTag(name, after, ctx.now())
     return ctx.db.addOperation({
-      kind: 'tag',
-      at: ctx.now(),
-      state: 'done',
-      summary,
-      before: undefined,
-      after: undefined,
-      headBefore: ctx.db.head,
-      headAfter: ctx.db.head,
+      ...newOperation(ctx, 'tag', summary),
       detail: { name, before: before ?? null, after: after ?? null },
-      rule: undefined,
     })
   })
 }

@@ -1,11 +1,11 @@
 /** `undo` and `redo` walk the operations. Each takes back, or does again, exactly what one operation changed. */
 import { SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
-import { isWithin, showPath } from '../model/raw-path.ts'
+import { showPath } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
-import { treeChanges } from '../store/tree-diff.ts'
-import { rootTreeOf } from '../targets/dir/capture.ts'
+import { changedOutside } from './changed-outside.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { newOperation } from './new-operation.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { recordedRoot } from './rollback.ts'
@@ -63,14 +63,11 @@ function walk(
 
 /** Started in frontend/, nothing in backend/ is touched: half an operation cannot be undone, so the whole needs a word. */
 function refuseOutside(ctx: Context, direction: Direction, operation: Operation): void {
-  const [before, after] = [recordedRoot(operation.detail, 'before_root'), recordedRoot(operation.detail, 'after_root')]
-  if (ctx.subdirectory === '' || before === undefined || after === undefined) return
-  const trees = [rootTreeOf(ctx.store, before), rootTreeOf(ctx.store, after)] as const
-  const outside = [...treeChanges(ctx.store, ...trees)].find(change => !isWithin(change.path, ctx.subdirectory))
-  if (!outside) return
+  const [outside] = changedOutside(ctx, operation)
+  if (outside === undefined) return
   throw new SavepointError(
     'usage',
-    `Cannot ${direction} in ${showPath(ctx.subdirectory)}: the operation also changed ${showPath(outside.path)} outside of it`,
+    `Cannot ${direction} in ${showPath(ctx.subdirectory)}: the operation also changed ${showPath(outside)} outside of it`,
     {
       hint: `\`savepoint ${direction} --all\` takes the whole operation; \`savepoint rollback SNAP\` here touches this directory only`,
     },
@@ -175,15 +172,8 @@ function stepTag(ctx: Context, direction: Direction, operation: Operation): Omit
 function note(ctx: Context, direction: Direction, operation: Operation): void {
   ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
   ctx.db.addOperation({
-    kind: direction,
-    at: ctx.now(),
+    ...newOperation(ctx, direction, `${direction} ${operation.summary}`),
     state: 'fixed',
-    summary: `${direction} ${operation.summary}`,
-    before: undefined,
-    after: undefined,
-    headBefore: ctx.db.head,
-    headAfter: ctx.db.head,
     detail: { step_of: operation.id },
-    rule: undefined,
   })
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
+import { indexAside, removeIndexAside } from '../store/damaged-index.ts'
 import type { Location } from '../store/object-index.ts'
 import { blockObjects, OBJECT } from '../store/pack-format.ts'
 import { PackReader } from '../store/pack-reader.ts'
@@ -45,6 +46,7 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     if (problems.length > 0) problems.unshift(...scan.problems.map(what => ({ what, snapshots: [], paths: [] })))
     else if (scan.problems.length > 0)
       repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
+    if (options.repair) settleAside(ctx, problems.length === 0)
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, problems, repaired }
   })
 }
@@ -92,6 +94,14 @@ function repair(ctx: Context, timelines: OpenTimeline[], scan: PackScan): string
   for (const { target } of timelines) rmSync(join(target.directory, 'statcache'), { force: true })
   ctx.store.refresh()
   return done
+}
+
+/** The index that could not be opened: of no use once everything is found without it. */
+function settleAside(ctx: Context, allGood: boolean): void {
+  const aside = indexAside(ctx.store.directory)
+  if (aside === undefined) return
+  if (allGood) removeIndexAside(ctx.store.directory)
+  else ctx.notice(`not everything could be repaired: the damaged index is kept as ${aside}`)
 }
 
 /** Reads objects where the scan found them, whatever the index says, and notes those that the index does not find. */

@@ -48,6 +48,25 @@ export interface Entry {
   reason: UnknownReason | undefined
 }
 
+/** Everything zero, empty or absent: what a kind does not use stays so. */
+export const blankEntry = (name: Raw, kind: EntryKind): Entry => ({
+  name,
+  kind,
+  mode: 0,
+  uid: 0,
+  gid: 0,
+  mtimeNs: 0n,
+  size: 0,
+  content: '',
+  target: '',
+  linkGroup: 0n,
+  xattrs: undefined,
+  sparse: false,
+  rdevMajor: 0,
+  rdevMinor: 0,
+  reason: undefined,
+})
+
 export type ChangeKind = 'added' | 'deleted' | 'modified' | 'metadata' | 'type-changed' | 'renamed'
 
 /** One difference between two trees. `path` is the path in the newer one (deleted: in the older one). */

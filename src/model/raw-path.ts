@@ -20,6 +20,16 @@ export const nameOf = (path: Raw): Raw => path.slice(path.lastIndexOf('/') + 1)
 /** Whether `path` is `dir` itself or lies below it ('' is the root). */
 export const isWithin = (path: Raw, dir: Raw): boolean => dir === '' || path === dir || path.startsWith(`${dir}/`)
 
+/** `path` as it is written from the directory `base`; both are relative to the same root. */
+export function relativeRaw(base: Raw, path: Raw): Raw {
+  const from = base === '' ? [] : base.split('/')
+  const to = path === '' ? [] : path.split('/')
+  let shared = 0
+  while (shared < from.length && shared < to.length && from[shared] === to[shared]) shared++
+  const parts = [...from.slice(shared).map(() => '..'), ...to.slice(shared)]
+  return parts.length === 0 ? '.' : parts.join('/')
+}
+
 function isAscii(text: string): boolean {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false
   return true

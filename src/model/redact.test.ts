@@ -23,8 +23,15 @@ describe('redactCommand', () => {
     expect(redactCommand(['a', 'b c', ''], patterns)).toEqual(['a', 'b c', ''])
   })
 
-  it('cuts off what is too long to be searched', () => {
+  it('cuts off what is too long to be searched, in the middle of a word, too', () => {
     const [program, long, behind] = redactCommand(['x', 'y'.repeat(70_000), '--password s'], patterns)
-    expect([program, long!.length, behind]).toEqual(['x', 70_000, '…'])
+    expect([program, behind]).toEqual(['x', '…'])
+    expect(long).toMatch(/^y{7000,8000}…$/)
+    expect(redactCommand([`${' '.repeat(70_000)}token=abc`], patterns).join()).not.toContain('abc')
+  })
+
+  it('shows nothing of a secret at the cut that only what follows gives away', () => {
+    const [word] = redactCommand([`${' '.repeat(7 * 1024 - 3)}secret@host`], patterns)
+    expect(word!.trim()).toBe('‹redacted›…')
   })
 })

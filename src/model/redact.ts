@@ -1,8 +1,11 @@
 /** Hides secrets in a command line before it is written down. */
 
 const HIDDEN = '‹redacted›'
-/** Longer command lines are not searched: a pattern could take too long. What is behind this is cut off. */
-const MAX_SEARCHED = 64 * 1024
+/** A pattern of the user's may take time that grows with the square of what it is given: 64 KiB took 12 s, this 0.14 s. */
+const MAX_SEARCHED = 8 * 1024
+/** Less than what is searched, because a pattern may know a secret only by what follows it. The rest is cut off. */
+const MAX_KEPT = 7 * 1024
+const CUT = '…'
 
 /** Patterns see the words joined by spaces, because a secret often follows its option as a word of its own. */
 export function redactCommand(command: readonly string[], patterns: readonly RegExp[]): string[] {
@@ -14,11 +17,12 @@ export function redactCommand(command: readonly string[], patterns: readonly Reg
   return command.map(word => {
     const from = start
     start += word.length + 1
-    if (from >= MAX_SEARCHED) return '…'
-    return hide(
-      word,
-      secrets.map(([a, b]) => [Math.max(a - from, 0), Math.min(b - from, word.length)] as const),
+    const kept = word.slice(0, Math.max(0, MAX_KEPT - from))
+    const shown = hide(
+      kept,
+      secrets.map(([a, b]) => [Math.max(a - from, 0), Math.min(b - from, kept.length)] as const),
     )
+    return kept === word ? shown : shown + CUT
   })
 }
 

@@ -1,5 +1,5 @@
-/** A command line as a person would type it, for showing. */
+/** A command line as a POSIX shell reads it back, for showing and for pasting. */
 export const quoteCommand = (command: readonly string[]): string => command.map(quoteWord).join(' ')
 
-const quoteWord = (word: string): string =>
+export const quoteWord = (word: string): string =>
   /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`

@@ -2,12 +2,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SavepointError } from '../errors/errors.ts'
-import { type Entry, type EntryKind, unknownReasons } from '../model/entry.ts'
+import { blankEntry, type Entry, type EntryKind, unknownReasons } from '../model/entry.ts'
 import { hashBytes, ID_BYTES } from '../model/id.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { decodeRecipe, encodeRecipe, type RecipeItem, recipeSize } from './recipe.ts'
-import { blankEntry, decodeTree, encodeTree, isSafeName } from './tree-codec.ts'
+import { decodeTree, encodeTree, isSafeName } from './tree-codec.ts'
 
 const latin1 = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
 const id = fc.uint8Array({ minLength: ID_BYTES, maxLength: ID_BYTES }).map(latin1)

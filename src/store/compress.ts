@@ -1,5 +1,6 @@
 /** zstd for blocks: level 1, because small files grouped into half-megabyte blocks gain more from grouping than from effort. */
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+// By name they could not even be imported by a Node that is too old, which sqlite.ts refuses in words.
+import * as zlib from 'node:zlib'
 import { SavepointError } from '../errors/errors.ts'
 import { CODEC } from './pack-format.ts'
 
@@ -12,8 +13,8 @@ const MIN_OUTPUT_BYTES = 256 * 1024
 const WORTHWHILE = 0.97
 
 export function compressBlock(raw: Uint8Array): { codec: number; payload: Uint8Array } {
-  const packed = zstdCompressSync(raw, {
-    params: { [constants.ZSTD_c_compressionLevel]: LEVEL },
+  const packed = zlib.zstdCompressSync(raw, {
+    params: { [zlib.constants.ZSTD_c_compressionLevel]: LEVEL },
     chunkSize: Math.max(boundOf(raw.length), MIN_OUTPUT_BYTES),
     pledgedSrcSize: raw.length,
   })
@@ -25,7 +26,8 @@ export function compressBlock(raw: Uint8Array): { codec: number; payload: Uint8A
 /** `rawBytes` bounds the output, so a forged block cannot fill the memory. */
 export function decompressBlock(payload: Buffer, codec: number, rawBytes: number): Buffer {
   try {
-    const raw = codec === CODEC.zstd ? zstdDecompressSync(payload, { maxOutputLength: Math.max(rawBytes, 1) }) : payload
+    const raw =
+      codec === CODEC.zstd ? zlib.zstdDecompressSync(payload, { maxOutputLength: Math.max(rawBytes, 1) }) : payload
     if (raw.length === rawBytes) return raw
   } catch (cause) {
     throw damaged(cause)

@@ -11,10 +11,10 @@
 import { accessSync, chmodSync, constants, copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { isNoRoom, isUnwritable } from '../errors/errors.ts'
 import { makePrivate } from './durable.ts'
+import { DatabaseSync } from './sqlite.ts'
 
 const BUSY_TIMEOUT_MS = 30_000
 /** How often a copy is begun again because somebody wrote meanwhile. */

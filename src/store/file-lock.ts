@@ -3,7 +3,7 @@
  * The file says who holds it, for the message.
  */
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
-import { errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
+import { cancelled, errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
 
 const LOCK = { shared: 1, exclusive: 2, nonBlocking: 4 } as const
@@ -60,17 +60,24 @@ function signLock(fd: number, purpose: string): void {
   } catch {}
 }
 
-/** Waits up to `waitMs`, then throws `busy` and says who holds the lock. */
+/** How long to wait for a lock, and what ends the waiting before that. */
+export interface LockWait {
+  waitMs: number
+  signal: AbortSignal | undefined
+}
+
+/** Waits, then throws `busy` and says who holds the lock; `cancelled` as soon as the signal comes. */
 export async function lockFile(
   file: string,
   mode: 'shared' | 'exclusive',
   purpose: string,
-  waitMs: number,
+  { waitMs, signal }: LockWait,
 ): Promise<FileLock> {
   const deadline = Date.now() + waitMs
   for (;;) {
     const lock = tryLock(file, mode, purpose)
     if (lock) return lock
+    if (signal?.aborted) throw cancelled()
     if (Date.now() >= deadline) throw busy(file, purpose)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }

@@ -9,7 +9,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import { writeDurably } from './durable.ts'
-import { type FileLock, lockFile } from './file-lock.ts'
+import { type FileLock, type LockWait, lockFile } from './file-lock.ts'
 import { type Location, ObjectIndex } from './object-index.ts'
 import { OBJECT } from './pack-format.ts'
 import { PackReader } from './pack-reader.ts'
@@ -142,9 +142,9 @@ export class Store {
     )
   }
 
-  /** Starts writing; close it. Collection waits meanwhile. */
-  async writer(): Promise<StoreWriter> {
-    const lock = await this.lock('shared', 'write to the store', GC_LOCK_WAIT_MS)
+  /** Starts writing; close it. Collection waits meanwhile; `signal` ends the wait for one that runs. */
+  async writer(signal?: AbortSignal): Promise<StoreWriter> {
+    const lock = await this.lock('shared', 'write to the store', { waitMs: GC_LOCK_WAIT_MS, signal })
     return new StoreWriter(this, lock)
   }
 
@@ -154,8 +154,8 @@ export class Store {
     return new StoreWriter(this, { release: none, [Symbol.dispose]: none })
   }
 
-  lock(mode: 'shared' | 'exclusive', purpose: string, waitMs: number): Promise<FileLock> {
-    return lockFile(this.gcLockFile, mode, purpose, waitMs)
+  lock(mode: 'shared' | 'exclusive', purpose: string, wait: LockWait): Promise<FileLock> {
+    return lockFile(this.gcLockFile, mode, purpose, wait)
   }
 
   /** Forgets descriptors and cached blocks, after packs were rewritten. */
@@ -184,16 +184,20 @@ export class Store {
 const fileBytes = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
 function checkFormat(file: string): void {
-  let format: unknown
-  try {
-    format = JSON.parse(readFileSync(file, 'utf8')).format
-  } catch (cause) {
-    throw new SavepointError('store.damaged', `Cannot read ${file}: ${(cause as Error).message}`, {
+  const damaged = (why: string, cause?: unknown) =>
+    new SavepointError('store.damaged', `Cannot read ${file}: ${why}`, {
       hint: `If the packs beside it are intact, write {"format":${STORE_FORMAT}} into it and run \`savepoint verify\``,
       cause,
     })
+  let content: { format?: unknown } | null
+  try {
+    content = JSON.parse(readFileSync(file, 'utf8'))
+  } catch (cause) {
+    throw damaged((cause as Error).message, cause)
   }
+  const format = content?.format
   if (format === STORE_FORMAT) return
+  if (typeof format !== 'number') throw damaged('it does not say which format the store has')
   throw new SavepointError(
     'store.format',
     `Cannot open the store: its format is ${format}, this version knows ${STORE_FORMAT}`,

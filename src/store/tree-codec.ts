@@ -3,7 +3,7 @@
  * (order, names, reserved bits), because trees also arrive from damaged disks and from other people's archives.
  * docs/format.md describes it byte by byte.
  */
-import { type Entry, type EntryKind, unknownReasons } from '../model/entry.ts'
+import { blankEntry, type Entry, type EntryKind, unknownReasons } from '../model/entry.ts'
 import { hashBytes, ID_BYTES } from '../model/id.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
@@ -135,21 +135,3 @@ export const isSafeName = (name: string): boolean =>
   name !== '..' &&
   !name.includes('/') &&
   !name.includes('\0')
-
-export const blankEntry = (name: string, kind: EntryKind): Entry => ({
-  name,
-  kind,
-  mode: 0,
-  uid: 0,
-  gid: 0,
-  mtimeNs: 0n,
-  size: 0,
-  content: '',
-  target: '',
-  linkGroup: 0n,
-  xattrs: undefined,
-  sparse: false,
-  rdevMajor: 0,
-  rdevMinor: 0,
-  reason: undefined,
-})

@@ -1,9 +1,9 @@
 /** Makes a tree with some entries changed. Only the directories on the way to them are written anew. */
-import type { Entry, Id } from '../model/entry.ts'
+import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Store } from './store.ts'
 import type { StoreWriter } from './store-writer.ts'
-import { blankEntry, encodeTree } from './tree-codec.ts'
+import { encodeTree } from './tree-codec.ts'
 
 /** `edits`: path → new entry, or undefined to remove it. Missing directories on the way are made. */
 export function rewriteTree(

@@ -4,40 +4,68 @@ import type { Run, Snapshot } from '../model/snapshot.ts'
 import { nearest } from '../model/suggest.ts'
 import type { TimelineDb } from './timeline-db.ts'
 
-const MIN_PREFIX = 1
+/** Shorter ones count only where no tag or label has that name: a random id must not take a name like "a" away. */
+const RIVAL_PREFIX = 4
 const LISTED = 5
 
-/** Ids win over tags, tags over labels; among equal labels the newest. A run means the state before it. */
-export function resolveSnapshot(db: TimelineDb, ref: string): Snapshot {
-  const all = db.snapshots(true)
-  const live = all.filter(snapshot => snapshot.deletedAt === undefined)
-  if (ref === 'HEAD' || ref === '@') return requireHead(db)
-  const exact = all.find(snapshot => snapshot.id === ref)
-  if (exact) return exact
-  const tagged = db.tags().get(ref)
-  if (tagged) return db.snapshot(tagged)!
-  const labelled = live.filter(snapshot => snapshot.label === ref).at(-1)
-  if (labelled) return labelled
-  const run = findRun(db, ref)
-  if (run?.before) return db.snapshot(run.before)!
-  return resolvePrefix(db, ref, live)
+/** How a snapshot fits a name. */
+interface Fit {
+  snapshot: Snapshot
+  by: 'tag' | 'label' | 'id'
 }
 
-function resolvePrefix(db: TimelineDb, ref: string, live: Snapshot[]): Snapshot {
-  const prefix = ref.startsWith('snap_') ? ref.slice(5) : ref
-  const matches = prefix.length >= MIN_PREFIX ? live.filter(snapshot => snapshot.id.startsWith(`snap_${prefix}`)) : []
-  if (matches.length === 1) return matches[0]!
-  if (matches.length > 1) {
-    const ids = matches.slice(0, LISTED).map(snapshot => snapshot.id)
-    throw new SavepointError(
-      'snapshot.ambiguous',
-      `Cannot tell which snapshot "${ref}" is: it fits ${matches.length}`,
-      {
-        hint: `Write more of the id: ${ids.join(', ')}${matches.length > LISTED ? ', …' : ''}`,
-        data: { matches: matches.map(snapshot => snapshot.id) },
-      },
-    )
-  }
+/**
+ * A whole id is that snapshot; anything else that fits several is an error, whichever way it fits: to take the newest
+ * label, or a tag before a label, would now and then roll back to a state that nobody meant. A run means the state
+ * before it.
+ */
+export function resolveSnapshot(db: TimelineDb, ref: string): Snapshot {
+  if (ref === 'HEAD' || ref === '@') return requireHead(db)
+  const all = db.snapshots(true)
+  const exact = all.find(snapshot => snapshot.id === ref)
+  if (exact) return exact
+  const beforeRun = findRun(db, ref)?.before
+  const state = beforeRun === undefined ? undefined : db.snapshot(beforeRun)
+  if (state) return state
+  const live = all.filter(snapshot => snapshot.deletedAt === undefined)
+  const byName = fitsByName(db, ref, live)
+  const byId = fitsById(ref, live)
+  const fits = byName.length > 0 && prefixOf(ref).length < RIVAL_PREFIX ? byName : [...byName, ...byId]
+  if (new Set(fits.map(({ snapshot }) => snapshot.id)).size > 1) throw ambiguous(ref, fits)
+  return fits[0]?.snapshot ?? unknown(db, ref, live)
+}
+
+function fitsByName(db: TimelineDb, ref: string, live: Snapshot[]): Fit[] {
+  const tagged = db.tags().get(ref)
+  const labelled = live.filter(({ label }) => label === ref).reverse()
+  return [
+    ...(tagged === undefined ? [] : [{ snapshot: db.snapshot(tagged)!, by: 'tag' as const }]),
+    ...labelled.map(snapshot => ({ snapshot, by: 'label' as const })),
+  ]
+}
+
+function fitsById(ref: string, live: Snapshot[]): Fit[] {
+  const prefix = prefixOf(ref)
+  if (prefix === '') return []
+  return live.filter(({ id }) => id.startsWith(`snap_${prefix}`)).map(snapshot => ({ snapshot, by: 'id' }))
+}
+
+const prefixOf = (ref: string): string => (ref.startsWith('snap_') ? ref.slice(5) : ref)
+
+function ambiguous(ref: string, fits: Fit[]): SavepointError {
+  const ways = Map.groupBy(fits, ({ snapshot }) => snapshot.id)
+  const isPrefix = fits.every(({ by }) => by === 'id')
+  const shown = [...ways]
+    .slice(0, LISTED)
+    .map(([id, found]) => (isPrefix ? id : `${id} (${found.map(({ by }) => by).join(', ')})`))
+  const next = isPrefix ? 'Write more of the id' : 'Write the id of the one that you mean'
+  return new SavepointError('snapshot.ambiguous', `Cannot tell which snapshot "${ref}" is: it fits ${ways.size}`, {
+    hint: `${next}: ${shown.join(', ')}${ways.size > LISTED ? ', …' : ''}`,
+    data: { matches: [...ways.keys()] },
+  })
+}
+
+function unknown(db: TimelineDb, ref: string, live: Snapshot[]): never {
   const names = [
     ...db.tags().keys(),
     ...live.flatMap(snapshot => [snapshot.id, ...(snapshot.label ? [snapshot.label] : [])]),
@@ -63,9 +91,15 @@ export function requireHead(db: TimelineDb): Snapshot {
   })
 }
 
-/** A run by id or unique prefix, or undefined. */
+/** A run by id or unique prefix; undefined when there is none, or `ref` cannot be one. */
 export function findRun(db: TimelineDb, ref: string): Run | undefined {
   if (!ref.startsWith('run_')) return undefined
   const matches = db.runs().filter(run => run.id.startsWith(ref))
-  return matches.length === 1 || matches[0]?.id === ref ? matches[0] : undefined
+  const exact = matches.find(run => run.id === ref)
+  if (exact || matches.length <= 1) return exact ?? matches[0]
+  const ids = matches.map(run => run.id)
+  throw new SavepointError('snapshot.ambiguous', `Cannot tell which run "${ref}" is: it fits ${ids.length}`, {
+    hint: `Write more of the id: ${ids.slice(0, LISTED).join(', ')}${ids.length > LISTED ? ', …' : ''}`,
+    data: { matches: ids },
+  })
 }

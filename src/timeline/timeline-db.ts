@@ -262,7 +262,7 @@ function explainOpen(file: string, cause: unknown): SavepointError {
     return new SavepointError('disk.full', message, { hint, cause })
   }
   return new SavepointError(isUnwritable(cause) ? 'io.failed' : 'store.damaged', message, {
-    hint: `Look at ${file}; other timelines are not affected`,
+    hint: `Bring ${file} back from a backup. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`,
     cause,
   })
 }

@@ -80,3 +80,12 @@ export class Workspace {
     rmSync(this.base, { recursive: true, force: true })
   }
 }
+
+export async function inWorkspace(work: (workspace: Workspace, savepoint: Savepoint) => Promise<void>): Promise<void> {
+  const workspace = new Workspace()
+  try {
+    await work(workspace, await workspace.open())
+  } finally {
+    workspace.remove()
+  }
+}

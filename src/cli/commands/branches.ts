@@ -16,8 +16,8 @@ export function register(program: Command): void {
     handle(async context => {
       const nodes = (await context.open()).branches().toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
       if (context.options.json) return context.json(nodes.map(logNodeJson))
-      if (context.options.quiet) return context.output.write(nodes.map(({ snapshot }) => `${snapshot.id}\n`).join(''))
-      if (nodes.length === 0) return context.line('No snapshots yet. Take one: savepoint snapshot')
+      if (context.options.quiet) return context.lines(nodes.map(({ snapshot }) => snapshot.id))
+      if (nodes.length === 0) return context.line(`No snapshots yet. Take one: ${context.style.command('snapshot')}`)
       context.output.write(snapshotTable(nodes, context.now, context.style))
     }),
   )

@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import { formatAge } from '../../model/format.ts'
+import { quoteCommand } from '../../model/shell-quote.ts'
 import { type Candidate, type CompletionPlan, fitting, planCompletion } from '../completion-plan.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
-import { shellLine, shorten, showText } from '../text.ts'
+import { shorten, showText } from '../text.ts'
 
 const listed = 200
 const descriptionChars = 60
@@ -51,7 +52,7 @@ async function namesOf(context: Context, plan: CompletionPlan): Promise<Candidat
     }
     if (plan.names.includes('runs')) {
       for (const run of savepoint.runs().toReversed()) {
-        names.push({ value: run.id, description: `${age(run.startedAt)}: ${shellLine(run.command)}` })
+        names.push({ value: run.id, description: `${age(run.startedAt)}: ${quoteCommand(run.command)}` })
       }
     }
     // A control character in a name would break the protocol of lines.

@@ -53,14 +53,18 @@ export function coverageText(coverage: CoverageResult, now: number, style: Style
     .filter(part => part !== '')
     .join(' ')
   let text: string
-  if (!coverage.exists) text = `${path} does not exist now\n`
+  if (coverage.exists === undefined)
+    text = `${path} ${style.red('cannot be looked at')}: a directory above it is closed to you\n`
+  else if (!coverage.exists) text = `${path} does not exist now\n`
   else if (covered)
     text = `${path}: ${style.green('protected')}, snapshots capture it${rule === undefined ? '' : ` (${showText(rule)})`}\n`
   else text = `${path}: ${style.red('not protected')}${why === '' ? '' : `, ${why}`}\n`
   if (!latest)
-    return `${text}No snapshot has a version of it${coverage.exists && covered ? ' yet. Take one: savepoint snapshot' : ''}\n`
+    return `${text}No snapshot has a version of it${coverage.exists && covered ? ` yet. Take one: ${style.command('snapshot')}` : ''}\n`
   const age = formatAge(now - latest.createdAt)
+  // What cannot be read cannot be compared.
+  const isCompared = coverage.exists && (covered || reason === 'excluded' || reason === 'too-large')
   const which = current ? 'has exactly what is on disk now' : 'has another version than the one on disk'
-  text += `${nameOf(latest)}, ${age}, ${coverage.exists ? which : 'has it'} (${plural('snapshot', versions)} in all)\n`
+  text += `${nameOf(latest)}, ${age}, ${isCompared ? which : 'has a version of it'} (${plural('snapshot', versions)} in all)\n`
   return text
 }

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import { formatBytes, plural } from '../../model/format.ts'
-import { showPath } from '../../model/raw-path.ts'
 import { define, handle } from '../define.ts'
 import { exportJson } from '../json.ts'
 
@@ -35,7 +34,7 @@ export function register(program: Command): void {
           `Wrote ${result.snapshot.id} into ${result.file}: ${plural('file', result.files)}, ${formatBytes(result.bytes)}`,
         )
         if (result.leftOut.length === 0) return
-        const names = result.leftOut.slice(0, listed).map(showPath).join(', ')
+        const names = result.leftOut.slice(0, listed).map(context.style.path).join(', ')
         context.line(`Left out (--with-kept adds them): ${names}${result.leftOut.length > listed ? ', …' : ''}`)
       }),
     )

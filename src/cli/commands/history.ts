@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import type { HistoryResult } from '../../index.ts'
 import { formatAge, formatBytes } from '../../model/format.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
 import { historyJson } from '../json.ts'
 import { titleOf } from '../render/snapshot.ts'
 import type { Style } from '../style.ts'
 import { renderTable } from '../table.ts'
-import { shellWord } from '../text.ts'
 
 export function register(program: Command): void {
   define(program, {
@@ -29,7 +29,9 @@ export function register(program: Command): void {
       handle<{ all?: boolean }>(async (context, { words: [path], options }) => {
         const history = await (await context.open()).history(path!)
         if (context.options.json) return context.json(historyJson({ ...history, versions: newestFirst(history) }))
-        context.output.write(historyText(history, path!, options.all === true, context.now, context.style))
+        const versions = newestFirst(history).filter(({ status }) => options.all || status !== 'unchanged')
+        if (context.options.quiet) return context.lines(versions.map(({ snapshot }) => snapshot.id))
+        context.output.write(historyText({ ...history, versions }, path!, context.now, context.style))
       }),
     )
 }
@@ -38,11 +40,19 @@ const newestFirst = ({ versions }: HistoryResult) => versions.toSorted((a, b) =>
 
 const paints = { new: 'green', modified: 'yellow', deleted: 'red', unchanged: 'dim', unknown: 'magenta' } as const
 
-export function historyText(history: HistoryResult, typed: string, all: boolean, now: number, style: Style): string {
-  const versions = newestFirst(history).filter(({ status }) => all || status !== 'unchanged')
-  const rows = versions.map(({ snapshot, status, size }) => [
+/** What was purged or never captured cannot be brought back, so that must not be hinted at. */
+function nextStep({ versions }: HistoryResult, typed: string, style: Style): string {
+  const isCaptured = versions.some(({ status }) => status !== 'unknown' && status !== 'deleted')
+  const word = quoteWord(typed.startsWith('-') ? `./${typed}` : typed)
+  if (isCaptured) return `To bring one back: ${style.command(`revert ${word} --from SNAPSHOT`)}\n`
+  return 'No snapshot can bring it back\n'
+}
+
+/** `history`: as it is to be shown, newest first. */
+export function historyText(history: HistoryResult, typed: string, now: number, style: Style): string {
+  const rows = history.versions.map(({ snapshot, status, reason, size }) => [
     snapshot.id,
-    style[paints[status]](status),
+    style[paints[status]](reason ?? status),
     size === undefined ? '' : formatBytes(size),
     formatAge(now - snapshot.createdAt),
     titleOf(snapshot, style),
@@ -55,8 +65,6 @@ export function historyText(history: HistoryResult, typed: string, all: boolean,
     { title: 'LABEL' },
   ]
   const present = history.currentSize === undefined ? 'does not exist now' : `${formatBytes(history.currentSize)} now`
-  const word = shellWord(typed)
   const table = rows.length > 0 ? renderTable(columns, rows, style) : 'No snapshot has a version of it\n'
-  const next = rows.length > 0 ? `To bring one back: savepoint revert ${word} --from SNAPSHOT\n` : ''
-  return `${table}${style.path(history.path)}: ${present}\n${next}`
+  return `${table}${style.path(history.path)}: ${present}\n${rows.length > 0 ? nextStep(history, typed, style) : ''}`
 }

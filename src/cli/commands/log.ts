@@ -28,18 +28,14 @@ export function register(program: Command): void {
         if (options.operations) {
           const operations = savepoint.operations().toReversed().slice(0, options.limit)
           if (context.options.json) return context.json(operations.map(operationJson))
+          if (context.options.quiet) return context.lines(operations.map(({ id }) => id))
           return context.paged(output => output.write(operationTable(operations, context.now, context.style)))
         }
         const nodes = savepoint.log()
-        if (context.options.json) {
-          return context.json(
-            nodes
-              .toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
-              .slice(0, options.limit)
-              .map(logNodeJson),
-          )
-        }
-        if (nodes.length === 0) return context.line('No snapshots yet. Take one: savepoint snapshot')
+        const newest = nodes.toSorted((a, b) => b.snapshot.seq - a.snapshot.seq).slice(0, options.limit)
+        if (context.options.json) return context.json(newest.map(logNodeJson))
+        if (context.options.quiet) return context.lines(newest.map(({ snapshot }) => snapshot.id))
+        if (nodes.length === 0) return context.line(`No snapshots yet. Take one: ${context.style.command('snapshot')}`)
         await context.paged(output => output.write(logText(nodes, context.now, context.style, options.limit)))
       }),
     )

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { formatAge, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { pruneJson } from '../json.ts'
+import { pruneJson } from '../json-maintain.ts'
 import { notNegative } from '../number-option.ts'
 import { titleOf } from '../render/snapshot.ts'
 import { renderTable } from '../table.ts'
@@ -31,8 +31,8 @@ export function register(program: Command): void {
         const { style } = context
         const result = await (await context.open({ makeRoom: !options.dryRun })).prune({ ...options, run })
         if (context.options.json) return context.json(pruneJson(result))
-        if (context.options.quiet) return
         const gone = result.decisions.filter(({ keep }) => !keep)
+        if (context.options.quiet) return context.lines(gone.map(({ snapshot }) => snapshot.id))
         const kept = `${plural('snapshot', result.decisions.length - gone.length)} kept`
         if (gone.length === 0) return context.line(`Nothing to delete: ${kept}`)
         const rows = gone.map(({ snapshot, rule }) => [
@@ -51,7 +51,7 @@ export function register(program: Command): void {
         ]
         context.output.write(renderTable(columns, rows, style))
         context.line(`${result.dryRun ? 'Would delete' : 'Deleted'} ${plural('snapshot', gone.length)}, ${kept}`)
-        context.line(result.dryRun ? 'Nothing was changed (dry run)' : `To undo: ${style.bold('savepoint undo')}`)
+        context.line(result.dryRun ? 'Nothing was changed (dry run)' : `To undo: ${style.bold(style.command('undo'))}`)
       }),
     )
 }

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { SavepointError } from '../../errors/errors.ts'
 import { formatBytes, plural } from '../../model/format.ts'
-import { showPath } from '../../model/raw-path.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
-import { purgeJson } from '../json.ts'
+import { purgeJson } from '../json-maintain.ts'
 import { showText } from '../text.ts'
 
 const listed = 10
@@ -38,13 +38,15 @@ export function register(program: Command): void {
         }
         const versions = `${plural('version', result.versions)} in ${plural('snapshot', result.snapshots)}`
         if (!context.options.quiet)
-          context.line(`Purged ${showPath(result.path)}: ${versions}, ${formatBytes(result.freedBytes)} freed`)
+          context.line(
+            `Purged ${context.style.path(result.path)}: ${versions}, ${formatBytes(result.freedBytes)} freed`,
+          )
         if (result.elsewhere.length > 0) {
           context.line(
             context.style.yellow('The same content is still stored under other paths; purge them too if it is secret:'),
           )
           for (const { snapshot, path: other } of result.elsewhere.slice(0, listed))
-            context.line(`  ${showPath(other)} (${snapshot})`)
+            context.line(`  ${context.style.path(other)} (${snapshot})`)
           if (result.elsewhere.length > listed)
             context.line(`  … and ${result.elsewhere.length - listed} more (--json lists all)`)
         }
@@ -56,7 +58,7 @@ export function register(program: Command): void {
 async function confirm(context: Context, path: string): Promise<void> {
   if (!process.stdin.isTTY || !process.stderr.isTTY || context.options.json) {
     throw new SavepointError('usage', `Cannot purge ${path}: it cannot be undone, and nobody can be asked here`, {
-      hint: `If you are sure: savepoint purge ${path} --yes`,
+      hint: `If you are sure: savepoint purge ${quoteWord(path)} --yes`,
     })
   }
   const { createInterface } = await import('node:readline/promises')

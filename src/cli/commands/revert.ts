@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { define, handle } from '../define.ts'
 import { restoreJson } from '../json.ts'
-import { restoreExitCode, restoreText } from '../render/restore.ts'
+import { isUndoable, restoreExitCode, restoreText, undoHint } from '../render/restore.ts'
 import { showText } from '../text.ts'
 
 export function register(program: Command): void {
@@ -30,14 +30,13 @@ export function register(program: Command): void {
         for (const path of words) results.push(await savepoint.revert(path, options))
         if (context.options.json) context.json(results.map(restoreJson))
         else if (!context.options.quiet) {
-          const steps = results.filter(({ operation }) => operation).length
-          const lastDone = results.findLastIndex(({ operation }) => operation)
+          const done = results.filter(isUndoable)
           for (const [i, result] of results.entries()) {
             const name = showText(words[i]!)
             // One hint for all, at the end.
-            const undo = i < lastDone ? '' : `savepoint undo${steps > 1 ? ` (${steps} times)` : ''}`
-            const words_ = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo }
-            context.output.write(restoreText(result, words_, context.style))
+            const undo = result === done.at(-1) ? undoHint(done, context.style) : ''
+            const text = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo }
+            context.output.write(restoreText(result, text, context.style))
           }
         }
         return Math.max(...results.map(restoreExitCode))

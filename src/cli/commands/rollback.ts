@@ -4,10 +4,11 @@ import { SavepointError } from '../../errors/errors.ts'
 import type { Savepoint } from '../../index.ts'
 import { plural } from '../../model/format.ts'
 import { showPath } from '../../model/raw-path.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { restoreJson } from '../json.ts'
-import { type RestoreWords, restoreExitCode, restoreText } from '../render/restore.ts'
+import { type RestoreWords, restoreExitCode, restoreText, undoHint } from '../render/restore.ts'
 import { nameOf } from '../render/snapshot.ts'
 import { wrongUsage } from '../usage.ts'
 
@@ -78,7 +79,9 @@ export function register(program: Command): void {
             const from = result.snapshot ? nameOf(result.snapshot) : ref
             context.line(`Wrote ${from} into ${result.to}: ${plural('path', result.files.created)}`)
           } else {
-            context.output.write(restoreText(result, wordsFor(run ?? ref), context.style))
+            context.output.write(
+              restoreText(result, wordsFor(run ?? ref, undoHint([result], context.style)), context.style),
+            )
           }
         }
         return restoreExitCode(result)
@@ -87,8 +90,7 @@ export function register(program: Command): void {
 }
 
 /** A run that is taken back ends in no snapshot's state: what others did since stays. */
-function wordsFor(ref: string): RestoreWords {
-  const undo = 'savepoint undo'
+function wordsFor(ref: string, undo: string): RestoreWords {
   return ref.startsWith('run_')
     ? { done: `Took back ${ref}, to`, would: `Would take back ${ref}, to`, undo }
     : { done: 'Rolled back to', would: 'Would roll back to', undo }
@@ -111,7 +113,7 @@ function whichOne(words: string[], optionRun: string | undefined): { ref: string
 function withPathHint(error: unknown, ref: string): unknown {
   if (!(error instanceof SavepointError) || error.code !== 'snapshot.unknown' || !existsSync(ref)) return error
   return new SavepointError(error.code, error.message, {
-    hint: `To bring this file back: savepoint revert ${ref}`,
+    hint: `To bring this file back: savepoint revert ${quoteWord(ref)}`,
     data: error.data,
     cause: error,
   })

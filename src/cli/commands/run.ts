@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { type ErrorCode, SavepointError } from '../../errors/errors.ts'
 import type { RunResult, Savepoint } from '../../index.ts'
 import { formatDuration, plural } from '../../model/format.ts'
-import { isWithin, type Raw } from '../../model/raw-path.ts'
+import type { Raw } from '../../model/raw-path.ts'
 import type { Snapshot } from '../../model/snapshot.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
@@ -100,7 +100,8 @@ function protectingText(target: string, { id, files, skippedCount }: Snapshot): 
 function summarise(context: Context, result: RunResult, base: Raw): void {
   if (context.options.json) process.stderr.write(`${JSON.stringify(runResultJson(result))}\n`)
   else if (!context.options.quiet) {
-    const style = createStyle(wantsColour(process.stderr, process.env, context.options.color), base)
+    const colour = wantsColour(process.stderr, process.env, context.options.color)
+    const style = createStyle(colour, base, context.program)
     const { run, changes } = result
     const end = result.signal === undefined ? `exit ${result.exitCode}` : `killed by ${result.signal}`
     // Nothing is recorded: that was said at the start.
@@ -109,10 +110,9 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     context.notice(`run ${run.id}: ${end}${took}; ${changesText(result)}`)
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (changes.length === 0) return
-    process.stderr.write(changeList(changes, style, listed, `savepoint diff ${run.id} --name-status`))
-    // An undo that reaches beyond the directory it is given in needs a word.
-    const isBeyond = changes.some(({ path }) => !isWithin(path, base))
-    process.stderr.write(`To undo: ${style.bold(`savepoint undo${isBeyond ? ' --all' : ''}`)}\n`)
+    process.stderr.write(changeList(changes, style, listed, style.command(`diff ${run.id} --name-status`)))
+    const changed = changes.map(({ path }) => path)
+    process.stderr.write(`To undo: ${style.bold(style.wayBack('undo', changed))}\n`)
   }
 }
 

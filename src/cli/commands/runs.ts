@@ -24,6 +24,7 @@ export function register(program: Command): void {
           .toSorted((a, b) => b.startedAt - a.startedAt)
           .slice(0, options.limit)
         if (context.options.json) return context.json(runs.map(runJson))
+        if (context.options.quiet) return context.lines(runs.map(({ id }) => id))
         context.output.write(runTable(runs, context.now, context.style))
       }),
     )

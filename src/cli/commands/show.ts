@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { define, handle } from '../define.ts'
-import { changeJson, snapshotDetailJson } from '../json.ts'
+import { diffJson, fileJson, snapshotDetailJson } from '../json.ts'
 import { snapshotDetails } from '../render/details.ts'
 
 interface Options {
@@ -15,7 +15,8 @@ export function register(program: Command): void {
     summary: 'show one snapshot, or a file as it was in it',
     description:
       'Shows a snapshot: when, why and how large it is, what it left out, and what changed against its parent. With PATH ' +
-      'it writes the content of that file as it was in the snapshot to stdout, byte for byte.',
+      'it writes the content of that file as it was in the snapshot to stdout, byte for byte; with --json also what else is ' +
+      'known of it, and the content as text, or in base64 where it is not UTF-8.',
     usage: '[SNAP] [PATH]',
     examples: [
       ['show', 'the snapshot that the live files descend from'],
@@ -32,21 +33,22 @@ export function register(program: Command): void {
       handle<Options>(async (context, { words: [ref = 'HEAD', path], options }) => {
         const savepoint = await context.open()
         if (path !== undefined) {
-          context.output.write(savepoint.read(ref, path))
+          const version = savepoint.file(ref, path)
+          if (context.options.json) return context.json(fileJson(version))
+          context.output.write(version.content)
           return context.output.drained()
         }
         const { id } = savepoint.find(ref)
         const node = savepoint.log().find(({ snapshot }) => snapshot.id === id)
         const snapshot = node?.snapshot ?? savepoint.find(ref)
         const diff = snapshot.parent === undefined ? undefined : savepoint.snapshotChanges(id)
+        const { forPeople, linesOf, statText, withRenames, writeUnified } = await import('../render/diff.ts')
         if (context.options.json) {
           const place = { tags: node?.tags, head: node?.isHead }
-          return context.json({
-            ...snapshotDetailJson(snapshot, place),
-            changes: diff?.changes.map(changeJson) ?? null,
-          })
+          const joined = diff && withRenames(diff)
+          const changes = joined && diffJson(joined, options.stat ? linesOf(joined) : undefined).changes
+          return context.json({ ...snapshotDetailJson(snapshot, place), changes: changes ?? null })
         }
-        const { forPeople, statText, writeUnified } = await import('../render/diff.ts')
         const { changeLine } = await import('../render/changes.ts')
         const colour = context.style.on
         const shown = diff && forPeople(context, diff, false)

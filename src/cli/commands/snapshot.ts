@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { errorCatalogue } from '../../errors/errors.ts'
 import { define, handle } from '../define.ts'
 import { snapshotDetailJson } from '../json.ts'
 import { skippedText, snapshotLine } from '../render/snapshot.ts'
@@ -24,7 +25,8 @@ export function register(program: Command): void {
     summary: 'capture the present state',
     description:
       'Captures the state of the target as a snapshot that is kept until you delete it. The first one in a directory ' +
-      'starts its timeline. With RUN the snapshot belongs to that run.',
+      'starts its timeline. With RUN the snapshot belongs to that run. What cannot be captured is listed, the snapshot says ' +
+      'PARTIAL, and the exit code is 3.',
     usage: '[-m LABEL] [RUN]',
     examples: [
       ['snapshot', 'capture now'],
@@ -43,10 +45,13 @@ export function register(program: Command): void {
         }
         const savepoint = await context.open({ create: true, force: options.force })
         const snapshot = await savepoint.snapshot({ label: options.label, type: 'manual', run })
-        if (context.options.json) return context.json(snapshotDetailJson(snapshot, { head: true }))
-        if (context.options.quiet) return context.line(snapshot.id)
-        context.line(snapshotLine(snapshot, context.style))
-        context.output.write(skippedText(snapshot.skipped, snapshot.skippedCount, context.style))
+        if (context.options.json) context.json(snapshotDetailJson(snapshot, { head: true }))
+        else if (context.options.quiet) context.line(snapshot.id)
+        else {
+          context.line(snapshotLine(snapshot, context.style))
+          context.output.write(skippedText(snapshot.skipped, snapshot.skippedCount, context.style))
+        }
+        return snapshot.skippedCount > 0 ? errorCatalogue.incomplete.exit : 0
       }),
     )
 }

@@ -34,9 +34,11 @@ export function register(program: Command): void {
         if (context.options.json) {
           return context.json(nodes.map(node => snapshotJson(node.snapshot, { tags: node.tags, head: node.isHead })))
         }
-        if (context.options.quiet) return context.output.write(nodes.map(({ snapshot }) => `${snapshot.id}\n`).join(''))
+        if (context.options.quiet) return context.lines(nodes.map(({ snapshot }) => snapshot.id))
         if (nodes.length === 0)
-          return context.line(run ? `No snapshots of ${run}` : 'No snapshots yet. Take one: savepoint snapshot')
+          return context.line(
+            run ? `No snapshots of ${run}` : `No snapshots yet. Take one: ${context.style.command('snapshot')}`,
+          )
         context.output.write(snapshotTable(nodes, context.now, context.style))
       }),
     )

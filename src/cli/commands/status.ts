@@ -35,19 +35,19 @@ export function statusText(status: StatusResult, now: number, style: Style): str
   const { head, changes, lastOperation, writer } = status
   let text = `${style.bold(status.target)} is protected: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
   if (!head || !changes) {
-    text += 'No snapshot yet. Take one: savepoint snapshot\n'
+    text += `No snapshot yet. Take one: ${style.command('snapshot')}\n`
   } else {
     text += `HEAD is ${nameOf(head)}, ${head.type}, ${formatAge(now - head.createdAt)}\n`
     if (changes.length === 0) text += 'Nothing changed since\n'
-    else text += `Since then: ${changesText(status)}\n${changeList(changes, style, listed, 'savepoint changes')}`
+    else text += `Since then: ${changesText(status)}\n${changeList(changes, style, listed, style.command('changes'))}`
   }
   text += skippedText(status.skipped, status.skipped.length, style)
   if (writer) text += `Busy: process ${writer.pid} (${showText(writer.purpose)})\n`
   if (lastOperation) {
     text += `Last operation: ${showText(lastOperation.summary)}, ${formatAge(now - lastOperation.at)}\n`
-    if (lastOperation.state === 'done' || lastOperation.kind === 'redo')
-      text += `To undo: ${style.bold('savepoint undo')}\n`
-    if (lastOperation.kind === 'undo') text += `To redo: ${style.bold('savepoint redo')}\n`
+    const next = lastOperation.kind === 'undo' ? 'redo' : 'undo'
+    if (next === 'redo' || lastOperation.state === 'done' || lastOperation.kind === 'redo')
+      text += `To ${next}: ${style.bold(style.wayBack(next, status.lastChangedOutside))}\n`
   }
   return text
 }

@@ -37,11 +37,12 @@ export function register(program: Command): void {
           if (context.options.quiet) return
           const id = savepoint.tags().get(name)
           context.line(options.delete ? `Deleted tag ${showText(name)}` : `Tagged ${id} as ${showText(name)}`)
-          return context.line(`To undo: ${context.style.bold('savepoint undo')}`)
+          return context.line(`To undo: ${context.style.bold(context.style.command('undo'))}`)
         }
         const tags = [...savepoint.tags()].sort(([a], [b]) => (a < b ? -1 : 1))
         if (context.options.json) return context.json(tags.map(([tag, snapshot]) => ({ name: tag, snapshot })))
-        if (tags.length === 0) return context.line('No tags yet. Name HEAD: savepoint tag NAME')
+        if (context.options.quiet) return context.lines(tags.map(([tag]) => tag))
+        if (tags.length === 0) return context.line(`No tags yet. Name HEAD: ${context.style.command('tag NAME')}`)
         const rows = tags.map(([tag, id]) => {
           const snapshot = savepoint.find(id)
           return [showText(tag), id, formatAge(context.now - snapshot.createdAt), titleOf(snapshot, context.style)]

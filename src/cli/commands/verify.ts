@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { errorCatalogue } from '../../errors/errors.ts'
 import { formatBytes, formatCount, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { verifyJson } from '../json.ts'
+import { verifyJson } from '../json-maintain.ts'
 import { showText } from '../text.ts'
 
 const listed = 10
@@ -48,8 +48,8 @@ export function register(program: Command): void {
         }
         context.line(`${plural('problem', result.problems.length)} found: ${checked}`)
         const next = options.repair
-          ? `To store again what the live files still have: ${context.style.bold('savepoint snapshot')}`
-          : `To repair: ${context.style.bold('savepoint verify --repair')}`
+          ? `To store again what the live files still have: ${context.style.bold(context.style.command('snapshot'))}`
+          : `To repair: ${context.style.bold(context.style.command('verify --repair'))}`
         context.line(next)
         return exitCode
       }),

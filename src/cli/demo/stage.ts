@@ -3,8 +3,8 @@ import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { quoteCommand } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
-import { shellLine } from '../text.ts'
 
 export interface Stage {
   readonly project: string
@@ -57,7 +57,7 @@ export function buildStage(context: Context, fast: boolean): Stage {
       await pause(Math.max(minPauseMs, text.length * msPerChar))
     },
     async savepoint(args) {
-      show(`savepoint ${shellLine(args)}`)
+      show(`savepoint ${quoteCommand(args)}`)
       await pause(minPauseMs)
       requireSuccess(call(process.execPath, self(args)), args)
       await pause(afterCommandMs)
@@ -85,7 +85,7 @@ export function buildStage(context: Context, fast: boolean): Stage {
 function requireSuccess(child: SpawnSyncReturns<Buffer>, args: string[]): void {
   if (child.error) throw child.error
   if (child.status !== 0)
-    throw new Error(`"savepoint ${shellLine(args)}" of the demo ended with ${child.signal ?? child.status}`)
+    throw new Error(`"savepoint ${quoteCommand(args)}" of the demo ended with ${child.signal ?? child.status}`)
 }
 
 /** Nothing of the user's settings has a part in the story. */

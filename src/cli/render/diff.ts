@@ -8,6 +8,7 @@ import type { DiffResult } from '../../index.ts'
 import type { Change } from '../../model/entry.ts'
 import { plural } from '../../model/format.ts'
 import { rawToBytes } from '../../model/raw-path.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
 import type { LinesJson } from '../json.ts'
 import type { Output } from '../output.ts'
@@ -25,7 +26,11 @@ export const withRenames = (diff: DiffResult): DiffResult => ({
 export function forPeople(context: Context, diff: DiffResult, withGit: boolean): DiffResult {
   const hidden = withGit ? 0 : diff.changes.filter(({ path }) => isGitInternal(path)).length
   if (hidden === 0) return withRenames(diff)
-  context.notice(`${plural('change', hidden)} inside .git not shown; to see them: savepoint diff ${diff.from} -- .git`)
+  const to = diff.to === 'live' ? '' : ` ${diff.to}`
+  const git = quoteWord(context.operand('.git'))
+  context.notice(
+    `${plural('change', hidden)} inside .git not shown; to see them: savepoint diff ${diff.from}${to} -- ${git}`,
+  )
   return withRenames({ ...diff, changes: diff.changes.filter(({ path }) => !isGitInternal(path)) })
 }
 

@@ -1,8 +1,9 @@
 import { formatAge, formatDuration } from '../../model/format.ts'
+import { quoteCommand } from '../../model/shell-quote.ts'
 import type { Operation, Run } from '../../model/snapshot.ts'
 import type { Style } from '../style.ts'
 import { renderTable } from '../table.ts'
-import { shellLine, shorten, showText } from '../text.ts'
+import { shorten, showText } from '../text.ts'
 
 const commandChars = 100
 
@@ -32,13 +33,13 @@ export function operationTable(operations: Operation[], now: number, style: Styl
 }
 
 export function runTable(runs: Run[], now: number, style: Style): string {
-  if (runs.length === 0) return 'No runs yet. Start one: savepoint run -- COMMAND\n'
+  if (runs.length === 0) return `No runs yet. Start one: ${style.command('run -- COMMAND')}\n`
   const rows = runs.map(run => [
     run.id,
     exitText(run, style),
     formatAge(now - run.startedAt),
     run.endedAt === undefined ? '' : formatDuration(run.endedAt - run.startedAt),
-    shorten(showText(shellLine(run.command)), commandChars),
+    shorten(showText(quoteCommand(run.command)), commandChars),
   ])
   const columns = [{ title: 'ID' }, { title: 'EXIT' }, { title: 'STARTED' }, { title: 'TOOK' }, { title: 'COMMAND' }]
   return renderTable(columns, rows, style)

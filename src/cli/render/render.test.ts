@@ -1,14 +1,6 @@
 import { expect, it, test } from 'vitest'
-import {
-  added,
-  deleted,
-  makeNodes,
-  makeOperation,
-  makeRestore,
-  makeRun,
-  makeSnapshot,
-  noon,
-} from '../fixture-snapshot.ts'
+import { makeOperation, makeRun, makeSnapshot, noon } from '../../model/fixture-snapshot.ts'
+import { added, deleted, makeNodes, makeRestore } from '../fixture-result.ts'
 import { createStyle } from '../style.ts'
 import { changeLine, changeList } from './changes.ts'
 import { operationTable, runTable } from './operations.ts'
@@ -18,7 +10,7 @@ import { undoText } from './undo.ts'
 
 const plain = createStyle(false)
 const hour = 3_600_000
-const words = { done: 'Rolled back to', would: 'Would roll back to', undo: 'savepoint undo' }
+const words = { done: 'Rolled back to', would: 'Would roll back to', undo: 'To undo: savepoint undo' }
 
 it('lists snapshots as a table with a footer', () => {
   const nodes = makeNodes('cccc3333 bbbb2222', 'bbbb2222 aaaa1111', 'aaaa1111')

@@ -39,7 +39,7 @@ export function restoreCounts({ files }: RestoreResult): string {
 export interface RestoreWords {
   done: string
   would: string
-  /** The command that takes it back; '' when it is said elsewhere. */
+  /** The line that says how to take it back; '' when that is said elsewhere. */
   undo: string
 }
 
@@ -64,8 +64,19 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   }
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
-  else if (result.operation && words.undo !== '') lines.push(`To undo: ${style.bold(words.undo)}`)
+  else if (isUndoable(result) && words.undo !== '') lines.push(words.undo)
   return `${lines.join('\n')}\n`
+}
+
+export const changedPaths = ({ changes }: RestoreResult): Raw[] => changes.map(({ path }) => path)
+
+/** A restore without a safety snapshot is an operation that cannot be taken back. */
+export const isUndoable = ({ operation }: RestoreResult): boolean => operation?.state === 'done'
+
+/** How to take back all of `done`, each of which is an operation. */
+export function undoHint(done: RestoreResult[], style: Style): string {
+  const times = done.length > 1 ? ` all, ${done.length} times` : ''
+  return `To undo${times}: ${style.bold(style.wayBack('undo', done.flatMap(changedPaths)))}`
 }
 
 function planLine({ action, path, files }: PlannedChange, style: Style): string {

@@ -6,14 +6,14 @@
 import { SavepointError } from '../../errors/errors.ts'
 import type { GitFactsCache } from '../../files/git-facts.ts'
 import type { ExcludeConfig } from '../../files/ignore-rules.ts'
-import type { Entry, Id } from '../../model/entry.ts'
+import { blankEntry, type Entry, type Id } from '../../model/entry.ts'
 import { joinRaw } from '../../model/raw-path.ts'
 import type { Skipped } from '../../model/snapshot.ts'
 import { addon, type Stat } from '../../native/addon.ts'
 import { failpoint } from '../../store/failpoint.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
-import { blankEntry, encodeTree } from '../../store/tree-codec.ts'
+import { encodeTree } from '../../store/tree-codec.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { OpenedPaths } from './opened-paths.ts'
 import type { PassResult, RuleContext } from './pass.ts'
@@ -65,6 +65,8 @@ export interface CaptureResult {
   changed: boolean
   unsettled: boolean
   files: number
+  /** Directories with nothing captured in them: as a change they count like a file. */
+  emptyDirs: number
   bytes: number
   skipped: Skipped[]
 }
@@ -169,14 +171,16 @@ function rootEntry(root: number, tree: Id, mode: number | undefined): Entry {
   return entry
 }
 
-function totals(cache: StatCache): { files: number; bytes: number } {
+function totals(cache: StatCache): Pick<CaptureResult, 'files' | 'emptyDirs' | 'bytes'> {
   let files = 0
+  let emptyDirs = 0
   let bytes = 0
-  for (const dir of cache.dirs.values()) {
+  for (const [path, dir] of cache.dirs) {
     files += dir.files
     bytes += dir.bytes
+    if (path !== '' && dir.files === 0 && dir.childDirs.length === 0) emptyDirs++
   }
-  return { files, bytes }
+  return { files, emptyDirs, bytes }
 }
 
 function listSkipped(pass: PassResult, store: Store, writer: StoreWriter): Skipped[] {

@@ -1,9 +1,8 @@
 /** One directory while it is being captured, and how its entries become a tree. */
 import type { DirRules } from '../../files/ignore-rules.ts'
-import type { Entry, Id, UnknownReason } from '../../model/entry.ts'
+import { blankEntry, type Entry, type Id, type UnknownReason } from '../../model/entry.ts'
 import { hashBytes } from '../../model/id.ts'
 import { isWithin, joinRaw, type Raw, rawToBytes } from '../../model/raw-path.ts'
-import { blankEntry } from '../../store/tree-codec.ts'
 import type { ReadResult } from './ingest-read.ts'
 import type { CachedDir } from './stat-cache.ts'
 import * as record from './walk-record.ts'

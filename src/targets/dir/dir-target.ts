@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { rawFromBytes, showPath } from '../../model/raw-path.ts'
-import { quoteCommand } from '../../model/shell-quote.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
 import { addon, type Stat } from '../../native/addon.ts'
 
 /** Tells a directory from another one that took its place. Device numbers may change when a disk is mounted again. */
@@ -54,7 +54,7 @@ function cannotOpen(path: Buffer, error: unknown): SavepointError {
   const code = errnoOf(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') {
     return new SavepointError('target.missing', `Cannot open ${shown}: the directory does not exist`, {
-      hint: `If it was deleted: savepoint rollback SNAP -t ${quoteCommand([shown])} makes it again (savepoint log lists the snapshots)`,
+      hint: `If it was deleted: savepoint rollback SNAP -t ${quoteWord(shown)} makes it again (savepoint log -t ${quoteWord(shown)} lists the snapshots)`,
       cause: error,
     })
   }

@@ -1,7 +1,6 @@
 /** Decides for each entry of a changed directory: left out, known from before, or to be read. */
-import type { Entry, UnknownReason } from '../../model/entry.ts'
+import { blankEntry, type Entry, type UnknownReason } from '../../model/entry.ts'
 import { joinRaw, type Raw } from '../../model/raw-path.ts'
-import { blankEntry } from '../../store/tree-codec.ts'
 import { EntryCursor } from '../../store/tree-lookup.ts'
 import { type DirNode, entryFromResult, isPackDir, unknownEntry } from './dir-node.ts'
 import type { ReadResult } from './ingest-read.ts'

@@ -1,0 +1,50 @@
+/** The JSON shapes of prune, gc, verify, purge and doctor, by the rules of json.ts. */
+import type * as results from '../index.ts'
+import { showPath } from '../model/raw-path.ts'
+import { orNull } from './json.ts'
+
+export function pruneJson(result: results.PruneResult) {
+  return {
+    dry_run: result.dryRun,
+    decisions: result.decisions.map(({ snapshot, keep, rule }) => ({ snapshot: snapshot.id, keep, rule })),
+    operation: orNull(result.operation?.id),
+  }
+}
+
+export function gcJson(result: results.GcResult) {
+  return {
+    forgotten_snapshots: result.forgottenSnapshots,
+    removed_objects: result.removedObjects,
+    freed_bytes: result.freedBytes,
+    store_bytes: result.storeBytes,
+  }
+}
+
+export function verifyJson(result: results.VerifyResult) {
+  return {
+    ok: result.problems.length === 0,
+    objects: result.objects,
+    bytes: result.bytes,
+    snapshots: result.snapshots,
+    problems: result.problems.map(({ what, snapshots, paths }) => ({ what, snapshots, paths })),
+    repaired: result.repaired,
+  }
+}
+
+export function purgeJson(result: results.PurgeResult) {
+  return {
+    path: showPath(result.path),
+    snapshots: result.snapshots,
+    versions: result.versions,
+    elsewhere: result.elsewhere.map(({ snapshot, path }) => ({ snapshot, path: showPath(path) })),
+    freed_bytes: result.freedBytes,
+  }
+}
+
+export function doctorJson(result: results.DoctorResult) {
+  return {
+    checks: result.checks.map(({ name, state, detail, fix }) => ({ name, state, detail, fix: orNull(fix) })),
+    not_yet_in_effect: result.notYetInEffect,
+    config: result.config.map(({ path, present }) => ({ path, present })),
+  }
+}

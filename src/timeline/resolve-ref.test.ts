@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { makeRun, makeSnapshot } from '../model/fixture-snapshot.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { findRun, resolveSnapshot } from './resolve-ref.ts'
+import { TimelineDb } from './timeline-db.ts'
+
+let directory: string
+let db: TimelineDb
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'savepoint-names-'))
+  db = new TimelineDb(join(directory, 'timeline.sqlite'))
+})
+afterEach(() => {
+  db.close()
+  rmSync(directory, { recursive: true })
+})
+
+const take = (label?: string): Snapshot => db.addSnapshot(makeSnapshot('to be named', { label }))
+const find = (ref: string): string => resolveSnapshot(db, ref).id
+const refused = (ref: string) => {
+  try {
+    return find(ref)
+  } catch (error) {
+    const { code, message, hint, data } = error as { code: string; message: string; hint: string; data: object }
+    return { code, message, hint, data }
+  }
+}
+
+describe('a name that fits one snapshot', () => {
+  it('is its id, the beginning of it, its tag, its label, or several of these', () => {
+    const one = take('works')
+    take('other')
+    db.setTag('good', one.id, 0)
+    db.setTag('works', one.id, 0)
+    for (const ref of [one.id, one.id.slice(0, 11), one.id.slice(5), 'good', 'works']) expect(find(ref)).toBe(one.id)
+  })
+
+  it('does not count snapshots that are deleted', () => {
+    const old = take('works')
+    const one = take('works')
+    db.setDeleted([old.id], 1)
+    expect(find('works')).toBe(one.id)
+    expect(find(old.id)).toBe(old.id)
+  })
+
+  it('is a short label although an id begins with it', () => {
+    const other = take()
+    const one = take(other.id.slice(5, 8))
+    expect(find(one.label!)).toBe(one.id)
+    expect(find(`snap_${one.label}`)).toBe(other.id)
+  })
+})
+
+describe('a name that fits several is an error with their ids', () => {
+  it('of two labels, newest first', () => {
+    const [old, young] = [take('works'), take('works')]
+    expect(refused('works')).toEqual({
+      code: 'snapshot.ambiguous',
+      message: 'Cannot tell which snapshot "works" is: it fits 2',
+      hint: `Write the id of the one that you mean: ${young.id} (label), ${old.id} (label)`,
+      data: { matches: [young.id, old.id] },
+    })
+  })
+
+  it('of a tag and a label', () => {
+    const [tagged, labelled] = [take(), take('good')]
+    db.setTag('good', tagged.id, 0)
+    expect(refused('good')).toMatchObject({
+      code: 'snapshot.ambiguous',
+      hint: `Write the id of the one that you mean: ${tagged.id} (tag), ${labelled.id} (label)`,
+    })
+  })
+
+  it('of a label or a tag, and the beginning of an id', () => {
+    const other = take()
+    const name = other.id.slice(5, 9)
+    const one = take(name)
+    expect(refused(name)).toMatchObject({
+      hint: `Write the id of the one that you mean: ${one.id} (label), ${other.id} (id)`,
+    })
+    db.setTag(name, one.id, 0)
+    expect(refused(name)).toMatchObject({
+      message: `Cannot tell which snapshot "${name}" is: it fits 2`,
+      hint: `Write the id of the one that you mean: ${one.id} (tag, label), ${other.id} (id)`,
+    })
+  })
+
+  it('of many: five are named', () => {
+    for (let i = 0; i < 7; i++) take('same')
+    const { hint, data } = refused('same') as { hint: string; data: { matches: string[] } }
+    expect(hint.match(/snap_/g)).toHaveLength(5)
+    expect(hint).toMatch(/, …$/)
+    expect(data.matches).toHaveLength(7)
+  })
+
+  it('of runs', () => {
+    const run = () => db.addRun(makeRun())
+    const ids = [run().id, run().id]
+    expect(() => findRun(db, 'run_')).toThrow('Cannot tell which run "run_" is: it fits 2')
+    expect(findRun(db, ids[0]!)?.id).toBe(ids[0])
+    expect(findRun(db, 'run_zzzzzzzzz')).toBeUndefined()
+  })
+})

@@ -1,0 +1,270 @@
+/** The verbs that look: what they print, the shape of their JSON, the next command they name, and their exit codes. */
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { savepoint, savepointInShell, steady } from './support/built-cli.ts'
+import { dialogue, smallWorkspace } from './support/dialogue.ts'
+import { changeKeys, keys, snapshotKeys } from './support/json-keys.ts'
+import type { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = smallWorkspace()
+})
+afterEach(() => space.remove())
+
+const { say, json, idOf, refused } = dialogue(() => space)
+
+describe('before there is a timeline', () => {
+  const looking = [
+    ...['status', 'snapshots', 'log', 'show', 'diff', 'changes', 'runs', 'operations', 'undo', 'redo', 'head'],
+    ...['branches', 'tag', 'prune', 'gc', 'verify'],
+  ]
+  it('exit code 10 and how to begin, and nothing is made but the home', () => {
+    for (const verb of looking) {
+      refused(
+        [verb],
+        10,
+        /^savepoint: Cannot find a timeline for .*: it is not protected yet\n {2}hint: .*savepoint snapshot/,
+      )
+    }
+    for (const args of [
+      ['history', 'a.txt'],
+      ['coverage', 'a.txt'],
+      ['rollback', 'x'],
+      ['revert', 'a.txt'],
+      ['delete', 'x'],
+    ]) {
+      refused(args, 10, /not protected yet/)
+    }
+    const { error } = JSON.parse(savepoint(space, ['status', '--json']).stderr)
+    expect(keys(error)).toEqual(['code', 'message', 'hint', 'data'])
+    expect(error.code).toBe('timeline.none')
+  })
+})
+
+describe('snapshot and the lists', () => {
+  it('snapshot: a line with size and counts; -q the id alone; --json the whole', () => {
+    expect(say(['snapshot', '-m', 'first'])).toBe('snap_ID (first)  SIZE  2 files, SIZE\n')
+    space.write('a.txt', 'two\n')
+    space.write('c.txt')
+    rmSync(space.at('src/b.txt'))
+    expect(say(['snapshot'])).toBe('snap_ID  SIZE  1 added, 1 modified, 1 deleted\n')
+    expect(savepoint(space, ['snapshot', '-q']).stdout).toMatch(/^snap_[a-z2-7]{8}\n$/)
+    const made = json('commit', '-m', 'by alias')
+    expect(keys(made)).toEqual(
+      [...snapshotKeys, 'command', 'root', 'unsettled', 'skipped', 'deleted_at'].filter(key => key),
+    )
+    expect(made).toMatchObject({ type: 'manual', label: 'by alias', head: true, partial: false, skipped: [] })
+    expect(made.root).toMatch(/^[0-9a-f]{64}$/)
+  })
+
+  it('snapshots: ID, TYPE, SIZE, CREATED, LABEL, newest first, and a footer', () => {
+    say(['snapshot', '-m', 'first'])
+    say(['run', '-q', '--', 'true'])
+    space.write('a.txt', 'x'.repeat(50_000))
+    say(['snapshot', '-m', 'two'])
+    say(['tag', 'good'])
+    const table = savepoint(space, ['snapshots']).stdout.split('\n')
+    expect(table[0]).toMatch(/^ID {13}TYPE +SIZE {2}CREATED {2,}LABEL$/)
+    expect(table[1]).toMatch(
+      /^snap_[a-z2-7]{8} {2}manual +\+\d[\d.]* (B|KB) {2}(just now|\d+ seconds? ago) +two \(HEAD, tag: good\)$/,
+    )
+    expect(table[2]).toMatch(/^snap_[a-z2-7]{8} {2}pre-run +0 B {2}.* \$ true$/)
+    expect(table.slice(-2)).toEqual(['3 snapshots (backend: cas)', ''])
+    expect(say(['snapshots', '-n', '1'])).toMatch(/\n1 snapshot \(backend: cas\)\n$/)
+    expect(savepoint(space, ['snapshots', '-q']).stdout.split('\n')).toHaveLength(4)
+    const list = json('snapshots')
+    expect(list.map(keys)).toEqual(Array(3).fill(snapshotKeys))
+    expect(keys(list[0].stats)).toEqual(['added', 'modified', 'deleted', 'files', 'bytes', 'skipped'])
+    expect(list[0]).toMatchObject({
+      backend: 'cas',
+      native_ref: null,
+      label: 'two',
+      parent: list[1].id,
+      tags: ['good'],
+    })
+    expect(list[0].created_at).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+    expect(list[1]).toMatchObject({ type: 'pre-run', run: expect.stringMatching(/^run_/), size_delta: 0 })
+    expect(json('snapshots', list[1].run).map((one: { id: string }) => one.id)).toEqual([list[1].id])
+  })
+
+  it('log draws branches; branches lists their ends; head names the snapshot', () => {
+    say(['snapshot', '-m', 'first'])
+    space.write('a.txt', 'two\n')
+    say(['snapshot', '-m', 'second'])
+    say(['rollback', 'first'])
+    space.write('a.txt', 'three\n')
+    say(['snapshot', '-m', 'third'])
+    expect(say(['log'])).toBe(
+      '* snap_ID (HEAD) manual AGE ~1 third\n| * snap_ID manual AGE ~1 second\n|/\n* snap_ID manual AGE +2 first\n',
+    )
+    expect(say(['log', '-n', '1'])).toBe('* snap_ID (HEAD) manual AGE ~1 third\n')
+    expect(keys(json('log')[0])).toEqual([...snapshotKeys, 'command', 'unsettled', 'children', 'leaf', 'shown_parent'])
+    expect(say(['branches'])).toMatch(/third \(HEAD\)\n.*second\n2 snapshots \(backend: cas\)\n$/)
+    expect(json('branches').map((one: { label: string }) => one.label)).toEqual(['third', 'second'])
+    expect(say(['head'])).toBe('snap_ID  manual  AGE  1 modified  third\n')
+    expect(idOf('head')).toBe(json('head').id)
+    expect(keys(json('head'))).toEqual(snapshotKeys)
+  })
+
+  it('show: facts and changes; with a path the bytes of that file', () => {
+    say(['snapshot', '-m', 'first'])
+    const bytes = Buffer.from([0, 255, 10, 13, 128])
+    space.write('bin', bytes)
+    space.write('a.txt', 'two\n')
+    say(['snapshot', '-m', 'second'])
+    expect(say(['show']).replace(/(root|created) .*/g, '$1 …')).toBe(
+      'snap_ID (HEAD)\n  type  manual\n  label  second\n  created …\n  parent  snap_ID\n  content  3 files, SIZE\n' +
+        '  stored  SIZE (backend: cas)\n  changes  1 added, 1 modified\n  root …\n\n  M a.txt (4 B)\n  A bin (5 B)\n',
+    )
+    expect(say(['show', 'second', '--stat'])).toMatch(/ a\.txt \| +2 \+-\n bin +\| Bin 0 -> 5 bytes\n 2 files changed/)
+    expect(say(['show', 'second', '-p'])).toContain('-one\n+two\n')
+    const shown = json('show', 'second')
+    expect(keys(shown).slice(-2)).toEqual(['deleted_at', 'changes'])
+    expect(keys(shown.changes[0])).toEqual(changeKeys)
+    space.sh(`${savepointInShell} show second bin | cmp - bin`)
+    expect(savepoint(space, ['show', 'first', 'a.txt']).stdout).toBe('one\n')
+    refused(['show', 'first', 'bin'], 12, /Cannot read bin in snap_.*: it is not there\n {2}hint: /)
+  })
+})
+
+describe('what changed', () => {
+  beforeEach(() => {
+    say(['snapshot', '-m', 'first'])
+  })
+
+  it('status: protected, HEAD, changes, the last operation and how to undo it', () => {
+    expect(say(['status'])).toBe(
+      'BASE/work is protected: 1 snapshot, store SIZE in BASE/store home (backend: cas)\n' +
+        'HEAD is snap_ID (first), manual, AGE\nNothing changed since\n',
+    )
+    savepoint(space, ['run', '--', 'sh', '-c', 'echo x > a.txt'])
+    space.write('new')
+    expect(say(['status'])).toMatch(
+      /HEAD is snap_ID, final, AGE\nSince then: 1 added\n {2}A new\nLast operation: run_ID: sh -c 'echo x > a.txt', AGE\nTo undo: savepoint undo\n$/,
+    )
+    say(['undo'])
+    expect(say(['status'])).toMatch(/Last operation: undo .*\nTo redo: savepoint redo\n$/)
+    expect(keys(json('status'))).toEqual([
+      ...['target', 'timeline', 'home', 'backend', 'head', 'snapshots', 'store_bytes', 'counts', 'changes', 'skipped'],
+      ...['last_operation', 'writer'],
+    ])
+  })
+
+  it('diff and changes: unified, --stat, --name-only, --name-status, renames, two snapshots, paths', () => {
+    expect(say(['changes'])).toBe('Nothing changed since snap_ID\n')
+    const none = savepoint(space, ['diff'])
+    expect({ ...none, stderr: steady(none.stderr, space) }).toMatchObject({
+      status: 0,
+      stdout: '',
+      stderr: 'savepoint: no difference between snap_ID and live\n',
+    })
+    space.write('a.txt', 'one\ntwo\n')
+    space.sh('mv src/b.txt src/moved.txt; chmod 755 src/moved.txt')
+    expect(say(['diff']).replace(/^index .*\n/gm, '')).toBe(
+      'diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n' +
+        'diff --git a/src/b.txt b/src/moved.txt\nold mode 100644\nnew mode 100755\nsimilarity index 100%\n' +
+        'rename from src/b.txt\nrename to src/moved.txt\n',
+    )
+    expect(say(['diff', '--stat'])).toMatch(
+      / a\.txt +\| 1 \+\n src\/{b\.txt => moved\.txt} \| 0\n 2 files changed, 1 insertion\(\+\)\n/,
+    )
+    expect(say(['diff', '--name-only'])).toBe('a.txt\nsrc/moved.txt\n')
+    expect(say(['diff', '--name-status'])).toBe('M a.txt\nR src/b.txt -> src/moved.txt\n')
+    expect(say(['changes'])).toBe('M a.txt (4 B -> SIZE)\nR src/b.txt -> src/moved.txt (2 B)\n')
+    expect(json('changes')).toEqual(json('diff'))
+    expect(say(['diff', '--name-only', '--', 'src'])).toBe('src/moved.txt\n')
+    say(['snapshot', '-m', 'second'])
+    expect(say(['diff', 'second', 'first', '--name-status'])).toBe('M a.txt\nR src/moved.txt -> src/b.txt\n')
+    expect(say(['diff', 'first', '--name-only', 'a.txt'])).toBe('a.txt\n')
+    const found = json('diff', 'first', 'second', '--stat')
+    expect(keys(found)).toEqual(['from', 'to', 'changes'])
+    expect(found.changes[0].lines).toEqual({ insertions: 1, deletions: 0 })
+    expect(found.changes[1]).toMatchObject({ kind: 'renamed', from: 'src/b.txt', path: 'src/moved.txt' })
+    expect(keys(json('changes'))).toEqual(['from', 'to', 'changes'])
+  })
+
+  it('the patch of diff applies with patch and git', () => {
+    space.write('a.txt', 'changed\n')
+    space.write('fresh.txt', 'no newline at the end')
+    rmSync(space.at('src/b.txt'))
+    const patch = savepoint(space, ['diff']).stdout
+    say(['rollback', 'first'])
+    space.sh(`git apply - <<'END'\n${patch}END\n`)
+    expect(space.read('a.txt')).toBe('changed\n')
+    expect(space.read('fresh.txt')).toBe('no newline at the end')
+    expect(existsSync(space.at('src/b.txt'))).toBe(false)
+  })
+
+  it('history: the versions of a file, newest first, and how to bring one back', () => {
+    space.write('a.txt', 'one and two\n')
+    say(['snapshot', '-m', 'second'])
+    say(['snapshot', '-m', 'same'])
+    rmSync(space.at('a.txt'))
+    say(['snapshot', '-m', 'third'])
+    expect(say(['history', 'a.txt'])).toBe(
+      'SNAPSHOT  STATUS  SIZE  CREATED  LABEL\nsnap_ID  deleted  AGE  third\nsnap_ID  modified  SIZE  AGE  second\n' +
+        'snap_ID  new  SIZE  AGE  first\na.txt: does not exist now\nTo bring one back: savepoint revert a.txt --from SNAPSHOT\n',
+    )
+    expect(say(['history', 'a.txt', '--all'])).toContain('unchanged')
+    const history = json('history', 'a.txt')
+    expect(keys(history)).toEqual(['path', 'current_size', 'versions'])
+    expect(keys(history.versions[0])).toEqual([
+      ...['snapshot', 'type', 'label', 'created_at', 'status', 'reason', 'size', 'digest', 'mode'],
+    ])
+  })
+
+  it('coverage: protected or not, by which rule, and which snapshot has it', () => {
+    space.sh(`git init -q .; printf 'cache/\\n.env\\n' > .gitignore; mkdir cache; echo x > cache/x; echo S=1 > .env`)
+    expect(say(['coverage', 'a.txt'])).toBe(
+      'a.txt: protected, snapshots capture it\nsnap_ID (first), AGE, has exactly what is on disk now (1 snapshot in all)\n',
+    )
+    expect(say(['coverage', '.env'])).toBe(
+      '.env: protected, snapshots capture it\nNo snapshot has a version of it yet. Take one: savepoint snapshot\n',
+    )
+    expect(say(['coverage', 'cache/x'])).toMatch(
+      /^cache\/x: not protected, an ignore rule excludes it \(\.gitignore:1 cache\/\)\n/,
+    )
+    expect(json('coverage', 'cache')).toEqual({
+      path: 'cache',
+      covered: false,
+      exists: true,
+      reason: 'excluded',
+      rule: '.gitignore:1 cache/',
+      current: false,
+      versions: 0,
+      latest: null,
+    })
+    expect(say(['coverage', 'nothing'])).toBe('nothing does not exist now\nNo snapshot has a version of it\n')
+  })
+
+  it('coverage of what today’s rules exclude: whether the newest snapshot still has what is on disk', () => {
+    const inAll = 'another version than the one on disk (1 snapshot in all)'
+    space.write('.savepointignore', 'a.txt\nsrc/\n')
+    for (const path of ['a.txt', 'src/b.txt', 'src']) {
+      expect(say(['coverage', path])).toMatch(
+        /not protected, an ignore rule .*\nsnap_ID.* has exactly what is on disk now/,
+      )
+      expect(json('coverage', path)).toMatchObject({ covered: false, current: true })
+    }
+    space.write('src/b.txt', 'B\n')
+    for (const path of ['src/b.txt', 'src']) expect(say(['coverage', path])).toContain(inAll)
+    expect(json('coverage', 'a.txt').current).toBe(true)
+    rmSync(space.at('.savepointignore'))
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots:\n  max_file_bytes: 3\n')
+    expect(json('coverage', 'a.txt')).toMatchObject({ reason: 'too-large', current: true })
+    rmSync(space.at('a.txt'))
+    expect(say(['coverage', 'a.txt'])).toMatch(/ has a version of it \(1 snapshot in all\)\n$/)
+  })
+
+  it('history of what was purged does not hint at a revert, which could not work', () => {
+    say(['purge', 'a.txt', '--yes'])
+    expect(say(['history', 'a.txt'])).toBe(
+      'SNAPSHOT  STATUS  SIZE  CREATED  LABEL\nsnap_ID  purged  SIZE  AGE  first\na.txt: SIZE now\nNo snapshot can bring it back\n',
+    )
+    expect(json('history', 'a.txt').versions).toMatchObject([{ status: 'unknown', reason: 'purged' }])
+    say(['snapshot', '-m', 'second'])
+    expect(say(['history', 'a.txt'])).toContain('To bring one back: savepoint revert a.txt --from SNAPSHOT\n')
+  })
+})

@@ -1,0 +1,44 @@
+/** The bundle that `import { open } from 'savepoint'` loads. */
+import { spawnSync } from 'node:child_process'
+import { delimiter, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect, it } from 'vitest'
+import { checkout } from './support/built-cli.ts'
+
+const bundle = join(checkout, 'dist/index.js')
+const quiet = '--disable-warning=ExperimentalWarning'
+
+function load(node: string[], script: string) {
+  const [program, ...args] = node
+  return spawnSync(program!, [...args, '--input-type=module', '-e', script], { encoding: 'utf8' })
+}
+const importing = `const { open } = await import(${JSON.stringify(pathToFileURL(bundle).href)}); console.log(typeof open)`
+
+it('is imported and required', () => {
+  expect(load([process.execPath, quiet], importing).stdout).toBe('function\n')
+  const script = `console.log(typeof require(${JSON.stringify(bundle)}).open)`
+  expect(spawnSync(process.execPath, [quiet, '-e', script], { encoding: 'utf8' }).stdout).toBe('function\n')
+})
+
+/** A Node that is too old, if the machine has one, as machines have for which the launcher brings its own. */
+const oldNode = (process.env.PATH ?? '')
+  .split(delimiter)
+  .map(directory => join(directory, 'node'))
+  .find(file => /^v(1\d|20|21)\./.test(spawnSync(file, ['--version'], { encoding: 'utf8' }).stdout ?? ''))
+
+const pretend = (version: string) =>
+  `data:text/javascript,Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
+
+it.each([
+  oldNode === undefined ? [process.execPath, '--import', pretend('20.11.0')] : [oldNode],
+  [process.execPath, '--import', pretend('22.17.1')],
+])('says in one sentence which Node it needs to %s', (...node) => {
+  const caught = `import(${JSON.stringify(pathToFileURL(bundle).href)}).catch(({ name, code, message }) => console.log(name, code, message))`
+  const { stdout, stderr } = load(node, caught)
+  expect({ stdout, stderr }).toEqual({
+    stdout: expect.stringMatching(
+      /^SavepointError unsupported Cannot load Savepoint in Node \d+\.\d+\.\d+: it needs Node 22\.18 or newer\n$/,
+    ),
+    stderr: '',
+  })
+})
