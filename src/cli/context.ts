@@ -113,7 +113,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
         cancellation ??= createCancellation(() => notice('stopping at the next safe point; Ctrl-C again stops at once'))
       }
       const engine = await import('../index.ts')
-      opened = await engine.open({ ...engineOptions(), ...extra })
+      opened = await engine.open({ ...engineOptions(), ...extra, untilExit: true })
       style = createStyle(colour, opened.subdirectory, program)
       if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened

@@ -35,6 +35,7 @@ export interface Context {
   signal: AbortSignal | undefined
   /** How long to wait for another command. */
   lockWaitMs: number
+  untilExit: boolean
   /** Keeps collection away while results that read lazily are in use. */
   held: FileLock | undefined
 }

@@ -81,6 +81,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     progress: options.onProgress,
     signal: options.signal,
     lockWaitMs,
+    untilExit: options.untilExit ?? false,
     held: undefined,
   }
 }
@@ -124,6 +125,7 @@ function once(say: (text: string) => void): (text: string) => void {
 
 export function closeContext(ctx: Context): void {
   releaseObjects(ctx)
+  if (ctx.untilExit) return
   ctx.db.close()
   ctx.store.close()
 }

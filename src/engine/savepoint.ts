@@ -24,6 +24,11 @@ export interface OpenOptions {
   repair?: boolean
   /** To free space or to go back: on a disk that is full to the last byte, gives up what the store keeps in reserve. */
   makeRoom?: boolean
+  /**
+   * The process ends after `close`, by `process.exit`. Databases then end with it as if it were killed, which they are made
+   * for: closing would write their logs back, and the next process would begin new ones, each waiting for the disk.
+   */
+  untilExit?: boolean
   onProgress?: (progress: results.Progress) => void
   /** One line for the user that is not an error: recovery, warnings, what config weakens. */
   onNotice?: (text: string) => void

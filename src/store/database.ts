@@ -22,6 +22,9 @@ const MAX_COPIES = 20
 /** Where nothing is written to a disk: for a machine whose only disk is full. */
 const MEMORY_DIRECTORY = '/dev/shm'
 
+/** The log outlives the processes that write it (see `untilExit`), and the first to open the file reads it: kept short. */
+const LOG_LIMITS = 'PRAGMA wal_autocheckpoint = 256; PRAGMA journal_size_limit = 1048576'
+
 /** Why a place cannot be written. */
 export type Unwritable = 'full' | 'read-only'
 
@@ -37,7 +40,7 @@ export interface OpenedDatabase {
 export function openDatabase(file: string, schema: string): OpenedDatabase {
   try {
     makePrivate(file)
-    const setUp = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${schema}`
+    const setUp = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${LOG_LIMITS}; ${schema}`
     const database = openWith(file, setUp)
     const place = placeOf(file)
     return { database, unwritable: undefined, isInPlace: () => placeOf(file) === place }

@@ -2,12 +2,14 @@
  * Locks between processes by flock: the kernel drops them when their owner dies, so a dead owner's lock is simply free.
  * The file says who holds it, for the message.
  */
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
 import { cancelled, errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
 
 const LOCK = { shared: 1, exclusive: 2, nonBlocking: 4 } as const
 const POLL_MS = 25
+/** What a lock file says has always this length. */
+const SIGNATURE_BYTES = 128
 
 export interface FileLock extends Disposable {
   release(): void
@@ -40,7 +42,7 @@ function held(drop: () => void): FileLock {
  */
 function openLock(file: string): number | undefined {
   try {
-    return openSync(file, 'a+', 0o600)
+    return openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600)
   } catch (error) {
     if (!isUnwritable(error)) throw error
   }
@@ -52,11 +54,13 @@ function openLock(file: string): number | undefined {
   }
 }
 
-/** Says who holds it. Only for the message of others: on a full disk the lock is held all the same, so that gc can run. */
+/**
+ * Says who holds it. Only for the message of others: on a full disk the lock is held all the same, so that gc can run.
+ * Written over, not truncated: ext4 waits for the disk when a file that was truncated is closed.
+ */
 function signLock(fd: number, purpose: string): void {
   try {
-    ftruncateSync(fd, 0)
-    writeSync(fd, `${process.pid} ${purpose}\n`)
+    writeSync(fd, `${`${process.pid} ${purpose}`.padEnd(SIGNATURE_BYTES - 1)}\n`, 0)
   } catch {}
 }
 
@@ -97,7 +101,7 @@ function busy(file: string, purpose: string): SavepointError {
 
 export function lockHolder(file: string): { pid: number; purpose: string } | undefined {
   try {
-    const [pid, ...purpose] = readFileSync(file, 'utf8').trim().split(' ')
+    const [pid, ...purpose] = readFileSync(file, 'utf8').split('\n')[0]!.trim().split(' ')
     return pid ? { pid: Number(pid), purpose: purpose.join(' ') } : undefined
   } catch {
     return undefined

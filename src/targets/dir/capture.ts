@@ -7,7 +7,7 @@ import { SavepointError } from '../../errors/errors.ts'
 import type { GitFactsCache } from '../../files/git-facts.ts'
 import type { ExcludeConfig } from '../../files/ignore-rules.ts'
 import { blankEntry, type Entry, type Id } from '../../model/entry.ts'
-import { joinRaw } from '../../model/raw-path.ts'
+import { joinRaw, type Raw } from '../../model/raw-path.ts'
 import type { Skipped } from '../../model/snapshot.ts'
 import { addon, type Stat } from '../../native/addon.ts'
 import { failpoint } from '../../store/failpoint.ts'
@@ -16,10 +16,11 @@ import type { StoreWriter } from '../../store/store-writer.ts'
 import { encodeTree } from '../../store/tree-codec.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { OpenedPaths } from './opened-paths.ts'
-import type { PassResult, RuleContext } from './pass.ts'
+import type { PassOptions, PassResult, RuleContext } from './pass.ts'
 import { findRacy } from './racy.ts'
 import type { WrittenFiles } from './restore-stage.ts'
 import { openRules } from './rule-context.ts'
+import { dirsToVisit, isWhole, scanKnown } from './scan-known.ts'
 import type { StatCache } from './stat-cache.ts'
 import { TreeWalk } from './tree-walk.ts'
 
@@ -79,10 +80,16 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   // Before the rules are read: a closed root hides its .gitignore, too.
   opened?.open('')
   try {
-    // git is asked while the cache is being loaded.
+    // git is asked while the cache is being loaded and the directories are listed.
     const opening = openRules(options)
     const cache = options.loadCache()
-    const { pass, touched, settled } = await passUntilQuiet(options, ingest, cache, await opening, opened)
+    const isPlain = !options.override && !options.written && !options.includeStage && !opened
+    const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
+    const known = scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined
+    const { pass, touched, settled } =
+      known?.size === 0
+        ? unchanged(cache)
+        : await passUntilQuiet(options, ingest, cache, rules, opened, { only: known, listed: scan?.listings })
     failpoint('capture:before-root')
     const rootId = writer.put(encodeTree([rootEntry(root, pass.tree, opened?.modeOf(''))]))
     findRacy(pass.cache, touched, startedAtMs)
@@ -102,12 +109,26 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   }
 }
 
+function unchanged(cache: StatCache): { pass: PassResult; touched: Set<Raw>; settled: boolean } {
+  const pass: PassResult = {
+    tree: cache.dirs.get('')!.tree,
+    cache,
+    unsettled: new Set(),
+    unsettledGit: new Set(),
+    changed: false,
+    refsMoved: false,
+    packLost: false,
+  }
+  return { pass, touched: new Set(), settled: true }
+}
+
 async function passUntilQuiet(
   options: CaptureOptions,
   ingest: Ingest,
   cache: StatCache,
   rules: RuleContext,
   opened: OpenedPaths | undefined,
+  first: Pick<PassOptions, 'only' | 'listed'>,
 ) {
   const shared = {
     ...options,
@@ -122,7 +143,7 @@ async function passUntilQuiet(
     opened,
     signal: options.signal,
   }
-  let pass = await new TreeWalk({ ...shared, only: undefined }).run()
+  let pass = await new TreeWalk({ ...shared, ...first, isFirst: true }).run()
   let { changed } = pass
   const touched = new Set(pass.unsettled)
   const deadline = Date.now() + MAX_GIT_MS
@@ -133,6 +154,8 @@ async function passUntilQuiet(
       ...shared,
       cache: pass.cache,
       only: isLate ? pass.unsettledGit : pass.unsettled,
+      listed: undefined,
+      isFirst: false,
     }).run()
     // The refs stood still from before until after the objects were read: the objects that they need are captured.
     const isSound = !next.refsMoved && !pass.packLost

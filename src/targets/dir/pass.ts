@@ -11,6 +11,7 @@ import { LinkGroups } from './link-groups.ts'
 import type { OpenedPaths } from './opened-paths.ts'
 import type { WrittenFiles } from './restore-stage.ts'
 import type { CachedDir, StatCache } from './stat-cache.ts'
+import type { Listing } from './walk-record.ts'
 
 /** Where rules come from. */
 export interface RuleContext {
@@ -32,6 +33,10 @@ export interface PassOptions {
   homeIno: bigint | undefined
   override: Id | undefined
   only: ReadonlySet<Raw> | undefined
+  /** Not one that looks again at what a pass before it has seen. */
+  isFirst: boolean
+  /** Directories that were listed a moment ago. */
+  listed: ReadonlyMap<Raw, Listing> | undefined
   /** Files that a restore has just written. */
   written: WrittenFiles | undefined
   includeStage: boolean

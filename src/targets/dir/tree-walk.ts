@@ -9,14 +9,15 @@ import { getSystemErrorName } from 'node:util'
 import { cancelled } from '../../errors/errors.ts'
 import type { Present } from '../../files/ignore-rules.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
-import { addon, SPAN } from '../../native/addon.ts'
+import { addon } from '../../native/addon.ts'
 import { createNode, type DirNode, isObjectDir, unknownEntry } from './dir-node.ts'
 import { EntryCapture } from './entry-capture.ts'
 import { isGitDir, NOTEWORTHY, noteworthyNames } from './noteworthy-names.ts'
 import { overrideEntry } from './override.ts'
 import { type PassOptions, type PassResult, PassState } from './pass.ts'
+import { spansOf } from './scan-known.ts'
 import { findStaleLinks } from './stale-links.ts'
-import { type CachedDir, storedSpan } from './stat-cache.ts'
+import type { CachedDir } from './stat-cache.ts'
 import { TreeBuilder } from './tree-builder.ts'
 import * as record from './walk-record.ts'
 
@@ -66,11 +67,11 @@ export class TreeWalk {
   }
 
   private finish(): PassResult {
-    const { cache, only } = this.options
+    const { cache } = this.options
     const { dirs, links, unsettled } = this.state
     const unsettledGit = new Set([...this.gitDirs.values()].flatMap(git => (git.changed ? git.dirs : [])))
     for (const path of unsettledGit) unsettled.add(path)
-    if (!only) {
+    if (this.options.isFirst) {
       // Directories that are gone.
       if (dirs.size !== cache.dirs.size) this.state.changed = true
       for (const path of findStaleLinks(links, cache.dirs, dirs)) unsettled.add(path)
@@ -110,11 +111,21 @@ export class TreeWalk {
 
   private async scan(nodes: DirNode[]): Promise<void> {
     // Directories outside `only` are on the way to one inside: their listing is what the cache says.
-    const asked = nodes.filter(node => !this.options.only || this.options.only.has(node.path) || !node.cached)
+    const inQuestion = nodes.filter(node => !this.options.only || this.options.only.has(node.path) || !node.cached)
     const listings = new Map<DirNode, record.Listing>()
+    const asked = inQuestion.filter(node => {
+      const listing = this.options.listed?.get(node.path)
+      if (listing) listings.set(node, listing)
+      return !listing
+    })
     if (asked.length > 0) {
       const paths = Buffer.from(asked.map(node => node.path).join('\0'), 'latin1')
-      const scan = await addon.scanDirs(this.options.root, paths, this.options.cache.bytes, spansOf(asked))
+      const scan = await addon.scanDirs(
+        this.options.root,
+        paths,
+        this.options.cache.bytes,
+        spansOf(asked.map(node => node.cached)),
+      )
       for (const [i, listing] of record.splitListings(scan, asked.length).entries()) listings.set(asked[i]!, listing)
     }
     for (const node of nodes) {
@@ -218,17 +229,6 @@ export class TreeWalk {
     else this.queue.push(child)
     return child
   }
-}
-
-function spansOf(nodes: DirNode[]): Buffer {
-  const spans = Buffer.alloc(nodes.length * SPAN.size, 0xff)
-  nodes.forEach(({ cached }, i) => {
-    const span = storedSpan(cached)
-    if (!span) return
-    spans.writeUInt32LE(span.offset, i * SPAN.size + SPAN.offset)
-    spans.writeUInt32LE(span.length, i * SPAN.size + SPAN.length)
-  })
-  return spans
 }
 
 function ancestorsOf(paths: ReadonlySet<Raw>): Set<Raw> {

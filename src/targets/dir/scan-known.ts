@@ -1,0 +1,97 @@
+/**
+ * Looks at all directories that the last capture knew, at once: their listing needs no walk from above, so nothing waits
+ * for JavaScript in between. When all of them are as they were, so is the whole tree; when a few are not, the walk visits
+ * only those; and it uses the listings.
+ */
+import { isWithin, type Raw } from '../../model/raw-path.ts'
+import { addon, SCAN_HEADER, SPAN } from '../../native/addon.ts'
+import { isGitDir, NOTEWORTHY } from './noteworthy-names.ts'
+import { type CachedDir, type StatCache, storedSpan } from './stat-cache.ts'
+import { type Listing, splitListings } from './walk-record.ts'
+
+/** Scans in flight: enough for the threads of libuv. */
+const SCANS = 4
+
+export interface KnownScan {
+  /** Directories that are not as the cache says: other entries, or entries with other times. */
+  changed: { path: Raw; listing: Listing }[]
+  /** By path; empty when nothing changed. None of a git directory, where the order of looking matters. */
+  listings: Map<Raw, Listing>
+}
+
+export async function scanKnown(root: number, cache: StatCache): Promise<KnownScan> {
+  const known = [...cache.dirs]
+  const size = Math.ceil(known.length / SCANS)
+  const parts = Array.from({ length: SCANS }, (_, i) => known.slice(i * size, (i + 1) * size))
+  const scans = await Promise.all(parts.filter(part => part.length > 0).map(part => scanPart(root, cache, part)))
+  const result: KnownScan = { changed: [], listings: new Map() }
+  if (!scans.every(({ isSame }) => isSame)) for (const { part, scan } of scans) addListings(result, part, scan)
+  return result
+}
+
+async function scanPart(root: number, cache: StatCache, part: [Raw, CachedDir][]) {
+  const paths = Buffer.from(part.map(([path]) => path).join('\0'), 'latin1')
+  const scan = await addon.scanDirs(root, paths, cache.bytes, spansOf(part.map(([, dir]) => dir)))
+  // A directory with nothing to say takes a header and no more.
+  let isSame = scan.length === part.length * SCAN_HEADER.size
+  for (let at = SCAN_HEADER.same; isSame && at < scan.length; at += SCAN_HEADER.size)
+    isSame = scan.readUInt32LE(at) === 1
+  return { part, scan, isSame }
+}
+
+function addListings({ changed, listings }: KnownScan, part: [Raw, CachedDir][], scan: Buffer): void {
+  for (const [i, listing] of splitListings(scan, part.length).entries()) {
+    const [path, dir] = part[i]!
+    if (!listing.same) changed.push({ path, listing })
+    if (!isGitDir(dir.noteworthy) && !/(^|\/)\.git(\/|$)/.test(path)) listings.set(path, listing)
+  }
+}
+
+/** Where the records that are known lie in the cache's bytes. Those of an earlier pass, or none, lie elsewhere. */
+export function spansOf(dirs: (CachedDir | undefined)[]): Buffer {
+  const spans = Buffer.alloc(dirs.length * SPAN.size, 0xff)
+  dirs.forEach((dir, i) => {
+    const span = storedSpan(dir)
+    if (!span) return
+    spans.writeUInt32LE(span.offset, i * SPAN.size + SPAN.offset)
+    spans.writeUInt32LE(span.length, i * SPAN.size + SPAN.length)
+  })
+  return spans
+}
+
+/**
+ * The directories that a walk must visit after the scan, given that `isWhole`; undefined: all of them. It goes on below
+ * one whose ignore rules turn out to be others. Of a git directory with a change all is visited, because what its refs
+ * name must be looked for after the refs.
+ */
+export function dirsToVisit(cache: StatCache, { changed }: KnownScan): Set<Raw> | undefined {
+  if (changed.length > cache.dirs.size / FEW) return undefined
+  const visit = new Set<Raw>()
+  for (const { path, listing } of changed) {
+    // One that is gone is missing in the directory above, which is in the list as well.
+    if (listing.errno === ENOENT || listing.errno === ENOTDIR) continue
+    visit.add(path)
+  }
+  for (const [gitDir, { noteworthy }] of cache.dirs) {
+    if (!isGitDir(noteworthy) || !changed.some(({ path }) => isWithin(path, gitDir))) continue
+    for (const path of cache.dirs.keys()) if (isWithin(path, gitDir)) visit.add(path)
+  }
+  return visit
+}
+
+/** With more than one in so many changed, a walk over everything costs no more. */
+const FEW = 8
+const ENOENT = 2
+const ENOTDIR = 20
+
+/** Whether the same entries mean the same tree: under the same rules, with nothing that must always be looked at again. */
+export function isWhole(cache: StatCache, rules: string): boolean {
+  const root = cache.dirs.get('')
+  if (root?.rulesIn !== rules) return false
+  for (const [path, dir] of cache.dirs) {
+    if (dir.skipped > 0 || dir.overridden) return false
+    // A repository inside has rules of its own, which may come from elsewhere.
+    if ((dir.noteworthy & NOTEWORTHY.git) !== 0 && path !== '') return false
+  }
+  return true
+}
