@@ -255,7 +255,6 @@ describe('a home on a disk that is full to the last byte', () => {
       ['tag', 'x'],
       ['delete', 'first'],
       ['gc'],
-      ['undo'],
       ['revert', 'a.txt'],
       ['rollback', 'first'],
     ]) {

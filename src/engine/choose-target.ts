@@ -7,6 +7,7 @@ import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { OpenOptions } from './savepoint.ts'
 import {
   adoptTarget,
+  allTargets,
   createTarget,
   findTarget,
   noteTarget,
@@ -21,7 +22,7 @@ export function chooseTarget(
   env: NodeJS.ProcessEnv,
   notice: (text: string) => void,
 ): RegisteredTarget {
-  const explicit = options.target === undefined ? undefined : targetPath(options.target, cwd)
+  const explicit = options.target === undefined ? undefined : targetPath(home, options.target, cwd)
   if (options.adopt !== undefined)
     return adoptTarget(home, explicit ?? cwd, options.adopt, realPath(resolve(cwd.toString(), options.adopt)))
   const found = explicit ? targetAt(home, explicit, notice) : findTarget(home, cwd, notice)
@@ -46,18 +47,25 @@ function acceptReplaced(target: RegisteredTarget): RegisteredTarget {
   return accepted
 }
 
-function targetPath(target: string, cwd: Buffer): Buffer {
+function targetPath(home: string, target: string, cwd: Buffer): Buffer {
   const [, kind, name] = /^(?:(dir|env|container):)?(.*)$/s.exec(target)!
   if (kind === 'env' || kind === 'container') {
     throw new SavepointError('unsupported', `Cannot use ${target}: this version knows directories only`, {
       hint: 'Use dir:PATH',
     })
   }
-  return realPath(resolve(cwd.toString(), name!))
+  return knownPath(home, resolve(cwd.toString(), name!))
 }
 
-export function currentDirectory(cwd: string | undefined): Buffer {
-  if (cwd !== undefined) return realPath(resolve(cwd))
+/** Targets are known by paths without links. Where one of them was, a link that is there now does not lead to it. */
+function knownPath(home: string, path: string): Buffer {
+  const named =
+    path === '/' ? Buffer.from(path) : Buffer.concat([realPath(dirname(path)), Buffer.from(`/${basename(path)}`)])
+  return allTargets(home).some(target => target.path.equals(named)) ? named : realPath(path)
+}
+
+export function currentDirectory(home: string, cwd: string | undefined): Buffer {
+  if (cwd !== undefined) return knownPath(home, resolve(cwd))
   try {
     return readlinkSync('/proc/self/cwd', 'buffer') as unknown as Buffer
   } catch {

@@ -1,8 +1,8 @@
 /** Savepoint's own directory: where it is, its store, and whether it can be written. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { isDamage, SavepointError } from '../errors/errors.ts'
+import { dirname, join, resolve } from 'node:path'
+import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
 import { formatBytes } from '../model/format.ts'
 import { setIndexAside } from '../store/damaged-index.ts'
 import type { Unwritable } from '../store/database.ts'
@@ -15,12 +15,23 @@ export const homeOf = (options: OpenOptions, env: NodeJS.ProcessEnv): string =>
 
 export function makeHome(home: string): void {
   try {
-    mkdirSync(join(home, 'timelines'), { recursive: true, mode: 0o700 })
+    makeDirs(join(home, 'timelines'))
   } catch (cause) {
     throw new SavepointError('io.failed', `Cannot use ${home}: ${(cause as Error).message}`, {
       hint: 'Set SAVEPOINT_HOME to a directory that you can write to',
       cause,
     })
+  }
+}
+
+/** Step by step: Node's own `recursive` never ends below /proc. */
+function makeDirs(path: string): void {
+  if (existsSync(path)) return
+  makeDirs(dirname(path))
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error
   }
 }
 

@@ -45,7 +45,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const env = options.env ?? process.env
   const home = homeOf(options, env)
   const notice = options.onNotice ?? (() => {})
-  const cwd = currentDirectory(options.cwd)
+  const cwd = currentDirectory(home, options.cwd)
   makeHome(home)
   const target = chooseTarget(home, cwd, options, env, notice)
   const { config, weakens, lockWaitMs } = await configFor(

@@ -40,10 +40,12 @@ export async function recoverPending(ctx: Context): Promise<void> {
   const journal = readJournal(ctx.timelineDir)
   if (!journal) return
   const isRecorded = ctx.db.operations().some(operation => operation.detail.token === journal.token)
-  if (isRecorded || !statDir(ctx.targetPath)) {
+  if (isRecorded) {
     removeJournal(ctx.timelineDir)
     return
   }
+  // Perhaps its disk comes back. If it does not, making the directory anew ends what was interrupted.
+  if (!statDir(ctx.targetPath)) return
   try {
     await complete(ctx, journal)
   } catch (error) {

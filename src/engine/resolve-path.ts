@@ -12,6 +12,7 @@ import {
 } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
+import { openDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
 import { absolutePath, relativeTo } from './target-registry.ts'
 
@@ -106,7 +107,7 @@ export function readLive(ctx: Context, path: Raw): Buffer | undefined {
 function beneath<T>(ctx: Context, look: (root: number) => T): T {
   let root: number | undefined
   try {
-    root = addon.openRoot(ctx.targetPath)
+    root = openDir(ctx.targetPath)
     return look(root)
   } finally {
     if (root !== undefined) addon.close(root)

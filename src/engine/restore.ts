@@ -248,6 +248,8 @@ function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
   // Nothing is made for a state that the store has lost.
   for (const _ of allEntries(ctx.store, rootTreeOf(ctx.store, request.wanted)));
   makeDir(ctx.targetPath, 0o700)
+  // What was interrupted in the directory that is gone cannot be completed in this one.
+  if (!ctx.unwritable) removeJournal(ctx.timelineDir)
   ctx.identity = identityOf(statDir(ctx.targetPath)!)
   const target = { id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity }
   if (ctx.unwritable) noteTarget(target)

@@ -5,6 +5,7 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { currentDirectory } from './choose-target.ts'
+import { homeOf } from './home.ts'
 import type { RunResult } from './results.ts'
 import type { OpenOptions } from './savepoint.ts'
 
@@ -20,7 +21,10 @@ export const exitCodeOf = ({ code, signal }: ChildEnd): number =>
 /** `run --unprotected` where nothing can be stored, because of `cause`: the command is what was asked for. */
 export async function runUnrecorded(command: string[], cause: Error, options: OpenOptions = {}): Promise<RunResult> {
   options.onNotice?.(`NOTHING is recorded of this run, and it cannot be undone: ${cause.message}`)
-  const end = await supervise(command, { cwd: currentDirectory(options.cwd), env: options.env ?? process.env })
+  const end = await supervise(command, {
+    cwd: currentDirectory(homeOf(options, options.env ?? process.env), options.cwd),
+    env: options.env ?? process.env,
+  })
   return {
     run: undefined,
     exitCode: exitCodeOf(end),

@@ -8,12 +8,12 @@ import type { Change } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { redactCommand } from '../model/redact.ts'
-import { quoteCommand } from '../model/shell-quote.ts'
+import { quoteCommand, quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { encodeTree } from '../store/tree-codec.ts'
 import { countChanges, sameMetadata, treeChanges } from '../store/tree-diff.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
-import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { followDir, identityOf, obstacleAt, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, RUN_VARIABLE, requireWritable, withTimelineLock } from './context.ts'
@@ -82,7 +82,14 @@ function endUnstarted(ctx: Context, run: Run, { exitCode }: SavepointError): voi
 async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<RunResult> {
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
+  const place = followDir(ctx.targetPath)
   const end = await supervise(options.command, { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } })
+  const movedTo = place.now()
+  place.close()
+  if (movedTo) {
+    const [from, to] = [movedTo, ctx.targetPath].map(path => quoteWord(showPath(rawFromBytes(path))))
+    ctx.notice(`the run moved the target directory away; to take that back: mv ${from} ${to}`)
+  }
   const after = await conclude(ctx, run, before, end)
   const trees = before && after && [rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)]
   return {
@@ -176,6 +183,14 @@ async function finish(ctx: Context, run: Run, before: Snapshot): Promise<Snapsho
   return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before))
 }
 
+function describeGone(path: Buffer): string {
+  const obstacle = obstacleAt(path)
+  const word = quoteWord(showPath(rawFromBytes(path)))
+  return obstacle
+    ? `the run put ${obstacle} in the place of the target directory; to take that back: mv ${word} ${word}.aside; savepoint undo -t ${word}`
+    : 'the run deleted the target directory; `savepoint undo` makes it again'
+}
+
 async function finishLocked(ctx: Context, run: Run, before: Snapshot): Promise<Snapshot> {
   const stat = statDir(ctx.targetPath)
   if (stat && !sameIdentity(identityOf(stat), ctx.identity)) {
@@ -183,7 +198,7 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot): Promise<S
     ctx.identity = identityOf(stat)
     writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
   }
-  if (!stat) ctx.notice('the run deleted the target directory; `savepoint undo` makes it again')
+  if (!stat) ctx.notice(describeGone(ctx.targetPath))
   if (stat) await recoverPending(ctx)
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = stat

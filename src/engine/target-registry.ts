@@ -2,7 +2,7 @@
  * Which directories have timelines. A timeline lives in timelines/<id>/, where the id comes from the target's path when
  * it was made; target.json says which directory it is, so that a target that was moved is found by its identity.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
@@ -95,6 +95,16 @@ export function adoptTarget(home: string, path: Buffer, known: string, knownPath
       },
     )
   }
+  const old = statDir(target.path)
+  if (old && sameIdentity(identityOf(old), target.identity) && !target.path.equals(path)) {
+    throw new SavepointError(
+      'usage',
+      `Cannot adopt "${known}": ${shown(target.path)} is still there, and the timeline is its`,
+      {
+        hint: 'Only the timeline of a directory that is gone or was replaced can be adopted',
+      },
+    )
+  }
   const adopted = { ...target, path, identity: identityOf(stat) }
   writeTarget(adopted)
   return adopted
@@ -150,7 +160,7 @@ function refuseWholeHome(path: Buffer, force: boolean, env: NodeJS.ProcessEnv): 
 
 /** By identity: $HOME may be a link, or end in a slash. */
 function isSameDir(a: Buffer, b: Buffer): boolean {
-  const [first, second] = [statDir(a), statDir(b)]
+  const [first, second] = [a, b].map(path => statSync(path, { bigint: true, throwIfNoEntry: false }))
   return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino
 }
 

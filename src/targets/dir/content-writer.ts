@@ -2,9 +2,9 @@
  * Writes file contents from the store to new files, grouped by the block they lie in so that each block is unpacked
  * once. A few blocks are written here; many are spread over worker threads.
  */
-import { closeSync, constants, existsSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { closeSync, constants, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import type { Entry } from '../../model/entry.ts'
 import { Hasher } from '../../model/id.ts'
@@ -18,6 +18,7 @@ import { hashZeros } from './hash-zeros.ts'
 import { type BlockFiles, writeBlockFiles } from './restore-block.ts'
 import { encodeSpecs } from './restore-spec.ts'
 import type { WriteReply, WriteTask } from './restore-worker.ts'
+import { startWorker } from './start-worker.ts'
 
 const WORKERS = 2
 const DEPTH = 3
@@ -82,13 +83,7 @@ export class ContentWriter {
   }
 
   private async writeInWorkers(groups: Item[][]): Promise<void> {
-    const file = ['./restore-worker.js', './restore-worker.ts']
-      .map(name => new URL(name, import.meta.url))
-      .find(url => existsSync(url))!
-    const workers = Array.from(
-      { length: WORKERS },
-      () => new Worker(file, { execArgv: ['--disable-warning=ExperimentalWarning'] }),
-    )
+    const workers = Array.from({ length: WORKERS }, () => startWorker('restore-worker'))
     try {
       await this.spread(groups, workers)
     } finally {

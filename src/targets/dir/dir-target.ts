@@ -1,5 +1,5 @@
 /** A directory as a target: where it is, which one it is, and the descriptor that everything works beneath. */
-import { mkdirSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { rawFromBytes, showPath } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
@@ -14,11 +14,55 @@ export interface DirIdentity {
 export const identityOf = (stat: Stat): DirIdentity => ({ ino: String(stat.ino), btimeNs: String(stat.btimeNs) })
 export const sameIdentity = (a: DirIdentity, b: DirIdentity): boolean => a.ino === b.ino && a.btimeNs === b.btimeNs
 
+/**
+ * Opens a directory by its absolute path without symlinks. When a link has taken the place of it, or of one above it, what
+ * lies behind the link is somebody else's, and the directory counts as missing.
+ */
+export function openDir(path: Buffer): number {
+  const fd = addon.openRoot(path)
+  const isReal = realPathOf(fd)?.equals(path) ?? true
+  if (isReal) return fd
+  addon.close(fd)
+  throw Object.assign(new Error('ENOTDIR: a symlink has taken its place'), { code: 'ENOTDIR' })
+}
+
+/** undefined where /proc is not mounted. */
+function realPathOf(fd: number): Buffer | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`, 'buffer') as unknown as Buffer
+  } catch {
+    return undefined
+  }
+}
+
+/** Keeps an eye on a directory: `now` tells where it has been moved to, undefined when it is gone or where it was. */
+export function followDir(path: Buffer): { now(): Buffer | undefined; close(): void } {
+  const fd = statDir(path) ? openDir(path) : undefined
+  return {
+    now: () => {
+      const place = fd === undefined ? undefined : realPathOf(fd)
+      const isMoved =
+        place && !place.equals(path) && existsSync(place) && statSync(place).ino === Number(addon.statFd(fd!).ino)
+      return isMoved ? place : undefined
+    },
+    close: () => {
+      if (fd !== undefined) addon.close(fd)
+    },
+  }
+}
+
+/** What is at the path when it is no directory: a word for people; undefined when there is nothing. */
+export function obstacleAt(path: Buffer): string | undefined {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  if (!stat || stat.isDirectory()) return undefined
+  return stat.isSymbolicLink() ? 'a symlink' : 'a file'
+}
+
 /** Stat of a directory by its absolute path, or undefined when there is none. */
 export function statDir(path: Buffer): Stat | undefined {
   let fd: number
   try {
-    fd = addon.openRoot(path)
+    fd = openDir(path)
   } catch (error) {
     if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return undefined
     throw cannotOpen(path, error)
@@ -34,7 +78,7 @@ export function statDir(path: Buffer): Stat | undefined {
 export async function withDir<T>(path: Buffer, work: (root: number) => Promise<T> | T): Promise<T> {
   let root: number
   try {
-    root = addon.openRoot(path)
+    root = openDir(path)
   } catch (error) {
     throw cannotOpen(path, error)
   }
@@ -45,7 +89,15 @@ export async function withDir<T>(path: Buffer, work: (root: number) => Promise<T
   }
 }
 
+/** Throws `target.replaced` when something else is in its place. */
 export function makeDir(path: Buffer, mode: number): void {
+  const obstacle = obstacleAt(path)
+  if (obstacle) {
+    const word = quoteWord(showPath(rawFromBytes(path)))
+    throw new SavepointError('target.replaced', `Cannot make ${word} again: ${obstacle} has taken its place`, {
+      hint: `Move it away, then say it again: mv ${word} ${word}.aside; savepoint undo -t ${word}`,
+    })
+  }
   mkdirSync(path, { recursive: true, mode })
 }
 

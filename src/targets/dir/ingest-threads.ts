@@ -2,9 +2,8 @@
  * The worker threads of the ingest, seen from the main thread: gives them batches, answers which contents are new, and
  * appends the blocks they return. At most a few batches per worker are in flight.
  */
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import type { Id } from '../../model/entry.ts'
 import { ID_BYTES, idFromBytes } from '../../model/id.ts'
 import { OBJECT } from '../../store/pack-format.ts'
@@ -15,6 +14,7 @@ import { failedResult } from './failed-result.ts'
 import { type IngestQueue, isLarge, type Job, pathList, totalBytes } from './ingest-queue.ts'
 import { type ReadResult, resultsOf, WHOLE_FILE_BYTES } from './ingest-read.ts'
 import type { FromWorker, ToWorker } from './ingest-worker.ts'
+import { startWorker } from './start-worker.ts'
 
 const WORKERS = 2
 /** Batches in flight per worker: one being read, one waiting for its verdict, one queued. */
@@ -81,12 +81,8 @@ export class IngestThreads {
   }
 
   private start(): Running {
-    const file = ['./ingest-worker.js', './ingest-worker.ts']
-      .map(name => new URL(name, import.meta.url))
-      .find(url => existsSync(url))!
-    const worker = new Worker(file, {
+    const worker = startWorker('ingest-worker', {
       workerData: { clones: this.options.writer.discards ? undefined : join(this.options.store.directory, 'clones') },
-      execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 },
     })
     const running: Running = { worker, load: 0 }

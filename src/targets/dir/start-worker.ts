@@ -1,0 +1,24 @@
+/** Starts one of our worker threads, from the bundle or from the sources. */
+import { existsSync, realpathSync } from 'node:fs'
+import { Worker, type WorkerOptions } from 'node:worker_threads'
+
+export function startWorker(name: 'ingest-worker' | 'restore-worker', options: WorkerOptions = {}): Worker {
+  const file = [`./${name}.js`, `./${name}.ts`]
+    .map(file => new URL(file, import.meta.url))
+    .find(url => existsSync(url))!
+  leaveRemovedDirectory()
+  return new Worker(file, { ...options, execArgv: ['--disable-warning=ExperimentalWarning'] })
+}
+
+/**
+ * No thread starts in a directory that is gone, such as the workspace that a run removed and its own shell still stands in.
+ * Nothing can be reached from there by a relative path any more, so nobody misses it.
+ */
+function leaveRemovedDirectory(): void {
+  try {
+    // Not process.cwd(): that remembers what it was.
+    realpathSync.native('.')
+  } catch {
+    process.chdir('/')
+  }
+}

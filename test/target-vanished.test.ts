@@ -1,0 +1,151 @@
+/** The target directory itself is removed, or something else takes its place, while a shell still stands in it. */
+import { spawnSync } from 'node:child_process'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { savepoint, savepointInShell } from './support/built-cli.ts'
+import { noise } from './support/tree-ops.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+})
+afterEach(() => space.remove())
+
+/** A shell that starts in the target and stays in it whatever becomes of it. */
+const shell = (script: string, cwd = space.dir) =>
+  spawnSync('sh', ['-c', script.replaceAll('savepoint ', `${savepointInShell} `)], {
+    cwd,
+    env: space.env,
+    encoding: 'utf8',
+  })
+const besides = (name: string) => join(space.base, name)
+
+/** More than a capture or a restore does on its own thread. */
+function writeMany(): void {
+  for (let i = 0; i < 700; i++) space.write(`d${i % 9}/f${i}`, noise(40_000, i))
+}
+
+it('R14 rm -rf of a large workspace inside the run: the hinted undo works in the same shell', () => {
+  writeMany()
+  const mode = statSync(space.dir).mode
+  const { status, stderr } = shell(`savepoint run -q -- sh -c 'rm -rf "$PWD"'; savepoint undo`)
+  expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringMatching(/is made again/) })
+  expect(readFileSync(space.at('d3/f3')).equals(noise(40_000, 3))).toBe(true)
+  expect(statSync(space.dir).mode).toBe(mode)
+})
+
+it('R14 a run that removes the workspace and makes another one: captured, undone, redone', () => {
+  writeMany()
+  const script =
+    'cd /; rm -rf "$DIR"; mkdir "$DIR"; cd "$DIR"; i=0; while [ $i -lt 700 ]; do echo new > n$i; i=$((i+1)); done'
+  const { status, stderr } = shell(`DIR=$PWD; export DIR; savepoint run -q -- sh -c '${script}'; savepoint undo`)
+  expect({ status, stderr }).toEqual({ status: 0, stderr: expect.not.stringMatching(/NOT captured|uv_cwd/) })
+  expect([existsSync(space.at('n5')), existsSync(space.at('d5/f5'))]).toEqual([false, true])
+})
+
+it('F6 a symlink in the place of the target: nothing is written through it, and moving it away makes undo work', () => {
+  mkdirSync(besides('precious'))
+  writeFileSync(besides('precious/thesis'), 'precious')
+  writeFileSync(besides('precious/same'), 'mine')
+  space.write('same', 'theirs')
+  space.write('f', 'hi')
+  const run = shell(
+    `savepoint run -- sh -c 'cd ..; rm -rf "${space.dir}"; ln -s precious "${space.dir}"'; savepoint undo`,
+  )
+  expect(run).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/put a symlink in the place of the target directory/),
+  })
+  expect(run.stderr).toMatch(/Cannot make .* again: a symlink has taken its place\n {2}hint: Move it away/)
+  expect(readFileSync(besides('precious/same'), 'utf8')).toBe('mine')
+  expect(readFileSync(besides('precious/thesis'), 'utf8')).toBe('precious')
+  expect(lstatSync(space.dir).isSymbolicLink()).toBe(true)
+  const hint = /hint: .*: (mv .*)\n/.exec(run.stderr)![1]!
+  const back = shell(hint, space.base)
+  expect(back).toMatchObject({ status: 0 })
+  expect([space.read('same'), space.read('f')]).toEqual(['theirs', 'hi'])
+  expect(readFileSync(besides('precious/same'), 'utf8')).toBe('mine')
+})
+
+it('a symlink in the place of a directory above the target is not followed either', async () => {
+  mkdirSync(besides('up/target'), { recursive: true })
+  mkdirSync(besides('other/target'), { recursive: true })
+  writeFileSync(besides('up/target/f'), 'one')
+  writeFileSync(besides('other/target/f'), 'foreign')
+  const engine = await space.open({ cwd: besides('up/target') })
+  const { id } = await engine.snapshot()
+  rmSync(besides('up'), { recursive: true })
+  symlinkSync('other', besides('up'))
+  await expect(engine.rollback(id)).rejects.toThrow()
+  expect(readFileSync(besides('other/target/f'), 'utf8')).toBe('foreign')
+})
+
+it('a file in the place of the target: undo says so and how to go on', () => {
+  space.write('f', 'hi')
+  const { status, stderr } = shell(
+    `savepoint run -q -- sh -c 'cd ..; rm -rf "${space.dir}"; echo file > "${space.dir}"'; savepoint undo`,
+  )
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: expect.stringMatching(/Cannot make .* again: a file has taken its place\n {2}hint: Move it away.*mv /),
+  })
+  expect(readFileSync(space.dir, 'utf8')).toBe('file\n')
+})
+
+it('R13 an interrupted rollback waits for a target that is away, and is completed when it comes back', async () => {
+  space.write('a', 'one')
+  space.write('b', 'one')
+  expect(savepoint(space, ['snapshot', '-m', 's0']).status).toBe(0)
+  space.write('a', 'two')
+  space.write('b', 'two')
+  const killed = savepoint(space, ['rollback', 's0'], { env: { ...space.env, SAVEPOINT_FAILPOINT: 'restore:place' } })
+  expect(killed.status).not.toBe(0)
+  renameSync(space.dir, `${space.dir}.away`)
+  expect(savepoint(space, ['-t', space.dir, 'snapshot'], { cwd: space.base }).status).toBe(1)
+  renameSync(`${space.dir}.away`, space.dir)
+  expect(savepoint(space, ['status']).stderr).toMatch(/completed a rollback that was interrupted/)
+  expect([space.read('a'), space.read('b')]).toEqual(['one', 'one'])
+})
+
+it('a run that moves the target away: the summary says where to, and the hint brings it back', () => {
+  space.write('f', 'hi')
+  const { stderr } = shell(`savepoint run -- sh -c 'mv "${space.dir}" "${space.dir} moved"'`)
+  const hint = /the run moved the target directory away; to take that back: (mv .*)\n/.exec(stderr)?.[1]
+  expect(shell(hint!, space.base).status).toBe(0)
+  expect(space.read('f')).toBe('hi')
+  expect(savepoint(space, ['status'])).toMatchObject({ status: 0, stdout: expect.stringMatching(/./) })
+})
+
+it('--adopt takes the timeline of a directory that is gone, and not of one that is there', async () => {
+  space.write('f', 'one')
+  const { id } = await (await space.open()).snapshot()
+  const thief = besides('thief')
+  mkdirSync(thief)
+  expect(savepoint(space, ['--adopt', space.dir, 'log'], { cwd: thief })).toMatchObject({
+    status: 2,
+    stderr: expect.stringMatching(/Cannot adopt .* is still there/),
+  })
+  expect(savepoint(space, ['log', '--json']).stdout).toContain(id)
+  rmSync(space.dir, { recursive: true })
+  expect(savepoint(space, ['--adopt', space.dir, 'log', '--json'], { cwd: thief }).stdout).toContain(id)
+})
+
+it('a home below /proc is refused, not waited for', () => {
+  const { status, stderr } = savepoint(space, ['snapshot'], {
+    env: { ...space.env, SAVEPOINT_HOME: '/proc/nope' },
+    timeout: 20_000,
+  })
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringMatching(/Cannot use \/proc\/nope: /) })
+})
