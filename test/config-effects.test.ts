@@ -1,7 +1,7 @@
 /** T8: every key that is in effect is seen to have its effect; every other one is named by doctor. */
 
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, statfsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defaultConfig, keysOf, notYetInEffect } from '../src/config/config.ts'
@@ -116,6 +116,12 @@ describe('snapshots', () => {
       message: expect.stringContaining('min_free_bytes'),
     })
     expect(savepoint.snapshots()).toHaveLength(1)
+    // Looking stores nothing then.
+    const stored = (await savepoint.status()).storeBytes
+    space.write('new', randomBytes(300_000))
+    expect((await savepoint.status()).counts).toEqual({ added: 1, modified: 1, deleted: 0 })
+    expect((await savepoint.status()).storeBytes).toBe(stored)
+    rmSync(space.at('new'))
     const { safety } = await savepoint.rollback(first.id)
     expect([space.read('a'), savepoint.read(safety!.id, 'a').toString()]).toEqual(['a1', 'a2'])
     await savepoint.undo()

@@ -83,11 +83,14 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
   }
 }
 
-/** For questions: where nothing can be stored, what is there is only looked at. Its contents are then not in the store. */
+/**
+ * For questions: where nothing can be stored, or the room is kept for others, what is there is only looked at. Its
+ * contents are then not in the store.
+ */
 export async function lookAtLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
   const look = { ...options, ignoreFloor: true, phase: 'looking' }
   try {
-    if (!ctx.unwritable) return await captureLive(ctx, look)
+    if (!ctx.unwritable && !isBelowFloor(ctx)) return await captureLive(ctx, look)
   } catch (error) {
     if (!isUnwritable((error as SavepointError).cause)) throw error
   }
