@@ -71,8 +71,7 @@ asUser('F1 a target directory that is itself read-only', async () => {
   expect(differences(before, fullImageOf(ws.dir))).toEqual([])
 })
 
-// Root takes the images of what the user cannot read.
-withOthers(
+asUser(
   'an unreadable file and an unreadable directory are listed as skipped, and left alone by a rollback',
   async () => {
     ws.write('secret')
@@ -88,7 +87,7 @@ withOthers(
   },
 )
 
-withOthers(
+asUser(
   'R16 a file of ours that is unreadable today: its bytes are in the safety snapshot, and undo gives it back',
   async () => {
     ws.write('file', 'then')
@@ -161,7 +160,7 @@ withOthers(
 describe('R17 a late edit that cannot be read as it is', () => {
   const late = (work: () => void) => ({ at: { point: 'restore:staged', work } })
 
-  withOthers('closed by its owner, file and directory: kept in a snapshot with its mode', async () => {
+  asUser('closed by its owner, file and directory: kept in a snapshot with its mode', async () => {
     ws.write('file', 'then')
     ws.write('large', 'then')
     expect((await runAsUser(ws, [['snapshot', { label: 'one' }]])).error).toBeUndefined()
@@ -269,7 +268,7 @@ describe('R16 a directory that its owner closed (0000) inside the tree: two roll
     [
       'after the snapshot, its files edited',
       'mkdir -p c/d; echo a > c/a; echo b > c/d/b',
-      'echo now > c/a; rm c/d/b; echo x > c/x; chmod 000 c c/d',
+      'echo now > c/a; rm c/d/b; echo x > c/x; chmod 000 c/d c',
     ],
     [
       'made since, with files and a closed directory in it',
@@ -285,7 +284,7 @@ describe('R16 a directory that its owner closed (0000) inside the tree: two roll
     ],
   ]
   for (const [what, prepare, change] of cases) {
-    withOthers(what, async () => {
+    asUser(what, async () => {
       ws.write('file', 'then')
       ws.sh(prepare)
       const { before, changed, rolled, taken } = await rollBack(`echo now > file; ${change}`)

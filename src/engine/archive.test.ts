@@ -65,6 +65,8 @@ beforeEach(async () => {
 afterEach(() => {
   ctx.db.close()
   ctx.store.close()
+  // Read-only directories keep their names even from their owner.
+  execFileSync('chmod', ['-R', 'u+rwX', scratch])
   rmSync(scratch, { recursive: true, force: true })
 })
 
@@ -92,8 +94,6 @@ function makeEverything(): void {
   writeFileSync(join(work, 'empty'), '')
   writeFileSync(join(work, 'suid'), '#!/bin/sh\n')
   chmodSync(join(work, 'suid'), 0o4755)
-  writeFileSync(join(work, 'no-rights'), 'x')
-  chmodSync(join(work, 'no-rights'), 0)
   mkdirSync(join(work, 'dir/empty-dir'), { recursive: true })
   mkdirSync(join(work, 'a.b'))
   writeFileSync(join(work, 'dir/first'), 'linked')
@@ -119,6 +119,9 @@ function makeEverything(): void {
     execFileSync('mknod', [join(work, 'disk'), 'b', '259', '300000'])
     writeFileSync(join(work, 'owned'), 'x')
     chownSync(join(work, 'owned'), 3_000_000, 4_000_000)
+    // Only root captures and archives what has no rights at all.
+    writeFileSync(join(work, 'no-rights'), 'x')
+    chmodSync(join(work, 'no-rights'), 0)
   }
   lutimesSync(join(work, 'long-link'), 1_600_000_000.5, 1_600_000_000.5)
   utimesSync(join(work, 'plain.txt'), 1_700_000_000.123_456, 1_700_000_000.123_456)

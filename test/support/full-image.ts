@@ -1,15 +1,44 @@
 /** Everything that a restore must bring back: the image of a tree, its extended attributes, and which files have holes. */
 import { spawnSync } from 'node:child_process'
-import { lstatSync } from 'node:fs'
-import { hasXattrs } from './machine.ts'
-import { imageOf } from './tree-image.ts'
+import { chmodSync, lstatSync } from 'node:fs'
+import { hasXattrs, isRoot } from './machine.ts'
+import { bytesOf, childrenOf, imageOf } from './tree-image.ts'
 
 /** Smaller files may lie in their inode or in one block. */
 const SPARSE_FROM_BYTES = 64 * 1024
 const BLOCK_BYTES = 512
 
+/** Also of what its owner, who we are, has closed to everybody: it is opened meanwhile, so its ctime changes. */
 export function fullImageOf(root: string): Map<string, string> {
-  const image = imageOf(root)
+  const closed: Closed[] = []
+  try {
+    if (!isRoot) openClosed(root, '', closed)
+    return imageWithExtras(root, new Map(closed.map(({ inode, mode }) => [inode, mode])))
+  } finally {
+    // From below, while the directories above still let us in.
+    for (const { path, mode } of closed.reverse()) chmodSync(bytesOf(root, path), Number(mode))
+  }
+}
+
+interface Closed {
+  path: string
+  inode: bigint
+  mode: bigint
+}
+
+function openClosed(root: string, path: string, closed: Closed[]): void {
+  const stat = lstatSync(bytesOf(root, path), { bigint: true })
+  const needed = stat.isDirectory() ? 0o500n : stat.isFile() ? 0o400n : 0n
+  if ((stat.mode & needed) !== needed) {
+    const mode = stat.mode & 0o7777n
+    chmodSync(bytesOf(root, path), Number(mode | needed))
+    closed.push({ path, inode: stat.ino, mode })
+  }
+  if (stat.isDirectory()) for (const child of childrenOf(root, path)) openClosed(root, child, closed)
+}
+
+function imageWithExtras(root: string, modes: Map<bigint, bigint>): Map<string, string> {
+  const image = imageOf(root, { modes })
   const xattrs = hasXattrs ? xattrsBelow(root) : new Map<string, string>()
   for (const [path, line] of image) {
     const extra = [xattrs.get(path), hasHoles(root, path) ? 'sparse' : undefined].filter(Boolean)
@@ -19,7 +48,7 @@ export function fullImageOf(root: string): Map<string, string> {
 }
 
 function hasHoles(root: string, path: string): boolean {
-  const stat = lstatSync(Buffer.from(`${Buffer.from(root).toString('latin1')}/${path}`, 'latin1'))
+  const stat = lstatSync(bytesOf(root, path))
   return stat.isFile() && stat.size >= SPARSE_FROM_BYTES && stat.blocks * BLOCK_BYTES < stat.size
 }
 

@@ -12,6 +12,8 @@ export interface ImageOptions {
   untouched?: boolean
   /** Paths relative to the root, as latin1; what is below them is left out, too. */
   skip?: (path: string) => boolean
+  /** Permission bits by inode, told instead of those on the disk. */
+  modes?: Map<bigint, bigint>
 }
 
 /** One line per path (latin1, relative): kind, mode, owner, mtime of files and links, hard links, target, digest. */
@@ -20,9 +22,10 @@ export function imageOf(root: string | Buffer, options: ImageOptions = {}): Map<
   const groups = new Map<bigint, string>()
   const visit = (path: string) => {
     if (options.skip?.(path)) return
-    const bytes = Buffer.concat([Buffer.from(root), Buffer.from(path === '' ? '' : `/${path}`, 'latin1')])
+    const bytes = bytesOf(root, path)
     const stat = lstatSync(bytes, { bigint: true })
-    const parts = [kindOf(stat.mode), (stat.mode & 0o7777n).toString(8), `${stat.uid}:${stat.gid}`]
+    const mode = options.modes?.get(stat.ino) ?? stat.mode & 0o7777n
+    const parts = [kindOf(stat.mode), mode.toString(8), `${stat.uid}:${stat.gid}`]
     if (!stat.isDirectory()) parts.push(`mtime ${stat.mtimeNs}`)
     if (options.untouched) parts.push(`ino ${stat.ino} mtime ${stat.mtimeNs} ctime ${stat.ctimeNs}`)
     const isRead = !options.untouched || stat.size < LARGE_BYTES
@@ -34,11 +37,20 @@ export function imageOf(root: string | Buffer, options: ImageOptions = {}): Map<
     if (stat.isSymbolicLink()) parts.push(readlinkSync(bytes, 'buffer').toString('latin1'))
     image.set(path, parts.join(' '))
     if (!stat.isDirectory()) return
-    const names = readdirSync(bytes, 'buffer').map(name => name.toString('latin1'))
-    for (const name of names.sort()) visit(path === '' ? name : `${path}/${name}`)
+    for (const child of childrenOf(root, path)) visit(child)
   }
   visit('')
   return image
+}
+
+/** `path` as in an image; '' is the root itself. */
+export const bytesOf = (root: string | Buffer, path: string): Buffer =>
+  Buffer.concat([Buffer.from(root), Buffer.from(path === '' ? '' : `/${path}`, 'latin1')])
+
+/** What lies in the directory `path`, sorted, as paths of an image. */
+export function childrenOf(root: string | Buffer, path: string): string[] {
+  const names = readdirSync(bytesOf(root, path), 'buffer').map(name => name.toString('latin1'))
+  return names.sort().map(name => (path === '' ? name : `${path}/${name}`))
 }
 
 /** Paths of two images that differ, with both lines: empty when the trees are equal. */

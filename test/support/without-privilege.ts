@@ -14,7 +14,9 @@ import type { Workspace } from './workspace.ts'
 const script = fileURLToPath(new URL('./engine-child.ts', import.meta.url))
 const powerless = isRoot ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : ['env']
 
-export const canDropPrivilege = !isRoot || spawnSync(powerless[0]!, [...powerless.slice(1), 'true']).status === 0
+/** Asked with the program that is started later: one with file capabilities (anybody's `true`) does not start without them. */
+export const canDropPrivilege =
+  !isRoot || spawnSync(powerless[0]!, [...powerless.slice(1), process.execPath, '--version']).status === 0
 
 export interface UserOptions {
   /** name[#hits][@ERRNO], as in src/store/failpoint.ts. */
