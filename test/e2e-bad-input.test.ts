@@ -43,22 +43,16 @@ describe('names that fit nothing, or too much', () => {
     refused(['revert', 'nothing'], 12, 'path.unknown', /nothing/)
   })
 
-  it('an ambiguous prefix: 12, and the candidates are listed', () => {
-    const byPrefix = new Map<string, string[]>()
-    for (let i = 0; i < 100; i++) {
-      const id = take()
-      const group = [...(byPrefix.get(id.slice(5, 6)) ?? []), id]
-      byPrefix.set(id.slice(5, 6), group)
-      if (group.length > 1) break
-    }
-    const [prefix, ids] = [...byPrefix].find(([, group]) => group.length > 1)!
+  it('a prefix that is too short: 12, and the candidates are listed', () => {
+    const ids = [take(), take()]
     const error = refused(
-      ['show', prefix],
+      ['show', 'snap_'],
       12,
       'snapshot.ambiguous',
-      /^savepoint: Cannot tell which snapshot "." is: it fits \d+\n {2}hint: Write more of the id: snap_/,
+      /^savepoint: Cannot tell which snapshot "snap_" is: it is too short for the beginning of an id\n {2}hint: Write at least 2 characters after snap_: snap_/,
     )
     expect(error.data.matches).toEqual(expect.arrayContaining(ids))
+    refused(['rollback', ids[0]!.slice(5, 6)], 12, 'snapshot.ambiguous', /hint: Write at least 4 characters: snap_/)
     expect(savepoint(space, ['show', ids[0]!.slice(0, 12)]).status).toBe(0)
   })
 })
