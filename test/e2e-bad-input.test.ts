@@ -43,6 +43,17 @@ describe('names that fit nothing, or too much', () => {
     refused(['revert', 'nothing'], 12, 'path.unknown', /nothing/)
   })
 
+  it('what was typed is quoted without what steers a terminal', () => {
+    take()
+    const name = 'x\x1b[31m\u009b'
+    refused(['show', name], 12, 'snapshot.unknown', /Cannot find snapshot "x\\x1b\[31m\\x9b"/)
+    space.write(name, 'one')
+    take()
+    const { stdout } = savepoint(space, ['history', name])
+    expect(stdout).toContain("revert 'x\\x1b[31m\\xc2\\x9b' --from SNAPSHOT")
+    expect(stdout).not.toMatch(/[\x1b\u009b]/)
+  })
+
   it('a prefix that is too short: 12, and the candidates are listed', () => {
     const ids = [take(), take()]
     const error = refused(

@@ -11,6 +11,7 @@ import { createOutput, type Output } from './output.ts'
 import { choosePager, throughPager } from './pager.ts'
 import { createProgress, type ProgressLine, silentProgress } from './progress.ts'
 import { createStyle, type Style, wantsColour } from './style.ts'
+import { showLines } from './text.ts'
 import { hasComeBack, workingDirectory } from './working-directory.ts'
 
 export interface CommonOptions {
@@ -68,7 +69,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   const notice = (remark: string) => {
     if (options.quiet) return
     const text = withProgram(remark, program)
-    errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${text}\n`)
+    errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${showLines(text)}\n`)
   }
   const engineOptions = (): OpenOptions => ({
     // Without it the engine asks the system, which knows names that are not UTF-8.
