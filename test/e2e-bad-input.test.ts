@@ -152,7 +152,7 @@ describe('the configuration', () => {
     take()
     write('snapshots:\n  triggers:\n    # a remark\n    idle_treshold_seconds: 3\n')
     refused(
-      ['status'],
+      ['snapshot'],
       2,
       'config.invalid',
       'savepoint: Cannot use BASE/work/savepoint.yaml:4:5: "idle_treshold_seconds" is not a key of snapshots.triggers\n' +
@@ -161,9 +161,23 @@ describe('the configuration', () => {
     expect(savepoint(space, ['run', '--', 'touch', 'made']).status).not.toBe(0)
     expect(existsSync(space.at('made'))).toBe(false)
     write('snapshots:\n  max_file_bytes: lots\n')
-    refused(['status'], 2, 'config.invalid', /savepoint\.yaml:2:\d+: .*\n {2}hint: /)
+    refused(['coverage', 'a.txt'], 2, 'config.invalid', /savepoint\.yaml:2:\d+: .*\n {2}hint: /)
     write('snapshots:\n  retention:\n    auto_max: -1\n')
     refused(['snapshot'], 2, 'config.invalid', /savepoint\.yaml:3:\d+: /)
+  })
+
+  it('a wrong file does not keep anybody from looking: the verbs that look go on with a remark', () => {
+    const id = take()
+    write('snapshots:\n  bakend: cas\n')
+    for (const verb of ['status', 'log']) {
+      const { status, stdout, stderr } = savepoint(space, [verb])
+      expect([verb, status, stdout]).toEqual([verb, 0, expect.stringContaining(id)])
+      expect(stderr).toMatch(/^savepoint: going on without it: Cannot use .*savepoint\.yaml:2:3: "bakend" is not a key/)
+    }
+  })
+
+  it('a target that is a file: 1, and it says so', () => {
+    refused(['snapshot', '-t', 'a.txt'], 1, 'target.missing', /Cannot protect .*a\.txt: it is not a directory\n/)
   })
 
   it('a half-written file: 2, with the place where it ends', () => {

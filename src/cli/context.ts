@@ -46,6 +46,8 @@ export interface Context {
   /** Runs `body` with a pager when stdout is a terminal. */
   paged(body: (output: Output) => Promise<void> | void): Promise<void>
   open(options?: OpenOptions): Promise<Savepoint>
+  /** Opens for a verb that only looks: a savepoint.yaml that is wrong, perhaps by what one wants to see, does not stop it. */
+  look(): Promise<Savepoint>
   /** Runs a command although there is nothing to record it in, because of `cause`. */
   runUnrecorded(command: string[], cause: Error): Promise<RunResult>
   doctor(): Promise<DoctorResult>
@@ -82,7 +84,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     onNotice: notice,
     signal: cancellation?.signal,
   })
-  return {
+  const context: Context = {
     options,
     program,
     output,
@@ -119,6 +121,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened
     },
+    look: () => context.open({ withoutBrokenConfig: true }),
     async runUnrecorded(command, cause) {
       cancellation?.ignore()
       const engine = await import('../index.ts')
@@ -138,6 +141,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       }
     },
   }
+  return context
 }
 
 /** What a user who chose target or store writes before each verb. */

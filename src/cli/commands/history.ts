@@ -27,7 +27,7 @@ export function register(program: Command): void {
     .option('--all', 'also the snapshots that have it unchanged')
     .action(
       handle<{ all?: boolean }>(async (context, { words: [path], options }) => {
-        const history = await (await context.open()).history(path!)
+        const history = await (await context.look()).history(path!)
         if (context.options.json) return context.json(historyJson({ ...history, versions: newestFirst(history) }))
         const versions = newestFirst(history).filter(({ status }) => options.all || status !== 'unchanged')
         if (context.options.quiet) return context.lines(versions.map(({ snapshot }) => snapshot.id))
