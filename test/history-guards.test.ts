@@ -47,6 +47,18 @@ describe('a run whose supervisor was killed', () => {
   })
 })
 
+describe('after an undo that was killed', () => {
+  it('the next command completes it, and says so in English', async () => {
+    const first = await space.open()
+    await first.run({ command: ['sh', '-c', 'echo two > a; echo two > b'] })
+    first.close()
+    expect((await runVerbs(space, [['undo']], { failpoint: 'restore:place' })).signal).toBe('SIGKILL')
+    await space.open()
+    expect(space.notices.join('\n')).toContain('completed an undo that was interrupted')
+    expect([space.read('a'), space.read('b')]).toEqual(['one', 'one'])
+  })
+})
+
 describe('a run that was not protected', () => {
   it('stops undo: what is older is not taken back from under it', async () => {
     const savepoint = await space.open()
