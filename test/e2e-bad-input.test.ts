@@ -172,7 +172,9 @@ describe('the configuration', () => {
     for (const verb of ['status', 'log']) {
       const { status, stdout, stderr } = savepoint(space, [verb])
       expect([verb, status, stdout]).toEqual([verb, 0, expect.stringContaining(id)])
-      expect(stderr).toMatch(/^savepoint: going on without it: Cannot use .*savepoint\.yaml:2:3: "bakend" is not a key/)
+      expect(stderr).toMatch(
+        /^savepoint: going on without savepoint\.yaml: Cannot use .*savepoint\.yaml:2:3: "bakend" is not a key/,
+      )
     }
   })
 

@@ -109,7 +109,7 @@ async function configFor(
   } catch (error) {
     if (!notice || !(error instanceof SavepointError) || error.code !== 'config.invalid') throw error
     const loaded = await loadConfig({ ...options, targetDir: undefined })
-    notice(`going on without it: ${error.message}`)
+    notice(`going on without savepoint.yaml: ${error.message}`)
     return loaded
   }
 }
