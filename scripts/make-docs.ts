@@ -32,8 +32,8 @@ function cliPage(): string {
   const groups = Map.groupBy(commands, command => command.helpGroup())
   const common = commands[0]!.options.filter(option => option.helpGroupHeading === COMMON_GROUP)
   return page('Commands', [
-    'What `savepoint COMMAND --help` says, on one page. A snapshot is named by its id, a unique prefix of it, a tag, a',
-    'label, a run (the state before it) or `HEAD`. A name that fits several snapshots, in whatever way, is an error that lists',
+    'What `savepoint COMMAND --help` says, on one page. A snapshot is named by its id, a unique prefix of it (at',
+    'least 4 characters, or 2 after `snap_`), a tag, a label, a run (the state before it) or `HEAD`. A name that fits several snapshots, in whatever way, is an error that lists',
     'their ids. Exit codes are in [errors.md](errors.md).',
     '',
     '## Options of every command',

@@ -246,4 +246,13 @@ describe('tracing.redact', () => {
     expect(text).toContain(secret)
     expect(text).not.toContain('my-own-thing')
   })
+
+  it('of the repository cannot keep the command from starting', async () => {
+    space.write('savepoint.yaml', "tracing: { redact: ['(a+)+$'] }")
+    const savepoint = await space.open()
+    const { exitCode } = await savepoint.run({ command: ['sh', '-c', 'exit 7', `${'a'.repeat(5000)}!`] })
+    expect(exitCode).toBe(7)
+    expect(savepoint.runs()[0]!.command).toEqual(['sh', '‹redacted›', '‹redacted›', '‹redacted›'])
+    expect(space.notices.join('\n')).toContain('the patterns of tracing.redact take too long')
+  })
 })

@@ -43,22 +43,27 @@ describe('names that fit nothing, or too much', () => {
     refused(['revert', 'nothing'], 12, 'path.unknown', /nothing/)
   })
 
-  it('an ambiguous prefix: 12, and the candidates are listed', () => {
-    const byPrefix = new Map<string, string[]>()
-    for (let i = 0; i < 100; i++) {
-      const id = take()
-      const group = [...(byPrefix.get(id.slice(5, 6)) ?? []), id]
-      byPrefix.set(id.slice(5, 6), group)
-      if (group.length > 1) break
-    }
-    const [prefix, ids] = [...byPrefix].find(([, group]) => group.length > 1)!
+  it('what was typed is quoted without what steers a terminal', () => {
+    take()
+    const name = 'x\x1b[31m\u009b'
+    refused(['show', name], 12, 'snapshot.unknown', /Cannot find snapshot "x\\x1b\[31m\\x9b"/)
+    space.write(name, 'one')
+    take()
+    const { stdout } = savepoint(space, ['history', name])
+    expect(stdout).toContain("revert 'x\\x1b[31m\\xc2\\x9b' --from SNAPSHOT")
+    expect(stdout).not.toMatch(/[\x1b\u009b]/)
+  })
+
+  it('a prefix that is too short: 12, and the candidates are listed', () => {
+    const ids = [take(), take()]
     const error = refused(
-      ['show', prefix],
+      ['show', 'snap_'],
       12,
       'snapshot.ambiguous',
-      /^savepoint: Cannot tell which snapshot "." is: it fits \d+\n {2}hint: Write more of the id: snap_/,
+      /^savepoint: Cannot tell which snapshot "snap_" is: it is too short for the beginning of an id\n {2}hint: Write at least 2 characters after snap_: snap_/,
     )
     expect(error.data.matches).toEqual(expect.arrayContaining(ids))
+    refused(['rollback', ids[0]!.slice(5, 6)], 12, 'snapshot.ambiguous', /hint: Write at least 4 characters: snap_/)
     expect(savepoint(space, ['show', ids[0]!.slice(0, 12)]).status).toBe(0)
   })
 })
@@ -147,7 +152,7 @@ describe('the configuration', () => {
     take()
     write('snapshots:\n  triggers:\n    # a remark\n    idle_treshold_seconds: 3\n')
     refused(
-      ['status'],
+      ['snapshot'],
       2,
       'config.invalid',
       'savepoint: Cannot use BASE/work/savepoint.yaml:4:5: "idle_treshold_seconds" is not a key of snapshots.triggers\n' +
@@ -156,9 +161,25 @@ describe('the configuration', () => {
     expect(savepoint(space, ['run', '--', 'touch', 'made']).status).not.toBe(0)
     expect(existsSync(space.at('made'))).toBe(false)
     write('snapshots:\n  max_file_bytes: lots\n')
-    refused(['status'], 2, 'config.invalid', /savepoint\.yaml:2:\d+: .*\n {2}hint: /)
+    refused(['coverage', 'a.txt'], 2, 'config.invalid', /savepoint\.yaml:2:\d+: .*\n {2}hint: /)
     write('snapshots:\n  retention:\n    auto_max: -1\n')
     refused(['snapshot'], 2, 'config.invalid', /savepoint\.yaml:3:\d+: /)
+  })
+
+  it('a wrong file does not keep anybody from looking: the verbs that look go on with a remark', () => {
+    const id = take()
+    write('snapshots:\n  bakend: cas\n')
+    for (const verb of ['status', 'log']) {
+      const { status, stdout, stderr } = savepoint(space, [verb])
+      expect([verb, status, stdout]).toEqual([verb, 0, expect.stringContaining(id)])
+      expect(stderr).toMatch(
+        /^savepoint: going on without savepoint\.yaml: Cannot use .*savepoint\.yaml:2:3: "bakend" is not a key/,
+      )
+    }
+  })
+
+  it('a target that is a file: 1, and it says so', () => {
+    refused(['snapshot', '-t', 'a.txt'], 1, 'target.missing', /Cannot protect .*a\.txt: it is not a directory\n/)
   })
 
   it('a half-written file: 2, with the place where it ends', () => {

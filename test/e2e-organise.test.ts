@@ -27,6 +27,9 @@ describe('organise', () => {
   it('tag: name, list, move, delete, each undone by undo', () => {
     expect(say(['tag'])).toBe('No tags yet. Name HEAD: savepoint tag NAME\n')
     expect(say(['tag', 'good'])).toBe('Tagged snap_ID as good\nTo undo: savepoint undo\n')
+    const steps = json('operations').length
+    expect(say(['tag', 'good'])).toBe('snap_ID is tagged good already\n')
+    expect(json('operations')).toHaveLength(steps)
     expect(say(['tag', 'base', 'first'])).toBe('Tagged snap_ID as base\nTo undo: savepoint undo\n')
     expect(say(['tag'])).toBe(
       "TAG  SNAPSHOT  CREATED  LABEL\nbase  snap_ID  AGE  first\ngood  snap_ID  AGE  $ sh -c 'echo 3 > n'\n",

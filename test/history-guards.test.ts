@@ -47,6 +47,18 @@ describe('a run whose supervisor was killed', () => {
   })
 })
 
+describe('after an undo that was killed', () => {
+  it('the next command completes it, and says so in English', async () => {
+    const first = await space.open()
+    await first.run({ command: ['sh', '-c', 'echo two > a; echo two > b'] })
+    first.close()
+    expect((await runVerbs(space, [['undo']], { failpoint: 'restore:place' })).signal).toBe('SIGKILL')
+    await space.open()
+    expect(space.notices.join('\n')).toContain('completed an undo that was interrupted')
+    expect([space.read('a'), space.read('b')]).toEqual(['one', 'one'])
+  })
+})
+
 describe('a run that was not protected', () => {
   it('stops undo: what is older is not taken back from under it', async () => {
     const savepoint = await space.open()
@@ -72,8 +84,25 @@ describe('R18 inside a run', () => {
     await expect(inside.prune({ keep: 0 })).rejects.toMatchObject(refused)
     const { before } = await savepoint.run({ command: ['sh', '-c', 'test -n "$SAVEPOINT_RUN" && echo x > a'] })
     await expect(inside.delete([before!.id])).rejects.toMatchObject(refused)
-    await inside.delete([id])
+    await expect(inside.delete([id])).rejects.toMatchObject(refused)
+    await expect(inside.compact([id, before!.id])).rejects.toMatchObject(refused)
     expect(space.read('a')).toBe('x\n')
+    expect(savepoint.snapshots().map(snapshot => snapshot.id)).toEqual(expect.arrayContaining([id, before!.id]))
+  })
+
+  it('a manual snapshot carries the id of the run, which may compact and delete its own', async () => {
+    const others = await (await space.open()).snapshot()
+    const inside = await space.open({ env: { ...space.env, SAVEPOINT_RUN: 'run_x' } })
+    const own = [await inside.snapshot(), await inside.snapshot(), await inside.snapshot()]
+    expect([others, ...own].map(({ run }) => run)).toEqual([undefined, 'run_x', 'run_x', 'run_x'])
+    await expect(inside.compact([others.id, own[0]!.id])).rejects.toMatchObject({
+      code: 'run.inside',
+      message: `Cannot compact ${others.id}, which is no manual snapshot of this run: this is a process of run_x`,
+    })
+    const { snapshot } = await inside.compact([own[0]!.id, own[1]!.id], {})
+    await inside.delete([snapshot.id])
+    const other = await space.open({ env: { ...space.env, SAVEPOINT_RUN: 'run_y' } })
+    await expect(other.delete([own[2]!.id])).rejects.toMatchObject({ code: 'run.inside' })
   })
 })
 

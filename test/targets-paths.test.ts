@@ -1,6 +1,6 @@
 /** Paths as people and programs write them, and targets whose own path is unusual. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { rawFromBytes, showPath } from '../src/model/raw-path.ts'
@@ -87,6 +87,34 @@ describe('a path as an argument', () => {
     expect([space.read('a'), space.read('sub/b')]).toEqual(['two', 'one'])
     await savepoint.rollback(id, { paths: ['..'] })
     expect(space.read('a')).toBe('one')
+  })
+
+  it('reaches the engine with the very bytes that the shell gave, and is hinted at in a form that can be pasted', () => {
+    const name = Buffer.concat([Buffer.from(`${space.dir}/q`), Buffer.from([0xff])])
+    writeFileSync(name, 'one')
+    // What node makes of that name, and what we show of it, are names of other files.
+    space.write('q\ufffd', 'other')
+    space.write('q\\xff', 'other')
+    const cli = (script: string) =>
+      execFileSync('sh', ['-ec', `s() { ${cliCommand.map(word => `'${word}'`).join(' ')} "$@"; }; ${script}`], {
+        cwd: space.dir,
+        env: space.env,
+        stdio: 'pipe',
+      }).toString()
+    cli('s snapshot -m first')
+    writeFileSync(name, 'two')
+    const coverage = cli(`s coverage "$(printf 'q\\377')"`)
+    expect(coverage).toContain('q\\xff: protected')
+    expect(coverage).toContain('another version than the one on disk')
+    expect(cli(`s revert "$(printf 'q\\377')"`)).toContain('Reverted q\\xff to')
+    expect(readFileSync(name, 'utf8')).toBe('one')
+    rmSync(space.at('q\\xff'))
+    const hint = /To bring one back: savepoint (.*) --from SNAPSHOT/.exec(cli(`s history "$(printf 'q\\377')"`))![1]
+    expect(hint).toBe("revert 'q\\xff'")
+    writeFileSync(name, 'two')
+    cli(`s ${hint} --from first`)
+    expect(readFileSync(name, 'utf8')).toBe('one')
+    expect(cli(`s coverage "$(printf 'q\\357\\277\\275')"`)).toMatch(/^q\ufffd: protected/)
   })
 
   it('works from a cwd that is a symlink into the target, and through a symlink to the target', async () => {

@@ -11,6 +11,7 @@ import { createOutput, type Output } from './output.ts'
 import { choosePager, throughPager } from './pager.ts'
 import { createProgress, type ProgressLine, silentProgress } from './progress.ts'
 import { createStyle, type Style, wantsColour } from './style.ts'
+import { showLines } from './text.ts'
 import { hasComeBack, workingDirectory } from './working-directory.ts'
 
 export interface CommonOptions {
@@ -45,6 +46,8 @@ export interface Context {
   /** Runs `body` with a pager when stdout is a terminal. */
   paged(body: (output: Output) => Promise<void> | void): Promise<void>
   open(options?: OpenOptions): Promise<Savepoint>
+  /** Opens for a verb that only looks: a savepoint.yaml that is wrong, perhaps by what one wants to see, does not stop it. */
+  look(): Promise<Savepoint>
   /** Runs a command although there is nothing to record it in, because of `cause`. */
   runUnrecorded(command: string[], cause: Error): Promise<RunResult>
   doctor(): Promise<DoctorResult>
@@ -68,7 +71,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   const notice = (remark: string) => {
     if (options.quiet) return
     const text = withProgram(remark, program)
-    errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${text}\n`)
+    errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${showLines(text)}\n`)
   }
   const engineOptions = (): OpenOptions => ({
     // Without it the engine asks the system, which knows names that are not UTF-8.
@@ -81,7 +84,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     onNotice: notice,
     signal: cancellation?.signal,
   })
-  return {
+  const context: Context = {
     options,
     program,
     output,
@@ -118,6 +121,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened
     },
+    look: () => context.open({ withoutBrokenConfig: true }),
     async runUnrecorded(command, cause) {
       cancellation?.ignore()
       const engine = await import('../index.ts')
@@ -137,6 +141,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       }
     },
   }
+  return context
 }
 
 /** What a user who chose target or store writes before each verb. */

@@ -14,7 +14,13 @@ if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
 async function start(): Promise<void> {
   muteSqliteWarning()
   const { main } = await import('./program.ts')
-  await main(args)
+  await main(args.some(arg => arg.includes('\ufffd')) ? await exact(args) : args)
+}
+
+/** U+FFFD is what node makes of bytes that are not UTF-8; only then is the addon needed this early. */
+async function exact(lossy: string[]): Promise<string[]> {
+  const { exactArguments } = await import('../model/exact-arguments.ts')
+  return exactArguments(lossy)
 }
 
 /** The launcher passes --disable-warning; this covers a direct `node dist/cli.js`. */

@@ -1,5 +1,6 @@
 /** The one renderer of errors for this face: text for people, one line of JSON for programs. Both go to stderr. */
 import { errnoOf, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { showLines } from './text.ts'
 import { version } from './version.ts'
 
 export interface ErrorReport {
@@ -20,9 +21,14 @@ function jsonText(error: SavepointError): string {
 }
 
 function plainText(error: SavepointError): string {
-  const lines = [`savepoint: ${error.message}`]
+  // What was typed, or stands in a file, is quoted in messages and must not steer the terminal.
+  const lines = [`savepoint: ${showLines(error.message)}`]
   if (error.hint)
-    lines.push(...error.hint.split('\n').map((line, i) => (i === 0 ? `  hint: ${line}` : `        ${line}`)))
+    lines.push(
+      ...showLines(error.hint)
+        .split('\n')
+        .map((line, i) => (i === 0 ? `  hint: ${line}` : `        ${line}`)),
+    )
   if (error.code === 'bug') lines.push(stackOf(error).replace(/^/gm, '  '))
   return `${lines.join('\n')}\n`
 }

@@ -8,6 +8,7 @@ test.each([
   ['a\nb\tc', 'a\\nb\\tc'],
   ['\x1b[31mred\x9b', '\\x1b[31mred\\x9b'],
   ['a\u202eb', 'a\\u202eb'],
+  ['q\udcff', 'q\\xff'],
   ['C:\\dir é 🙂', 'C:\\dir é 🙂'],
 ])('%j is shown as %j', (text, shown) => expect(showText(text)).toBe(shown))
 

@@ -1,17 +1,21 @@
 /** Text as it can stand in a cell of a terminal. */
 import { stripVTControlCharacters } from 'node:util'
 
-const unsafe = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
+const unsafe = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\udc80-\udcff]/gu
 
-/** Labels and command lines on one line: control characters and those that reorder text are escaped. */
+/** Labels and command lines on one line: control characters, those that reorder text, and bytes that are none are escaped. */
 export function showText(text: string): string {
   return text.replace(unsafe, char => {
     if (char === '\n') return '\\n'
     if (char === '\t') return '\\t'
-    const code = char.charCodeAt(0)
+    // Of a lone surrogate, which stands for a byte that is not UTF-8, only that byte.
+    const code = char >= '\udc80' ? char.charCodeAt(0) - 0xdc00 : char.charCodeAt(0)
     return code > 0xff ? `\\u${code.toString(16)}` : `\\x${code.toString(16).padStart(2, '0')}`
   })
 }
+
+/** Several lines of a message, each of them as `showText` has it. */
+export const showLines = (text: string): string => text.split('\n').map(showText).join('\n')
 
 const plain = /^[ -~]*$/
 const zeroWidth = /[\p{Mn}\p{Me}\p{Cf}]/u

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest'
 import { defaultConfig } from './config.ts'
 import { loadConfig } from './load.ts'
@@ -185,23 +185,40 @@ describe('files that are not configuration', () => {
   })
 
   it.runIf(process.platform === 'linux')('reports a failing read', async () => {
-    symlinkSync('/proc/self/mem', targetFile)
-    expect(await failure()).toMatch(/it cannot be read \(EIO\)$/)
+    const error = await loadConfig({ targetDir, homeDir, env: { SAVEPOINT_CONFIG: '/proc/self/mem' } }).catch(e => e)
+    expect(error.message).toMatch(/it cannot be read \(EIO\)$/)
   })
 
-  it('refuses an unreadable file', async () => {
+  it('does not follow a link out of the target, and shows nothing of what it leads to', async () => {
+    writeFileSync(join(homeDir, 'private'), 'root:secret')
+    for (const link of [join(homeDir, 'private'), relative(targetDir, join(homeDir, 'private'))]) {
+      symlinkSync(link, targetFile)
+      expect(await failure()).toBe(`Cannot use ${targetFile}: it is a symbolic link that leads out of the directory`)
+      rmSync(targetFile)
+    }
+  })
+
+  test.each([
+    ['an unreadable file', () => targetFile, () => `${targetFile}: reading it is not permitted`],
+    [
+      'a directory that nobody may enter',
+      () => targetDir,
+      () => `${targetDir}: the directory itself cannot be read: its mode does not permit it`,
+    ],
+  ])('refuses %s', async (_, closed, message) => {
     writeFileSync(targetFile, '')
-    chmodSync(targetFile, 0)
     // Root reads everything: be somebody else for the moment of reading.
     const isRoot = process.geteuid?.() === 0
     if (isRoot) {
       for (let dir = dirname(targetFile); dir !== tmpdir() && dir !== '/'; dir = dirname(dir)) chmodSync(dir, 0o755)
-      process.seteuid?.(65534)
     }
+    chmodSync(closed(), 0)
+    if (isRoot) process.seteuid?.(65534)
     try {
-      expect(await failure()).toMatch(/reading it is not permitted$/)
+      expect(await failure()).toBe(`Cannot use ${message()}`)
     } finally {
       if (isRoot) process.seteuid?.(0)
+      chmodSync(closed(), 0o700)
     }
   })
 })

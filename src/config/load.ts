@@ -52,7 +52,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const variables = readVariables(options.env)
   const sources: Source[] = []
   for (const { path, file, isOfTarget, variable } of listFiles(options)) {
-    const text = readConfigFile(path, file)
+    const text = readConfigFile(path, file, { beneath: isOfTarget })
     if (text === undefined && variable) {
       throw invalidVariable(variable, `${path} does not exist`, `Create the file, or unset ${variable}.`)
     }

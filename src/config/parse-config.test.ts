@@ -166,6 +166,7 @@ describe('wrong values', () => {
   test.each([
     ['("', /item 1 of tracing.redact must be a regular expression \(/],
     ['a*"', /item 1 of tracing.redact must match some text, not the empty text/],
+    ['(?:a||){60}(?=x)"', /tracing.redact must not take seconds to match the empty text, but is a list/],
   ])('redact: ["%s]', (pattern, what) => expect(failureOf(`tracing:\n  redact: ["${pattern}]\n`).message).toMatch(what))
 
   it('lists every problem in the order of the file', () => {

@@ -1,22 +1,31 @@
 /** The text of a configuration file, with everything refused that is not a modest UTF-8 text file. */
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, realpathSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { errnoOf, type SavepointError } from '../errors/errors.ts'
+import { isWithin } from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { invalidFile } from './problem.ts'
 
 const maxFileBytes = 1024 * 1024
 
 /**
  * Undefined when there is no such file. Throws config.invalid when there is one that cannot be read as text.
- * `file`: what to open, where the path is not UTF-8 and `path` only names it for people.
+ * `file`: what to open, where the path is not UTF-8 and `path` only names it for people. `beneath`: it may not be a link that
+ * leads out of its directory.
  */
-export function readConfigFile(path: string, file: string | Buffer = path): string | undefined {
-  const bytes = readBytes(path, file)
+export function readConfigFile(
+  path: string,
+  file: string | Buffer = path,
+  options: { beneath?: boolean } = {},
+): string | undefined {
+  const bytes = readBytes(path, file, options.beneath === true)
   return bytes && decode(path, bytes)
 }
 
-function readBytes(path: string, file: string | Buffer): Buffer | undefined {
+function readBytes(path: string, file: string | Buffer, beneath: boolean): Buffer | undefined {
   let descriptor: number | undefined
   try {
+    if (beneath) refuseWayOut(path, file)
     // Without O_NONBLOCK a FIFO of that name would hang us.
     descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
     if (!fstatSync(descriptor).isFile()) throw invalidFile(path, [{ what: 'it is not a regular file' }])
@@ -24,7 +33,8 @@ function readBytes(path: string, file: string | Buffer): Buffer | undefined {
   } catch (error) {
     const errno = errnoOf(error)
     if (errno === undefined) throw error
-    if (errno === 'ENOTDIR' || (errno === 'ENOENT' && !isDanglingLink(file))) return undefined
+    if (errno === 'EACCES' && isClosed(file)) throw closedDirectory(dirname(path), error)
+    if (errno === 'ENOTDIR' || (errno === 'ENOENT' && !isLink(file))) return undefined
     throw unreadable(path, errno, error)
   } finally {
     if (descriptor !== undefined) closeSync(descriptor)
@@ -49,7 +59,44 @@ function readAll(path: string, descriptor: number): Buffer {
   }
 }
 
-function isDanglingLink(path: string | Buffer): boolean {
+/** The directory does not let this user look whether there is such a file. */
+function isClosed(file: string | Buffer): boolean {
+  try {
+    lstatSync(file)
+    return false
+  } catch (error) {
+    return errnoOf(error) === 'EACCES'
+  }
+}
+
+function closedDirectory(directory: string, cause: unknown): SavepointError {
+  const fix = `Give yourself access: chmod u+rwx ${quoteWord(directory)}`
+  return invalidFile(
+    directory,
+    [{ what: 'the directory itself cannot be read: its mode does not permit it', fix }],
+    cause,
+  )
+}
+
+/** A link that leads out would have its file quoted in our errors: whoever wrote the link may not be allowed to read that. */
+function refuseWayOut(path: string, file: string | Buffer): void {
+  if (!isLink(file)) return
+  const real = realpathSync(file, 'latin1')
+  const directory = realpathSync(
+    Buffer.from(
+      Buffer.from(file)
+        .toString('latin1')
+        .replace(/\/[^/]*$/, '/'),
+      'latin1',
+    ),
+    'latin1',
+  )
+  if (isWithin(real, directory)) return
+  const fix = 'Put the file itself there, or name the other one with SAVEPOINT_CONFIG.'
+  throw invalidFile(path, [{ what: 'it is a symbolic link that leads out of the directory', fix }])
+}
+
+function isLink(path: string | Buffer): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
 }
 

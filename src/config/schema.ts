@@ -4,6 +4,7 @@
  * Importing this file loads zod: code that only needs the defaults imports config.ts.
  */
 import { z } from 'zod'
+import { matchWithin } from '../model/bounded-match.ts'
 import { parseBytes } from '../model/format.ts'
 import { backendNames, type PartialConfig, redactFlags, tracerNames } from './config.ts'
 
@@ -11,7 +12,10 @@ export { type Config, defaultConfig, notYetInEffect } from './config.ts'
 
 const flag = z.boolean({ error: 'must be true or false' }).optional()
 const patterns = listOf(z.string({ error: 'must be text' }).min(1, { error: 'must not be empty' }))
-const regexps = listOf(z.string({ error: 'must be text' }).superRefine(checkRegExp))
+const regexps = z
+  .array(z.string({ error: 'must be text' }), { error: 'must be a list' })
+  .superRefine(checkRegExps)
+  .optional()
 
 const triggers = section({
   disable_pre_run: flag,
@@ -98,11 +102,26 @@ function size(rule: { leastBytes: number; mayBeUnlimited: boolean }) {
   return parsed.optional()
 }
 
-function checkRegExp(source: string, context: z.core.$RefinementCtx): void {
-  try {
-    if (new RegExp(source, redactFlags).test('')) context.addIssue('must match some text, not the empty text')
-  } catch (error) {
-    const reason = (error as Error).message.replace(/^Invalid regular expression: .*: /s, '')
-    context.addIssue(`must be a regular expression (${reason.toLowerCase()})`)
+/** For the patterns of one list together. */
+const CHECK_MS = 1000
+
+/** A repository's pattern may take for ever even on the empty text: it is tried in bounded time first. */
+function checkRegExps(sources: string[], context: z.core.$RefinementCtx): void {
+  const patterns: [item: number, pattern: RegExp][] = []
+  const addIssue = (item: number, message: string) => context.addIssue({ code: 'custom', path: [item], message })
+  for (const [item, source] of sources.entries()) {
+    try {
+      patterns.push([item, new RegExp(source, redactFlags)])
+    } catch (error) {
+      const reason = (error as Error).message.replace(/^Invalid regular expression: .*: /s, '')
+      addIssue(item, `must be a regular expression (${reason.toLowerCase()})`)
+    }
   }
+  const all = patterns.map(([, pattern]) => pattern)
+  if (!matchWithin(CHECK_MS, '', all)) {
+    context.addIssue('must not take seconds to match the empty text')
+    return
+  }
+  for (const [item, pattern] of patterns)
+    if (pattern.test('')) addIssue(item, 'must match some text, not the empty text')
 }

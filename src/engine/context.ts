@@ -43,8 +43,11 @@ export interface Context {
 /** Set for the commands of a run, so that an agent cannot by accident destroy what would bring its work back. */
 export const RUN_VARIABLE = 'SAVEPOINT_RUN'
 
+/** The run that this process belongs to. */
+export const ownRun = (ctx: Context): string | undefined => ctx.env[RUN_VARIABLE] || undefined
+
 export function refuseInsideRun(ctx: Context, verb: string): void {
-  const run = ctx.env[RUN_VARIABLE]
+  const run = ownRun(ctx)
   if (!run) return
   throw new SavepointError('run.inside', `Cannot ${verb}: this is a process of ${run}`, {
     hint: 'Do it after the run has ended, from outside of it',

@@ -7,7 +7,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
-import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
+import { type Context, ownRun, refuseInsideRun, withTimelineLock } from './context.ts'
 import { shownParent } from './log.ts'
 import { checkLabel } from './names.ts'
 import { newOperation } from './new-operation.ts'
@@ -20,9 +20,8 @@ export function deleteSnapshots(ctx: Context, refs: string[]): Promise<Operation
   return withTimelineLock(ctx, 'delete', async () => {
     await recoverPending(ctx)
     const snapshots = resolveAll(ctx, refs)
+    refuseForeign(ctx, 'delete', snapshots)
     for (const snapshot of snapshots) refusePinned(ctx, snapshot)
-    if (snapshots.some(snapshot => snapshot.type !== 'manual'))
-      refuseInsideRun(ctx, 'delete snapshots that are not manual')
     return remove(ctx, 'delete', snapshots, `delete ${nameAll(snapshots)}`)
   })
 }
@@ -38,6 +37,7 @@ export function compact(
     await recoverPending(ctx)
     const snapshots = resolveAll(ctx, refs).sort((a, b) => a.seq - b.seq)
     if (snapshots.length < 2) throw new SavepointError('usage', 'Cannot compact: name at least two snapshots')
+    refuseForeign(ctx, 'compact', snapshots)
     const newest = snapshots.at(-1)!
     const tags = tagsOf(ctx, newest)
     for (const snapshot of snapshots.slice(0, -1)) refuseTagged(ctx, snapshot)
@@ -121,6 +121,12 @@ function resolveAll(ctx: Context, refs: string[]): Snapshot[] {
     })
   }
   return [...snapshots.values()]
+}
+
+/** A run may drop the manual snapshots that it made; all others are what would bring its work, or older work, back. */
+function refuseForeign(ctx: Context, verb: 'delete' | 'compact', snapshots: Snapshot[]): void {
+  const foreign = snapshots.find(({ type, run }) => type !== 'manual' || run !== ownRun(ctx))
+  if (foreign) refuseInsideRun(ctx, `${verb} ${foreign.id}, which is no manual snapshot of this run`)
 }
 
 function refusePinned(ctx: Context, snapshot: Snapshot): void {

@@ -10,7 +10,7 @@ import type { Store } from '../store/store.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { TimelineDb } from '../timeline/timeline-db.ts'
 import { chooseTarget, currentDirectory } from './choose-target.ts'
-import { type Context, releaseObjects, withTimelineLock } from './context.ts'
+import { type Context, ownRun, releaseObjects, withTimelineLock } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, snapshotChanges, status } from './diff.ts'
@@ -109,7 +109,7 @@ async function configFor(
   } catch (error) {
     if (!notice || !(error instanceof SavepointError) || error.code !== 'config.invalid') throw error
     const loaded = await loadConfig({ ...options, targetDir: undefined })
-    notice(`going back without it: ${error.message}`)
+    notice(`going on without savepoint.yaml: ${error.message}`)
     return loaded
   }
 }
@@ -164,7 +164,7 @@ function toSavepoint(ctx: Context): Savepoint {
       takeSnapshot(ctx, {
         type: 'manual',
         ...options,
-        run: options?.run === undefined ? undefined : requireRun(ctx, options.run).id,
+        run: options?.run === undefined ? ownRun(ctx) : requireRun(ctx, options.run).id,
       }),
     snapshots: options => listSnapshots(ctx, options?.run),
     find: ref => resolveSnapshot(ctx.db, ref),

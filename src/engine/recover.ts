@@ -56,14 +56,14 @@ export async function recoverPending(ctx: Context): Promise<void> {
     throw error
   }
   ctx.notice(
-    `completed a ${journal.kind} that was interrupted ${formatAge(ctx.now() - journal.startedAt)}: ${journal.summary}`,
+    `completed ${journal.kind === 'undo' ? 'an' : 'a'} ${journal.kind} that was interrupted ${formatAge(ctx.now() - journal.startedAt)}: ${journal.summary}`,
   )
 }
 
 function giveUp(ctx: Context, journal: Journal, error: RestoreFailed): void {
   removeJournal(ctx.timelineDir)
   ctx.notice(
-    `a ${journal.kind} that was interrupted cannot be completed (${error.message}); the state before it is ${journal.safety}`,
+    `${journal.kind === 'undo' ? 'an' : 'a'} ${journal.kind} that was interrupted cannot be completed (${error.message}); the state before it is ${journal.safety}`,
   )
 }
 

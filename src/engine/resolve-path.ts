@@ -2,6 +2,7 @@
 import { constants, fstatSync, readFileSync, realpathSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import {
+  hasStrayBytes,
   type Raw,
   rawFromBytes,
   rawFromShown,
@@ -18,11 +19,12 @@ import { absolutePath, relativeTo } from './target-registry.ts'
 
 /**
  * Relative paths start at cwd; "." and ".." are resolved as text, symlinks in it are not followed. A name with
- * backslashes is taken as the escaped form that we print, unless a file of that very name exists.
+ * backslashes is taken as the escaped form that we print, unless a file of that very name exists or it has bytes that the
+ * escaped form would not have.
  */
 export function resolvePath(ctx: Context, text: string): Raw {
   const literal = toTargetPath(ctx, text, rawFromText(text))
-  if (!text.includes('\\') || existsLive(ctx, literal)) return literal
+  if (!text.includes('\\') || hasStrayBytes(text) || existsLive(ctx, literal)) return literal
   return toTargetPath(ctx, text, rawFromShown(text))
 }
 

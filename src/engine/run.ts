@@ -29,7 +29,9 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
   const [program] = options.command
   if (!program)
     throw new SavepointError('usage', 'Cannot run: no command was given', { hint: 'savepoint run -- COMMAND…' })
-  const command = redactCommand(options.command, redactPatterns(ctx))
+  const command = redactCommand(options.command, redactPatterns(ctx), () =>
+    ctx.notice('the patterns of tracing.redact take too long: the arguments of this command are not recorded'),
+  )
   let run: Run
   try {
     run = record(ctx, command)

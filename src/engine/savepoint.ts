@@ -18,7 +18,7 @@ export interface OpenOptions {
   force?: boolean
   /** Takes over the timeline of a target that was moved here: id or former path. */
   adopt?: string
-  /** To go back: a savepoint.yaml that cannot be read or is wrong, perhaps by what is to be undone, must not stop it. */
+  /** To look or go back: a savepoint.yaml that cannot be read or is wrong, perhaps by what is to be undone, must not stop it. */
   withoutBrokenConfig?: boolean
   /** Rebuilds a store index that cannot be opened; for `verify --repair`. */
   repair?: boolean
@@ -106,7 +106,8 @@ export interface Savepoint {
   redo(options?: { all?: boolean }): Promise<results.UndoResult>
 
   tags(): Map<string, string>
-  tag(name: string, ref?: string): Operation
+  /** Undefined when the tag is there already. */
+  tag(name: string, ref?: string): Operation | undefined
   deleteTag(name: string): Operation
   delete(refs: string[]): Promise<Operation>
   compact(refs: string[], options?: { label?: string }): Promise<{ snapshot: Snapshot; operation: Operation }>

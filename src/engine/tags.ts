@@ -7,8 +7,8 @@ import { type Context, requireWritable } from './context.ts'
 import { checkTag } from './names.ts'
 import { newOperation } from './new-operation.ts'
 
-/** Names a snapshot (HEAD by default). A tag that exists moves. */
-export function setTag(ctx: Context, name: string, ref: string | undefined): Operation {
+/** Names a snapshot (HEAD by default). A tag that exists moves; where it is there already, nothing happens: undefined. */
+export function setTag(ctx: Context, name: string, ref: string | undefined): Operation | undefined {
   checkTag(name)
   const snapshot = ref === undefined ? requireHead(ctx.db) : resolveSnapshot(ctx.db, ref)
   if (snapshot.deletedAt !== undefined) {
@@ -16,7 +16,9 @@ export function setTag(ctx: Context, name: string, ref: string | undefined): Ope
       hint: '`savepoint undo` brings it back',
     })
   }
-  return record(ctx, name, ctx.db.tags().get(name), snapshot.id, `tag ${name} on ${snapshot.id}`)
+  const before = ctx.db.tags().get(name)
+  if (before === snapshot.id) return undefined
+  return record(ctx, name, before, snapshot.id, `tag ${name} on ${snapshot.id}`)
 }
 
 export function deleteTag(ctx: Context, name: string): Operation {

@@ -2,7 +2,7 @@
  * Which directories have timelines. A timeline lives in timelines/<id>/, where the id comes from the target's path when
  * it was made; target.json says which directory it is, so that a target that was moved is found by its identity.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
@@ -69,8 +69,10 @@ export function createTarget(home: string, path: Buffer, force: boolean, env: No
   refuseOwnStore(home, path)
   const stat = statDir(path)
   if (!stat) {
-    throw new SavepointError('target.missing', `Cannot protect ${shown(path)}: the directory does not exist`, {
-      hint: 'Make it first, or name another one with --target',
+    const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined
+    const what = isThere ? 'it is not a directory' : 'the directory does not exist'
+    throw new SavepointError('target.missing', `Cannot protect ${shown(path)}: ${what}`, {
+      hint: isThere ? 'Name the directory that it lies in' : 'Make it first, or name another one with --target',
     })
   }
   let id = timelineIdFor(path)

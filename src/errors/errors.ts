@@ -24,7 +24,7 @@ export const errorCatalogue = {
   'timeline.none': { exit: 10, meaning: 'No timeline protects this directory' },
   busy: { exit: 11, meaning: 'Another process holds the lock' },
   'snapshot.unknown': { exit: 12, meaning: 'No such snapshot' },
-  'snapshot.ambiguous': { exit: 12, meaning: 'The name fits several snapshots or runs' },
+  'snapshot.ambiguous': { exit: 12, meaning: 'The name fits several snapshots or runs, or is too short for an id' },
   'path.unknown': { exit: 12, meaning: 'No snapshot knows this path' },
   'tag.unknown': { exit: 12, meaning: 'No such tag' },
   'run.unknown': { exit: 12, meaning: 'No such run' },

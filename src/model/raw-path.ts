@@ -8,7 +8,32 @@ export type Raw = string
 export const rawFromBytes = (bytes: Uint8Array): Raw =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 export const rawToBytes = (raw: Raw): Buffer => Buffer.from(raw, 'latin1')
-export const rawFromText = (text: string): Raw => (isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1'))
+
+/** What stands for a byte that is not UTF-8 in text from outside: a lone surrogate, which no text has otherwise. */
+const strayByte = /([\udc80-\udcff])/u
+const STRAY = 0xdc00
+
+export const hasStrayBytes = (text: string): boolean => strayByte.test(text)
+
+/** Reverses `textFromBytes`. */
+export function rawFromText(text: string): Raw {
+  if (isAscii(text)) return text
+  if (!hasStrayBytes(text)) return Buffer.from(text, 'utf8').toString('latin1')
+  const toRaw = (part: string, isStray: boolean) =>
+    isStray ? String.fromCharCode(part.charCodeAt(0) - STRAY) : Buffer.from(part, 'utf8').toString('latin1')
+  return text
+    .split(strayByte)
+    .map((part, i) => toRaw(part, i % 2 === 1))
+    .join('')
+}
+
+/** Text as programs pass it on, without loss: bytes that are not UTF-8 become lone surrogates (as in Python). */
+export const textFromBytes = (bytes: Buffer): string =>
+  decodePieces(
+    bytes,
+    text => text,
+    byte => String.fromCharCode(STRAY + byte),
+  )
 
 /** Joins a relative directory ('' is the root) and a name. */
 export const joinRaw = (dir: Raw, name: Raw): Raw => (dir === '' ? name : `${dir}/${name}`)
@@ -48,7 +73,7 @@ export function showPath(raw: Raw): string {
   try {
     return escapeText(strictUtf8.decode(bytes))
   } catch {
-    return escapeInvalid(bytes)
+    return decodePieces(bytes, escapeText, hexEscape)
   }
 }
 
@@ -78,17 +103,17 @@ function escapeText(text: string): string {
   })
 }
 
-/** Decodes the longest valid UTF-8 pieces and escapes the bytes between them. */
-function escapeInvalid(bytes: Buffer): string {
+/** Decodes character by character what is UTF-8; `strayOf` says what becomes of the bytes between. */
+function decodePieces(bytes: Buffer, textOf: (text: string) => string, strayOf: (byte: number) => string): string {
   let out = ''
   let at = 0
   while (at < bytes.length) {
     const length = utf8LengthAt(bytes, at)
     if (length === 0) {
-      out += hexEscape(bytes[at]!)
+      out += strayOf(bytes[at]!)
       at++
     } else {
-      out += escapeText(bytes.toString('utf8', at, at + length))
+      out += textOf(bytes.toString('utf8', at, at + length))
       at += length
     }
   }

@@ -30,6 +30,14 @@ describe('redactCommand', () => {
     expect(redactCommand([`${' '.repeat(70_000)}token=abc`], patterns).join()).not.toContain('abc')
   })
 
+  it('hides all arguments when a pattern takes too long, instead of making the command wait', () => {
+    let late = 0
+    const endless = redactCommand(['tool', `${'a'.repeat(5000)}!`, 'b'], [/(a+)+$/g], () => late++)
+    expect([endless, late]).toEqual([['tool', '‹redacted›', '‹redacted›'], 1])
+    redactCommand(['tool', 'a'], [/(a+)+$/g], () => late++)
+    expect(late).toBe(1)
+  })
+
   it('shows nothing of a secret at the cut that only what follows gives away', () => {
     const [word] = redactCommand([`${' '.repeat(7 * 1024 - 3)}secret@host`], patterns)
     expect(word!.trim()).toBe('‹redacted›…')

@@ -1,4 +1,5 @@
 /** Hides secrets in a command line before it is written down. */
+import { matchWithin } from './bounded-match.ts'
 
 const HIDDEN = '‹redacted›'
 /** A pattern of the user's may take time that grows with the square of what it is given: 64 KiB took 12 s, this 0.14 s. */
@@ -6,13 +7,23 @@ const MAX_SEARCHED = 8 * 1024
 /** Less than what is searched, because a pattern may know a secret only by what follows it. The rest is cut off. */
 const MAX_KEPT = 7 * 1024
 const CUT = '…'
+/** The command waits for this. What is searched takes the default patterns some milliseconds. */
+const BUDGET_MS = 2000
 
-/** Patterns see the words joined by spaces, because a secret often follows its option as a word of its own. */
-export function redactCommand(command: readonly string[], patterns: readonly RegExp[]): string[] {
-  const line = command.join(' ').slice(0, MAX_SEARCHED)
-  const secrets = patterns.flatMap(pattern =>
-    [...line.matchAll(pattern)].map(match => [match.index, match.index + match[0].length] as const),
-  )
+/**
+ * Patterns see the words joined by spaces, because a secret often follows its option as a word of its own. When they take too
+ * long, `onLate` is called and every word but the program is hidden: any of them may be a secret.
+ */
+export function redactCommand(
+  command: readonly string[],
+  patterns: readonly RegExp[],
+  onLate: () => void = () => {},
+): string[] {
+  const secrets = matchWithin(BUDGET_MS, command.join(' ').slice(0, MAX_SEARCHED), patterns)
+  if (!secrets) {
+    onLate()
+    return command.map((word, index) => (index === 0 ? word : HIDDEN))
+  }
   let start = 0
   return command.map(word => {
     const from = start

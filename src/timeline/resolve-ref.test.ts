@@ -99,8 +99,38 @@ describe('a name that fits several is an error with their ids', () => {
   it('of runs', () => {
     const run = () => db.addRun(makeRun())
     const ids = [run().id, run().id]
-    expect(() => findRun(db, 'run_')).toThrow('Cannot tell which run "run_" is: it fits 2')
     expect(findRun(db, ids[0]!)?.id).toBe(ids[0])
     expect(findRun(db, 'run_zzzzzzzzz')).toBeUndefined()
+  })
+})
+
+describe('the beginning of an id that is too short to mean it', () => {
+  const tooShort = (ref: string) => ({
+    code: 'snapshot.ambiguous',
+    message: `Cannot tell which snapshot "${ref}" is: it is too short for the beginning of an id`,
+  })
+
+  it('selects nothing, even where it fits one snapshot only', () => {
+    const { id } = take()
+    for (const ref of [id.slice(5, 6), id.slice(5, 8)])
+      expect(refused(ref)).toMatchObject({ ...tooShort(ref), hint: `Write at least 4 characters: ${id}` })
+    for (const ref of ['snap_', id.slice(0, 6)])
+      expect(refused(ref)).toMatchObject({ ...tooShort(ref), hint: `Write at least 2 characters after snap_: ${id}` })
+    for (const ref of [id.slice(5, 9), id.slice(0, 7)]) expect(find(ref)).toBe(id)
+  })
+
+  it('is unknown where no id begins so, and a tag where there is one', () => {
+    const { id } = take()
+    expect(refused('!')).toMatchObject({ code: 'snapshot.unknown' })
+    db.setTag(id.slice(5, 6), id, 0)
+    expect(find(id.slice(5, 6))).toBe(id)
+  })
+
+  it('of a run', () => {
+    const { id } = db.addRun(makeRun())
+    expect(() => findRun(db, 'run_')).toThrow(
+      'Cannot tell which run "run_" is: it is too short for the beginning of an id',
+    )
+    expect(findRun(db, id.slice(0, 6))?.id).toBe(id)
   })
 })

@@ -4,8 +4,12 @@ import type { Run, Snapshot } from '../model/snapshot.ts'
 import { nearest } from '../model/suggest.ts'
 import type { TimelineDb } from './timeline-db.ts'
 
-/** Shorter ones count only where no tag or label has that name: a random id must not take a name like "a" away. */
-const RIVAL_PREFIX = 4
+/**
+ * How much of an id says which one is meant: with `snap_` before it, two characters; without, four. A mistyped option or a
+ * tag that is gone must not roll back to whatever id happens to begin with that letter.
+ */
+const MIN_PREFIX = 2
+const MIN_BARE_PREFIX = 4
 const LISTED = 5
 
 /** How a snapshot fits a name. */
@@ -30,7 +34,14 @@ export function resolveSnapshot(db: TimelineDb, ref: string): Snapshot {
   const live = all.filter(snapshot => snapshot.deletedAt === undefined)
   const byName = fitsByName(db, ref, live)
   const byId = fitsById(ref, live)
-  const fits = byName.length > 0 && prefixOf(ref).length < RIVAL_PREFIX ? byName : [...byName, ...byId]
+  const fits = isTooShort(ref, 'snap_') ? byName : [...byName, ...byId]
+  if (fits.length === 0 && byId.length > 0)
+    throw tooShort(
+      'snapshot',
+      ref,
+      'snap_',
+      byId.map(({ snapshot }) => snapshot.id),
+    )
   if (new Set(fits.map(({ snapshot }) => snapshot.id)).size > 1) throw ambiguous(ref, fits)
   return fits[0]?.snapshot ?? unknown(db, ref, live)
 }
@@ -45,22 +56,37 @@ function fitsByName(db: TimelineDb, ref: string, live: Snapshot[]): Fit[] {
 }
 
 function fitsById(ref: string, live: Snapshot[]): Fit[] {
-  const prefix = prefixOf(ref)
-  if (prefix === '') return []
-  return live.filter(({ id }) => id.startsWith(`snap_${prefix}`)).map(snapshot => ({ snapshot, by: 'id' }))
+  if (ref === '') return []
+  const prefix = ref.startsWith('snap_') ? ref : `snap_${ref}`
+  return live.filter(({ id }) => id.startsWith(prefix)).map(snapshot => ({ snapshot, by: 'id' }))
 }
 
-const prefixOf = (ref: string): string => (ref.startsWith('snap_') ? ref.slice(5) : ref)
+const isTooShort = (ref: string, kind: 'snap_' | 'run_'): boolean =>
+  ref.startsWith(kind) ? ref.length < kind.length + MIN_PREFIX : ref.length < MIN_BARE_PREFIX
+
+function tooShort(what: 'snapshot' | 'run', ref: string, kind: 'snap_' | 'run_', ids: string[]): SavepointError {
+  const needs = ref.startsWith(kind)
+    ? `at least ${MIN_PREFIX} characters after ${kind}`
+    : `at least ${MIN_BARE_PREFIX} characters`
+  return new SavepointError(
+    'snapshot.ambiguous',
+    `Cannot tell which ${what} "${ref}" is: it is too short for the beginning of an id`,
+    {
+      hint: `Write ${needs}: ${listed(ids)}`,
+      data: { matches: ids },
+    },
+  )
+}
+
+const listed = (ids: string[]): string => `${ids.slice(0, LISTED).join(', ')}${ids.length > LISTED ? ', …' : ''}`
 
 function ambiguous(ref: string, fits: Fit[]): SavepointError {
   const ways = Map.groupBy(fits, ({ snapshot }) => snapshot.id)
   const isPrefix = fits.every(({ by }) => by === 'id')
-  const shown = [...ways]
-    .slice(0, LISTED)
-    .map(([id, found]) => (isPrefix ? id : `${id} (${found.map(({ by }) => by).join(', ')})`))
+  const shown = [...ways].map(([id, found]) => (isPrefix ? id : `${id} (${found.map(({ by }) => by).join(', ')})`))
   const next = isPrefix ? 'Write more of the id' : 'Write the id of the one that you mean'
   return new SavepointError('snapshot.ambiguous', `Cannot tell which snapshot "${ref}" is: it fits ${ways.size}`, {
-    hint: `${next}: ${shown.join(', ')}${ways.size > LISTED ? ', …' : ''}`,
+    hint: `${next}: ${listed(shown)}`,
     data: { matches: [...ways.keys()] },
   })
 }
@@ -96,10 +122,12 @@ export function findRun(db: TimelineDb, ref: string): Run | undefined {
   if (!ref.startsWith('run_')) return undefined
   const matches = db.runs().filter(run => run.id.startsWith(ref))
   const exact = matches.find(run => run.id === ref)
-  if (exact || matches.length <= 1) return exact ?? matches[0]
+  if (exact || matches.length === 0) return exact
   const ids = matches.map(run => run.id)
+  if (isTooShort(ref, 'run_')) throw tooShort('run', ref, 'run_', ids)
+  if (matches.length === 1) return matches[0]
   throw new SavepointError('snapshot.ambiguous', `Cannot tell which run "${ref}" is: it fits ${ids.length}`, {
-    hint: `Write more of the id: ${ids.slice(0, LISTED).join(', ')}${ids.length > LISTED ? ', …' : ''}`,
+    hint: `Write more of the id: ${listed(ids)}`,
     data: { matches: ids },
   })
 }

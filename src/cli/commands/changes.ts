@@ -16,7 +16,7 @@ export function register(program: Command): void {
   }).action(
     handle(async context => {
       const { withRenames } = await import('../render/diff.ts')
-      const changes = withRenames(await (await context.open()).changes())
+      const changes = withRenames(await (await context.look()).changes())
       if (context.options.json) return context.json(diffJson(changes))
       if (context.options.quiet) return context.lines(changes.changes.map(({ path }) => context.style.path(path)))
       if (changes.changes.length === 0) return context.line(`Nothing changed since ${changes.from}`)

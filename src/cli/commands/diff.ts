@@ -37,7 +37,7 @@ export function register(program: Command): void {
     .option('-U, --unified <n>', 'unchanged lines around a change', notNegative, 3)
     .action(
       handle<Options>(async (context, call) => {
-        const savepoint = await context.open()
+        const savepoint = await context.look()
         const { refs, paths } = wordsOf(savepoint, call)
         const { forPeople, linesOf, namesBytes, statText, withRenames, writeUnified } = await import(
           '../render/diff.ts'

@@ -27,11 +27,13 @@ export function register(program: Command): void {
     .option('--all', 'also the snapshots that have it unchanged')
     .action(
       handle<{ all?: boolean }>(async (context, { words: [path], options }) => {
-        const history = await (await context.open()).history(path!)
+        const history = await (await context.look()).history(path!)
         if (context.options.json) return context.json(historyJson({ ...history, versions: newestFirst(history) }))
         const versions = newestFirst(history).filter(({ status }) => options.all || status !== 'unchanged')
         if (context.options.quiet) return context.lines(versions.map(({ snapshot }) => snapshot.id))
-        context.output.write(historyText({ ...history, versions }, path!, context.now, context.style))
+        context.output.write(
+          historyText({ ...history, versions }, context.operand(history.path), context.now, context.style),
+        )
       }),
     )
 }
@@ -41,15 +43,15 @@ const newestFirst = ({ versions }: HistoryResult) => versions.toSorted((a, b) =>
 const paints = { new: 'green', modified: 'yellow', deleted: 'red', unchanged: 'dim', unknown: 'magenta' } as const
 
 /** What was purged or never captured cannot be brought back, so that must not be hinted at. */
-function nextStep({ versions }: HistoryResult, typed: string, style: Style): string {
+function nextStep({ versions }: HistoryResult, operand: string, style: Style): string {
   const isCaptured = versions.some(({ status }) => status !== 'unknown' && status !== 'deleted')
-  const word = quoteWord(typed.startsWith('-') ? `./${typed}` : typed)
+  const word = quoteWord(operand.startsWith('-') ? `./${operand}` : operand)
   if (isCaptured) return `To bring one back: ${style.command(`revert ${word} --from SNAPSHOT`)}\n`
   return 'No snapshot can bring it back\n'
 }
 
-/** `history`: as it is to be shown, newest first. */
-export function historyText(history: HistoryResult, typed: string, now: number, style: Style): string {
+/** `history`: as it is to be shown, newest first. `operand`: the path as it can be typed here. */
+export function historyText(history: HistoryResult, operand: string, now: number, style: Style): string {
   const rows = history.versions.map(({ snapshot, status, reason, size }) => [
     snapshot.id,
     style[paints[status]](reason ?? status),
@@ -66,5 +68,5 @@ export function historyText(history: HistoryResult, typed: string, now: number, 
   ]
   const present = history.currentSize === undefined ? 'does not exist now' : `${formatBytes(history.currentSize)} now`
   const table = rows.length > 0 ? renderTable(columns, rows, style) : 'No snapshot has a version of it\n'
-  return `${table}${style.path(history.path)}: ${present}\n${rows.length > 0 ? nextStep(history, typed, style) : ''}`
+  return `${table}${style.path(history.path)}: ${present}\n${rows.length > 0 ? nextStep(history, operand, style) : ''}`
 }

@@ -24,7 +24,7 @@ export function register(program: Command): void {
     .option('--operations', 'list the operations instead')
     .action(
       handle<{ limit?: number; operations?: boolean }>(async (context, { options }) => {
-        const savepoint = await context.open()
+        const savepoint = await context.look()
         if (options.operations) {
           const operations = savepoint.operations().toReversed().slice(0, options.limit)
           if (context.options.json) return context.json(operations.map(operationJson))

@@ -31,7 +31,7 @@ export function register(program: Command): void {
     .option('-p, --patch', 'show the changes as a patch')
     .action(
       handle<Options>(async (context, { words: [ref = 'HEAD', path], options }) => {
-        const savepoint = await context.open()
+        const savepoint = await context.look()
         if (path !== undefined) {
           const version = savepoint.file(ref, path)
           if (context.options.json) return context.json(fileJson(version))

@@ -24,7 +24,7 @@ export function register(program: Command): void {
     ],
   }).action(
     handle(async context => {
-      const status = await (await context.open()).status()
+      const status = await (await context.look()).status()
       if (context.options.json) return context.json(statusJson(status))
       context.output.write(statusText(status, context.now, context.style))
     }),

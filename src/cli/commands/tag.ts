@@ -33,9 +33,10 @@ export function register(program: Command): void {
         const savepoint = await context.open()
         if (name !== undefined) {
           const operation = options.delete ? savepoint.deleteTag(name) : savepoint.tag(name, ref)
-          if (context.options.json) return context.json(operationJson(operation))
+          if (context.options.json) return context.json(operation ? operationJson(operation) : null)
           if (context.options.quiet) return
           const id = savepoint.tags().get(name)
+          if (!operation) return context.line(`${id} is tagged ${showText(name)} already`)
           context.line(options.delete ? `Deleted tag ${showText(name)}` : `Tagged ${id} as ${showText(name)}`)
           return context.line(`To undo: ${context.style.bold(context.style.command('undo'))}`)
         }
