@@ -127,6 +127,9 @@ export function diffJson(diff: { from: string; to: string; changes: Change[] }, 
   }
 }
 
+/** What no snapshot has and is not there any more; `count` is of all, `paths` the first hundred. */
+const goneJson = ({ count, paths }: results.Gone) => ({ count, paths: paths.map(skippedJson) })
+
 /** `rollback`, `revert`, and inside `undo` and `redo`. */
 export function restoreJson(result: results.RestoreResult) {
   return {
@@ -138,6 +141,7 @@ export function restoreJson(result: results.RestoreResult) {
     left_alone: result.leftAlone.map(({ path, why }) => ({ path: showPath(path), why })),
     kept_dirs: result.keptDirs.map(showPath),
     hidden: { count: result.hidden.count, paths: result.hidden.paths.map(showPath) },
+    gone: goneJson(result.gone),
     safety: orNull(result.safety?.id),
     late_edits: orNull(result.lateEdits?.id),
     operation: orNull(result.operation?.id),
@@ -192,6 +196,7 @@ export function runResultJson(result: results.RunResult) {
     signal: orNull(result.signal),
     counts: countsJson(result.counts),
     changes: result.changes.map(changeJson),
+    gone: goneJson(result.gone),
   }
 }
 

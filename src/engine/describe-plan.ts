@@ -1,9 +1,21 @@
 /** A plan in the words of results: counts and paths. */
 import type { Entry } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { findGone } from './gone-unprotected.ts'
+import type { RestoreRequest } from './restore.ts'
 import type { PlannedChange, RestoreResult } from './results.ts'
+
+/** Of a restore of the target itself: also what it cannot bring back. */
+export function describeRestore(ctx: Context, request: RestoreRequest, live: Live, plan: RestorePlan): RestoreResult {
+  const result = describePlan(ctx, plan, request.snapshot)
+  if (request.base === undefined) return result
+  const [wanted, base] = [rootTreeOf(ctx.store, request.wanted), rootTreeOf(ctx.store, request.base)]
+  return { ...result, gone: findGone(ctx.store, wanted, base, live.tree, request.scope) }
+}
 
 export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot | undefined): RestoreResult {
   const files = { created: 0, deleted: 0, replaced: 0, metadata: 0 }
@@ -24,6 +36,7 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
     leftAlone: plan.leftAlone,
     keptDirs: plan.keptDirs,
     hidden: plan.hidden,
+    gone: { count: 0, paths: [] },
     safety: undefined,
     lateEdits: undefined,
     operation: undefined,

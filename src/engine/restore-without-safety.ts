@@ -13,7 +13,7 @@ import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
-import { describePlan } from './describe-plan.ts'
+import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { planFor, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
@@ -47,7 +47,7 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
     return applied
   })
   const operation = record(ctx, request, live.tree)
-  const result = describePlan(ctx, plan, request.snapshot)
+  const result = describeRestore(ctx, request, live, plan)
   return {
     ...result,
     leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],

@@ -20,7 +20,7 @@ import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { captureAfter, captureBefore } from './capture-sparingly.ts'
 import type { Context } from './context.ts'
-import { describePlan } from './describe-plan.ts'
+import { describeRestore } from './describe-plan.ts'
 import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, removeJournal, writeJournal } from './journal.ts'
@@ -67,7 +67,7 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
   const rootChanges = !request.scope && rootDiffers(ctx, request, live)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
     return {
-      ...describePlan(ctx, plan, request.snapshot),
+      ...describeRestore(ctx, request, live, plan),
       dryRun: request.dryRun === true,
       operation: noteNothing(ctx, request),
     }
@@ -187,7 +187,7 @@ export async function carryOut(
   findHidden(ctx.store, states, request.scope, plan.hidden)
   const operation = close(ctx, request, journal, after, safety)
   return {
-    ...describePlan(ctx, plan, request.snapshot),
+    ...describeRestore(ctx, request, live, plan),
     leftAlone: [
       ...plan.leftAlone,
       ...refused.map(path => ({ path: stripStage(path, journal.stage), why: 'refused' as const })),

@@ -17,6 +17,7 @@ import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, RUN_VARIABLE, requireWritable, withTimelineLock } from './context.ts'
+import { findGone } from './gone-unprotected.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
@@ -84,7 +85,7 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
   options.onStart?.(run, before)
   const end = await supervise(options.command, { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } })
   const after = await conclude(ctx, run, before, end)
-  const trees = before && after && [rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)]
+  const trees = before && after && ([rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)] as const)
   return {
     run: { ...run, before: before?.id, after: after?.id, endedAt: ctx.now(), exitCode: end.code, signal: end.signal },
     exitCode: exitCodeOf(end),
@@ -93,6 +94,7 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
     after,
     changes: before && after ? changesOf(ctx, before, after) : [],
     counts: trees ? countChanges(ctx.store, trees[0], trees[1]) : { added: 0, modified: 0, deleted: 0 },
+    gone: trees ? findGone(ctx.store, trees[0], trees[1]) : { count: 0, paths: [] },
   }
 }
 
