@@ -17,7 +17,7 @@ import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { planFor, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
-import { restoreRootMetadata } from './root-metadata.ts'
+import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 
 export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
   const live = await captureLive(ctx, {
@@ -42,7 +42,7 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
       onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
       rescue: async () => [],
     })
-    if (!request.scope) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
+    if (shallChangeRoot(ctx, request, live)) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
     addon.syncfs(root)
     return applied
   })
@@ -50,7 +50,7 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
   const result = describeRestore(ctx, request, live, plan)
   return {
     ...result,
-    leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],
+    leftAlone: [...result.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],
     operation,
   }
 }

@@ -79,7 +79,7 @@ function refuseOutside(ctx: Context, direction: Direction, operation: Operation)
   if (outside === undefined) return
   throw new SavepointError(
     'usage',
-    `Cannot ${direction} in ${showPath(ctx.subdirectory)}: the operation also changed ${showPath(outside)} outside of it`,
+    `Cannot ${direction} in ${showPath(ctx.subdirectory)}: the operation also changed ${showPath(outside) || './'} outside of it`,
     {
       hint: `\`savepoint ${direction} --all\` takes the whole operation; \`savepoint rollback SNAP\` here touches this directory only`,
     },

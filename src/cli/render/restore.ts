@@ -83,7 +83,7 @@ export function undoHint(done: RestoreResult[], style: Style): string {
 
 function planLine({ action, path, files }: PlannedChange, style: Style): string {
   const [letter, paint] = actions[action]
-  return `  ${style[paint](letter)} ${style.path(path)}${files > 1 ? ` (${plural('file', files)})` : ''}`
+  return `  ${style[paint](letter)} ${style.path(path)}${path === '' ? '/' : ''}${files > 1 ? ` (${plural('file', files)})` : ''}`
 }
 
 function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {
