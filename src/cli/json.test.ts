@@ -65,6 +65,7 @@ it('names what a restore did', () => {
     leftAlone: [{ path: 'b', why: 'edited' }],
     keptDirs: ['node_modules'],
     hidden: { count: 300, paths: ['made/\xff'] },
+    gone: { count: 200, paths: [{ path: 'x\xff', reason: 'excluded' }] },
     safety: makeSnapshot('bbbb2222'),
     operation: makeOperation(),
   })
@@ -77,6 +78,7 @@ it('names what a restore did', () => {
     left_alone: [{ path: 'b', why: 'edited' }],
     kept_dirs: ['node_modules'],
     hidden: { count: 300, paths: [String.raw`made/\xff`] },
+    gone: { count: 200, paths: [{ path: String.raw`x\xff`, reason: 'excluded' }] },
     safety: 'snap_bbbb2222',
     late_edits: null,
     operation: 'op_aaaa2222',

@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer'
 import type * as results from '../index.ts'
 import type { Change, ChangeCounts, Entry } from '../model/entry.ts'
-import { showPath } from '../model/raw-path.ts'
+import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 
 export const orNull = <T>(value: T | undefined): T | null => value ?? null
@@ -99,11 +99,14 @@ export function fileJson({ snapshot, path, entry, content }: results.FileVersion
   }
 }
 
+/** The target directory itself is '.', as it can be given to any command. */
+const changedPathJson = (path: Raw): string => showPath(path) || '.'
+
 /** An element of every list of changes: kind is added, deleted, modified, metadata, type-changed or renamed. */
 export function changeJson(change: Change) {
   return {
     kind: change.kind,
-    path: showPath(change.path),
+    path: changedPathJson(change.path),
     from: change.from === undefined ? null : showPath(change.from),
     before: change.before ? entryJson(change.before) : null,
     after: change.after ? entryJson(change.after) : null,
@@ -127,6 +130,9 @@ export function diffJson(diff: { from: string; to: string; changes: Change[] }, 
   }
 }
 
+/** What no snapshot has and is not there any more; `count` is of all, `paths` the first hundred. */
+const goneJson = ({ count, paths }: results.Gone) => ({ count, paths: paths.map(skippedJson) })
+
 /** `rollback`, `revert`, and inside `undo` and `redo`. */
 export function restoreJson(result: results.RestoreResult) {
   return {
@@ -134,10 +140,11 @@ export function restoreJson(result: results.RestoreResult) {
     dry_run: result.dryRun,
     to: orNull(result.to),
     files: { ...result.files },
-    changes: result.changes.map(({ action, path, files }) => ({ action, path: showPath(path), files })),
-    left_alone: result.leftAlone.map(({ path, why }) => ({ path: showPath(path), why })),
+    changes: result.changes.map(({ action, path, files }) => ({ action, path: changedPathJson(path), files })),
+    left_alone: result.leftAlone.map(({ path, why }) => ({ path: changedPathJson(path), why })),
     kept_dirs: result.keptDirs.map(showPath),
     hidden: { count: result.hidden.count, paths: result.hidden.paths.map(showPath) },
+    gone: goneJson(result.gone),
     safety: orNull(result.safety?.id),
     late_edits: orNull(result.lateEdits?.id),
     operation: orNull(result.operation?.id),
@@ -192,6 +199,7 @@ export function runResultJson(result: results.RunResult) {
     signal: orNull(result.signal),
     counts: countsJson(result.counts),
     changes: result.changes.map(changeJson),
+    gone: goneJson(result.gone),
   }
 }
 

@@ -18,7 +18,8 @@ const kindNames: Record<EntryKind, string> = {
  */
 export function notesOf(change: ContentChange, shown: boolean): string[] {
   const { before, after } = change
-  const name = quoteName(change.path)
+  // The target directory itself has no name in it.
+  const name = quoteName(change.path) || '.'
   if (before && after && before.kind === after.kind) {
     const differences = metadataDifferences(before, after, shown && isPatchable(after.kind))
     if (change.from !== undefined && !isPatchable(after.kind)) differences.unshift(`was ${quoteName(change.from)}`)

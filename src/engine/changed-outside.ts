@@ -1,7 +1,6 @@
 import { isWithin, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
-import { treeChanges } from '../store/tree-diff.ts'
-import { rootTreeOf } from '../targets/dir/capture.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { recordedRoot } from './rollback.ts'
 
@@ -12,7 +11,6 @@ export function changedOutside(ctx: Context, operation: Operation): Raw[] {
   const { detail } = ctx.db.operations().find(({ id }) => id === stepOf) ?? operation
   const [before, after] = [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')]
   if (before === undefined || after === undefined) return []
-  for (const { path } of treeChanges(ctx.store, rootTreeOf(ctx.store, before), rootTreeOf(ctx.store, after)))
-    if (!isWithin(path, ctx.subdirectory)) return [path]
+  for (const { path } of stateChanges(ctx.store, before, after)) if (!isWithin(path, ctx.subdirectory)) return [path]
   return []
 }

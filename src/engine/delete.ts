@@ -5,7 +5,7 @@ import { plural } from '../model/format.ts'
 import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { countChanges } from '../store/tree-diff.ts'
-import { rootTreeOf } from '../targets/dir/capture.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, ownRun, refuseInsideRun, withTimelineLock } from './context.ts'
 import { shownParent } from './log.ts'
@@ -161,7 +161,7 @@ function outsideParent(ctx: Context, snapshots: Snapshot[]): string | undefined 
 }
 
 const countsAgainst = (ctx: Context, parent: Snapshot | undefined, { root }: Snapshot): ChangeCounts =>
-  countChanges(ctx.store, parent && rootTreeOf(ctx.store, parent.root), rootTreeOf(ctx.store, root))
+  countChanges(stateChanges(ctx.store, parent?.root, root))
 
 const nameAll = (snapshots: Snapshot[]): string =>
   snapshots.length <= 3 ? snapshots.map(snapshot => snapshot.id).join(', ') : plural('snapshot', snapshots.length)

@@ -1,9 +1,28 @@
 /** A plan in the words of results: counts and paths. */
 import type { Entry } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { findGone } from './gone-unprotected.ts'
+import type { RestoreRequest } from './restore.ts'
 import type { PlannedChange, RestoreResult } from './results.ts'
+import { isRootEdited, shallChangeRoot } from './root-metadata.ts'
+
+/** Of a restore of the target itself: with the directory that it is, and with what it cannot bring back. */
+export function describeRestore(ctx: Context, request: RestoreRequest, live: Live, plan: RestorePlan): RestoreResult {
+  const result = describePlan(ctx, plan, request.snapshot)
+  // One that was made again had no attributes of its own before.
+  if (!request.remade && shallChangeRoot(ctx, request, live)) {
+    result.changes.unshift({ action: 'metadata', path: '', files: 1 })
+    result.files.metadata++
+  }
+  if (isRootEdited(ctx, request, live)) result.leftAlone = [{ path: '', why: 'edited' }, ...result.leftAlone]
+  if (request.base === undefined) return result
+  const [wanted, base] = [rootTreeOf(ctx.store, request.wanted), rootTreeOf(ctx.store, request.base)]
+  return { ...result, gone: findGone(ctx.store, wanted, base, live.tree, request.scope) }
+}
 
 export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot | undefined): RestoreResult {
   const files = { created: 0, deleted: 0, replaced: 0, metadata: 0 }
@@ -24,6 +43,7 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
     leftAlone: plan.leftAlone,
     keptDirs: plan.keptDirs,
     hidden: plan.hidden,
+    gone: { count: 0, paths: [] },
     safety: undefined,
     lateEdits: undefined,
     operation: undefined,

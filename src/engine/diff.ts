@@ -1,13 +1,13 @@
 /** `diff`, `changes` and `status`: what differs between two states, one of which may be the live tree. */
 import { join } from 'node:path'
-import type { Change, Entry, Id } from '../model/entry.ts'
+import type { Change, Entry } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
 import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { lockHolder, tryLock } from '../store/file-lock.ts'
 import { MAX_SHOWN_BYTES, readContent } from '../store/read-content.ts'
-import { treeChanges } from '../store/tree-diff.ts'
-import { rootTreeOf } from '../targets/dir/capture.ts'
+import { countChanges } from '../store/tree-diff.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { changedOutside } from './changed-outside.ts'
@@ -21,13 +21,12 @@ export async function diff(ctx: Context, options: DiffOptions): Promise<DiffResu
   const scope = options.paths?.length ? options.paths.map(path => resolvePath(ctx, path)) : undefined
   const from = options.from === undefined ? requireHead(ctx.db) : resolveSnapshot(ctx.db, options.from)
   const to = options.to === undefined ? undefined : resolveSnapshot(ctx.db, options.to)
-  const before = rootTreeOf(ctx.store, from.root)
-  const after = to ? rootTreeOf(ctx.store, to.root) : (await captureForReading(ctx)).tree
+  const after = (to ?? (await captureForReading(ctx))).root
   const wholeTarget = scope?.includes('') ? undefined : scope
   return {
     from: from.id,
     to: to?.id ?? 'live',
-    changes: [...treeChanges(ctx.store, before, after, wholeTarget)],
+    changes: [...stateChanges(ctx.store, from.root, after, wholeTarget)],
     content: (change, side) => {
       if (side === 'before') return contentOf(ctx, change.before)
       return to ? contentOf(ctx, change.after) : liveContentOf(ctx, change.path, change.after)
@@ -41,16 +40,14 @@ export const changes = (ctx: Context): Promise<DiffResult> => diff(ctx, {})
 /** The changes of one snapshot against its parent. */
 export function snapshotChanges(ctx: Context, snapshot: Snapshot): Change[] {
   const parent = snapshot.parent === undefined ? undefined : ctx.db.snapshot(snapshot.parent)
-  const before: Id | undefined = parent && rootTreeOf(ctx.store, parent.root)
-  return [...treeChanges(ctx.store, before, rootTreeOf(ctx.store, snapshot.root))]
+  return [...stateChanges(ctx.store, parent?.root, snapshot.root)]
 }
 
 export async function status(ctx: Context): Promise<StatusResult> {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const live = await captureForReading(ctx)
-  const changed = head && [...treeChanges(ctx.store, rootTreeOf(ctx.store, head.root), live.tree)]
+  const changed = head && [...stateChanges(ctx.store, head.root, live.root)]
   const lastOperation = ctx.db.operations().at(-1)
-  const count = (kinds: Change['kind'][]) => changed?.filter(change => kinds.includes(change.kind)).length ?? 0
   return {
     target: showPath(rawFromBytes(ctx.targetPath)),
     timeline: ctx.timelineId,
@@ -60,11 +57,7 @@ export async function status(ctx: Context): Promise<StatusResult> {
     snapshots: ctx.db.snapshots().length,
     storeBytes: ctx.store.index.storedBytes(),
     changes: changed,
-    counts: {
-      added: count(['added']),
-      modified: count(['modified', 'metadata', 'type-changed']),
-      deleted: count(['deleted']),
-    },
+    counts: countChanges(changed ?? []),
     skipped: live.skipped,
     lastOperation,
     lastChangedOutside: lastOperation ? changedOutside(ctx, lastOperation) : [],

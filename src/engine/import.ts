@@ -10,7 +10,8 @@ import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { countChanges } from '../store/tree-diff.ts'
-import { ROOT_NAME, rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
+import { ROOT_NAME, rootEntryOf } from '../targets/dir/capture.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import { ArchiveBytes } from './archive-bytes.ts'
 import {
   type Compression,
@@ -127,7 +128,7 @@ function addRow(
       command: undefined,
       backend: 'cas',
       nativeRef: undefined,
-      counts: countChanges(ctx.store, undefined, rootTreeOf(ctx.store, imported.root)),
+      counts: countChanges(stateChanges(ctx.store, undefined, imported.root)),
       skippedCount: 0,
       skipped: [],
       unsettled: false,

@@ -13,11 +13,11 @@ import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
-import { describePlan } from './describe-plan.ts'
+import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { planFor, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
-import { restoreRootMetadata } from './root-metadata.ts'
+import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 
 export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
   const live = await captureLive(ctx, {
@@ -42,15 +42,15 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
       onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
       rescue: async () => [],
     })
-    if (!request.scope) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
+    if (shallChangeRoot(ctx, request, live)) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
     addon.syncfs(root)
     return applied
   })
   const operation = record(ctx, request, live.tree)
-  const result = describePlan(ctx, plan, request.snapshot)
+  const result = describeRestore(ctx, request, live, plan)
   return {
     ...result,
-    leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],
+    leftAlone: [...result.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],
     operation,
   }
 }

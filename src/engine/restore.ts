@@ -10,26 +10,24 @@ import { joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { sameMetadata } from '../store/tree-diff.ts'
-import { allEntries } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
-import { identityOf, makeDir, statDir, withDir } from '../targets/dir/dir-target.ts'
+import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { captureAfter, captureBefore } from './capture-sparingly.ts'
 import type { Context } from './context.ts'
-import { describePlan } from './describe-plan.ts'
+import { describeRestore } from './describe-plan.ts'
 import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
+import { ensureTarget, unmakeTarget } from './remake-target.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
 import type { RestoreResult } from './results.ts'
-import { restoreRootMetadata } from './root-metadata.ts'
+import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 import { addSnapshot } from './snapshot.ts'
-import { noteTarget, writeTarget } from './target-registry.ts'
 
 const OWNER_LOOKS = 0o500
 
@@ -55,7 +53,16 @@ export interface RestoreRequest {
 }
 
 export async function restore(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
-  const request = { ...asked, remade: ensureTarget(ctx, asked) }
+  const remade = ensureTarget(ctx, asked)
+  try {
+    return await restoreInto(ctx, { ...asked, remade })
+  } catch (error) {
+    if (remade) unmakeTarget(ctx)
+    throw error
+  }
+}
+
+async function restoreInto(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
   if (ctx.unwritable && !request.dryRun) return restoreWithoutSafety(ctx, request)
   let live: Live
   try {
@@ -64,10 +71,10 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
     return goOnWithout(ctx, request, error)
   }
   const plan = planFor(ctx, request, live)
-  const rootChanges = !request.scope && rootDiffers(ctx, request, live)
+  const rootChanges = shallChangeRoot(ctx, request, live)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
     return {
-      ...describePlan(ctx, plan, request.snapshot),
+      ...describeRestore(ctx, request, live, plan),
       dryRun: request.dryRun === true,
       operation: noteNothing(ctx, request),
     }
@@ -161,7 +168,7 @@ export async function carryOut(
         },
       })
       const wantedRoot = rootEntryOf(ctx.store, request.wanted)
-      const isRootWanted = !request.scope && rootDiffers(ctx, request, live)
+      const isRootWanted = shallChangeRoot(ctx, request, live)
       // A directory that closes to us cannot be opened for the sync any more.
       const closes = isRootWanted && (wantedRoot.mode & OWNER_LOOKS) !== OWNER_LOOKS
       if (closes) addon.syncfs(root)
@@ -186,10 +193,11 @@ export async function carryOut(
   const states = { before: live.tree, wanted: rootTreeOf(ctx.store, request.wanted), after: after.tree }
   findHidden(ctx.store, states, request.scope, plan.hidden)
   const operation = close(ctx, request, journal, after, safety)
+  const described = describeRestore(ctx, request, live, plan)
   return {
-    ...describePlan(ctx, plan, request.snapshot),
+    ...described,
     leftAlone: [
-      ...plan.leftAlone,
+      ...described.leftAlone,
       ...refused.map(path => ({ path: stripStage(path, journal.stage), why: 'refused' as const })),
       ...edited.map(path => ({ path, why: 'edited' as const })),
     ],
@@ -234,36 +242,6 @@ function close(ctx: Context, request: RestoreRequest, journal: Journal, after: L
 function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot): string | undefined {
   const head = journal.headAfter ?? journal.headBefore
   return head === undefined || ctx.db.snapshot(head) ? head : safety.id
-}
-
-/** A target that is gone is made again, empty; then everything is restored into it. */
-function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
-  const stat = statDir(ctx.targetPath)
-  if (stat) return false
-  if (request.dryRun) {
-    throw new SavepointError('target.missing', 'Cannot plan the rollback: the target directory does not exist', {
-      hint: 'Without --dry-run it is made again and filled',
-    })
-  }
-  // Nothing is made for a state that the store has lost.
-  for (const _ of allEntries(ctx.store, rootTreeOf(ctx.store, request.wanted)));
-  makeDir(ctx.targetPath, 0o700)
-  // What was interrupted in the directory that is gone cannot be completed in this one.
-  if (!ctx.unwritable) removeJournal(ctx.timelineDir)
-  ctx.identity = identityOf(statDir(ctx.targetPath)!)
-  const target = { id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity }
-  if (ctx.unwritable) noteTarget(target)
-  else writeTarget(target)
-  ctx.notice('the target directory was gone and is made again')
-  return true
-}
-
-/** Whether the target directory itself has another mode, owner or xattrs than wanted. */
-function rootDiffers(ctx: Context, request: RestoreRequest, live: Live): boolean {
-  if (request.remade) return true
-  const [now, wanted] = [rootEntryOf(ctx.store, live.root), rootEntryOf(ctx.store, request.wanted)]
-  const base = request.base === undefined ? now : rootEntryOf(ctx.store, request.base)
-  return !sameMetadata(now, wanted) && sameMetadata(now, base)
 }
 
 function makeJournal(ctx: Context, request: RestoreRequest, safety: Snapshot, headBefore: string | undefined): Journal {

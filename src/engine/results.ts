@@ -28,6 +28,12 @@ export interface LeftAlonePath {
   why: 'edited' | 'not-stored' | 'holds-uncaptured' | 'refused'
 }
 
+/** Paths that were not captured (ignored, too large, unreadable…) and do not exist any more: how many, and the first hundred. */
+export interface Gone {
+  count: number
+  paths: Skipped[]
+}
+
 export interface RestoreResult {
   /** What it went to; undefined for undo and redo across several. */
   snapshot: Snapshot | undefined
@@ -39,6 +45,8 @@ export interface RestoreResult {
   keptDirs: Raw[]
   /** Paths that stay because ignore rules hid them, in the snapshot or until now: how many, and the first hundred. */
   hidden: { count: number; paths: Raw[] }
+  /** Of a step across an operation: what was there on the wanted side of it, is not now, and cannot be brought back. */
+  gone: Gone
   /** The state before, for `undo`; undefined for a dry run or when nothing had to change. */
   safety: Snapshot | undefined
   /** Edits that came in while the restore ran are kept here. */
@@ -187,6 +195,8 @@ export interface RunResult {
   after: Snapshot | undefined
   changes: Change[]
   counts: ChangeCounts
+  /** What the run took away although no snapshot has it. */
+  gone: Gone
 }
 
 export interface DoctorResult {

@@ -77,10 +77,7 @@ function rollbackRun(
       'snapshot.unknown',
       `Cannot take back ${run.id}: its ${before ? 'final' : 'first'} snapshot does not exist`,
       {
-        hint:
-          run.endedAt === undefined
-            ? 'The run has not ended, or it was killed'
-            : '`savepoint snapshots` lists what there is',
+        hint: run.endedAt === undefined ? wayBackOf(run) : '`savepoint snapshots` lists what there is',
       },
     )
   }
@@ -95,6 +92,12 @@ function rollbackRun(
     detail: { run: run.id },
   })
 }
+
+/** To the state before a run that has not ended: only then is known what it changed. */
+export const wayBackOf = ({ before }: Run): string =>
+  before === undefined
+    ? 'Its state before is not captured; `savepoint log` shows the snapshots that you can roll back to'
+    : `\`savepoint rollback ${before}\` goes back to the state before it, also from inside; \`savepoint undo\` works when it has ended`
 
 export function requireRun(ctx: Context, ref: string): Run {
   const run = findRun(ctx.db, ref)

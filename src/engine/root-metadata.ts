@@ -1,11 +1,45 @@
-/** Puts mode and owner of the target directory itself back, as far as permitted. */
+/** Mode, owner and xattrs of the target directory itself: whether a restore changes them, and how they are put back. */
 import { errnoOf } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
 import { addon } from '../native/addon.ts'
+import { sameMetadata } from '../store/tree-diff.ts'
+import { rootEntryOf } from '../targets/dir/capture.ts'
 import { chmodRoot } from '../targets/dir/root-mode.ts'
+import type { Live } from './capture-live.ts'
+import type { Context } from './context.ts'
+import type { RestoreRequest } from './restore.ts'
 
 const OWNER_ALL = 0o700
 
+/** As a plan decides for every other directory: undo only what the operation changed and nobody else has since. */
+export function shallChangeRoot(ctx: Context, request: RestoreRequest, live: Live): boolean {
+  if (request.scope) return false
+  if (request.remade) return true
+  const { now, wanted, base } = rootStates(ctx, request, live)
+  return !sameMetadata(now, wanted) && (!base || sameMetadata(now, base))
+}
+
+/** Whether the operation that is undone changed it, and somebody else changed it since. */
+export function isRootEdited(ctx: Context, request: RestoreRequest, live: Live): boolean {
+  if (request.scope || request.remade) return false
+  const { now, wanted, base } = rootStates(ctx, request, live)
+  return (
+    base !== undefined &&
+    ![
+      [now, wanted],
+      [now, base],
+      [base, wanted],
+    ].some(([a, b]) => sameMetadata(a!, b!))
+  )
+}
+
+const rootStates = (ctx: Context, { wanted, base }: RestoreRequest, live: Live) => ({
+  now: rootEntryOf(ctx.store, live.root),
+  wanted: rootEntryOf(ctx.store, wanted),
+  base: base === undefined ? undefined : rootEntryOf(ctx.store, base),
+})
+
+/** As far as permitted. */
 export function restoreRootMetadata(root: number, wanted: Entry): void {
   const stat = addon.statFd(root)
   const mode = stat.mode & 0o7777

@@ -4,19 +4,20 @@
  */
 import { redactFlags } from '../config/config.ts'
 import { errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
-import type { Change } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { redactCommand } from '../model/redact.ts'
 import { quoteCommand, quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { encodeTree } from '../store/tree-codec.ts'
-import { countChanges, sameMetadata, treeChanges } from '../store/tree-diff.ts'
+import { countChanges } from '../store/tree-diff.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { followDir, identityOf, obstacleAt, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, RUN_VARIABLE, requireWritable, withTimelineLock } from './context.ts'
+import { findGone } from './gone-unprotected.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
@@ -93,15 +94,17 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
     ctx.notice(`the run moved the target directory away; to take that back: mv ${from} ${to}`)
   }
   const after = await conclude(ctx, run, before, end)
-  const trees = before && after && [rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)]
+  const trees = before && after && ([rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)] as const)
+  const changes = before && after ? [...stateChanges(ctx.store, before.root, after.root)] : []
   return {
     run: { ...run, before: before?.id, after: after?.id, endedAt: ctx.now(), exitCode: end.code, signal: end.signal },
     exitCode: exitCodeOf(end),
     signal: end.signal,
     before,
     after,
-    changes: before && after ? changesOf(ctx, before, after) : [],
-    counts: trees ? countChanges(ctx.store, trees[0], trees[1]) : { added: 0, modified: 0, deleted: 0 },
+    changes,
+    counts: countChanges(changes),
+    gone: trees ? findGone(ctx.store, trees[0], trees[1]) : { count: 0, paths: [] },
   }
 }
 
@@ -134,13 +137,6 @@ function noteUnprotected(ctx: Context, run: Run): void {
     state: 'fixed',
     detail: { run: run.id, unprotected: true },
   })
-}
-
-/** The directory itself, when its mode or owner changed, and what lies in it. */
-function changesOf(ctx: Context, before: Snapshot, after: Snapshot): Change[] {
-  const [old, now] = [rootEntryOf(ctx.store, before.root), rootEntryOf(ctx.store, after.root)]
-  const own: Change[] = sameMetadata(old, now) ? [] : [{ kind: 'metadata', path: '', before: old, after: now }]
-  return [...own, ...treeChanges(ctx.store, old.content, now.content)]
 }
 
 function sayUncaptured(ctx: Context, before: Snapshot, error: unknown): undefined {

@@ -4,7 +4,7 @@ import type { ChangeCounts } from '../model/entry.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { countChanges } from '../store/tree-diff.ts'
-import { rootTreeOf } from '../targets/dir/capture.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { checkLabel } from './names.ts'
@@ -65,7 +65,7 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
 /** Against a parent of which the store has lost something, all counts as new: that must not stop further snapshots. */
 function countsAgainst(ctx: Context, parent: Snapshot | undefined, live: Live): ChangeCounts {
   try {
-    if (parent) return countChanges(ctx.store, rootTreeOf(ctx.store, parent.root), live.tree)
+    if (parent) return countChanges(stateChanges(ctx.store, parent.root, live.root))
   } catch (error) {
     if (!isDamage(error)) throw error
   }

@@ -4,11 +4,11 @@ import { plural } from '../model/format.ts'
 import { showPath } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { changedOutside } from './changed-outside.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { newOperation } from './new-operation.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
-import { recordedRoot } from './rollback.ts'
+import { recordedRoot, wayBackOf } from './rollback.ts'
 import { closeKilledRuns } from './run.ts'
 import { settleBefore } from './settle.ts'
 
@@ -46,6 +46,7 @@ function walk(
     await settleBefore(ctx, direction, {})
     await closeKilledRuns(ctx)
     const operation = choose(ctx.db.operations())
+    if (direction === 'undo') refuseWhileRunning(ctx, operation)
     if (!operation) {
       throw new SavepointError('operation.none', `Cannot ${direction}: there is nothing to ${direction}`, {
         hint:
@@ -61,13 +62,24 @@ function walk(
   })
 }
 
+/**
+ * A run is an operation only when it has ended. Until then there is nothing of it to undo, and a process of it that asks
+ * for `undo` does not mean what was done before it.
+ */
+function refuseWhileRunning(ctx: Context, operation: Operation | undefined): void {
+  const inside = ctx.env[RUN_VARIABLE]
+  const run = ctx.db.runs().findLast(({ id, endedAt }) => endedAt === undefined && (id === inside || !operation))
+  if (!run || (operation && operation.at >= run.startedAt)) return
+  throw new SavepointError('operation.none', `Cannot undo: ${run.id} is still going`, { hint: wayBackOf(run) })
+}
+
 /** Started in frontend/, nothing in backend/ is touched: half an operation cannot be undone, so the whole needs a word. */
 function refuseOutside(ctx: Context, direction: Direction, operation: Operation): void {
   const [outside] = changedOutside(ctx, operation)
   if (outside === undefined) return
   throw new SavepointError(
     'usage',
-    `Cannot ${direction} in ${showPath(ctx.subdirectory)}: the operation also changed ${showPath(outside)} outside of it`,
+    `Cannot ${direction} in ${showPath(ctx.subdirectory)}: the operation also changed ${showPath(outside) || './'} outside of it`,
     {
       hint: `\`savepoint ${direction} --all\` takes the whole operation; \`savepoint rollback SNAP\` here touches this directory only`,
     },

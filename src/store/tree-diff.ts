@@ -108,9 +108,9 @@ function toChange(store: Store, { path, before, after }: EntryPair): Change | un
 const isFullDir = (store: Store, entry: Entry): boolean =>
   entry.kind === 'dir' && store.tree(entry.content).some(child => child.kind !== 'unknown')
 
-export function countChanges(store: Store, before: Id | undefined, after: Id | undefined): ChangeCounts {
+export function countChanges(changes: Iterable<Change>): ChangeCounts {
   const counts: ChangeCounts = { added: 0, modified: 0, deleted: 0 }
-  for (const change of treeChanges(store, before, after)) {
+  for (const change of changes) {
     if (change.kind === 'added') counts.added++
     else if (change.kind === 'deleted') counts.deleted++
     else counts.modified++

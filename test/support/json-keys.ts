@@ -25,6 +25,7 @@ export const restoreKeys = [
   'left_alone',
   'kept_dirs',
   'hidden',
+  'gone',
   'safety',
   'late_edits',
   'operation',

@@ -53,7 +53,8 @@ export function statText(diff: DiffResult, width: number, colour: boolean): stri
 }
 
 /** A name per line, exact to the byte as git prints them with -z off and quotePath off. */
-export const namesBytes = (changes: Change[]): Buffer => rawToBytes(changes.map(({ path }) => `${path}\n`).join(''))
+export const namesBytes = (changes: Change[]): Buffer =>
+  rawToBytes(changes.map(({ path }) => `${path || '.'}\n`).join(''))
 
 export const linesOf = (diff: DiffResult): (LinesJson | undefined)[] =>
   statsOf(diff).map(

@@ -3,6 +3,7 @@ import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts
 import { formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
+import { goneText } from './gone.ts'
 import { nameOf } from './snapshot.ts'
 
 const reasons: Record<LeftAlonePath['why'], string> = {
@@ -62,6 +63,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (hidden.count > 0) {
     lines.push(`Stay, because ignore rules hid them: ${pathList(hidden.paths, style, hidden.count)}`)
   }
+  if (result.gone.count > 0) lines.push(goneText(result.gone, style))
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
   else if (isUndoable(result) && words.undo !== '') lines.push(words.undo)
@@ -81,7 +83,7 @@ export function undoHint(done: RestoreResult[], style: Style): string {
 
 function planLine({ action, path, files }: PlannedChange, style: Style): string {
   const [letter, paint] = actions[action]
-  return `  ${style[paint](letter)} ${style.path(path)}${files > 1 ? ` (${plural('file', files)})` : ''}`
+  return `  ${style[paint](letter)} ${style.path(path)}${path === '' ? '/' : ''}${files > 1 ? ` (${plural('file', files)})` : ''}`
 }
 
 function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {

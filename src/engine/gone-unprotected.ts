@@ -1,0 +1,32 @@
+/**
+ * What existed in a state but was not captured, and is gone: no restore brings it back. Diffs leave such paths out, so
+ * without this a `git clean -fdx` that took an ignored database would look as if nothing had happened.
+ */
+import type { Id, UnknownReason } from '../model/entry.ts'
+import type { Raw } from '../model/raw-path.ts'
+import type { Skipped } from '../model/snapshot.ts'
+import type { Store } from '../store/store.ts'
+import { differingEntries } from '../store/tree-diff.ts'
+import type { Gone } from './results.ts'
+
+/** How many are listed: a tree full of ignored files must not fill a report. */
+const LISTED_GONE = 100
+
+/** Come and go by themselves, or lie elsewhere: nothing of the user's is lost with the name. */
+const passing: ReadonlySet<UnknownReason> = new Set(['mount', 'store', 'socket', 'lock', 'vanished'])
+
+/** Trees of the target. Only what is missing from `after` and also from `now`: what was made again since is not gone. */
+export function findGone(store: Store, before: Id, after: Id, now = after, scope?: readonly Raw[]): Gone {
+  const missingNow = now === after ? undefined : new Set(missing(store, before, now, scope).map(({ path }) => path))
+  const gone = missing(store, before, after, scope).filter(({ path }) => missingNow?.has(path) ?? true)
+  return { count: gone.length, paths: gone.slice(0, LISTED_GONE) }
+}
+
+function missing(store: Store, before: Id, after: Id, scope: readonly Raw[] | undefined): Skipped[] {
+  const found: Skipped[] = []
+  for (const pair of differingEntries(store, before, after, scope)) {
+    const reason = pair.before?.reason
+    if (reason !== undefined && !pair.after && !passing.has(reason)) found.push({ path: pair.path, reason })
+  }
+  return found
+}

@@ -1,0 +1,41 @@
+/** `undo` while the run goes on: it says so, and names what works instead. */
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { cliCommand, runCli } from './support/cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+const cli = cliCommand.map(word => `'${word}'`).join(' ')
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+  space.write('a', 'a1')
+})
+afterEach(() => space.remove())
+
+it('names the run and a rollback that works from inside', () => {
+  const script = `echo a2 > a
+    hint=$(${cli} undo 2>&1) && exit 9
+    echo "$hint"
+    ${cli} rollback $(echo "$hint" | grep -o 'snap_[a-z0-9]*' | head -n 1) && cat a`
+  const { status, stdout } = runCli(space, ['run', '--', 'sh', '-c', script])
+  expect(stdout).toMatch(/Cannot undo: run_\w+ is still going\n.*`savepoint rollback snap_\w+`/)
+  expect(stdout).toMatch(/a1$/)
+  expect(status).toBe(0)
+})
+
+it('does not reach for what was done before the run, but takes back what was done in it', () => {
+  const earlier = runCli(space, ['run', '--', 'sh', '-c', 'printf a2 > a'])
+  expect(earlier.status).toBe(0)
+  const inside = `${cli} undo; echo "first $?"
+    printf a3 > a
+    ${cli} rollback HEAD > /dev/null && cat a && ${cli} undo > /dev/null; echo " second $?"`
+  const { stdout, stderr } = runCli(space, ['run', '--', 'sh', '-c', inside])
+  expect(stderr).toMatch(/Cannot undo: run_\w+ is still going/)
+  expect(stdout).toMatch(/^first [1-9]\d*\na2 second 0$/m)
+  expect(space.read('a')).toBe('a3')
+})
+
+it('`rollback RUN` of a run that goes on names the snapshot before it', () => {
+  const { stdout } = runCli(space, ['run', '--', 'sh', '-c', `${cli} rollback $SAVEPOINT_RUN 2>&1 || true`])
+  expect(stdout).toMatch(/Cannot take back run_\w+.*\n.*`savepoint rollback snap_\w+`/)
+})
