@@ -1,6 +1,7 @@
 /** `verify`: reads every block, checks every object against its id, and every snapshot for completeness. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
@@ -149,7 +150,7 @@ class FoundObjects {
 /** Paths whose tree or content cannot be produced from intact objects. Unchanged subtrees are looked at once. */
 function missingPaths(found: FoundObjects, root: Id): Raw[] {
   const missing: Raw[] = []
-  const visit = (tree: Id, path: Raw) => {
+  const visit = function* (tree: Id, path: Raw): Deep<void> {
     if (tree === EMPTY_TREE || found.scan.complete.has(tree)) return
     const before = missing.length
     const entries = found.read(tree, decodeTree)
@@ -159,11 +160,11 @@ function missingPaths(found: FoundObjects, root: Id): Raw[] {
     }
     for (const entry of entries) {
       const here = joinRaw(path, entry.name)
-      if (entry.kind === 'dir') visit(entry.content, here)
+      if (entry.kind === 'dir') yield* call(visit(entry.content, here))
       else if (entry.kind === 'file' && !found.isIntact(entry.content)) missing.push(here)
     }
     if (missing.length === before) found.scan.complete.add(tree)
   }
-  visit(root, '')
+  runDeep(visit(root, ''))
   return missing.map(path => path.replace(/^root\//, ''))
 }
