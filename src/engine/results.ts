@@ -167,6 +167,8 @@ export interface VerifyResult {
   snapshots: number
   problems: VerifyProblem[]
   repaired: string[]
+  /** Whether a repair would mend some of the problems. */
+  isRepairable: boolean
 }
 
 export interface PurgeResult {
