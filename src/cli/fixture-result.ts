@@ -38,6 +38,7 @@ export const makeRestore = (over: Partial<RestoreResult> = {}): RestoreResult =>
   leftAlone: [],
   keptDirs: [],
   hidden: { count: 0, paths: [] },
+  uncaptured: [],
   safety: undefined,
   lateEdits: undefined,
   operation: undefined,

@@ -65,6 +65,7 @@ it('names what a restore did', () => {
     leftAlone: [{ path: 'b', why: 'edited' }],
     keptDirs: ['node_modules'],
     hidden: { count: 300, paths: ['made/\xff'] },
+    uncaptured: [{ path: 'was\xff', reason: 'mount' }],
     safety: makeSnapshot('bbbb2222'),
     operation: makeOperation(),
   })
@@ -77,6 +78,7 @@ it('names what a restore did', () => {
     left_alone: [{ path: 'b', why: 'edited' }],
     kept_dirs: ['node_modules'],
     hidden: { count: 300, paths: [String.raw`made/\xff`] },
+    uncaptured: [{ path: String.raw`was\xff`, reason: 'mount' }],
     safety: 'snap_bbbb2222',
     late_edits: null,
     operation: 'op_aaaa2222',

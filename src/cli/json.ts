@@ -138,6 +138,7 @@ export function restoreJson(result: results.RestoreResult) {
     left_alone: result.leftAlone.map(({ path, why }) => ({ path: showPath(path), why })),
     kept_dirs: result.keptDirs.map(showPath),
     hidden: { count: result.hidden.count, paths: result.hidden.paths.map(showPath) },
+    uncaptured: result.uncaptured.map(({ path, reason }) => ({ path: showPath(path), reason })),
     safety: orNull(result.safety?.id),
     late_edits: orNull(result.lateEdits?.id),
     operation: orNull(result.operation?.id),

@@ -25,6 +25,7 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
     leftAlone: plan.leftAlone,
     keptDirs: plan.keptDirs,
     hidden: plan.hidden,
+    uncaptured: plan.uncaptured,
     safety: undefined,
     lateEdits: undefined,
     operation: undefined,

@@ -8,7 +8,10 @@ import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Store } from '../store/store.ts'
 import { pairByName } from '../store/tree-diff.ts'
 import { EntryCursor } from '../store/tree-lookup.ts'
-import type { Hidden } from '../targets/dir/hidden.ts'
+import { noteStaying } from '../targets/dir/hidden.ts'
+import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+
+type Report = Pick<RestorePlan, 'hidden' | 'uncaptured'>
 
 /** Trees of the target before the restore, as they should be, and after it. */
 export interface States {
@@ -18,15 +21,15 @@ export interface States {
 }
 
 /** Adds what is there after, is not wanted, and was not to be seen before. A directory counts once. */
-export function findHidden(store: Store, states: States, scope: readonly Raw[] | undefined, hidden: Hidden): void {
-  runDeep(findIn(store, states, scope, hidden, ''))
+export function findHidden(store: Store, states: States, scope: readonly Raw[] | undefined, report: Report): void {
+  runDeep(findIn(store, states, scope, report, ''))
 }
 
 function* findIn(
   store: Store,
   states: States,
   scope: readonly Raw[] | undefined,
-  hidden: Hidden,
+  report: Report,
   directory: Raw,
 ): Deep<void> {
   const { before, wanted, after } = states
@@ -38,10 +41,10 @@ function* findIn(
     const path = joinRaw(directory, now.name)
     const old = seen.find(now.name)
     if (old?.kind === 'unknown' && !expected) {
-      if (!scope || scope.some(part => isWithin(path, part))) hidden.add(path)
+      if (!scope || scope.some(part => isWithin(path, part))) noteStaying(report, path, old)
     } else if (now.kind === 'dir' && old) {
       const inside = { before: treeOf(old), wanted: treeOf(expected), after: now.content }
-      yield* call(findIn(store, inside, scope, hidden, path))
+      yield* call(findIn(store, inside, scope, report, path))
     }
   }
 }

@@ -39,6 +39,8 @@ export interface RestoreResult {
   keptDirs: Raw[]
   /** Paths that stay because ignore rules hid them, in the snapshot or until now: how many, and the first hundred. */
   hidden: { count: number; paths: Raw[] }
+  /** Paths that stay because the snapshot did not capture them for another reason. */
+  uncaptured: { path: Raw; reason: UnknownReason }[]
   /** The state before, for `undo`; undefined for a dry run or when nothing had to change. */
   safety: Snapshot | undefined
   /** Edits that came in while the restore ran are kept here. */

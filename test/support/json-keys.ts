@@ -25,6 +25,7 @@ export const restoreKeys = [
   'left_alone',
   'kept_dirs',
   'hidden',
+  'uncaptured',
   'safety',
   'late_edits',
   'operation',

@@ -3,17 +3,16 @@
  * what is unknown is left alone. Pure: reads trees, touches no file. Only paths that differ are in the plan.
  */
 import { isDamage, SavepointError } from '../../errors/errors.ts'
-import { indexDigest } from '../../files/git-index.ts'
 import { call, type Deep, descend, runDeep } from '../../model/deep-walk.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { isWithin, joinRaw, parentOf, type Raw, showPath } from '../../model/raw-path.ts'
-import { readContent } from '../../store/read-content.ts'
 import type { Store } from '../../store/store.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { pairByName, sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
 import { childrenOf, EntryCursor } from '../../store/tree-lookup.ts'
-import { Hidden } from './hidden.ts'
+import { Hidden, noteStaying, type Uncaptured } from './hidden.ts'
 import { mayChangeDir } from './may-change.ts'
+import { isRefreshedIndex } from './refreshed-index.ts'
 
 export type PlanAction =
   /** Nothing is there: make the entry (a directory with everything in it). */
@@ -40,8 +39,10 @@ export interface RestorePlan {
   leftAlone: LeftAlone[]
   /** Directories that stay because excluded files live in them; not a conflict. */
   keptDirs: Raw[]
-  /** What `wanted` did not capture but is captured now; not a conflict. */
+  /** What rules hid from `wanted` but is captured now; not a conflict. */
   hidden: Hidden
+  /** The same of what was not captured for another reason. */
+  uncaptured: Uncaptured[]
 }
 
 export interface PlanOptions {
@@ -59,16 +60,19 @@ export interface PlanOptions {
   withoutGit?: boolean
 }
 
-/** A larger index is not compared entry by entry. */
-const MAX_INDEX_BYTES = 64 * 1024 * 1024
-
 export function planRestore(options: PlanOptions): RestorePlan {
   return new Planner(options).run()
 }
 
 class Planner {
   private readonly options: PlanOptions
-  private readonly plan: RestorePlan = { actions: [], leftAlone: [], keptDirs: [], hidden: new Hidden() }
+  private readonly plan: RestorePlan = {
+    actions: [],
+    leftAlone: [],
+    keptDirs: [],
+    hidden: new Hidden(),
+    uncaptured: [],
+  }
   private readonly pure = new Map<Id, boolean>()
   /** Live directories in which this user may change nothing. */
   private readonly closed = new Set<Raw>()
@@ -123,7 +127,7 @@ class Planner {
     const isUndo = this.options.base !== undefined
     if (wanted?.kind === 'unknown') {
       // An undo is about what the operation changed, and this it left alone.
-      if (live && live.kind !== 'unknown' && !isUndo && this.isInside(path)) this.plan.hidden.add(path)
+      if (live && live.kind !== 'unknown' && !isUndo && this.isInside(path)) noteStaying(this.plan, path, wanted)
       return
     }
     if (live?.kind === 'unknown') {
@@ -184,7 +188,7 @@ class Planner {
     if (sameAside(live, wanted) && live?.kind !== 'dir')
       return live !== undefined && base !== undefined && sameEntry(live, base)
     if (sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
-    if (isGitIndex(path) && this.isRefreshed(live, base)) return true
+    if (isRefreshedIndex(this.options.store, path, live, base)) return true
     if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
       // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
       const start = this.plan.actions.length
@@ -212,17 +216,6 @@ class Planner {
     )
     for (const { path, entry } of all) if (entry.kind !== 'dir' && !gone.has(path)) return false
     return true
-  }
-
-  /** git rewrites its index to note timestamps, as `git status` does: the same entries are the same index. */
-  private isRefreshed(live: Entry | undefined, base: Entry | undefined): boolean {
-    const digests = [live, base].map(entry => (entry?.kind === 'file' ? this.indexDigestOf(entry) : undefined))
-    return digests[0] !== undefined && digests[0] === digests[1]
-  }
-
-  private indexDigestOf(entry: Entry): string | undefined {
-    const content = entry.size <= MAX_INDEX_BYTES ? readContent(this.options.store, entry) : undefined
-    return content && indexDigest(content)
   }
 
   private *decide(path: Raw, live: Entry | undefined, wanted: Entry | undefined): Deep<void> {
@@ -292,7 +285,6 @@ function lostDirectory(directory: Raw, cause: SavepointError): SavepointError {
   )
 }
 
-const isGitIndex = (path: Raw): boolean => /(^|\/)\.git(\/(modules|worktrees)\/.+)?\/index$/s.test(path)
 const treeOf = (entry: Entry | undefined): Id | undefined => (entry?.kind === 'dir' ? entry.content : undefined)
 
 /** The same but for times: a touch is not an edit. */
