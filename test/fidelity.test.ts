@@ -262,6 +262,12 @@ describe('F8 links, holes, swaps, xattrs, times', () => {
     await comesBack('setfacl -b f; setfacl -k d')
     expect(ws.sh('getfacl -pcn f')).toContain('user:1234:rw-')
   })
+
+  gated(hasXattrs, 'acl', 'F8 an access control list that a FIFO got since goes again', async () => {
+    ws.sh('mkfifo p')
+    await comesBack('setfacl -m g:2345:r p')
+    expect(ws.sh('getfacl -pcn p')).not.toContain('2345')
+  })
 })
 
 test('so many tiny files that threads are used, with hardly any content: captured and restored', async () => {

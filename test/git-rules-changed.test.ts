@@ -126,6 +126,16 @@ describe('what ignore rules hid is named by the rollback that leaves it where it
     expect([existsSync(space.at('new')), existsSync(space.at('node_modules/z'))]).toEqual([false, true])
   })
 
+  it('what is not captured for another reason is not blamed on the rules', async () => {
+    space.write('secret')
+    const { id } = await savepoint.snapshot()
+    await savepoint.purge('secret')
+    space.write('src/a', 'two')
+    const result = await savepoint.rollback(id)
+    expect([result.hidden.count, result.uncaptured]).toEqual([0, [{ path: 'secret', reason: 'purged' }]])
+    expect(space.read('secret')).toBe('secret\n')
+  })
+
   it('by a run that is undone, too; a scoped rollback names only what is in its scope', async () => {
     const { run } = await savepoint.run({ command: ['sh', '-c', widen] })
     expect((await savepoint.undo()).restore!.hidden.paths).toEqual(['made', 'new', 'src/sub'])

@@ -266,6 +266,12 @@ describe('R16 a directory that its owner closed (0000) inside the tree: two roll
   const cases: [string, string, string][] = [
     ['since before the snapshot', 'mkdir c; echo a > c/a; chmod 000 c', 'echo now > file'],
     [
+      'that can still be listed',
+      'mkdir -p c/d; echo a > c/a; echo b > c/d/b',
+      'echo now > c/a; rm c/d/b; chmod 444 c/d c',
+    ],
+    ['that can still be listed, made since', 'echo a > a', 'mkdir c; echo x > c/x; chmod 644 c'],
+    [
       'after the snapshot, its files edited',
       'mkdir -p c/d; echo a > c/a; echo b > c/d/b',
       'echo now > c/a; rm c/d/b; echo x > c/x; chmod 000 c/d c',

@@ -323,3 +323,61 @@ test('a leftover of an interrupted clone probe does not stop gc', async () => {
   await savepoint.gc()
   expect(readdirSync(storeFile('clones'))).toEqual([])
 })
+
+describe('any page of a database that turns into zeros', () => {
+  const PAGE_BYTES = 4096
+
+  /** Damages one page after the other. Everything is closed meanwhile, so that nothing is left in a log. */
+  async function forEachPage(file: string, work: (page: number) => Promise<void>): Promise<void> {
+    const sound = readFileSync(file)
+    for (let page = 0; page < sound.length / PAGE_BYTES; page++) {
+      writeFileSync(file, Buffer.from(sound).fill(0, page * PAGE_BYTES, (page + 1) * PAGE_BYTES))
+      await work(page)
+    }
+    writeFileSync(file, sound)
+  }
+
+  /** What a verb comes to; whatever is no error of ours is thrown. */
+  async function outcome<T>(work: (opened: Savepoint) => Promise<T> | T): Promise<T | 'store.damaged'> {
+    let opened: Savepoint | undefined
+    try {
+      opened = await workspace.open()
+      return await work(opened)
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'store.damaged', hint: expect.stringMatching(/verify --repair|backup/) })
+      return 'store.damaged'
+    } finally {
+      opened?.close()
+    }
+  }
+
+  const isReported = async () => (await outcome(async opened => (await opened.verify()).problems)).length > 0
+
+  test('the index: no verb calls it a defect, verify reports it, --repair mends it', async () => {
+    for (let i = 0; i < 200; i++) workspace.write(`many/${i}`)
+    await savepoint.snapshot({ label: 'many' })
+    savepoint.close()
+    await forEachPage(storeFile('index.sqlite'), async page => {
+      await outcome(opened => opened.status())
+      await outcome(opened => opened.rollback('before', { dryRun: true }))
+      expect([page, await isReported()]).toEqual([page, true])
+      const repairing = await workspace.open({ repair: true })
+      expect((await repairing.verify({ repair: true })).problems).toEqual([])
+      repairing.close()
+      expect(await outcome(opened => opened.read('many', 'many/7').toString())).toBe('many/7\n')
+      expect(await outcome(async opened => (await opened.verify()).problems)).toEqual([])
+    })
+  })
+
+  test('a timeline: no verb calls it a defect, verify reports it', async () => {
+    for (let i = 0; i < 30; i++) await savepoint.tag(`tag-${i}`, 'one')
+    savepoint.close()
+    const file = join(workspace.home, 'timelines', savepoint.timeline, 'timeline.sqlite')
+    await forEachPage(file, async page => {
+      await outcome(opened => opened.log())
+      await outcome(opened => opened.operations())
+      await outcome(opened => opened.rollback('before', { dryRun: true }))
+      expect([page, await isReported()]).toEqual([page, true])
+    })
+  })
+})

@@ -66,6 +66,7 @@ it('names what a restore did', () => {
     keptDirs: ['node_modules'],
     hidden: { count: 300, paths: ['made/\xff'] },
     gone: { count: 200, paths: [{ path: 'x\xff', reason: 'excluded' }] },
+    uncaptured: [{ path: 'was\xff', reason: 'mount' }],
     safety: makeSnapshot('bbbb2222'),
     operation: makeOperation(),
   })
@@ -79,6 +80,7 @@ it('names what a restore did', () => {
     kept_dirs: ['node_modules'],
     hidden: { count: 300, paths: [String.raw`made/\xff`] },
     gone: { count: 200, paths: [{ path: String.raw`x\xff`, reason: 'excluded' }] },
+    uncaptured: [{ path: String.raw`was\xff`, reason: 'mount' }],
     safety: 'snap_bbbb2222',
     late_edits: null,
     operation: 'op_aaaa2222',

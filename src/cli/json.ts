@@ -145,6 +145,7 @@ export function restoreJson(result: results.RestoreResult) {
     kept_dirs: result.keptDirs.map(showPath),
     hidden: { count: result.hidden.count, paths: result.hidden.paths.map(showPath) },
     gone: goneJson(result.gone),
+    uncaptured: result.uncaptured.map(({ path, reason }) => ({ path: showPath(path), reason })),
     safety: orNull(result.safety?.id),
     late_edits: orNull(result.lateEdits?.id),
     operation: orNull(result.operation?.id),

@@ -3,6 +3,7 @@
  * else is not in the store yet is `unknown` in the captured tree, so that nothing is ever restored from it, and is listed.
  */
 import { isDiskFull, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { formatBytes } from '../model/format.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
@@ -99,7 +100,7 @@ async function store(ctx: Context, look: Live, files: LiveFile[]): Promise<Live>
   try {
     await storeFiles(ctx, writer, files)
     const noRoom: Raw[] = []
-    const tree = storeTree(ctx.store, writer, look.tree, '', noRoom)
+    const tree = runDeep(storeTree(ctx.store, writer, look.tree, '', noRoom))
     const root = writer.put(encodeTree([{ ...rootEntryOf(ctx.store, look.root), content: tree }]))
     writer.commit()
     return {
@@ -133,14 +134,19 @@ async function storeFiles(ctx: Context, writer: StoreWriter, files: LiveFile[]):
 }
 
 /** A tree that is in the store has everything below it there, too. */
-function storeTree(from: Store, writer: StoreWriter, tree: Id, directory: Raw, noRoom: Raw[]): Id {
+function* storeTree(from: Store, writer: StoreWriter, tree: Id, directory: Raw, noRoom: Raw[]): Deep<Id> {
   if (writer.isStored(tree)) return tree
-  const entries = from.tree(tree).map(entry => {
+  const entries: Entry[] = []
+  for (const entry of from.tree(tree)) {
     const path = joinRaw(directory, entry.name)
-    if (entry.kind === 'dir') return { ...entry, content: storeTree(from, writer, entry.content, path, noRoom) }
-    if (entry.kind !== 'file' || writer.isStored(entry.content)) return entry
-    noRoom.push(path)
-    return unknownEntry(entry.name, 'no-room')
-  })
+    if (entry.kind === 'dir') {
+      const content = yield* call(storeTree(from, writer, entry.content, path, noRoom))
+      entries.push({ ...entry, content })
+    } else if (entry.kind !== 'file' || writer.isStored(entry.content)) entries.push(entry)
+    else {
+      noRoom.push(path)
+      entries.push(unknownEntry(entry.name, 'no-room'))
+    }
+  }
   return writer.put(encodeTree(entries))
 }

@@ -1,6 +1,7 @@
 /** A plan in the words of results: counts and paths. */
 import type { Entry } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
+import { withAllBelow } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import type { Live } from './capture-live.ts'
@@ -44,6 +45,7 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
     keptDirs: plan.keptDirs,
     hidden: plan.hidden,
     gone: { count: 0, paths: [] },
+    uncaptured: plan.uncaptured,
     safety: undefined,
     lateEdits: undefined,
     operation: undefined,
@@ -52,8 +54,10 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
 
 /** Files of an entry, an empty directory counting as one. */
 function countFiles(ctx: Context, entry: Entry): number {
-  if (entry.kind !== 'dir') return 1
   let count = 0
-  for (const child of ctx.store.tree(entry.content)) if (child.kind !== 'unknown') count += countFiles(ctx, child)
-  return Math.max(count, 1)
+  for (const { entry: found } of withAllBelow(ctx.store, { path: '', entry })) {
+    const isFull = found.kind === 'dir' && ctx.store.tree(found.content).some(child => child.kind !== 'unknown')
+    if (found.kind !== 'unknown' && !isFull) count++
+  }
+  return count
 }

@@ -2,12 +2,16 @@
  * What was made while ignore rules hid it (`*` in .gitignore, say) stays: nobody knows whether it is the operation's. When
  * a restore brings narrower rules back, such paths come to light, and its result names them.
  */
+import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Store } from '../store/store.ts'
 import { pairByName } from '../store/tree-diff.ts'
 import { EntryCursor } from '../store/tree-lookup.ts'
-import type { Hidden } from '../targets/dir/hidden.ts'
+import { noteStaying } from '../targets/dir/hidden.ts'
+import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+
+type Report = Pick<RestorePlan, 'hidden' | 'uncaptured'>
 
 /** Trees of the target before the restore, as they should be, and after it. */
 export interface States {
@@ -17,13 +21,17 @@ export interface States {
 }
 
 /** Adds what is there after, is not wanted, and was not to be seen before. A directory counts once. */
-export function findHidden(
+export function findHidden(store: Store, states: States, scope: readonly Raw[] | undefined, report: Report): void {
+  runDeep(findIn(store, states, scope, report, ''))
+}
+
+function* findIn(
   store: Store,
   states: States,
   scope: readonly Raw[] | undefined,
-  hidden: Hidden,
-  directory: Raw = '',
-): void {
+  report: Report,
+  directory: Raw,
+): Deep<void> {
   const { before, wanted, after } = states
   if (after === wanted || after === before) return
   const [was, then] = [before, wanted].map(id => (id === undefined ? [] : store.entries(id)))
@@ -33,9 +41,11 @@ export function findHidden(
     const path = joinRaw(directory, now.name)
     const old = seen.find(now.name)
     if (old?.kind === 'unknown' && !expected) {
-      if (!scope || scope.some(part => isWithin(path, part))) hidden.add(path)
-    } else if (now.kind === 'dir' && old)
-      findHidden(store, { before: treeOf(old), wanted: treeOf(expected), after: now.content }, scope, hidden, path)
+      if (!scope || scope.some(part => isWithin(path, part))) noteStaying(report, path, old)
+    } else if (now.kind === 'dir' && old) {
+      const inside = { before: treeOf(old), wanted: treeOf(expected), after: now.content }
+      yield* call(findIn(store, inside, scope, report, path))
+    }
   }
 }
 

@@ -37,13 +37,15 @@ function makeDirs(path: string): void {
 
 export function openStore(directory: string, repair: boolean, notice: (text: string) => void): Store {
   try {
-    return Store.open(directory)
+    const store = Store.open(directory)
+    if (!repair || store.index.unwritable || store.index.damage() === undefined) return store
+    store.close()
   } catch (error) {
     if (!repair || !isDamage(error) || !existsSync(join(directory, 'index.sqlite'))) throw error
-    setIndexAside(directory)
-    notice('the index of the store could not be opened; it is made anew from the packs')
-    return Store.open(directory)
   }
+  setIndexAside(directory)
+  notice('the index of the store is damaged; it is made anew from the packs')
+  return Store.open(directory)
 }
 
 /** What every command that must write to the home answers. */

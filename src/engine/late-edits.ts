@@ -20,6 +20,7 @@ import { OpenedPaths } from '../targets/dir/opened-paths.ts'
 import type { Displaced } from '../targets/dir/restore-apply.ts'
 import {
   forEachRecord,
+  isClosedListing,
   recordName,
   recordSize,
   recordType,
@@ -117,7 +118,8 @@ class Comparison {
   /** A directory that moved as a whole: its files still have the timestamps that the safety capture saw. */
   private async compareDir(item: Displaced, path: Raw, staged: Raw, tree: Id | undefined): Promise<void> {
     const [listing] = splitListings(await addon.scanDirs(this.root, Buffer.from(staged, 'latin1')), 1)
-    if (listing!.errno === EACCES && this.opened.open(staged)) return this.compareDir(item, path, staged, tree)
+    const isClosed = listing!.errno === EACCES || isClosedListing(listing!.records)
+    if (isClosed && this.opened.open(staged)) return this.compareDir(item, path, staged, tree)
     if (listing!.errno !== 0) {
       if (listing!.errno !== ENOENT) this.unsaved.add(item)
       return

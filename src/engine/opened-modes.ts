@@ -2,6 +2,7 @@
  * A restore opens read-only directories, and a capture what its owner closed, for a moment. If the process dies in that
  * moment they stay open. No list of them is needed: the safety snapshot has every mode as it was.
  */
+import { descend } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Store } from '../store/store.ts'
@@ -9,14 +10,23 @@ import { pairByName, sameContent } from '../store/tree-diff.ts'
 import type { PlanAction } from '../targets/dir/restore-plan.ts'
 
 /** What puts the modes back. Trees of the target: of the safety snapshot, and as it is now. */
-export function* closeAgain(store: Store, safety: Id, live: Id, directory: Raw = ''): Generator<PlanAction> {
-  if (safety === live) return
-  for (const [was, now] of pairByName(store.entries(safety), store.entries(live))) {
-    if (!was || !now || !sameContent(was, now)) continue
-    const path = joinRaw(directory, now.name)
+export function* closeAgain(store: Store, safety: Id, live: Id): Generator<PlanAction> {
+  const all = descend(samePairs(store, '', safety, live), ({ path, was, now }) =>
+    now.kind === 'dir' ? samePairs(store, path, was.content, now.content) : undefined,
+  )
+  for (const { path, was, now } of all)
     if (isOpened(was, now)) yield { action: 'metadata', path, live: now, entry: { ...now, mode: was.mode } }
-    if (now.kind === 'dir') yield* closeAgain(store, was.content, now.content, path)
-  }
+}
+
+function* samePairs(
+  store: Store,
+  directory: Raw,
+  safety: Id,
+  live: Id,
+): Generator<{ path: Raw; was: Entry; now: Entry }> {
+  if (safety === live) return
+  for (const [was, now] of pairByName(store.entries(safety), store.entries(live)))
+    if (was && now && sameContent(was, now)) yield { path: joinRaw(directory, now.name), was, now }
 }
 
 /** Whether the mode differs by what SafeDirs or OpenedPaths add, and by nothing else. */

@@ -1,5 +1,6 @@
 /** `purge PATH`: removes a path from all history, so that its bytes are really gone. Cannot be undone. */
 import { SavepointError } from '../errors/errors.ts'
+import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { nameOf, type Raw, showPath } from '../model/raw-path.ts'
@@ -134,12 +135,12 @@ function rewriteDetail(operation: Operation, rewrite: (root: Id) => Id): Record<
 function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet<Id>): PurgeResult['elsewhere'] {
   const found: PurgeResult['elsewhere'] = []
   const clean = new Set<Id>()
-  const visit = (snapshot: string, tree: Id, path: Raw): boolean => {
+  const visit = function* (snapshot: string, tree: Id, path: Raw): Deep<boolean> {
     if (clean.has(tree)) return false
     let any = false
     for (const entry of store.tree(tree)) {
       const here = path === '' ? entry.name : `${path}/${entry.name}`
-      if (entry.kind === 'dir') any = visit(snapshot, entry.content, here) || any
+      if (entry.kind === 'dir') any = (yield* call(visit(snapshot, entry.content, here))) || any
       else if (entry.kind === 'file' && ids.has(entry.content)) {
         any = true
         if (found.length < LISTED_ELSEWHERE) found.push({ snapshot, path: here })
@@ -149,9 +150,9 @@ function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet
     return any
   }
   for (const { db } of timelines) {
-    for (const snapshot of db.snapshots(true)) visit(snapshot.id, rootTreeOf(store, snapshot.root), '')
+    for (const snapshot of db.snapshots(true)) runDeep(visit(snapshot.id, rootTreeOf(store, snapshot.root), ''))
     for (const operation of db.operations()) {
-      for (const root of operationRoots(operation)) visit(operation.id, rootTreeOf(store, root), '')
+      for (const root of operationRoots(operation)) runDeep(visit(operation.id, rootTreeOf(store, root), ''))
     }
   }
   return found

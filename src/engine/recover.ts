@@ -9,7 +9,7 @@ import { idFromHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import { removeAbandoned } from '../store/durable.ts'
 import { sameContent, sameEntry } from '../store/tree-diff.ts'
-import { entryAt } from '../store/tree-lookup.ts'
+import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { removeTree } from '../targets/dir/remove-tree.ts'
@@ -143,11 +143,9 @@ async function clearStage(ctx: Context, root: number, stage: string, found: Id):
 
 /** Whether everything in the tree was captured, but for sockets, which have no content. */
 function isWhole(ctx: Context, tree: Id): boolean {
-  return ctx.store
-    .tree(tree)
-    .every(entry =>
-      entry.kind === 'dir' ? isWhole(ctx, entry.content) : entry.kind !== 'unknown' || entry.reason === 'socket',
-    )
+  for (const { entry } of allEntries(ctx.store, tree))
+    if (entry.kind === 'unknown' && entry.reason !== 'socket') return false
+  return true
 }
 
 /**

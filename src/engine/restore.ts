@@ -191,7 +191,7 @@ export async function carryOut(
   if (keptIn !== undefined) ctx.notice(`${keptIn} holds what could neither be stored nor put back`)
   keepInnerTargets(ctx, rootTreeOf(ctx.store, safety.root), after.tree, request.scope)
   const states = { before: live.tree, wanted: rootTreeOf(ctx.store, request.wanted), after: after.tree }
-  findHidden(ctx.store, states, request.scope, plan.hidden)
+  findHidden(ctx.store, states, request.scope, plan)
   const operation = close(ctx, request, journal, after, safety)
   const described = describeRestore(ctx, request, live, plan)
   return {

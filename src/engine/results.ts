@@ -47,6 +47,8 @@ export interface RestoreResult {
   hidden: { count: number; paths: Raw[] }
   /** Of a step across an operation: what was there on the wanted side of it, is not now, and cannot be brought back. */
   gone: Gone
+  /** Paths that stay because the snapshot did not capture them for another reason. */
+  uncaptured: { path: Raw; reason: UnknownReason }[]
   /** The state before, for `undo`; undefined for a dry run or when nothing had to change. */
   safety: Snapshot | undefined
   /** Edits that came in while the restore ran are kept here. */
@@ -175,6 +177,8 @@ export interface VerifyResult {
   snapshots: number
   problems: VerifyProblem[]
   repaired: string[]
+  /** Whether a repair would mend some of the problems. */
+  isRepairable: boolean
 }
 
 export interface PurgeResult {

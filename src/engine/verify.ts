@@ -1,6 +1,7 @@
 /** `verify`: reads every block, checks every object against its id, and every snapshot for completeness. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
@@ -12,6 +13,7 @@ import { rebuildIndex } from '../store/rebuild-index.ts'
 import { decodeRecipe } from '../store/recipe.ts'
 import { type PackScan, scanPacks } from '../store/scan-packs.ts'
 import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
+import { damageHint } from '../timeline/timeline-db.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, requireWritable } from './context.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
@@ -21,14 +23,20 @@ const LISTED_PATHS = 20
 export async function verify(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
   if (options.repair) requireWritable(ctx)
   return withEverythingLocked(ctx, 'verify', async timelines => {
-    const scan = scanPacks(ctx.store, progress =>
+    const damage = ctx.store.index.damage()
+    const scan = scanPacks(ctx.store, damage === undefined ? ctx.store.index.packs() : [], progress =>
       ctx.progress?.({ phase: 'verifying', files: progress.objects, bytes: progress.bytes }),
     )
     const repaired = options.repair ? repair(ctx, timelines, scan) : []
     const problems: VerifyProblem[] = []
-    const found = new FoundObjects(ctx, scan)
+    const found = new FoundObjects(ctx, scan, damage === undefined)
     let snapshots = 0
     for (const timeline of timelines) {
+      const damage = timeline.db.damage()
+      if (damage !== undefined) {
+        problems.push(timelineProblem(timeline, damage))
+        continue
+      }
       for (const snapshot of timeline.db.snapshots(true)) {
         snapshots++
         const missing = missingPaths(found, snapshot.root)
@@ -41,14 +49,27 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
       }
     }
     found.close()
-    problems.unshift(...indexProblems(ctx, scan, found.unlisted.size))
+    const ofIndex = damage === undefined ? indexProblems(ctx, scan, found.unlisted.size) : [indexDamaged(damage)]
+    problems.unshift(...ofIndex)
     // Damaged bytes that nothing needs (after a repair, or when everything was stored again) are no problem.
     if (problems.length > 0) problems.unshift(...scan.problems.map(what => ({ what, snapshots: [], paths: [] })))
     else if (scan.problems.length > 0)
       repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
     if (options.repair) settleAside(ctx, problems.length === 0)
-    return { objects: scan.objects.size, bytes: scan.bytes, snapshots, problems, repaired }
+    const isRepairable = ofIndex.length > 0 && !options.repair
+    return { objects: scan.objects.size, bytes: scan.bytes, snapshots, problems, repaired, isRepairable }
   })
+}
+
+const indexDamaged = (damage: string): VerifyProblem => ({
+  what: `the index is damaged (${damage}): \`savepoint verify --repair\` rebuilds it`,
+  snapshots: [],
+  paths: [],
+})
+
+function timelineProblem({ target }: OpenTimeline, damage: string): VerifyProblem {
+  const file = join(target.directory, 'timeline.sqlite')
+  return { what: `${file} is damaged (${damage}). ${damageHint(file)}`, snapshots: [], paths: [] }
 }
 
 /** Rows that are missing, and rows that point to nothing. Objects that nothing needs are gc's business. */
@@ -111,7 +132,10 @@ class FoundObjects {
   private readonly ctx: Context
   private readonly reader: PackReader
 
-  constructor(ctx: Context, scan: PackScan) {
+  private readonly isIndexSound: boolean
+
+  constructor(ctx: Context, scan: PackScan, isIndexSound: boolean) {
+    this.isIndexSound = isIndexSound
     const names = new Map([...scan.packs].map(([name, { id }]) => [id, name]))
     this.ctx = ctx
     this.scan = scan
@@ -120,7 +144,7 @@ class FoundObjects {
 
   has(id: Id): boolean {
     if (!this.scan.objects.has(id)) return false
-    if (!this.ctx.store.has(id)) this.unlisted.add(id)
+    if (this.isIndexSound && !this.ctx.store.has(id)) this.unlisted.add(id)
     return true
   }
 
@@ -149,7 +173,7 @@ class FoundObjects {
 /** Paths whose tree or content cannot be produced from intact objects. Unchanged subtrees are looked at once. */
 function missingPaths(found: FoundObjects, root: Id): Raw[] {
   const missing: Raw[] = []
-  const visit = (tree: Id, path: Raw) => {
+  const visit = function* (tree: Id, path: Raw): Deep<void> {
     if (tree === EMPTY_TREE || found.scan.complete.has(tree)) return
     const before = missing.length
     const entries = found.read(tree, decodeTree)
@@ -159,11 +183,11 @@ function missingPaths(found: FoundObjects, root: Id): Raw[] {
     }
     for (const entry of entries) {
       const here = joinRaw(path, entry.name)
-      if (entry.kind === 'dir') visit(entry.content, here)
+      if (entry.kind === 'dir') yield* call(visit(entry.content, here))
       else if (entry.kind === 'file' && !found.isIntact(entry.content)) missing.push(here)
     }
     if (missing.length === before) found.scan.complete.add(tree)
   }
-  visit(root, '')
+  runDeep(visit(root, ''))
   return missing.map(path => path.replace(/^root\//, ''))
 }

@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isNoRoom, isUnwritable } from '../errors/errors.ts'
+import { asDamage, explainDamage } from './damage.ts'
 import { makePrivate } from './durable.ts'
 import { DatabaseSync } from './sqlite.ts'
 
@@ -36,8 +37,21 @@ export interface OpenedDatabase {
   isInPlace(): boolean
 }
 
-/** Opens the database in `file`; where that can be written, it is made if need be. Throws what SQLite or the system says. */
-export function openDatabase(file: string, schema: string): OpenedDatabase {
+/**
+ * Opens the database in `file`; where that can be written, it is made if need be. Throws what SQLite or the system says,
+ * but for damage, also when that is met later: `store.damaged` with `damageHint`.
+ */
+export function openDatabase(file: string, schema: string, damageHint: string): OpenedDatabase {
+  try {
+    const opened = openAnyhow(file, schema)
+    explainDamage(opened.database, file, damageHint)
+    return opened
+  } catch (error) {
+    throw asDamage(error, file, damageHint)
+  }
+}
+
+function openAnyhow(file: string, schema: string): OpenedDatabase {
   try {
     makePrivate(file)
     const setUp = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${LOG_LIMITS}; ${schema}`

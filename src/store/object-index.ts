@@ -4,9 +4,10 @@
  */
 import { dirname } from 'node:path'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { isNoRoom, SavepointError } from '../errors/errors.ts'
+import { isDamage, isNoRoom, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { ID_BYTES, idFromBytes, idToBytes } from '../model/id.ts'
+import { damageIn } from './damage.ts'
 import { openDatabase, type Unwritable } from './database.ts'
 import { NAME_BYTES, OBJECT, type ObjectKind } from './pack-format.ts'
 import { inTransaction } from './transaction.ts'
@@ -46,7 +47,11 @@ export class ObjectIndex {
 
   constructor(file: string) {
     try {
-      const { database, unwritable, isInPlace } = openDatabase(file, schema)
+      const { database, unwritable, isInPlace } = openDatabase(
+        file,
+        schema,
+        `Run \`savepoint verify --repair\`: it rebuilds ${file} from the packs`,
+      )
       this.database = database
       this.unwritable = unwritable
       this.isInPlace = isInPlace
@@ -121,21 +126,19 @@ export class ObjectIndex {
     return (this.database.prepare('SELECT COUNT(*) AS count FROM objects').get() as { count: number }).count
   }
 
+  /** What is wrong with the file; undefined when it is sound. */
+  damage(): string | undefined {
+    return damageIn(this.database)
+  }
+
   close(): void {
     if (this.database.isOpen) this.database.close()
   }
 }
 
-/** SQLite's codes for a file that is not a database, or a broken one. */
-const damageCodes: ReadonlySet<number> = new Set([11, 26])
-
 function explainOpen(file: string, cause: unknown): SavepointError {
-  const code = ((cause as { errcode?: number }).errcode ?? 0) & 0xff
+  if (isDamage(cause)) return cause
   const message = `Cannot open the store's index: ${(cause as Error).message}`
-  if (damageCodes.has(code)) {
-    const hint = `Run \`savepoint verify --repair\`: it rebuilds ${file} from the packs`
-    return new SavepointError('store.damaged', message, { hint, cause })
-  }
   if (isNoRoom(cause)) {
     return new SavepointError('disk.full', `${message}: the disk is full`, {
       hint: 'Free some space, or set TMPDIR to a directory that has some; nothing is lost',

@@ -1,10 +1,10 @@
-/** Reads every pack from front to back and says which objects are intact. Does not use the index. */
+/** Reads every pack from front to back and says which objects are intact. Of the index it needs the list of packs at most. */
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Id } from '../model/entry.ts'
 import { hashBytes, idFromHex } from '../model/id.ts'
 import { decompressBlock } from './compress.ts'
-import type { Location } from './object-index.ts'
+import type { Location, PackRow } from './object-index.ts'
 import {
   BLOCK_HEADER_BYTES,
   type BlockHeader,
@@ -35,7 +35,12 @@ export interface PackScan {
 
 const SEARCH_STEP = 1
 
-export function scanPacks(store: Store, onProgress: (progress: { objects: number; bytes: number }) => void): PackScan {
+/** `committed`: the packs as the index has them; none when it cannot be trusted. */
+export function scanPacks(
+  store: Store,
+  committed: readonly PackRow[],
+  onProgress: (progress: { objects: number; bytes: number }) => void,
+): PackScan {
   const scan: PackScan = {
     objects: new Map(),
     places: new Set(),
@@ -44,7 +49,7 @@ export function scanPacks(store: Store, onProgress: (progress: { objects: number
     bytes: 0,
     complete: new Set(),
   }
-  const rows = new Map(store.index.packs().map(row => [row.name, row]))
+  const rows = new Map(committed.map(row => [row.name, row]))
   let nextId = Math.max(0, ...[...rows.values()].map(row => row.id)) + 1
   for (const name of readdirSync(store.packDirectory).filter(file => file.endsWith('.pack'))) {
     const row = rows.get(name)

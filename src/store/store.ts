@@ -145,7 +145,12 @@ export class Store {
   /** Starts writing; close it. Collection waits meanwhile; `signal` ends the wait for one that runs. */
   async writer(signal?: AbortSignal): Promise<StoreWriter> {
     const lock = await this.lock('shared', 'write to the store', { waitMs: GC_LOCK_WAIT_MS, signal })
-    return new StoreWriter(this, lock)
+    try {
+      return new StoreWriter(this, lock)
+    } catch (error) {
+      lock.release()
+      throw error
+    }
   }
 
   /** Writes while the caller holds the store's lock exclusively. */

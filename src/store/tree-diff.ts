@@ -2,6 +2,7 @@
  * Compares two trees by descending only where their ids differ, so the cost is the change, not the tree. Yields pairs in
  * path order, parents before children. A pair may have an `unknown` side: what that means is the caller's business.
  */
+import { descend } from '../model/deep-walk.ts'
 import type { Change, ChangeCounts, Entry, Id } from '../model/entry.ts'
 import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Store } from './store.ts'
@@ -18,12 +19,17 @@ export function* differingEntries(
   before: Id | undefined,
   after: Id | undefined,
   scope?: readonly Raw[],
-  directory: Raw = '',
 ): Generator<EntryPair> {
-  if (before === after) return
-  const old = before === undefined ? [] : store.entries(before)
-  const now = after === undefined ? [] : store.entries(after)
-  for (const [a, b] of pairByName(old, now)) yield* comparePair(store, directory, a, b, scope)
+  for (const { isInside, path, before: old, after: now } of descend(pairsIn(store, '', before, after, scope), pair =>
+    pairsBelow(store, pair, scope),
+  )) {
+    if (isInside && !(old && now && sameEntry(old, now))) yield { path, before: old, after: now }
+  }
+}
+
+interface ScopedPair extends EntryPair {
+  /** In scope itself, not only on the way to something that is. */
+  isInside: boolean
 }
 
 /** Walks two sorted lists side by side, in the order of names. */
@@ -39,22 +45,32 @@ export function* pairByName(a: Iterable<Entry>, b: Iterable<Entry>): Generator<[
   }
 }
 
-function* comparePair(
+function* pairsIn(
   store: Store,
   directory: Raw,
-  before: Entry | undefined,
-  after: Entry | undefined,
+  oldTree: Id | undefined,
+  newTree: Id | undefined,
   scope: readonly Raw[] | undefined,
-): Generator<EntryPair> {
-  const path = joinRaw(directory, (before ?? after)!.name)
-  const inside = !scope || scope.some(part => isWithin(path, part))
-  if (!inside && !scope.some(part => isWithin(part, path))) return
-  if (inside && !(before && after && sameEntry(before, after))) yield { path, before, after }
+): Generator<ScopedPair> {
+  if (oldTree === newTree) return
+  const [old, now] = [oldTree, newTree].map(id => (id === undefined ? [] : store.entries(id)))
+  for (const [before, after] of pairByName(old!, now!)) {
+    const path = joinRaw(directory, (before ?? after)!.name)
+    const isInside = !scope || scope.some(part => isWithin(path, part))
+    if (isInside || scope.some(part => isWithin(part, path))) yield { path, before, after, isInside }
+  }
+}
+
+function pairsBelow(
+  store: Store,
+  { path, before, after, isInside }: ScopedPair,
+  scope: readonly Raw[] | undefined,
+): Iterable<ScopedPair> | undefined {
   // What is unknown on one side cannot be compared below.
-  if (before?.kind === 'unknown' || after?.kind === 'unknown') return
+  if (before?.kind === 'unknown' || after?.kind === 'unknown') return undefined
   const oldTree = before?.kind === 'dir' ? before.content : undefined
   const newTree = after?.kind === 'dir' ? after.content : undefined
-  if (oldTree !== newTree) yield* differingEntries(store, oldTree, newTree, inside ? undefined : scope, path)
+  return oldTree === newTree ? undefined : pairsIn(store, path, oldTree, newTree, isInside ? undefined : scope)
 }
 
 /** Whether two entries are the same state. For directories: apart from what lies inside. */

@@ -1,4 +1,5 @@
 /** Finds single paths in trees. */
+import { descend } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Store } from './store.ts'
@@ -49,11 +50,25 @@ export function entryAt(store: Store, tree: Id, path: Raw): Entry | undefined {
   return undefined
 }
 
+export interface PathEntry {
+  path: Raw
+  entry: Entry
+}
+
 /** Every entry below `tree`, parents before children. */
-export function* allEntries(store: Store, tree: Id, directory: Raw = ''): Generator<{ path: Raw; entry: Entry }> {
-  for (const entry of store.tree(tree)) {
-    const path = joinRaw(directory, entry.name)
-    yield { path, entry }
-    if (entry.kind === 'dir') yield* allEntries(store, entry.content, path)
-  }
+export function allEntries(store: Store, tree: Id): Generator<PathEntry> {
+  return descend(childrenOf(store, '', tree), ({ path, entry }) =>
+    entry.kind === 'dir' ? childrenOf(store, path, entry.content) : undefined,
+  )
+}
+
+/** An entry and, if it is a directory, every entry below it. */
+export function withAllBelow(store: Store, top: PathEntry): Generator<PathEntry> {
+  return descend([top], ({ path, entry }) =>
+    entry.kind === 'dir' ? childrenOf(store, path, entry.content) : undefined,
+  )
+}
+
+export function* childrenOf(store: Store, directory: Raw, tree: Id): Generator<PathEntry> {
+  for (const entry of store.tree(tree)) yield { path: joinRaw(directory, entry.name), entry }
 }

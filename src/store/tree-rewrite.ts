@@ -1,4 +1,5 @@
 /** Makes a tree with some entries changed. Only the directories on the way to them are written anew. */
+import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Store } from './store.ts'
@@ -12,6 +13,15 @@ export function rewriteTree(
   tree: Id | undefined,
   edits: ReadonlyMap<Raw, Entry | undefined>,
 ): Id {
+  return runDeep(rewrite(store, writer, tree, edits))
+}
+
+function* rewrite(
+  store: Store,
+  writer: StoreWriter,
+  tree: Id | undefined,
+  edits: ReadonlyMap<Raw, Entry | undefined>,
+): Deep<Id> {
   const entries = new Map((tree === undefined ? [] : store.tree(tree)).map(entry => [entry.name, entry]))
   const below = new Map<Raw, Map<Raw, Entry | undefined>>()
   for (const [path, entry] of edits) {
@@ -28,7 +38,7 @@ export function rewriteTree(
   for (const [name, inside] of below) {
     const directory = entries.get(name)
     const old = directory?.kind === 'dir' ? directory.content : undefined
-    const content = rewriteTree(store, writer, old, inside)
+    const content = yield* call(rewrite(store, writer, old, inside))
     entries.set(name, {
       ...(directory?.kind === 'dir' ? directory : { ...blankEntry(name, 'dir'), mode: 0o755 }),
       content,

@@ -3,9 +3,10 @@
  * Every method that changes several rows does so in one transaction. WAL: readers never wait for the writer.
  */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
-import { isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
+import { isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { idToBytes, randomName } from '../model/id.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
+import { damageIn } from '../store/damage.ts'
 import { openDatabase, type Unwritable } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
 import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
@@ -25,7 +26,7 @@ export class TimelineDb {
 
   constructor(file: string) {
     try {
-      const { database, unwritable, isInPlace } = openDatabase(file, timelineSchema)
+      const { database, unwritable, isInPlace } = openDatabase(file, timelineSchema, damageHint(file))
       this.database = database
       this.unwritable = unwritable
       this.isInPlace = isInPlace
@@ -47,6 +48,11 @@ export class TimelineDb {
 
   transaction<T>(work: () => T): T {
     return inTransaction(this.database, work)
+  }
+
+  /** What is wrong with the file; undefined when it is sound. */
+  damage(): string | undefined {
+    return damageIn(this.database)
   }
 
   close(): void {
@@ -255,14 +261,18 @@ export class TimelineDb {
   }
 }
 
+export const damageHint = (file: string): string =>
+  `Bring ${file} back from a backup. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`
+
 function explainOpen(file: string, cause: unknown): SavepointError {
+  if (isDamage(cause)) return cause
   const message = `Cannot open the timeline: ${(cause as Error).message}`
   if (isNoRoom(cause)) {
     const hint = 'Free some space, or set TMPDIR to a directory that has some; nothing is lost'
     return new SavepointError('disk.full', message, { hint, cause })
   }
   return new SavepointError(isUnwritable(cause) ? 'io.failed' : 'store.damaged', message, {
-    hint: `Bring ${file} back from a backup. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`,
+    hint: damageHint(file),
     cause,
   })
 }

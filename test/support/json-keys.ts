@@ -26,6 +26,7 @@ export const restoreKeys = [
   'kept_dirs',
   'hidden',
   'gone',
+  'uncaptured',
   'safety',
   'late_edits',
   'operation',

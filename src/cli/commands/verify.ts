@@ -47,10 +47,12 @@ export function register(program: Command): void {
           return 0
         }
         context.line(`${plural('problem', result.problems.length)} found: ${checked}`)
-        const next = options.repair
-          ? `To store again what the live files still have: ${context.style.bold(context.style.command('snapshot'))}`
-          : `To repair: ${context.style.bold(context.style.command('verify --repair'))}`
-        context.line(next)
+        if (result.isRepairable)
+          context.line(`To repair: ${context.style.bold(context.style.command('verify --repair'))}`)
+        else if (result.problems.some(({ snapshots }) => snapshots.length > 0)) {
+          const again = context.style.bold(context.style.command('snapshot'))
+          context.line(`To store again what the live files still have: ${again}`)
+        }
         return exitCode
       }),
     )

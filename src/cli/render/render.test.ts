@@ -82,6 +82,7 @@ it('reports a rollback with the next command', () => {
     files: { created: 3, deleted: 1, replaced: 2, metadata: 1 },
     keptDirs: ['node_modules'],
     hidden: { count: 22, paths: Array.from({ length: 22 }, (_, i) => `new${i}`) },
+    uncaptured: [{ path: 'usb', reason: 'mount' }],
     operation: makeOperation(),
   })
   expect(restoreText(result, words, plain)).toBe(
@@ -89,6 +90,7 @@ it('reports a rollback with the next command', () => {
       'Rolled back to snap_aaaa2222 (works): 3 created, 1 deleted, 2 replaced, 1 with attributes put back',
       'Kept, because something else lives in them: node_modules',
       `Stay, because ignore rules hid them: ${Array.from({ length: 20 }, (_, i) => `new${i}`).join(', ')} and 2 more`,
+      'Stay, because they were not captured: usb (mount)',
       'To undo: savepoint undo',
       '',
     ].join('\n'),

@@ -64,6 +64,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
     lines.push(`Stay, because ignore rules hid them: ${pathList(hidden.paths, style, hidden.count)}`)
   }
   if (result.gone.count > 0) lines.push(goneText(result.gone, style))
+  if (result.uncaptured.length > 0) lines.push(uncapturedLine(result.uncaptured, style))
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
   else if (isUndoable(result) && words.undo !== '') lines.push(words.undo)
@@ -93,6 +94,12 @@ function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {
   if (leftAlone.length > listedPaths)
     lines.push(`  … and ${formatCount(leftAlone.length - listedPaths)} more (--json lists all)`)
   return lines
+}
+
+function uncapturedLine(uncaptured: RestoreResult['uncaptured'], style: Style): string {
+  const shown = uncaptured.slice(0, listedPaths).map(({ path, reason }) => `${style.path(path)} (${reason})`)
+  const more = uncaptured.length > listedPaths ? ` and ${formatCount(uncaptured.length - listedPaths)} more` : ''
+  return `Stay, because they were not captured: ${shown.join(', ')}${more}`
 }
 
 function pathList(paths: readonly Raw[], style: Style, count = paths.length): string {

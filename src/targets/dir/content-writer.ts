@@ -201,12 +201,10 @@ export function applyMetadata(root: number, path: Raw, entry: Entry): boolean {
     }
   }
   // xattrs before the mode: user.* on a read-only file is refused even to its owner.
-  if (entry.kind === 'file' || entry.kind === 'dir' || entry.xattrs) {
-    const wanted = entry.xattrs ?? Buffer.alloc(0)
-    if (!addon.getXattrs(root, path).equals(wanted)) {
-      if (entry.kind !== 'link' && (stat.mode & 0o200) === 0) addon.chmodAt(root, path, (stat.mode & 0o777) | 0o200)
-      refused = addon.setXattrs(root, path, wanted) !== 0 || refused
-    }
+  const wanted = entry.xattrs ?? Buffer.alloc(0)
+  if (!addon.getXattrs(root, path).equals(wanted)) {
+    if (entry.kind !== 'link' && (stat.mode & 0o200) === 0) addon.chmodAt(root, path, (stat.mode & 0o777) | 0o200)
+    refused = addon.setXattrs(root, path, wanted) !== 0 || refused
   }
   if (entry.kind !== 'link') addon.chmodAt(root, path, mode)
   if (entry.kind !== 'dir') addon.utimesAt(root, path, entry.mtimeNs)

@@ -1,9 +1,9 @@
 /** Which hard links a restore must make: one member of each group is a file, the others link to it. */
 import type { Entry, Id } from '../../model/entry.ts'
-import { joinRaw, type Raw } from '../../model/raw-path.ts'
+import type { Raw } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
 import { sameEntry } from '../../store/tree-diff.ts'
-import { allEntries, entryAt } from '../../store/tree-lookup.ts'
+import { allEntries, entryAt, withAllBelow } from '../../store/tree-lookup.ts'
 import type { PlanAction } from './restore-plan.ts'
 
 /** Paths that become links, each with the path (final place) it links to. Empty when no hard links are involved. */
@@ -28,12 +28,11 @@ type GroupKey = string
 const groupKey = (entry: Entry): GroupKey => `${entry.linkGroup} ${entry.content}`
 
 function collect(store: Store, path: Raw, entry: Entry, groups: Map<GroupKey, Raw[]>): void {
-  if (entry.kind === 'dir')
-    for (const child of store.tree(entry.content)) collect(store, joinRaw(path, child.name), child, groups)
-  else if (entry.kind === 'file' && entry.linkGroup !== 0n) {
-    const members = groups.get(groupKey(entry))
-    if (members) members.push(path)
-    else groups.set(groupKey(entry), [path])
+  for (const found of withAllBelow(store, { path, entry })) {
+    if (found.entry.kind !== 'file' || found.entry.linkGroup === 0n) continue
+    const members = groups.get(groupKey(found.entry))
+    if (members) members.push(found.path)
+    else groups.set(groupKey(found.entry), [found.path])
   }
 }
 

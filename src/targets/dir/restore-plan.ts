@@ -3,16 +3,16 @@
  * what is unknown is left alone. Pure: reads trees, touches no file. Only paths that differ are in the plan.
  */
 import { isDamage, SavepointError } from '../../errors/errors.ts'
-import { indexDigest } from '../../files/git-index.ts'
+import { call, type Deep, descend, runDeep } from '../../model/deep-walk.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { isWithin, joinRaw, parentOf, type Raw, showPath } from '../../model/raw-path.ts'
-import { readContent } from '../../store/read-content.ts'
 import type { Store } from '../../store/store.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { pairByName, sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
-import { EntryCursor } from '../../store/tree-lookup.ts'
-import { Hidden } from './hidden.ts'
+import { childrenOf, EntryCursor } from '../../store/tree-lookup.ts'
+import { Hidden, noteStaying, type Uncaptured } from './hidden.ts'
 import { mayChangeDir } from './may-change.ts'
+import { isRefreshedIndex } from './refreshed-index.ts'
 
 export type PlanAction =
   /** Nothing is there: make the entry (a directory with everything in it). */
@@ -39,8 +39,10 @@ export interface RestorePlan {
   leftAlone: LeftAlone[]
   /** Directories that stay because excluded files live in them; not a conflict. */
   keptDirs: Raw[]
-  /** What `wanted` did not capture but is captured now; not a conflict. */
+  /** What rules hid from `wanted` but is captured now; not a conflict. */
   hidden: Hidden
+  /** The same of what was not captured for another reason. */
+  uncaptured: Uncaptured[]
 }
 
 export interface PlanOptions {
@@ -58,16 +60,19 @@ export interface PlanOptions {
   withoutGit?: boolean
 }
 
-/** A larger index is not compared entry by entry. */
-const MAX_INDEX_BYTES = 64 * 1024 * 1024
-
 export function planRestore(options: PlanOptions): RestorePlan {
   return new Planner(options).run()
 }
 
 class Planner {
   private readonly options: PlanOptions
-  private readonly plan: RestorePlan = { actions: [], leftAlone: [], keptDirs: [], hidden: new Hidden() }
+  private readonly plan: RestorePlan = {
+    actions: [],
+    leftAlone: [],
+    keptDirs: [],
+    hidden: new Hidden(),
+    uncaptured: [],
+  }
   private readonly pure = new Map<Id, boolean>()
   /** Live directories in which this user may change nothing. */
   private readonly closed = new Set<Raw>()
@@ -78,11 +83,16 @@ class Planner {
 
   run(): RestorePlan {
     const { live, wanted, base } = this.options
-    this.compareTrees('', live, wanted, base)
+    runDeep(this.compareTrees('', live, wanted, base))
     return this.plan
   }
 
-  private compareTrees(directory: Raw, live: Id | undefined, wanted: Id | undefined, base: Id | undefined): void {
+  private *compareTrees(
+    directory: Raw,
+    live: Id | undefined,
+    wanted: Id | undefined,
+    base: Id | undefined,
+  ): Deep<void> {
     if (live === wanted || (this.options.base !== undefined && base === wanted)) return
     const [liveEntries, wantedEntries, baseEntries] = [live, wanted, base].map(id => this.entries(id, directory))
     const bases = new EntryCursor(baseEntries!)
@@ -90,7 +100,7 @@ class Planner {
       const { name } = (now ?? then)!
       if (this.options.withoutGit && name === '.git') continue
       const path = joinRaw(directory, name)
-      if (this.inScope(path)) this.compare(path, now, then, bases.find(name))
+      if (this.inScope(path)) yield* this.compare(path, now, then, bases.find(name))
     }
   }
 
@@ -113,11 +123,11 @@ class Planner {
     return !scope || scope.some(part => isWithin(path, part))
   }
 
-  private compare(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): void {
+  private *compare(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): Deep<void> {
     const isUndo = this.options.base !== undefined
     if (wanted?.kind === 'unknown') {
       // An undo is about what the operation changed, and this it left alone.
-      if (live && live.kind !== 'unknown' && !isUndo && this.isInside(path)) this.plan.hidden.add(path)
+      if (live && live.kind !== 'unknown' && !isUndo && this.isInside(path)) noteStaying(this.plan, path, wanted)
       return
     }
     if (live?.kind === 'unknown') {
@@ -125,24 +135,24 @@ class Planner {
       return
     }
     if (live?.kind === 'dir' && wanted?.kind === 'dir') {
-      this.compareDirs(path, live, wanted, base)
+      yield* this.compareDirs(path, live, wanted, base)
       return
     }
     if (!this.isInside(path)) {
       // Only something below is wanted here: descend as far as directories go.
-      if (wanted?.kind === 'dir') this.makeWayTo(path, live, wanted, base)
-      else if (live?.kind === 'dir') this.compareTrees(path, live.content, undefined, treeOf(base))
+      if (wanted?.kind === 'dir') yield* this.makeWayTo(path, live, wanted, base)
+      else if (live?.kind === 'dir') yield* call(this.compareTrees(path, live.content, undefined, treeOf(base)))
       return
     }
-    if (isUndo && !this.mayUndo(path, live, wanted, base)) return
-    this.decide(path, live, wanted)
+    if (isUndo && !(yield* this.mayUndo(path, live, wanted, base))) return
+    yield* this.decide(path, live, wanted)
   }
 
   /** A directory above the scope that is gone is made again, but only for what is wanted in it. */
-  private makeWayTo(path: Raw, live: Entry | undefined, wanted: Entry, base: Entry | undefined): void {
+  private *makeWayTo(path: Raw, live: Entry | undefined, wanted: Entry, base: Entry | undefined): Deep<void> {
     const { actions } = this.plan
     const start = actions.push({ action: 'create', path, entry: { ...wanted, content: EMPTY_TREE } })
-    this.compareTrees(path, undefined, wanted.content, treeOf(base))
+    yield* call(this.compareTrees(path, undefined, wanted.content, treeOf(base)))
     const isNeeded = actions.length > start
     if (isNeeded && !live) return
     actions.length = start - 1
@@ -150,7 +160,7 @@ class Planner {
     if (isNeeded) this.plan.leftAlone.push({ path, why: 'edited' })
   }
 
-  private compareDirs(path: Raw, live: Entry, wanted: Entry, base: Entry | undefined): void {
+  private *compareDirs(path: Raw, live: Entry, wanted: Entry, base: Entry | undefined): Deep<void> {
     if (!mayChangeDir(live)) this.closed.add(path)
     if (this.isInside(path) && !sameEntry(live, wanted)) {
       const isUndo = this.options.base !== undefined
@@ -158,11 +168,16 @@ class Planner {
         this.plan.actions.push({ action: 'metadata', path, live, entry: wanted })
       else if (base && !sameEntry(base, wanted)) this.plan.leftAlone.push({ path, why: 'edited' })
     }
-    this.compareTrees(path, live.content, wanted.content, treeOf(base))
+    yield* call(this.compareTrees(path, live.content, wanted.content, treeOf(base)))
   }
 
   /** Whether the operation changed this path and nobody else has since. */
-  private mayUndo(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): boolean {
+  private *mayUndo(
+    path: Raw,
+    live: Entry | undefined,
+    wanted: Entry | undefined,
+    base: Entry | undefined,
+  ): Deep<boolean> {
     // What the rules excluded, the operation left alone; what it could not look at, nobody can tell from an edit since.
     if (base?.kind === 'unknown') {
       if (base.reason !== 'excluded' && !sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why: 'edited' })
@@ -173,12 +188,12 @@ class Planner {
     if (sameAside(live, wanted) && live?.kind !== 'dir')
       return live !== undefined && base !== undefined && sameEntry(live, base)
     if (sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
-    if (isGitIndex(path) && this.isRefreshed(live, base)) return true
+    if (isRefreshedIndex(this.options.store, path, live, base)) return true
     if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
       // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
       const start = this.plan.actions.length
       const keptBefore = this.plan.keptDirs.length
-      this.compareTrees(path, live.content, undefined, base.content)
+      yield* call(this.compareTrees(path, live.content, undefined, base.content))
       if (this.isEmptied(path, live.content, start)) {
         this.plan.actions.length = start
         this.plan.keptDirs.length = keptBefore
@@ -196,26 +211,14 @@ class Planner {
     const gone = new Set(
       this.plan.actions.slice(start).flatMap(({ action, path }) => (action === 'delete' ? [path] : [])),
     )
-    const isEmpty = (dir: Raw, id: Id): boolean =>
-      this.options.store.tree(id).every(entry => {
-        const child = joinRaw(dir, entry.name)
-        return gone.has(child) || (entry.kind === 'dir' && isEmpty(child, entry.content))
-      })
-    return isEmpty(path, tree)
+    const all = descend(childrenOf(this.options.store, path, tree), ({ path, entry }) =>
+      entry.kind === 'dir' && !gone.has(path) ? childrenOf(this.options.store, path, entry.content) : undefined,
+    )
+    for (const { path, entry } of all) if (entry.kind !== 'dir' && !gone.has(path)) return false
+    return true
   }
 
-  /** git rewrites its index to note timestamps, as `git status` does: the same entries are the same index. */
-  private isRefreshed(live: Entry | undefined, base: Entry | undefined): boolean {
-    const digests = [live, base].map(entry => (entry?.kind === 'file' ? this.indexDigestOf(entry) : undefined))
-    return digests[0] !== undefined && digests[0] === digests[1]
-  }
-
-  private indexDigestOf(entry: Entry): string | undefined {
-    const content = entry.size <= MAX_INDEX_BYTES ? readContent(this.options.store, entry) : undefined
-    return content && indexDigest(content)
-  }
-
-  private decide(path: Raw, live: Entry | undefined, wanted: Entry | undefined): void {
+  private *decide(path: Raw, live: Entry | undefined, wanted: Entry | undefined): Deep<void> {
     const { actions } = this.plan
     if (this.isRefused(path, live, wanted)) {
       this.plan.leftAlone.push({ path, why: 'refused' })
@@ -225,8 +228,8 @@ class Planner {
       if (wanted) actions.push({ action: 'create', path, entry: wanted })
       return
     }
-    if (live.kind === 'dir' && !this.isPure(live.content)) {
-      this.emptyDir(path, live, wanted)
+    if (live.kind === 'dir' && !(yield* call(this.isPure(live.content)))) {
+      yield* this.emptyDir(path, live, wanted)
       return
     }
     if (!wanted) actions.push({ action: 'delete', path, live })
@@ -243,26 +246,28 @@ class Planner {
   }
 
   /** A directory that is to go but holds what was not captured: it stays with that, and loses the rest. */
-  private emptyDir(path: Raw, live: Entry, wanted: Entry | undefined): void {
+  private *emptyDir(path: Raw, live: Entry, wanted: Entry | undefined): Deep<void> {
     if (wanted) {
       this.plan.leftAlone.push({ path, why: 'holds-uncaptured' })
       return
     }
     this.plan.keptDirs.push(path)
     for (const child of this.options.store.tree(live.content)) {
-      if (child.kind !== 'unknown') this.decide(joinRaw(path, child.name), child, undefined)
+      if (child.kind !== 'unknown') yield* call(this.decide(joinRaw(path, child.name), child, undefined))
     }
   }
 
   /** Whether everything below is captured. */
-  private isPure(tree: Id): boolean {
-    let pure = this.pure.get(tree)
-    if (pure === undefined) {
-      pure = this.options.store
-        .tree(tree)
-        .every(e => e.kind !== 'unknown' && (e.kind !== 'dir' || (mayChangeDir(e) && this.isPure(e.content))))
-      this.pure.set(tree, pure)
+  private *isPure(tree: Id): Deep<boolean> {
+    const known = this.pure.get(tree)
+    if (known !== undefined) return known
+    let pure = true
+    for (const entry of this.options.store.tree(tree)) {
+      pure = entry.kind !== 'unknown'
+      if (entry.kind === 'dir') pure = mayChangeDir(entry) && (yield* call(this.isPure(entry.content)))
+      if (!pure) break
     }
+    this.pure.set(tree, pure)
     return pure
   }
 }
@@ -280,7 +285,6 @@ function lostDirectory(directory: Raw, cause: SavepointError): SavepointError {
   )
 }
 
-const isGitIndex = (path: Raw): boolean => /(^|\/)\.git(\/(modules|worktrees)\/.+)?\/index$/s.test(path)
 const treeOf = (entry: Entry | undefined): Id | undefined => (entry?.kind === 'dir' ? entry.content : undefined)
 
 /** The same but for times: a touch is not an edit. */

@@ -1,12 +1,14 @@
 /** Before a restore writes anything: can the store produce every byte, and does the disk have room? */
 import { closeSync, openSync } from 'node:fs'
 import { SavepointError } from '../../errors/errors.ts'
+import { descend } from '../../model/deep-walk.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { formatBytes } from '../../model/format.ts'
-import { joinRaw, type Raw, showPath } from '../../model/raw-path.ts'
+import { type Raw, showPath } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import { hashFile } from '../../store/read-windows.ts'
 import type { Store } from '../../store/store.ts'
+import { childrenOf } from '../../store/tree-lookup.ts'
 import type { PlanAction } from './restore-plan.ts'
 
 const LISTED = 5
@@ -53,16 +55,13 @@ function* filesOf(
   entry: Entry,
   damaged: { path: Raw; error: Error }[],
 ): Generator<{ path: Raw; entry: Entry }> {
-  if (entry.kind === 'file') yield { path, entry }
-  if (entry.kind !== 'dir') return
-  let children: Entry[]
-  try {
-    children = store.tree(entry.content)
-  } catch (error) {
-    damaged.push({ path, error: error as Error })
-    return
-  }
-  for (const child of children) yield* filesOf(store, joinRaw(path, child.name), child, damaged)
+  const all = descend([{ path, entry }], dir => {
+    if (dir.entry.kind !== 'dir') return undefined
+    const error = attempt(() => store.tree(dir.entry.content))
+    if (error) damaged.push({ path: dir.path, error })
+    return error ? undefined : childrenOf(store, dir.path, dir.entry.content)
+  })
+  for (const found of all) if (found.entry.kind === 'file') yield found
 }
 
 function checkContent(store: Store, id: Id, checked: Map<string, Error | undefined>): Error | undefined {

@@ -4,6 +4,7 @@ import type { Entry } from '../../model/entry.ts'
 import { joinRaw, parentOf, type Raw, rawToBytes } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import type { Store } from '../../store/store.ts'
+import { withAllBelow } from '../../store/tree-lookup.ts'
 import { applyMetadata, ContentWriter } from './content-writer.ts'
 import type { RestorePlan } from './restore-plan.ts'
 import type { Needs } from './restore-preflight.ts'
@@ -41,7 +42,9 @@ export async function stageActions(options: StageOptions): Promise<void> {
   const dirs: { path: Raw; entry: Entry }[] = []
   for (const [index, action] of options.plan.actions.entries()) {
     if (action.action !== 'create' && action.action !== 'replace') continue
-    stageEntry(options, writer, dirs, stagedPath(options.stage, index), action.path, action.entry)
+    const top = stagedPath(options.stage, index)
+    for (const { path, entry } of withAllBelow(options.store, { path: action.path, entry: action.entry }))
+      stageEntry(options, writer, dirs, top + path.slice(action.path.length), path, entry)
   }
   await writer.write()
   // Modes of directories last and from below: a read-only one must be filled first. The top of each staged tree keeps
@@ -69,9 +72,6 @@ function stageEntry(
   if (entry.kind === 'dir') {
     addon.mkdirAt(root, at, 0o700)
     dirs.push({ path: at, entry })
-    for (const child of options.store.tree(entry.content)) {
-      stageEntry(options, writer, dirs, joinRaw(at, child.name), joinRaw(path, child.name), child)
-    }
     return
   }
   if (entry.kind === 'link') addon.symlinkAt(rawToBytes(entry.target), root, at)

@@ -135,6 +135,10 @@ export class TreeWalk {
 
   private async receive(node: DirNode, listing: record.Listing): Promise<void> {
     if (listing.errno !== 0) return this.unlistable(node, listing.errno)
+    if (record.isClosedListing(listing.records) && this.options.opened?.open(node.path)) {
+      this.queue.push(node)
+      return
+    }
     const { cached } = node
     const same = cached !== undefined && (listing.same || cached.records.equals(listing.records))
     node.records = listing.records

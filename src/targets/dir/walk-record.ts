@@ -54,6 +54,9 @@ export const isMountPoint = (records: Buffer, at: number): boolean =>
 export const statFailed = (records: Buffer, at: number): boolean =>
   (records[at + RECORD.flags]! & RECORD_FLAG.statFailed) !== 0
 
+/** Whether nothing in the directory could be looked at: its owner may list it but not pass through (0444). */
+export const isClosedListing = (records: Buffer): boolean => records.length > 0 && statFailed(records, 0)
+
 /** Calls `visit` with the offset of each record. */
 export function forEachRecord(records: Buffer, visit: (at: number) => void): void {
   for (let at = 0; at < records.length; at += recordLength(records, at)) visit(at)

@@ -1,0 +1,62 @@
+/** Damage inside a SQLite file: found by whichever statement meets it, or by looking for it. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { isDamage, SavepointError } from '../errors/errors.ts'
+
+/** SQLite's codes for a file that is broken, and for one that is no database. The low byte of extended ones. */
+const damageCodes: ReadonlySet<number> = new Set([11, 26])
+const PLAIN_CODE = 0xff
+const LISTED = 3
+
+/** From here on every statement of `database` throws `store.damaged` with this hint where SQLite finds damage. */
+export function explainDamage(database: DatabaseSync, file: string, hint: string): void {
+  const prepare = guarded(database.prepare.bind(database), file, hint)
+  database.exec = guarded(database.exec.bind(database), file, hint)
+  database.prepare = sql => {
+    const statement = prepare(sql)
+    for (const name of ['get', 'all', 'run'] as const) {
+      const method = statement[name].bind(statement) as (...values: never[]) => unknown
+      Object.assign(statement, { [name]: guarded(method, file, hint) })
+    }
+    const iterate = statement.iterate.bind(statement) as StatementSync['iterate']
+    Object.assign(statement, {
+      *iterate() {
+        try {
+          yield* iterate()
+        } catch (error) {
+          throw asDamage(error, file, hint)
+        }
+      },
+    })
+    return statement
+  }
+}
+
+/** What is wrong inside the file, in SQLite's words; undefined when every page is sound. */
+export function damageIn(database: DatabaseSync): string | undefined {
+  try {
+    const rows = database.prepare(`PRAGMA integrity_check(${LISTED})`).all() as { integrity_check: string }[]
+    const found = rows.map(row => row.integrity_check.replaceAll('\n', ' '))
+    return found.length === 1 && found[0] === 'ok' ? undefined : found.join('; ')
+  } catch (error) {
+    if (isDamage(error)) return (error.cause as Error).message
+    throw error
+  }
+}
+
+function guarded<A extends unknown[], R>(work: (...values: A) => R, file: string, hint: string): (...values: A) => R {
+  return (...values) => {
+    try {
+      return work(...values)
+    } catch (error) {
+      throw asDamage(error, file, hint)
+    }
+  }
+}
+
+/** The error itself when it is about something else. */
+export function asDamage(error: unknown, file: string, hint: string): unknown {
+  const code = (error as { errcode?: number }).errcode ?? 0
+  if (!damageCodes.has(code & PLAIN_CODE)) return error
+  const { message } = error as Error
+  return new SavepointError('store.damaged', `Cannot read ${file}: ${message}`, { hint, cause: error })
+}
