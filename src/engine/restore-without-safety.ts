@@ -10,12 +10,12 @@ import type { Operation } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
-import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
-import { planFor, type RestoreRequest } from './restore.ts'
+import { applyFor, planFor, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 
@@ -32,14 +32,9 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
     'the state before is NOT saved: this cannot be undone, and if it is interrupted, give the same command again',
   )
   const { refused } = await withDir(ctx.targetPath, async root => {
-    const applied = await applyPlan({
-      store: ctx.store,
-      root,
+    const applied = await applyFor(ctx, request, live, root, {
       plan,
-      live: live.tree,
-      wanted: rootTreeOf(ctx.store, request.wanted),
       stage: `${STAGE_PREFIX}${randomBytes(8).toString('hex')}`,
-      onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
       rescue: async () => [],
     })
     if (shallChangeRoot(ctx, request, live)) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))

@@ -12,7 +12,7 @@ import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
-import { applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { type ApplyOptions, applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
@@ -139,6 +139,22 @@ export function planFor(ctx: Context, request: RestoreRequest, live: Live): Rest
   })
 }
 
+export const applyFor = (
+  ctx: Context,
+  request: RestoreRequest,
+  live: Live,
+  root: number,
+  how: Pick<ApplyOptions, 'plan' | 'stage' | 'rescue'>,
+): ReturnType<typeof applyPlan> =>
+  applyPlan({
+    ...how,
+    store: ctx.store,
+    root,
+    live: live.tree,
+    wanted: rootTreeOf(ctx.store, request.wanted),
+    onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
+  })
+
 /** The part from the journal on; the recovery calls it too. */
 export async function carryOut(
   context: Context,
@@ -153,14 +169,9 @@ export async function carryOut(
   let lateEdits: Snapshot | undefined
   const { written, refused, edited, keptIn } = await withDir(ctx.targetPath, async root => {
     try {
-      const applied = await applyPlan({
-        store: ctx.store,
-        root,
+      const applied = await applyFor(ctx, request, live, root, {
         plan,
-        live: live.tree,
-        wanted: rootTreeOf(ctx.store, request.wanted),
         stage: journal.stage,
-        onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
         rescue: async displaced => {
           const { snapshot, unsaved } = await keepLateEdits(ctx, root, live, displaced, safety)
           lateEdits = snapshot
