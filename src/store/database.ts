@@ -26,6 +26,10 @@ const MEMORY_DIRECTORY = '/dev/shm'
 /** The log outlives the processes that write it (see `untilExit`), and the first to open the file reads it: kept short. */
 const LOG_LIMITS = 'PRAGMA wal_autocheckpoint = 256; PRAGMA journal_size_limit = 1048576'
 
+/** Between them nothing waits for the disk: after a power cut, what was committed there may not have happened. */
+export const LOOSE = 'PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0'
+export const FIRM = `PRAGMA synchronous = FULL; ${LOG_LIMITS}`
+
 /** Why a place cannot be written. */
 export type Unwritable = 'full' | 'read-only'
 
@@ -54,7 +58,7 @@ export function openDatabase(file: string, schema: string, damageHint: string): 
 function openAnyhow(file: string, schema: string): OpenedDatabase {
   try {
     makePrivate(file)
-    const setUp = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${LOG_LIMITS}; ${schema}`
+    const setUp = `PRAGMA journal_mode = WAL; ${FIRM}; ${schema}`
     const database = openWith(file, setUp)
     const place = placeOf(file)
     return { database, unwritable: undefined, isInPlace: () => placeOf(file) === place }

@@ -8,7 +8,7 @@ import { isDamage, isNoRoom, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { ID_BYTES, idFromBytes, idToBytes } from '../model/id.ts'
 import { damageIn } from './damage.ts'
-import { openDatabase, type Unwritable } from './database.ts'
+import { FIRM, LOOSE, openDatabase, type Unwritable } from './database.ts'
 import { NAME_BYTES, OBJECT, type ObjectKind } from './pack-format.ts'
 import { inTransaction } from './transaction.ts'
 
@@ -109,6 +109,16 @@ export class ObjectIndex {
   /** All or nothing. */
   transaction<T>(work: () => T): T {
     return inTransaction(this.database, work)
+  }
+
+  /** The same, but after a power cut it may not have happened, until a `transaction` has. */
+  looseTransaction<T>(work: () => T): T {
+    this.database.exec(LOOSE)
+    try {
+      return this.transaction(work)
+    } finally {
+      this.database.exec(FIRM)
+    }
   }
 
   /** Clones count in full, although they share blocks as long as the original is not changed. */

@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, fdatasync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { addon } from '../native/addon.ts'
 import { syncDirectory } from './durable.ts'
@@ -101,6 +101,11 @@ export class PackWriter {
 
   sync(): void {
     fdatasyncSync(this.fd)
+  }
+
+  /** For what is appended by now, in another thread. */
+  syncBeside(): Promise<void> {
+    return new Promise((resolve, reject) => fdatasync(this.fd, error => (error ? reject(error) : resolve())))
   }
 
   /**

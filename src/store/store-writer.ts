@@ -14,6 +14,14 @@ import type { Store } from './store.ts'
 
 /** Pending index rows are flushed beyond this many, so that memory stays bounded. */
 const MAX_PENDING = 16_000
+/** With a disk that does not keep up, so many more may wait before the work waits, too. */
+const MAX_WAITING = 20 * MAX_PENDING
+
+/** Blocks that are appended but not in the index, of which only the names are kept, and how long their packs are. */
+interface Appended {
+  blocks: { pack: number; block: number; names: Buffer }[]
+  packs: { pack: number; bytes: number }[]
+}
 
 export class StoreWriter {
   /** Whether everything but trees is thrown away. */
@@ -22,9 +30,13 @@ export class StoreWriter {
   private readonly lock: FileLock
   private readonly builder = new BlockBuilder()
   private readonly claimed = new Set<Id>()
-  /** Blocks that are appended but not in the index: only their names are kept. */
-  private readonly pending: { pack: number; block: number; names: Buffer }[] = []
+  private pending: Appended['blocks'] = []
   private pendingObjects = 0
+  /** What is being made durable beside the work. */
+  private syncing: Appended | undefined
+  private failure: Error | undefined
+  /** Whether the index has rows that a power cut could still take away: only a commit counts on them. */
+  private hasLooseRows = false
   private readonly pendingClones: [Id, number][] = []
   private readonly writers: PackWriter[] = []
   private appended = 0
@@ -83,7 +95,8 @@ export class StoreWriter {
     const names = blockNames(block)
     this.pending.push({ pack: writer.pack, block: at, names })
     this.pendingObjects += names.length / NAME_BYTES
-    if (this.pendingObjects > MAX_PENDING) this.flush()
+    if (this.pendingObjects > MAX_WAITING) this.flush()
+    else if (this.pendingObjects > MAX_PENDING && !this.syncing) this.flushBeside()
   }
 
   /** Registers a reflink clone that already lies durably under its final name. */
@@ -98,22 +111,59 @@ export class StoreWriter {
     this.flush()
   }
 
+  /** The same while the work goes on, but for the index's own durability. A failure is told by the next call. */
+  private flushBeside(): void {
+    this.throwFailure()
+    failpoint('store:before-sync')
+    const appended = { blocks: this.pending, packs: this.packSizes() }
+    this.syncing = appended
+    this.pending = []
+    this.pendingObjects = 0
+    Promise.all(this.writers.map(writer => writer.syncBeside()))
+      .then(() => {
+        // A commit may have been faster.
+        if (this.syncing !== appended) return
+        this.store.index.looseTransaction(() => this.addToIndex(appended))
+        this.syncing = undefined
+        this.hasLooseRows = true
+      })
+      .catch(error => {
+        this.failure ??= error
+      })
+  }
+
   private flush(): void {
-    if (this.pending.length === 0 && this.pendingClones.length === 0) return
+    this.throwFailure()
+    const isIdle = this.pending.length === 0 && this.pendingClones.length === 0
+    if (isIdle && !this.syncing && !this.hasLooseRows) return
     failpoint('store:before-sync')
     for (const writer of this.writers) writer.sync()
-    failpoint('store:before-index')
-    const { index } = this.store
-    index.transaction(() => {
-      for (const { pack, block, names } of this.pending) index.addNames(pack, block, names)
+    this.store.index.transaction(() => {
+      this.addToIndex({ blocks: [...(this.syncing?.blocks ?? []), ...this.pending], packs: this.packSizes() })
       for (const [id, length] of this.pendingClones)
-        index.add(id, { pack: 0, block: 0, offset: 0, length, kind: OBJECT.clone })
-      for (const writer of this.writers) index.setPackBytes(writer.pack, writer.bytes)
+        this.store.index.add(id, { pack: 0, block: 0, offset: 0, length, kind: OBJECT.clone })
     })
-    this.pending.length = 0
+    this.syncing = undefined
+    this.pending = []
     this.pendingObjects = 0
     this.pendingClones.length = 0
+    this.hasLooseRows = false
     failpoint('store:after-index')
+  }
+
+  private packSizes(): Appended['packs'] {
+    return this.writers.map(({ pack, bytes }) => ({ pack, bytes }))
+  }
+
+  private addToIndex({ blocks, packs }: Appended): void {
+    failpoint('store:before-index')
+    const { index } = this.store
+    for (const { pack, block, names } of blocks) index.addNames(pack, block, names)
+    for (const { pack, bytes } of packs) index.setPackBytes(pack, bytes)
+  }
+
+  private throwFailure(): void {
+    if (this.failure) throw this.failure
   }
 
   private currentPack(): PackWriter {
@@ -128,6 +178,7 @@ export class StoreWriter {
   close(): void {
     for (const writer of this.writers) writer.close(this.store.index)
     this.writers.length = 0
+    this.syncing = undefined
     this.lock.release()
   }
 }

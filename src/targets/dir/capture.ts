@@ -20,7 +20,7 @@ import type { PassOptions, PassResult, RuleContext } from './pass.ts'
 import { findRacy } from './racy.ts'
 import type { WrittenFiles } from './restore-stage.ts'
 import { openRules } from './rule-context.ts'
-import { dirsToVisit, isWhole, scanKnown } from './scan-known.ts'
+import { areAsKnown, dirsToVisit, isWhole, scanKnown } from './scan-known.ts'
 import type { StatCache } from './stat-cache.ts'
 import { TreeWalk } from './tree-walk.ts'
 
@@ -148,7 +148,10 @@ async function passUntilQuiet(
   const touched = new Set(pass.unsettled)
   const deadline = Date.now() + MAX_GIT_MS
   for (let passes = 1; passes <= MAX_PASSES || Date.now() < deadline; passes++) {
-    if (pass.unsettled.size === 0) return { pass: { ...pass, changed }, touched, settled: true }
+    // What had to be made readable is listed otherwise by the walk than by the look.
+    const isQuiet =
+      pass.unsettled.size === 0 || (!opened && (await areAsKnown(options.root, pass.cache, pass.unsettled)))
+    if (isQuiet) return { pass: { ...pass, changed }, touched, settled: true }
     const isLate = passes >= MAX_PASSES
     const next = await new TreeWalk({
       ...shared,

@@ -20,18 +20,43 @@ export interface KnownScan {
 }
 
 export async function scanKnown(root: number, cache: StatCache): Promise<KnownScan> {
-  const known = [...cache.dirs]
-  const size = Math.ceil(known.length / SCANS)
-  const parts = Array.from({ length: SCANS }, (_, i) => known.slice(i * size, (i + 1) * size))
-  const scans = await Promise.all(parts.filter(part => part.length > 0).map(part => scanPart(root, cache, part)))
+  const scans = await scanParts(root, [...cache.dirs], part => ({
+    bytes: cache.bytes,
+    spans: spansOf(part.map(([, dir]) => dir)),
+  }))
   const result: KnownScan = { changed: [], listings: new Map() }
   if (!scans.every(({ isSame }) => isSame)) for (const { part, scan } of scans) addListings(result, part, scan)
   return result
 }
 
-async function scanPart(root: number, cache: StatCache, part: [Raw, CachedDir][]) {
+/** Whether these directories of the cache are all still as it says. */
+export async function areAsKnown(root: number, cache: StatCache, paths: ReadonlySet<Raw>): Promise<boolean> {
+  const dirs: KnownDir[] = []
+  for (const path of paths) {
+    const dir = cache.dirs.get(path)
+    if (!dir) return false
+    dirs.push([path, dir])
+  }
+  const scans = await scanParts(root, dirs, part => {
+    const records = part.map(([, dir]) => dir.records)
+    return { bytes: Buffer.concat(records), spans: consecutiveSpans(records) }
+  })
+  return scans.every(({ isSame }) => isSame)
+}
+
+type KnownDir = [Raw, CachedDir]
+/** The records that are known, and where in them those of each directory lie. */
+type Known = { bytes: Buffer; spans: Buffer }
+
+function scanParts(root: number, dirs: KnownDir[], knownOf: (part: KnownDir[]) => Known) {
+  const size = Math.ceil(dirs.length / SCANS)
+  const parts = Array.from({ length: SCANS }, (_, i) => dirs.slice(i * size, (i + 1) * size))
+  return Promise.all(parts.filter(part => part.length > 0).map(part => scanPart(root, part, knownOf(part))))
+}
+
+async function scanPart(root: number, part: KnownDir[], { bytes, spans }: Known) {
   const paths = Buffer.from(part.map(([path]) => path).join('\0'), 'latin1')
-  const scan = await addon.scanDirs(root, paths, cache.bytes, spansOf(part.map(([, dir]) => dir)))
+  const scan = await addon.scanDirs(root, paths, bytes, spans)
   // A directory with nothing to say takes a header and no more.
   let isSame = scan.length === part.length * SCAN_HEADER.size
   for (let at = SCAN_HEADER.same; isSame && at < scan.length; at += SCAN_HEADER.size)
@@ -39,7 +64,7 @@ async function scanPart(root: number, cache: StatCache, part: [Raw, CachedDir][]
   return { part, scan, isSame }
 }
 
-function addListings({ changed, listings }: KnownScan, part: [Raw, CachedDir][], scan: Buffer): void {
+function addListings({ changed, listings }: KnownScan, part: KnownDir[], scan: Buffer): void {
   for (const [i, listing] of splitListings(scan, part.length).entries()) {
     const [path, dir] = part[i]!
     if (!listing.same) changed.push({ path, listing })
@@ -55,6 +80,17 @@ export function spansOf(dirs: (CachedDir | undefined)[]): Buffer {
     if (!span) return
     spans.writeUInt32LE(span.offset, i * SPAN.size + SPAN.offset)
     spans.writeUInt32LE(span.length, i * SPAN.size + SPAN.length)
+  })
+  return spans
+}
+
+function consecutiveSpans(records: Buffer[]): Buffer {
+  const spans = Buffer.alloc(records.length * SPAN.size)
+  let offset = 0
+  records.forEach(({ length }, i) => {
+    spans.writeUInt32LE(offset, i * SPAN.size + SPAN.offset)
+    spans.writeUInt32LE(length, i * SPAN.size + SPAN.length)
+    offset += length
   })
   return spans
 }
