@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { errnoOf, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { GitFactsCache } from '../files/git-facts.ts'
 import type { Id } from '../model/entry.ts'
-import { formatBytes } from '../model/format.ts'
+import { formatBytes, formatLimit } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
@@ -140,7 +140,7 @@ function checkRoom(ctx: Context): void {
   if (free < min_free_bytes) {
     throw new SavepointError(
       'disk.full',
-      `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`,
+      `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatLimit(min_free_bytes)}`,
       {
         hint: 'Free some space, or delete snapshots and run `savepoint gc`. Rolling back still works',
       },
@@ -155,7 +155,7 @@ function checkRoom(ctx: Context): void {
       .map(snapshot => `${snapshot.id} (${formatBytes(snapshot.sizeDelta)})`)
     throw new SavepointError(
       'disk.full',
-      `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatBytes(max_store_bytes)}`,
+      `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatLimit(max_store_bytes)}`,
       {
         hint: `Run \`savepoint prune\` and \`savepoint gc\`, or delete the largest: ${biggest.join(', ')}`,
       },
