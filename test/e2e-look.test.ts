@@ -89,6 +89,15 @@ describe('snapshot and the lists', () => {
     expect(json('snapshots', list[1].run).map((one: { id: string }) => one.id)).toEqual([list[1].id])
   })
 
+  it('log keeps trees apart that have no beginning in common', () => {
+    say(['snapshot', '-m', 'first'])
+    say(['export', 'first', join(space.base, 'first.tar')])
+    say(['import', join(space.base, 'first.tar'), '-m', 'from outside'])
+    expect(say(['log'])).toBe('* snap_ID import AGE +2 from outside\n\n* snap_ID (HEAD) manual AGE +2 first\n')
+    expect(say(['log', '-n', '1'])).toBe('* snap_ID import AGE +2 from outside\n')
+    expect(json('log').map(({ label }: { label: string }) => label)).toEqual(['from outside', 'first'])
+  })
+
   it('log draws branches; branches lists their ends; head names the snapshot', () => {
     say(['snapshot', '-m', 'first'])
     space.write('a.txt', 'two\n')
