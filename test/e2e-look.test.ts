@@ -248,6 +248,15 @@ describe('what changed', () => {
     expect(say(['coverage', 'nothing'])).toBe('nothing does not exist now\nNo snapshot has a version of it\n')
   })
 
+  it('coverage of several paths: all are answered, in their order; one that is wrong stops it before the first', () => {
+    say(['snapshot'])
+    const one = (path: string) => say(['coverage', path])
+    expect(say(['coverage', 'src', 'nothing', 'a.txt'])).toBe([one('src'), one('nothing'), one('a.txt')].join('\n'))
+    const all = json('coverage', 'src', 'nothing', 'a.txt')
+    expect(all).toEqual([json('coverage', 'src'), json('coverage', 'nothing'), json('coverage', 'a.txt')])
+    refused(['coverage', 'a.txt', '/etc'], 2, /^savepoint: Cannot use \/etc: it lies outside the target\n/)
+  })
+
   it('coverage of what today’s rules exclude: whether the newest snapshot still has what is on disk', () => {
     const inAll = 'another version than the one on disk (1 snapshot in all)'
     space.write('.savepointignore', 'a.txt\nsrc/\n')

@@ -187,7 +187,8 @@ function toSavepoint(ctx: Context): Savepoint {
       }
     },
     history: path => history(ctx, path),
-    coverage: path => coverage(ctx, path),
+    coverage: async path => (await coverage(ctx, [path]))[0]!,
+    coverages: paths => coverage(ctx, paths),
     file: (ref, path) => readFile(ctx, ref, path),
     read: (ref, path) => readFile(ctx, ref, path).content,
     rollback: (ref, options) => rollback(ctx, ref, options ?? {}),

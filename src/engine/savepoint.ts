@@ -92,6 +92,8 @@ export interface Savepoint {
   changes(): Promise<results.DiffResult>
   history(path: string): Promise<results.HistoryResult>
   coverage(path: string): Promise<results.CoverageResult>
+  /** The same of several, in their order, with one look at the target. */
+  coverages(paths: readonly string[]): Promise<results.CoverageResult[]>
   /** What a snapshot changed against its parent. */
   snapshotChanges(ref: string): results.DiffResult
   /** A file in a snapshot: what is known of it, and its content. */
