@@ -171,6 +171,41 @@ describe('going back', () => {
     expect(json('revert', 'a.txt').map(keys)).toEqual([restoreKeys])
   })
 
+  it('3: of several paths, what could be reverted is, and is reported with what could not', () => {
+    const mixed = savepoint(space, ['revert', 'a.txt', 'nothing', 'src/b.txt'])
+    expect({ ...mixed, stdout: steady(mixed.stdout, space) }).toMatchObject({
+      status: 3,
+      stdout:
+        'Reverted a.txt to snap_ID (first): 1 replaced\nReverted src/b.txt to snap_ID (first): 1 created\n' +
+        'To undo all, 2 times: savepoint undo\n',
+      stderr: expect.stringMatching(
+        /^savepoint: Cannot restore nothing: .* does not have it\n {2}hint: .*history nothing/,
+      ),
+    })
+    expect([space.read('a.txt'), space.read('src/b.txt')]).toEqual(['one\n', 'b\n'])
+    space.write('a.txt', 'two\n')
+    const asJson = savepoint(space, ['revert', 'nothing', 'a.txt', '--json'])
+    const [failed, done] = JSON.parse(asJson.stdout)
+    expect([asJson.status, keys(done), done.files.replaced]).toEqual([3, restoreKeys, 1])
+    expect(failed).toEqual({
+      path: 'nothing',
+      error: { code: 'path.unknown', message: expect.stringContaining('nothing'), hint: expect.any(String) },
+    })
+    expect(JSON.parse(asJson.stderr).error).toMatchObject({ code: 'incomplete', data: { failed: ['nothing'] } })
+    refused(['revert', 'nothing', 'neither'], 12, /^savepoint: Cannot restore nothing: .*\nCannot restore neither: /)
+  })
+
+  it('3: a revert that stops half-way says what is done, and does not try the rest', () => {
+    const env = { ...space.env, SAVEPOINT_FAILPOINT: 'restore:staged#2@EIO' }
+    const stopped = savepoint(space, ['revert', 'a.txt', 'src/b.txt', 'new', '--from', 'first'], { env })
+    expect(stopped).toMatchObject({ status: 3, stdout: expect.stringMatching(/^Reverted a\.txt .*\nTo undo: /) })
+    expect([stopped.stderr.match(/^savepoint: /gm)?.length, stopped.stderr]).toEqual([
+      1,
+      expect.stringContaining('EIO'),
+    ])
+    expect([space.read('a.txt'), existsSync(space.at('new'))]).toEqual(['one\n', true])
+  })
+
   it('3: what somebody else edited since is left alone, listed, and kept', () => {
     savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo agent > a.txt; echo agent > made'])
     space.write('a.txt', 'by hand\n')
