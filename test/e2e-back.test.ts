@@ -131,9 +131,49 @@ describe('going back', () => {
       'Redone: rollback to snap_ID (first)\nFiles: 1 created, 1 deleted, 1 replaced\nTo undo: savepoint undo\n',
     )
     const undone = json('undo')
-    expect(keys(undone)).toEqual(['operation', 'effect', 'restore'])
+    expect(keys(undone)).toEqual(['operation', 'dry_run', 'effect', 'restore'])
     expect(keys(undone.operation)).toEqual(operationKeys)
     expect(keys(undone.restore)).toEqual(restoreKeys)
+  })
+
+  it('undo --dry-run and redo --dry-run show the plan and change nothing', () => {
+    say(['rollback', 'first'])
+    const [before, operations] = [imageOf(space.dir, { untouched: true }), json('operations')]
+    const plan = '  ~ a.txt\n  + new\n  - src/b.txt\nNothing was changed (dry run)\n'
+    expect(say(['undo', '--dry-run'])).toBe(
+      `Would undo: rollback to snap_ID (first)\nFiles: 1 created, 1 deleted, 1 replaced\n${plan}`,
+    )
+    const planned = json('undo', '--dry-run')
+    expect(planned).toMatchObject({
+      operation: { kind: 'rollback', state: 'done' },
+      dry_run: true,
+      restore: { dry_run: true, files: { created: 1, deleted: 1, replaced: 1, metadata: 0 }, operation: null },
+    })
+    expect(keys(planned.restore)).toEqual(restoreKeys)
+    expect(differences(before, imageOf(space.dir, { untouched: true }))).toEqual([])
+    expect(json('operations')).toEqual(operations)
+    const { restore } = json('undo')
+    expect([restore.changes, restore.files]).toEqual([planned.restore.changes, planned.restore.files])
+    expect(say(['redo', '--dry-run'])).toMatch(/^Would redo: rollback to snap_ID \(first\)\nFiles: .*\n {2}~ a\.txt\n/)
+    expect([space.read('a.txt'), json('redo', '--dry-run').operation.state]).toEqual(['two\n', 'undone'])
+  })
+
+  it.each([
+    ['tag', ['tag', 'good'], /^Would undo: .*good.* \(tag good is gone\)\n/],
+    ['delete', ['delete', 'second'], /^Would undo: .* \(1 snapshot back\)\n/],
+    ['compact', ['compact', 'first', 'second'], /^Would undo: .* \(2 snapshots apart again\)\n/],
+  ])('undo --dry-run of %s says what would be undone, and does not', (_, command, expected) => {
+    say(['snapshot', '-m', 'second'])
+    say(['snapshot', '-m', 'third'])
+    say(command)
+    const state = () => [json('log'), json('operations')]
+    const before = state()
+    expect(say(['undo', '--dry-run'])).toMatch(new RegExp(`${expected.source}Nothing was changed \\(dry run\\)\\n$`))
+    expect(json('undo', '--dry-run')).toMatchObject({ dry_run: true, restore: null, operation: { state: 'done' } })
+    expect(state()).toEqual(before)
+    say(['undo'])
+    expect(say(['redo', '--dry-run'])).toMatch(/^Would redo: .*\nNothing was changed \(dry run\)\n$/)
+    expect(json('operations').map(({ state: each }: { state: string }) => each)).toContain('undone')
   })
 
   it('rollback of paths, of a subdirectory, with --to, and under its other names', () => {

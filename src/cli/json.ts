@@ -155,6 +155,7 @@ export function restoreJson(result: results.RestoreResult) {
 export function undoJson(result: results.UndoResult) {
   return {
     operation: operationJson(result.operation),
+    dry_run: result.dryRun,
     effect: result.effect,
     restore: result.restore ? restoreJson(result.restore) : null,
   }

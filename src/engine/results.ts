@@ -59,8 +59,9 @@ export interface RestoreResult {
 }
 
 export interface UndoResult {
-  /** The operation that was undone or redone. */
+  /** The operation that was undone or redone; as it is when that was only asked for. */
   operation: Operation
+  dryRun: boolean
   restore: RestoreResult | undefined
   /** In words: "3 snapshots are back". */
   effect: string

@@ -104,8 +104,8 @@ export interface Savepoint {
   rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>
   revert(path: string, options?: { from?: string; dryRun?: boolean }): Promise<results.RestoreResult>
   /** In a subdirectory an operation that reached beyond it is refused, unless `all`. */
-  undo(options?: { all?: boolean }): Promise<results.UndoResult>
-  redo(options?: { all?: boolean }): Promise<results.UndoResult>
+  undo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>
+  redo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>
 
   tags(): Map<string, string>
   /** Undefined when the tag is there already. */
