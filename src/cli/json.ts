@@ -201,6 +201,7 @@ export function runResultJson(result: results.RunResult) {
     signal: orNull(result.signal),
     counts: countsJson(result.counts),
     changes: result.changes.map(changeJson),
+    moved_to: orNull(result.movedTo),
     gone: goneJson(result.gone),
   }
 }

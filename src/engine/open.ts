@@ -155,7 +155,9 @@ async function recoverAtOpen(ctx: Context): Promise<void> {
 
 function toSavepoint(ctx: Context): Savepoint {
   return {
-    target: showPath(rawFromBytes(ctx.targetPath)),
+    get target() {
+      return showPath(rawFromBytes(ctx.targetPath))
+    },
     timeline: ctx.timelineId,
     foundAbove: ctx.subdirectory !== '',
     subdirectory: ctx.subdirectory,

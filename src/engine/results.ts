@@ -200,6 +200,8 @@ export interface RunResult {
   after: Snapshot | undefined
   changes: Change[]
   counts: ChangeCounts
+  /** Where the run moved the target directory, for people; undefined when it is where it was. */
+  movedTo: string | undefined
   /** What the run took away although no snapshot has it. */
   gone: Gone
 }

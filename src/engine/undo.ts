@@ -5,6 +5,7 @@ import { showPath } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
+import { moveBack, sayUnmoved } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
@@ -129,6 +130,8 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
     )
   }
   const isUndo = direction === 'undo'
+  const effect = isUndo ? await moveBack(ctx, operation, dryRun) : ''
+  if (!isUndo && !dryRun) sayUnmoved(ctx, operation)
   const result: RestoreResult = await restore(ctx, {
     dryRun,
     wanted: isUndo ? before : after,
@@ -138,8 +141,12 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
     headAfter: isUndo ? (operation.before ?? operation.headBefore) : operation.headAfter,
     isStep: true,
     detail: { step_of: operation.id },
+  }).catch((error: unknown) => {
+    if (effect !== '' && !dryRun)
+      ctx.notice(`the target directory was ${effect}; what the run changed in it is not undone`)
+    throw error
   })
-  return { restore: result, effect: '' }
+  return { restore: result, effect }
 }
 
 function stepDeleted(asked: Step, ids: string[]): StepResult {

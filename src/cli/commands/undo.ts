@@ -11,7 +11,7 @@ export function register(program: Command): void {
     summary: 'take back the last operation',
     description:
       'Takes back the newest operation that can be undone: what a run did to the files, a rollback, a revert, a deletion, ' +
-      'a tag. Call it again to go further back; `savepoint redo` goes forward. What somebody else edited since is left ' +
+      'a tag. A directory that a run moved away is moved back. Call it again to go further back; `savepoint redo` goes forward. What somebody else edited since is left ' +
       'alone and listed (exit code 3). `savepoint operations` shows what there is.',
     examples: [
       ['undo', 'take back what the last run did'],
