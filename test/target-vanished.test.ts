@@ -197,6 +197,21 @@ describe('a run that moves the target away', () => {
     expect(now()).toEqual(was)
   })
 
+  it('and what it changed cannot be taken back now: said with where the directory is; the next undo does the rest', () => {
+    moveAway()
+    const failing = { env: { ...space.env, SAVEPOINT_FAILPOINT: 'restore:staged@EIO' }, cwd: away() }
+    const { status, stderr } = savepoint(space, ['undo'], failing)
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringContaining(
+        `the target directory was moved back to ${space.dir}; what the run changed in it is not undone`,
+      ),
+    ])
+    expect([space.read('f'), existsSync(away())]).toEqual(['edited\n', false])
+    expect(savepoint(space, ['undo']).status).toBe(0)
+    expect(now()).toEqual(was)
+  })
+
   it('killed between the move and the restore: the next undo does the rest', () => {
     moveAway()
     const killed = { env: { ...space.env, SAVEPOINT_FAILPOINT: 'restore:journal' }, cwd: away() }
