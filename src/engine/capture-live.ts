@@ -4,15 +4,16 @@ import { join } from 'node:path'
 import { errnoOf, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { GitFactsCache } from '../files/git-facts.ts'
 import type { Id } from '../model/entry.ts'
-import { formatBytes } from '../model/format.ts'
+import { formatBytes, formatLimit } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import { DiscardingWriter } from '../store/discarding-writer.ts'
 import { writeByRename } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
-import { identityOf, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
+import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
@@ -77,7 +78,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
       return { ...result, newBytes: writer.newBytes }
     })
   } catch (error) {
-    throw explainCapture(error)
+    throw explainCapture(ctx, error)
   } finally {
     writer.close()
   }
@@ -139,7 +140,7 @@ function checkRoom(ctx: Context): void {
   if (free < min_free_bytes) {
     throw new SavepointError(
       'disk.full',
-      `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`,
+      `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatLimit(min_free_bytes)}`,
       {
         hint: 'Free some space, or delete snapshots and run `savepoint gc`. Rolling back still works',
       },
@@ -154,7 +155,7 @@ function checkRoom(ctx: Context): void {
       .map(snapshot => `${snapshot.id} (${formatBytes(snapshot.sizeDelta)})`)
     throw new SavepointError(
       'disk.full',
-      `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatBytes(max_store_bytes)}`,
+      `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatLimit(max_store_bytes)}`,
       {
         hint: `Run \`savepoint prune\` and \`savepoint gc\`, or delete the largest: ${biggest.join(', ')}`,
       },
@@ -162,7 +163,7 @@ function checkRoom(ctx: Context): void {
   }
 }
 
-export function explainCapture(error: unknown): unknown {
+export function explainCapture(ctx: Context, error: unknown): unknown {
   if (error instanceof SavepointError || !errnoOf(error)) return error
   if (isNoRoom(error)) {
     return new SavepointError('disk.full', 'Cannot capture: the disk is full', {
@@ -170,8 +171,11 @@ export function explainCapture(error: unknown): unknown {
       cause: error,
     })
   }
-  return new SavepointError('io.failed', `Cannot capture: ${(error as Error).message}`, { cause: error })
+  const hint = isClosedByMode(ctx.targetPath) ? `Give yourself access: chmod u+rwx ${shownWord(ctx)}` : undefined
+  return new SavepointError('io.failed', `Cannot capture: ${(error as Error).message}`, { hint, cause: error })
 }
+
+const shownWord = (ctx: Context): string => quoteWord(showPath(rawFromBytes(ctx.targetPath)))
 
 /** The remembered answers of git, kept beside the stat cache. Losing them costs time only. */
 function openGitCache(file: string): GitFactsCache & { save(): void } {

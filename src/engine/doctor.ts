@@ -6,7 +6,7 @@ import { loadConfig } from '../config/load.ts'
 import type { SavepointError } from '../errors/errors.ts'
 import { GIT_TIMEOUT_MS } from '../files/git-facts.ts'
 import { runGit } from '../files/run-git.ts'
-import { formatBytes } from '../model/format.ts'
+import { formatBytes, formatLimit } from '../model/format.ts'
 import { freeBytes } from '../store/reserve.ts'
 import { canClone } from '../targets/dir/clone-source.ts'
 import { homeOf } from './home.ts'
@@ -79,7 +79,7 @@ function homeCheck(home: string): Check {
 
 function spaceCheck(home: string, floor: number): Check {
   const free = freeBytes(nearestExisting(home))
-  const detail = `${formatBytes(free)} free, ${formatBytes(floor)} are kept free`
+  const detail = `${formatBytes(free)} free, ${formatLimit(floor)} are kept free`
   return free < floor
     ? { name: 'disk', state: 'problem', detail, fix: 'Free some space: captures stop below the floor' }
     : { name: 'disk', state: 'ok', detail }

@@ -173,7 +173,10 @@ function addEditsSnapshot(
     `${edits.size} path${edits.size === 1 ? ' was' : 's were'} edited while the rollback ran; the edits are kept in a safety snapshot`,
   )
   return ctx.db.addSnapshot({
+    // The state before may be a snapshot of another type, which somebody took or a run left.
     ...safety,
+    type: 'safety',
+    run: undefined,
     parent: safety.id,
     label: undefined,
     command: 'edits made while a rollback ran',

@@ -155,7 +155,9 @@ async function recoverAtOpen(ctx: Context): Promise<void> {
 
 function toSavepoint(ctx: Context): Savepoint {
   return {
-    target: showPath(rawFromBytes(ctx.targetPath)),
+    get target() {
+      return showPath(rawFromBytes(ctx.targetPath))
+    },
     timeline: ctx.timelineId,
     foundAbove: ctx.subdirectory !== '',
     subdirectory: ctx.subdirectory,
@@ -187,7 +189,8 @@ function toSavepoint(ctx: Context): Savepoint {
       }
     },
     history: path => history(ctx, path),
-    coverage: path => coverage(ctx, path),
+    coverage: async path => (await coverage(ctx, [path]))[0]!,
+    coverages: paths => coverage(ctx, paths),
     file: (ref, path) => readFile(ctx, ref, path),
     read: (ref, path) => readFile(ctx, ref, path).content,
     rollback: (ref, options) => rollback(ctx, ref, options ?? {}),

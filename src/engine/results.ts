@@ -59,8 +59,9 @@ export interface RestoreResult {
 }
 
 export interface UndoResult {
-  /** The operation that was undone or redone. */
+  /** The operation that was undone or redone; as it is when that was only asked for. */
   operation: Operation
+  dryRun: boolean
   restore: RestoreResult | undefined
   /** In words: "3 snapshots are back". */
   effect: string
@@ -199,6 +200,8 @@ export interface RunResult {
   after: Snapshot | undefined
   changes: Change[]
   counts: ChangeCounts
+  /** Where the run moved the target directory, for people; undefined when it is where it was. */
+  movedTo: string | undefined
   /** What the run took away although no snapshot has it. */
   gone: Gone
 }

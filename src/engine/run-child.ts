@@ -33,6 +33,7 @@ export async function runUnrecorded(command: string[], cause: Error, options: Op
     after: undefined,
     changes: [],
     counts: { added: 0, modified: 0, deleted: 0 },
+    movedTo: undefined,
     gone: { count: 0, paths: [] },
   }
 }

@@ -92,6 +92,8 @@ export interface Savepoint {
   changes(): Promise<results.DiffResult>
   history(path: string): Promise<results.HistoryResult>
   coverage(path: string): Promise<results.CoverageResult>
+  /** The same of several, in their order, with one look at the target. */
+  coverages(paths: readonly string[]): Promise<results.CoverageResult[]>
   /** What a snapshot changed against its parent. */
   snapshotChanges(ref: string): results.DiffResult
   /** A file in a snapshot: what is known of it, and its content. */
@@ -102,8 +104,8 @@ export interface Savepoint {
   rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>
   revert(path: string, options?: { from?: string; dryRun?: boolean }): Promise<results.RestoreResult>
   /** In a subdirectory an operation that reached beyond it is refused, unless `all`. */
-  undo(options?: { all?: boolean }): Promise<results.UndoResult>
-  redo(options?: { all?: boolean }): Promise<results.UndoResult>
+  undo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>
+  redo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>
 
   tags(): Map<string, string>
   /** Undefined when the tag is there already. */

@@ -111,15 +111,16 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     context.notice(`run ${run.id}: ${end}${took}; ${changesText(result)}`)
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (result.gone.count > 0) process.stderr.write(`${goneText(result.gone, style)}\n`)
-    if (changes.length === 0) return
+    if (changes.length === 0 && result.movedTo === undefined) return
     process.stderr.write(changeList(changes, style, listed, style.command(`diff ${run.id} --name-status`)))
-    const changed = changes.map(({ path }) => path)
+    const changed = [...changes.map(({ path }) => path), ...(result.movedTo === undefined ? [] : [''])]
     process.stderr.write(`To undo: ${style.bold(style.wayBack('undo', changed))}\n`)
   }
 }
 
-const changesText = ({ after, counts, changes, gone }: RunResult) => {
+const changesText = ({ after, counts, changes, gone, movedTo }: RunResult) => {
   if (!after) return 'what it changed is not recorded'
+  if (changes.length === 0 && movedTo !== undefined) return 'nothing changed in the directory that it moved'
   if (changes.length === 0) return gone.count > 0 ? 'nothing that is protected changed' : 'nothing changed'
   const text = countsText(counts)
   return text === 'no changes' ? plural('change', changes.length) : text

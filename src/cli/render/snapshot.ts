@@ -95,9 +95,9 @@ export function logText(nodes: LogNode[], now: number, style: Style, limit = Num
   let text = ''
   let left = limit
   for (const { graph, node } of drawTree(nodes)) {
-    if (!node) text += `${style.dim(graph)}\n`
-    else if (left-- <= 0) break
-    else text += `${style.dim(graph)}${logLine(node, now, style)}\n`
+    if (left <= 0) break
+    if (node) left--
+    text += `${style.dim(graph)}${node ? logLine(node, now, style) : ''}\n`
   }
   return text
 }
