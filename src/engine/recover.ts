@@ -13,11 +13,11 @@ import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { removeTree } from '../targets/dir/remove-tree.ts'
-import { KEPT_SUFFIX } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { type PlanAction, planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { chmodRoot } from '../targets/dir/root-mode.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
+import { KEPT_SUFFIX, markStage } from '../targets/dir/stage-mark.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
 import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
@@ -83,7 +83,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
   }
   const leftovers = await captureLive(ctx, {
     override: request.wanted,
-    includeStage: true,
+    stage: journal.stage,
     readOwned: true,
     ignoreFloor: true,
     phase: 'recovering',
@@ -132,6 +132,7 @@ async function clearStage(ctx: Context, root: number, stage: string, found: Id):
   const safe = new SafeDirs(root)
   try {
     if (isStored && (await removeTree(root, stage, safe)).length === 0) return
+    markStage(root, stage)
     safe.in([''], () => addon.renameAt(root, stage, `${stage}${KEPT_SUFFIX}`, 0))
   } finally {
     safe.close()
