@@ -16,6 +16,7 @@ import { identityOf, sameIdentity, statDir, withDir } from '../targets/dir/dir-t
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
+import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
 
 export interface LiveOptions {
@@ -62,6 +63,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
         loadCache: () => (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
+        openedList: openedList(ctx),
         homeStat: statDir(Buffer.from(ctx.home)),
         onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
         onWarning: ctx.warn,

@@ -21,11 +21,11 @@ import { KEPT_SUFFIX, markStage } from '../targets/dir/stage-mark.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
 import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
-import { closeAgain, isOpened } from './opened-modes.ts'
+import { closeAgain, closeOpened, isLeftOpen, isOpened } from './opened-modes.ts'
 import { carryOut, planFor, type RestoreRequest } from './restore.ts'
 import { addSnapshot } from './snapshot.ts'
 
-export const hasPending = (ctx: Context): boolean => readJournal(ctx.timelineDir) !== undefined
+export const hasPending = (ctx: Context): boolean => readJournal(ctx.timelineDir) !== undefined || isLeftOpen(ctx)
 
 export const notCompleted = (error: unknown): string =>
   `a command that was interrupted is not completed yet: ${(error as Error).message}`
@@ -37,6 +37,7 @@ export const notCompleted = (error: unknown): string =>
 export async function recoverPending(ctx: Context): Promise<void> {
   requireWritable(ctx)
   removeAbandoned(ctx.timelineDir)
+  await closeOpened(ctx)
   const journal = readJournal(ctx.timelineDir)
   if (!journal) return
   const isRecorded = ctx.db.operations().some(operation => operation.detail.token === journal.token)

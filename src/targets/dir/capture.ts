@@ -51,8 +51,9 @@ export interface CaptureOptions {
   written?: WrittenFiles
   /** Captures this working directory of an interrupted restore too. */
   stage?: Raw
-  /** Opens what this user owns but cannot read, for the time of the capture. */
+  /** Opens what this user owns but cannot read, for the time of the capture; `openedList` names it meanwhile. */
   readOwned?: boolean
+  openedList: string
   onProgress?: (progress: IngestProgress) => void
   onWarning: (text: string) => void
   signal?: AbortSignal
@@ -77,7 +78,7 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   const startedAtMs = Date.now()
   const { store, writer, root } = options
   const ingest = new Ingest(store, writer, root, options.onProgress, options.signal)
-  const opened = options.readOwned ? new OpenedPaths(root) : undefined
+  const opened = options.readOwned ? new OpenedPaths(root, options.openedList) : undefined
   // Before the rules are read: a closed root hides its .gitignore, too.
   opened?.open('')
   try {
