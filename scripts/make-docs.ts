@@ -191,7 +191,10 @@ function configPage(): string {
     ...table(
       ['Variable', 'Meaning'],
       [
-        ['`SAVEPOINT_HOME`', 'home of Savepoint: store, timelines, `config.yaml` (default `~/.savepoint`)'],
+        [
+          '`SAVEPOINT_HOME`',
+          'home of Savepoint: store, timelines, `config.yaml`; an absolute path (default, also when it is empty: `~/.savepoint`)',
+        ],
         ['`SAVEPOINT_CONFIG`', 'one more file, over the other two; it must exist'],
         ['`SAVEPOINT_BACKEND`', '`snapshots.backend`, over all files'],
         ['`SAVEPOINT_TRACER`', '`tracing.tracer`, over all files (not yet in effect)'],

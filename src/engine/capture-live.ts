@@ -5,7 +5,7 @@ import { errnoOf, isNoRoom, isUnwritable, SavepointError } from '../errors/error
 import type { GitFactsCache } from '../files/git-facts.ts'
 import type { Id } from '../model/entry.ts'
 import { formatBytes, formatLimit } from '../model/format.ts'
-import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import { DiscardingWriter } from '../store/discarding-writer.ts'
@@ -17,13 +17,15 @@ import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../t
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
+import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
 
 export interface LiveOptions {
   /** Root tree whose captured paths are captured whatever the rules say. */
   override?: Id
   written?: WrittenFiles
-  includeStage?: boolean
+  /** Captures this working directory of an interrupted restore too. */
+  stage?: Raw
   /** Looks only: nothing is stored, and the result is gone with this process. */
   discard?: boolean
   /** Reads what this user owns although its mode forbids it. */
@@ -62,6 +64,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
         loadCache: () => (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
+        openedList: openedList(ctx),
         homeStat: statDir(Buffer.from(ctx.home)),
         onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
         onWarning: ctx.warn,
@@ -70,7 +73,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
       failpoint('capture:before-commit')
       writer.commit()
       failpoint('capture:committed')
-      if (result.changed && !options.includeStage && !options.discard)
+      if (result.changed && options.stage === undefined && !options.discard)
         remember(() => saveStatCache(cacheFile, result.cache))
       if (!options.discard) remember(() => gitCache.save())
       if (!options.discard) remember(() => keepReserve(ctx.store.directory))

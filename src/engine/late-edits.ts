@@ -31,6 +31,7 @@ import {
 } from '../targets/dir/walk-record.ts'
 import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { openedList } from './opened-modes.ts'
 
 const ENOENT = 2
 const EACCES = 13
@@ -80,7 +81,7 @@ class Comparison {
     this.live = live
     this.writer = writer
     this.ingest = new Ingest(ctx.store, writer, root)
-    this.opened = new OpenedPaths(root)
+    this.opened = new OpenedPaths(root, openedList(ctx))
   }
 
   async compare(item: Displaced): Promise<void> {

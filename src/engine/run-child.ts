@@ -4,6 +4,8 @@ import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
+import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
+import { spellCommand } from '../model/shell-quote.ts'
 import { currentDirectory } from './choose-target.ts'
 import { homeOf } from './home.ts'
 import type { RunResult } from './results.ts'
@@ -43,7 +45,8 @@ export async function supervise(
   command: string[],
   { cwd, env }: { cwd: Buffer; env: NodeJS.ProcessEnv },
 ): Promise<ChildEnd> {
-  const [program, ...args] = command
+  const [program] = command
+  const started = command.some(hasStrayBytes) ? throughShell(command, cwd, env) : command
   const ignore = () => {}
   const ignored: NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
   const forwarded: NodeJS.Signals[] = ['SIGTERM', 'SIGHUP']
@@ -53,7 +56,7 @@ export async function supervise(
   for (const signal of forwarded) process.on(signal, forward)
   try {
     return await new Promise((resolve, reject) => {
-      child = spawn(program!, args, { stdio: 'inherit', cwd: textOf(cwd), env })
+      child = spawn(started[0]!, started.slice(1), { stdio: 'inherit', cwd: textOf(cwd), env })
       child.on('error', error => reject(cannotStart(program!, cwd, env, error)))
       child.on('exit', (code, signal) => resolve({ code: code ?? undefined, signal: signal ?? undefined }))
     })
@@ -61,6 +64,18 @@ export async function supervise(
     for (const signal of ignored) process.off(signal, ignore)
     for (const signal of forwarded) process.off(signal, forward)
   }
+}
+
+/**
+ * spawn takes text only, and would change every byte that is not UTF-8: such a command is spelled in octal for a shell,
+ * which becomes it. Variables whose names a shell does not know (`a.b`) would be lost there: `env` sets them again.
+ */
+function throughShell(command: string[], cwd: Buffer, env: NodeJS.ProcessEnv): string[] {
+  const program = command[0]!
+  if (isNowhere(program, env)) throw cannotStart(program, cwd, env, Object.assign(new Error(), { code: 'ENOENT' }))
+  const odd = Object.entries(env).filter(([name]) => !/^[A-Za-z_]\w*$/.test(name))
+  const words = odd.length === 0 ? command : ['env', ...odd.map(([name, value]) => `${name}=${value}`), ...command]
+  return ['/bin/sh', '-c', 'eval "exec $(printf %b "$1")"', 'sh', spellCommand(words)]
 }
 
 /** spawn takes text only. A directory that is not UTF-8 can be our own, which the child inherits. */
@@ -97,4 +112,5 @@ function cannotStart(
 }
 
 const isNowhere = (program: string, env: NodeJS.ProcessEnv): boolean =>
-  !program.includes('/') && !(env.PATH ?? '').split(':').some(directory => existsSync(join(directory || '.', program)))
+  !program.includes('/') &&
+  !(env.PATH ?? '').split(':').some(directory => existsSync(rawToBytes(rawFromText(join(directory || '.', program)))))

@@ -9,7 +9,7 @@ export interface OpenOptions {
   cwd?: string
   /** `dir:PATH` or a path. Default: the nearest directory at or above cwd that has a timeline. */
   target?: string
-  /** Default: $SAVEPOINT_HOME or ~/.savepoint. */
+  /** May be relative. Default: $SAVEPOINT_HOME, which may not, or ~/.savepoint. */
   home?: string
   env?: NodeJS.ProcessEnv
   /** Makes a timeline for the target (cwd by default) when there is none. */

@@ -187,7 +187,7 @@ function isSameDir(a: Buffer, b: Buffer): boolean {
 
 /** What we write while we capture would never hold still, and a rollback would rewind the store that it reads from. */
 function refuseOwnStore(home: string, path: Buffer): void {
-  const inside = relativeTo(realpathSync(home, 'buffer') as unknown as Buffer, path)
+  const inside = relativeTo(realpathSync.native(home, 'buffer') as unknown as Buffer, path)
   if (inside === undefined || !/^$|^(store|timelines)(\/|$)/.test(inside)) return
   throw new SavepointError('target.refused', `Cannot protect ${shown(path)}: it belongs to Savepoint's own store`, {
     hint: 'Go to a project directory',

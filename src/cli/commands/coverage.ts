@@ -46,6 +46,7 @@ const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
   purged: 'it was purged from history',
   vanished: 'it vanished while it was captured',
   'no-room': 'the disk was full',
+  'other-store': 'it belongs to another Savepoint store',
   absent: 'it does not exist',
 }
 
