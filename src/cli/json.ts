@@ -197,6 +197,7 @@ export function runJson(run: Run) {
 export function runResultJson(result: results.RunResult) {
   return {
     run: result.run ? runJson(result.run) : null,
+    trace: result.trace ?? null,
     exit_code: result.exitCode,
     signal: orNull(result.signal),
     counts: countsJson(result.counts),

@@ -27,6 +27,7 @@ import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
 import { relativeTo } from './target-registry.ts'
+import { trace, why } from './trace.ts'
 import { redo, undo } from './undo.ts'
 import { verify } from './verify.ts'
 
@@ -205,6 +206,8 @@ function toSavepoint(ctx: Context): Savepoint {
     prune: options => prune(ctx, options ?? {}),
     operations: () => ctx.db.operations(),
     runs: () => ctx.db.runs(),
+    trace: run => trace(ctx, run),
+    why: (path, options) => why(ctx, path, options),
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),

@@ -16,16 +16,17 @@ import { followDir, identityOf, obstacleAt, sameIdentity, statDir } from '../tar
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import { type Context, RUN_VARIABLE, requireWritable, withTimelineLock } from './context.ts'
+import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
-import { type ChildEnd, exitCodeOf, runUnrecorded, supervise, textOf } from './run-child.ts'
+import { type ChildEnd, exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
 import type { RunOptions } from './savepoint.ts'
 import { addSnapshot, takeSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
+import { superviseTraced } from './trace-run.ts'
 
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
   const [program] = options.command
@@ -87,7 +88,7 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
   const place = followDir(ctx.targetPath)
-  const end = await supervise(options.command, { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } })
+  const { end, trace } = await superviseTraced(ctx, run, options, redactPatterns(ctx))
   const movedTo = place.now()
   place.close()
   const target = ctx.targetPath
@@ -108,6 +109,7 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
     counts: countChanges(changes),
     movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
     gone: trees ? findGone(ctx.store, trees[0], trees[1]) : { count: 0, paths: [] },
+    trace,
   }
 }
 

@@ -1,5 +1,6 @@
 /** The engine's face to programs: one object per target, one method per verb. The CLI uses nothing else. */
 
+import type { TracerName } from '../config/config.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot, SnapshotType } from '../model/snapshot.ts'
 import type * as results from './results.ts'
@@ -65,6 +66,10 @@ export interface DiffOptions {
 
 export interface RunOptions {
   command: string[]
+  /** Default: what the configuration says. One that does not work here is refused. */
+  tracer?: TracerName
+  /** Lets io_uring work inside, whose changes are not seen. */
+  allowIoUring?: boolean
   /** Starts it also when the state before cannot be captured, or nothing can be recorded at all; says so. */
   unprotected?: boolean
   /** Called when the state before is safe and the command is about to start. */
@@ -116,6 +121,10 @@ export interface Savepoint {
   prune(options?: { keep?: number; dryRun?: boolean; run?: string }): Promise<results.PruneResult>
   operations(): Operation[]
   runs(): Run[]
+  /** What a run executed; the newest run by default. */
+  trace(run?: string): results.TraceResult
+  /** Which commands changed a path, newest first. */
+  why(path: string, options?: { limit?: number }): results.WhyResult
 
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>
