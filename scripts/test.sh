@@ -21,6 +21,7 @@ mount:mount            mount points inside a target
 patch:patch            our diffs apply with patch
 procps:ps              what is left running
 python3:python3        a terminal (pty) for the CLI
+strace:strace          what a tracer sees is compared with what strace sees
 tar:tar                export and import
 tmux:tmux              a full-screen program under run
 util-linux:setpriv     tests as an ordinary user

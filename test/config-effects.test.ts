@@ -35,6 +35,8 @@ const shown = [
   'snapshots.max_file_bytes',
   'snapshots.min_free_bytes',
   'snapshots.max_store_bytes',
+  'tracing.disable_exec',
+  'tracing.tracer',
   'tracing.redact',
 ]
 
@@ -52,7 +54,6 @@ it('doctor names the keys that are set without effect, and those only', async ()
     'snapshots.auto_interval_seconds',
     'snapshots.triggers.disable_idle',
     'snapshots.triggers.guard_commands',
-    'tracing.tracer',
   ])
 })
 
@@ -254,5 +255,27 @@ describe('tracing.redact', () => {
     expect(exitCode).toBe(7)
     expect(savepoint.runs()[0]!.command).toEqual(['sh', '‹redacted›', '‹redacted›', '‹redacted›'])
     expect(space.notices.join('\n')).toContain('the patterns of tracing.redact take too long')
+  })
+})
+
+describe('tracing', () => {
+  it.each([
+    ['disable_exec: true', undefined],
+    ['tracer: none', undefined],
+    ['tracer: seccomp', 'seccomp'],
+    ['tracer: auto', 'seccomp'],
+  ])('%s', async (yaml, tracer) => {
+    inRepository(`tracing: { ${yaml} }\n`)
+    const savepoint = await space.open()
+    const { trace } = await savepoint.run({ command: ['rm', 'a'] })
+    expect([trace?.tracer, savepoint.trace().executions.length]).toEqual([tracer, tracer ? 1 : 0])
+  })
+
+  it('tracer: one that is not there: the command is not started', async () => {
+    inRepository('tracing: { tracer: ebpf }\n')
+    const savepoint = await space.open()
+    await expect(savepoint.run({ command: ['rm', 'a'] })).rejects.toMatchObject({ exitCode: 125 })
+    expect(existsSync(space.at('a'))).toBe(true)
+    expect(savepoint.runs().every(({ endedAt }) => endedAt !== undefined)).toBe(true)
   })
 })

@@ -133,10 +133,26 @@ static void find_joined(pid_t tid, char *joined, bool follows, struct place *pla
   find_in_parent(tid, joined, follows || names_directory, place, links);
 }
 
+/* Paths that mean another thing for whoever uses them; `own` has room for what is put in the place of the beginning. */
+static const char *without_self(pid_t tid, const char *path, char *own, size_t room) {
+  static const struct {
+    const char *start, *meaning;
+  } starts[] = {{"/proc/self/", "/"},          {"/proc/thread-self/", "/"}, {"/dev/fd/", "/fd/"},
+                {"/dev/stdin", "/fd/0"},       {"/dev/stdout", "/fd/1"},    {"/dev/stderr", "/fd/2"}};
+  for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+    size_t length = strlen(starts[i].start);
+    if (strncmp(path, starts[i].start, length) != 0) continue;
+    int written = snprintf(own, room, "/proc/%d%s%s", tid, starts[i].meaning, path + length);
+    return written > 0 && (size_t)written < room ? own : path;
+  }
+  return path;
+}
+
 void find_place(pid_t tid, int dir, const char *path, bool follows, struct place *place) {
-  char joined[JOINED_ROOM];
+  char joined[JOINED_ROOM], own[JOINED_ROOM];
   place->known = place->exists = false;
   place->length = 0;
+  path = without_self(tid, path, own, sizeof own);
   size_t length = strlen(path);
   if (length == 0) return;
   size_t before = base_of(tid, dir, path, joined, sizeof joined);

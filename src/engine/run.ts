@@ -15,6 +15,7 @@ import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { followDir, identityOf, obstacleAt, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
+import type { ChosenTracer } from '../tracers/select.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
@@ -26,7 +27,7 @@ import { type ChildEnd, exitCodeOf, runUnrecorded, textOf } from './run-child.ts
 import type { RunOptions } from './savepoint.ts'
 import { addSnapshot, takeSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
-import { superviseTraced } from './trace-run.ts'
+import { superviseTraced, tracerFor } from './trace-run.ts'
 
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
   const [program] = options.command
@@ -35,6 +36,7 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
   const command = redactCommand(options.command, redactPatterns(ctx), () =>
     ctx.notice('the patterns of tracing.redact take too long: the arguments of this command are not recorded'),
   )
+  const tracer = tracerFor(ctx, options)
   let run: Run
   try {
     run = record(ctx, command)
@@ -45,7 +47,7 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
     return runUnrecorded(options.command, (error as Error).cause as Error, { cwd: textOf(ctx.cwd), env, onNotice })
   }
   try {
-    return await carryOut(ctx, run, options)
+    return await carryOut(ctx, tracer, run, options)
   } catch (error) {
     if (startCodes.has((error as SavepointError).code)) endUnstarted(ctx, run, error as SavepointError)
     throw error
@@ -84,11 +86,11 @@ function endUnstarted(ctx: Context, run: Run, { exitCode }: SavepointError): voi
   }
 }
 
-async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<RunResult> {
+async function carryOut(ctx: Context, tracer: ChosenTracer['name'], run: Run, options: RunOptions): Promise<RunResult> {
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
   const place = followDir(ctx.targetPath)
-  const { end, trace } = await superviseTraced(ctx, run, options, redactPatterns(ctx))
+  const { end, trace } = await superviseTraced(ctx, tracer, run, options, redactPatterns(ctx))
   const movedTo = place.now()
   place.close()
   const target = ctx.targetPath

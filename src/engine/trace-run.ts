@@ -1,21 +1,32 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
+import { SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
-import { selectTracer } from '../tracers/select.ts'
+import { type ChosenTracer, selectTracer } from '../tracers/select.ts'
 import { type Context, RUN_VARIABLE } from './context.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunOptions } from './savepoint.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 
+/** Which one a run will use. Throws when one is named that does not work here: then nothing is to be started. */
+export function tracerFor(ctx: Context, options: RunOptions): ChosenTracer['name'] {
+  const { disable_exec, tracer } = ctx.config.tracing
+  try {
+    return selectTracer(options.tracer ?? (disable_exec ? 'none' : tracer)).name
+  } catch (cause) {
+    const { message, hint } = cause as SavepointError
+    throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, { hint, cause })
+  }
+}
+
 export async function superviseTraced(
   ctx: Context,
+  name: ChosenTracer['name'],
   run: Run,
   options: RunOptions,
   patterns: readonly RegExp[],
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
   const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } }
-  const wanted = options.tracer ?? (ctx.config.tracing.disable_exec ? 'none' : ctx.config.tracing.tracer)
-  const { name } = selectTracer(wanted)
   if (name === 'none') return { end: await supervise(options.command, child), trace: undefined }
   const recorder = new TraceRecorder(ctx, run.id, patterns)
   let end: ChildEnd

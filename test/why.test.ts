@@ -1,0 +1,150 @@
+/** Which files a run changes, and by which command: every call that can change one, whatever the way to it. */
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Savepoint, WhyResult } from '../src/index.ts'
+import { runCli } from './support/cli.ts'
+import { gated } from './support/machine.ts'
+import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+let savepoint: Savepoint
+beforeEach(async () => {
+  space = new Workspace()
+  savepoint = await space.open()
+})
+afterEach(() => space.remove())
+
+const run = (script: string) => savepoint.run({ command: ['sh', '-c', script] })
+const ops = (path: string): string[] => savepoint.why(path).causes.map(({ event }) => event.op)
+const commands = ({ causes }: WhyResult): (string | undefined)[] =>
+  causes.map(({ execution }) => execution?.argv.join(' '))
+
+/** [call in Python, path → operations that must be told of it]. `f`, `g` are files, `d` is a directory, `s` a link to `f`. */
+const calls: [call: string, told: Record<string, string[]>][] = [
+  ['open("f", "w").close()', { f: ['write'] }],
+  ['open("f", "a").close()', { f: ['write'] }],
+  ['open("new", "x").close()', { new: ['write'] }],
+  ['open("s", "a").close()', { f: ['write'], s: [] }],
+  ['os.symlink("target", "dangling"); open("dangling", "w").close()', { target: ['write'] }],
+  ['os.open("f", os.O_RDONLY | os.O_TRUNC)', { f: ['write'] }],
+  ['open("f").read()', { f: [] }],
+  ['os.truncate("f", 1)', { f: ['truncate'] }],
+  ['os.rename("f", "g")', { f: ['rename'], g: ['rename'] }],
+  ['os.rename("d/e", "moved")', { 'd/e': ['rename'], moved: ['rename'] }],
+  ['os.rename("d", "moved"); os.rename("moved", "back")', { 'd/e/deep': ['rename'], back: ['rename'] }],
+  ['os.unlink("f")', { f: ['delete'] }],
+  ['os.unlink("s")', { s: ['delete'], f: [] }],
+  ['os.rmdir("empty")', { empty: ['delete'] }],
+  ['os.mkdir("made")', { made: ['create'] }],
+  ['os.link("f", "h")', { h: ['link'], f: ['link'] }],
+  ['os.symlink("f", "t")', { t: ['create'], f: [] }],
+  ['os.mkfifo("p")', { p: ['create'] }],
+  ['os.chmod("f", 0o600)', { f: ['attributes'] }],
+  ['os.chmod("s", 0o600)', { f: ['attributes'], s: [] }],
+  ['os.chown("f", -1, -1)', { f: ['attributes'] }],
+  ['os.lchown("s", -1, -1)', { s: ['attributes'], f: [] }],
+  ['os.utime("f", (1, 1))', { f: ['attributes'] }],
+  ['os.utime("s", (1, 1), follow_symlinks=False)', { s: ['attributes'], f: [] }],
+  ['os.setxattr("f", "user.a", b"1")', { f: ['attributes'] }],
+  ['os.setxattr("f", "user.a", b"1"); os.removexattr("f", "user.a")', { f: ['attributes'] }],
+  ['fd = os.open("f", os.O_RDONLY); os.fchmod(fd, 0o600)', { f: ['attributes'] }],
+  ['fd = os.open("f", os.O_RDONLY); os.fchown(fd, -1, -1)', { f: ['attributes'] }],
+  ['fd = os.open("f", os.O_RDONLY); os.utime(fd, (1, 1))', { f: ['attributes'] }],
+  ['fd = os.open("f", os.O_RDONLY); os.setxattr(fd, "user.a", b"1")', { f: ['attributes'] }],
+  ['fcntl.ioctl(os.open("f", os.O_RDONLY), 0x40086602, struct.pack("q", 0x80))', { f: ['attributes'] }],
+  ['socket.socket(socket.AF_UNIX).bind("sock")', { sock: ['create'] }],
+  ['d = os.open("d", os.O_RDONLY); os.open("e/new", os.O_CREAT | os.O_WRONLY, dir_fd=d)', { 'd/e/new': ['write'] }],
+  ['d = os.open("d", os.O_RDONLY); os.unlink("e/deep", dir_fd=d)', { 'd/e/deep': ['delete'] }],
+  ['d = os.open("d", os.O_RDONLY); os.rename("e/deep", "up", src_dir_fd=d, dst_dir_fd=d)', { 'd/up': ['rename'] }],
+  ['os.chdir("d/e"); os.unlink("../../f")', { f: ['delete'] }],
+  ['os.chdir("d"); os.mkdir("./x/"); os.rmdir("x/.." + "/x")', { 'd/x': ['delete', 'create'] }],
+  ['open("loop/d/e/deep", "w").close()', { 'd/e/deep': ['write'] }],
+  ['open("/proc/self/cwd/f", "w").close()', { f: ['write'] }],
+  ['fd = os.open("f", os.O_RDONLY); open("/proc/self/fd/%d" % fd, "w").close()', { f: ['write'] }],
+  ['libc.syscall(316, -100, b"f", -100, b"g", 2)', { f: ['exchange'], g: ['exchange'] }],
+  ['libc.syscall(437, -100, b"f", struct.pack("QQQ", os.O_WRONLY, 0, 0), 24)', { f: ['write'] }],
+  ['libc.syscall(437, -100, b"f", struct.pack("QQQ", 0, 0, 0), 24)', { f: [] }],
+  ['libc.syscall(452, -100, b"f", 0o600, 0)', { f: ['attributes'] }],
+  ['libc.syscall(85, b"f", 0o600)', { f: ['write'] }],
+  ['os.unlink("\\udcff")', { '\udcff': ['delete'] }],
+]
+
+describe('a call that changes a file', () => {
+  it.each(calls)('%s', async (call, told) => {
+    space.sh(
+      'mkdir -p d/e empty; echo 1 > f; echo 2 > g; echo 3 > d/e/deep; ln -s f s; ln -s . loop; echo 4 > "$(printf \'\\377\')"',
+    )
+    const script = `import os, socket, struct, fcntl, ctypes\nlibc = ctypes.CDLL(None)\n${call.replaceAll('; ', '\n')}\n`
+    const { exitCode } = await savepoint.run({ command: ['python3', '-B', '-c', script] })
+    expect(exitCode).toBe(0)
+    for (const [path, expected] of Object.entries(told)) {
+      const seen = new Set(ops(path))
+      expect([...seen]).toEqual(expect.arrayContaining([...new Set(expected)]))
+      expect(seen.size).toBe(new Set(expected).size)
+    }
+  })
+})
+
+describe('who did it', () => {
+  it('the command, newest first, with the snapshots around it', async () => {
+    await run('echo 1 > f; cp f g; rm g')
+    const first = savepoint.snapshots().at(-1)!
+    await run(': >> f; mv f g')
+    const result = savepoint.why('g')
+    expect(commands(result)).toEqual(['mv f g', 'rm g', 'cp f g'])
+    expect(result.causes[0]!.before).toBeDefined()
+    expect(result.causes[1]!.after?.id).toBe(first.id)
+    expect(commands(savepoint.why('f'))).toEqual([
+      'mv f g',
+      expect.stringMatching(/^sh -c :/),
+      expect.stringMatching(/^sh -c echo/),
+    ])
+  })
+
+  it('a shell that was only forked counts as the shell that it came from', async () => {
+    await run('(echo 1 > f); (cd /; (echo 2 > "$OLDPWD/g"))')
+    expect(commands(savepoint.why('f'))).toEqual([expect.stringMatching(/^sh -c/)])
+    expect(commands(savepoint.why('g'))).toEqual([expect.stringMatching(/^sh -c/)])
+  })
+
+  it('a target that is reached through a link from outside', async () => {
+    symlinkSync(space.dir, join(space.base, 'link'))
+    await run('echo x > ../link/f')
+    expect(ops('f')).toEqual(['write'])
+  })
+
+  it('what lies outside is counted, and only what stays', async () => {
+    const { trace } = await run(
+      'echo 1 > ../kept; echo 2 > ../gone; rm ../gone; echo 3 > ../moved; mv ../moved in; echo > /dev/null',
+    )
+    expect(trace?.outside).toBe(1)
+    expect(ops('in')).toEqual(['rename'])
+  })
+
+  it('a file that the shell opened for the whole command', async () => {
+    const { status } = runCli(space, ['run', '--', 'sh', '-c', 'echo x'], {
+      stdio: ['ignore', (await import('node:fs')).openSync(space.at('log'), 'w'), 'pipe'],
+    })
+    expect([status, ops('log')]).toEqual([0, ['inherited']])
+  })
+
+  gated(canDropPrivilege, 'setpriv', 'the same for an ordinary user', async () => {
+    const { error } = await runAsUser(space, [
+      ['run', { command: ['sh', '-c', 'echo 1 > f; mkdir d; mv f d/g; chmod 600 d/g'] }],
+    ])
+    expect(error).toBeUndefined()
+    expect(commands(savepoint.why('d/g'))).toEqual(['chmod 600 d/g', 'mv f d/g'])
+  })
+
+  it('the command line', async () => {
+    await run('echo 1 > f; rm f')
+    expect(runCli(space, ['why', 'f']).stdout).toMatch(
+      /^deleted .*\n {2}by rm f \(pid \d+, run_\w+\)\n {2}before: snap_\w+.*\nopened for writing/,
+    )
+    const json = JSON.parse(runCli(space, ['why', 'f', '--json']).stdout)
+    expect(json.causes[0]).toMatchObject({ event: { op: 'delete', path: 'f' }, command: { argv: ['rm', 'f'] } })
+    expect(runCli(space, ['why', 'nothing']).stdout).toMatch(/No command of a traced run/)
+  })
+})
