@@ -20,6 +20,7 @@ enum frame_type {
   FRAME_FAILED = 7,  /* the command could not be started: NUMBER is the errno */
   FRAME_BARRIER = 8, /* NUMBER: everything that came before its request has been sent */
   FRAME_UNDONE = 9,  /* EXEC did not happen after all: the system refused it */
+  FRAME_LATE = 10,   /* EXEC was held for as long as is allowed, and goes on */
 };
 
 enum frame_flag {
@@ -29,7 +30,7 @@ enum frame_flag {
   FLAG_DIRECTORY = 8,
   FLAG_LINKED = 16,  /* the file has other names */
   FLAG_UNKNOWN = 32, /* of PATH: the path could not be read or found */
-  FLAG_FOREIGN = 64, /* of PATH: seen from another mount namespace */
+  FLAG_HELD = 64,    /* of EXEC: waits for REQUEST_RELEASE */
 };
 
 enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2 };

@@ -2,7 +2,7 @@
  * savepoint-helper: starts a command and tells what it executes and changes, as frames on a socket (frames.h). The command
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
- *   savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] -- COMMAND…
+ *   savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] [--hold NAME,… --hold-ms N] -- COMMAND…
  *   savepoint-helper --probe      exits with 0 when the seccomp driver works here, else prints why not
  */
 #define _GNU_SOURCE
@@ -19,22 +19,24 @@
 #include "supervise.h"
 
 struct options {
-  int events;
+  struct supervision supervision;
   bool filters, io_uring, probe;
   char **command;
 };
 
 static bool parse(int count, char **arguments, struct options *options) {
-  *options = (struct options){.events = -1, .filters = true};
+  *options = (struct options){.supervision = {.events = -1}, .filters = true};
   for (int i = 1; i < count; i++) {
     const char *argument = arguments[i];
     if (strcmp(argument, "--") == 0) {
       options->command = arguments + i + 1;
-      return options->events >= 0 && options->command[0] != NULL;
+      return options->supervision.events >= 0 && options->command[0] != NULL;
     }
     if (strcmp(argument, "--probe") == 0) options->probe = true;
     else if (strcmp(argument, "--allow-io-uring") == 0) options->io_uring = true;
-    else if (strcmp(argument, "--events") == 0 && i + 1 < count) options->events = atoi(arguments[++i]);
+    else if (strcmp(argument, "--events") == 0 && i + 1 < count) options->supervision.events = atoi(arguments[++i]);
+    else if (strcmp(argument, "--hold") == 0 && i + 1 < count) options->supervision.hold = arguments[++i];
+    else if (strcmp(argument, "--hold-ms") == 0 && i + 1 < count) options->supervision.hold_ms = (unsigned)atoi(arguments[++i]);
     else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->filters = strcmp(arguments[++i], "none") != 0;
     else return false;
   }
@@ -44,11 +46,11 @@ static bool parse(int count, char **arguments, struct options *options) {
 int main(int count, char **arguments) {
   struct options options;
   if (!parse(count, arguments, &options)) {
-    fprintf(stderr, "usage: savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] -- COMMAND...\n");
+    fprintf(stderr, "usage: savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] [--hold NAMES --hold-ms N] -- COMMAND...\n");
     return 125;
   }
   if (options.probe) return probe();
-  fcntl(options.events, F_SETFD, FD_CLOEXEC);
+  fcntl(options.supervision.events, F_SETFD, FD_CLOEXEC);
   struct launch start = {.command = options.command, .filters = options.filters, .io_uring = options.io_uring};
   sigset_t all;
   sigfillset(&all);
@@ -57,5 +59,5 @@ int main(int count, char **arguments) {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   struct launched launched;
   int error = launch(&start, &launched);
-  return supervise(options.events, &launched, error);
+  return supervise(&options.supervision, &launched, error);
 }

@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "holds.h"
 #include "processes.h"
 #include "program.h"
 #include "syscalls.h"
@@ -38,6 +40,7 @@ struct call {
   const struct seccomp_notif *notification;
   struct process *process;
   struct frame *frame;
+  bool held; /* set when it is not to go on yet */
 };
 
 static uint64_t argument(const struct call *call, int index) { return call->notification->data.args[index]; }
@@ -127,8 +130,8 @@ static void tell_path(struct call *call, const struct rule *rule) {
   stream_put(call->notifier->stream, frame);
 }
 
-/* Adds argv as one field, each argument with a NUL behind it; false when it is not complete. */
-static bool put_argv(struct call *call, uint64_t address, size_t word) {
+/* Adds argv as one field, each argument with a NUL behind it; false when it is not complete. `first` is the first of them. */
+static bool put_argv(struct call *call, uint64_t address, size_t word, const char **first) {
   static char bytes[MAX_ARGV_BYTES];
   size_t length = 0;
   bool complete = false;
@@ -151,6 +154,7 @@ static bool put_argv(struct call *call, uint64_t address, size_t word) {
     if (length >= sizeof bytes) break;
   }
   frame_bytes(call->frame, FIELD_ARGV, bytes, length);
+  *first = length > 0 ? bytes : "";
   return complete;
 }
 
@@ -172,9 +176,14 @@ static void tell_exec(struct call *call, const struct place *place, uint64_t arg
   if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
   frame_bytes(frame, FIELD_PROGRAM, place->path, place->length);
   frame_bytes(frame, FIELD_CWD, cwd, cwd_length);
-  if (!put_argv(call, argv, word)) frame_flag(frame, FLAG_TRUNCATED);
+  const char *first;
+  if (!put_argv(call, argv, word, &first)) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
+  call->held = holds_want(place->path, first) && holds_add(call->notification->id, exec);
+  if (call->held) frame_flag(frame, FLAG_HELD);
   stream_put(call->notifier->stream, frame);
+  /* Somebody waits for it. */
+  if (call->held) stream_flush(call->notifier->stream);
 }
 
 /* Calls of another architecture: programs are told; of files only that something may have changed. */
@@ -237,55 +246,53 @@ static bool receive(int listener, struct seccomp_notif *notification, size_t roo
   }
 }
 
-static void let_go_on(int listener, struct seccomp_notif_resp *response, size_t room, uint64_t id) {
-  memset(response, 0, room);
-  response->id = id;
-  response->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-  ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, response);
+void notify_continue(int listener, uint64_t notification) {
+  /* Larger than any kernel's structure so far; the rest must be zero. */
+  union {
+    struct seccomp_notif_resp response;
+    uint8_t room[512];
+  } answer = {.room = {0}};
+  answer.response.id = notification;
+  answer.response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
 
-struct buffers {
-  struct seccomp_notif *notification;
-  struct seccomp_notif_resp *response;
-  struct seccomp_notif_sizes sizes;
-};
+/* What is being looked at. Shared with the guard: the kernel writes it, so whoever survives knows what to answer. */
+static struct seccomp_notif *current;
+static size_t current_room;
 
-/* The kernel's structures may be larger than those we were compiled with. */
-static bool make_buffers(struct buffers *buffers) {
-  if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &buffers->sizes) != 0) return false;
-  if (buffers->sizes.seccomp_notif < sizeof *buffers->notification) buffers->sizes.seccomp_notif = sizeof *buffers->notification;
-  if (buffers->sizes.seccomp_notif_resp < sizeof *buffers->response) buffers->sizes.seccomp_notif_resp = sizeof *buffers->response;
-  buffers->notification = malloc(buffers->sizes.seccomp_notif);
-  buffers->response = malloc(buffers->sizes.seccomp_notif_resp);
-  return buffers->notification != NULL && buffers->response != NULL;
+bool notify_share(void) {
+  /* The kernel's structure may be larger than the one we were compiled with. */
+  struct seccomp_notif_sizes sizes;
+  if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0) return false;
+  current_room = sizes.seccomp_notif > sizeof *current ? sizes.seccomp_notif : sizeof *current;
+  void *memory = mmap(NULL, current_room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  current = memory;
+  return true;
 }
 
 void *notify_loop(void *argument_) {
   struct notifier *notifier = argument_;
-  struct buffers buffers;
   static struct frame frame;
-  if (!make_buffers(&buffers)) return NULL;
-  uint64_t flags = SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP;
-  ioctl(notifier->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags);
-  while (receive(notifier->listener, buffers.notification, buffers.sizes.seccomp_notif)) {
-    struct call call = {.notifier = notifier, .notification = buffers.notification, .frame = &frame};
+  ioctl(notifier->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+  while (receive(notifier->listener, current, current_room)) {
+    struct call call = {.notifier = notifier, .notification = current, .frame = &frame};
     if (!stream_is_broken(notifier->stream)) {
       processes_lock();
       call.process = process_of(tid_of(&call));
       tell(&call);
       processes_unlock();
     }
-    let_go_on(notifier->listener, buffers.response, buffers.sizes.seccomp_notif_resp, buffers.notification->id);
+    if (!call.held) notify_continue(notifier->listener, current->id);
   }
   return NULL;
 }
 
 void notify_pass(int listener) {
-  struct buffers buffers;
-  if (!make_buffers(&buffers)) return;
-  while (receive(listener, buffers.notification, buffers.sizes.seccomp_notif)) {
-    let_go_on(listener, buffers.response, buffers.sizes.seccomp_notif_resp, buffers.notification->id);
-  }
+  /* Answering twice does no harm. */
+  notify_continue(listener, current->id);
+  while (receive(listener, current, current_room)) notify_continue(listener, current->id);
 }
 
 void notify_inherited(struct notifier *notifier, pid_t pid) {

@@ -12,10 +12,17 @@ struct notifier {
   bool privileges_off;
 };
 
+/* Before anything else, and before the guard is forked; false without memory. */
+bool notify_share(void);
 /* Runs until no filtered process is left, or the listener fails. For a thread of its own; the argument is a notifier. */
 void *notify_loop(void *notifier);
-/* Lets everything go on unseen until no filtered process is left: for when nobody watches any more. */
+/*
+ * For the guard, when the helper is dead: lets everything go on unseen until no filtered process is left, beginning with
+ * what the helper was looking at.
+ */
 void notify_pass(int listener);
+/* Lets one call go on, by the number of its notification. */
+void notify_continue(int listener, uint64_t notification);
 /* Tells the writable files that process `pid` has open. */
 void notify_inherited(struct notifier *notifier, pid_t pid);
 

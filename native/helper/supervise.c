@@ -23,6 +23,7 @@
 
 #include "exits.h"
 #include "frames.h"
+#include "holds.h"
 #include "notify.h"
 #include "processes.h"
 
@@ -31,7 +32,7 @@ enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 static const uint64_t collect_ns = 4000000;
 
 /* What the reader may ask: u32 kind, u32 number. REQUEST in src/tracers/frames.ts. */
-enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2 };
+enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3 };
 
 struct state {
   int epoll, events, signals, wake, listener;
@@ -80,7 +81,10 @@ static void start_guard(int listener) {
   syscall(SYS_close_range, high + 1, ~0U, 0);
   struct pollfd ends[2] = {{.fd = helper, .events = POLLIN}, {.fd = listener, .events = 0}};
   while (poll(ends, 2, -1) < 0 && errno == EINTR);
-  if ((ends[1].revents & POLLHUP) == 0) notify_pass(listener);
+  if ((ends[1].revents & POLLHUP) == 0) {
+    holds_give_up();
+    notify_pass(listener);
+  }
   _exit(0);
 }
 
@@ -92,6 +96,7 @@ static void answer_requests(struct state *state) {
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) {
       state->reader_gone = true;
+      holds_give_up();
       epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->events, NULL);
       return;
     }
@@ -101,6 +106,7 @@ static void answer_requests(struct state *state) {
     uint32_t kind, number;
     memcpy(&kind, state->request, sizeof kind);
     memcpy(&number, state->request + sizeof kind, sizeof number);
+    if (kind == REQUEST_RELEASE) holds_release(number);
     if (kind == REQUEST_SIGNAL && !state->ended) kill(state->command, (int)number);
     if (kind == REQUEST_BARRIER) {
       frame_begin(state->frame, FRAME_BARRIER, 0, 0);
@@ -159,9 +165,18 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
 
 /* How long there is nothing to do by the clock: -1 for ever. */
 static int rest_ms(const struct state *state) {
-  if (state->flush_ns == 0) return -1;
-  uint64_t now = monotonic_ns();
-  return now >= state->flush_ns ? 0 : (int)((state->flush_ns - now + 999999) / 1000000);
+  uint64_t now = monotonic_ns(), next = holds_deadline();
+  if (next == 0 || (state->flush_ns != 0 && state->flush_ns < next)) next = state->flush_ns;
+  if (next == 0) return -1;
+  return now >= next ? 0 : (int)((next - now + 999999) / 1000000);
+}
+
+static void tell_late(struct state *state) {
+  for (uint32_t exec; (exec = holds_expire()) != 0;) {
+    frame_begin(state->frame, FRAME_LATE, 0, 0);
+    frame_number(state->frame, FIELD_EXEC, exec);
+    stream_put(state->stream, state->frame);
+  }
 }
 
 static void loop(struct state *state) {
@@ -169,6 +184,7 @@ static void loop(struct state *state) {
   bool ended = false;
   while (!state->ended || !(state->unfiltered || state->listener < 0)) {
     handle(state, rest_ms(state), &status, &ended);
+    tell_late(state);
     if (ended && !state->ended) {
       /* The command's own end is told after all that ended before it. */
       while (handle(state, 0, &status, &ended));
@@ -212,15 +228,16 @@ static int start(struct state *state, const struct launched *launched, struct no
   return 0;
 }
 
-int supervise(int events, const struct launched *launched, int error) {
+int supervise(const struct supervision *options, const struct launched *launched, int error) {
   static struct frame frame;
-  struct state state = {.events = events,
+  struct state state = {.events = options->events,
                         .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                         .listener = launched->listener,
                         .command = launched->pid,
                         .frame = &frame};
-  state.stream = stream_open(events, state.wake);
-  if (state.stream == NULL) return 125;
+  state.stream = stream_open(options->events, state.wake);
+  holds_init(launched->listener, options->hold, (uint64_t)options->hold_ms * 1000000u);
+  if (state.stream == NULL || !holds_share() || !notify_share()) return 125;
   struct notifier notifier = {
       .listener = launched->listener, .stream = state.stream, .privileges_off = launched->privileges_off};
   if (error == 0) error = start(&state, launched, &notifier);

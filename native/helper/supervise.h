@@ -4,8 +4,14 @@
 
 #include "launch.h"
 
+struct supervision {
+  int events;       /* the socket */
+  const char *hold; /* see holds_init */
+  unsigned hold_ms;
+};
+
 /* `error`: why the launch failed, or 0. Returns the exit code of the helper itself. */
-int supervise(int events, const struct launched *launched, int error);
+int supervise(const struct supervision *options, const struct launched *launched, int error);
 /* Tells whether the driver works here: 0, or prints the reason. */
 int probe(void);
 

@@ -26,6 +26,7 @@ export function executionJson(execution: Execution) {
     ended_at: time(endedAt),
     exit_code: orNull(execution.exitCode),
     signal: orNull(execution.signal),
+    note: orNull(execution.note),
     duration_ms: endedAt === undefined ? null : Math.round((endedAt - at) * 1000) / 1000,
   }
 }

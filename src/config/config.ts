@@ -98,23 +98,7 @@ export const defaultConfig: Config = deepFreeze({
 } satisfies Config)
 
 /** Keys that are accepted but whose feature does not exist yet; `doctor` names those that are set. */
-export const notYetInEffect: string[] = [
-  'snapshots.triggers.disable_git_commits',
-  'snapshots.triggers.disable_builds',
-  'snapshots.triggers.disable_tests',
-  'snapshots.triggers.disable_idle',
-  'snapshots.triggers.disable_guard',
-  'snapshots.triggers.disable_interval',
-  'snapshots.triggers.enable_change',
-  'snapshots.triggers.idle_threshold_seconds',
-  'snapshots.triggers.build_commands',
-  'snapshots.triggers.test_commands',
-  'snapshots.triggers.guard_commands',
-  'snapshots.triggers.guard_max_hold_ms',
-  'snapshots.retention.max_count',
-  'snapshots.retention.auto_max',
-  'snapshots.auto_interval_seconds',
-]
+export const notYetInEffect: string[] = ['snapshots.retention.max_count', 'snapshots.retention.auto_max']
 
 /** The dotted keys that `part` sets, in its order; sections themselves are left out. */
 export function keysOf(part: object, prefix = ''): string[] {

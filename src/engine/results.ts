@@ -217,6 +217,8 @@ export interface TraceSummary {
   outside: number
   /** Events that were not seen. */
   lost: number
+  /** Taken while it went on. */
+  snapshots: number
   /** Processes of the run go on. */
   survivors: boolean
 }

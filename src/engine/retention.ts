@@ -8,8 +8,11 @@ const DENSE = 30
 const ring: ReadonlySet<SnapshotType> = new Set(['interval', 'change'])
 const dvr: ReadonlySet<SnapshotType> = new Set(['git', 'build', 'test', 'idle', 'guard', 'turn', 'final'])
 
-export const isNamed = (snapshot: Snapshot, tagged: ReadonlySet<string>): boolean =>
-  snapshot.type === 'manual' || snapshot.type === 'import' || snapshot.label !== undefined || tagged.has(snapshot.id)
+/** Their labels are ours: how a build or a test ended. */
+const selfLabelled: ReadonlySet<SnapshotType> = new Set(['build', 'test'])
+
+export const isNamed = ({ id, type, label }: Snapshot, tagged: ReadonlySet<string>): boolean =>
+  type === 'manual' || type === 'import' || (label !== undefined && !selfLabelled.has(type)) || tagged.has(id)
 
 export interface RetentionInput {
   /** All that are not deleted, oldest first. */

@@ -43,7 +43,7 @@ export interface SuperviseOptions {
   cwd: Buffer
   env: NodeJS.ProcessEnv
   /** Who is told what the command does; undefined: it runs unseen. */
-  trace?: Pick<TracedOptions, 'allowIoUring' | 'onEvent' | 'onBatch' | 'onPrivilegesOff' | 'onHelperDied'>
+  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env'> & { onStart(command: TracedCommand): void }
 }
 
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
@@ -58,7 +58,9 @@ export async function supervise(command: string[], { cwd, env, trace }: Supervis
   for (const signal of forwarded) process.on(signal, forward)
   try {
     const options = { command: started, cwd: textOf(cwd), env }
-    child = trace ? new TracedCommand({ ...options, ...trace }) : startUntraced(options)
+    const traced = trace && new TracedCommand({ ...options, ...trace })
+    if (traced) trace.onStart(traced)
+    child = traced ?? startUntraced(options)
     return await child.ended.catch(error => {
       throw cannotStart(command[0]!, cwd, env, error)
     })

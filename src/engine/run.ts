@@ -90,7 +90,7 @@ async function carryOut(ctx: Context, tracer: ChosenTracer['name'], run: Run, op
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
   const place = followDir(ctx.targetPath)
-  const { end, trace } = await superviseTraced(ctx, tracer, run, options, redactPatterns(ctx))
+  const { end, trace } = await superviseTraced(ctx, tracer, before !== undefined, run, options, redactPatterns(ctx))
   const movedTo = place.now()
   place.close()
   const target = ctx.targetPath

@@ -32,6 +32,16 @@ export async function takeSnapshot(ctx: Context, options: TakeOptions): Promise<
   })
 }
 
+/** The same, but a state that is HEAD's already is no snapshot more. For those that nobody asked for by name. */
+export function takeIfChanged(ctx: Context, options: TakeOptions): Promise<Snapshot | undefined> {
+  return withTimelineLock(ctx, 'take a snapshot', async () => {
+    await recoverPending(ctx)
+    const live = await captureLive(ctx)
+    const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+    return head?.root === live.root ? undefined : addSnapshot(ctx, live, options)
+  })
+}
+
 /** Adds a row for a captured state and moves HEAD to it: the live state is exactly that. */
 export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Snapshot {
   const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)

@@ -4,7 +4,7 @@
  */
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { isWithin, type Raw, rawFromBytes, rawFromText, rawToBytes, textFromBytes } from '../model/raw-path.ts'
+import { isWithin, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import { redactCommands } from '../model/redact.ts'
 import { type Execution, type FileEvent, hasFailed } from '../model/trace.ts'
 import type { TraceBatch } from '../timeline/trace-rows.ts'
@@ -70,9 +70,20 @@ export class TraceRecorder {
       else if (event.type === 'exit') lines += this.addEnd(event)
       else if (event.type === 'path') this.addPath(event)
       else if (event.type === 'lost') this.lost += event.count
-      else this.undo(event.id)
+      else if (event.type === 'undone') this.undo(event.id)
     }
     if (lines !== '') this.attempt(() => this.jsonl !== undefined && writeSync(this.jsonl, lines))
+    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
+  }
+
+  /** Whether it is about a path of the target. */
+  isInside({ path, to }: PathEvent): boolean {
+    return this.relative(path) !== undefined || this.relative(to) !== undefined
+  }
+
+  /** Something to remember of an execution, beside what it was. */
+  note(id: number, text: string): void {
+    this.batch.notes.push({ id, text })
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
   }
 
@@ -90,7 +101,11 @@ export class TraceRecorder {
     clearTimeout(this.timer)
     this.timer = undefined
     const { batch } = this
-    if (batch.executions.length + batch.ends.length + batch.undone.length + batch.files.length === 0) return
+    if (
+      batch.executions.length + batch.ends.length + batch.undone.length + batch.notes.length + batch.files.length ===
+      0
+    )
+      return
     this.batch = emptyBatch()
     this.unsaved.clear()
     this.attempt(() => this.ctx.db.trace.add(this.run, batch))
@@ -107,7 +122,7 @@ export class TraceRecorder {
   }
 
   private redact(executions: ExecEvent[]): Map<ExecEvent, Raw[]> {
-    const words = executions.map(({ argv }) => argv.map(word => textFromBytes(rawToBytes(word))))
+    const words = executions.map(({ argv }) => argv.map(rawToText))
     const shown = redactCommands(words, this.patterns, () =>
       this.ctx.warn('the patterns of tracing.redact take too long: arguments of commands are not recorded'),
     )
@@ -115,7 +130,7 @@ export class TraceRecorder {
   }
 
   private addExecution(event: ExecEvent, argv: Raw[]): string {
-    const { type, setuid, ...rest } = event
+    const { type, setuid, held, ...rest } = event
     const execution: Execution = {
       ...rest,
       argv,
@@ -123,6 +138,7 @@ export class TraceRecorder {
       endedAt: undefined,
       exitCode: undefined,
       signal: undefined,
+      note: undefined,
     }
     this.commands++
     const before = event.replaces === undefined ? undefined : this.running.get(event.replaces)
@@ -219,7 +235,6 @@ export class TraceRecorder {
   }
 }
 
-const emptyBatch = (): TraceBatch => ({ executions: [], ends: [], undone: [], files: [] })
-const rawToText = (raw: Raw): string => textFromBytes(rawToBytes(raw))
+const emptyBatch = (): TraceBatch => ({ executions: [], ends: [], undone: [], notes: [], files: [] })
 /** Bytes that are not UTF-8 are lone surrogates, which JSON writes as escapes. */
 const jsonLine = (value: object): string => `${JSON.stringify(value)}\n`

@@ -1,8 +1,10 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
+import type { TracedCommand } from '../tracers/helper.ts'
 import { type ChosenTracer, selectTracer } from '../tracers/select.ts'
 import { type Context, RUN_VARIABLE } from './context.ts'
+import { LiveRun } from './live-run.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunOptions } from './savepoint.ts'
@@ -22,13 +24,27 @@ export function tracerFor(ctx: Context, options: RunOptions): ChosenTracer['name
 export async function superviseTraced(
   ctx: Context,
   name: ChosenTracer['name'],
+  /** Whether there is a snapshot to go back to; without it, none are taken. */
+  isProtected: boolean,
   run: Run,
   options: RunOptions,
   patterns: readonly RegExp[],
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
   const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } }
   if (name === 'none') return { end: await supervise(options.command, child), trace: undefined }
-  const recorder = new TraceRecorder(ctx, run.id, patterns)
+  // The terminal is the command's until it ends.
+  const later: string[] = []
+  const say = (text: string) => {
+    if (!later.includes(text)) later.push(text)
+  }
+  const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
+  const recorder = new TraceRecorder(quiet, run.id, patterns)
+  const live = new LiveRun(quiet, run.id, {
+    release: exec => command?.release(exec),
+    note: (exec, text) => recorder.note(exec, text),
+    isInside: event => recorder.isInside(event),
+  })
+  let command: TracedCommand | undefined
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {
@@ -36,7 +52,14 @@ export async function superviseTraced(
       ...child,
       trace: {
         allowIoUring: options.allowIoUring ?? false,
-        onEvent: event => recorder.add(event),
+        hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
+        onStart: started => {
+          command = started
+        },
+        onEvent(event) {
+          recorder.add(event)
+          if (isProtected) live.handle(event)
+        },
         onBatch: () => recorder.settle(),
         onPrivilegesOff: () => ctx.notice('sudo and other set-user-id programs have no special rights inside this run'),
         onHelperDied: () =>
@@ -44,7 +67,9 @@ export async function superviseTraced(
       },
     })
   } finally {
+    await live.close()
     summary = recorder.finish()
+    for (const text of later) ctx.notice(text)
   }
-  return { end, trace: { tracer: name, ...summary, survivors: end.survivors } }
+  return { end, trace: { tracer: name, ...summary, snapshots: live.taken, survivors: end.survivors } }
 }

@@ -35,6 +35,9 @@ export const textFromBytes = (bytes: Buffer): string =>
     byte => String.fromCharCode(STRAY + byte),
   )
 
+/** The same of a raw string. */
+export const rawToText = (raw: Raw): string => textFromBytes(rawToBytes(raw))
+
 /** Joins a relative directory ('' is the root) and a name. */
 export const joinRaw = (dir: Raw, name: Raw): Raw => (dir === '' ? name : `${dir}/${name}`)
 export const parentOf = (path: Raw): Raw => {

@@ -22,6 +22,8 @@ export interface Execution {
   endedAt: number | undefined
   exitCode: number | undefined
   signal: string | undefined
+  /** What else there is to know: that nothing brings back what it did, which snapshot was taken before it. */
+  note: string | undefined
 }
 
 export interface FileEvent {

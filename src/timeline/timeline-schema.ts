@@ -24,7 +24,7 @@ export const timelineSchema = `
   CREATE TABLE IF NOT EXISTS exec_events (
     run TEXT NOT NULL, id INTEGER NOT NULL, at REAL NOT NULL, pid INTEGER NOT NULL, ppid INTEGER NOT NULL,
     parent INTEGER NOT NULL, depth INTEGER NOT NULL, replaces INTEGER, program BLOB NOT NULL, argv BLOB NOT NULL,
-    truncated INTEGER NOT NULL, cwd BLOB NOT NULL, ended_at REAL, exit_code INTEGER, signal TEXT,
+    truncated INTEGER NOT NULL, cwd BLOB NOT NULL, ended_at REAL, exit_code INTEGER, signal TEXT, note TEXT,
     PRIMARY KEY (run, id)
   ) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS fs_events (

@@ -20,6 +20,7 @@ export interface TraceBatch {
   ends: ExecutionEnd[]
   /** Executions that did not happen after all. */
   undone: number[]
+  notes: { id: number; text: string }[]
   files: Omit<FileEvent, 'id'>[]
 }
 
@@ -40,9 +41,9 @@ export class TraceRows {
     }
   }
 
-  private addRows(run: string, { executions, ends, undone, files }: TraceBatch): void {
+  private addRows(run: string, { executions, ends, undone, notes, files }: TraceBatch): void {
     const execution = this.database.prepare(
-      'INSERT INTO exec_events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      'INSERT INTO exec_events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
     )
     for (const row of executions) {
       execution.run(
@@ -61,6 +62,7 @@ export class TraceRows {
         row.endedAt ?? null,
         row.exitCode ?? null,
         row.signal ?? null,
+        row.note ?? null,
       )
     }
     const end = this.database.prepare(
@@ -69,6 +71,10 @@ export class TraceRows {
     for (const { id, endedAt, exitCode, signal } of ends) end.run(endedAt, exitCode ?? null, signal ?? null, run, id)
     const gone = this.database.prepare('DELETE FROM exec_events WHERE run = ? AND id = ?')
     for (const id of undone) gone.run(run, id)
+    const note = this.database.prepare(
+      "UPDATE exec_events SET note = CASE WHEN note IS NULL THEN ?1 ELSE note || '; ' || ?1 END WHERE run = ?2 AND id = ?3",
+    )
+    for (const { id, text } of notes) note.run(text, run, id)
     const file = this.database.prepare(
       'INSERT INTO fs_events (run, at, op, path, to_path, exec, pid, existed, directory) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
     )
@@ -147,6 +153,7 @@ const toExecution = (row: Row): Execution => ({
   endedAt: (row.ended_at as number | null) ?? undefined,
   exitCode: (row.exit_code as number | null) ?? undefined,
   signal: (row.signal as string | null) ?? undefined,
+  note: (row.note as string | null) ?? undefined,
 })
 
 const toFileEvent = (row: Row): FileEvent => ({

@@ -33,6 +33,8 @@ export class EventDecoder {
       }
       case FRAME.undone:
         return { type: 'undone', id: frame.number(FIELD.exec)! }
+      case FRAME.late:
+        return { type: 'late', id: frame.number(FIELD.exec)! }
       case FRAME.path:
         return this.path(frame)
       case FRAME.lost:
@@ -67,6 +69,7 @@ export class EventDecoder {
       truncated: (frame.flags & FLAG.truncated) !== 0,
       cwd: rawFromBytes(frame.field(FIELD.cwd)!),
       setuid: (frame.flags & FLAG.setuid) !== 0,
+      held: (frame.flags & FLAG.held) !== 0,
     }
   }
 

@@ -10,9 +10,10 @@ export const FRAME = {
   failed: 7,
   barrier: 8,
   undone: 9,
+  late: 10,
 } as const
 
-export const FLAG = { truncated: 1, setuid: 2, exists: 4, directory: 8, linked: 16, unknown: 32 } as const
+export const FLAG = { truncated: 1, setuid: 2, exists: 4, directory: 8, linked: 16, unknown: 32, held: 64 } as const
 export const LOST = { overflow: 1, architecture: 2 } as const
 
 export const FIELD = {
@@ -33,7 +34,7 @@ export const FIELD = {
 } as const
 
 /** What is asked of the helper: kind and number. */
-export const REQUEST = { barrier: 1, signal: 2 } as const
+export const REQUEST = { barrier: 1, signal: 2, release: 3 } as const
 
 export const pathOps = [
   'exec',

@@ -45,6 +45,8 @@ export interface TracedOptions {
   cwd: string | undefined
   env: NodeJS.ProcessEnv
   allowIoUring: boolean
+  /** Programs whose executions wait to be released, for at most `maxMs`; their names alone, `*` for all. */
+  hold: { names: string[]; maxMs: number } | undefined
   onEvent(event: TraceEvent): void
   /** Called after each piece of the stream, when its events are through. */
   onBatch(): void
@@ -66,7 +68,11 @@ export class TracedCommand {
 
   constructor(options: TracedOptions) {
     this.options = options
-    const flags = options.allowIoUring ? ['--allow-io-uring'] : []
+    const { hold } = options
+    const flags = [
+      ...(options.allowIoUring ? ['--allow-io-uring'] : []),
+      ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
+    ]
     this.child = spawn(helperFile()!, ['--events', String(EVENTS_FD), ...flags, '--', ...options.command], {
       stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
       cwd: options.cwd,
@@ -91,6 +97,11 @@ export class TracedCommand {
   /** To the command. */
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal)
+  }
+
+  /** Lets an execution go on that is held. */
+  release(exec: number): void {
+    if (!this.isOver) this.events.write(encodeRequest(REQUEST.release, exec))
   }
 
   /** Returns when everything that happened before the call has been told. */

@@ -23,6 +23,8 @@ export interface ExecEvent {
   cwd: Raw
   /** It would have had more rights without us. */
   setuid: boolean
+  /** It has not begun, and waits to be released. */
+  held: boolean
 }
 
 /** `code` and `signal` are undefined when nobody could tell. */
@@ -37,6 +39,12 @@ export interface ExitEvent {
 /** An execution that was told, and that the system then refused. */
 export interface UndoneEvent {
   type: 'undone'
+  id: number
+}
+
+/** An execution that was held for as long as is allowed, and goes on. */
+export interface LateEvent {
+  type: 'late'
   id: number
 }
 
@@ -64,4 +72,4 @@ export interface LostEvent {
   why: 'overflow' | 'architecture'
 }
 
-export type TraceEvent = ExecEvent | ExitEvent | UndoneEvent | PathEvent | LostEvent
+export type TraceEvent = ExecEvent | ExitEvent | UndoneEvent | LateEvent | PathEvent | LostEvent

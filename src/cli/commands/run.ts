@@ -138,7 +138,8 @@ const changesText = ({ after, counts, changes, gone, movedTo }: RunResult) => {
 function commandsText({ trace }: RunResult, style: Style): string {
   if (!trace) return ''
   const failed = trace.failed > 0 ? ` (${trace.failed} failed, see ${style.command('trace --failed')})` : ''
-  return `${plural('command', trace.commands)}${failed}; `
+  const snapshots = trace.snapshots > 0 ? `, ${plural('snapshot', trace.snapshots)} on the way` : ''
+  return `${plural('command', trace.commands)}${failed}${snapshots}; `
 }
 
 function traceTexts({ trace }: RunResult): string[] {

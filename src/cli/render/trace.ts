@@ -19,8 +19,9 @@ export function executionLine(execution: Execution, startedAt: number, style: St
   const when = `+${formatDuration(execution.at - startedAt)}`.padStart(TIME_CHARS)
   const took = execution.endedAt === undefined ? '' : formatDuration(execution.endedAt - execution.at)
   const end = endText(execution)
+  const note = execution.note === undefined ? '' : `  ${style.yellow(`[${execution.note}]`)}`
   const paint = hasFailed(execution) ? style.red : execution.exitCode === undefined ? style.cyan : style.dim
-  return `${style.dim(when)} ${style.dim(took.padStart(TIME_CHARS))} ${paint(end.padStart(END_CHARS))}  ${style.dim(prefix)}${commandText(execution)}\n`
+  return `${style.dim(when)} ${style.dim(took.padStart(TIME_CHARS))} ${paint(end.padStart(END_CHARS))}  ${style.dim(prefix)}${commandText(execution)}${note}\n`
 }
 
 function endText({ exitCode, signal, endedAt }: Execution): string {

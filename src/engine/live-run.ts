@@ -1,0 +1,209 @@
+/**
+ * Takes snapshots while a run goes on: before a command that destroys, after one that is a milestone, when things rest, and
+ * from time to time. Nothing waits for them but what is about to destroy. The terminal is the command's, so nothing is said
+ * before the end.
+ */
+
+import { type Destructive, destructiveOf, isCommit, milestoneOf, suspects } from '../model/command-kind.ts'
+import { rawToText } from '../model/raw-path.ts'
+import { quoteCommand } from '../model/shell-quote.ts'
+import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
+import type { ExecEvent, ExitEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { Context } from './context.ts'
+import { endangers } from './endangers.ts'
+import { gitAliases } from './git-aliases.ts'
+import { IdleWatch } from './idle-watch.ts'
+import { takeIfChanged } from './snapshot.ts'
+
+/** Guard snapshots have at least this much between them; those of one parent ever more. */
+const GUARD_SPACING_MS = 2000
+const COMMIT_DEBOUNCE_MS = 2000
+const CHANGE_DEBOUNCE_MS = 1000
+/** A call is told before it is carried out: what was told shortly before a capture may have come after it. */
+const SLACK_MS = 1000
+
+/** What a command was to the run, kept until its process ends. */
+interface Milestone {
+  type: 'git' | 'build' | 'test'
+  command: string
+}
+
+interface Hooks {
+  release(exec: number): void
+  /** Something to remember of an execution. */
+  note(exec: number, text: string): void
+  /** Whether a path of the event lies in the target. */
+  isInside(event: PathEvent): boolean
+}
+
+export class LiveRun {
+  private readonly ctx: Context
+  private readonly run: string
+  private readonly hooks: Hooks
+  private readonly milestones = new Map<number, Milestone>()
+  /** Executions that have files of the target open for writing, perhaps. */
+  private readonly writers = new Set<number>()
+  /** By the execution that started it: when a guard snapshot was taken last, and how many there were. */
+  private readonly guards = new Map<number, { at: number; count: number }>()
+  private readonly timers = new Map<SnapshotType, NodeJS.Timeout>()
+  private readonly idle: IdleWatch | undefined
+  private readonly interval: NodeJS.Timeout | undefined
+  private dirtyAt = 0
+  private capturedAt = 0
+  private guardedAt = 0
+  private work: Promise<unknown> = Promise.resolve()
+  /** A capture that has not begun: whoever wants one joins it. */
+  private queued: Promise<Snapshot | undefined> | undefined
+  private closed = false
+  taken = 0
+
+  constructor(ctx: Context, run: string, hooks: Hooks) {
+    this.ctx = ctx
+    this.run = run
+    this.hooks = hooks
+    const { triggers, auto_interval_seconds } = ctx.config.snapshots
+    this.capturedAt = ctx.now()
+    if (!triggers.disable_idle)
+      this.idle = new IdleWatch(triggers.idle_threshold_seconds * 1000, () => this.trigger('idle', undefined))
+    if (!triggers.disable_interval)
+      this.interval = setInterval(() => this.trigger('interval', undefined), auto_interval_seconds * 1000)
+  }
+
+  /** Which programs are to be held at their beginning. */
+  static heldPrograms(ctx: Context): { names: string[]; maxMs: number } | undefined {
+    const { disabled, triggers } = ctx.config.snapshots
+    if (disabled || triggers.disable_guard) return undefined
+    const own = triggers.guard_commands.map(pattern => pattern.trim().split(/\s+/)[0]!)
+    const names = own.some(name => name.includes('*') || name.includes(',')) ? ['*'] : [...suspects, ...own]
+    return { names, maxMs: triggers.guard_max_hold_ms }
+  }
+
+  handle(event: TraceEvent): void {
+    if (event.type === 'path') this.handlePath(event)
+    else if (event.type === 'exec') this.handleExec(event)
+    else if (event.type === 'exit') this.handleExit(event)
+    else if (event.type === 'late') this.hooks.note(event.id, 'went on before its snapshot was there')
+  }
+
+  /** Returns when nothing is being captured any more; nothing will be. */
+  async close(): Promise<void> {
+    this.closed = true
+    this.idle?.close()
+    clearInterval(this.interval)
+    for (const timer of this.timers.values()) clearTimeout(timer)
+    await this.work
+  }
+
+  private handlePath(event: PathEvent): void {
+    if (!this.hooks.isInside(event)) return
+    this.dirtyAt = event.at
+    if (event.op === 'write' || event.op === 'inherited') this.writers.add(event.exec)
+    if (this.ctx.config.snapshots.triggers.enable_change) this.debounce('change', CHANGE_DEBOUNCE_MS, undefined)
+  }
+
+  private handleExec(event: ExecEvent): void {
+    this.idle?.began(event.id, event.pid)
+    const argv = event.argv.map(rawToText)
+    const milestone = this.milestoneOf(argv) ?? (event.replaces && this.milestones.get(event.replaces))
+    if (event.replaces) this.forget(event.replaces)
+    if (milestone) this.milestones.set(event.id, milestone)
+    if (event.held) {
+      this.guard(event, argv)
+        .catch(error => this.ctx.warn(`no snapshot before ${quoteCommand(argv)}: ${(error as Error).message}`))
+        .finally(() => this.hooks.release(event.id))
+    }
+  }
+
+  private milestoneOf(argv: string[]): Milestone | undefined {
+    const { triggers } = this.ctx.config.snapshots
+    const command = quoteCommand(argv)
+    if (!triggers.disable_git_commits && isCommit(argv)) return { type: 'git', command }
+    const type = milestoneOf(argv, { buildCommands: triggers.build_commands, testCommands: triggers.test_commands })
+    if (type === 'build' && !triggers.disable_builds) return { type, command }
+    return type === 'test' && !triggers.disable_tests ? { type, command } : undefined
+  }
+
+  private forget(exec: number): void {
+    this.milestones.delete(exec)
+    this.writers.delete(exec)
+    this.idle?.ended(exec)
+  }
+
+  private handleExit({ id, code, signal }: ExitEvent): void {
+    const milestone = this.milestones.get(id)
+    this.forget(id)
+    if (!milestone) return
+    const ok = code === 0
+    const { type, command } = milestone
+    if (type === 'git') {
+      if (ok) this.debounce('git', COMMIT_DEBOUNCE_MS, command)
+      return
+    }
+    const end = signal ?? `exit ${code}`
+    const words = type === 'test' ? ['passed', 'failed'] : ['built', 'build failed']
+    this.trigger(type, command, ok ? words[0] : `${words[1]} (${end})`)
+  }
+
+  /** Anything that may have changed since the last capture began. */
+  private get isDirty(): boolean {
+    return this.writers.size > 0 || this.dirtyAt > this.capturedAt - SLACK_MS
+  }
+
+  private debounce(type: SnapshotType, ms: number, command: string | undefined): void {
+    clearTimeout(this.timers.get(type))
+    this.timers.set(
+      type,
+      setTimeout(() => this.trigger(type, command), ms),
+    )
+  }
+
+  /** Nobody waits for it. With one in the queue already, one more would show the same. */
+  private trigger(type: SnapshotType, command: string | undefined, label?: string): void {
+    if (this.closed || this.queued || !this.isDirty) return
+    this.take(type, command, label).catch(error =>
+      this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
+    )
+  }
+
+  private async guard(event: ExecEvent, argv: string[]): Promise<void> {
+    const { guard_commands } = this.ctx.config.snapshots.triggers
+    const aliases = await gitAliases(this.ctx, event.cwd, argv)
+    const destructive = destructiveOf(argv, guard_commands, ({ verb }) => aliases.get(verb))
+    if (!destructive || this.closed) return
+    if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
+    if (!this.isDirty || !this.isDue(event) || !this.isEndangered(event, destructive)) return
+    const { count } = this.guards.get(event.parent) ?? { count: 0 }
+    const now = this.ctx.now()
+    this.guardedAt = now
+    this.guards.set(event.parent, { at: now, count: count + 1 })
+    const snapshot = await this.take('guard', quoteCommand(argv))
+    if (snapshot) this.hooks.note(event.id, `guarded by ${snapshot.id}`)
+  }
+
+  private isEndangered(event: ExecEvent, { operands }: Destructive): boolean {
+    return endangers(this.ctx, event.cwd, operands)
+  }
+
+  /** A script that removes its own temporary files hundreds of times must not fill the timeline. */
+  private isDue({ parent }: ExecEvent): boolean {
+    const last = this.guards.get(parent)
+    const now = this.ctx.now()
+    if (now - this.guardedAt < GUARD_SPACING_MS) return false
+    return !last || now - last.at >= GUARD_SPACING_MS * 2 ** (last.count - 1)
+  }
+
+  /** Undefined when nothing had changed. */
+  private take(type: SnapshotType, command: string | undefined, label?: string): Promise<Snapshot | undefined> {
+    if (this.queued) return this.queued
+    const next = this.work.then(async () => {
+      this.queued = undefined
+      this.capturedAt = this.ctx.now()
+      const snapshot = await takeIfChanged(this.ctx, { type, run: this.run, command, label })
+      if (snapshot) this.taken++
+      return snapshot
+    })
+    this.queued = next
+    this.work = next.catch(() => {})
+    return next
+  }
+}
