@@ -139,10 +139,11 @@ function destructiveGit({ verb, words, directory }: GitCall): Partial<Destructiv
       return words.some(word => /^--(?:hard|merge|keep)$/.test(word)) ? here : undefined
     case 'clean':
       return hasFlag(words, 'f', '--force') ? here : undefined
-    case 'checkout':
-      return words.includes('--') || words.includes('.') || hasFlag(words, 'f', '--force') || words.length > 1
-        ? here
-        : undefined
+    case 'checkout': {
+      if (hasFlag(words, 'f', '--force')) return here
+      const paths = words.includes('--') || operandsOf(words).length > 1 || operandsOf(words)[0] === '.'
+      return paths && !hasFlag(words, 'bB', '--orphan') ? here : undefined
+    }
     case 'switch':
       return hasFlag(words, 'f', '--force', '--discard-changes') ? here : undefined
     case 'restore':

@@ -1,0 +1,202 @@
+/** Snapshots on the way: before what destroys, after what is a milestone, when it rests. Each with the command behind it. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Savepoint, Snapshot } from '../src/index.ts'
+import { gated } from './support/machine.ts'
+import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+let savepoint: Savepoint
+beforeEach(() => {
+  space = new Workspace()
+  space.write('src/a', 'a1\n')
+  space.write('src/b', 'b1\n')
+})
+afterEach(() => space.remove())
+
+async function run(script: string, triggers = ''): Promise<Snapshot[]> {
+  // Those that are not asked about would only be in the way.
+  space.write('savepoint.yaml', `snapshots:\n  triggers:\n    disable_idle: true\n    ${triggers}\n`)
+  savepoint = await space.open()
+  const { exitCode } = await savepoint.run({ command: ['sh', '-c', script] })
+  expect(exitCode).toBe(0)
+  return onTheWay()
+}
+
+const onTheWay = (): Snapshot[] => savepoint.snapshots().filter(({ type }) => type !== 'pre-run' && type !== 'final')
+const types = (snapshots: Snapshot[]): string[] => snapshots.map(({ type }) => type)
+const noteOf = (start: string): string | undefined =>
+  savepoint.trace().executions.find(({ argv }) => argv.join(' ').startsWith(start))?.note
+
+describe('guard', () => {
+  it('what was made in the run is there before it is destroyed', async () => {
+    const [guard, ...others] = await run('echo precious > src/new; rm -rf src')
+    expect([guard, others]).toEqual([expect.objectContaining({ type: 'guard', command: 'rm -rf src' }), []])
+    expect(savepoint.read(guard!.id, 'src/new').toString()).toBe('precious\n')
+    expect(noteOf('rm -rf')).toBe(`guarded by ${guard!.id}`)
+    await savepoint.revert('src', { from: guard!.id })
+    expect(space.read('src/new')).toBe('precious\n')
+  })
+
+  const destroy: [command: string, isGuarded: boolean][] = [
+    ['rm -r src', true],
+    ['rm -fr src/', true],
+    ['rm --recursive -- src', true],
+    ['env rm -rf src', true],
+    ['/bin/rm -Rf "$PWD/src"', true],
+    ['cd src; rm -rf ../src', true],
+    ['sh -c "exec rm -r src"', true],
+    ['find src -type f -delete', true],
+    ['find src -type f -exec rm {} +', true],
+    ['find . -name "a*" -exec rm {} \\;', true],
+    ['dd if=/dev/null of=src/a 2>/dev/null', true],
+    ['truncate -s 0 src/a', true],
+    ['shred src/a', true],
+    ['mv src/b src/a', true],
+    ['mkdir d; echo 1 > d/b; mv src/b d', true],
+    ['sed -i s/a/b/ src/a', true],
+    ['git reset -q --hard', true],
+    ['git -C src clean -qfd ..', true],
+    ['git checkout -q -- .', true],
+    ['git restore src', true],
+    ['git stash -q', true],
+    ['git -c alias.oops="reset -q --hard" oops', true],
+    ['rm src/a', false],
+    ['rm -rf nothing', false],
+    ['rm -rf ../elsewhere', false],
+    ['rm -rf ignored', false],
+    ['mv src/b src/c', false],
+    ['mv -n src/b src/a', false],
+    ['find src -name a >/dev/null', false],
+    ['sed -n p src/a >/dev/null', false],
+    ['git reset -q', false],
+    ['git clean -qn', false],
+    ['git stash list', false],
+    ['git checkout -q -b other', false],
+  ]
+  it.each(destroy)('%s: %s', async (command, isGuarded) => {
+    space.write('.gitignore', 'ignored\n')
+    space.write('ignored/x')
+    space.sh('mkdir ../elsewhere; git init -q .; git add -A; git commit -qm one')
+    const snapshots = await run(`echo edit >> src/a; echo new > src/new; ${command}`)
+    expect(types(snapshots)).toEqual(isGuarded ? ['guard'] : [])
+    if (isGuarded) expect(savepoint.read(snapshots[0]!.id, 'src/a').toString()).toBe('a1\nedit\n')
+  })
+
+  it('not when nothing changed since the last snapshot: it can bring everything back', async () => {
+    expect(await run('rm -rf src')).toEqual([])
+    await savepoint.undo()
+    expect(space.read('src/a')).toBe('a1\n')
+  })
+
+  it('T10 hundreds of temporary files that a script removes: few snapshots', async () => {
+    const script =
+      'i=0; while [ $i -lt 300 ]; do echo $i > conftest.c; mkdir -p conftest.d; rm -rf conftest*; i=$((i+1)); done'
+    expect((await run(script)).length).toBeLessThanOrEqual(5)
+  })
+
+  it('what no snapshot brings back is marked', async () => {
+    space.sh(
+      'git init -q .; git add -A; git commit -qm one; git init -q --bare ../remote; git remote add origin ../remote',
+    )
+    await run('git push -q --force origin HEAD; true')
+    expect(noteOf('git push')).toBe('irreversible')
+  })
+
+  it('the command is not held for longer than allowed, and that is marked', async () => {
+    // Somebody else has the timeline for a while.
+    space.write('savepoint.yaml', 'snapshots: { triggers: { guard_max_hold_ms: 200, disable_idle: true } }\n')
+    savepoint = await space.open()
+    const lock = `${space.home}/timelines/${savepoint.timeline}/lock`
+    const script = `echo x > src/new; flock '${lock}' -c 'rm -rf src; [ ! -e src ]'`
+    const started = performance.now()
+    const { exitCode } = await savepoint.run({ command: ['sh', '-c', script] })
+    expect([exitCode, performance.now() - started < 20_000]).toEqual([0, true])
+    expect(noteOf('rm -rf')).toMatch(/went on before its snapshot was there/)
+  })
+
+  it('disable_guard: nothing is held', async () => {
+    expect(await run('echo x > src/new; rm -rf src', 'disable_guard: true')).toEqual([])
+  })
+
+  it('guard_commands: those of the user, too', async () => {
+    space.write('wipe', '#!/bin/sh\n: > src/a\n')
+    space.sh('chmod +x wipe')
+    const snapshots = await run('echo x > src/new; ./wipe all', 'guard_commands: ["wipe al*"]')
+    expect(snapshots.map(({ type, command }) => [type, command])).toEqual([['guard', './wipe all']])
+  })
+
+  gated(canDropPrivilege, 'setpriv', 'the same for an ordinary user', async () => {
+    const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', 'echo 1 > src/new; rm -rf src'] }]])
+    expect(error).toBeUndefined()
+    savepoint = await space.open()
+    expect(types(onTheWay())).toEqual(['guard'])
+  })
+})
+
+describe('milestones', () => {
+  it('a commit that succeeded, two seconds after the last of them', async () => {
+    space.sh('git init -q .')
+    const script =
+      'git add -A; git commit -qm one; echo 2 > src/a; git commit -qam two; sleep 3; git commit -qm none; true'
+    const snapshots = await run(script)
+    expect(snapshots.map(({ type, command }) => [type, command])).toEqual([['git', 'git commit -qam two']])
+    expect(await run('echo 3 > src/a; git commit -qam three; sleep 3', 'disable_git_commits: true')).toEqual(snapshots)
+  })
+
+  it('builds and tests, with how they ended', async () => {
+    space.write('Makefile', 'build:\n\techo 1 > out\ntest:\n\techo 2 > out; false\ncheck:\n\techo 3 > out\n')
+    const snapshots = await run('make build; sleep 0.5; make test; sleep 0.5; make check; sleep 0.5')
+    expect(snapshots.map(({ type, command, label }) => [type, command, label])).toEqual([
+      ['build', 'make build', 'built'],
+      ['test', 'make test', 'failed (exit 2)'],
+      ['test', 'make check', 'passed'],
+    ])
+    const off = 'echo 9 > out; make build; sleep 0.3; echo 8 > out; make test; sleep 0.3'
+    const same = await run(`${off}; true`, 'disable_builds: true\n    disable_tests: true')
+    expect(same.length).toBe(snapshots.length)
+  })
+
+  it('build_commands and test_commands: those of the user, too', async () => {
+    space.write('tool', '#!/bin/sh\necho $1 > out\n')
+    space.sh('chmod +x tool')
+    const keys = 'build_commands: ["tool assemble"]\n    test_commands: ["tool verify"]'
+    const snapshots = await run('./tool assemble; sleep 0.5; ./tool verify; sleep 0.5; ./tool other; sleep 0.5', keys)
+    expect(snapshots.map(({ type, label }) => [type, label])).toEqual([
+      ['build', 'built'],
+      ['test', 'passed'],
+    ])
+  })
+})
+
+describe('by the clock', () => {
+  it('idle: once when it rests, again after it has worked', async () => {
+    space.write('savepoint.yaml', 'snapshots: { triggers: { idle_threshold_seconds: 1 } }\n')
+    savepoint = await space.open()
+    await savepoint.run({ command: ['bash', '-c', 'echo 1 > src/a; sleep 4; echo 2 > src/a; sleep 4'] })
+    expect(types(onTheWay())).toEqual(['idle', 'idle'])
+  })
+
+  it('interval: when something changed', async () => {
+    space.write('savepoint.yaml', 'snapshots: { auto_interval_seconds: 1, triggers: { disable_idle: true } }\n')
+    savepoint = await space.open()
+    await savepoint.run({ command: ['sh', '-c', 'echo 1 > src/a; sleep 3.5'] })
+    expect(types(onTheWay())).toEqual(['interval'])
+  })
+
+  it('change: soon after each, when asked for', async () => {
+    const snapshots = await run(
+      'echo 1 > src/a; echo 2 > src/b; sleep 2; echo 3 > src/a; sleep 2',
+      'enable_change: true',
+    )
+    expect(types(snapshots)).toEqual(['change', 'change'])
+  })
+})
+
+it('undo takes back the whole run, whatever was kept on the way', async () => {
+  await run('echo 2 > src/a; rm -rf src; mkdir src; echo 3 > src/c')
+  await savepoint.undo()
+  expect([space.read('src/a'), space.read('src/c')]).toEqual(['a1\n', undefined])
+  await savepoint.redo()
+  expect([space.read('src/a'), space.read('src/c')]).toEqual([undefined, '3\n'])
+})
