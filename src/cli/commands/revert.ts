@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
+import { quoteWord } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
 import { restoreJson } from '../json.ts'
 import { isUndoable, restoreExitCode, restoreText, undoHint } from '../render/restore.ts'
+import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
 
 export function register(program: Command): void {
@@ -10,11 +12,12 @@ export function register(program: Command): void {
     group: 'back',
     summary: 'bring single files or directories back',
     description:
-      'Brings each PATH back from a snapshot: the one named with --from, otherwise the newest that has it. A file that ' +
-      'did not exist in that snapshot is removed. Everything else stays as it is.',
+      'Brings each PATH back from a snapshot: the one named with --from, otherwise the newest that has it of HEAD and what ' +
+      'HEAD descends from. A file that did not exist in the snapshot named with --from is removed. Everything else stays ' +
+      'as it is.',
     usage: 'PATH… [--from SNAP] [--dry-run]',
     examples: [
-      ['revert src/app.ts', 'its newest captured version'],
+      ['revert src/app.ts', 'its last captured version'],
       ['revert src/app.ts --from good', 'its version in the snapshot tagged "good"'],
       ['revert config --dry-run', 'what would happen to a directory'],
     ],
@@ -35,11 +38,18 @@ export function register(program: Command): void {
             const name = showText(words[i]!)
             // One hint for all, at the end.
             const undo = result === done.at(-1) ? undoHint(done, context.style) : ''
-            const text = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo }
+            const otherwise = options.from === undefined ? otherVersions(words[i]!, context.style) : undefined
+            const text = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo, otherwise }
             context.output.write(restoreText(result, text, context.style))
           }
         }
         return Math.max(...results.map(restoreExitCode))
       }),
     )
+}
+
+/** After a run, the last captured version is what the run made of it. */
+function otherVersions(path: string, style: Style): string {
+  const word = quoteWord(showText(path.startsWith('-') ? `./${path}` : path))
+  return `Its other versions: ${style.command(`history ${word}`)}\nTo bring one back: ${style.command(`revert ${word} --from SNAPSHOT`)}`
 }

@@ -31,6 +31,7 @@ export interface LeftAlone {
     | 'not-stored' // its live content could not be stored, so it must not be overwritten
     | 'holds-uncaptured' // a directory that holds files which are not ours to remove
     | 'refused' // in a directory of somebody else that this user may not change
+    | 'in-the-way' // a file or a link where a directory was, of which only something inside is wanted
 }
 
 export interface RestorePlan {
@@ -132,6 +133,8 @@ class Planner {
     }
     if (live?.kind === 'unknown') {
       if (wanted && !(isUndo && base && sameAside(base, wanted))) this.plan.leftAlone.push({ path, why: 'not-stored' })
+      // Asked for by name, it stays all the same.
+      else if (!wanted && !isUndo && this.options.scope?.includes(path)) noteStaying(this.plan, path, live)
       return
     }
     if (live?.kind === 'dir' && wanted?.kind === 'dir') {
@@ -157,7 +160,7 @@ class Planner {
     if (isNeeded && !live) return
     actions.length = start - 1
     // Something else has taken the directory's place, and nobody asked for that to go.
-    if (isNeeded) this.plan.leftAlone.push({ path, why: 'edited' })
+    if (isNeeded) this.plan.leftAlone.push({ path, why: 'in-the-way' })
   }
 
   private *compareDirs(path: Raw, live: Entry, wanted: Entry, base: Entry | undefined): Deep<void> {
