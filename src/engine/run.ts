@@ -22,6 +22,7 @@ import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
 import { type ChildEnd, exitCodeOf, runUnrecorded, supervise, textOf } from './run-child.ts'
+import { isInterrupted } from './run-state.ts'
 import type { RunOptions } from './savepoint.ts'
 import { addSnapshot, takeSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
@@ -229,19 +230,11 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot): Promise<S
 export async function closeKilledRuns(ctx: Context): Promise<void> {
   if (ctx.unwritable) return
   for (const run of ctx.db.runs()) {
-    if (run.endedAt !== undefined || isAlive(run.pid)) continue
+    if (!isInterrupted(run)) continue
     const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
     const after = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : undefined
     ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
     ctx.notice(`${run.id} ended without us: what is there now counts as its end`)
-  }
-}
-
-function isAlive(pid: number | undefined): boolean {
-  try {
-    return pid !== undefined && process.kill(pid, 0)
-  } catch (error) {
-    return errnoOf(error) === 'EPERM'
   }
 }
 

@@ -113,7 +113,7 @@ export interface Savepoint {
   compact(refs: string[], options?: { label?: string }): Promise<{ snapshot: Snapshot; operation: Operation }>
   prune(options?: { keep?: number; dryRun?: boolean; run?: string }): Promise<results.PruneResult>
   operations(): Operation[]
-  runs(): Run[]
+  runs(): results.ListedRun[]
 
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>
