@@ -83,6 +83,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     warn: once(notice),
     progress: options.onProgress,
     signal: options.signal,
+    onUnstoppable: options.onUnstoppable,
     lockWaitMs,
     untilExit: options.untilExit ?? false,
     held: undefined,

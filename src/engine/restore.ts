@@ -3,7 +3,7 @@
  * rollback, revert, undo and redo only say which state they want. Called under the timeline's lock, settled (settle.ts).
  */
 import { randomBytes } from 'node:crypto'
-import { isDiskFull, SavepointError } from '../errors/errors.ts'
+import { cancelled, isDiskFull, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
@@ -17,7 +17,7 @@ import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { captureAfter, captureBefore } from './capture-sparingly.ts'
-import type { Context } from './context.ts'
+import { type Context, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
@@ -79,6 +79,8 @@ async function restoreInto(ctx: Context, request: RestoreRequest): Promise<Resto
       operation: noteNothing(ctx, request),
     }
   }
+  // The last moment at which it can be stopped; from here to the journal nothing waits.
+  if (ctx.signal?.aborted) throw cancelled()
   let safety: Snapshot
   let journal: Journal
   try {
@@ -156,16 +158,24 @@ export const applyFor = (
   })
 
 /** The part from the journal on; the recovery calls it too. */
-export async function carryOut(
-  context: Context,
+export const carryOut = (
+  ctx: Context,
+  request: RestoreRequest,
+  journal: Journal,
+  live: Live,
+  plan: RestorePlan,
+  safety: Snapshot,
+): Promise<RestoreResult> =>
+  unstoppably(ctx, unstoppable => applyAndRecord(unstoppable, request, journal, live, plan, safety))
+
+async function applyAndRecord(
+  ctx: Context,
   request: RestoreRequest,
   journal: Journal,
   live: Live,
   plan: RestorePlan,
   safety: Snapshot,
 ): Promise<RestoreResult> {
-  // From here on it is carried out: stopping half-way would only leave the rest to the next command.
-  const ctx = { ...context, signal: undefined }
   let lateEdits: Snapshot | undefined
   const { written, refused, edited, keptIn } = await withDir(ctx.targetPath, async root => {
     try {

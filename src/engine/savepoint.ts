@@ -33,6 +33,8 @@ export interface OpenOptions {
   /** One line for the user that is not an error: recovery, warnings, what config weakens. */
   onNotice?: (text: string) => void
   signal?: AbortSignal
+  /** From `true` to `false`, `signal` has no effect: what was begun will be completed. */
+  onUnstoppable?: (isUnstoppable: boolean) => void
   now?: () => number
 }
 
