@@ -2,7 +2,6 @@
  * The one way in which the engine changes a target: safety capture, plan, journal, apply, look again, operation.
  * rollback, revert, undo and redo only say which state they want. Called under the timeline's lock, settled (settle.ts).
  */
-import { randomBytes } from 'node:crypto'
 import { cancelled, isDiskFull, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
@@ -12,7 +11,8 @@ import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
-import { type ApplyOptions, applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import type { Span } from '../targets/dir/others-paths.ts'
+import { type ApplyOptions, applyPlan } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
@@ -21,7 +21,7 @@ import { type Context, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
-import { type Journal, removeJournal, writeJournal } from './journal.ts'
+import { type Journal, makeJournal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
 import { ensureTarget, unmakeTarget } from './remake-target.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
@@ -35,6 +35,8 @@ export interface RestoreRequest {
   /** Root trees. */
   wanted: Id
   base?: Id
+  /** What others did while the operation that is undone went on. */
+  others?: readonly Span[]
   scope?: readonly Raw[]
   withoutGit?: boolean
   dryRun?: boolean
@@ -136,6 +138,7 @@ export function planFor(ctx: Context, request: RestoreRequest, live: Live): Rest
     live: live.tree,
     wanted: rootTreeOf(ctx.store, request.wanted),
     base: request.base === undefined ? undefined : rootTreeOf(ctx.store, request.base),
+    others: request.others,
     scope: request.scope,
     withoutGit: request.withoutGit,
   })
@@ -263,27 +266,6 @@ function close(ctx: Context, request: RestoreRequest, journal: Journal, after: L
 function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot): string | undefined {
   const head = journal.headAfter ?? journal.headBefore
   return head === undefined || ctx.db.snapshot(head) ? head : safety.id
-}
-
-function makeJournal(ctx: Context, request: RestoreRequest, safety: Snapshot, headBefore: string | undefined): Journal {
-  const token = randomBytes(8).toString('hex')
-  return {
-    token,
-    stage: `${STAGE_PREFIX}${token}`,
-    startedAt: ctx.now(),
-    wanted: idToHex(request.wanted),
-    base: request.base === undefined ? undefined : idToHex(request.base),
-    scope: request.scope === undefined ? undefined : [...request.scope],
-    withoutGit: request.withoutGit ?? false,
-    safety: safety.id,
-    safetyRoot: idToHex(safety.root),
-    kind: request.kind,
-    summary: request.summary,
-    snapshot: request.snapshot?.id,
-    headBefore,
-    headAfter: request.headAfter,
-    detail: { ...request.detail, is_step: request.isStep ?? false, remade: request.remade ?? false },
-  }
 }
 
 /** Nothing had to change: a whole rollback still moves HEAD. */

@@ -7,6 +7,7 @@ import type { Run } from '../model/snapshot.ts'
 import { findRun, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { nameOf, requireKnown } from './known-path.ts'
+import { overlappingRuns } from './overlapping-runs.ts'
 import { resolvePath } from './resolve-path.ts'
 import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
@@ -63,6 +64,7 @@ function rollbackRun(
     ...requestOptions(options),
     wanted: before.root,
     base: after.root,
+    others: overlappingRuns(ctx, run.id),
     scope,
     kind: 'rollback',
     summary: `take back ${run.id}${scopeText(scope)}`,

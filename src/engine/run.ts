@@ -16,7 +16,7 @@ import { followDir, identityOf, obstacleAt, sameIdentity, statDir } from '../tar
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import { type Context, RUN_VARIABLE, requireWritable, withTimelineLock } from './context.ts'
+import { type Context, ownRun, RUN_VARIABLE, requireWritable, withTimelineLock } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
@@ -179,7 +179,7 @@ async function protect(ctx: Context, run: Run, options: RunOptions): Promise<Sna
 
 /** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
 async function finish(ctx: Context, run: Run, before: Snapshot): Promise<Snapshot> {
-  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before))
+  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, ownRun(ctx)))
 }
 
 function describeGone(path: Buffer): string {
@@ -190,7 +190,8 @@ function describeGone(path: Buffer): string {
     : 'the run deleted the target directory; `savepoint undo` makes it again'
 }
 
-async function finishLocked(ctx: Context, run: Run, before: Snapshot): Promise<Snapshot> {
+/** `inside`: the run that started this one. */
+async function finishLocked(ctx: Context, run: Run, before: Snapshot, inside?: string): Promise<Snapshot> {
   const stat = statDir(ctx.targetPath)
   if (stat && !sameIdentity(identityOf(stat), ctx.identity)) {
     ctx.notice('the run replaced the target directory by another one')
@@ -217,7 +218,7 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot): Promise<S
     after: after.id,
     headBefore: before.id,
     headAfter: after.id,
-    detail: { run: run.id, before_root: idToHex(before.root), after_root: idToHex(after.root) },
+    detail: { run: run.id, inside, before_root: idToHex(before.root), after_root: idToHex(after.root) },
     rule: undefined,
   })
   return after

@@ -7,6 +7,7 @@ import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { newOperation } from './new-operation.ts'
 import { hiddenBehind, isUnprotected, reachableOperations } from './operations.ts'
+import { overlappingRuns } from './overlapping-runs.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { recordedRoot, wayBackOf } from './rollback.ts'
@@ -31,8 +32,7 @@ function wayAround(ctx: Context, unprotected: Operation): string {
     return `\`savepoint rollback ${before}\` goes back to the state before it`
   const older = hiddenBehind(ctx.db, unprotected)
   const run = older?.kind === 'run' ? (older.detail.run as string) : undefined
-  if (run !== undefined)
-    return `\`savepoint rollback ${run}\` takes back the run before it, and leaves what it did itself`
+  if (run !== undefined) return `\`savepoint rollback ${run}\` takes back the run before it; what this one did stays`
   if (older?.before !== undefined && ctx.db.snapshot(older.before))
     return `\`savepoint rollback ${older.before}\` goes back to the state before the ${older.kind} that came before it`
   return '`savepoint log` shows the snapshots that you can roll back to'
@@ -137,6 +137,7 @@ async function stepFiles(
   const result: RestoreResult = await restore(ctx, {
     wanted: isUndo ? before : after,
     base: isUndo ? after : before,
+    others: isUndo && operation.kind === 'run' ? overlappingRuns(ctx, operation.detail.run as string) : undefined,
     kind: direction,
     summary: `${direction} ${operation.summary}`,
     headAfter: isUndo ? (operation.before ?? operation.headBefore) : operation.headAfter,

@@ -13,6 +13,7 @@ const reasons: Record<LeftAlonePath['why'], string> = {
   'holds-uncaptured': 'holds files that no snapshot has',
   refused: 'the system refused to change it',
   'in-the-way': 'something else stands where a directory was',
+  overlapped: 'another run was at work, too: whose change it is cannot be told',
 }
 
 const actions: Record<PlannedChange['action'], [letter: string, paint: 'green' | 'red' | 'yellow']> = {
@@ -44,6 +45,8 @@ export interface RestoreWords {
   would: string
   /** The line that says how to take it back; '' when that is said elsewhere. */
   undo: string
+  /** The snapshot before what is taken back, when `result.snapshot` is not it. */
+  before?: string
   /** What to try when all is as it was wanted already. */
   otherwise?: string
 }
@@ -60,6 +63,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   }
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
   lines.push(...leftAloneLines(result.leftAlone, style), ...inTheWayLines(result, style))
+  lines.push(...overlappedLines(result, words.before ?? result.snapshot?.id, style))
   if (result.keptDirs.length > 0) {
     lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
   }
@@ -119,9 +123,16 @@ function inTheWayLines({ leftAlone, snapshot }: RestoreResult, style: Style): st
   return [`To put ${what} back: ${style.bold(style.command(`revert ${paths.join(' ')} --from ${snapshot.id}`))}`]
 }
 
+function overlappedLines({ leftAlone }: RestoreResult, before: string | undefined, style: Style): string[] {
+  const paths = leftAlone.flatMap(({ path, why }) => (why === 'overlapped' ? [wordOf(path, style)] : []))
+  if (before === undefined || paths.length === 0) return []
+  const which = paths.length > listedPaths ? '' : ` -- ${paths.join(' ')}`
+  return [`To take back the changes of both: ${style.bold(style.command(`rollback ${before}${which}`))}`]
+}
+
 /** A path as it can be typed where it is shown. */
 function wordOf(path: Raw, style: Style): string {
-  const shown = style.path(path)
+  const shown = style.path(path) || '.'
   return quoteWord(shown.startsWith('-') ? `./${shown}` : shown)
 }
 

@@ -11,5 +11,9 @@ export function undoText(result: UndoResult, direction: 'undo' | 'redo', style: 
   if (!result.restore) return heading + next
   // The operation of a step is not one to undo: the way back is the other direction.
   const restored = { ...result.restore, snapshot: undefined, operation: undefined }
-  return heading + restoreText(restored, { done: 'Files', would: 'Files', undo: '' }, style) + next
+  return (
+    heading +
+    restoreText(restored, { done: 'Files', would: 'Files', undo: '', before: result.operation.before }, style) +
+    next
+  )
 }
