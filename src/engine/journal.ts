@@ -6,7 +6,7 @@ import { SavepointError } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
 import type { OperationKind, Snapshot } from '../model/snapshot.ts'
 import { syncDirectory, writeDurably } from '../store/durable.ts'
-import { STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import type { Context } from './context.ts'
 import type { RestoreRequest } from './restore.ts'
 

@@ -30,6 +30,7 @@ import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
 import { relativeTo } from './target-registry.ts'
+import { trace, why } from './trace.ts'
 import { redo, undo } from './undo.ts'
 import { verify } from './verify.ts'
 
@@ -159,7 +160,9 @@ async function recoverAtOpen(ctx: Context): Promise<void> {
 
 function toSavepoint(ctx: Context): Savepoint {
   return {
-    target: showPath(rawFromBytes(ctx.targetPath)),
+    get target() {
+      return showPath(rawFromBytes(ctx.targetPath))
+    },
     timeline: ctx.timelineId,
     foundAbove: ctx.subdirectory !== '',
     subdirectory: ctx.subdirectory,
@@ -191,7 +194,8 @@ function toSavepoint(ctx: Context): Savepoint {
       }
     },
     history: path => history(ctx, path),
-    coverage: path => coverage(ctx, path),
+    coverage: async path => (await coverage(ctx, [path]))[0]!,
+    coverages: paths => coverage(ctx, paths),
     file: (ref, path) => readFile(ctx, ref, path),
     read: (ref, path) => readFile(ctx, ref, path).content,
     rollback: (ref, options) => rollback(ctx, ref, options ?? {}),
@@ -206,6 +210,8 @@ function toSavepoint(ctx: Context): Savepoint {
     prune: options => prune(ctx, options ?? {}),
     operations: () => reachableOperations(ctx.db),
     runs: () => listRuns(ctx),
+    trace: run => trace(ctx, run),
+    why: (path, options) => why(ctx, path, options),
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),
