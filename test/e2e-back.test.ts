@@ -219,7 +219,7 @@ describe('going back', () => {
         'Reverted a.txt to snap_ID (first): 1 replaced\nReverted src/b.txt to snap_ID (first): 1 created\n' +
         'To undo all, 2 times: savepoint undo\n',
       stderr: expect.stringMatching(
-        /^savepoint: Cannot restore nothing: .* does not have it\n {2}hint: .*history nothing/,
+        /^savepoint: Cannot restore nothing: no snapshot has it\n {2}hint: .*history nothing/,
       ),
     })
     expect([space.read('a.txt'), space.read('src/b.txt')]).toEqual(['one\n', 'b\n'])

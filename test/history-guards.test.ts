@@ -60,16 +60,66 @@ describe('after an undo that was killed', () => {
 })
 
 describe('a run that was not protected', () => {
+  const unprotected = async (script: string) => {
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots: { triggers: { disable_pre_run: true } }\n')
+    await (await space.open()).run({ command: ['sh', '-c', script] })
+    rmSync(join(space.home, 'config.yaml'))
+  }
+  const hintOf = async (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => 'no error',
+      error => error.hint,
+    )
+
   it('stops undo: what is older is not taken back from under it', async () => {
     const savepoint = await space.open()
     await savepoint.run({ command: ['sh', '-c', 'echo two > a'] })
-    writeFileSync(join(space.home, 'config.yaml'), 'snapshots: { triggers: { disable_pre_run: true } }\n')
-    await (await space.open()).run({ command: ['sh', '-c', 'echo two > b'] })
+    await unprotected('echo two > b')
     await expect(savepoint.undo()).rejects.toMatchObject({
       code: 'operation.none',
       message: expect.stringContaining('not protected'),
     })
     expect([space.read('a'), space.read('b')]).toEqual(['two\n', 'two\n'])
+  })
+
+  it('the hint of undo takes the run before it back, and `operations` promises no other way', async () => {
+    const savepoint = await space.open()
+    const { run } = await savepoint.run({ command: ['sh', '-c', 'echo two > a'] })
+    await unprotected('echo two > b')
+    expect(savepoint.operations().map(({ state }) => state)).toEqual(['past', 'fixed'])
+    const hint = await hintOf(savepoint.undo())
+    expect(hint).toContain(`\`savepoint rollback ${run!.id}\``)
+    await savepoint.rollback(run!.id)
+    expect([space.read('a'), space.read('b')]).toEqual(['one', 'two\n'])
+    await savepoint.undo()
+    expect(space.read('a')).toBe('two\n')
+    expect(await hintOf(savepoint.undo())).toBe(hint)
+  })
+
+  it('after a rollback the hint names the snapshot of the state before that', async () => {
+    const savepoint = await space.open()
+    const { id } = await savepoint.snapshot()
+    space.write('a', 'two')
+    const { safety } = await savepoint.rollback(id)
+    await unprotected('echo two > b')
+    expect(await hintOf(savepoint.undo())).toContain(`\`savepoint rollback ${safety!.id}\``)
+  })
+
+  it('what was undone before it cannot be redone over it', async () => {
+    const savepoint = await space.open()
+    await savepoint.run({ command: ['sh', '-c', 'echo two > a'] })
+    await savepoint.undo()
+    await unprotected('echo three > a')
+    await expect(savepoint.redo()).rejects.toMatchObject({ code: 'operation.none' })
+    expect(space.read('a')).toBe('three\n')
+  })
+
+  it('stands in the list of operations as such', async () => {
+    await (await space.open()).run({ command: ['sh', '-c', 'echo two > a'] })
+    await unprotected('echo two > b')
+    const { stdout } = runCli(space, ['operations'])
+    expect(stdout).toMatch(/ run +.* not protected +run_/)
+    expect(stdout).not.toContain('can be undone')
   })
 })
 

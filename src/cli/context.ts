@@ -54,6 +54,9 @@ export interface Context {
   close(): void
 }
 
+const stopping = 'stopping at the next safe point; Ctrl-C again stops at once'
+const completing = 'it has begun and will be completed; Ctrl-C again stops at once, and the next command completes it'
+
 /** Of a terminal that does not say, and without one. */
 const assumedColumns = 80
 
@@ -67,6 +70,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   let style = createStyle(colour, '', program)
   let cancellation: Cancellation | undefined
   let opened: Savepoint | undefined
+  let isUnstoppable = false
 
   const notice = (remark: string) => {
     if (options.quiet) return
@@ -83,6 +87,9 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     onProgress: state => progress.update(state),
     onNotice: notice,
     signal: cancellation?.signal,
+    onUnstoppable: value => {
+      isUnstoppable = value
+    },
   })
   const context: Context = {
     options,
@@ -113,7 +120,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     },
     async open(extra = {}) {
       if (cancellable) {
-        cancellation ??= createCancellation(() => notice('stopping at the next safe point; Ctrl-C again stops at once'))
+        cancellation ??= createCancellation(() => notice(isUnstoppable ? completing : stopping))
       }
       const engine = await import('../index.ts')
       opened = await engine.open({ ...engineOptions(), ...extra, untilExit: true })

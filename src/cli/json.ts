@@ -178,7 +178,7 @@ export function operationJson(operation: Operation) {
 }
 
 /** An element of `runs`. */
-export function runJson(run: Run) {
+export function runJson(run: Run & { isInterrupted?: boolean }) {
   return {
     id: run.id,
     command: run.command,
@@ -190,6 +190,7 @@ export function runJson(run: Run) {
     pid: orNull(run.pid),
     before: orNull(run.before),
     after: orNull(run.after),
+    interrupted: run.isInterrupted ?? false,
   }
 }
 
@@ -221,6 +222,7 @@ export function statusJson(status: results.StatusResult) {
     skipped: status.skipped.map(skippedJson),
     last_operation: status.lastOperation ? operationJson(status.lastOperation) : null,
     writer: status.writer ? { pid: status.writer.pid, purpose: status.writer.purpose } : null,
+    interrupted: status.interrupted.map(({ run }) => runJson({ ...run, isInterrupted: true })),
   }
 }
 

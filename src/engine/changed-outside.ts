@@ -1,3 +1,4 @@
+import type { Id } from '../model/entry.ts'
 import { isWithin, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -12,7 +13,12 @@ export function changedOutside(ctx: Context, operation: Operation): Raw[] {
   const stepOf = operation.detail.step_of
   const { detail } = ctx.db.operations().find(({ id }) => id === stepOf) ?? operation
   const [before, after] = [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')]
-  if (before === undefined || after === undefined) return []
+  return before === undefined || after === undefined ? [] : firstOutside(ctx, before, after)
+}
+
+/** The first path outside of the current subdirectory that differs between two roots, if any. */
+export function firstOutside(ctx: Context, before: Id, after: Id): Raw[] {
+  if (ctx.subdirectory === '') return []
   for (const { path } of stateChanges(ctx.store, before, after)) if (!isWithin(path, ctx.subdirectory)) return [path]
   return []
 }

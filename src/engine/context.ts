@@ -33,6 +33,7 @@ export interface Context {
   warn: (text: string) => void
   progress: ((progress: Progress) => void) | undefined
   signal: AbortSignal | undefined
+  onUnstoppable: ((isUnstoppable: boolean) => void) | undefined
   /** How long to wait for another command. */
   lockWaitMs: number
   untilExit: boolean
@@ -78,5 +79,15 @@ export async function withTimelineLock<T>(ctx: Context, purpose: string, work: (
     return await work()
   } finally {
     lock.release()
+  }
+}
+
+/** For what is carried out once it has begun: stopping half-way would only leave the rest to the next command. */
+export async function unstoppably<T>(ctx: Context, work: (ctx: Context) => Promise<T>): Promise<T> {
+  ctx.onUnstoppable?.(true)
+  try {
+    return await work({ ...ctx, signal: undefined })
+  } finally {
+    ctx.onUnstoppable?.(false)
   }
 }

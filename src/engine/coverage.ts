@@ -9,9 +9,9 @@ import { withDir } from '../targets/dir/dir-target.ts'
 import { explainExclusion } from '../targets/dir/explain-exclusion.ts'
 import { excludeConfig, type Live, lookAtLive } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { hasCaptured } from './known-path.ts'
 import { lookLive, resolvePath } from './resolve-path.ts'
 import type { CoverageResult } from './results.ts'
-import { hasCaptured } from './rollback.ts'
 
 /** One answer per path, in their order; the target is looked at once for all. */
 export async function coverage(ctx: Context, paths: readonly string[]): Promise<CoverageResult[]> {

@@ -9,7 +9,7 @@ import type { Context } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
 import type { RestoreRequest } from './restore.ts'
 import type { PlannedChange, RestoreResult } from './results.ts'
-import { isRootEdited, shallChangeRoot } from './root-metadata.ts'
+import { shallChangeRoot, whyRootStays } from './root-metadata.ts'
 
 /** Of a restore of the target itself: with the directory that it is, and with what it cannot bring back. */
 export function describeRestore(ctx: Context, request: RestoreRequest, live: Live, plan: RestorePlan): RestoreResult {
@@ -19,7 +19,8 @@ export function describeRestore(ctx: Context, request: RestoreRequest, live: Liv
     result.changes.unshift({ action: 'metadata', path: '', files: 1 })
     result.files.metadata++
   }
-  if (isRootEdited(ctx, request, live)) result.leftAlone = [{ path: '', why: 'edited' }, ...result.leftAlone]
+  const why = whyRootStays(ctx, request, live)
+  if (why) result.leftAlone = [{ path: '', why }, ...result.leftAlone]
   if (request.base === undefined) return result
   const [wanted, base] = [rootTreeOf(ctx.store, request.wanted), rootTreeOf(ctx.store, request.base)]
   return { ...result, gone: findGone(ctx.store, wanted, base, live.tree, request.scope) }

@@ -10,10 +10,11 @@ import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
-import { changedOutside } from './changed-outside.ts'
+import { changedOutside, firstOutside } from './changed-outside.ts'
 import { type Context, holdObjects } from './context.ts'
 import { readLive, resolvePath } from './resolve-path.ts'
-import type { DiffResult, StatusResult } from './results.ts'
+import type { DiffResult, InterruptedRun, StatusResult } from './results.ts'
+import { isInterrupted } from './run-state.ts'
 import type { DiffOptions } from './savepoint.ts'
 
 /** Nothing given: HEAD against the live tree. One: that snapshot against the live tree. Two: one against the other. */
@@ -62,7 +63,17 @@ export async function status(ctx: Context): Promise<StatusResult> {
     lastOperation,
     lastChangedOutside: lastOperation ? changedOutside(ctx, lastOperation) : [],
     writer: currentWriter(ctx),
+    interrupted: interruptedRuns(ctx, live),
   }
+}
+
+function interruptedRuns(ctx: Context, live: Live): InterruptedRun[] {
+  const runs = ctx.db.runs().filter(isInterrupted).reverse()
+  return runs.map(run => {
+    const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
+    const isProtected = before !== undefined && before.deletedAt === undefined
+    return { run, isProtected, changedOutside: isProtected ? firstOutside(ctx, before.root, live.root) : [] }
+  })
 }
 
 const captureForReading = async (ctx: Context): Promise<Live> => {

@@ -41,12 +41,18 @@ function* findIn(
     const path = joinRaw(directory, now.name)
     const old = seen.find(now.name)
     if (old?.kind === 'unknown' && !expected) {
-      if (!scope || scope.some(part => isWithin(path, part))) noteStaying(report, path, old)
+      const isInside = !scope || scope.some(part => isWithin(path, part))
+      // What was asked for by name is in the report already.
+      const isNamed = scope?.includes(path) && isReported(report, path)
+      if (isInside && !isNamed) noteStaying(report, path, old)
     } else if (now.kind === 'dir' && old) {
       const inside = { before: treeOf(old), wanted: treeOf(expected), after: now.content }
       yield* call(findIn(store, inside, scope, report, path))
     }
   }
 }
+
+const isReported = ({ hidden, uncaptured }: Report, path: Raw): boolean =>
+  hidden.paths.includes(path) || uncaptured.some(item => item.path === path)
 
 const treeOf = (entry: Entry | undefined): Id | undefined => (entry?.kind === 'dir' ? entry.content : undefined)

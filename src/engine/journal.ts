@@ -1,9 +1,14 @@
 /** The intention of a restore, on disk before its first write and removed after its last. */
+import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
-import type { OperationKind } from '../model/snapshot.ts'
+import { idToHex } from '../model/id.ts'
+import type { OperationKind, Snapshot } from '../model/snapshot.ts'
 import { syncDirectory, writeDurably } from '../store/durable.ts'
+import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
+import type { Context } from './context.ts'
+import type { RestoreRequest } from './restore.ts'
 
 export interface Journal {
   token: string
@@ -13,6 +18,8 @@ export interface Journal {
   /** Root trees in hex: what shall be, and (undo) what the operation had left behind. */
   wanted: string
   base: string | undefined
+  /** Pairs of root trees in hex: what others did meanwhile. */
+  others: [before: string, after: string][] | undefined
   scope: string[] | undefined
   withoutGit: boolean
   /** The state before. */
@@ -24,6 +31,33 @@ export interface Journal {
   headBefore: string | undefined
   headAfter: string | undefined
   detail: Record<string, unknown>
+}
+
+export function makeJournal(
+  ctx: Context,
+  request: RestoreRequest,
+  safety: Snapshot,
+  headBefore: string | undefined,
+): Journal {
+  const token = randomBytes(8).toString('hex')
+  return {
+    token,
+    stage: `${STAGE_PREFIX}${token}`,
+    startedAt: ctx.now(),
+    wanted: idToHex(request.wanted),
+    base: request.base === undefined ? undefined : idToHex(request.base),
+    others: request.others?.map(({ before, after }) => [idToHex(before), idToHex(after)]),
+    scope: request.scope === undefined ? undefined : [...request.scope],
+    withoutGit: request.withoutGit ?? false,
+    safety: safety.id,
+    safetyRoot: idToHex(safety.root),
+    kind: request.kind,
+    summary: request.summary,
+    snapshot: request.snapshot?.id,
+    headBefore,
+    headAfter: request.headAfter,
+    detail: { ...request.detail, is_step: request.isStep ?? false, remade: request.remade ?? false },
+  }
 }
 
 const fileOf = (timelineDir: string) => join(timelineDir, 'restore.json')

@@ -18,11 +18,14 @@ import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
 import { branches, listSnapshots, log } from './log.ts'
+import { reachableOperations } from './operations.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
 import { readFile } from './read-content.ts'
 import { hasPending, notCompleted, recoverPending } from './recover.ts'
-import { requireRun, revert, rollback } from './rollback.ts'
+import { revert } from './revert.ts'
+import { requireRun, rollback } from './rollback.ts'
 import { runCommand } from './run.ts'
+import { listRuns } from './run-state.ts'
 import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
@@ -81,6 +84,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     warn: once(notice),
     progress: options.onProgress,
     signal: options.signal,
+    onUnstoppable: options.onUnstoppable,
     lockWaitMs,
     untilExit: options.untilExit ?? false,
     held: undefined,
@@ -204,8 +208,8 @@ function toSavepoint(ctx: Context): Savepoint {
     delete: refs => deleteSnapshots(ctx, refs),
     compact: (refs, options) => compact(ctx, refs, options ?? {}),
     prune: options => prune(ctx, options ?? {}),
-    operations: () => ctx.db.operations(),
-    runs: () => ctx.db.runs(),
+    operations: () => reachableOperations(ctx.db),
+    runs: () => listRuns(ctx),
     trace: run => trace(ctx, run),
     why: (path, options) => why(ctx, path, options),
     gc: () => gc(ctx),

@@ -10,9 +10,10 @@ import type { Operation } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
+import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
-import { captureLive } from './capture-live.ts'
-import { type Context, requireWritable } from './context.ts'
+import { captureLive, type Live } from './capture-live.ts'
+import { type Context, requireWritable, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { applyFor, planFor, type RestoreRequest } from './restore.ts'
@@ -31,7 +32,18 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
   ctx.notice(
     'the state before is NOT saved: this cannot be undone, and if it is interrupted, give the same command again',
   )
-  const { refused } = await withDir(ctx.targetPath, async root => {
+  const { refused } = await unstoppably(ctx, () => apply(ctx, request, live, plan))
+  const operation = record(ctx, request, live.tree)
+  const result = describeRestore(ctx, request, live, plan)
+  return {
+    ...result,
+    leftAlone: [...result.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],
+    operation,
+  }
+}
+
+function apply(ctx: Context, request: RestoreRequest, live: Live, plan: RestorePlan): ReturnType<typeof applyFor> {
+  return withDir(ctx.targetPath, async root => {
     const applied = await applyFor(ctx, request, live, root, {
       plan,
       stage: `${STAGE_PREFIX}${randomBytes(8).toString('hex')}`,
@@ -41,13 +53,6 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
     addon.syncfs(root)
     return applied
   })
-  const operation = record(ctx, request, live.tree)
-  const result = describeRestore(ctx, request, live, plan)
-  return {
-    ...result,
-    leftAlone: [...result.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],
-    operation,
-  }
 }
 
 function record(ctx: Context, request: RestoreRequest, before: Id): Operation | undefined {

@@ -2,8 +2,7 @@
  * The one way in which the engine changes a target: safety capture, plan, journal, apply, look again, operation.
  * rollback, revert, undo and redo only say which state they want. Called under the timeline's lock, settled (settle.ts).
  */
-import { randomBytes } from 'node:crypto'
-import { isDiskFull, SavepointError } from '../errors/errors.ts'
+import { cancelled, isDiskFull, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
@@ -12,17 +11,17 @@ import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
+import type { Span } from '../targets/dir/others-paths.ts'
 import { type ApplyOptions, applyPlan } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
-import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { captureAfter, captureBefore } from './capture-sparingly.ts'
-import type { Context } from './context.ts'
+import { type Context, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
-import { type Journal, removeJournal, writeJournal } from './journal.ts'
+import { type Journal, makeJournal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
 import { ensureTarget, unmakeTarget } from './remake-target.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
@@ -36,6 +35,8 @@ export interface RestoreRequest {
   /** Root trees. */
   wanted: Id
   base?: Id
+  /** What others did while the operation that is undone went on. */
+  others?: readonly Span[]
   scope?: readonly Raw[]
   withoutGit?: boolean
   dryRun?: boolean
@@ -80,6 +81,8 @@ async function restoreInto(ctx: Context, request: RestoreRequest): Promise<Resto
       operation: noteNothing(ctx, request),
     }
   }
+  // The last moment at which it can be stopped; from here to the journal nothing waits.
+  if (ctx.signal?.aborted) throw cancelled()
   let safety: Snapshot
   let journal: Journal
   try {
@@ -135,6 +138,7 @@ export function planFor(ctx: Context, request: RestoreRequest, live: Live): Rest
     live: live.tree,
     wanted: rootTreeOf(ctx.store, request.wanted),
     base: request.base === undefined ? undefined : rootTreeOf(ctx.store, request.base),
+    others: request.others,
     scope: request.scope,
     withoutGit: request.withoutGit,
   })
@@ -157,16 +161,24 @@ export const applyFor = (
   })
 
 /** The part from the journal on; the recovery calls it too. */
-export async function carryOut(
-  context: Context,
+export const carryOut = (
+  ctx: Context,
+  request: RestoreRequest,
+  journal: Journal,
+  live: Live,
+  plan: RestorePlan,
+  safety: Snapshot,
+): Promise<RestoreResult> =>
+  unstoppably(ctx, unstoppable => applyAndRecord(unstoppable, request, journal, live, plan, safety))
+
+async function applyAndRecord(
+  ctx: Context,
   request: RestoreRequest,
   journal: Journal,
   live: Live,
   plan: RestorePlan,
   safety: Snapshot,
 ): Promise<RestoreResult> {
-  // From here on it is carried out: stopping half-way would only leave the rest to the next command.
-  const ctx = { ...context, signal: undefined }
   let lateEdits: Snapshot | undefined
   const { written, refused, edited, keptIn } = await withDir(ctx.targetPath, async root => {
     try {
@@ -254,27 +266,6 @@ function close(ctx: Context, request: RestoreRequest, journal: Journal, after: L
 function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot): string | undefined {
   const head = journal.headAfter ?? journal.headBefore
   return head === undefined || ctx.db.snapshot(head) ? head : safety.id
-}
-
-function makeJournal(ctx: Context, request: RestoreRequest, safety: Snapshot, headBefore: string | undefined): Journal {
-  const token = randomBytes(8).toString('hex')
-  return {
-    token,
-    stage: `${STAGE_PREFIX}${token}`,
-    startedAt: ctx.now(),
-    wanted: idToHex(request.wanted),
-    base: request.base === undefined ? undefined : idToHex(request.base),
-    scope: request.scope === undefined ? undefined : [...request.scope],
-    withoutGit: request.withoutGit ?? false,
-    safety: safety.id,
-    safetyRoot: idToHex(safety.root),
-    kind: request.kind,
-    summary: request.summary,
-    snapshot: request.snapshot?.id,
-    headBefore,
-    headAfter: request.headAfter,
-    detail: { ...request.detail, is_step: request.isStep ?? false, remade: request.remade ?? false },
-  }
 }
 
 /** Nothing had to change: a whole rollback still moves HEAD. */

@@ -26,7 +26,7 @@ export interface PlannedChange {
 
 export interface LeftAlonePath {
   path: Raw
-  why: 'edited' | 'not-stored' | 'holds-uncaptured' | 'refused'
+  why: 'edited' | 'not-stored' | 'holds-uncaptured' | 'refused' | 'in-the-way' | 'overlapped'
 }
 
 /** Paths that were not captured (ignored, too large, unreadable…) and do not exist any more: how many, and the first hundred. */
@@ -79,6 +79,20 @@ export interface LogNode {
   shownParent: string | undefined
 }
 
+export interface ListedRun extends Run {
+  /** Its supervisor was killed, and its end is not recorded yet. */
+  isInterrupted: boolean
+}
+
+/** A run whose supervisor was killed: what `undo` would take back first. */
+export interface InterruptedRun {
+  run: Run
+  /** Without a snapshot before it there is nothing to go back to. */
+  isProtected: boolean
+  /** A path outside of the current subdirectory that is not as before it: then undoing it needs `all`. */
+  changedOutside: Raw[]
+}
+
 export interface StatusResult {
   target: string
   timeline: string
@@ -95,6 +109,8 @@ export interface StatusResult {
   /** A path outside of the current subdirectory that it changed: then undoing it, or redoing it, needs `all`. */
   lastChangedOutside: Raw[]
   writer: { pid: number; purpose: string } | undefined
+  /** Newest first. */
+  interrupted: InterruptedRun[]
 }
 
 export interface HistoryVersion {

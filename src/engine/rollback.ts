@@ -1,14 +1,14 @@
-/** `rollback` and `revert`: bring the target, or some paths of it, back to a snapshot. */
+/** `rollback`: brings the target, or some paths of it, back to a snapshot, or to before a run. */
 import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromHex } from '../model/id.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
-import type { Run, Snapshot } from '../model/snapshot.ts'
-import { entryAt } from '../store/tree-lookup.ts'
-import { rootTreeOf } from '../targets/dir/capture.ts'
+import type { Run } from '../model/snapshot.ts'
 import { findRun, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, withTimelineLock } from './context.ts'
-import { existsLive, resolvePath, typedPath } from './resolve-path.ts'
+import { nameOf, requireKnown } from './known-path.ts'
+import { overlappingRuns } from './overlapping-runs.ts'
+import { resolvePath } from './resolve-path.ts'
 import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
 import type { RestoreResult } from './results.ts'
@@ -22,7 +22,7 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
   if (options.to !== undefined) {
     if (options.run !== undefined) requireRun(ctx, options.run)
     const snapshot = resolveSnapshot(ctx.db, ref)
-    requireKnown(ctx, snapshot, options.paths, scope)
+    await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [])
     return restoreToDirectory(ctx, snapshot, options.to, scope, options)
   }
   return withTimelineLock(ctx, 'roll back', async () => {
@@ -31,7 +31,7 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
     const run = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
     if (run) return rollbackRun(ctx, run, scope, options)
     const snapshot = resolveSnapshot(ctx.db, ref)
-    requireKnown(ctx, snapshot, options.paths, scope)
+    await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [])
     return restore(ctx, {
       ...requestOptions(options),
       wanted: snapshot.root,
@@ -40,27 +40,6 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
       summary: `rollback to ${nameOf(snapshot)}${scopeText(scope)}`,
       snapshot,
       headAfter: scope ? undefined : snapshot.id,
-    })
-  })
-}
-
-export async function revert(
-  ctx: Context,
-  path: string,
-  options: { from?: string; dryRun?: boolean },
-): Promise<RestoreResult> {
-  return withTimelineLock(ctx, 'revert', async () => {
-    await settleBefore(ctx, 'revert', options)
-    const raw = resolvePath(ctx, path)
-    const snapshot = options.from === undefined ? newestVersion(ctx, raw) : resolveSnapshot(ctx.db, options.from)
-    if (!isKnown(ctx, snapshot, raw)) throw unknownPath(ctx, raw, snapshot)
-    return restore(ctx, {
-      dryRun: options.dryRun,
-      wanted: snapshot.root,
-      scope: [raw],
-      kind: 'revert',
-      summary: `revert ${showPath(raw)} to ${nameOf(snapshot)}`,
-      snapshot,
     })
   })
 }
@@ -85,6 +64,7 @@ function rollbackRun(
     ...requestOptions(options),
     wanted: before.root,
     base: after.root,
+    others: overlappingRuns(ctx, run.id),
     scope,
     kind: 'rollback',
     summary: `take back ${run.id}${scopeText(scope)}`,
@@ -118,42 +98,6 @@ const requestOptions = (options: RestoreOptions): Pick<RestoreRequest, 'dryRun' 
   noSafety: options.noSafety,
 })
 
-/** A path that the user named must mean something: captured in the snapshot, or absent there but known somewhere. */
-function requireKnown(ctx: Context, snapshot: Snapshot, paths: string[] | undefined, scope: Raw[] | undefined): void {
-  if (!paths?.length) return
-  for (const path of scope ?? []) if (!isKnown(ctx, snapshot, path)) throw unknownPath(ctx, path, snapshot)
-}
-
-/** Whether the snapshot, or any other one, has an opinion on this path. */
-function isKnown(ctx: Context, snapshot: Snapshot, path: Raw): boolean {
-  if (path === '') return true
-  const entry = entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), path)
-  if (entry) return entry.kind !== 'unknown'
-  return existsLive(ctx, path) || ctx.db.snapshots(true).some(other => hasCaptured(ctx, other.root, path))
-}
-
-export function hasCaptured(ctx: Context, root: Id, path: Raw): boolean {
-  const entry = entryAt(ctx.store, rootTreeOf(ctx.store, root), path)
-  return entry !== undefined && entry.kind !== 'unknown'
-}
-
-/** The newest snapshot that contains the path; else the newest of all, in which it is known to be absent. */
-function newestVersion(ctx: Context, path: Raw): Snapshot {
-  const newestFirst = ctx.db.snapshots().reverse()
-  const found = newestFirst.find(snapshot => hasCaptured(ctx, snapshot.root, path)) ?? newestFirst[0]
-  if (found) return found
-  throw unknownPath(ctx, path, undefined)
-}
-
-function unknownPath(ctx: Context, path: Raw, snapshot: Snapshot | undefined): SavepointError {
-  const where = snapshot ? nameOf(snapshot) : 'any snapshot'
-  const typed = typedPath(ctx, path)
-  return new SavepointError('path.unknown', `Cannot restore ${showPath(path)}: ${where} does not have it`, {
-    hint: `\`savepoint history ${typed}\` shows its versions, \`savepoint coverage ${typed}\` whether it is protected`,
-  })
-}
-
-const nameOf = (snapshot: Snapshot): string => (snapshot.label ? `${snapshot.id} (${snapshot.label})` : snapshot.id)
 const scopeText = (scope: readonly Raw[] | undefined): string => {
   if (!scope) return ''
   return scope.length === 1 ? `, ${showPath(scope[0]!)}` : `, ${scope.length} paths`

@@ -4,6 +4,7 @@ import type { Entry } from '../model/entry.ts'
 import { addon } from '../native/addon.ts'
 import { sameMetadata } from '../store/tree-diff.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
+import type { LeftAlone } from '../targets/dir/restore-plan.ts'
 import { chmodRoot } from '../targets/dir/root-mode.ts'
 import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
@@ -16,22 +17,20 @@ export function shallChangeRoot(ctx: Context, request: RestoreRequest, live: Liv
   if (request.scope) return false
   if (request.remade) return true
   const { now, wanted, base } = rootStates(ctx, request, live)
-  return !sameMetadata(now, wanted) && (!base || sameMetadata(now, base))
+  return !sameMetadata(now, wanted) && (!base || (sameMetadata(now, base) && !isRootOthers(ctx, request)))
 }
 
-/** Whether the operation that is undone changed it, and somebody else changed it since. */
-export function isRootEdited(ctx: Context, request: RestoreRequest, live: Live): boolean {
-  if (request.scope || request.remade) return false
+/** Whether the operation that is undone changed it, and somebody else did since, or meanwhile: then why it stays. */
+export function whyRootStays(ctx: Context, request: RestoreRequest, live: Live): LeftAlone['why'] | undefined {
+  if (request.scope || request.remade) return undefined
   const { now, wanted, base } = rootStates(ctx, request, live)
-  return (
-    base !== undefined &&
-    ![
-      [now, wanted],
-      [now, base],
-      [base, wanted],
-    ].some(([a, b]) => sameMetadata(a!, b!))
-  )
+  if (base === undefined || sameMetadata(now, wanted) || sameMetadata(base, wanted)) return undefined
+  if (isRootOthers(ctx, request)) return 'overlapped'
+  return sameMetadata(now, base) ? undefined : 'edited'
 }
+
+const isRootOthers = (ctx: Context, { others = [] }: RestoreRequest): boolean =>
+  others.some(({ before, after }) => !sameMetadata(rootEntryOf(ctx.store, before), rootEntryOf(ctx.store, after)))
 
 const rootStates = (ctx: Context, { wanted, base }: RestoreRequest, live: Live) => ({
   now: rootEntryOf(ctx.store, live.root),

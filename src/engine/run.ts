@@ -17,13 +17,14 @@ import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { ChosenTracer } from '../tracers/select.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import { type Context, requireWritable, withTimelineLock } from './context.ts'
+import { type Context, ownRun, requireWritable, withTimelineLock } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
 import { type ChildEnd, exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
+import { isInterrupted } from './run-state.ts'
 import type { RunOptions } from './savepoint.ts'
 import { addSnapshot, takeSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
@@ -231,6 +232,8 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: 
     headAfter: after.id,
     detail: {
       run: run.id,
+      // Somebody else who closes a killed run does not know which one started it.
+      inside: run.pid === process.pid ? ownRun(ctx) : undefined,
       before_root: idToHex(before.root),
       after_root: idToHex(after.root),
       ...(moved && moveDetail(from, moved)),
@@ -247,19 +250,11 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: 
 export async function closeKilledRuns(ctx: Context): Promise<void> {
   if (ctx.unwritable) return
   for (const run of ctx.db.runs()) {
-    if (run.endedAt !== undefined || isAlive(run.pid)) continue
+    if (!isInterrupted(run)) continue
     const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
     const after = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : undefined
     ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
     ctx.notice(`${run.id} ended without us: what is there now counts as its end`)
-  }
-}
-
-function isAlive(pid: number | undefined): boolean {
-  try {
-    return pid !== undefined && process.kill(pid, 0)
-  } catch (error) {
-    return errnoOf(error) === 'EPERM'
   }
 }
 

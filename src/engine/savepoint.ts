@@ -34,6 +34,8 @@ export interface OpenOptions {
   /** One line for the user that is not an error: recovery, warnings, what config weakens. */
   onNotice?: (text: string) => void
   signal?: AbortSignal
+  /** From `true` to `false`, `signal` has no effect: what was begun will be completed. */
+  onUnstoppable?: (isUnstoppable: boolean) => void
   now?: () => number
 }
 
@@ -120,7 +122,7 @@ export interface Savepoint {
   compact(refs: string[], options?: { label?: string }): Promise<{ snapshot: Snapshot; operation: Operation }>
   prune(options?: { keep?: number; dryRun?: boolean; run?: string }): Promise<results.PruneResult>
   operations(): Operation[]
-  runs(): Run[]
+  runs(): results.ListedRun[]
   /** What a run executed; the newest run by default. */
   trace(run?: string): results.TraceResult
   /** Which commands changed a path, newest first. */

@@ -7,6 +7,8 @@ import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { moveBack, sayUnmoved } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
+import { hiddenBehind, isUnprotected, reachableOperations } from './operations.ts'
+import { overlappingRuns } from './overlapping-runs.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { recordedRoot, wayBackOf } from './rollback.ts'
@@ -15,13 +17,26 @@ import { settleBefore } from './settle.ts'
 
 type Direction = 'undo' | 'redo'
 
-/** A run that was not protected is in the way: what is older must not be taken back from under it. */
-function newestUndoable(operations: Operation[]): Operation | undefined {
-  const newest = operations.findLast(operation => operation.state === 'done' || operation.detail.unprotected === true)
-  if (newest?.detail.unprotected !== true) return newest
+/** Stops at a run that was not protected. */
+function newestUndoable(operations: Operation[], ctx: Context): Operation | undefined {
+  const newest = operations.findLast(operation => operation.state === 'done' || isUnprotected(operation))
+  if (!newest || !isUnprotected(newest)) return newest
   throw new SavepointError('operation.none', `Cannot undo ${newest.summary}: it was not protected`, {
-    hint: '`savepoint log` shows the snapshots that you can roll back to',
+    hint: wayAround(ctx, newest),
   })
+}
+
+/** What takes files back although `undo` does not get past an unprotected run. */
+function wayAround(ctx: Context, unprotected: Operation): string {
+  const before = ctx.db.runs().find(({ id }) => id === unprotected.detail.run)?.before
+  if (before !== undefined && ctx.db.snapshot(before))
+    return `\`savepoint rollback ${before}\` goes back to the state before it`
+  const older = hiddenBehind(ctx.db, unprotected)
+  const run = older?.kind === 'run' ? (older.detail.run as string) : undefined
+  if (run !== undefined) return `\`savepoint rollback ${run}\` takes back the run before it; what this one did stays`
+  if (older?.before !== undefined && ctx.db.snapshot(older.before))
+    return `\`savepoint rollback ${older.before}\` goes back to the state before the ${older.kind} that came before it`
+  return '`savepoint log` shows the snapshots that you can roll back to'
 }
 
 export interface WalkOptions {
@@ -43,12 +58,12 @@ function walk(
   ctx: Context,
   direction: Direction,
   options: WalkOptions,
-  choose: (operations: Operation[]) => Operation | undefined,
+  choose: (operations: Operation[], ctx: Context) => Operation | undefined,
 ): Promise<UndoResult> {
   return withTimelineLock(ctx, direction, async () => {
     await settleBefore(ctx, direction, options)
     await closeKilledRuns(ctx)
-    const operation = choose(ctx.db.operations())
+    const operation = choose(reachableOperations(ctx.db), ctx)
     if (direction === 'undo') refuseWhileRunning(ctx, operation)
     if (!operation) {
       throw new SavepointError('operation.none', `Cannot ${direction}: there is nothing to ${direction}`, {
@@ -136,6 +151,7 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
     dryRun,
     wanted: isUndo ? before : after,
     base: isUndo ? after : before,
+    others: isUndo && operation.kind === 'run' ? overlappingRuns(ctx, operation.detail.run as string) : undefined,
     kind: direction,
     summary: `${direction} ${operation.summary}`,
     headAfter: isUndo ? (operation.before ?? operation.headBefore) : operation.headAfter,

@@ -55,4 +55,5 @@ export const runKeys = [
   'pid',
   'before',
   'after',
+  'interrupted',
 ]

@@ -1,11 +1,13 @@
 import type { Command } from 'commander'
 import { SavepointError } from '../../errors/errors.ts'
 import type { RestoreResult } from '../../index.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { orNull, restoreJson } from '../json.ts'
 import { isUndoable, restoreExitCode, restoreText, undoHint } from '../render/restore.ts'
 import { asSavepointError } from '../report-error.ts'
+import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
 
 export function register(program: Command): void {
@@ -14,12 +16,12 @@ export function register(program: Command): void {
     group: 'back',
     summary: 'bring single files or directories back',
     description:
-      'Brings each PATH back from a snapshot: the one named with --from, otherwise the newest that has it. A file that ' +
-      'did not exist in that snapshot is removed. Everything else stays as it is. A PATH that no snapshot has does not ' +
-      'stop the others; it is named, and the exit code is 3.',
+      'Brings each PATH back from a snapshot: the one named with --from, otherwise the newest that has it of HEAD and what ' +
+      'HEAD descends from. A file that did not exist in the snapshot named with --from is removed. Everything else stays ' +
+      'as it is. A PATH that no snapshot has does not stop the others; it is named, and the exit code is 3.',
     usage: 'PATH… [--from SNAP] [--dry-run]',
     examples: [
-      ['revert src/app.ts', 'its newest captured version'],
+      ['revert src/app.ts', 'its last captured version'],
       ['revert src/app.ts --from good', 'its version in the snapshot tagged "good"'],
       ['revert config --dry-run', 'what would happen to a directory'],
     ],
@@ -36,7 +38,7 @@ export function register(program: Command): void {
         const failure = failureOf(outcomes)
         if (results.length === 0) throw failure
         if (context.options.json) context.json(outcomes.map(outcomeJson))
-        else if (!context.options.quiet) writeResults(context, outcomes, results)
+        else if (!context.options.quiet) writeResults(context, outcomes, results, options.from === undefined)
         if (failure) throw failure
         return Math.max(...results.map(restoreExitCode))
       }),
@@ -88,14 +90,22 @@ function outcomeJson({ path, result, error }: Outcome) {
   return { path, error: { code, message, hint: orNull(hint) } }
 }
 
-function writeResults(context: Context, outcomes: Outcome[], results: RestoreResult[]): void {
+/** `isLast`: nobody named a snapshot, it is the last version of each. */
+function writeResults(context: Context, outcomes: Outcome[], results: RestoreResult[], isLast: boolean): void {
   const done = results.filter(isUndoable)
   for (const { path, result } of outcomes) {
     if (!result) continue
     const name = showText(path)
     // One hint for all, at the end.
     const undo = result === done.at(-1) ? undoHint(done, context.style) : ''
-    const text = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo }
+    const otherwise = isLast ? otherVersions(path, context.style) : undefined
+    const text = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo, otherwise }
     context.output.write(restoreText(result, text, context.style))
   }
+}
+
+/** After a run, the last captured version is what the run made of it. */
+function otherVersions(path: string, style: Style): string {
+  const word = quoteWord(showText(path.startsWith('-') ? `./${path}` : path))
+  return `Its other versions: ${style.command(`history ${word}`)}\nTo bring one back: ${style.command(`revert ${word} --from SNAPSHOT`)}`
 }

@@ -1,14 +1,16 @@
 import type { Command } from 'commander'
 import type { StatusResult } from '../../index.ts'
 import { formatAge, formatBytes, plural } from '../../model/format.ts'
+import { quoteCommand } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
 import { statusJson } from '../json.ts'
 import { changeList } from '../render/changes.ts'
 import { countsText, nameOf, skippedText } from '../render/snapshot.ts'
 import type { Style } from '../style.ts'
-import { showText } from '../text.ts'
+import { shorten, showText } from '../text.ts'
 
 const listed = 20
+const commandChars = 100
 
 export function register(program: Command): void {
   define(program, {
@@ -17,7 +19,7 @@ export function register(program: Command): void {
     summary: 'what is protected here, and what changed since',
     description:
       'Says which directory is protected, where its timeline stands, what changed since the snapshot that the live ' +
-      'files descend from, what cannot be captured, and what `undo` would take back.',
+      'files descend from, what cannot be captured, a run that was interrupted, and what `undo` would take back.',
     examples: [
       ['status', 'here'],
       ['status -t ~/project', 'of another directory'],
@@ -43,13 +45,27 @@ export function statusText(status: StatusResult, now: number, style: Style): str
   }
   text += skippedText(status.skipped, status.skipped.length, style)
   if (writer) text += `Busy: process ${writer.pid} (${showText(writer.purpose)})\n`
+  text += interruptedText(status, now, style)
   if (lastOperation) {
     text += `Last operation: ${showText(lastOperation.summary)}, ${formatAge(now - lastOperation.at)}\n`
     const next = lastOperation.kind === 'undo' ? 'redo' : 'undo'
+    // An interrupted run is what `undo` takes back first.
+    if (status.interrupted.some(({ isProtected }) => isProtected)) return text
     if (next === 'redo' || lastOperation.state === 'done' || lastOperation.kind === 'redo')
       text += `To ${next}: ${style.bold(style.wayBack(next, status.lastChangedOutside))}\n`
   }
   return text
+}
+
+function interruptedText({ interrupted }: StatusResult, now: number, style: Style): string {
+  const lines = interrupted.map(({ run, isProtected }) => {
+    const what = `${run.id}, ${formatAge(now - run.startedAt)}: ${shorten(showText(quoteCommand(run.command)), commandChars)}`
+    const end = isProtected ? 'what is there now counts as its end' : 'it was not protected'
+    return `${style.red('Interrupted')}: ${what} (Savepoint was killed in it; ${end})\n`
+  })
+  const newest = interrupted.find(({ isProtected }) => isProtected)
+  if (newest) lines.push(`To undo it: ${style.bold(style.wayBack('undo', newest.changedOutside))}\n`)
+  return lines.join('')
 }
 
 /** Attributes alone are changes too, but no count of files has them. */

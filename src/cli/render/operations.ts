@@ -1,6 +1,7 @@
+import type { ListedRun } from '../../index.ts'
 import { formatAge, formatDuration } from '../../model/format.ts'
 import { quoteCommand } from '../../model/shell-quote.ts'
-import type { Operation, Run } from '../../model/snapshot.ts'
+import type { Operation } from '../../model/snapshot.ts'
 import type { Style } from '../style.ts'
 import { renderTable } from '../table.ts'
 import { shorten, showText } from '../text.ts'
@@ -21,7 +22,7 @@ export function operationTable(operations: Operation[], now: number, style: Styl
     operation.id,
     operation.kind,
     formatAge(now - operation.at),
-    operation.state === 'undone' ? style.yellow(states.undone) : style.green(states[operation.state]),
+    stateText(operation, style),
     showText(operation.summary) +
       (operation.rule === undefined ? '' : style.dim(` (rule: ${showText(operation.rule)})`)),
   ])
@@ -32,7 +33,12 @@ export function operationTable(operations: Operation[], now: number, style: Styl
   )
 }
 
-export function runTable(runs: Run[], now: number, style: Style): string {
+function stateText({ state, detail }: Operation, style: Style): string {
+  if (detail.unprotected === true) return style.red('not protected')
+  return state === 'undone' ? style.yellow(states.undone) : style.green(states[state])
+}
+
+export function runTable(runs: ListedRun[], now: number, style: Style): string {
   if (runs.length === 0) return `No runs yet. Start one: ${style.command('run -- COMMAND')}\n`
   const rows = runs.map(run => [
     run.id,
@@ -45,7 +51,8 @@ export function runTable(runs: Run[], now: number, style: Style): string {
   return renderTable(columns, rows, style)
 }
 
-function exitText(run: Run, style: Style): string {
+function exitText(run: ListedRun, style: Style): string {
+  if (run.isInterrupted) return style.red('interrupted')
   if (run.signal !== undefined) return style.red(run.signal)
   if (run.exitCode !== undefined) return run.exitCode === 0 ? '0' : style.red(String(run.exitCode))
   return run.endedAt === undefined ? style.cyan('running') : '?'

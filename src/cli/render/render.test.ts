@@ -177,7 +177,7 @@ it('lists operations and runs', () => {
     makeRun(),
     makeRun({ exitCode: undefined, signal: 'SIGKILL' }),
     makeRun({ exitCode: undefined, endedAt: undefined }),
-  ]
+  ].map(run => ({ ...run, isInterrupted: false }))
   const text = runTable(runs, noon + hour, plain)
   expect(text).toContain("run_aaaa2222  0        1 hour ago  12.0 s  sh -c 'echo hi'")
   expect(text).toMatch(/SIGKILL[\s\S]*running/)

@@ -3,6 +3,7 @@
 import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts'
 import { formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
 import type { Style } from '../style.ts'
 import { goneText } from './gone.ts'
 import { reasonWords } from './reason-words.ts'
@@ -13,6 +14,8 @@ const reasons: Record<LeftAlonePath['why'], string> = {
   'not-stored': 'its present content could not be stored first',
   'holds-uncaptured': 'holds files that no snapshot has',
   refused: 'the system refused to change it',
+  'in-the-way': 'something else stands where a directory was',
+  overlapped: 'another run was at work, too: whose change it is cannot be told',
 }
 
 const actions: Record<PlannedChange['action'], [letter: string, paint: 'green' | 'red' | 'yellow']> = {
@@ -44,6 +47,10 @@ export interface RestoreWords {
   would: string
   /** The line that says how to take it back; '' when that is said elsewhere. */
   undo: string
+  /** The snapshot before what is taken back, when `result.snapshot` is not it. */
+  before?: string
+  /** What to try when all is as it was wanted already. */
+  otherwise?: string
 }
 
 /** The whole report, ending in a line feed. */
@@ -52,12 +59,13 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   const to = result.snapshot ? ` ${nameOf(result.snapshot)}` : ''
   const counts = restoreCounts(result)
   if (counts === '' && result.changes.length === 0) {
-    lines.push(result.snapshot ? `Nothing to change: everything is as in${to}` : 'Nothing to change')
+    lines.push(nothingText(result))
   } else {
     lines.push(`${result.dryRun ? words.would : words.done}${to}: ${counts || plural('change', result.changes.length)}`)
   }
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
-  lines.push(...leftAloneLines(result.leftAlone, style))
+  lines.push(...leftAloneLines(result.leftAlone, style), ...inTheWayLines(result, style))
+  lines.push(...overlappedLines(result, words.before ?? result.snapshot?.id, style))
   if (result.keptDirs.length > 0) {
     lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
   }
@@ -70,8 +78,19 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
   else if (isUndoable(result) && words.undo !== '') lines.push(words.undo)
+  if (words.otherwise !== undefined && isAsWanted(result)) lines.push(words.otherwise)
   return `${lines.join('\n')}\n`
 }
+
+/** "Everything" only where nothing is left that is not so. */
+function nothingText({ snapshot, leftAlone, hidden, uncaptured, dryRun }: RestoreResult): string {
+  if (leftAlone.length > 0) return dryRun ? 'Nothing would be changed' : 'Nothing was changed'
+  if (!snapshot) return 'Nothing to change'
+  const isAll = hidden.count === 0 && uncaptured.length === 0
+  return `Nothing to change: everything ${isAll ? '' : 'else '}is as in ${nameOf(snapshot)}`
+}
+
+const isAsWanted = ({ changes, leftAlone }: RestoreResult): boolean => changes.length === 0 && leftAlone.length === 0
 
 export const changedPaths = ({ changes }: RestoreResult): Raw[] => changes.map(({ path }) => path)
 
@@ -96,6 +115,27 @@ function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {
   if (leftAlone.length > listedPaths)
     lines.push(`  … and ${formatCount(leftAlone.length - listedPaths)} more (--json lists all)`)
   return lines
+}
+
+/** The whole directory was not asked for, so it is named how to ask for it. */
+function inTheWayLines({ leftAlone, snapshot }: RestoreResult, style: Style): string[] {
+  const paths = leftAlone.flatMap(({ path, why }) => (why === 'in-the-way' ? [wordOf(path, style)] : []))
+  if (!snapshot || paths.length === 0 || paths.length > listedPaths) return []
+  const what = paths.length === 1 ? 'the directory' : 'the directories'
+  return [`To put ${what} back: ${style.bold(style.command(`revert ${paths.join(' ')} --from ${snapshot.id}`))}`]
+}
+
+function overlappedLines({ leftAlone }: RestoreResult, before: string | undefined, style: Style): string[] {
+  const paths = leftAlone.flatMap(({ path, why }) => (why === 'overlapped' ? [wordOf(path, style)] : []))
+  if (before === undefined || paths.length === 0) return []
+  const which = paths.length > listedPaths ? '' : ` -- ${paths.join(' ')}`
+  return [`To take back the changes of both: ${style.bold(style.command(`rollback ${before}${which}`))}`]
+}
+
+/** A path as it can be typed where it is shown. */
+function wordOf(path: Raw, style: Style): string {
+  const shown = style.path(path) || '.'
+  return quoteWord(shown.startsWith('-') ? `./${shown}` : shown)
 }
 
 function uncapturedLine(uncaptured: RestoreResult['uncaptured'], style: Style): string {

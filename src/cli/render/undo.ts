@@ -17,5 +17,6 @@ export function undoText(result: UndoResult, direction: 'undo' | 'redo', style: 
   if (!restore) return heading + (dryRun ? 'Nothing was changed (dry run)\n' : next)
   // The operation of a step is not one to undo: the way back is the other direction.
   const restored = { ...restore, snapshot: undefined, operation: undefined }
-  return heading + restoreText(restored, { done: 'Files', would: 'Files', undo: '' }, style) + next
+  const text = { done: 'Files', would: 'Files', undo: '', before: operation.before }
+  return heading + restoreText(restored, text, style) + next
 }

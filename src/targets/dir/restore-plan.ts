@@ -2,16 +2,18 @@
  * Decides what a restore does, from three-valued trees: what is captured is made so, what is known absent is removed,
  * what is unknown is left alone. Pure: reads trees, touches no file. Only paths that differ are in the plan.
  */
-import { isDamage, SavepointError } from '../../errors/errors.ts'
+import { isDamage } from '../../errors/errors.ts'
 import { call, type Deep, descend, runDeep } from '../../model/deep-walk.ts'
 import type { Entry, Id } from '../../model/entry.ts'
-import { isWithin, joinRaw, parentOf, type Raw, showPath } from '../../model/raw-path.ts'
+import { isWithin, joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
-import { pairByName, sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
+import { pairByName, sameContent, sameEntry } from '../../store/tree-diff.ts'
 import { childrenOf, EntryCursor } from '../../store/tree-lookup.ts'
 import { Hidden, noteStaying, type Uncaptured } from './hidden.ts'
 import { mayChangeDir } from './may-change.ts'
+import { OthersPaths, type Span } from './others-paths.ts'
+import { lostDirectory, sameAside, sameDeep, treeOf } from './plan-entries.ts'
 import { isRefreshedIndex } from './refreshed-index.ts'
 
 export type PlanAction =
@@ -31,6 +33,8 @@ export interface LeftAlone {
     | 'not-stored' // its live content could not be stored, so it must not be overwritten
     | 'holds-uncaptured' // a directory that holds files which are not ours to remove
     | 'refused' // in a directory of somebody else that this user may not change
+    | 'in-the-way' // a file or a link where a directory was, of which only something inside is wanted
+    | 'overlapped' // changed while somebody else was at work, too: whose it is cannot be told
 }
 
 export interface RestorePlan {
@@ -55,6 +59,8 @@ export interface PlanOptions {
    * while they still are as it left them.
    */
   base?: Id
+  /** Undo: what others did meanwhile. */
+  others?: readonly Span[]
   scope?: readonly Raw[]
   /** Leaves `.git` at any depth alone. */
   withoutGit?: boolean
@@ -77,8 +83,11 @@ class Planner {
   /** Live directories in which this user may change nothing. */
   private readonly closed = new Set<Raw>()
 
+  private readonly others: OthersPaths
+
   constructor(options: PlanOptions) {
     this.options = options
+    this.others = new OthersPaths(options.store, options.others ?? [])
   }
 
   run(): RestorePlan {
@@ -132,6 +141,12 @@ class Planner {
     }
     if (live?.kind === 'unknown') {
       if (wanted && !(isUndo && base && sameAside(base, wanted))) this.plan.leftAlone.push({ path, why: 'not-stored' })
+      // Asked for by name, it stays all the same.
+      else if (!wanted && !isUndo && this.options.scope?.includes(path)) noteStaying(this.plan, path, live)
+      return
+    }
+    if (this.others.isRepository(path)) {
+      if (!sameDeep(base, wanted) && !sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why: 'overlapped' })
       return
     }
     if (live?.kind === 'dir' && wanted?.kind === 'dir') {
@@ -142,6 +157,10 @@ class Planner {
       // Only something below is wanted here: descend as far as directories go.
       if (wanted?.kind === 'dir') yield* this.makeWayTo(path, live, wanted, base)
       else if (live?.kind === 'dir') yield* call(this.compareTrees(path, live.content, undefined, treeOf(base)))
+      return
+    }
+    if (!live && wanted?.kind === 'dir' && this.others.hasBelow(path)) {
+      yield* this.makeWayTo(path, live, wanted, base)
       return
     }
     if (isUndo && !(yield* this.mayUndo(path, live, wanted, base))) return
@@ -157,14 +176,16 @@ class Planner {
     if (isNeeded && !live) return
     actions.length = start - 1
     // Something else has taken the directory's place, and nobody asked for that to go.
-    if (isNeeded) this.plan.leftAlone.push({ path, why: 'edited' })
+    if (isNeeded) this.plan.leftAlone.push({ path, why: 'in-the-way' })
   }
 
   private *compareDirs(path: Raw, live: Entry, wanted: Entry, base: Entry | undefined): Deep<void> {
     if (!mayChangeDir(live)) this.closed.add(path)
     if (this.isInside(path) && !sameEntry(live, wanted)) {
       const isUndo = this.options.base !== undefined
-      if (!isUndo || (base && sameEntry(live, base)))
+      if (this.others.has(path)) {
+        if (base && !sameEntry(base, wanted)) this.plan.leftAlone.push({ path, why: 'overlapped' })
+      } else if (!isUndo || (base && sameEntry(live, base)))
         this.plan.actions.push({ action: 'metadata', path, live, entry: wanted })
       else if (base && !sameEntry(base, wanted)) this.plan.leftAlone.push({ path, why: 'edited' })
     }
@@ -184,10 +205,15 @@ class Planner {
       return false
     }
     if (sameDeep(base, wanted)) return false
+    if (this.others.has(path)) {
+      if (!sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why: 'overlapped' })
+      return false
+    }
+    const isShared = this.others.hasBelow(path)
     // Only the times differ: they are put back as long as nobody has touched it since.
     if (sameAside(live, wanted) && live?.kind !== 'dir')
       return live !== undefined && base !== undefined && sameEntry(live, base)
-    if (sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
+    if (!isShared && sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
     if (isRefreshedIndex(this.options.store, path, live, base)) return true
     if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
       // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
@@ -271,25 +297,3 @@ class Planner {
     return pure
   }
 }
-
-function lostDirectory(directory: Raw, cause: SavepointError): SavepointError {
-  const shown = directory === '' ? 'the target' : showPath(directory)
-  return new SavepointError(
-    'store.damaged',
-    `Cannot restore: the store has lost the list of ${shown} (${cause.message})`,
-    {
-      hint: 'Nothing was changed. `savepoint verify` shows what is affected; `savepoint rollback SNAP -- PATH` restores what is intact',
-      data: { paths: [shown] },
-      cause,
-    },
-  )
-}
-
-const treeOf = (entry: Entry | undefined): Id | undefined => (entry?.kind === 'dir' ? entry.content : undefined)
-
-/** The same but for times: a touch is not an edit. */
-const sameAside = (a: Entry | undefined, b: Entry | undefined): boolean =>
-  a === b || (a !== undefined && b !== undefined && sameContent(a, b) && sameMetadata(a, b))
-
-const sameDeep = (a: Entry | undefined, b: Entry | undefined): boolean =>
-  a === b || (a !== undefined && b !== undefined && sameEntry(a, b) && a.content === b.content)

@@ -1,0 +1,46 @@
+/** Whether snapshots know a path: what a user names must mean something to them. */
+import { SavepointError } from '../errors/errors.ts'
+import type { Id } from '../model/entry.ts'
+import { type Raw, showPath } from '../model/raw-path.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { entryAt } from '../store/tree-lookup.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
+import { lookAtLive } from './capture-live.ts'
+import type { Context } from './context.ts'
+import { existsLive, typedPath } from './resolve-path.ts'
+
+export function hasCaptured(ctx: Context, root: Id, path: Raw): boolean {
+  const entry = entryAt(ctx.store, rootTreeOf(ctx.store, root), path)
+  return entry !== undefined && entry.kind !== 'unknown'
+}
+
+/** Each must be captured in the snapshot, or absent there but known elsewhere: then going back to it removes the path. */
+export async function requireKnown(ctx: Context, snapshot: Snapshot, paths: readonly Raw[]): Promise<void> {
+  for (const path of paths)
+    if (!(await isKnown(ctx, snapshot, path))) throw unknownPath(ctx, path, `${nameOf(snapshot)} does not have it`)
+}
+
+async function isKnown(ctx: Context, snapshot: Snapshot, path: Raw): Promise<boolean> {
+  if (path === '') return true
+  const entry = entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), path)
+  if (entry) return entry.kind !== 'unknown'
+  if (ctx.db.snapshots(true).some(other => hasCaptured(ctx, other.root, path))) return true
+  return isCapturable(ctx, path)
+}
+
+/** Whether the path exists and the next snapshot would have it. */
+export async function isCapturable(ctx: Context, path: Raw): Promise<boolean> {
+  if (!existsLive(ctx, path)) return false
+  const entry = entryAt(ctx.store, (await lookAtLive(ctx, { discard: true })).tree, path)
+  return entry !== undefined && entry.kind !== 'unknown'
+}
+
+export function unknownPath(ctx: Context, path: Raw, state: string): SavepointError {
+  const typed = typedPath(ctx, path)
+  return new SavepointError('path.unknown', `Cannot restore ${showPath(path)}: ${state}`, {
+    hint: `\`savepoint history ${typed}\` shows its versions, \`savepoint coverage ${typed}\` whether it is protected`,
+  })
+}
+
+export const nameOf = (snapshot: Snapshot): string =>
+  snapshot.label ? `${snapshot.id} (${snapshot.label})` : snapshot.id

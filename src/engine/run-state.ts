@@ -1,0 +1,19 @@
+/** Whether a run that has no end yet still goes on. */
+import { errnoOf } from '../errors/errors.ts'
+import type { Run } from '../model/snapshot.ts'
+import type { Context } from './context.ts'
+import type { ListedRun } from './results.ts'
+
+/** Its supervisor was killed: nobody will record its end, until `undo` or `rollback` takes what is there now for it. */
+export const isInterrupted = (run: Run): boolean => run.endedAt === undefined && !isAlive(run.pid)
+
+export const listRuns = (ctx: Context): ListedRun[] =>
+  ctx.db.runs().map(run => ({ ...run, isInterrupted: isInterrupted(run) }))
+
+function isAlive(pid: number | undefined): boolean {
+  try {
+    return pid !== undefined && process.kill(pid, 0)
+  } catch (error) {
+    return errnoOf(error) === 'EPERM'
+  }
+}

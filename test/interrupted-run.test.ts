@@ -1,0 +1,75 @@
+/** A run whose supervisor is killed from inside: what is said of it before it is undone, and that it can be. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { builtCommand, savepoint } from './support/built-cli.ts'
+import { dialogue } from './support/dialogue.ts'
+import { keys, runKeys } from './support/json-keys.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+  space.write('src/main.js', 'main\n')
+  space.write('top', 'top\n')
+})
+afterEach(() => space.remove())
+
+const { say, json } = dialogue(() => space)
+/** Between the command and its supervisor there may be a helper, so that it is not always the parent. */
+const kill = `kill -9 $(cat "$SUPERVISOR")`
+const killed = (script: string) => {
+  const file = join(space.base, 'supervisor')
+  const supervised = ['sh', '-c', 'echo $$ > "$SUPERVISOR"; exec "$@"', 'sh', ...builtCommand]
+  const command = [...supervised, 'run', '-q', '--', 'sh', '-c', `${script}; ${kill}`]
+  const env = { ...space.env, SUPERVISOR: file }
+  const { signal } = spawnSync(command[0]!, command.slice(1), {
+    cwd: space.dir,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  expect(signal).toBe('SIGKILL')
+}
+
+it('is interrupted in `runs`, not running; `undo` takes it back', () => {
+  killed('rm -rf src')
+  expect(say(['runs'])).toMatch(/^ID +EXIT +STARTED +TOOK +COMMAND\nrun_ID +interrupted +AGE .*rm -rf src/)
+  const [run] = json('runs')
+  expect(keys(run)).toEqual(runKeys)
+  expect(run).toMatchObject({ interrupted: true, ended_at: null })
+  expect(savepoint(space, ['undo']).status).toBe(0)
+  expect(space.read('src/main.js')).toBe('main\n')
+  expect(json('runs')[0]).toMatchObject({ interrupted: false, signal: 'SIGKILL' })
+})
+
+it('stands in `status` with the command that takes it back', () => {
+  savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top'])
+  killed('rm -rf src')
+  const text = say(['status'])
+  expect(text).toMatch(
+    /\nInterrupted: run_ID, AGE: sh -c 'rm -rf src; kill -9 .*' \(Savepoint was killed in it; what is there now counts as its end\)\nTo undo it: savepoint undo\nLast operation: run_ID: sh -c 'echo two > top', AGE\n$/,
+  )
+  expect(json('status').interrupted.map(keys)).toEqual([runKeys])
+  savepoint(space, ['undo'])
+  expect([space.read('src/main.js'), space.read('top')]).toEqual(['main\n', 'two\n'])
+  expect(say(['status'])).not.toContain('Interrupted')
+})
+
+it('the command is the one that works in the subdirectory where `status` is asked', () => {
+  mkdirSync(space.at('other'))
+  killed('rm -rf src')
+  const { stdout } = savepoint(space, ['status'], { cwd: space.at('other') })
+  expect(stdout).toContain('To undo it: savepoint undo --all\n')
+  expect(savepoint(space, ['undo', '--all'], { cwd: space.at('other') }).status).toBe(0)
+  expect(existsSync(space.at('src/main.js'))).toBe(true)
+})
+
+it('that was not protected does not promise an undo', () => {
+  savepoint(space, ['run', '-q', '--', 'true'])
+  space.write('savepoint.yaml', 'snapshots: { triggers: { disable_pre_run: true } }\n')
+  killed('rm top')
+  const { stdout } = savepoint(space, ['status'])
+  expect(stdout).toMatch(/Interrupted: run_\w+, .*; it was not protected\)\nLast operation/)
+  expect(stdout).not.toContain('To undo it')
+})

@@ -1,0 +1,152 @@
+/** R8 for two runs at the same time: taking one back leaves what changed while the other was at work, and says so. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { RunResult, Savepoint } from '../src/index.ts'
+import { cliCommand, runCli } from './support/cli.ts'
+import { runVerbs } from './support/engine-process.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+let savepoint: Savepoint
+beforeEach(async () => {
+  space = new Workspace()
+  space.write('src/main.js', 'main\n')
+  space.write('lib/hl1', 'one\n')
+  savepoint = await space.open()
+})
+afterEach(() => space.remove())
+
+const run = async (script: string): Promise<RunResult> => (await space.open()).run({ command: ['sh', '-ec', script] })
+
+/** `inner` runs from its first snapshot to its last between the two halves of `outer`. */
+async function during(outer: string, inner: () => Promise<RunResult>, firstHalf = ''): Promise<[RunResult, RunResult]> {
+  const pipes = mkdtempSync(join(space.base, 'pipes-'))
+  const [begun, go] = [join(pipes, 'begun'), join(pipes, 'go')]
+  execFileSync('mkfifo', [begun, go])
+  const waiting = run(`${firstHalf}\necho > '${begun}'; read x < '${go}'\n${outer}`)
+  await readFile(begun)
+  const between = await inner()
+  await writeFile(go, '\n')
+  return [await waiting, between]
+}
+
+const state = () => ['src/main.js', 'B', 'lib/hl1'].map(path => space.read(path))
+const overlapped = (...paths: string[]) => paths.map(path => ({ path, why: 'overlapped' }))
+
+describe('undo of the outer of two runs', () => {
+  const both = () => during('rm -rf src', () => run('echo B > B; echo more >> lib/hl1'))
+
+  it('leaves the work of the other and reports it', async () => {
+    await both()
+    const { restore } = await savepoint.undo()
+    expect(restore!.leftAlone).toEqual(overlapped('B', 'lib/hl1'))
+    expect(state()).toEqual(['main\n', 'B\n', 'one\nmore\n'])
+    await savepoint.redo()
+    expect(state()).toEqual([undefined, 'B\n', 'one\nmore\n'])
+    await savepoint.undo()
+    expect(state()).toEqual(['main\n', 'B\n', 'one\nmore\n'])
+  })
+
+  it('then the other can be undone, too: nobody else is left whose work it could be', async () => {
+    await both()
+    await savepoint.undo()
+    const { restore } = await savepoint.undo()
+    expect(restore!.leftAlone).toEqual([])
+    expect(state()).toEqual(['main\n', undefined, 'one\n'])
+  })
+
+  it('on the command line: exit code 3, and a command that takes back both', async () => {
+    await both()
+    const { status, stdout } = runCli(space, ['undo'])
+    expect(stdout).toMatch(
+      /\nFiles: 1 created\nLeft alone \(2\):\n {2}B: another run was at work, too: whose change it is cannot be told\n {2}lib\/hl1: .*\nTo take back the changes of both: savepoint rollback snap_\w+ -- B lib\/hl1\nTo redo: /,
+    )
+    expect(status).toBe(3)
+    const force = /savepoint (rollback .*)/.exec(stdout)![1]!.split(' ')
+    expect(runCli(space, force).status).toBe(0)
+    expect(state()).toEqual(['main\n', undefined, 'one\n'])
+  })
+
+  it('is completed in the same way after kill -9', async () => {
+    await both()
+    expect((await runVerbs(space, [['undo']], { failpoint: 'restore:place' })).signal).toBe('SIGKILL')
+    await space.open()
+    expect(space.notices.join('\n')).toContain('completed an undo that was interrupted')
+    expect(state()).toEqual(['main\n', 'B\n', 'one\nmore\n'])
+  })
+})
+
+it('`rollback RUN` of the inner one: all of it changed while the outer went on', async () => {
+  const [outer, inner] = await during('rm -rf src', () => run('echo B > B'))
+  expect((await savepoint.rollback(inner.run!.id)).leftAlone).toEqual(overlapped('B'))
+  expect((await savepoint.rollback(outer.run!.id)).leftAlone).toEqual(overlapped('B'))
+  expect(state()).toEqual(['main\n', 'B\n', 'one\n'])
+  await savepoint.rollback(outer.before!.id)
+  expect(state()).toEqual(['main\n', undefined, 'one\n'])
+})
+
+it('in a directory that one made and one that it removed, only what the other touched is left alone', async () => {
+  space.write('src/old', 'old\n')
+  await during(
+    'rm -rf src',
+    () => run('echo B > made/b; rm src/old; echo more >> src/main.js'),
+    'mkdir made; touch made/a',
+  )
+  const { restore } = await savepoint.undo()
+  expect(restore!.leftAlone).toEqual(overlapped('made/b', 'src/main.js', 'src/old'))
+  expect(restore!.keptDirs).toEqual(['made'])
+  expect(space.sh('find . -type f | sort')).toBe('./lib/hl1\n./made/b\n')
+})
+
+it('attributes: of a file, of a directory, of the target itself', async () => {
+  await during('chmod 711 .; chmod 700 lib; chmod 600 lib/hl1; chmod 700 src', () =>
+    run('chmod 750 .; chmod 750 lib; chmod 640 lib/hl1'),
+  )
+  const { restore } = await savepoint.undo()
+  expect(restore!.leftAlone).toEqual(overlapped('', 'lib', 'lib/hl1'))
+  expect(space.sh('stat -c %a . lib lib/hl1 src')).toBe('711\n700\n600\n755\n')
+})
+
+describe('a repository', () => {
+  beforeEach(() => void space.sh('git init -q; git add -A; git commit -qm one'))
+  const commit = (message: string) => `git commit -q --allow-empty -m ${message}`
+
+  it('in which both worked is left alone as a whole', async () => {
+    await during(commit('outer'), () => run(commit('inner')), 'echo x > src/x')
+    const { restore } = await savepoint.undo()
+    expect(restore!.leftAlone).toEqual(overlapped('.git'))
+    expect(space.read('src/x')).toBeUndefined()
+    expect(space.git('fsck', '--strict')).toBe('')
+    expect(space.git('log', '--format=%s')).toBe('outer\ninner\none\n')
+  })
+
+  it('that one removed after the other had committed does not come back without that commit in silence', async () => {
+    const [{ before }] = await during('rm -rf .git', () => run(commit('inner')))
+    const { restore } = await savepoint.undo()
+    expect(restore!.leftAlone).toEqual(overlapped('.git'))
+    await savepoint.rollback(before!.id, { paths: ['.git'] })
+    expect(space.git('log', '--format=%s')).toBe('one\n')
+  })
+
+  it('that the other only looked at comes back', async () => {
+    await during('rm -rf .git', () => run('touch -d 2001-01-01 src/main.js; git status > ../status'))
+    const { restore } = await savepoint.undo()
+    expect(restore!.leftAlone.filter(({ path }) => path.startsWith('.git'))).toEqual([])
+    expect(space.git('fsck', '--strict')).toBe('')
+  })
+})
+
+it('a run that a process of another one started is a part of that', async () => {
+  const cli = cliCommand.map(word => `'${word}'`).join(' ')
+  const outer = await run(`echo more >> lib/hl1; ${cli} run -q -- sh -c 'echo B > B'; rm -rf src`)
+  const inner = savepoint.runs().find(({ id }) => id !== outer.run!.id)!
+  expect((await savepoint.rollback(inner.id)).leftAlone).toEqual([])
+  expect(state()).toEqual([undefined, undefined, 'one\nmore\n'])
+  await savepoint.undo()
+  const { restore } = await savepoint.undo()
+  expect(restore!.leftAlone).toEqual([])
+  expect(state()).toEqual(['main\n', undefined, 'one\n'])
+})
