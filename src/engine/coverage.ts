@@ -33,6 +33,7 @@ export async function coverage(ctx: Context, path: string): Promise<CoverageResu
     latest,
     versions: holders.length,
     current: latest !== undefined && (await isCurrent(ctx, raw, latest, live)),
+    isBeforeFirst: ctx.db.head === undefined,
   }
 }
 

@@ -126,6 +126,8 @@ export interface CoverageResult {
   versions: number
   /** Whether the newest snapshot has exactly the bytes on disk. */
   current: boolean
+  /** No snapshot was taken of this directory yet: the answer is about the first one. */
+  isBeforeFirst: boolean
 }
 
 export interface DiffResult {
