@@ -150,7 +150,9 @@ export interface FileVersion {
 export interface PruneDecision {
   snapshot: Snapshot
   keep: boolean
-  /** The rule that decided, for people: "manual: kept", "beyond --keep 5". */
+  /** Kept whatever the pools and --keep say; the rule is the kind: "pre-run", "tagged". */
+  isPinned: boolean
+  /** The rule that decided, for people: "manual", "beyond --keep 5". */
   rule: string
 }
 
