@@ -5,6 +5,7 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { currentDirectory } from './choose-target.ts'
+import { followStops } from './follow-stops.ts'
 import { homeOf } from './home.ts'
 import type { RunResult } from './results.ts'
 import type { OpenOptions } from './savepoint.ts'
@@ -50,6 +51,7 @@ export async function supervise(
   const forward = (signal: NodeJS.Signals) => child?.kill(signal)
   for (const signal of ignored) process.on(signal, ignore)
   for (const signal of forwarded) process.on(signal, forward)
+  const unfollow = followStops(() => child)
   try {
     return await new Promise((resolve, reject) => {
       child = spawn(program!, args, { stdio: 'inherit', cwd: textOf(cwd), env })
@@ -57,6 +59,7 @@ export async function supervise(
       child.on('exit', (code, signal) => resolve({ code: code ?? undefined, signal: signal ?? undefined }))
     })
   } finally {
+    unfollow()
     for (const signal of ignored) process.off(signal, ignore)
     for (const signal of forwarded) process.off(signal, forward)
   }
