@@ -39,7 +39,10 @@ export interface RestoreResult {
   snapshot: Snapshot | undefined
   dryRun: boolean
   changes: PlannedChange[]
+  /** Files and empty directories. Where one takes the place of a directory, or is taken by one, that is no replacement. */
   files: { created: number; deleted: number; replaced: number; metadata: number }
+  /** How many of those created and deleted are empty directories. */
+  emptyDirs: number
   leftAlone: LeftAlonePath[]
   /** Directories that stay because files which are not captured live in them. */
   keptDirs: Raw[]

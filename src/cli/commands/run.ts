@@ -8,9 +8,9 @@ import type { Snapshot } from '../../model/snapshot.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
 import { runResultJson } from '../json.ts'
-import { changeList } from '../render/changes.ts'
+import { changeList, changesText } from '../render/changes.ts'
 import { goneText } from '../render/gone.ts'
-import { countsText, skippedText } from '../render/snapshot.ts'
+import { skippedText } from '../render/snapshot.ts'
 import { asSavepointError } from '../report-error.ts'
 import { createStyle, wantsColour } from '../style.ts'
 
@@ -108,7 +108,7 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     // Nothing is recorded: that was said at the start.
     if (!run) return
     const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
-    context.notice(`run ${run.id}: ${end}${took}; ${changesText(result)}`)
+    context.notice(`run ${run.id}: ${end}${took}; ${outcomeText(result)}`)
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (result.gone.count > 0) process.stderr.write(`${goneText(result.gone, style)}\n`)
     if (changes.length === 0) return
@@ -118,9 +118,8 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
   }
 }
 
-const changesText = ({ after, counts, changes, gone }: RunResult) => {
+const outcomeText = ({ after, counts, changes, gone }: RunResult) => {
   if (!after) return 'what it changed is not recorded'
   if (changes.length === 0) return gone.count > 0 ? 'nothing that is protected changed' : 'nothing changed'
-  const text = countsText(counts)
-  return text === 'no changes' ? plural('change', changes.length) : text
+  return changesText(counts, changes)
 }
