@@ -218,6 +218,19 @@ describe('what changed', () => {
     expect(existsSync(space.at('src/b.txt'))).toBe(false)
   })
 
+  it('a patch with a binary file is refused by git as a whole, and applies without it, as the help says', () => {
+    space.write('a.txt', 'changed\n')
+    space.write('src/image', Buffer.from([0, 1, 2, 3]))
+    const file = join(space.base, 'patch')
+    writeFileSync(file, savepoint(space, ['diff']).stdout)
+    expect(() => space.sh(`git apply --check -R '${file}' 2>&1`)).toThrow()
+    expect(say(['diff', '--help']).replace(/\s+/g, ' ')).toContain(
+      'binary files, and what is too large, it only names, and `git apply` refuses it then, unless they are left out with --exclude=PATH',
+    )
+    space.sh(`git apply -R --exclude=src/image '${file}'`)
+    expect([space.read('a.txt'), existsSync(space.at('src/image'))]).toEqual(['one\n', true])
+  })
+
   it('history: the versions of a file, newest first, and how to bring one back', () => {
     space.write('a.txt', 'one and two\n')
     say(['snapshot', '-m', 'second'])
