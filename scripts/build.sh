@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the native addon, the bundle in dist/ and, unless --run-only is given, the types of the library.
+# Builds the native addon and the helper, the bundle in dist/ and, unless --run-only is given, the types of the library.
 # build/ready is written last and makes the build count; it is dated at the start, so that a source saved meanwhile is
 # newer than it.
 set -eu
@@ -16,6 +16,7 @@ while future=$(find src native scripts package.json package-lock.json -newer "$s
 done
 
 sh scripts/build-addon.sh
+sh scripts/build-helper.sh
 "$node" scripts/build-bundle.mjs
 if [ "${1-}" != --run-only ]; then "$node" scripts/build-types.mjs; fi
 mv "$stamp" build/ready

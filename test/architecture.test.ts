@@ -12,6 +12,7 @@ const LAYERS = [
   'index',
   'engine',
   'targets',
+  'tracers',
   'timeline',
   'store',
   'config',

@@ -40,7 +40,7 @@ describe('run', () => {
       .map(line => JSON.parse(line))
     expect(stdout).toBe('out\n')
     expect(lines[0].notice).toMatch(/^protecting /)
-    expect(keys(lines[1])).toEqual(['run', 'exit_code', 'signal', 'counts', 'changes', 'gone'])
+    expect(keys(lines[1])).toEqual(['run', 'exit_code', 'signal', 'counts', 'changes', 'moved_to', 'gone'])
     expect(keys(lines[1].run)).toEqual(runKeys)
     expect(lines[1].counts).toEqual({ added: 0, modified: 1, deleted: 0 })
   })
@@ -131,9 +131,49 @@ describe('going back', () => {
       'Redone: rollback to snap_ID (first)\nFiles: 1 created, 1 deleted, 1 replaced\nTo undo: savepoint undo\n',
     )
     const undone = json('undo')
-    expect(keys(undone)).toEqual(['operation', 'effect', 'restore'])
+    expect(keys(undone)).toEqual(['operation', 'dry_run', 'effect', 'restore'])
     expect(keys(undone.operation)).toEqual(operationKeys)
     expect(keys(undone.restore)).toEqual(restoreKeys)
+  })
+
+  it('undo --dry-run and redo --dry-run show the plan and change nothing', () => {
+    say(['rollback', 'first'])
+    const [before, operations] = [imageOf(space.dir, { untouched: true }), json('operations')]
+    const plan = '  ~ a.txt\n  + new\n  - src/b.txt\nNothing was changed (dry run)\n'
+    expect(say(['undo', '--dry-run'])).toBe(
+      `Would undo: rollback to snap_ID (first)\nFiles: 1 created, 1 deleted, 1 replaced\n${plan}`,
+    )
+    const planned = json('undo', '--dry-run')
+    expect(planned).toMatchObject({
+      operation: { kind: 'rollback', state: 'done' },
+      dry_run: true,
+      restore: { dry_run: true, files: { created: 1, deleted: 1, replaced: 1, metadata: 0 }, operation: null },
+    })
+    expect(keys(planned.restore)).toEqual(restoreKeys)
+    expect(differences(before, imageOf(space.dir, { untouched: true }))).toEqual([])
+    expect(json('operations')).toEqual(operations)
+    const { restore } = json('undo')
+    expect([restore.changes, restore.files]).toEqual([planned.restore.changes, planned.restore.files])
+    expect(say(['redo', '--dry-run'])).toMatch(/^Would redo: rollback to snap_ID \(first\)\nFiles: .*\n {2}~ a\.txt\n/)
+    expect([space.read('a.txt'), json('redo', '--dry-run').operation.state]).toEqual(['two\n', 'undone'])
+  })
+
+  it.each([
+    ['tag', ['tag', 'good'], /^Would undo: .*good.* \(tag good is gone\)\n/],
+    ['delete', ['delete', 'second'], /^Would undo: .* \(1 snapshot back\)\n/],
+    ['compact', ['compact', 'first', 'second'], /^Would undo: .* \(2 snapshots apart again\)\n/],
+  ])('undo --dry-run of %s says what would be undone, and does not', (_, command, expected) => {
+    say(['snapshot', '-m', 'second'])
+    say(['snapshot', '-m', 'third'])
+    say(command)
+    const state = () => [json('log'), json('operations')]
+    const before = state()
+    expect(say(['undo', '--dry-run'])).toMatch(new RegExp(`${expected.source}Nothing was changed \\(dry run\\)\\n$`))
+    expect(json('undo', '--dry-run')).toMatchObject({ dry_run: true, restore: null, operation: { state: 'done' } })
+    expect(state()).toEqual(before)
+    say(['undo'])
+    expect(say(['redo', '--dry-run'])).toMatch(/^Would redo: .*\nNothing was changed \(dry run\)\n$/)
+    expect(json('operations').map(({ state: each }: { state: string }) => each)).toContain('undone')
   })
 
   it('rollback of paths, of a subdirectory, with --to, and under its other names', () => {
@@ -169,6 +209,41 @@ describe('going back', () => {
     )
     expect([space.read('a.txt'), existsSync(space.at('new'))]).toEqual(['one\n', false])
     expect(json('revert', 'a.txt').map(keys)).toEqual([restoreKeys])
+  })
+
+  it('3: of several paths, what could be reverted is, and is reported with what could not', () => {
+    const mixed = savepoint(space, ['revert', 'a.txt', 'nothing', 'src/b.txt'])
+    expect({ ...mixed, stdout: steady(mixed.stdout, space) }).toMatchObject({
+      status: 3,
+      stdout:
+        'Reverted a.txt to snap_ID (first): 1 replaced\nReverted src/b.txt to snap_ID (first): 1 created\n' +
+        'To undo all, 2 times: savepoint undo\n',
+      stderr: expect.stringMatching(
+        /^savepoint: Cannot restore nothing: .* does not have it\n {2}hint: .*history nothing/,
+      ),
+    })
+    expect([space.read('a.txt'), space.read('src/b.txt')]).toEqual(['one\n', 'b\n'])
+    space.write('a.txt', 'two\n')
+    const asJson = savepoint(space, ['revert', 'nothing', 'a.txt', '--json'])
+    const [failed, done] = JSON.parse(asJson.stdout)
+    expect([asJson.status, keys(done), done.files.replaced]).toEqual([3, restoreKeys, 1])
+    expect(failed).toEqual({
+      path: 'nothing',
+      error: { code: 'path.unknown', message: expect.stringContaining('nothing'), hint: expect.any(String) },
+    })
+    expect(JSON.parse(asJson.stderr).error).toMatchObject({ code: 'incomplete', data: { failed: ['nothing'] } })
+    refused(['revert', 'nothing', 'neither'], 12, /^savepoint: Cannot restore nothing: .*\nCannot restore neither: /)
+  })
+
+  it('3: a revert that stops half-way says what is done, and does not try the rest', () => {
+    const env = { ...space.env, SAVEPOINT_FAILPOINT: 'restore:staged#2@EIO' }
+    const stopped = savepoint(space, ['revert', 'a.txt', 'src/b.txt', 'new', '--from', 'first'], { env })
+    expect(stopped).toMatchObject({ status: 3, stdout: expect.stringMatching(/^Reverted a\.txt .*\nTo undo: /) })
+    expect([stopped.stderr.match(/^savepoint: /gm)?.length, stopped.stderr]).toEqual([
+      1,
+      expect.stringContaining('EIO'),
+    ])
+    expect([space.read('a.txt'), existsSync(space.at('new'))]).toEqual(['one\n', true])
   })
 
   it('3: what somebody else edited since is left alone, listed, and kept', () => {

@@ -270,6 +270,30 @@ describe('a target that is not what it was', () => {
     expect(space.read('precious')).toBe('precious\n')
   })
 
+  it('closed by its mode: every verb that must look into it names the chmod, and that works', () => {
+    giveToUser(space)
+    expect(savepointAsUser(space, ['snapshot', '-t', space.dir]).status).toBe(0)
+    chmodSync(space.dir, 0)
+    const verbs = [
+      ['status'],
+      ['changes'],
+      ['diff'],
+      ['snapshot'],
+      ['coverage', 'a.txt'],
+      ['revert', 'a.txt', '--dry-run'],
+    ]
+    for (const verb of verbs) {
+      const { stderr, status } = savepointAsUser(space, [...verb, '-t', space.dir])
+      expect([verb, status, stderr]).toEqual([
+        verb,
+        expect.toBeOneOf([1, 2]),
+        expect.stringContaining(`\n  hint: Give yourself access: chmod u+rwx ${space.dir}\n`),
+      ])
+    }
+    shellAsUser(space, `chmod u+rwx '${space.dir}'`)
+    expect(savepointAsUser(space, ['status', '-t', space.dir]).status).toBe(0)
+  })
+
   it('moved: its timeline moves with it, and says so', () => {
     const place = join(space.base, 'moved')
     renameSync(space.dir, place)

@@ -110,6 +110,15 @@ describe('snapshot and the lists', () => {
     expect(json('snapshots', list[1].run).map((one: { id: string }) => one.id)).toEqual([list[1].id])
   })
 
+  it('log keeps trees apart that have no beginning in common', () => {
+    say(['snapshot', '-m', 'first'])
+    say(['export', 'first', join(space.base, 'first.tar')])
+    say(['import', join(space.base, 'first.tar'), '-m', 'from outside'])
+    expect(say(['log'])).toBe('* snap_ID import AGE +2 from outside\n\n* snap_ID (HEAD) manual AGE +2 first\n')
+    expect(say(['log', '-n', '1'])).toBe('* snap_ID import AGE +2 from outside\n')
+    expect(json('log').map(({ label }: { label: string }) => label)).toEqual(['from outside', 'first'])
+  })
+
   it('log draws branches; branches lists their ends; head names the snapshot', () => {
     say(['snapshot', '-m', 'first'])
     space.write('a.txt', 'two\n')
@@ -271,6 +280,15 @@ describe('what changed', () => {
       latest: null,
     })
     expect(say(['coverage', 'nothing'])).toBe('nothing does not exist now\nNo snapshot has a version of it\n')
+  })
+
+  it('coverage of several paths: all are answered, in their order; one that is wrong stops it before the first', () => {
+    say(['snapshot'])
+    const one = (path: string) => say(['coverage', path])
+    expect(say(['coverage', 'src', 'nothing', 'a.txt'])).toBe([one('src'), one('nothing'), one('a.txt')].join('\n'))
+    const all = json('coverage', 'src', 'nothing', 'a.txt')
+    expect(all).toEqual([json('coverage', 'src'), json('coverage', 'nothing'), json('coverage', 'a.txt')])
+    refused(['coverage', 'a.txt', '/etc'], 2, /^savepoint: Cannot use \/etc: it lies outside the target\n/)
   })
 
   it('coverage of what today’s rules exclude: whether the newest snapshot still has what is on disk', () => {

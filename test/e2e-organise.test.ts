@@ -146,6 +146,13 @@ describe('the rest', () => {
     expect(keys(result.checks[0])).toEqual(['name', 'state', 'detail', 'fix'])
   })
 
+  it('doctor: a limit is shown in the unit that it was written in', () => {
+    const disk = () => json('doctor').checks.find(({ name }: { name: string }) => name === 'disk').detail
+    expect(disk()).toMatch(/free, 1 GiB are kept free$/)
+    space.write('savepoint.yaml', 'snapshots:\n  min_free_bytes: 1.5 GiB\n')
+    expect(disk()).toMatch(/free, 1\.5 GiB are kept free$/)
+  })
+
   it('help: every verb is listed, and each has its own with examples', () => {
     const help = say(['--help'])
     expect(say([])).toBe(help)

@@ -71,6 +71,17 @@ describe('the launcher of this checkout', () => {
     }
   })
 
+  it('works in a directory that was removed, and has nothing to say about it but what sh says itself at its start', () => {
+    const script = 'mkdir "$1"; cd "$1"; rmdir "$1"; PWD=$2; export PWD; exec "$3" --version'
+    const inRemoved = (pwd: string) => run('sh', ['-c', script, 'sh', join(temporary, 'removed'), pwd, link])
+    const expected = { status: 0, stdout: expect.stringContaining(version) }
+    expect(inRemoved('/proc/self/cwd')).toEqual({ ...expected, stderr: '' })
+    expect(inRemoved(join(temporary, 'removed'))).toEqual({
+      ...expected,
+      stderr: expect.stringMatching(/^(.*getcwd.*\n)?$/),
+    })
+  })
+
   it(`starts in less than ${MAX_START_MS} ms`, () => {
     const times = Array.from({ length: 5 }, () => cpuMsOf(link, ['--version'], { cwd: temporary }))
     expect(Math.min(...times)).toBeLessThan(MAX_START_MS)

@@ -262,6 +262,49 @@ describe('R13 kill -9 while read-only directories are open', () => {
   }
 })
 
+describe('R13 kill -9 while a capture has opened what its owner closed', () => {
+  const modes = () => ws.sh("find . -printf '%m %p\\n' | sort -k 2")
+  const prepare = async () => {
+    for (const path of ['secret', 'shut/inside', 'shut/deep/file', 'shown', 'edited']) ws.write(path, 'then')
+    expect((await runAsUser(ws, [['snapshot', { label: 'one' }]])).error).toBeUndefined()
+    ws.write('edited', 'now')
+    ws.sh('chmod 000 shut/inside shut/deep shut secret')
+  }
+
+  asUser('before a rollback has its safety snapshot: the next command closes it again, and says so', async () => {
+    await prepare()
+    const before = modes()
+    for (const hit of [1, 2, 3, 4]) {
+      const { signal } = await runAsUser(ws, [['rollback', 'one']], { failpoint: `capture:opened#${hit}` })
+      expect([signal, modes() === before]).toEqual(['SIGKILL', false])
+      const { error, notices } = await runAsUser(ws, [['snapshots']])
+      expect([error, modes()]).toEqual([undefined, before])
+      const paths = hit === 1 ? '1 path' : `${hit} paths`
+      expect(notices).toEqual([`put back the mode of ${paths} that an interrupted command had opened to read`])
+      expect((await runAsUser(ws, [['snapshots']])).notices).toEqual([])
+    }
+  })
+
+  asUser('at the end of a run; a mode that was set since stays', async () => {
+    await prepare()
+    const command = ['sh', '-c', 'echo more > more']
+    const { signal } = await runAsUser(ws, [['run', { command }]], { failpoint: 'capture:opened#4' })
+    expect(signal).toBe('SIGKILL')
+    ws.sh('chmod 640 secret')
+    expect((await runAsUser(ws, [['snapshots']])).error).toBeUndefined()
+    expect(ws.sh('stat -c %a secret shut; ls -A').split('\n')).toEqual([
+      '640',
+      '0',
+      'edited',
+      'more',
+      'secret',
+      'shown',
+      'shut',
+      '',
+    ])
+  })
+})
+
 describe('R16 a directory that its owner closed (0000) inside the tree: two rollbacks, undo and redo', () => {
   const cases: [string, string, string][] = [
     ['since before the snapshot', 'mkdir c; echo a > c/a; chmod 000 c', 'echo now > file'],

@@ -44,6 +44,22 @@ describe.each(steps)('R17 an edit that lands at %s', step => {
     expect((await sp.verify()).problems).toEqual([])
   })
 
+  test('R17 it is a safety snapshot, whatever the state before was kept as', async () => {
+    ws.write('a', 'then')
+    const { id } = await sp.snapshot()
+    await sp.run({ command: ['sh', '-c', 'echo now > a'] })
+    expect(sp.head().type).toBe('final')
+    during(step, () => ws.write('a', 'typed in between'))
+    const { lateEdits, safety } = await sp.rollback(id)
+    expect(safety!.type).toBe('final')
+    expect(lateEdits).toMatchObject({ type: 'safety', run: undefined, parent: safety!.id })
+    const { decisions } = await sp.prune({ dryRun: true })
+    expect(decisions.find(({ snapshot }) => snapshot.id === lateEdits!.id)).toMatchObject({
+      keep: true,
+      rule: 'safety: younger than 7 days',
+    })
+  })
+
   test('R17 in a file and as a new file in a directory that is deleted', async () => {
     ws.write('keep')
     const { id } = await sp.snapshot()

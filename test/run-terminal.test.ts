@@ -127,14 +127,14 @@ while True: signal.pause()
     })
   }
 
-  describe('in a shell with job control', () => {
+  describe.each(['none', 'auto'])('in a shell with job control, tracer %s', tracer => {
     function inShell(source: string, steps: Step[]) {
       writeFileSync(program, source)
       const line = [...cliCommand, 'run', '--', 'python3', '-u', program].map(word => `'${word}'`).join(' ')
       return onTerminal(
         ['sh', '-i'],
         [{ wait: '\\$ ', type: `${line}\n` }, ...steps, { wait: 'To undo', type: 'exit 9\n' }],
-        { cwd: space.dir, env: space.env },
+        { cwd: space.dir, env: { ...space.env, SAVEPOINT_TRACER: tracer } },
       )
     }
 

@@ -227,6 +227,65 @@ describe('S3 our own store', () => {
     },
   )
 
+  test('another one inside the target is left out, said so, and left alone', async () => {
+    const savepoint = await workspace.open()
+    workspace.write('a', 'one')
+    const before = await savepoint.snapshot({ label: 'one' })
+    const other = await workspace.open({ home: workspace.at('tool/home'), cwd: workspace.userHome, force: true })
+    await other.snapshot({ label: 'theirs' })
+    workspace.write('tool/home/config.yaml', '')
+    workspace.write('a', 'two')
+    const snapshot = await savepoint.snapshot({ label: 'two' })
+    expect(snapshot.skipped).toEqual([
+      { path: 'tool/home/store', reason: 'other-store' },
+      { path: 'tool/home/timelines', reason: 'other-store' },
+    ])
+    expect([before.skippedCount, snapshot.files]).toEqual([0, 2])
+    expect(await savepoint.coverage('tool/home/store')).toMatchObject({ covered: false, reason: 'other-store' })
+    expect(await savepoint.coverage('tool/home/config.yaml')).toMatchObject({ covered: true })
+    await savepoint.rollback('one')
+    expect(workspace.read('a')).toBe('one')
+    await savepoint.undo()
+    expect([other.snapshots().map(({ label }) => label), (await other.verify()).problems]).toEqual([['theirs'], []])
+  })
+
+  test('a directory that is only named like one is captured', async () => {
+    workspace.write('state/store/format.json', '{"format":1}')
+    workspace.write('state/timelines/x')
+    workspace.write('src/store/packs/x')
+    workspace.write('src/store/clones/x')
+    workspace.write('src/store/format.json', '{"format":"mp4"}')
+    workspace.write('src/timelines/x')
+    const { files, skipped } = await (await workspace.open()).snapshot()
+    expect([files, skipped]).toEqual([6, []])
+  })
+
+  test('a directory that is only named like the stage of a restore is captured, and comes back', async () => {
+    const place = '.savepoint-stage-0123456789abcdef'
+    workspace.write(`${place}/mine`, 'one')
+    workspace.write(`${place}-kept/mine`, 'one')
+    const savepoint = await workspace.open()
+    const { id, files } = await savepoint.snapshot()
+    expect([files, await savepoint.coverage(`${place}/mine`)]).toMatchObject([2, { covered: true }])
+    workspace.sh(`rm -r ${place} ${place}-kept`)
+    await savepoint.rollback(id)
+    expect([place, `${place}-kept`].map(path => workspace.read(`${path}/mine`))).toEqual(['one', 'one'])
+  })
+
+  test('the stage of a restore that was killed without a journal is ours, and left alone', async () => {
+    workspace.write('a', 'one')
+    const savepoint = await workspace.open()
+    await savepoint.snapshot({ label: 'one' })
+    workspace.write('a', 'two')
+    const killed = await runVerbs(workspace, [['rollback', 'one']], { failpoint: 'restore:staged' })
+    expect(killed.signal).toBe('SIGKILL')
+    // As `rollback --no-safety` leaves it, which has no journal.
+    workspace.sh(`rm '${workspace.home}'/timelines/*/restore.json`)
+    const stage = readdirSync(workspace.dir).find(name => name.startsWith('.savepoint-stage-'))!
+    expect((await savepoint.snapshot()).files).toBe(1)
+    expect(await savepoint.coverage(stage)).toMatchObject({ covered: false, reason: 'store' })
+  })
+
   test.each(['', 'store', 'store/packs', 'timelines'])('cannot itself be a target (home/%s)', async part => {
     await (await workspace.open()).snapshot()
     const cwd = join(workspace.home, part)

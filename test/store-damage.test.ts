@@ -157,6 +157,39 @@ describe('the index', () => {
     expectNoLeftovers(workspace)
   })
 
+  const blindRows = {
+    'are gone': 'DELETE FROM objects WHERE length = 100000',
+    'are gone for the recipe of a large file': 'DELETE FROM objects WHERE kind = 1',
+    'say that a recipe is data': 'UPDATE objects SET kind = 0 WHERE kind = 1',
+    'name the recipe of another file': `UPDATE objects SET (pack, block, offset, length) = (
+      SELECT pack, block, offset, length FROM objects WHERE kind = 1 ORDER BY id LIMIT 1) WHERE kind = 1`,
+    'and packs are gone': 'DELETE FROM objects WHERE length = 100000; DELETE FROM packs WHERE id = 1',
+    'have lost their pack': 'DELETE FROM packs WHERE id = 1',
+    'speak of a pack without bytes': 'UPDATE packs SET bytes = 0 WHERE id = 1',
+    'speak of a pack with fewer bytes': 'UPDATE packs SET bytes = bytes - 1 WHERE id = 1',
+  }
+  test.each(Object.entries(blindRows))('whose rows %s: gc deletes nothing that --repair finds', async (_, sql) => {
+    workspace.write('large', noise(3_000_000, 11))
+    workspace.write('larger', noise(4_000_000, 12))
+    await savepoint.snapshot({ label: 'with large ones' })
+    image = imageOf(workspace.dir)
+    workspace.write('dead', noise(5_000_000, 13))
+    const dead = await savepoint.snapshot()
+    workspace.sh('rm dead')
+    await savepoint.snapshot()
+    await savepoint.delete([dead.id])
+    savepoint.close()
+    const database = new DatabaseSync(storeFile('index.sqlite'))
+    database.exec(sql)
+    database.close()
+    const later = await workspace.open({ now: () => Date.now() + 30 * 86_400_000 })
+    const damage = { code: 'store.damaged', hint: expect.stringContaining('verify --repair') }
+    await expect(later.gc()).rejects.toMatchObject(damage)
+    await later.verify({ repair: true })
+    await later.gc()
+    await expectRestorable('with large ones')
+  })
+
   test('whose rows point elsewhere: gc rewrites nothing with them', async () => {
     workspace.write('garbage', noise(3_000_000, 11))
     await savepoint.snapshot({ label: 'big' })

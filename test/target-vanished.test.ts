@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { savepoint, savepointInShell } from './support/built-cli.ts'
 import { noise } from './support/tree-ops.ts'
 import { Workspace } from './support/workspace.ts'
@@ -119,13 +119,107 @@ it('R13 an interrupted rollback waits for a target that is away, and is complete
   expect([space.read('a'), space.read('b')]).toEqual(['one', 'one'])
 })
 
-it('a run that moves the target away: the summary says where to, and the hint brings it back', () => {
-  space.write('f', 'hi')
-  const { stderr } = shell(`savepoint run -- sh -c 'mv "${space.dir}" "${space.dir} moved"'`)
-  const hint = /the run moved the target directory away; to take that back: (mv .*)\n/.exec(stderr)?.[1]
-  expect(shell(hint!, space.base).status).toBe(0)
-  expect(space.read('f')).toBe('hi')
-  expect(savepoint(space, ['status'])).toMatchObject({ status: 0, stdout: expect.stringMatching(/./) })
+describe('a run that moves the target away', () => {
+  const away = () => `${space.dir} moved`
+  const edited = 'echo edited > f; echo made > made; rm gone'
+  const was = { f: 'hi', gone: 'gone', left: 'not captured', made: undefined }
+  const now = () => Object.fromEntries(Object.keys(was).map(path => [path, space.read(path)]))
+
+  /** What is ignored is in no snapshot: only moving the directory itself brings it back. */
+  function moveAway(more = 'true') {
+    space.write('.savepointignore', 'left\n')
+    for (const [path, content] of Object.entries(was)) if (content !== undefined) space.write(path, content)
+    return shell(`savepoint run -- sh -c '${edited}; mv "${space.dir}" "${away()}"; ${more}'`)
+  }
+
+  it.each([
+    ['inside of the moved directory', away, []],
+    ['elsewhere, with its old path', () => space.base, () => ['-t', space.dir]],
+    ['elsewhere, with its new path', () => space.base, () => ['-t', away()]],
+  ])('undo moves it back and takes back what changed in it: %s', (_, cwd, target) => {
+    const { stderr } = moveAway()
+    expect(stderr).toContain(`savepoint: the run moved the target directory to ${away()}; undo moves it back\n`)
+    expect(stderr).toMatch(/; 1 added, 1 modified, 1 deleted\n(.*\n)+To undo: savepoint undo\n$/)
+    const args = typeof target === 'function' ? target() : target
+    const planned = savepoint(space, ['undo', '--dry-run', ...args], { cwd: cwd() })
+    expect([planned.status, planned.stdout]).toEqual([
+      0,
+      expect.stringContaining(`(moved back to ${space.dir})\nFiles: `),
+    ])
+    expect([existsSync(space.dir), existsSync(away())]).toEqual([false, true])
+    const undo = savepoint(space, ['undo', ...args], { cwd: cwd() })
+    expect(undo).toMatchObject({ status: 0, stdout: expect.stringContaining(`(moved back to ${space.dir})\n`) })
+    expect([now(), existsSync(away())]).toEqual([was, false])
+    expect(savepoint(space, ['status'])).toMatchObject({ status: 0, stderr: '' })
+  })
+
+  it('and changes nothing else: undo moves it back; redo says how to move it again, and undo finds it there', () => {
+    space.write('f', 'hi')
+    expect(shell(`savepoint run -- mv "${space.dir}" "${away()}"`).stderr).toMatch(
+      /; nothing changed in the directory that it moved\nTo undo: savepoint undo\n$/,
+    )
+    expect(shell('savepoint undo', away()).status).toBe(0)
+    const redo = savepoint(space, ['redo'])
+    expect([redo.status, space.read('f')]).toEqual([0, 'hi'])
+    const move = /to move it as the run did: (mv .*)\n/.exec(redo.stderr)![1]!
+    expect(shell(move, space.base).status).toBe(0)
+    expect(savepoint(space, ['undo'], { cwd: away() }).status).toBe(0)
+    expect([space.read('f'), existsSync(away())]).toEqual(['hi', false])
+  })
+
+  it('from a subdirectory the whole needs a word, as every operation that reaches beyond it', () => {
+    space.write('sub/f', 'hi')
+    expect(shell(`savepoint run -q -- mv "${space.dir}" "${away()}"`).status).toBe(0)
+    const inside = { cwd: join(away(), 'sub') }
+    expect(savepoint(space, ['undo'], inside)).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('undo --all'),
+    })
+    expect(existsSync(space.dir)).toBe(false)
+    expect(savepoint(space, ['undo', '--all'], inside).status).toBe(0)
+    expect(space.read('sub/f')).toBe('hi')
+  })
+
+  it.each([
+    ['a link to it', () => `ln -s "${away()}" "${space.dir}"`],
+    ['a file', () => `echo file > "${space.dir}"`],
+  ])('and leaves %s in its place: the hint moves that away and works', (_, put) => {
+    moveAway(put())
+    for (const target of [space.dir, away()]) {
+      expect(savepoint(space, ['undo', '-t', target], { cwd: space.base })).toMatchObject({
+        status: 1,
+        stderr: expect.stringMatching(/Cannot move .* back to .*: something has taken its place\n {2}hint: /),
+      })
+    }
+    const { stderr } = savepoint(space, ['undo'], { cwd: away() })
+    const hint = /hint: Move that away, then say it again: (mv .*)\n/.exec(stderr)![1]!
+    expect(shell(hint, space.base).status).toBe(0)
+    expect(now()).toEqual(was)
+  })
+
+  it('and what it changed cannot be taken back now: said with where the directory is; the next undo does the rest', () => {
+    moveAway()
+    const failing = { env: { ...space.env, SAVEPOINT_FAILPOINT: 'restore:staged@EIO' }, cwd: away() }
+    const { status, stderr } = savepoint(space, ['undo'], failing)
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringContaining(
+        `the target directory was moved back to ${space.dir}; what the run changed in it is not undone`,
+      ),
+    ])
+    expect([space.read('f'), existsSync(away())]).toEqual(['edited\n', false])
+    expect(savepoint(space, ['undo']).status).toBe(0)
+    expect(now()).toEqual(was)
+  })
+
+  it('killed between the move and the restore: the next undo does the rest', () => {
+    moveAway()
+    const killed = { env: { ...space.env, SAVEPOINT_FAILPOINT: 'restore:journal' }, cwd: away() }
+    expect(savepoint(space, ['undo'], killed).signal).toBe('SIGKILL')
+    expect([existsSync(space.dir), space.read('f')]).toEqual([true, 'edited\n'])
+    expect(savepoint(space, ['status']).stderr).toContain('completed an undo that was interrupted')
+    expect(now()).toEqual(was)
+  })
 })
 
 it('--adopt takes the timeline of a directory that is gone, and not of one that is there', async () => {

@@ -24,7 +24,7 @@ test.each([
 it('does not offer what is hidden or for later', () => {
   expect(values('')).toEqual(expect.arrayContaining(['run', 'undo', 'checkout', 'restore', 'commit']))
   expect(values('')).not.toEqual(expect.arrayContaining(['__complete']))
-  expect(values('trac')).toEqual([])
+  expect(values('tourn')).toEqual([])
 })
 
 test.each([

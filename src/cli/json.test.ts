@@ -95,7 +95,7 @@ it('survives JSON: no undefined, no bigint', () => {
     json.operationJson(makeOperation()),
     json.runJson(makeRun({ exitCode: undefined, endedAt: undefined })),
     json.diffJson({ from: 'a', to: 'b', changes: [added('x')] }),
-    json.undoJson({ operation: makeOperation(), restore: makeRestore(), effect: '' }),
+    json.undoJson({ operation: makeOperation(), dryRun: false, restore: makeRestore(), effect: '' }),
     doctorJson({ checks: [{ name: 'n', state: 'ok', detail: 'd' }], notYetInEffect: [], config: [] }),
     json.historyJson({ path: 'p', currentSize: undefined, versions: [] }),
   ]

@@ -156,6 +156,7 @@ export function restoreJson(result: results.RestoreResult) {
 export function undoJson(result: results.UndoResult) {
   return {
     operation: operationJson(result.operation),
+    dry_run: result.dryRun,
     effect: result.effect,
     restore: result.restore ? restoreJson(result.restore) : null,
   }
@@ -197,10 +198,12 @@ export function runJson(run: Run) {
 export function runResultJson(result: results.RunResult) {
   return {
     run: result.run ? runJson(result.run) : null,
+    trace: result.trace ?? null,
     exit_code: result.exitCode,
     signal: orNull(result.signal),
     counts: countsJson(result.counts),
     changes: result.changes.map(changeJson),
+    moved_to: orNull(result.movedTo),
     gone: goneJson(result.gone),
   }
 }

@@ -2,7 +2,6 @@ import { SavepointError } from '../errors/errors.ts'
 
 /** Verbs of the design that come with later work: known, so that nobody takes them for a typing error. */
 const laterVerbs: Record<string, string> = {
-  trace: 'show what a run executed',
   events: 'list events',
   trust: 'trust a changed savepoint.yaml',
   record: 'record a command into a bundle',
@@ -18,7 +17,6 @@ const laterVerbs: Record<string, string> = {
   ui: 'open the web page',
   connect: 'connect an agent',
   hook: 'answer an agent’s hook',
-  why: 'say why a path changed',
 }
 
 /** Throws for a verb that this version only knows by name. */

@@ -22,13 +22,18 @@ it('draws several branches of one snapshot and branches of branches', () => {
   expect(draw('e a', 'd b', 'c b', 'b a', 'a')).toEqual(['* e', '| * d', '| | * c', '| |/', '| * b', '|/', '* a'])
 })
 
-it('draws two trees one after the other', () => {
-  expect(draw('d c', 'b a', 'c', 'a')).toEqual(['* d', '* c', '* b', '* a'])
+it('draws two trees one after the other, an empty line apart', () => {
+  expect(draw('d c', 'b a', 'c', 'a')).toEqual(['* d', '* c', '', '* b', '* a'])
+  expect(draw('f b', 'e', 'd b', 'c a', 'b a', 'a')).toEqual([
+    ...['* f', '| * d', '|/', '* b', '| * c', '|/', '* a'],
+    ...['', '* e'],
+  ])
 })
 
 it('takes a parent that is not in the list as not there', () => {
   const lines = drawTree(makeNodes('c b'))
   expect(lines.map(({ graph }) => graph)).toEqual(['* '])
+  expect(draw('d c', 'c gone', 'b a', 'a')).toEqual(['* d', '* c', '', '* b', '* a'])
 })
 
 test.each([2000])('draws %d snapshots with branches in linear time and depth', count => {

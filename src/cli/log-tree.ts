@@ -2,9 +2,9 @@
 import type { LogNode } from '../index.ts'
 
 export interface TreeLine {
-  /** "* ", "| * ", "|/". */
+  /** "* ", "| * ", "|/"; '' between two trees. */
   graph: string
-  /** Undefined for a line that only joins two branches. */
+  /** Undefined for a line that only joins two branches, or keeps two trees apart. */
   node: LogNode | undefined
 }
 
@@ -13,12 +13,15 @@ export function drawTree(nodes: LogNode[]): TreeLine[] {
   const lines: TreeLine[] = []
   /** Per column the id of the snapshot that the line from above leads to. */
   const lanes: (string | undefined)[] = []
-  for (const node of inBranchOrder(nodes)) {
+  const shown = new Set(nodes.map(node => node.snapshot.id))
+  for (const node of inBranchOrder(nodes, shown)) {
+    // What comes next is of another beginning: in one line it would look like the parent of what is above.
+    if (lanes.length === 0 && lines.length > 0) lines.push({ graph: '', node: undefined })
     let column = lanes.indexOf(node.snapshot.id)
     if (column < 0) column = lanes.push(node.snapshot.id) - 1
     const others = '| '.repeat(lanes.length - column - 1)
     lines.push({ graph: `${'| '.repeat(column)}* ${others}`, node })
-    const parent = node.shownParent
+    const parent = parentIn(shown, node)
     if (parent === undefined) {
       lanes.splice(column, 1)
     } else {
@@ -35,14 +38,13 @@ export function drawTree(nodes: LogNode[]): TreeLine[] {
 }
 
 /** Post-order over the tree; among the children of one snapshot, the branch with the newest snapshot comes first. */
-function inBranchOrder(nodes: LogNode[]): LogNode[] {
-  const shown = new Set(nodes.map(node => node.snapshot.id))
+function inBranchOrder(nodes: LogNode[], shown: ReadonlySet<string>): LogNode[] {
   const children = new Map<string | undefined, LogNode[]>()
   const newest = new Map<string, number>()
   const bySeq = nodes.toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
   for (const node of bySeq) {
     const { id, seq } = node.snapshot
-    const parent = node.shownParent !== undefined && shown.has(node.shownParent) ? node.shownParent : undefined
+    const parent = parentIn(shown, node)
     const siblings = children.get(parent)
     if (siblings) siblings.push(node)
     else children.set(parent, [node])
@@ -64,3 +66,6 @@ function inBranchOrder(nodes: LogNode[]): LogNode[] {
   }
   return ordered.reverse()
 }
+
+const parentIn = (shown: ReadonlySet<string>, { shownParent }: LogNode): string | undefined =>
+  shownParent !== undefined && shown.has(shownParent) ? shownParent : undefined

@@ -114,8 +114,6 @@ export const notYetInEffect: string[] = [
   'snapshots.retention.max_count',
   'snapshots.retention.auto_max',
   'snapshots.auto_interval_seconds',
-  'tracing.disable_exec',
-  'tracing.tracer',
 ]
 
 /** The dotted keys that `part` sets, in its order; sections themselves are left out. */

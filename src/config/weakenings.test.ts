@@ -27,6 +27,7 @@ test.each<[PartialConfig, string]>([
   [{ snapshots: { max_file_bytes: 1e6 } }, 'max_file_bytes lowered to 1 MB'],
   [{ snapshots: { min_free_bytes: 0 } }, 'min_free_bytes lowered to 0 B'],
   [{ snapshots: { min_free_bytes: 5e9 } }, 'min_free_bytes raised to 5 GB'],
+  [{ snapshots: { min_free_bytes: 2 * 1024 ** 3 } }, 'min_free_bytes raised to 2 GiB'],
   [{ snapshots: { max_store_bytes: 5e9 } }, 'max_store_bytes lowered to 5 GB'],
   [{ snapshots: { auto_interval_seconds: 9000 } }, 'auto_interval_seconds raised to 9,000 seconds'],
   [{ snapshots: { triggers: { idle_threshold_seconds: 60 } } }, 'idle_threshold_seconds raised to 60 seconds'],

@@ -1,5 +1,5 @@
 /** What a repository's savepoint.yaml takes away from the protection, in words for one line at the start of a run. */
-import { formatBytes, formatCount, plural } from '../model/format.ts'
+import { formatCount, formatLimit, plural } from '../model/format.ts'
 import type { Config } from './config.ts'
 
 /** One phrase for each way in which `actual` protects less than `without` (the same sources but the repository's). */
@@ -51,9 +51,9 @@ interface Limit {
 
 const showSeconds = (value: number) => plural('second', value)
 const limits: Limit[] = [
-  { name: 'max_file_bytes', read: s => s.max_file_bytes, weaker: ['lowered'], show: formatBytes },
-  { name: 'min_free_bytes', read: s => s.min_free_bytes, weaker: ['lowered', 'raised'], show: formatBytes },
-  { name: 'max_store_bytes', read: s => s.max_store_bytes, weaker: ['lowered', 'raised'], show: formatBytes },
+  { name: 'max_file_bytes', read: s => s.max_file_bytes, weaker: ['lowered'], show: formatLimit },
+  { name: 'min_free_bytes', read: s => s.min_free_bytes, weaker: ['lowered', 'raised'], show: formatLimit },
+  { name: 'max_store_bytes', read: s => s.max_store_bytes, weaker: ['lowered', 'raised'], show: formatLimit },
   { name: 'retention.max_count', read: s => s.retention.max_count, weaker: ['lowered'], show: formatCount },
   { name: 'retention.auto_max', read: s => s.retention.auto_max, weaker: ['lowered'], show: formatCount },
   { name: 'retention.manual_max', read: s => s.retention.manual_max, weaker: ['lowered'], show: formatCount },

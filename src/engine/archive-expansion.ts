@@ -1,7 +1,7 @@
 /** Watches how much an archive unpacks to, so that a small file cannot fill the disk or keep us busy for days. */
 import { statfsSync } from 'node:fs'
 import { SavepointError } from '../errors/errors.ts'
-import { formatBytes } from '../model/format.ts'
+import { formatBytes, formatLimit } from '../model/format.ts'
 import { type ImportLimits, suspiciousArchive } from './archive-unsafe.ts'
 import type { Context } from './context.ts'
 
@@ -47,7 +47,7 @@ export function checkRoomFor(ctx: Context, bytes: number): void {
   if (free < bytes) {
     throw new SavepointError(
       'disk.full',
-      `Cannot import the archive: ${formatBytes(free + min_free_bytes)} are free, ${bytes > 0 ? `a file in it has ${formatBytes(bytes)}, ` : ''}and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`,
+      `Cannot import the archive: ${formatBytes(free + min_free_bytes)} are free, ${bytes > 0 ? `a file in it has ${formatBytes(bytes)}, ` : ''}and snapshots.min_free_bytes keeps ${formatLimit(min_free_bytes)}`,
       {
         hint: 'Free some space, or delete snapshots and run `savepoint gc`. Nothing was imported',
       },
@@ -57,7 +57,7 @@ export function checkRoomFor(ctx: Context, bytes: number): void {
   if (stored >= max_store_bytes) {
     throw new SavepointError(
       'disk.full',
-      `Cannot import the archive: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatBytes(max_store_bytes)}`,
+      `Cannot import the archive: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatLimit(max_store_bytes)}`,
       {
         hint: 'Run `savepoint prune` and `savepoint gc`. Nothing was imported',
       },

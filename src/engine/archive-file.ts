@@ -1,6 +1,6 @@
 /** Archives as files of the user: where they lie, and why they cannot be read or written. */
 import { errnoOf, isNoRoom, SavepointError } from '../errors/errors.ts'
-import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import type { Context } from './context.ts'
 
 /** The absolute path of a file that the user named; relative ones start at cwd. */
@@ -12,7 +12,8 @@ export function archivePath(ctx: Context, verb: string, file: string): Buffer {
       hint: 'Name a file, for example ./snapshot.tar.zst',
     })
   }
-  return file.startsWith('/') ? Buffer.from(file) : Buffer.concat([ctx.cwd, Buffer.from(`/${file}`)])
+  const bytes = rawToBytes(rawFromText(file))
+  return file.startsWith('/') ? bytes : Buffer.concat([ctx.cwd, Buffer.from('/'), bytes])
 }
 
 export const shownFile = (path: Buffer): string => showPath(rawFromBytes(path))

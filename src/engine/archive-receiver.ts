@@ -1,6 +1,6 @@
 /** Takes the entries of an archive into the store and into a tree, one after another. */
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
-import { formatBytes } from '../model/format.ts'
+import { formatBytes, formatLimit } from '../model/format.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { WHOLE_FILE_BYTES } from '../targets/dir/ingest-read.ts'
 import type { ArchiveBytes } from './archive-bytes.ts'
@@ -70,7 +70,7 @@ export class ArchiveReceiver {
     const { max_file_bytes } = this.ctx.config.snapshots
     if (size > max_file_bytes) {
       throw unsafeArchive(
-        `has ${formatBytes(size)}, and snapshots.max_file_bytes is ${formatBytes(max_file_bytes)}`,
+        `has ${formatBytes(size)}, and snapshots.max_file_bytes is ${formatLimit(max_file_bytes)}`,
         path,
       )
     }

@@ -4,6 +4,7 @@
  * The result does not depend on the order: a hard-link group is numbered after its first path, as a capture does.
  */
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
+import { formatCount } from '../model/format.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { encodeTree, isSafeName } from '../store/tree-codec.ts'
@@ -49,7 +50,10 @@ export class ArchiveTree {
     if (path === '' || parts.includes('..')) throw unsafeArchive('leads out of the archive', path)
     if (!parts.every(isSafeName)) throw unsafeArchive('has a name that no file can have', path)
     if (parts.length > this.limits.depth)
-      throw unsafeArchive(`is more than ${this.limits.depth} directories deep`, path)
+      throw unsafeArchive(
+        `lies ${formatCount(parts.length)} levels deep; an import takes ${formatCount(this.limits.depth)}`,
+        path,
+      )
     return parts
   }
 

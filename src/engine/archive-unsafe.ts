@@ -7,7 +7,7 @@ const GIB = 1024 ** 3
 export const importLimits = {
   /** Files, directories, and the missing parents that are made for them. */
   entries: 5_000_000,
-  /** Components of a path. */
+  /** Components of a path, its own name included. */
   depth: 5000,
   /** Names, link targets and xattrs together: all of them are held in memory until the end. */
   metadataBytes: 512 * 1024 ** 2,

@@ -27,6 +27,7 @@ import { pipeline } from 'node:stream/promises'
 import { createZstdCompress, gzipSync, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
+import type { SavepointError } from '../errors/errors.ts'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { makeSnapshot } from '../model/fixture-snapshot.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -643,7 +644,11 @@ describe('unsafe archives are refused', () => {
   })
 
   it('too deep', async () => {
-    await refused(write(pax({ path: `${'a/'.repeat(5001)}x` }), file('x'), END))
+    const deep = (levels: number) => write(pax({ path: `${'a/'.repeat(levels - 1)}x` }), file('x'), END)
+    const { message, hint } = (await refused(deep(5001))) as SavepointError
+    expect(message).toMatch(/^Cannot import the archive: "(a\/){100}…" lies 5,001 levels deep; an import takes 5,000$/)
+    expect(hint).toBe('Nothing was imported')
+    expect((await importArchive(ctx, deep(5000))).files).toBe(1)
   })
 
   it('too many entries, made parents included', async () => {

@@ -4,25 +4,28 @@ import { join } from 'node:path'
 import { errnoOf, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { GitFactsCache } from '../files/git-facts.ts'
 import type { Id } from '../model/entry.ts'
-import { formatBytes } from '../model/format.ts'
-import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { formatBytes, formatLimit } from '../model/format.ts'
+import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import { DiscardingWriter } from '../store/discarding-writer.ts'
 import { writeByRename } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
-import { identityOf, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
+import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
+import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
 
 export interface LiveOptions {
   /** Root tree whose captured paths are captured whatever the rules say. */
   override?: Id
   written?: WrittenFiles
-  includeStage?: boolean
+  /** Captures this working directory of an interrupted restore too. */
+  stage?: Raw
   /** Looks only: nothing is stored, and the result is gone with this process. */
   discard?: boolean
   /** Reads what this user owns although its mode forbids it. */
@@ -61,6 +64,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
         loadCache: () => (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
+        openedList: openedList(ctx),
         homeStat: statDir(Buffer.from(ctx.home)),
         onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
         onWarning: ctx.warn,
@@ -69,7 +73,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
       failpoint('capture:before-commit')
       writer.commit()
       failpoint('capture:committed')
-      if (result.changed && !options.includeStage && !options.discard)
+      if (result.changed && options.stage === undefined && !options.discard)
         remember(() => saveStatCache(cacheFile, result.cache))
       if (!options.discard) remember(() => gitCache.save())
       if (!options.discard) remember(() => keepReserve(ctx.store.directory))
@@ -77,7 +81,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
       return { ...result, newBytes: writer.newBytes }
     })
   } catch (error) {
-    throw explainCapture(error)
+    throw explainCapture(ctx, error)
   } finally {
     writer.close()
   }
@@ -139,7 +143,7 @@ function checkRoom(ctx: Context): void {
   if (free < min_free_bytes) {
     throw new SavepointError(
       'disk.full',
-      `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatBytes(min_free_bytes)}`,
+      `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatLimit(min_free_bytes)}`,
       {
         hint: 'Free some space, or delete snapshots and run `savepoint gc`. Rolling back still works',
       },
@@ -154,7 +158,7 @@ function checkRoom(ctx: Context): void {
       .map(snapshot => `${snapshot.id} (${formatBytes(snapshot.sizeDelta)})`)
     throw new SavepointError(
       'disk.full',
-      `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatBytes(max_store_bytes)}`,
+      `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatLimit(max_store_bytes)}`,
       {
         hint: `Run \`savepoint prune\` and \`savepoint gc\`, or delete the largest: ${biggest.join(', ')}`,
       },
@@ -162,7 +166,7 @@ function checkRoom(ctx: Context): void {
   }
 }
 
-export function explainCapture(error: unknown): unknown {
+export function explainCapture(ctx: Context, error: unknown): unknown {
   if (error instanceof SavepointError || !errnoOf(error)) return error
   if (isNoRoom(error)) {
     return new SavepointError('disk.full', 'Cannot capture: the disk is full', {
@@ -170,8 +174,11 @@ export function explainCapture(error: unknown): unknown {
       cause: error,
     })
   }
-  return new SavepointError('io.failed', `Cannot capture: ${(error as Error).message}`, { cause: error })
+  const hint = isClosedByMode(ctx.targetPath) ? `Give yourself access: chmod u+rwx ${shownWord(ctx)}` : undefined
+  return new SavepointError('io.failed', `Cannot capture: ${(error as Error).message}`, { hint, cause: error })
 }
+
+const shownWord = (ctx: Context): string => quoteWord(showPath(rawFromBytes(ctx.targetPath)))
 
 /** The remembered answers of git, kept beside the stat cache. Losing them costs time only. */
 function openGitCache(file: string): GitFactsCache & { save(): void } {

@@ -49,7 +49,7 @@ export async function captureBefore(ctx: Context, touched: Touched, options: Liv
     if (!isNoRoom(error)) throw error
   }
   return store(ctx, look, whatFits(ctx, files)).catch(error => {
-    if (!isNoRoom(error)) throw explainCapture(error)
+    if (!isNoRoom(error)) throw explainCapture(ctx, error)
     const needed = files.reduce((sum, { entry }) => sum + entry.size, SPARE_BYTES)
     throw new SavepointError('disk.full', `Cannot capture: the disk is full; ${formatBytes(needed)} are enough`, {
       hint: 'Free some space, or delete snapshots and run `savepoint gc`',
@@ -67,7 +67,7 @@ export async function captureAfter(ctx: Context, options: LiveOptions): Promise<
   }
   const look = await captureLive(ctx, { ...options, discard: true })
   return store(ctx, look, []).catch(error => {
-    throw explainCapture(error)
+    throw explainCapture(ctx, error)
   })
 }
 

@@ -2,7 +2,8 @@
 import { readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
-import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import { resolveRaw } from '../model/resolve-raw.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { OpenOptions } from './savepoint.ts'
 import {
@@ -25,7 +26,7 @@ export function chooseTarget(
 ): RegisteredTarget {
   const path = meantDirectory(home, cwd, options.target)
   if (options.adopt !== undefined)
-    return adoptTarget(home, path, options.adopt, realPath(resolve(cwd.toString(), options.adopt)))
+    return adoptTarget(home, path, options.adopt, realPath(resolveRaw(cwd, options.adopt)))
   const found = options.target === undefined ? findTarget(home, path, notice) : targetAt(home, path, notice)
   if (found) return options.force ? acceptReplaced(found) : found
   if (options.create) return createTarget(home, path, options.force ?? false, env)
@@ -62,18 +63,17 @@ function targetPath(home: string, target: string, cwd: Buffer): Buffer {
       hint: 'Use dir:PATH',
     })
   }
-  return knownPath(home, resolve(cwd.toString(), name!))
+  return knownPath(home, resolveRaw(cwd, name!))
 }
 
 /** Targets are known by paths without links. Where one of them was, a link that is there now does not lead to it. */
-function knownPath(home: string, path: string): Buffer {
-  const named =
-    path === '/' ? Buffer.from(path) : Buffer.concat([realPath(dirname(path)), Buffer.from(`/${basename(path)}`)])
+function knownPath(home: string, path: Raw): Buffer {
+  const named = path === '/' ? Buffer.from(path) : inDirectory(realPath(dirname(path)), basename(path))
   return allTargets(home).some(target => target.path.equals(named)) ? named : realPath(path)
 }
 
 export function currentDirectory(home: string, cwd: string | undefined): Buffer {
-  if (cwd !== undefined) return knownPath(home, resolve(cwd))
+  if (cwd !== undefined) return knownPath(home, rawFromText(resolve(cwd)))
   try {
     return readlinkSync('/proc/self/cwd', 'buffer') as unknown as Buffer
   } catch {
@@ -81,13 +81,18 @@ export function currentDirectory(home: string, cwd: string | undefined): Buffer 
   }
 }
 
-/** A directory that is gone (the run removed it) keeps its name; what is above it may still be reached through links. */
-function realPath(path: string): Buffer {
+/**
+ * A directory that is gone (the run removed it) keeps its name; what is above it may still be reached through links.
+ * `native`, because node's own makes text of the path.
+ */
+function realPath(path: Raw): Buffer {
   try {
-    return realpathSync(path, 'buffer') as unknown as Buffer
+    return realpathSync.native(rawToBytes(path), 'buffer') as unknown as Buffer
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT' || path === '/') throw error
-    const parent = realPath(dirname(path))
-    return Buffer.concat([parent, Buffer.from(parent.length > 1 ? `/${basename(path)}` : basename(path))])
+    return inDirectory(realPath(dirname(path)), basename(path))
   }
 }
+
+const inDirectory = (directory: Buffer, name: Raw): Buffer =>
+  Buffer.concat([directory, rawToBytes(directory.length > 1 ? `/${name}` : name)])

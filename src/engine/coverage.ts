@@ -1,4 +1,4 @@
-/** `coverage PATH`: is this file recoverable right now, and if not, why. */
+/** `coverage PATH…`: is this file recoverable right now, and if not, why. */
 import type { Entry } from '../model/entry.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -13,9 +13,16 @@ import { lookLive, resolvePath } from './resolve-path.ts'
 import type { CoverageResult } from './results.ts'
 import { hasCaptured } from './rollback.ts'
 
-export async function coverage(ctx: Context, path: string): Promise<CoverageResult> {
-  const raw = resolvePath(ctx, path)
+/** One answer per path, in their order; the target is looked at once for all. */
+export async function coverage(ctx: Context, paths: readonly string[]): Promise<CoverageResult[]> {
+  const raws = paths.map(path => resolvePath(ctx, path))
   const live = await lookAtLive(ctx)
+  const found: CoverageResult[] = []
+  for (const raw of raws) found.push(await coverageOf(ctx, raw, live))
+  return found
+}
+
+async function coverageOf(ctx: Context, raw: Raw, live: Live): Promise<CoverageResult> {
   const entry = raw === '' ? undefined : entryAt(ctx.store, live.tree, raw)
   const found = raw === '' ? 'there' : lookLive(ctx, raw)
   const holders = ctx.db

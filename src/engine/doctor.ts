@@ -1,14 +1,15 @@
 /** `doctor`: what works here, what does not, and what to do about it. Works without a timeline. */
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BackendName, defaultConfig, notYetInEffect } from '../config/config.ts'
+import { type BackendName, defaultConfig, notYetInEffect, type TracerName } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { SavepointError } from '../errors/errors.ts'
 import { GIT_TIMEOUT_MS } from '../files/git-facts.ts'
 import { runGit } from '../files/run-git.ts'
-import { formatBytes } from '../model/format.ts'
+import { formatBytes, formatLimit } from '../model/format.ts'
 import { freeBytes } from '../store/reserve.ts'
 import { canClone } from '../targets/dir/clone-source.ts'
+import { probeTracers } from '../tracers/select.ts'
 import { backendProblem } from './backend.ts'
 import { chooseTarget, currentDirectory, meantDirectory } from './choose-target.ts'
 import { homeOf } from './home.ts'
@@ -31,7 +32,7 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
     ...(config.loaded?.config.snapshots.disabled ? [turnedOff] : []),
     cloneCheck(home),
     await gitCheck(cwd, env),
-    { name: 'tracer', state: 'ok', detail: 'none (command tracing comes later)' },
+    tracerCheck(config.loaded?.config.tracing.tracer ?? 'auto'),
     config.check,
   ]
   const setKeys = config.loaded?.setKeys ?? []
@@ -42,6 +43,18 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
     ),
     config: config.loaded?.sources ?? [],
   }
+}
+
+/** With all that were looked at, so that one sees why it is not another. */
+function tracerCheck(wanted: TracerName): Check {
+  const probes = probeTracers()
+  const chosen = probes.find(({ name, works }) => (wanted === 'auto' ? works : name === wanted))!
+  const others = probes.filter(({ name, works }) => name !== chosen.name && !works)
+  const rest = others.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
+  const detail = `${chosen.name}: ${chosen.detail}${rest ? ` (${rest})` : ''}`
+  if (!chosen.works) return { name: 'tracer', state: 'problem', detail, fix: 'Set tracing.tracer to auto' }
+  if (chosen.name !== 'none' || wanted === 'none') return { name: 'tracer', state: 'ok', detail }
+  return { name: 'tracer', state: 'warning', detail, fix: 'Runs are protected, but not traced' }
 }
 
 /** The directory whose configuration counts: that of the timeline which a command given here would use, or would make. */
@@ -105,7 +118,7 @@ function homeCheck(home: string): Check {
 
 function spaceCheck(home: string, floor: number): Check {
   const free = freeBytes(nearestExisting(home))
-  const detail = `${formatBytes(free)} free, ${formatBytes(floor)} are kept free`
+  const detail = `${formatBytes(free)} free, ${formatLimit(floor)} are kept free`
   return free < floor
     ? { name: 'disk', state: 'problem', detail, fix: 'Free some space: captures stop below the floor' }
     : { name: 'disk', state: 'ok', detail }

@@ -3,11 +3,15 @@
  * stopping at once would tell the shell that the job has stopped while the command may still be reading the terminal, and
  * would take the words that are typed next. And a command that stops itself alone would leave nobody at the terminal.
  */
-import type { ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
+export interface StartedCommand {
+  readonly pid: number | undefined
+  kill(signal: NodeJS.Signals): void
+}
+
 /** From before the command starts, so that no stop is missed, until the result is called. */
-export function followStops(command: () => ChildProcess | undefined): () => void {
+export function followStops(command: () => StartedCommand | undefined): () => void {
   const wait = () => {}
   const follow = () => {
     if (!isStopped(command()?.pid)) return

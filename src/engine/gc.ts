@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { isDiskFull } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import type { Operation, Snapshot } from '../model/snapshot.ts'
+import { checkIndex } from '../store/check-index.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { reachableFrom } from '../store/reachable.ts'
 import { sweep } from '../store/sweep.ts'
@@ -44,6 +45,7 @@ export async function gc(ctx: Context): Promise<GcResult> {
 
 /** Frees everything that no timeline needs. Called with everything locked. */
 export function collect(ctx: Context, timelines: OpenTimeline[], everything: boolean) {
+  checkIndex(ctx.store)
   let alive: Set<Id>
   const roots = timelines.flatMap(rootsOf)
   try {

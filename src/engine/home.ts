@@ -1,17 +1,40 @@
 /** Savepoint's own directory: where it is, its store, and whether it can be written. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
 import { formatBytes } from '../model/format.ts'
+import { hasStrayBytes, rawFromText, showPath } from '../model/raw-path.ts'
 import { setIndexAside } from '../store/damaged-index.ts'
 import type { Unwritable } from '../store/database.ts'
 import { RESERVE_BYTES } from '../store/reserve.ts'
 import { Store } from '../store/store.ts'
 import type { OpenOptions } from './savepoint.ts'
 
-export const homeOf = (options: OpenOptions, env: NodeJS.ProcessEnv): string =>
-  resolve(options.home ?? env.SAVEPOINT_HOME ?? join(env.HOME ?? homedir(), '.savepoint'))
+/** Where it is: `home`, seen from the current directory; else $SAVEPOINT_HOME, which means the same everywhere; else in $HOME. */
+export function homeOf(options: OpenOptions, env: NodeJS.ProcessEnv): string {
+  const given = env.SAVEPOINT_HOME || undefined
+  if (options.home === undefined && given !== undefined && !isAbsolute(given)) {
+    throw new SavepointError(
+      'usage',
+      `Cannot use SAVEPOINT_HOME=${given}: it is relative, so each directory would have another store`,
+      { hint: `Make it absolute: export SAVEPOINT_HOME="$PWD/${given}". Only --home may be relative` },
+    )
+  }
+  if (options.home === '') throw new SavepointError('usage', 'Cannot use an empty --home: it names no directory')
+  const home = resolve(options.home ?? given ?? join(env.HOME || homedir(), '.savepoint'))
+  // SQLite and we ourselves name files in it as text. U+FFFD is what node has made of other bytes.
+  if (hasStrayBytes(home) || home.includes('\ufffd')) {
+    throw new SavepointError(
+      'usage',
+      `Cannot use ${showPath(rawFromText(home))} for the store: its path is not UTF-8`,
+      {
+        hint: 'Set SAVEPOINT_HOME, or --home, to a directory whose path is',
+      },
+    )
+  }
+  return home
+}
 
 export function makeHome(home: string): void {
   try {

@@ -31,6 +31,7 @@ import {
 } from '../targets/dir/walk-record.ts'
 import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { openedList } from './opened-modes.ts'
 
 const ENOENT = 2
 const EACCES = 13
@@ -80,7 +81,7 @@ class Comparison {
     this.live = live
     this.writer = writer
     this.ingest = new Ingest(ctx.store, writer, root)
-    this.opened = new OpenedPaths(root)
+    this.opened = new OpenedPaths(root, openedList(ctx))
   }
 
   async compare(item: Displaced): Promise<void> {
@@ -173,7 +174,10 @@ function addEditsSnapshot(
     `${edits.size} path${edits.size === 1 ? ' was' : 's were'} edited while the rollback ran; the edits are kept in a safety snapshot`,
   )
   return ctx.db.addSnapshot({
+    // The state before may be a snapshot of another type, which somebody took or a run left.
     ...safety,
+    type: 'safety',
+    run: undefined,
     parent: safety.id,
     label: undefined,
     command: 'edits made while a rollback ran',

@@ -29,6 +29,7 @@ import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
 import { relativeTo } from './target-registry.ts'
+import { trace, why } from './trace.ts'
 import { redo, undo } from './undo.ts'
 import { verify } from './verify.ts'
 
@@ -154,7 +155,9 @@ async function recoverAtOpen(ctx: Context): Promise<void> {
 
 function toSavepoint(ctx: Context): Savepoint {
   return {
-    target: showPath(rawFromBytes(ctx.targetPath)),
+    get target() {
+      return showPath(rawFromBytes(ctx.targetPath))
+    },
     timeline: ctx.timelineId,
     foundAbove: ctx.subdirectory !== '',
     subdirectory: ctx.subdirectory,
@@ -186,7 +189,8 @@ function toSavepoint(ctx: Context): Savepoint {
       }
     },
     history: path => history(ctx, path),
-    coverage: path => coverage(ctx, path),
+    coverage: async path => (await coverage(ctx, [path]))[0]!,
+    coverages: paths => coverage(ctx, paths),
     file: (ref, path) => readFile(ctx, ref, path),
     read: (ref, path) => readFile(ctx, ref, path).content,
     rollback: (ref, options) => rollback(ctx, ref, options ?? {}),
@@ -201,6 +205,8 @@ function toSavepoint(ctx: Context): Savepoint {
     prune: options => prune(ctx, options ?? {}),
     operations: () => ctx.db.operations(),
     runs: () => ctx.db.runs(),
+    trace: run => trace(ctx, run),
+    why: (path, options) => why(ctx, path, options),
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),

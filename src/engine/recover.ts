@@ -13,19 +13,19 @@ import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { removeTree } from '../targets/dir/remove-tree.ts'
-import { KEPT_SUFFIX } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { type PlanAction, planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { chmodRoot } from '../targets/dir/root-mode.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
+import { KEPT_SUFFIX, markStage } from '../targets/dir/stage-mark.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
 import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
-import { closeAgain, isOpened } from './opened-modes.ts'
+import { closeAgain, closeOpened, isLeftOpen, isOpened } from './opened-modes.ts'
 import { carryOut, planFor, type RestoreRequest } from './restore.ts'
 import { addSnapshot } from './snapshot.ts'
 
-export const hasPending = (ctx: Context): boolean => readJournal(ctx.timelineDir) !== undefined
+export const hasPending = (ctx: Context): boolean => readJournal(ctx.timelineDir) !== undefined || isLeftOpen(ctx)
 
 export const notCompleted = (error: unknown): string =>
   `a command that was interrupted is not completed yet: ${(error as Error).message}`
@@ -37,6 +37,7 @@ export const notCompleted = (error: unknown): string =>
 export async function recoverPending(ctx: Context): Promise<void> {
   requireWritable(ctx)
   removeAbandoned(ctx.timelineDir)
+  await closeOpened(ctx)
   const journal = readJournal(ctx.timelineDir)
   if (!journal) return
   const isRecorded = ctx.db.operations().some(operation => operation.detail.token === journal.token)
@@ -83,7 +84,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
   }
   const leftovers = await captureLive(ctx, {
     override: request.wanted,
-    includeStage: true,
+    stage: journal.stage,
     readOwned: true,
     ignoreFloor: true,
     phase: 'recovering',
@@ -132,6 +133,7 @@ async function clearStage(ctx: Context, root: number, stage: string, found: Id):
   const safe = new SafeDirs(root)
   try {
     if (isStored && (await removeTree(root, stage, safe)).length === 0) return
+    markStage(root, stage)
     safe.in([''], () => addon.renameAt(root, stage, `${stage}${KEPT_SUFFIX}`, 0))
   } finally {
     safe.close()

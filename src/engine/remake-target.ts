@@ -14,7 +14,7 @@ export function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
   const stat = statDir(ctx.targetPath)
   if (stat) return false
   if (request.dryRun) {
-    throw new SavepointError('target.missing', 'Cannot plan the rollback: the target directory does not exist', {
+    throw new SavepointError('target.missing', `Cannot plan the ${request.kind}: the target directory does not exist`, {
       hint: 'Without --dry-run it is made again and filled',
     })
   }

@@ -55,7 +55,7 @@ function insideTarget(target: Buffer, absolute: Raw): Raw | undefined {
 
 function realPathOf(path: Raw): Buffer | undefined {
   try {
-    return realpathSync(rawToBytes(path), 'buffer') as unknown as Buffer
+    return realpathSync.native(rawToBytes(path), 'buffer') as unknown as Buffer
   } catch {
     return undefined
   }

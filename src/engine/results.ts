@@ -2,6 +2,7 @@
 import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
+import type { Execution, FileEvent } from '../model/trace.ts'
 
 /** How far a long operation is. `phase` is a verb form for people: "capturing", "restoring", "verifying". */
 export interface Progress {
@@ -62,8 +63,9 @@ export interface RestoreResult {
 }
 
 export interface UndoResult {
-  /** The operation that was undone or redone. */
+  /** The operation that was undone or redone; as it is when that was only asked for. */
   operation: Operation
+  dryRun: boolean
   restore: RestoreResult | undefined
   /** In words: "3 snapshots are back". */
   effect: string
@@ -206,8 +208,41 @@ export interface RunResult {
   after: Snapshot | undefined
   changes: Change[]
   counts: ChangeCounts
+  /** Where the run moved the target directory, for people; undefined when it is where it was. */
+  movedTo: string | undefined
   /** What the run took away although no snapshot has it. */
   gone: Gone
+  /** What was seen of it; undefined when nothing was traced. */
+  trace: TraceSummary | undefined
+}
+
+export interface TraceSummary {
+  tracer: string
+  commands: number
+  failed: number
+  /** Files outside of the target that were changed and are still there. */
+  outside: number
+  /** Events that were not seen. */
+  lost: number
+  /** Processes of the run go on. */
+  survivors: boolean
+}
+
+export interface TraceResult {
+  run: Run
+  executions: Execution[]
+}
+
+export interface WhyResult {
+  path: Raw
+  causes: {
+    event: FileEvent
+    /** Which command did it; undefined when that cannot be told. */
+    execution: Execution | undefined
+    /** The snapshots of the timeline around it. */
+    before: Snapshot | undefined
+    after: Snapshot | undefined
+  }[]
 }
 
 export interface DoctorResult {

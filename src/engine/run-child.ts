@@ -1,19 +1,19 @@
 /** The command of a run: started with the terminal handed through untouched, and waited for. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
+import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
+import { spellCommand } from '../model/shell-quote.ts'
+import { TracedCommand, type TracedEnd, type TracedOptions } from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
-import { followStops } from './follow-stops.ts'
+import { followStops, type StartedCommand } from './follow-stops.ts'
 import { homeOf } from './home.ts'
 import type { RunResult } from './results.ts'
 import type { OpenOptions } from './savepoint.ts'
 
-export interface ChildEnd {
-  code: number | undefined
-  signal: string | undefined
-}
+export type ChildEnd = TracedEnd
 
 /** As a shell counts: a death by signal is 128 and its number. */
 export const exitCodeOf = ({ code, signal }: ChildEnd): number =>
@@ -34,35 +34,68 @@ export async function runUnrecorded(command: string[], cause: Error, options: Op
     after: undefined,
     changes: [],
     counts: { added: 0, modified: 0, deleted: 0 },
+    movedTo: undefined,
     gone: { count: 0, paths: [] },
+    trace: undefined,
   }
 }
 
+export interface SuperviseOptions {
+  cwd: Buffer
+  env: NodeJS.ProcessEnv
+  /** Who is told what the command does; undefined: it runs unseen. */
+  trace?: Pick<TracedOptions, 'allowIoUring' | 'onEvent' | 'onBatch' | 'onPrivilegesOff' | 'onHelperDied'>
+}
+
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
-export async function supervise(
-  command: string[],
-  { cwd, env }: { cwd: Buffer; env: NodeJS.ProcessEnv },
-): Promise<ChildEnd> {
-  const [program, ...args] = command
+export async function supervise(command: string[], { cwd, env, trace }: SuperviseOptions): Promise<ChildEnd> {
+  const started = command.some(hasStrayBytes) ? throughShell(command, cwd, env) : command
   const ignore = () => {}
   const ignored: NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
   const forwarded: NodeJS.Signals[] = ['SIGTERM', 'SIGHUP']
-  let child: ChildProcess | undefined
+  let child: Started | undefined
   const forward = (signal: NodeJS.Signals) => child?.kill(signal)
   for (const signal of ignored) process.on(signal, ignore)
   for (const signal of forwarded) process.on(signal, forward)
   const unfollow = followStops(() => child)
   try {
-    return await new Promise((resolve, reject) => {
-      child = spawn(program!, args, { stdio: 'inherit', cwd: textOf(cwd), env })
-      child.on('error', error => reject(cannotStart(program!, cwd, env, error)))
-      child.on('exit', (code, signal) => resolve({ code: code ?? undefined, signal: signal ?? undefined }))
+    const options = { command: started, cwd: textOf(cwd), env }
+    child = trace ? new TracedCommand({ ...options, ...trace }) : startUntraced(options)
+    return await child.ended.catch(error => {
+      throw cannotStart(command[0]!, cwd, env, error)
     })
   } finally {
     unfollow()
     for (const signal of ignored) process.off(signal, ignore)
     for (const signal of forwarded) process.off(signal, forward)
   }
+}
+
+interface Started extends StartedCommand {
+  ended: Promise<ChildEnd>
+}
+
+function startUntraced({ command, cwd, env }: Pick<TracedOptions, 'command' | 'cwd' | 'env'>): Started {
+  const child = spawn(command[0]!, command.slice(1), { stdio: 'inherit', cwd, env })
+  const ended = new Promise<ChildEnd>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('exit', (code, signal) =>
+      resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false }),
+    )
+  })
+  return { ended, pid: child.pid, kill: signal => void child.kill(signal) }
+}
+
+/**
+ * spawn takes text only, and would change every byte that is not UTF-8: such a command is spelled in octal for a shell,
+ * which becomes it. Variables whose names a shell does not know (`a.b`) would be lost there: `env` sets them again.
+ */
+function throughShell(command: string[], cwd: Buffer, env: NodeJS.ProcessEnv): string[] {
+  const program = command[0]!
+  if (isNowhere(program, env)) throw cannotStart(program, cwd, env, Object.assign(new Error(), { code: 'ENOENT' }))
+  const odd = Object.entries(env).filter(([name]) => !/^[A-Za-z_]\w*$/.test(name))
+  const words = odd.length === 0 ? command : ['env', ...odd.map(([name, value]) => `${name}=${value}`), ...command]
+  return ['/bin/sh', '-c', 'eval "exec $(printf %b "$1")"', 'sh', spellCommand(words)]
 }
 
 /** spawn takes text only. A directory that is not UTF-8 can be our own, which the child inherits. */
@@ -99,4 +132,5 @@ function cannotStart(
 }
 
 const isNowhere = (program: string, env: NodeJS.ProcessEnv): boolean =>
-  !program.includes('/') && !(env.PATH ?? '').split(':').some(directory => existsSync(join(directory || '.', program)))
+  !program.includes('/') &&
+  !(env.PATH ?? '').split(':').some(directory => existsSync(rawToBytes(rawFromText(join(directory || '.', program)))))

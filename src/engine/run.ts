@@ -16,15 +16,17 @@ import { followDir, identityOf, obstacleAt, sameIdentity, statDir } from '../tar
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import { type Context, RUN_VARIABLE, requireWritable, withTimelineLock } from './context.ts'
+import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
+import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { RunResult } from './results.ts'
-import { type ChildEnd, exitCodeOf, runUnrecorded, supervise, textOf } from './run-child.ts'
+import { type ChildEnd, exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
 import type { RunOptions } from './savepoint.ts'
 import { addSnapshot, takeSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
+import { superviseTraced } from './trace-run.ts'
 
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
   const [program] = options.command
@@ -86,14 +88,15 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
   const place = followDir(ctx.targetPath)
-  const end = await supervise(options.command, { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } })
+  const { end, trace } = await superviseTraced(ctx, run, options, redactPatterns(ctx))
   const movedTo = place.now()
   place.close()
-  if (movedTo) {
-    const [from, to] = [movedTo, ctx.targetPath].map(path => quoteWord(showPath(rawFromBytes(path))))
+  const target = ctx.targetPath
+  const after = await conclude(ctx, run, before, end, movedTo)
+  if (movedTo && !after) {
+    const [from, to] = [movedTo, target].map(path => quoteWord(showPath(rawFromBytes(path))))
     ctx.notice(`the run moved the target directory away; to take that back: mv ${from} ${to}`)
   }
-  const after = await conclude(ctx, run, before, end)
   const trees = before && after && ([rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)] as const)
   const changes = before && after ? [...stateChanges(ctx.store, before.root, after.root)] : []
   return {
@@ -104,7 +107,9 @@ async function carryOut(ctx: Context, run: Run, options: RunOptions): Promise<Ru
     after,
     changes,
     counts: countChanges(changes),
+    movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
     gone: trees ? findGone(ctx.store, trees[0], trees[1]) : { count: 0, paths: [] },
+    trace,
   }
 }
 
@@ -114,12 +119,13 @@ async function conclude(
   run: Run,
   before: Snapshot | undefined,
   { code, signal }: ChildEnd,
+  movedTo: Buffer | undefined,
 ): Promise<Snapshot | undefined> {
   if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
     ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
     return undefined
   }
-  const after = before && (await finish(ctx, run, before).catch(error => sayUncaptured(ctx, before, error)))
+  const after = before && (await finish(ctx, run, before, movedTo).catch(error => sayUncaptured(ctx, before, error)))
   try {
     ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
     if (!after) noteUnprotected(ctx, run)
@@ -177,8 +183,8 @@ async function protect(ctx: Context, run: Run, options: RunOptions): Promise<Sna
 }
 
 /** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
-async function finish(ctx: Context, run: Run, before: Snapshot): Promise<Snapshot> {
-  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before))
+async function finish(ctx: Context, run: Run, before: Snapshot, movedTo: Buffer | undefined): Promise<Snapshot> {
+  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, movedTo))
 }
 
 function describeGone(path: Buffer): string {
@@ -189,10 +195,15 @@ function describeGone(path: Buffer): string {
     : 'the run deleted the target directory; `savepoint undo` makes it again'
 }
 
-async function finishLocked(ctx: Context, run: Run, before: Snapshot): Promise<Snapshot> {
+async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: Buffer): Promise<Snapshot> {
+  const from = ctx.targetPath
+  const moved = movedTo && !statDir(from) ? movedTo : undefined
+  if (moved) followTarget(ctx, moved)
+  const place = movedTo && showPath(rawFromBytes(movedTo))
+  if (moved) ctx.notice(`the run moved the target directory to ${place}; undo moves it back`)
   const stat = statDir(ctx.targetPath)
   if (stat && !sameIdentity(identityOf(stat), ctx.identity)) {
-    ctx.notice('the run replaced the target directory by another one')
+    ctx.notice(`the run replaced the target directory by another one${place ? `; the old one is at ${place}` : ''}`)
     ctx.identity = identityOf(stat)
     writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
   }
@@ -216,7 +227,12 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot): Promise<S
     after: after.id,
     headBefore: before.id,
     headAfter: after.id,
-    detail: { run: run.id, before_root: idToHex(before.root), after_root: idToHex(after.root) },
+    detail: {
+      run: run.id,
+      before_root: idToHex(before.root),
+      after_root: idToHex(after.root),
+      ...(moved && moveDetail(from, moved)),
+    },
     rule: undefined,
   })
   return after

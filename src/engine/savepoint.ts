@@ -1,5 +1,6 @@
 /** The engine's face to programs: one object per target, one method per verb. The CLI uses nothing else. */
 
+import type { TracerName } from '../config/config.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot, SnapshotType } from '../model/snapshot.ts'
 import type * as results from './results.ts'
@@ -9,7 +10,7 @@ export interface OpenOptions {
   cwd?: string
   /** `dir:PATH` or a path. Default: the nearest directory at or above cwd that has a timeline. */
   target?: string
-  /** Default: $SAVEPOINT_HOME or ~/.savepoint. */
+  /** May be relative. Default: $SAVEPOINT_HOME, which may not, or ~/.savepoint. */
   home?: string
   env?: NodeJS.ProcessEnv
   /** Makes a timeline for the target (cwd by default) when there is none. */
@@ -67,6 +68,10 @@ export interface DiffOptions {
 
 export interface RunOptions {
   command: string[]
+  /** Default: what the configuration says. One that does not work here is refused. */
+  tracer?: TracerName
+  /** Lets io_uring work inside, whose changes are not seen. */
+  allowIoUring?: boolean
   /** Starts it also when the state before cannot be captured, or nothing can be recorded at all; says so. */
   unprotected?: boolean
   /** Called when the state before is safe and the command is about to start. */
@@ -94,6 +99,8 @@ export interface Savepoint {
   changes(): Promise<results.DiffResult>
   history(path: string): Promise<results.HistoryResult>
   coverage(path: string): Promise<results.CoverageResult>
+  /** The same of several, in their order, with one look at the target. */
+  coverages(paths: readonly string[]): Promise<results.CoverageResult[]>
   /** What a snapshot changed against its parent. */
   snapshotChanges(ref: string): results.DiffResult
   /** A file in a snapshot: what is known of it, and its content. */
@@ -104,8 +111,8 @@ export interface Savepoint {
   rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>
   revert(path: string, options?: { from?: string; dryRun?: boolean }): Promise<results.RestoreResult>
   /** In a subdirectory an operation that reached beyond it is refused, unless `all`. */
-  undo(options?: { all?: boolean }): Promise<results.UndoResult>
-  redo(options?: { all?: boolean }): Promise<results.UndoResult>
+  undo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>
+  redo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>
 
   tags(): Map<string, string>
   /** Undefined when the tag is there already. */
@@ -116,6 +123,10 @@ export interface Savepoint {
   prune(options?: { keep?: number; dryRun?: boolean; run?: string }): Promise<results.PruneResult>
   operations(): Operation[]
   runs(): Run[]
+  /** What a run executed; the newest run by default. */
+  trace(run?: string): results.TraceResult
+  /** Which commands changed a path, newest first. */
+  why(path: string, options?: { limit?: number }): results.WhyResult
 
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>

@@ -19,6 +19,8 @@ export interface RegisteredTarget {
   directory: string
   path: Buffer
   identity: DirIdentity
+  /** Where it was before it was moved. */
+  former?: Buffer
 }
 
 /** The timeline of the nearest directory at or above `start`, or undefined. */
@@ -30,7 +32,7 @@ export function findTarget(home: string, start: Buffer, notice: (text: string) =
 /** The timeline of exactly this directory. */
 export function targetAt(home: string, path: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
   const found = findTarget(home, path, notice)
-  return found?.path.equals(path) ? found : undefined
+  return found?.path.equals(path) || found?.former?.equals(path) ? found : undefined
 }
 
 export function allTargets(home: string): RegisteredTarget[] {
@@ -51,7 +53,16 @@ function searchUp(home: string, start: Buffer, notice: (text: string) => void): 
     const moved = stat && targets.find(target => sameIdentity(target.identity, identityOf(stat)))
     if (moved) return followMove(moved, here, notice)
   }
-  return undefined
+  return findFormer(targets, start, notice)
+}
+
+/** Of a place where nothing is any more: the target that was moved away from it. */
+function findFormer(targets: RegisteredTarget[], place: Buffer, notice: (text: string) => void) {
+  const target = statDir(place) ? undefined : targets.find(({ former }) => former?.equals(place))
+  const stat = target && statDir(target.path)
+  if (!stat || !sameIdentity(target.identity, identityOf(stat))) return undefined
+  notice(`the target was moved from ${shown(place)} to ${shown(target.path)}`)
+  return target
 }
 
 function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string) => void): RegisteredTarget {
@@ -59,7 +70,7 @@ function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string
   const old = statDir(known.path)
   if (old && sameIdentity(identityOf(old), known.identity)) return known
   notice(`the target was moved from ${shown(known.path)} to ${shown(path)}; its timeline moves with it`)
-  const moved = { ...known, path: Buffer.from(path) }
+  const moved = { ...known, path: Buffer.from(path), former: known.path }
   noteTarget(moved)
   return moved
 }
@@ -112,14 +123,21 @@ export function adoptTarget(home: string, path: Buffer, known: string, knownPath
       },
     )
   }
-  const adopted = { ...target, path, identity: identityOf(stat) }
+  const adopted = { ...target, path, identity: identityOf(stat), former: undefined }
   writeTarget(adopted)
   return adopted
 }
 
 export function writeTarget(target: RegisteredTarget): void {
-  const { path, identity } = target
-  const content = { format: FORMAT, kind: 'dir', path: shown(path), path_bytes: path.toString('base64'), ...identity }
+  const { path, identity, former } = target
+  const content = {
+    format: FORMAT,
+    kind: 'dir',
+    path: shown(path),
+    path_bytes: path.toString('base64'),
+    ...identity,
+    former_bytes: former?.toString('base64'),
+  }
   writeDurably(join(target.directory, 'target.json'), `${JSON.stringify(content, null, 2)}\n`)
 }
 
@@ -135,8 +153,9 @@ export function noteTarget(target: RegisteredTarget): void {
 function readTarget(home: string, id: string): RegisteredTarget | undefined {
   const directory = join(home, 'timelines', id)
   try {
-    const { path_bytes, ino, btimeNs } = JSON.parse(readFileSync(join(directory, 'target.json'), 'utf8'))
-    return { id, directory, path: Buffer.from(path_bytes, 'base64'), identity: { ino, btimeNs } }
+    const { path_bytes, ino, btimeNs, former_bytes } = JSON.parse(readFileSync(join(directory, 'target.json'), 'utf8'))
+    const former = former_bytes === undefined ? undefined : Buffer.from(former_bytes, 'base64')
+    return { id, directory, path: Buffer.from(path_bytes, 'base64'), identity: { ino, btimeNs }, former }
   } catch {
     return undefined
   }
@@ -173,7 +192,7 @@ function isSameDir(a: Buffer, b: Buffer): boolean {
 
 /** What we write while we capture would never hold still, and a rollback would rewind the store that it reads from. */
 function refuseOwnStore(home: string, path: Buffer): void {
-  const inside = relativeTo(realpathSync(home, 'buffer') as unknown as Buffer, path)
+  const inside = relativeTo(realpathSync.native(home, 'buffer') as unknown as Buffer, path)
   if (inside === undefined || !/^$|^(store|timelines)(\/|$)/.test(inside)) return
   throw new SavepointError('target.refused', `Cannot protect ${shown(path)}: it belongs to Savepoint's own store`, {
     hint: 'Go to a project directory',

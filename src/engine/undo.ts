@@ -5,6 +5,7 @@ import { showPath } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
+import { moveBack, sayUnmoved } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
@@ -26,6 +27,8 @@ function newestUndoable(operations: Operation[]): Operation | undefined {
 export interface WalkOptions {
   /** Also what an operation changed outside the current subdirectory. */
   all?: boolean
+  /** Only says what would be done. */
+  dryRun?: boolean
 }
 
 export async function undo(ctx: Context, options: WalkOptions): Promise<UndoResult> {
@@ -43,7 +46,7 @@ function walk(
   choose: (operations: Operation[]) => Operation | undefined,
 ): Promise<UndoResult> {
   return withTimelineLock(ctx, direction, async () => {
-    await settleBefore(ctx, direction, {})
+    await settleBefore(ctx, direction, options)
     await closeKilledRuns(ctx)
     const operation = choose(ctx.db.operations())
     if (direction === 'undo') refuseWhileRunning(ctx, operation)
@@ -56,9 +59,11 @@ function walk(
       })
     }
     if (!options.all) refuseOutside(ctx, direction, operation)
-    const result = await step(ctx, direction, operation)
+    const dryRun = options.dryRun === true
+    const result = await step({ ctx, direction, operation, dryRun })
+    if (dryRun) return { ...result, dryRun, operation }
     ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
-    return { ...result, operation: { ...operation, state: direction === 'undo' ? 'undone' : 'done' } }
+    return { ...result, dryRun, operation: { ...operation, state: direction === 'undo' ? 'undone' : 'done' } }
   })
 }
 
@@ -86,30 +91,36 @@ function refuseOutside(ctx: Context, direction: Direction, operation: Operation)
   )
 }
 
-async function step(ctx: Context, direction: Direction, operation: Operation): Promise<Omit<UndoResult, 'operation'>> {
+interface Step {
+  ctx: Context
+  direction: Direction
+  operation: Operation
+  dryRun: boolean
+}
+
+type StepResult = Pick<UndoResult, 'restore' | 'effect'>
+
+async function step(asked: Step): Promise<StepResult> {
+  const { direction, operation } = asked
   switch (operation.kind) {
     case 'run':
     case 'rollback':
     case 'revert':
-      return stepFiles(ctx, direction, operation)
+      return stepFiles(asked)
     case 'delete':
     case 'prune':
     case 'retention':
-      return stepDeleted(ctx, direction, operation, operation.detail.snapshots as string[])
+      return stepDeleted(asked, operation.detail.snapshots as string[])
     case 'compact':
-      return stepCompact(ctx, direction, operation)
+      return stepCompact(asked)
     case 'tag':
-      return stepTag(ctx, direction, operation)
+      return stepTag(asked)
     default:
       throw new SavepointError('operation.none', `Cannot ${direction} ${operation.kind}: it cannot be undone`)
   }
 }
 
-async function stepFiles(
-  ctx: Context,
-  direction: Direction,
-  operation: Operation,
-): Promise<Omit<UndoResult, 'operation'>> {
+async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<StepResult> {
   const before = recordedRoot(operation.detail, 'before_root')
   const after = recordedRoot(operation.detail, 'after_root')
   if (before === undefined || after === undefined) {
@@ -119,7 +130,10 @@ async function stepFiles(
     )
   }
   const isUndo = direction === 'undo'
+  const effect = isUndo ? await moveBack(ctx, operation, dryRun) : ''
+  if (!isUndo && !dryRun) sayUnmoved(ctx, operation)
   const result: RestoreResult = await restore(ctx, {
+    dryRun,
     wanted: isUndo ? before : after,
     base: isUndo ? after : before,
     kind: direction,
@@ -127,25 +141,24 @@ async function stepFiles(
     headAfter: isUndo ? (operation.before ?? operation.headBefore) : operation.headAfter,
     isStep: true,
     detail: { step_of: operation.id },
+  }).catch((error: unknown) => {
+    if (effect !== '' && !dryRun)
+      ctx.notice(`the target directory was ${effect}; what the run changed in it is not undone`)
+    throw error
   })
-  return { restore: result, effect: '' }
+  return { restore: result, effect }
 }
 
-function stepDeleted(
-  ctx: Context,
-  direction: Direction,
-  operation: Operation,
-  ids: string[],
-): Omit<UndoResult, 'operation'> {
-  ctx.db.transaction(() => {
-    ctx.db.setDeleted(ids, direction === 'undo' ? undefined : ctx.now())
-    note(ctx, direction, operation)
-  })
+function stepDeleted(asked: Step, ids: string[]): StepResult {
+  const { ctx, direction } = asked
+  const isUndo = direction === 'undo'
+  change(asked, () => ctx.db.setDeleted(ids, isUndo ? undefined : ctx.now()))
   const count = plural('snapshot', ids.length)
-  return { restore: undefined, effect: direction === 'undo' ? `${count} back` : `${count} deleted again` }
+  return { restore: undefined, effect: isUndo ? `${count} back` : `${count} deleted again` }
 }
 
-function stepCompact(ctx: Context, direction: Direction, operation: Operation): Omit<UndoResult, 'operation'> {
+function stepCompact(asked: Step): StepResult {
+  const { ctx, direction, operation } = asked
   const { snapshots, newest, result, tags } = operation.detail as {
     snapshots: string[]
     newest: string
@@ -153,39 +166,36 @@ function stepCompact(ctx: Context, direction: Direction, operation: Operation): 
     tags: string[]
   }
   const isUndo = direction === 'undo'
-  ctx.db.transaction(() => {
+  change(asked, () => {
     ctx.db.setDeleted(snapshots, isUndo ? undefined : ctx.now())
     ctx.db.setDeleted([result], isUndo ? ctx.now() : undefined)
     ctx.db.moveChildren(isUndo ? result : newest, isUndo ? newest : result)
     for (const tag of tags) ctx.db.setTag(tag, isUndo ? newest : result, ctx.now())
     if (ctx.db.head === (isUndo ? operation.headAfter : operation.headBefore))
       ctx.db.setHead(isUndo ? operation.headBefore : operation.headAfter)
-    note(ctx, direction, operation)
   })
-  return {
-    restore: undefined,
-    effect: isUndo
-      ? `${plural('snapshot', snapshots.length)} apart again`
-      : `${plural('snapshot', snapshots.length)} compacted again`,
-  }
+  const count = plural('snapshot', snapshots.length)
+  return { restore: undefined, effect: `${count} ${isUndo ? 'apart' : 'compacted'} again` }
 }
 
-function stepTag(ctx: Context, direction: Direction, operation: Operation): Omit<UndoResult, 'operation'> {
+function stepTag(asked: Step): StepResult {
+  const { ctx, direction, operation } = asked
   const { name, before, after } = operation.detail as { name: string; before: string | null; after: string | null }
   const target = direction === 'undo' ? before : after
-  ctx.db.transaction(() => {
-    ctx.db.setTag(name, target ?? undefined, ctx.now())
-    note(ctx, direction, operation)
-  })
+  change(asked, () => ctx.db.setTag(name, target ?? undefined, ctx.now()))
   return { restore: undefined, effect: target ? `tag ${name} is on ${target}` : `tag ${name} is gone` }
 }
 
-/** Called in the transaction that does the work, so that the operation's state never disagrees with it. */
-function note(ctx: Context, direction: Direction, operation: Operation): void {
-  ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
-  ctx.db.addOperation({
-    ...newOperation(ctx, direction, `${direction} ${operation.summary}`),
-    state: 'fixed',
-    detail: { step_of: operation.id },
+/** In one transaction, so that the operation's state never disagrees with what was done. */
+function change({ ctx, direction, operation, dryRun }: Step, work: () => void): void {
+  if (dryRun) return
+  ctx.db.transaction(() => {
+    work()
+    ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
+    ctx.db.addOperation({
+      ...newOperation(ctx, direction, `${direction} ${operation.summary}`),
+      state: 'fixed',
+      detail: { step_of: operation.id },
+    })
   })
 }

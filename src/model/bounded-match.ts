@@ -2,20 +2,23 @@
 import { Script } from 'node:vm'
 
 const search = new Script(
-  'patterns.flatMap(pattern => Array.from(text.matchAll(pattern), ({ index, 0: { length } }) => [index, index + length]))',
+  'texts.map(text => patterns.flatMap(pattern => Array.from(text.matchAll(pattern), ({ index, 0: { length } }) => [index, index + length])))',
 )
 
+type Range = readonly [start: number, end: number]
+
 /**
- * Where `patterns` (which are global) match, as start and end; undefined when that takes longer than `budgetMs` in all. A
- * pattern such as `(a+)+$` can take longer than anybody waits; only a script of node:vm can be stopped in the middle of one.
+ * Where `patterns` (which are global) match in each text, as start and end; undefined when that takes longer than `budgetMs`
+ * in all. A pattern such as `(a+)+$` can take longer than anybody waits; only a script of node:vm can be stopped in the
+ * middle of one.
  */
 export function matchWithin(
   budgetMs: number,
-  text: string,
+  texts: readonly string[],
   patterns: readonly RegExp[],
-): readonly (readonly [start: number, end: number])[] | undefined {
+): readonly (readonly Range[])[] | undefined {
   try {
-    return search.runInNewContext({ text, patterns }, { timeout: budgetMs })
+    return search.runInNewContext({ texts, patterns }, { timeout: budgetMs })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return undefined
     throw error

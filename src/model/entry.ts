@@ -21,6 +21,7 @@ export const unknownReasons = [
   'purged', // removed from history by `purge`
   'vanished', // gone between listing and reading
   'no-room', // the disk was full, and the restore that came next did not touch it
+  'other-store', // another store of Savepoint
 ] as const
 export type UnknownReason = (typeof unknownReasons)[number]
 

@@ -5,6 +5,7 @@ import {
   formatCount,
   formatDelta,
   formatDuration,
+  formatLimit,
   formatRate,
   parseBytes,
   plural,
@@ -33,6 +34,27 @@ test.each([
   [Number.POSITIVE_INFINITY, 'unlimited'],
   [-3_000, '-3 KB'],
 ])('formatBytes(%d) is %s', (bytes, text) => expect(formatBytes(bytes)).toBe(text))
+
+test.each([
+  '1 GiB',
+  '5 GiB',
+  '1.5 GiB',
+  '1280 GiB',
+  '4000000 GiB',
+  '512 KiB',
+  '1 KB',
+  '512 B',
+  '0 B',
+  '200 GB',
+  '1.5 MB',
+  '1048 KB',
+  'unlimited',
+])('formatLimit shows %s as it was written', text => expect(formatLimit(parseBytes(text))).toBe(text))
+
+it('formatLimit rounds what nobody would have written so', () => {
+  expect(formatLimit(parseBytes('0.3 GiB'))).toBe('322 MB')
+  expect(formatLimit(1_073_741_825)).toBe('1.1 GB')
+})
 
 test.each([
   [12_000, '+12 KB'],

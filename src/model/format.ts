@@ -1,6 +1,7 @@
 /**
  * Numbers as people write them: sizes, ages, durations, counts. Pure, so every face shows the same text. Sizes are
- * decimal (1 KB = 1000 B), as disks and file managers count; parsing also knows the binary units (1 KiB = 1024 B).
+ * decimal (1 KB = 1000 B), as disks and file managers count; limits that somebody wrote keep the binary units
+ * (1 KiB = 1024 B) that they were written in.
  */
 const byteUnits = ['B', 'KB', 'MB', 'GB', 'TB', 'PB', 'EB']
 
@@ -15,6 +16,30 @@ export function formatBytes(bytes: number): string {
     unit++
   }
   return `${sign}${roundShort(value)} ${byteUnits[unit]}`
+}
+
+/** No number of more characters is one that somebody wrote. */
+const writtenChars = 7
+const writtenUnits = ['', 'K', 'M', 'G', 'T', 'P'].flatMap((letter, power): [unit: string, factor: number][] =>
+  power === 0
+    ? [['B', 1]]
+    : [
+        [`${letter}B`, 1000 ** power],
+        [`${letter}iB`, 1024 ** power],
+      ],
+)
+
+/**
+ * A limit from the configuration, exactly and in the unit that it was most likely written in: "1 GiB", "1.5 GiB",
+ * "200 GB". What no unit makes short is rounded as measured sizes are.
+ */
+export function formatLimit(bytes: number): string {
+  if (bytes === Number.POSITIVE_INFINITY) return 'unlimited'
+  const written = writtenUnits
+    .map(([unit, factor]) => ({ amount: bytes / factor, unit }))
+    .filter(({ amount }) => amount >= 1 && amount === Number(amount.toFixed(2)) && `${amount}`.length <= writtenChars)
+    .sort((a, b) => `${a.amount}`.length - `${b.amount}`.length)
+  return written.length > 0 ? `${written[0]!.amount} ${written[0]!.unit}` : formatBytes(bytes)
 }
 
 /** One decimal below ten, none above. */

@@ -10,20 +10,35 @@ const CUT = '…'
 /** The command waits for this. What is searched takes the default patterns some milliseconds. */
 const BUDGET_MS = 2000
 
-/**
- * Patterns see the words joined by spaces, because a secret often follows its option as a word of its own. When they take too
- * long, `onLate` is called and every word but the program is hidden: any of them may be a secret.
- */
 export function redactCommand(
   command: readonly string[],
   patterns: readonly RegExp[],
   onLate: () => void = () => {},
 ): string[] {
-  const secrets = matchWithin(BUDGET_MS, command.join(' ').slice(0, MAX_SEARCHED), patterns)
+  return redactCommands([command], patterns, onLate)[0]!
+}
+
+/**
+ * Patterns see the words joined by spaces, because a secret often follows its option as a word of its own. When they take too
+ * long, `onLate` is called and every word but the program is hidden: any of them may be a secret. Many at once, because
+ * starting a search costs more than the search.
+ */
+export function redactCommands(
+  commands: readonly (readonly string[])[],
+  patterns: readonly RegExp[],
+  onLate: () => void,
+): string[][] {
+  if (commands.length === 0) return []
+  const texts = commands.map(command => command.join(' ').slice(0, MAX_SEARCHED))
+  const secrets = patterns.length === 0 ? texts.map(() => []) : matchWithin(BUDGET_MS, texts, patterns)
   if (!secrets) {
     onLate()
-    return command.map((word, index) => (index === 0 ? word : HIDDEN))
+    return commands.map(command => command.map((word, index) => (index === 0 ? word : HIDDEN)))
   }
+  return commands.map((command, i) => hideIn(command, secrets[i]!))
+}
+
+function hideIn(command: readonly string[], secrets: readonly (readonly [number, number])[]): string[] {
   let start = 0
   return command.map(word => {
     const from = start

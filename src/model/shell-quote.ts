@@ -1,5 +1,20 @@
+import { hasStrayBytes, type Raw, rawFromText } from './raw-path.ts'
+
 /** A command line as a POSIX shell reads it back, for showing and for pasting. */
 export const quoteCommand = (command: readonly string[]): string => command.map(quoteWord).join(' ')
 
-export const quoteWord = (word: string): string =>
-  /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+export function quoteWord(word: string): string {
+  if (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word)) return word
+  // No terminal shows bytes that are not UTF-8, so that they could be pasted.
+  return hasStrayBytes(word) ? `"$(printf ${quoted(octal(rawFromText(word), '\\'))})"` : quoted(word)
+}
+
+/** As ASCII for a shell that does `eval "exec $(printf %b "$1")"`: every byte of every word arrives. */
+export const spellCommand = (command: readonly string[]): string =>
+  octal(command.map(word => quoted(rawFromText(word))).join(' '), '\\0')
+
+const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
+
+/** printf takes `\377` in its format, but `\0377` for %b. */
+const octal = (raw: Raw, start: string): string =>
+  raw.replace(/[^\w ./=-]/g, byte => `${start}${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)

@@ -132,6 +132,10 @@ export class ObjectIndex {
     return this.database.prepare('SELECT 1 FROM objects LIMIT 1').get() === undefined
   }
 
+  hasObjectsIn(pack: number): boolean {
+    return this.database.prepare('SELECT 1 FROM objects WHERE pack = ? LIMIT 1').get(pack) !== undefined
+  }
+
   objectCount(): number {
     return (this.database.prepare('SELECT COUNT(*) AS count FROM objects').get() as { count: number }).count
   }

@@ -49,7 +49,9 @@ export function scanPacks(
     bytes: 0,
     complete: new Set(),
   }
-  const rows = new Map(committed.map(row => [row.name, row]))
+  // Rows of objects in a pack of which nothing is committed: it is its own row that is wrong.
+  const isTrue = ({ id, bytes }: PackRow) => bytes > 0 || !store.index.hasObjectsIn(id)
+  const rows = new Map(committed.filter(isTrue).map(row => [row.name, row]))
   let nextId = Math.max(0, ...[...rows.values()].map(row => row.id)) + 1
   for (const name of readdirSync(store.packDirectory).filter(file => file.endsWith('.pack'))) {
     const row = rows.get(name)

@@ -2,6 +2,7 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { checkIndex } from './check-index.ts'
 import { Store } from './store.ts'
 import { sweep } from './sweep.ts'
 
@@ -48,6 +49,30 @@ test('the tail of a writer that died goes, although everything committed is aliv
   appendFileSync(packs()[0]!, SECRET)
   sweep(store, new Set([alive]), false)
   expect([holders(), store.read(alive).toString()]).toEqual([[], 'alive'])
+})
+
+test('a row that lies in another pack, where its bytes are not, stops a collection before it deletes any', async () => {
+  const writers = [await store.writer(), await store.writer()] as const
+  const [first, second] = writers.map((writer, i) => writer.put(Buffer.alloc(1000, `content ${i}`))) as [string, string]
+  const both = Buffer.alloc(1000, 'in both')
+  for (const writer of writers) writer.put(both)
+  for (const writer of writers) writer.commit()
+  for (const writer of writers) writer.close()
+  checkIndex(store)
+  const other = store.locate(second)
+  store.index.add(first, { ...other, offset: store.locate(first).offset })
+  expect(() => checkIndex(store)).toThrow(/the packs hold what it does not find/)
+  store.index.add(first, other)
+  expect(() => checkIndex(store)).toThrow(/the packs hold what it does not find/)
+})
+
+test('what is alive and found nowhere else is not deleted with a pack that no row names', async () => {
+  const [lost] = (await put(Buffer.from('lost'))) as [string]
+  store.index.database.exec('DELETE FROM objects; DELETE FROM packs')
+  expect(() => sweep(store, new Set([lost]), false)).toThrow(/the packs hold what it does not find/)
+  expect(packs()).toHaveLength(1)
+  sweep(store, new Set(), false)
+  expect(packs()).toEqual([])
 })
 
 test('a pack that was never committed goes', async () => {

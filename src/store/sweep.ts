@@ -1,7 +1,8 @@
 /**
  * Frees what no tree needs any more, pack by pack: a pack is rewritten without its dead objects, the index moves over in
  * one transaction, then the old pack is deleted. Interrupted at any point it leaves at most an unreferenced file, which
- * the next sweep removes. The caller holds the store's lock exclusively and knows everything that is alive.
+ * the next sweep removes. The caller holds the store's lock exclusively, has checked the index (check-index.ts), and knows
+ * everything that is alive.
  */
 import { existsSync, readdirSync, rmSync, statSync, truncateSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { isNoRoom } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromBytes, idFromHex, idToBytes } from '../model/id.ts'
 import { BlockBuilder } from './block-builder.ts'
+import { checkOrphan } from './check-index.ts'
 import { failpoint } from './failpoint.ts'
 import type { Location, PackRow } from './object-index.ts'
 import { type BlockObject, blockObjects, decodeBlockHeader, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
@@ -27,7 +29,7 @@ export interface SweepResult {
 /** `everything`: rewrites every pack that has a dead object, so that its bytes are really gone (purge). */
 export function sweep(store: Store, alive: ReadonlySet<Id>, everything: boolean): SweepResult {
   const before = directoryBytes(store)
-  removeOrphans(store)
+  removeOrphans(store, alive)
   let removedObjects = sweepClones(store, alive)
   let noRoom: unknown
   for (const pack of worthRewriting(store, alive, everything)) {
@@ -41,7 +43,7 @@ export function sweep(store: Store, alive: ReadonlySet<Id>, everything: boolean)
       noRoom = error
     }
   }
-  if (noRoom !== undefined) removeOrphans(store)
+  if (noRoom !== undefined) removeOrphans(store, alive)
   store.refresh()
   const freedBytes = Math.max(0, before - directoryBytes(store))
   if (noRoom !== undefined && freedBytes === 0) throw noRoom
@@ -186,14 +188,16 @@ function sweepClones(store: Store, alive: ReadonlySet<Id>): number {
 }
 
 /** Files that no row names, and bytes behind what is committed: from writers or sweeps that died. None is at work now. */
-function removeOrphans(store: Store): void {
+function removeOrphans(store: Store, alive: ReadonlySet<Id>): void {
   store.index.database.prepare('DELETE FROM packs WHERE bytes = 0').run()
   const committed = new Map(store.index.packs().map(pack => [pack.name, pack.bytes]))
   for (const name of readdirSync(store.packDirectory)) {
     const file = join(store.packDirectory, name)
     const bytes = committed.get(name)
+    if (bytes !== undefined && statSync(file).size <= bytes) continue
+    checkOrphan(store, name, bytes ?? 0, alive)
     if (bytes === undefined) unlinkSync(file)
-    else if (statSync(file).size > bytes) truncateSync(file, bytes)
+    else truncateSync(file, bytes)
   }
 }
 

@@ -11,6 +11,7 @@ import { openDatabase, type Unwritable } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
 import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
+import { TraceRows } from './trace-rows.ts'
 
 /** Of what was left out, this many paths are listed; the count is always exact. */
 const SKIPPED_LISTED = 1000
@@ -20,6 +21,8 @@ export type NewOperation = Omit<Operation, 'id' | 'seq'>
 
 export class TimelineDb {
   private readonly database: DatabaseSync
+  /** What runs executed and changed. */
+  readonly trace: TraceRows
   /** Set when it can only be read: every method that changes something throws. */
   readonly unwritable: Unwritable | undefined
   readonly isInPlace: () => boolean
@@ -30,6 +33,7 @@ export class TimelineDb {
       this.database = database
       this.unwritable = unwritable
       this.isInPlace = isInPlace
+      this.trace = new TraceRows(database)
     } catch (cause) {
       throw explainOpen(file, cause)
     }

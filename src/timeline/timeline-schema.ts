@@ -21,4 +21,16 @@ export const timelineSchema = `
     state TEXT NOT NULL, summary TEXT NOT NULL, before TEXT, after TEXT, head_before TEXT, head_after TEXT,
     detail TEXT NOT NULL, rule TEXT
   );
+  CREATE TABLE IF NOT EXISTS exec_events (
+    run TEXT NOT NULL, id INTEGER NOT NULL, at REAL NOT NULL, pid INTEGER NOT NULL, ppid INTEGER NOT NULL,
+    parent INTEGER NOT NULL, depth INTEGER NOT NULL, replaces INTEGER, program BLOB NOT NULL, argv BLOB NOT NULL,
+    truncated INTEGER NOT NULL, cwd BLOB NOT NULL, ended_at REAL, exit_code INTEGER, signal TEXT,
+    PRIMARY KEY (run, id)
+  ) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS fs_events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, at REAL NOT NULL, op TEXT NOT NULL, path BLOB, to_path BLOB,
+    exec INTEGER NOT NULL, pid INTEGER NOT NULL, existed INTEGER NOT NULL, directory INTEGER NOT NULL
+  );
+  CREATE INDEX IF NOT EXISTS fs_events_path ON fs_events (path);
+  CREATE INDEX IF NOT EXISTS fs_events_to ON fs_events (to_path) WHERE to_path IS NOT NULL;
 `

@@ -13,20 +13,23 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'say whether a file is protected, and why not',
     description:
-      'Answers two questions about a path: will the next snapshot have what is on disk now, and which snapshot has it ' +
-      'already. When an ignore rule or a limit keeps it out, the rule is named. Works before the first snapshot, too.',
-    usage: 'PATH',
+      'Answers two questions about each PATH: will the next snapshot have what is on disk now, and which snapshot has it ' +
+      'already. When an ignore rule or a limit keeps it out, the rule is named. Works before the first snapshot, too. ' +
+      'With --json, one path gives an object, several give an array of them.',
+    usage: 'PATH…',
     examples: [
       ['coverage .env', 'is the secret file kept?'],
-      ['coverage node_modules', 'is it captured or left alone?'],
+      ['coverage node_modules dist', 'are they captured or left alone?'],
     ],
   })
-    .argument('<path>', 'a file or directory')
+    .argument('<paths...>', 'files or directories')
     .action(
-      handle(async (context, { words: [path] }) => {
-        const coverage = await (await context.open({ provisional: true })).coverage(path!)
-        if (context.options.json) return context.json(coverageJson(coverage))
-        context.output.write(coverageText(coverage, context.now, context.style))
+      handle(async (context, { words }) => {
+        const coverages = await (await context.open({ provisional: true })).coverages(words)
+        const [first, ...more] = coverages
+        if (context.options.json)
+          return context.json(more.length > 0 ? coverages.map(coverageJson) : coverageJson(first!))
+        context.output.write(coverages.map(each => coverageText(each, context.now, context.style)).join('\n'))
       }),
     )
 }
@@ -43,6 +46,7 @@ const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
   purged: 'it was purged from history',
   vanished: 'it vanished while it was captured',
   'no-room': 'the disk was full',
+  'other-store': 'it belongs to another Savepoint store',
   absent: 'it does not exist',
 }
 

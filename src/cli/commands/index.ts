@@ -29,12 +29,14 @@ import { register as snapshot } from './snapshot.ts'
 import { register as snapshots } from './snapshots.ts'
 import { register as status } from './status.ts'
 import { register as tag } from './tag.ts'
+import { register as trace } from './trace.ts'
 import { register as undo } from './undo.ts'
 import { register as verify } from './verify.ts'
+import { register as why } from './why.ts'
 
 const all = [
   [run, snapshot],
-  [status, snapshots, log, show, diff, changes, history, coverage, runs, operations],
+  [status, snapshots, log, show, diff, changes, history, why, coverage, runs, trace, operations],
   [undo, redo, rollback, revert],
   [tag, branches, head, deleteSnapshots, compact, exportSnapshot, importArchive],
   [prune, gc, verify, purge, doctor],

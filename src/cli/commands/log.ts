@@ -12,7 +12,8 @@ export function register(program: Command): void {
     summary: 'draw the tree of snapshots',
     description:
       'Draws the timeline as a tree, newest first, as `git log --graph` does. HEAD is the snapshot that the live files ' +
-      'descend from. The marks count what changed against the parent: +added ~modified -deleted.',
+      'descend from. The marks count what changed against the parent: +added ~modified -deleted. Trees that have no ' +
+      'beginning in common (an import begins one) stand an empty line apart.',
     usage: '[-n N] [--operations]',
     examples: [
       ['log', 'the whole tree'],

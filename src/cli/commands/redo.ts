@@ -14,9 +14,11 @@ export function register(program: Command): void {
     cancellable: true,
   })
     .option('--all', 'also what the operation changed outside of this subdirectory')
+    .option('--dry-run', 'only show what would change')
     .action(
-      handle<{ all?: boolean }>(async (context, { options }) => {
-        const result = await (await context.open({ withoutBrokenConfig: true, makeRoom: true })).redo(options)
+      handle<{ all?: boolean; dryRun?: boolean }>(async (context, { options }) => {
+        const savepoint = await context.open({ withoutBrokenConfig: true, makeRoom: !options.dryRun })
+        const result = await savepoint.redo(options)
         if (context.options.json) context.json(undoJson(result))
         else if (!context.options.quiet) context.output.write(undoText(result, 'redo', context.style))
         return restoreExitCode(result.restore)

@@ -1,7 +1,11 @@
 import type { Command } from 'commander'
+import { SavepointError } from '../../errors/errors.ts'
+import type { RestoreResult } from '../../index.ts'
+import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
-import { restoreJson } from '../json.ts'
+import { orNull, restoreJson } from '../json.ts'
 import { isUndoable, restoreExitCode, restoreText, undoHint } from '../render/restore.ts'
+import { asSavepointError } from '../report-error.ts'
 import { showText } from '../text.ts'
 
 export function register(program: Command): void {
@@ -11,7 +15,8 @@ export function register(program: Command): void {
     summary: 'bring single files or directories back',
     description:
       'Brings each PATH back from a snapshot: the one named with --from, otherwise the newest that has it. A file that ' +
-      'did not exist in that snapshot is removed. Everything else stays as it is.',
+      'did not exist in that snapshot is removed. Everything else stays as it is. A PATH that no snapshot has does not ' +
+      'stop the others; it is named, and the exit code is 3.',
     usage: 'PATH… [--from SNAP] [--dry-run]',
     examples: [
       ['revert src/app.ts', 'its newest captured version'],
@@ -26,20 +31,71 @@ export function register(program: Command): void {
     .action(
       handle<{ from?: string; dryRun?: boolean }>(async (context, { words, options }) => {
         const savepoint = await context.open({ withoutBrokenConfig: true, makeRoom: !options.dryRun })
-        const results = []
-        for (const path of words) results.push(await savepoint.revert(path, options))
-        if (context.options.json) context.json(results.map(restoreJson))
-        else if (!context.options.quiet) {
-          const done = results.filter(isUndoable)
-          for (const [i, result] of results.entries()) {
-            const name = showText(words[i]!)
-            // One hint for all, at the end.
-            const undo = result === done.at(-1) ? undoHint(done, context.style) : ''
-            const text = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo }
-            context.output.write(restoreText(result, text, context.style))
-          }
-        }
+        const outcomes = await revertEach(words, path => savepoint.revert(path, options))
+        const results = outcomes.flatMap(({ result }) => result ?? [])
+        const failure = failureOf(outcomes)
+        if (results.length === 0) throw failure
+        if (context.options.json) context.json(outcomes.map(outcomeJson))
+        else if (!context.options.quiet) writeResults(context, outcomes, results)
+        if (failure) throw failure
         return Math.max(...results.map(restoreExitCode))
       }),
     )
+}
+
+interface Outcome {
+  path: string
+  result?: RestoreResult
+  error?: unknown
+}
+
+/** A path that no snapshot has does not stop the others; whatever else goes wrong is not about this path, and ends it. */
+async function revertEach(paths: string[], revert: (path: string) => Promise<RestoreResult>): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  let stopped: unknown
+  for (const path of paths) {
+    try {
+      outcomes.push(stopped === undefined ? { path, result: await revert(path) } : { path, error: stopped })
+    } catch (error) {
+      outcomes.push({ path, error })
+      if (!/^path\./.test(asSavepointError(error).code)) stopped = error
+    }
+  }
+  return outcomes
+}
+
+/** One error for everything that was not reverted; `incomplete` when something was. */
+function failureOf(outcomes: Outcome[]): unknown {
+  const failed = outcomes.filter(({ result }) => !result)
+  const errors = [...new Set(failed.map(({ error }) => error))]
+  // Being stopped and our own defects are reported as what they are.
+  const sole = errors.find(error => ['cancelled', 'bug'].includes(asSavepointError(error).code))
+  if (sole !== undefined || (errors.length <= 1 && failed.length === outcomes.length)) return sole ?? errors[0]
+  if (errors.length === 0) return undefined
+  const explained = errors.map(asSavepointError)
+  const code = failed.length < outcomes.length ? 'incomplete' : explained[0]!.code
+  return new SavepointError(code, explained.map(({ message }) => message).join('\n'), {
+    hint: explained.flatMap(({ hint }) => hint ?? []).join('\n') || undefined,
+    data: { failed: failed.map(({ path }) => path) },
+    cause: errors[0],
+  })
+}
+
+/** Of a path that could not be reverted: which, and why. */
+function outcomeJson({ path, result, error }: Outcome) {
+  if (result) return restoreJson(result)
+  const { code, message, hint } = asSavepointError(error)
+  return { path, error: { code, message, hint: orNull(hint) } }
+}
+
+function writeResults(context: Context, outcomes: Outcome[], results: RestoreResult[]): void {
+  const done = results.filter(isUndoable)
+  for (const { path, result } of outcomes) {
+    if (!result) continue
+    const name = showText(path)
+    // One hint for all, at the end.
+    const undo = result === done.at(-1) ? undoHint(done, context.style) : ''
+    const text = { done: `Reverted ${name} to`, would: `Would revert ${name} to`, undo }
+    context.output.write(restoreText(result, text, context.style))
+  }
 }

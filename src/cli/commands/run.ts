@@ -1,5 +1,6 @@
 import { constants } from 'node:os'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import type { TracerName } from '../../config/config.ts'
 import { type ErrorCode, SavepointError } from '../../errors/errors.ts'
 import type { RunResult, Savepoint } from '../../index.ts'
 import { formatDuration, plural } from '../../model/format.ts'
@@ -12,15 +13,18 @@ import { changeList, changesText } from '../render/changes.ts'
 import { goneText } from '../render/gone.ts'
 import { skippedText } from '../render/snapshot.ts'
 import { asSavepointError } from '../report-error.ts'
-import { createStyle, wantsColour } from '../style.ts'
+import { createStyle, type Style, wantsColour } from '../style.ts'
 
 const listed = 10
+const tracers: TracerName[] = ['auto', 'seccomp', 'none']
 /** Deaths that the caller's shell should see as such; others would only leave a second core dump. */
 const repeatable = new Set<NodeJS.Signals>(['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 interface Options {
   unprotected?: boolean
   force?: boolean
+  tracer?: TracerName
+  allowIoUring?: boolean
 }
 
 export function register(program: Command): void {
@@ -44,6 +48,8 @@ export function register(program: Command): void {
     .argument('<command...>', 'the command with its arguments')
     .option('--unprotected', 'run it even when the state before cannot be captured, or nothing can be recorded')
     .option('--force', 'also in $HOME, /, or a directory that was replaced')
+    .addOption(new Option('--tracer <name>', 'how commands are traced (default: tracing.tracer)').choices(tracers))
+    .option('--allow-io-uring', 'let io_uring work inside, although its changes are not seen')
     .passThroughOptions()
     .action(
       handle<Options>(async (context, { words, options }) => {
@@ -61,10 +67,12 @@ export function register(program: Command): void {
     )
 }
 
-const runIn = (context: Context, savepoint: Savepoint, command: string[], { unprotected }: Options) =>
+const runIn = (context: Context, savepoint: Savepoint, command: string[], options: Options) =>
   savepoint.run({
     command,
-    unprotected,
+    unprotected: options.unprotected,
+    tracer: options.tracer,
+    allowIoUring: options.allowIoUring,
     onStart(_run, before) {
       if (before) context.notice(protectingText(savepoint.target, before))
       context.cancellation?.ignore()
@@ -108,18 +116,38 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     // Nothing is recorded: that was said at the start.
     if (!run) return
     const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
-    context.notice(`run ${run.id}: ${end}${took}; ${outcomeText(result)}`)
+    context.notice(`run ${run.id}: ${end}${took}; ${commandsText(result, style)}${outcomeText(result)}`)
+    for (const text of traceTexts(result)) context.notice(text)
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (result.gone.count > 0) process.stderr.write(`${goneText(result.gone, style)}\n`)
-    if (changes.length === 0) return
+    if (changes.length === 0 && result.movedTo === undefined) return
     process.stderr.write(changeList(changes, style, listed, style.command(`diff ${run.id} --name-status`)))
-    const changed = changes.map(({ path }) => path)
+    const changed = [...changes.map(({ path }) => path), ...(result.movedTo === undefined ? [] : [''])]
     process.stderr.write(`To undo: ${style.bold(style.wayBack('undo', changed))}\n`)
   }
 }
 
-const outcomeText = ({ after, counts, changes, gone }: RunResult) => {
+const outcomeText = ({ after, counts, changes, gone, movedTo }: RunResult) => {
   if (!after) return 'what it changed is not recorded'
+  if (changes.length === 0 && movedTo !== undefined) return 'nothing changed in the directory that it moved'
   if (changes.length === 0) return gone.count > 0 ? 'nothing that is protected changed' : 'nothing changed'
   return changesText(counts, changes)
+}
+
+function commandsText({ trace }: RunResult, style: Style): string {
+  if (!trace) return ''
+  const failed = trace.failed > 0 ? ` (${trace.failed} failed, see ${style.command('trace --failed')})` : ''
+  return `${plural('command', trace.commands)}${failed}; `
+}
+
+function traceTexts({ trace }: RunResult): string[] {
+  if (!trace) return []
+  const { outside, lost, survivors } = trace
+  return [
+    ...(outside > 0
+      ? [`${plural('file', outside)} changed outside of the protected directory: not recoverable by us`]
+      : []),
+    ...(lost > 0 ? [`the trace has holes: ${plural('event', lost)} not seen`] : []),
+    ...(survivors ? ['processes of this run go on'] : []),
+  ]
 }

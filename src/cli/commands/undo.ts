@@ -11,18 +11,21 @@ export function register(program: Command): void {
     summary: 'take back the last operation',
     description:
       'Takes back the newest operation that can be undone: what a run did to the files, a rollback, a revert, a deletion, ' +
-      'a tag. Call it again to go further back; `savepoint redo` goes forward. What somebody else edited since is left ' +
+      'a tag. A directory that a run moved away is moved back. Call it again to go further back; `savepoint redo` goes forward. What somebody else edited since is left ' +
       'alone and listed (exit code 3). `savepoint operations` shows what there is.',
     examples: [
       ['undo', 'take back what the last run did'],
+      ['undo --dry-run', 'show what that would change'],
       ['redo', 'and do it again after all'],
     ],
     cancellable: true,
   })
     .option('--all', 'also what the operation changed outside of this subdirectory')
+    .option('--dry-run', 'only show what would change')
     .action(
-      handle<{ all?: boolean }>(async (context, { options }) => {
-        const result = await (await context.open({ withoutBrokenConfig: true, makeRoom: true })).undo(options)
+      handle<{ all?: boolean; dryRun?: boolean }>(async (context, { options }) => {
+        const savepoint = await context.open({ withoutBrokenConfig: true, makeRoom: !options.dryRun })
+        const result = await savepoint.undo(options)
         if (context.options.json) context.json(undoJson(result))
         else if (!context.options.quiet) context.output.write(undoText(result, 'undo', context.style))
         return restoreExitCode(result.restore)

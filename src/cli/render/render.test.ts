@@ -145,10 +145,10 @@ it('undo points to redo and back', () => {
     changes: [{ action: 'create', path: 'a', files: 2 }],
   })
   const operation = makeOperation({ summary: 'run_x: make' })
-  expect(undoText({ operation, restore, effect: '' }, 'undo', plain)).toBe(
+  expect(undoText({ operation, dryRun: false, restore, effect: '' }, 'undo', plain)).toBe(
     'Undone: run_x: make\nFiles: 2 created (2 empty directories included)\nTo redo: savepoint redo\n',
   )
-  expect(undoText({ operation, restore: undefined, effect: '3 snapshots back' }, 'redo', plain)).toBe(
+  expect(undoText({ operation, dryRun: false, restore: undefined, effect: '3 snapshots back' }, 'redo', plain)).toBe(
     'Redone: run_x: make (3 snapshots back)\nTo undo: savepoint undo\n',
   )
 })

@@ -1,10 +1,12 @@
 /** What a rollback, revert, undo or redo did, or would do, and how to take it back. */
+
 import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts'
 import { formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
 import { goneText } from './gone.ts'
+import { reasonWords } from './reason-words.ts'
 import { nameOf } from './snapshot.ts'
 
 const reasons: Record<LeftAlonePath['why'], string> = {
@@ -96,7 +98,9 @@ function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {
 }
 
 function uncapturedLine(uncaptured: RestoreResult['uncaptured'], style: Style): string {
-  const shown = uncaptured.slice(0, listedPaths).map(({ path, reason }) => `${style.path(path)} (${reason})`)
+  const shown = uncaptured
+    .slice(0, listedPaths)
+    .map(({ path, reason }) => `${style.path(path)} (${reasonWords(reason)})`)
   const more = uncaptured.length > listedPaths ? ` and ${formatCount(uncaptured.length - listedPaths)} more` : ''
   return `Stay, because they were not captured: ${shown.join(', ')}${more}`
 }

@@ -1,4 +1,5 @@
 /** Snapshots as people see them: in tables, in the tree, and one by one. */
+
 import type { LogNode } from '../../index.ts'
 import type { ChangeCounts } from '../../model/entry.ts'
 import { formatAge, formatBytes, formatCount, formatDelta, plural } from '../../model/format.ts'
@@ -7,6 +8,7 @@ import { drawTree } from '../log-tree.ts'
 import type { Style } from '../style.ts'
 import { renderTable } from '../table.ts'
 import { shorten, showText } from '../text.ts'
+import { reasonWords } from './reason-words.ts'
 
 const listedSkipped = 10
 const titleChars = 60
@@ -95,9 +97,9 @@ export function logText(nodes: LogNode[], now: number, style: Style, limit = Num
   let text = ''
   let left = limit
   for (const { graph, node } of drawTree(nodes)) {
-    if (!node) text += `${style.dim(graph)}\n`
-    else if (left-- <= 0) break
-    else text += `${style.dim(graph)}${logLine(node, now, style)}\n`
+    if (left <= 0) break
+    if (node) left--
+    text += `${style.dim(graph)}${node ? logLine(node, now, style) : ''}\n`
   }
   return text
 }
@@ -129,7 +131,8 @@ export function snapshotLine(snapshot: Snapshot, style: Style): string {
 export function skippedText(skipped: Skipped[], total: number, style: Style): string {
   if (total === 0) return ''
   const lines = [`${style.red('PARTIAL')}: ${plural('path', total)} not captured`]
-  for (const { path, reason } of skipped.slice(0, listedSkipped)) lines.push(`  ${style.path(path)} (${reason})`)
+  for (const { path, reason } of skipped.slice(0, listedSkipped))
+    lines.push(`  ${style.path(path)} (${reasonWords(reason)})`)
   if (total > listedSkipped) lines.push(`  … and ${formatCount(total - Math.min(listedSkipped, skipped.length))} more`)
   return `${lines.join('\n')}\n`
 }

@@ -22,6 +22,7 @@ import type { WrittenFiles } from './restore-stage.ts'
 import { openRules } from './rule-context.ts'
 import { areAsKnown, dirsToVisit, isWhole, scanKnown } from './scan-known.ts'
 import type { StatCache } from './stat-cache.ts'
+import { partialReasons } from './tree-builder.ts'
 import { TreeWalk } from './tree-walk.ts'
 
 /** How often a tree that keeps changing is looked at again. */
@@ -48,10 +49,11 @@ export interface CaptureOptions {
   override?: Id
   /** Files that a restore has just written: their content is known. */
   written?: WrittenFiles
-  /** Captures the working directory of an interrupted restore too. */
-  includeStage?: boolean
-  /** Opens what this user owns but cannot read, for the time of the capture. */
+  /** Captures this working directory of an interrupted restore too. */
+  stage?: Raw
+  /** Opens what this user owns but cannot read, for the time of the capture; `openedList` names it meanwhile. */
   readOwned?: boolean
+  openedList: string
   onProgress?: (progress: IngestProgress) => void
   onWarning: (text: string) => void
   signal?: AbortSignal
@@ -76,14 +78,14 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   const startedAtMs = Date.now()
   const { store, writer, root } = options
   const ingest = new Ingest(store, writer, root, options.onProgress, options.signal)
-  const opened = options.readOwned ? new OpenedPaths(root) : undefined
+  const opened = options.readOwned ? new OpenedPaths(root, options.openedList) : undefined
   // Before the rules are read: a closed root hides its .gitignore, too.
   opened?.open('')
   try {
     // git is asked while the cache is being loaded and the directories are listed.
     const opening = openRules(options)
     const cache = options.loadCache()
-    const isPlain = !options.override && !options.written && !options.includeStage && !opened
+    const isPlain = !options.override && !options.written && options.stage === undefined && !opened
     const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
     const known = scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined
     const { pass, touched, settled } =
@@ -139,7 +141,7 @@ async function passUntilQuiet(
     homeIno: options.homeStat?.dev === addon.statFd(options.root).dev ? options.homeStat?.ino : undefined,
     override: options.override === undefined ? undefined : rootTreeOf(options.store, options.override),
     written: options.written,
-    includeStage: options.includeStage ?? false,
+    stage: options.stage,
     opened,
     signal: options.signal,
   }
@@ -216,7 +218,7 @@ function listSkipped(pass: PassResult, store: Store, writer: StoreWriter): Skipp
   return dirs.flatMap(([path, dir]) =>
     store
       .tree(dir.tree)
-      .filter(entry => entry.reason === 'unreadable' || entry.reason === 'too-large' || entry.reason === 'unstable')
+      .filter(entry => entry.reason !== undefined && partialReasons.has(entry.reason))
       .map(entry => ({ path: joinRaw(path, entry.name), reason: entry.reason! })),
   )
 }

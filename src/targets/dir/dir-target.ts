@@ -11,6 +11,8 @@ export interface DirIdentity {
   btimeNs: string
 }
 
+const OWNER_LOOKS = 0o500
+
 export const identityOf = (stat: Stat): DirIdentity => ({ ino: String(stat.ino), btimeNs: String(stat.btimeNs) })
 export const sameIdentity = (a: DirIdentity, b: DirIdentity): boolean => a.ino === b.ino && a.btimeNs === b.btimeNs
 
@@ -72,6 +74,12 @@ export function statDir(path: Buffer): Stat | undefined {
   } finally {
     addon.close(fd)
   }
+}
+
+/** Whether its owner, who we are, has closed it to himself: a chmod opens it again. */
+export function isClosedByMode(path: Buffer): boolean {
+  const stat = statDir(path)
+  return stat !== undefined && (stat.mode & OWNER_LOOKS) !== OWNER_LOOKS && stat.uid === process.geteuid?.()
 }
 
 /** Runs `work` with a descriptor of the directory; throws `target.missing` when it does not exist. */

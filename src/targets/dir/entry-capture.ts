@@ -1,16 +1,16 @@
 /** Decides for each entry of a changed directory: left out, known from before, or to be read. */
 import { blankEntry, type Entry, type UnknownReason } from '../../model/entry.ts'
-import { joinRaw, type Raw } from '../../model/raw-path.ts'
+import { isWithin, joinRaw, type Raw } from '../../model/raw-path.ts'
 import { EntryCursor } from '../../store/tree-lookup.ts'
 import { type DirNode, entryFromResult, isPackDir, unknownEntry } from './dir-node.ts'
 import type { ReadResult } from './ingest-read.ts'
-import { isOurs } from './is-ours.ts'
 import { overrideEntry } from './override.ts'
 import type { PassState } from './pass.ts'
-import { STAGE_PREFIX } from './restore-apply.ts'
+import { markOf } from './stage-mark.ts'
 import type { CachedDir } from './stat-cache.ts'
 import type { TreeBuilder } from './tree-builder.ts'
 import * as record from './walk-record.ts'
+import { whoseStore } from './whose-store.ts'
 
 const ENOENT = 2
 const EACCES = 13
@@ -68,7 +68,8 @@ export class EntryCapture {
       return
     }
     if (this.isStaged(node, name)) {
-      this.take(node, name, at, known)
+      // Without its mark, a stage that comes back from history is only what it holds.
+      if (node.path !== this.state.options.stage || name !== markOf(node.path)) this.take(node, name, at, known)
       return
     }
     const verdict = node.rules.verdict(name, isDirectory, size)
@@ -92,7 +93,8 @@ export class EntryCapture {
 
   /** What an interrupted restore displaced is captured whatever the rules say: it is about to be deleted. */
   private isStaged(node: DirNode, name: Raw): boolean {
-    return this.state.options.includeStage && (node.path === '' ? name : node.path).startsWith(STAGE_PREFIX)
+    const { stage } = this.state.options
+    return stage !== undefined && isWithin(joinRaw(node.path, name), stage)
   }
 
   private take(node: DirNode, name: Raw, at: number, known: Entry | undefined, overridden = false): void {
@@ -130,7 +132,9 @@ export class EntryCapture {
     const { records } = node
     if (record.statFailed(records, at)) return 'unreadable'
     if (record.isMountPoint(records, at)) return 'mount'
-    if (type === record.S_IFDIR && isOurs(this.state.options, node, records, at, name)) return 'store'
+    const whose =
+      type === record.S_IFDIR && whoseStore(this.state.options, node.path, name, record.recordIno(records, at))
+    if (whose) return whose
     if (type === record.S_IFSOCK) return 'socket'
     if (node.gitDir !== undefined && name.endsWith('.lock') && type === record.S_IFREG) return 'lock'
     return undefined

@@ -1,10 +1,13 @@
 /**
  * Files and directories that their owner cannot read (`chmod 000`) are opened for the time of a capture that must see
  * them: before a rollback, and at the end of a run. Their modes are put back afterwards; what is recorded is the mode
- * they had. If the process dies in between, they stay readable for their owner and nobody else.
+ * they had. A list of them is on disk before they are opened: if the process dies in between, the next command closes them.
  */
+import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs'
+import { isUnwritable } from '../../errors/errors.ts'
 import type { Raw } from '../../model/raw-path.ts'
-import { addon } from '../../native/addon.ts'
+import { addon, type Stat } from '../../native/addon.ts'
+import { failpoint } from '../../store/failpoint.ts'
 import { chmodRoot } from './root-mode.ts'
 
 const S_IFMT = 0o170000
@@ -17,8 +20,12 @@ export class OpenedPaths {
   /** The same by inode: a hard link is opened with its twin. */
   private readonly inodes = new Map<bigint, number>()
 
-  constructor(root: number) {
+  private readonly list: string
+
+  /** `list`: the file that names what is open. */
+  constructor(root: number, list: string) {
     this.root = root
+    this.list = list
   }
 
   /** Whether `path` was closed and is readable now. */
@@ -26,16 +33,18 @@ export class OpenedPaths {
     if (this.modes.has(path)) return false
     try {
       // A closed directory cannot be resolved through itself, but its descriptor answers.
-      const { mode, uid, ino } = path === '' ? addon.statFd(this.root) : addon.statAt(this.root, path)
+      const { mode, uid, ino } = statOf(this.root, path)
       const twin = this.inodes.get(ino)
       if (twin !== undefined) {
         this.modes.set(path, twin)
         return true
       }
-      const needed = (mode & S_IFMT) === S_IFDIR ? 0o500 : 0o400
+      const needed = neededBits(mode)
       const isOurs = uid === process.geteuid?.() && ((mode & S_IFMT) === S_IFDIR || (mode & S_IFMT) === S_IFREG)
       if (!isOurs || (mode & needed) === needed) return false
-      this.chmod(path, (mode & 0o7777) | needed)
+      this.note(path, mode & 0o7777, ino)
+      chmod(this.root, path, (mode & 0o7777) | needed)
+      failpoint('capture:opened')
       this.modes.set(path, mode & 0o7777)
       this.inodes.set(ino, mode & 0o7777)
       return true
@@ -53,15 +62,47 @@ export class OpenedPaths {
   close(): void {
     for (const [path, mode] of [...this.modes].reverse()) {
       try {
-        this.chmod(path, mode)
+        chmod(this.root, path, mode)
       } catch {}
     }
+    if (this.modes.size > 0 && existsSync(this.list)) rmSync(this.list)
     this.modes.clear()
     this.inodes.clear()
   }
 
-  private chmod(path: Raw, mode: number): void {
-    if (path === '') chmodRoot(this.root, mode)
-    else addon.chmodAt(this.root, path, mode)
+  /** Where nothing can be written, a rollback without safety goes on without the list. Not fsynced: a line per file would take seconds. */
+  private note(path: Raw, mode: number, ino: bigint): void {
+    try {
+      appendFileSync(this.list, `${JSON.stringify([path, mode, String(ino)])}\n`, { mode: 0o600 })
+    } catch (error) {
+      if (!isUnwritable(error)) throw error
+    }
   }
+}
+
+/** Closes what a process that died had opened, unless somebody has changed it since. Returns how many they were. */
+export function closeLeftOpen(root: number, list: string): number {
+  let closed = 0
+  for (const line of readFileSync(list, 'utf8').split('\n').reverse()) {
+    try {
+      const [path, mode, ino] = JSON.parse(line) as [Raw, number, string]
+      const now = statOf(root, path)
+      if (String(now.ino) !== ino || (now.mode & 0o7777) !== (mode | neededBits(now.mode))) continue
+      chmod(root, path, mode)
+      closed++
+    } catch {
+      // The last line may be cut off: then nothing was opened yet. What is gone needs no closing.
+    }
+  }
+  rmSync(list)
+  return closed
+}
+
+const neededBits = (mode: number): number => ((mode & S_IFMT) === S_IFDIR ? 0o500 : 0o400)
+
+const statOf = (root: number, path: Raw): Stat => (path === '' ? addon.statFd(root) : addon.statAt(root, path))
+
+function chmod(root: number, path: Raw, mode: number): void {
+  if (path === '') chmodRoot(root, mode)
+  else addon.chmodAt(root, path, mode)
 }

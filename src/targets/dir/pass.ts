@@ -39,7 +39,8 @@ export interface PassOptions {
   listed: ReadonlyMap<Raw, Listing> | undefined
   /** Files that a restore has just written. */
   written: WrittenFiles | undefined
-  includeStage: boolean
+  /** The stage of the interrupted restore that this capture is the recovery of. */
+  stage: Raw | undefined
   /** Makes what this user owns readable for the time of the capture; undefined: unreadable stays unreadable. */
   opened: OpenedPaths | undefined
   signal: AbortSignal | undefined

@@ -22,11 +22,8 @@ import type { PlanAction } from './restore-plan.ts'
 import { preflight } from './restore-preflight.ts'
 import { type StageOptions, stageActions, stagedPath, type WrittenFiles } from './restore-stage.ts'
 import { SafeDirs } from './safe-dirs.ts'
+import { KEPT_SUFFIX, markStage } from './stage-mark.ts'
 
-/** Entries of this name in the root of a target are ours, and never captured. */
-export const STAGE_PREFIX = '.savepoint-stage-'
-/** Such a directory with this at its end holds what must not be removed. */
-export const KEPT_SUFFIX = '-kept'
 const RENAME = { noReplace: 1, exchange: 2 } as const
 
 export interface ApplyOptions extends Omit<StageOptions, 'needs' | 'links' | 'written' | 'refused'> {
@@ -88,6 +85,7 @@ class Restore {
     try {
       const needs = preflight(this.options.store, this.root, plan.actions)
       this.safe.in([''], () => addon.mkdirAt(this.root, stage, 0o700))
+      markStage(this.root, stage)
       spread(this.root, stage)
       failpoint('restore:stage')
       await stageActions({ ...this.options, needs, links: this.links, written: this.written, refused: this.refused })
@@ -141,6 +139,7 @@ class Restore {
   /** The stage stays, under a name that no recovery removes. */
   private setAside(): Raw {
     const kept = `${this.options.stage}${KEPT_SUFFIX}`
+    markStage(this.root, this.options.stage)
     this.safe.in([''], () => addon.renameAt(this.root, this.options.stage, kept, RENAME.noReplace))
     this.safe.close()
     return kept

@@ -6,7 +6,12 @@ import type { DirNode } from './dir-node.ts'
 import type { PassState } from './pass.ts'
 
 /** Reasons that make a snapshot PARTIAL: the user would expect these files to be protected. */
-const partialReasons: ReadonlySet<UnknownReason> = new Set(['unreadable', 'too-large', 'unstable'])
+export const partialReasons: ReadonlySet<UnknownReason> = new Set([
+  'unreadable',
+  'too-large',
+  'unstable',
+  'other-store',
+])
 
 export class TreeBuilder {
   private readonly state: PassState

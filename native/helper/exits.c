@@ -1,0 +1,83 @@
+/* By the process descriptor (Linux 6.15), and while nobody has waited for it by /proc. See exits.h. */
+#define _GNU_SOURCE
+#include "exits.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Newer than the headers of most systems. */
+struct exit_info {
+  uint64_t mask, cgroup;
+  uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
+  int32_t exit_code;
+};
+_Static_assert(sizeof(struct exit_info) == 64, "the first version of struct pidfd_info");
+enum { INFO_EXIT = 1 << 3 };
+#define GET_INFO _IOWR(0xFF, 11, struct exit_info)
+
+static bool ask_descriptor(int pidfd, int *status) {
+  struct exit_info info = {.mask = INFO_EXIT};
+  if (ioctl(pidfd, GET_INFO, &info) != 0 || (info.mask & INFO_EXIT) == 0) return false;
+  *status = info.exit_code;
+  return true;
+}
+
+/* The last number in /proc/PID/stat of a process that its parent has not waited for. */
+static bool ask_zombie(pid_t pid, int *status) {
+  char file[64], text[2048];
+  snprintf(file, sizeof file, "/proc/%d/stat", pid);
+  int fd = open(file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (length <= 0) return false;
+  text[length] = 0;
+  const char *state = strrchr(text, ')'), *last = strrchr(text, ' ');
+  if (state == NULL || last == NULL || strncmp(state, ") Z", 3) != 0) return false;
+  *status = atoi(last + 1);
+  return true;
+}
+
+/* The status as wait(2) has it; false when nobody knows. */
+static bool find_status(const struct process *process, int *status) {
+  if (ask_descriptor(process->pidfd, status)) return true;
+  int seen;
+  bool has_seen = ask_zombie(process->pid, &seen);
+  /* Waited for in between: then the number may be another's, and the descriptor knows. */
+  if (ask_descriptor(process->pidfd, status)) return true;
+  if (has_seen) *status = seen;
+  return has_seen;
+}
+
+void tell_exit(struct stream *stream, struct frame *frame, struct process *process) {
+  processes_lock();
+  if (process->executed) {
+    int status = 0;
+    bool is_known = find_status(process, &status);
+    frame_begin(frame, FRAME_EXIT, 0, (uint32_t)process->pid);
+    frame_number(frame, FIELD_EXEC, process->exec);
+    if (is_known && WIFSIGNALED(status)) frame_number(frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
+    else if (is_known) frame_number(frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
+    stream_put(stream, frame);
+  }
+  process_forget(process);
+  processes_unlock();
+}
+
+bool exits_are_known(void) {
+  pid_t pid = fork();
+  if (pid == 0) _exit(7);
+  if (pid < 0) return false;
+  int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), status = 0;
+  waitpid(pid, NULL, 0);
+  bool known = pidfd >= 0 && ask_descriptor(pidfd, &status) && WEXITSTATUS(status) == 7;
+  if (pidfd >= 0) close(pidfd);
+  return known;
+}

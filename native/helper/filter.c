@@ -1,0 +1,147 @@
+/* Builds the BPF program from the table of system calls. See filter.h. */
+#define _GNU_SOURCE
+#include "filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/fs.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "syscalls.h"
+
+#if defined __x86_64__
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined __aarch64__
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#else
+#error "no table of system calls for this architecture"
+#endif
+
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+#ifndef __NR_io_uring_setup
+#define __NR_io_uring_setup 425
+#endif
+
+enum { MAX_INSTRUCTIONS = 256, X32_BIT = 0x40000000 };
+
+struct program {
+  struct sock_filter code[MAX_INSTRUCTIONS];
+  unsigned short length;
+};
+
+static void add(struct program *program, struct sock_filter instruction) {
+  program->code[program->length++] = instruction;
+}
+
+static void load(struct program *program, size_t offset) {
+  add(program, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offset));
+}
+
+static void answer(struct program *program, unsigned action) {
+  add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
+}
+
+/* The low half of an argument; both architectures are little-endian. */
+static size_t argument(int index) { return offsetof(struct seccomp_data, args) + (size_t)index * 8; }
+
+static const unsigned opens_for_writing = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC;
+
+/* Opening is looked at only when it may change something. */
+static void add_open(struct program *program, int number, int flags_argument) {
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 4));
+  load(program, argument(flags_argument));
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, opens_for_writing, 0, 1));
+  answer(program, SECCOMP_RET_USER_NOTIF);
+  answer(program, SECCOMP_RET_ALLOW);
+}
+
+static void add_ioctl(struct program *program) {
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 5));
+  load(program, argument(1));
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FS_IOC_SETFLAGS, 1, 0));
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FS_IOC_FSSETXATTR, 0, 1));
+  answer(program, SECCOMP_RET_USER_NOTIF);
+  answer(program, SECCOMP_RET_ALLOW);
+}
+
+static void add_call(struct program *program, int number, unsigned action) {
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1));
+  answer(program, action);
+}
+
+#ifdef __x86_64__
+/* i386: what changes files is not taken apart, only known to have happened; `open`, `openat` by their flags. */
+static const int other_calls[] = {8,   9,   10,  14,  15,  16,  30,  38,  39,  40,  83,  92,  94,  95,  193, 198, 207,
+                                  212, 226, 227, 228, 235, 236, 237, 271, 296, 297, 298, 299, 301, 302, 303, 304, 306,
+                                  320, 353, 358, 361, 412, 437, 452, 463, 466, 469, OTHER_ARCHITECTURE_EXEC};
+
+static void add_other_architecture(struct program *program) {
+  load(program, offsetof(struct seccomp_data, nr));
+  add_open(program, 5, 1);
+  load(program, offsetof(struct seccomp_data, nr));
+  add_open(program, 295, 2);
+  load(program, offsetof(struct seccomp_data, nr));
+  for (size_t i = 0; i < sizeof other_calls / sizeof *other_calls; i++) {
+    add_call(program, other_calls[i], SECCOMP_RET_USER_NOTIF);
+  }
+  answer(program, SECCOMP_RET_ALLOW);
+}
+#else
+static void add_other_architecture(struct program *program) { answer(program, SECCOMP_RET_USER_NOTIF); }
+#endif
+
+static void build(struct program *program, bool io_uring) {
+  /* Room for the jump over the other architecture's part, whose length is known only afterwards. */
+  load(program, offsetof(struct seccomp_data, arch));
+  size_t jump = program->length;
+  add(program, (struct sock_filter){0});
+  add_other_architecture(program);
+  program->code[jump] =
+      (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, (unsigned char)(program->length - jump - 1), 0);
+  load(program, offsetof(struct seccomp_data, nr));
+#ifdef __x86_64__
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1));
+  answer(program, SECCOMP_RET_USER_NOTIF);
+  add_open(program, __NR_open, 1);
+  load(program, offsetof(struct seccomp_data, nr));
+#endif
+  add_open(program, __NR_openat, 2);
+  load(program, offsetof(struct seccomp_data, nr));
+  add_ioctl(program);
+  load(program, offsetof(struct seccomp_data, nr));
+  for (size_t i = 0; i < rule_count; i++) {
+    int number = rules[i].number;
+#ifdef __x86_64__
+    if (number == __NR_open) continue;
+#endif
+    if (number != __NR_openat && number != __NR_ioctl) add_call(program, number, SECCOMP_RET_USER_NOTIF);
+  }
+  if (!io_uring) add_call(program, __NR_io_uring_setup, SECCOMP_RET_ERRNO | ENOSYS);
+  answer(program, SECCOMP_RET_ALLOW);
+}
+
+static int install(struct program *program) {
+  struct sock_fprog fprog = {.len = program->length, .filter = program->code};
+  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                      SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &fprog);
+}
+
+int filter_install(bool io_uring, bool *privileges_off) {
+  struct program program = {.length = 0};
+  build(&program, io_uring);
+  *privileges_off = false;
+  int listener = install(&program);
+  if (listener >= 0 || errno != EACCES) return listener;
+  /* Without the right to filter, only a process that can gain no privileges may. */
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  *privileges_off = true;
+  return install(&program);
+}

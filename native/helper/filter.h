@@ -1,0 +1,15 @@
+/* The seccomp filter: tells the supervisor about calls that change files or start programs, and lets all others pass. */
+#ifndef SAVEPOINT_FILTER_H
+#define SAVEPOINT_FILTER_H
+
+#include <stdbool.h>
+
+enum { OTHER_ARCHITECTURE_EXEC = 11 /* execve of i386 */ };
+
+/*
+ * Installs the filter in the calling thread and returns the listener's descriptor, or -1 with errno. `io_uring`: whether
+ * io_uring works inside; its calls could not be seen. `privileges_off`: set when no_new_privs had to be turned on.
+ */
+int filter_install(bool io_uring, bool *privileges_off);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * The stream to Savepoint. A frame is
+ *   u32 length of all that follows | u8 type | u8 flags | u16 op | u32 pid | u64 monotonic ns | fields
+ * and a field is u8 tag | u32 length | bytes, all little-endian. FRAME and FIELD in src/tracers/frames.ts.
+ */
+#ifndef SAVEPOINT_FRAMES_H
+#define SAVEPOINT_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum frame_type {
+  FRAME_HELLO = 1,   /* TIME: nanoseconds since 1970 at the frame's own time; NUMBER: NEW_PRIVILEGES_OFF */
+  FRAME_EXEC = 2,    /* EXEC, PARENT, PPID, DEPTH, REPLACES, PROGRAM, CWD, ARGV (NUL after each) */
+  FRAME_EXIT = 3,    /* EXEC, CODE, SIGNAL */
+  FRAME_PATH = 4,    /* op; EXEC, PATH, TO */
+  FRAME_LOST = 5,    /* NUMBER: how many frames; flags: why */
+  FRAME_END = 6,     /* of the command itself: CODE, SIGNAL; NUMBER: processes that go on */
+  FRAME_FAILED = 7,  /* the command could not be started: NUMBER is the errno */
+  FRAME_BARRIER = 8, /* NUMBER: everything that came before its request has been sent */
+  FRAME_UNDONE = 9,  /* EXEC did not happen after all: the system refused it */
+};
+
+enum frame_flag {
+  FLAG_TRUNCATED = 1, /* of EXEC: not all of argv is here */
+  FLAG_SETUID = 2,    /* of EXEC: the program's set-id bits are without effect here */
+  FLAG_EXISTS = 4,    /* of PATH: something was there before */
+  FLAG_DIRECTORY = 8,
+  FLAG_LINKED = 16,  /* the file has other names */
+  FLAG_UNKNOWN = 32, /* of PATH: the path could not be read or found */
+  FLAG_FOREIGN = 64, /* of PATH: seen from another mount namespace */
+};
+
+enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2 };
+
+enum field_tag {
+  FIELD_EXEC = 1,
+  FIELD_PARENT = 2,
+  FIELD_PPID = 3,
+  FIELD_DEPTH = 4,
+  FIELD_REPLACES = 5,
+  FIELD_PROGRAM = 6,
+  FIELD_CWD = 7,
+  FIELD_ARGV = 8,
+  FIELD_CODE = 9,
+  FIELD_SIGNAL = 10,
+  FIELD_PATH = 11,
+  FIELD_TO = 12,
+  FIELD_NUMBER = 13,
+  FIELD_TIME = 14,
+};
+
+enum { FRAME_ROOM = 64 * 1024 };
+
+/* One frame while it is made. */
+struct frame {
+  size_t length;
+  uint8_t bytes[FRAME_ROOM];
+};
+
+void frame_begin(struct frame *frame, enum frame_type type, uint16_t op, uint32_t pid);
+void frame_flag(struct frame *frame, uint8_t flags);
+void frame_number(struct frame *frame, enum field_tag tag, uint32_t number);
+void frame_long(struct frame *frame, enum field_tag tag, uint64_t number);
+/* Left out when there is no room. */
+bool frame_bytes(struct frame *frame, enum field_tag tag, const void *bytes, size_t length);
+
+/* The stream itself: any thread may put frames, one thread flushes. Putting never waits for the reader. */
+struct stream;
+struct stream *stream_open(int fd, int wake_fd);
+void stream_put(struct stream *stream, struct frame *frame);
+/* Writes what is there as far as the reader takes it; returns whether all of it went, or the reader is gone. */
+bool stream_flush(struct stream *stream);
+/* For the very last frames: waits for a slow reader. */
+void stream_drain(struct stream *stream);
+bool stream_is_broken(const struct stream *stream);
+
+uint64_t monotonic_ns(void);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * savepoint-helper: starts a command and tells what it executes and changes, as frames on a socket (frames.h). The command
+ * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
+ *
+ *   savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] -- COMMAND…
+ *   savepoint-helper --probe      exits with 0 when the seccomp driver works here, else prints why not
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch.h"
+#include "supervise.h"
+
+struct options {
+  int events;
+  bool filters, io_uring, probe;
+  char **command;
+};
+
+static bool parse(int count, char **arguments, struct options *options) {
+  *options = (struct options){.events = -1, .filters = true};
+  for (int i = 1; i < count; i++) {
+    const char *argument = arguments[i];
+    if (strcmp(argument, "--") == 0) {
+      options->command = arguments + i + 1;
+      return options->events >= 0 && options->command[0] != NULL;
+    }
+    if (strcmp(argument, "--probe") == 0) options->probe = true;
+    else if (strcmp(argument, "--allow-io-uring") == 0) options->io_uring = true;
+    else if (strcmp(argument, "--events") == 0 && i + 1 < count) options->events = atoi(arguments[++i]);
+    else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->filters = strcmp(arguments[++i], "none") != 0;
+    else return false;
+  }
+  return options->probe;
+}
+
+int main(int count, char **arguments) {
+  struct options options;
+  if (!parse(count, arguments, &options)) {
+    fprintf(stderr, "usage: savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] -- COMMAND...\n");
+    return 125;
+  }
+  if (options.probe) return probe();
+  fcntl(options.events, F_SETFD, FD_CLOEXEC);
+  struct launch start = {.command = options.command, .filters = options.filters, .io_uring = options.io_uring};
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &start.signals);
+  /* Whatever leaves its parents becomes our child, and its end is noticed. */
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  struct launched launched;
+  int error = launch(&start, &launched);
+  return supervise(options.events, &launched, error);
+}

@@ -1,0 +1,317 @@
+/* From notifications to frames. See notify.h. */
+#define _GNU_SOURCE
+#include "notify.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "processes.h"
+#include "program.h"
+#include "syscalls.h"
+
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
+#endif
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE 2
+#endif
+
+enum { MAX_ARGUMENTS = 4096, MAX_ARGV_BYTES = 32 * 1024, MAX_TEXT = PATH_ROOM };
+
+/* The call that is being looked at. */
+struct call {
+  struct notifier *notifier;
+  const struct seccomp_notif *notification;
+  struct process *process;
+  struct frame *frame;
+};
+
+static uint64_t argument(const struct call *call, int index) { return call->notification->data.args[index]; }
+static pid_t tid_of(const struct call *call) { return (pid_t)call->notification->pid; }
+
+/* Whether the thread still waits in this call: if not, what was read may be another's. */
+static bool still_waits(const struct call *call) {
+  uint64_t id = call->notification->id;
+  return ioctl(call->notifier->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+static void put_place(struct frame *frame, enum field_tag tag, const struct place *place) {
+  if (!place->known || !frame_bytes(frame, tag, place->path, place->length)) frame_flag(frame, FLAG_UNKNOWN);
+}
+
+/* The path at argument `path` seen from argument `dir` (both as in a rule). */
+static void place_at(const struct call *call, int dir, int path, bool follows, bool may_be_empty, struct place *place) {
+  int directory = dir == CWD ? AT_FDCWD : (int)argument(call, dir);
+  char text[MAX_TEXT];
+  place->known = place->exists = false;
+  if (path == NONE || (may_be_empty && argument(call, path) == 0)) {
+    find_descriptor(tid_of(call), directory, place);
+    return;
+  }
+  ssize_t length = read_text(tid_of(call), argument(call, path), text, sizeof text);
+  if (length == 0 && may_be_empty && directory != AT_FDCWD) find_descriptor(tid_of(call), directory, place);
+  else if (length > 0) find_place(tid_of(call), directory, text, follows, place);
+}
+
+/* A socket's address holds its path. */
+static bool socket_place(const struct call *call, struct place *place) {
+  struct sockaddr_un address;
+  size_t length = (size_t)argument(call, 2);
+  if (length > sizeof address) return false;
+  memset(&address, 0, sizeof address);
+  if (read_memory(tid_of(call), argument(call, 1), &address, length) < length) return false;
+  if (address.sun_family != AF_UNIX || address.sun_path[0] == 0) return false;
+  char text[sizeof address.sun_path + 1];
+  memcpy(text, address.sun_path, sizeof address.sun_path);
+  text[sizeof address.sun_path] = 0;
+  find_place(tid_of(call), AT_FDCWD, text, false, place);
+  return true;
+}
+
+/* openat2 says its flags in memory. */
+static bool opens_for_reading(const struct call *call) {
+  struct open_how how;
+  if (call->notification->data.nr != __NR_openat2) return false;
+  if (read_memory(tid_of(call), argument(call, 2), &how, sizeof how) < sizeof how) return false;
+  return (how.flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0;
+}
+
+/* What a path operation is, beyond what its system call says. */
+static enum path_op op_of(const struct call *call, const struct rule *rule) {
+  if (rule->number == __NR_renameat2 && (argument(call, 4) & RENAME_EXCHANGE) != 0) return OP_EXCHANGE;
+  return rule->op;
+}
+
+static void tell_path(struct call *call, const struct rule *rule) {
+  static struct place place, to; /* one thread */
+  bool follows = rule->follows != 0, has_empty = rule->flags != NONE || rule->path == NONE;
+  if (rule->flags != NONE) {
+    int flags = (int)argument(call, rule->flags);
+    if (flags & AT_SYMLINK_NOFOLLOW) follows = false;
+  }
+  /* What was opened exclusively is never a link. */
+  if (rule->number == __NR_bind) {
+    if (!socket_place(call, &place)) return;
+  } else if (opens_for_reading(call)) return;
+  else place_at(call, rule->dir, rule->path, follows, has_empty, &place);
+  struct frame *frame = call->frame;
+  frame_begin(frame, FRAME_PATH, (uint16_t)op_of(call, rule), (uint32_t)call->process->pid);
+  frame_number(frame, FIELD_EXEC, call->process->exec);
+  put_place(frame, FIELD_PATH, &place);
+  const struct place *before = &place;
+  if (rule->to_path != NONE) {
+    place_at(call, rule->to_dir, rule->to_path, false, false, &to);
+    put_place(frame, FIELD_TO, &to);
+    if (rule->op == OP_RENAME || rule->op == OP_LINK) before = &to;
+  }
+  /* Pipes, terminals and devices hold nothing that could be kept. */
+  bool is_kept = !place.exists || S_ISREG(place.stat.st_mode) || S_ISDIR(place.stat.st_mode) || rule->op != OP_WRITE;
+  if (!is_kept || !still_waits(call)) return;
+  if (before->exists) frame_flag(frame, FLAG_EXISTS);
+  if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
+  if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
+  stream_put(call->notifier->stream, frame);
+}
+
+/* Adds argv as one field, each argument with a NUL behind it; false when it is not complete. */
+static bool put_argv(struct call *call, uint64_t address, size_t word) {
+  static char bytes[MAX_ARGV_BYTES];
+  size_t length = 0;
+  bool complete = false;
+  for (size_t i = 0; i < MAX_ARGUMENTS; i++) {
+    uint64_t pointer = 0;
+    if (read_memory(tid_of(call), address + i * word, &pointer, word) < word) break;
+    if (pointer == 0) {
+      complete = true;
+      break;
+    }
+    ssize_t got = read_text(tid_of(call), pointer, bytes + length, sizeof bytes - length);
+    if (got < 0) {
+      /* As much of it as there is room for. */
+      size_t part = read_memory(tid_of(call), pointer, bytes + length, sizeof bytes - 1 - length);
+      length += part;
+      bytes[length++] = 0;
+      break;
+    }
+    length += (size_t)got + 1;
+    if (length >= sizeof bytes) break;
+  }
+  frame_bytes(call->frame, FIELD_ARGV, bytes, length);
+  return complete;
+}
+
+static void tell_exec(struct call *call, const struct place *place, uint64_t argv, size_t word) {
+  struct stat loaded;
+  if (!program_loads(tid_of(call), place, &loaded) || !still_waits(call)) return;
+  static char cwd[PATH_ROOM];
+  size_t cwd_length = read_link(tid_of(call), "cwd", cwd, sizeof cwd);
+  pid_t group = 0, parent = 0;
+  find_parents(tid_of(call), &group, &parent);
+  uint32_t replaces;
+  uint32_t exec = process_execute(call->process, &loaded, &replaces);
+  struct frame *frame = call->frame;
+  frame_begin(frame, FRAME_EXEC, 0, (uint32_t)call->process->pid);
+  frame_number(frame, FIELD_EXEC, exec);
+  frame_number(frame, FIELD_PARENT, call->process->parent);
+  frame_number(frame, FIELD_PPID, (uint32_t)parent);
+  frame_number(frame, FIELD_DEPTH, call->process->depth);
+  if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
+  frame_bytes(frame, FIELD_PROGRAM, place->path, place->length);
+  frame_bytes(frame, FIELD_CWD, cwd, cwd_length);
+  if (!put_argv(call, argv, word)) frame_flag(frame, FLAG_TRUNCATED);
+  if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
+  stream_put(call->notifier->stream, frame);
+}
+
+/* Calls of another architecture: programs are told; of files only that something may have changed. */
+static void tell_foreign(struct call *call) {
+  static struct place place;
+  const struct seccomp_data *data = &call->notification->data;
+  if (data->arch == AUDIT_ARCH_I386 && data->nr == 11) {
+    char text[MAX_TEXT];
+    ssize_t length = read_text(tid_of(call), data->args[0], text, sizeof text);
+    place.known = false;
+    if (length > 0) find_place(tid_of(call), AT_FDCWD, text, true, &place);
+    tell_exec(call, &place, data->args[1], sizeof(uint32_t));
+    return;
+  }
+  frame_begin(call->frame, FRAME_LOST, 0, (uint32_t)call->process->pid);
+  frame_flag(call->frame, LOST_ARCHITECTURE);
+  frame_number(call->frame, FIELD_NUMBER, 1);
+  stream_put(call->notifier->stream, call->frame);
+}
+
+static bool is_foreign(const struct seccomp_data *data) {
+#ifdef __x86_64__
+  return data->arch != AUDIT_ARCH_X86_64 || data->nr >= 0x40000000;
+#else
+  return data->arch != AUDIT_ARCH_AARCH64;
+#endif
+}
+
+static void tell(struct call *call) {
+  uint32_t undone;
+  if (!process_verify(call->process, &undone)) {
+    frame_begin(call->frame, FRAME_UNDONE, 0, (uint32_t)call->process->pid);
+    frame_number(call->frame, FIELD_EXEC, undone);
+    stream_put(call->notifier->stream, call->frame);
+  }
+  if (is_foreign(&call->notification->data)) {
+    tell_foreign(call);
+    return;
+  }
+  const struct rule *rule = rule_for(call->notification->data.nr);
+  if (rule == NULL) return;
+  if (rule->op != OP_EXEC) {
+    tell_path(call, rule);
+    return;
+  }
+  static struct place place;
+  place_at(call, rule->dir, rule->path, true, rule->flags != NONE, &place);
+  tell_exec(call, &place, argument(call, rule->number == __NR_execve ? 1 : 2), sizeof(uint64_t));
+}
+
+/* One notification; false when there will be no more. */
+static bool receive(int listener, struct seccomp_notif *notification, size_t room) {
+  for (;;) {
+    memset(notification, 0, room);
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, notification) == 0) return true;
+    if (errno == EINTR) continue;
+    /* ENOENT: the thread was killed before we came, or there is none any more. */
+    struct pollfd state = {.fd = listener, .events = POLLIN};
+    if (errno != ENOENT || (poll(&state, 1, 0) > 0 && (state.revents & POLLHUP) != 0)) return false;
+  }
+}
+
+static void let_go_on(int listener, struct seccomp_notif_resp *response, size_t room, uint64_t id) {
+  memset(response, 0, room);
+  response->id = id;
+  response->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, response);
+}
+
+struct buffers {
+  struct seccomp_notif *notification;
+  struct seccomp_notif_resp *response;
+  struct seccomp_notif_sizes sizes;
+};
+
+/* The kernel's structures may be larger than those we were compiled with. */
+static bool make_buffers(struct buffers *buffers) {
+  if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &buffers->sizes) != 0) return false;
+  if (buffers->sizes.seccomp_notif < sizeof *buffers->notification) buffers->sizes.seccomp_notif = sizeof *buffers->notification;
+  if (buffers->sizes.seccomp_notif_resp < sizeof *buffers->response) buffers->sizes.seccomp_notif_resp = sizeof *buffers->response;
+  buffers->notification = malloc(buffers->sizes.seccomp_notif);
+  buffers->response = malloc(buffers->sizes.seccomp_notif_resp);
+  return buffers->notification != NULL && buffers->response != NULL;
+}
+
+void *notify_loop(void *argument_) {
+  struct notifier *notifier = argument_;
+  struct buffers buffers;
+  static struct frame frame;
+  if (!make_buffers(&buffers)) return NULL;
+  uint64_t flags = SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP;
+  ioctl(notifier->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags);
+  while (receive(notifier->listener, buffers.notification, buffers.sizes.seccomp_notif)) {
+    struct call call = {.notifier = notifier, .notification = buffers.notification, .frame = &frame};
+    if (!stream_is_broken(notifier->stream)) {
+      processes_lock();
+      call.process = process_of(tid_of(&call));
+      tell(&call);
+      processes_unlock();
+    }
+    let_go_on(notifier->listener, buffers.response, buffers.sizes.seccomp_notif_resp, buffers.notification->id);
+  }
+  return NULL;
+}
+
+void notify_pass(int listener) {
+  struct buffers buffers;
+  if (!make_buffers(&buffers)) return;
+  while (receive(listener, buffers.notification, buffers.sizes.seccomp_notif)) {
+    let_go_on(listener, buffers.response, buffers.sizes.seccomp_notif_resp, buffers.notification->id);
+  }
+}
+
+void notify_inherited(struct notifier *notifier, pid_t pid) {
+  static struct frame frame;
+  static struct place place;
+  char directory[64];
+  snprintf(directory, sizeof directory, "/proc/%d/fdinfo", pid);
+  DIR *list = opendir(directory);
+  if (list == NULL) return;
+  for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+    char text[512];
+    if (entry->d_name[0] == '.') continue;
+    int fd = openat(dirfd(list), entry->d_name, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) close(fd);
+    if (length <= 0) continue;
+    text[length] = 0;
+    const char *flags = strstr(text, "flags:");
+    if (flags == NULL || (strtol(flags + 6, NULL, 8) & O_ACCMODE) == O_RDONLY) continue;
+    find_descriptor(pid, atoi(entry->d_name), &place);
+    if (!place.known || !S_ISREG(place.stat.st_mode)) continue;
+    frame_begin(&frame, FRAME_PATH, OP_INHERITED, (uint32_t)pid);
+    frame_flag(&frame, FLAG_EXISTS);
+    frame_number(&frame, FIELD_EXEC, 0);
+    put_place(&frame, FIELD_PATH, &place);
+    stream_put(notifier->stream, &frame);
+  }
+  closedir(list);
+}

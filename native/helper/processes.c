@@ -1,0 +1,140 @@
+/* A hash table of processes, and a small cache from threads to them. See processes.h. */
+#define _GNU_SOURCE
+#include "processes.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "frames.h"
+#include "tracee.h"
+
+enum { BUCKETS = 4096, THREADS = 4096, MAX_ANCESTORS = 64 };
+/* A number may mean another thread after this long. */
+static const uint64_t trust_ns = 500000000;
+
+static struct process *buckets[BUCKETS];
+static struct {
+  pid_t tid;
+  struct process *process;
+  uint32_t serial;
+  uint64_t seen_ns;
+} threads[THREADS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int epoll_fd = -1;
+static uint32_t last_exec;
+static unsigned alive;
+static struct process *unused;
+/* What cannot be traced to anything: exec 0, the run itself. */
+static struct process nobody = {.pidfd = -1};
+
+void processes_init(int epoll) { epoll_fd = epoll; }
+void processes_lock(void) { pthread_mutex_lock(&lock); }
+void processes_unlock(void) { pthread_mutex_unlock(&lock); }
+
+static struct process *find(pid_t pid) {
+  for (struct process *process = buckets[pid % BUCKETS]; process != NULL; process = process->next) {
+    if (process->pid == pid) return process;
+  }
+  return NULL;
+}
+
+static struct process *add(pid_t pid, const struct process *parent) {
+  struct process *process = unused;
+  if (process != NULL) unused = process->next;
+  else process = calloc(1, sizeof *process);
+  if (process == NULL) return &nobody;
+  *process = (struct process){.pid = pid, .pidfd = -1, .serial = process->serial + 1, .next = buckets[pid % BUCKETS]};
+  if (parent != NULL) {
+    process->exec = parent->exec;
+    process->parent = parent->parent;
+    process->depth = parent->depth;
+  }
+  buckets[pid % BUCKETS] = process;
+  /* Its end must be noticed, or its number would be taken for it when another process gets it. */
+  process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  if (process->pidfd >= 0) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = process};
+    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, process->pidfd, &event);
+  }
+  return process;
+}
+
+/* The nearest process above that is known; processes in between have executed nothing. */
+static struct process *find_ancestor(pid_t parent) {
+  for (int i = 0; i < MAX_ANCESTORS && parent > 1; i++) {
+    struct process *process = find(parent);
+    if (process != NULL) return process;
+    pid_t group;
+    if (!find_parents(parent, &group, &parent)) break;
+  }
+  return NULL;
+}
+
+struct process *process_of(pid_t tid) {
+  uint64_t now = monotonic_ns();
+  size_t slot = (size_t)tid % THREADS;
+  struct process *process = threads[slot].process;
+  bool is_known = threads[slot].tid == tid && process != NULL && process->serial == threads[slot].serial;
+  if (is_known && now - threads[slot].seen_ns < trust_ns) return process;
+  pid_t group, parent;
+  if (!find_parents(tid, &group, &parent)) return &nobody;
+  process = find(group);
+  if (process == NULL) process = add(group, find_ancestor(parent));
+  threads[slot].tid = tid;
+  threads[slot].process = process;
+  threads[slot].serial = process->serial;
+  threads[slot].seen_ns = now;
+  return process;
+}
+
+uint32_t process_execute(struct process *process, const struct stat *program, uint32_t *replaces) {
+  process->exec_before = process->exec;
+  process->parent_before = process->parent;
+  process->depth_before = process->depth;
+  process->executed_before = process->executed;
+  *replaces = process->executed ? process->exec : 0;
+  if (!process->executed) {
+    alive++;
+    process->parent = process->exec;
+    process->depth = process->exec == 0 ? 0 : process->depth + 1;
+  }
+  process->exec = ++last_exec;
+  process->executed = process->unverified = true;
+  process->device = program->st_dev;
+  process->inode = program->st_ino;
+  return process->exec;
+}
+
+bool process_verify(struct process *process, uint32_t *undone) {
+  if (!process->unverified) return true;
+  char file[64];
+  struct stat now;
+  snprintf(file, sizeof file, "/proc/%d/exe", process->pid);
+  if (stat(file, &now) != 0) return true;
+  process->unverified = false;
+  if (now.st_dev == process->device && now.st_ino == process->inode) return true;
+  *undone = process->exec;
+  if (process->executed && !process->executed_before) alive--;
+  process->exec = process->exec_before;
+  process->parent = process->parent_before;
+  process->depth = process->depth_before;
+  process->executed = process->executed_before;
+  return false;
+}
+
+void process_forget(struct process *process) {
+  struct process **at = &buckets[process->pid % BUCKETS];
+  while (*at != NULL && *at != process) at = &(*at)->next;
+  if (*at != NULL) *at = process->next;
+  if (process->executed) alive--;
+  if (process->pidfd >= 0) close(process->pidfd);
+  process->serial++;
+  process->next = unused;
+  unused = process;
+}
+
+unsigned process_count(void) { return alive; }

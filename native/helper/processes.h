@@ -1,0 +1,43 @@
+/*
+ * The processes of the run that have executed something, and which execution each belongs to. Every call
+ * needs the lock, which is held as long as a process that a call returned is used.
+ */
+#ifndef SAVEPOINT_PROCESSES_H
+#define SAVEPOINT_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct process {
+  pid_t pid;
+  int pidfd;
+  uint32_t exec, parent, depth;
+  /* Until its next call shows that the system let it happen: what it would be, and what it was before. */
+  bool unverified;
+  dev_t device;
+  ino_t inode;
+  uint32_t exec_before, parent_before, depth_before;
+  bool executed_before;
+  bool executed; /* has an execution of its own */
+  uint32_t serial; /* another one each time the structure is used again */
+  struct process *next;
+};
+
+/* Descriptors of new processes are watched by this epoll; the event carries the process. */
+void processes_init(int epoll);
+void processes_lock(void);
+void processes_unlock(void);
+/* The process that thread `tid` belongs to; one that was forked since belongs to its parent's execution. Never NULL. */
+struct process *process_of(pid_t tid);
+/* Notes that `process` is about to execute a file. Returns the number of the execution, and the one that it replaces, if any. */
+uint32_t process_execute(struct process *process, const struct stat *program, uint32_t *replaces);
+/* Whether the execution noted last really happened; if not, it is taken back and `undone` is its number. */
+bool process_verify(struct process *process, uint32_t *undone);
+/* Forgets a process that has ended. */
+void process_forget(struct process *process);
+/* How many with an execution of their own are alive. */
+unsigned process_count(void);
+
+#endif

@@ -1,0 +1,244 @@
+/* The helper's main loop. See supervise.h. */
+#define _GNU_SOURCE
+#include "supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exits.h"
+#include "frames.h"
+#include "notify.h"
+#include "processes.h"
+
+enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
+/* Frames that nobody waits for are collected for so long: each write wakes the reader. */
+static const uint64_t collect_ns = 4000000;
+
+/* What the reader may ask: u32 kind, u32 number. REQUEST in src/tracers/frames.ts. */
+enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2 };
+
+struct state {
+  int epoll, events, signals, wake, listener;
+  pid_t command;
+  struct stream *stream;
+  struct frame *frame;
+  bool reader_gone, ended, unfiltered;
+  uint8_t request[REQUEST_BYTES];
+  size_t request_length;
+  uint64_t flush_ns; /* when to hand over what was collected; 0: there is nothing */
+};
+
+static void watch(int epoll, int fd, uint32_t events, void *tag) {
+  struct epoll_event event = {.events = events, .data.ptr = tag};
+  epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void tell_failure(struct state *state, int error) {
+  frame_begin(state->frame, FRAME_FAILED, 0, 0);
+  frame_number(state->frame, FIELD_NUMBER, (uint32_t)error);
+  stream_put(state->stream, state->frame);
+  stream_drain(state->stream);
+}
+
+static void tell_hello(struct state *state, bool privileges_off) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  frame_begin(state->frame, FRAME_HELLO, 0, (uint32_t)state->command);
+  frame_long(state->frame, FIELD_TIME, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+  frame_number(state->frame, FIELD_NUMBER, privileges_off);
+  stream_put(state->stream, state->frame);
+}
+
+/* Lets everything pass should the helper die, so that the command does not. In a session of its own, without a terminal. */
+static void start_guard(int listener) {
+  int helper = (int)syscall(SYS_pidfd_open, getpid(), 0);
+  pid_t pid = fork();
+  if (pid != 0) {
+    if (helper >= 0) close(helper);
+    return;
+  }
+  setsid();
+  int low = listener < helper ? listener : helper, high = listener < helper ? helper : listener;
+  if (low > 0) syscall(SYS_close_range, 0, low - 1, 0);
+  if (high > low + 1) syscall(SYS_close_range, low + 1, high - 1, 0);
+  syscall(SYS_close_range, high + 1, ~0U, 0);
+  struct pollfd ends[2] = {{.fd = helper, .events = POLLIN}, {.fd = listener, .events = 0}};
+  while (poll(ends, 2, -1) < 0 && errno == EINTR);
+  if ((ends[1].revents & POLLHUP) == 0) notify_pass(listener);
+  _exit(0);
+}
+
+static void answer_requests(struct state *state) {
+  for (;;) {
+    ssize_t got = recv(state->events, state->request + state->request_length, REQUEST_BYTES - state->request_length,
+                       MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) {
+      state->reader_gone = true;
+      epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->events, NULL);
+      return;
+    }
+    state->request_length += (size_t)got;
+    if (state->request_length < REQUEST_BYTES) continue;
+    state->request_length = 0;
+    uint32_t kind, number;
+    memcpy(&kind, state->request, sizeof kind);
+    memcpy(&number, state->request + sizeof kind, sizeof number);
+    if (kind == REQUEST_SIGNAL && !state->ended) kill(state->command, (int)number);
+    if (kind == REQUEST_BARRIER) {
+      frame_begin(state->frame, FRAME_BARRIER, 0, 0);
+      frame_number(state->frame, FIELD_NUMBER, number);
+      stream_put(state->stream, state->frame);
+      stream_flush(state->stream);
+    }
+  }
+}
+
+/* Takes the ends of our children: of the command, and of what lost its parents. */
+static void reap(struct state *state, int *status, bool *ended) {
+  struct signalfd_siginfo signal;
+  while (read(state->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
+    if (signal.ssi_signo != SIGCHLD && !state->ended) kill(state->command, (int)signal.ssi_signo);
+  }
+  int child_status;
+  for (pid_t pid; (pid = waitpid(-1, &child_status, WNOHANG)) > 0;) {
+    if (pid != state->command) continue;
+    *status = child_status;
+    *ended = true;
+  }
+}
+
+/* The command has stopped: our parent hears of it as if it were its own child, looks, and stops as well. */
+static void pass_stop(const struct state *state) {
+  siginfo_t stop = {0};
+  if (state->ended || state->reader_gone) return;
+  if (waitid(P_PID, (id_t)state->command, &stop, WSTOPPED | WNOHANG) == 0 && stop.si_pid == state->command)
+    kill(getppid(), SIGCHLD);
+}
+
+static void tell_end(struct state *state, int status) {
+  processes_lock();
+  unsigned count = process_count();
+  processes_unlock();
+  frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
+  if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
+  else frame_number(state->frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
+  frame_number(state->frame, FIELD_NUMBER, count);
+  stream_put(state->stream, state->frame);
+  state->ended = true;
+}
+
+/* Handles what there is, after waiting for at most `timeout` ms; returns whether there was anything. */
+static bool handle(struct state *state, int timeout, int *status, bool *ended) {
+  struct epoll_event events[MAX_EVENTS];
+  int count = epoll_wait(state->epoll, events, MAX_EVENTS, timeout);
+  for (int i = 0; i < count; i++) {
+    void *tag = events[i].data.ptr;
+    uint64_t number;
+    if (tag == &state->wake) {
+      if (read(state->wake, &number, sizeof number) == (ssize_t)sizeof number && state->flush_ns == 0)
+        state->flush_ns = monotonic_ns() + collect_ns;
+    } else if (tag == &state->events) answer_requests(state);
+    else if (tag == &state->signals) {
+      pass_stop(state);
+      reap(state, status, ended);
+    } else if (tag == &state->listener) {
+      state->unfiltered = true;
+      epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->listener, NULL);
+    } else tell_exit(state->stream, state->frame, tag);
+  }
+  return count > 0;
+}
+
+/* How long there is nothing to do by the clock: -1 for ever. */
+static int rest_ms(const struct state *state) {
+  if (state->flush_ns == 0) return -1;
+  uint64_t now = monotonic_ns();
+  return now >= state->flush_ns ? 0 : (int)((state->flush_ns - now + 999999) / 1000000);
+}
+
+static void loop(struct state *state) {
+  int status = 0;
+  bool ended = false;
+  while (!state->ended || !(state->unfiltered || state->listener < 0)) {
+    handle(state, rest_ms(state), &status, &ended);
+    if (ended && !state->ended) {
+      /* The command's own end is told after all that ended before it. */
+      while (handle(state, 0, &status, &ended));
+      tell_end(state, status);
+      stream_drain(state->stream);
+    }
+    if (state->flush_ns == 0 || monotonic_ns() < state->flush_ns) continue;
+    /* A reader that does not keep up is tried again after the same pause. */
+    state->flush_ns = stream_flush(state->stream) ? 0 : monotonic_ns() + collect_ns;
+  }
+}
+
+static void leave_terminal(void) {
+  setsid();
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = 0; fd < 3 && null >= 0; fd++) dup2(null, fd);
+  if (null > 2) close(null);
+  if (chdir("/") != 0) return;
+}
+
+static int start(struct state *state, const struct launched *launched, struct notifier *notifier) {
+  state->epoll = epoll_create1(EPOLL_CLOEXEC);
+  sigset_t all;
+  sigfillset(&all);
+  state->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+  processes_init(state->epoll);
+  watch(state->epoll, state->wake, EPOLLIN, &state->wake);
+  watch(state->epoll, state->events, EPOLLIN | EPOLLRDHUP, &state->events);
+  watch(state->epoll, state->signals, EPOLLIN, &state->signals);
+  tell_hello(state, launched->privileges_off);
+  leave_terminal();
+  if (launched->listener >= 0) {
+    start_guard(launched->listener);
+    watch(state->epoll, launched->listener, 0, &state->listener);
+    notify_inherited(notifier, launched->pid);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, notify_loop, notifier) != 0) return EAGAIN;
+  }
+  if (write(launched->go, "", 1) != 1) return EPIPE;
+  close(launched->go);
+  return 0;
+}
+
+int supervise(int events, const struct launched *launched, int error) {
+  static struct frame frame;
+  struct state state = {.events = events,
+                        .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                        .listener = launched->listener,
+                        .command = launched->pid,
+                        .frame = &frame};
+  state.stream = stream_open(events, state.wake);
+  if (state.stream == NULL) return 125;
+  struct notifier notifier = {
+      .listener = launched->listener, .stream = state.stream, .privileges_off = launched->privileges_off};
+  if (error == 0) error = start(&state, launched, &notifier);
+  if (error == 0 && read(launched->failure, &error, sizeof error) != (ssize_t)sizeof error) error = 0;
+  if (error != 0) {
+    tell_failure(&state, error);
+    return 125;
+  }
+  loop(&state);
+  return 0;
+}

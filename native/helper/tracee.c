@@ -1,0 +1,178 @@
+/* Paths in the view of another process, by the magic links in /proc. See tracee.h. */
+#define _GNU_SOURCE
+#include "tracee.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, MAX_LINKS = 16, JOINED_ROOM = PATH_ROOM + 64 };
+
+size_t read_memory(pid_t tid, uint64_t address, void *out, size_t length) {
+  size_t done = 0;
+  /* By page: one that is not there must not hide those before it. */
+  while (done < length) {
+    size_t part = PAGE - (address + done) % PAGE;
+    if (part > length - done) part = length - done;
+    struct iovec local = {.iov_base = (char *)out + done, .iov_len = part};
+    struct iovec remote = {.iov_base = (void *)(uintptr_t)(address + done), .iov_len = part};
+    ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+    if (got <= 0) break;
+    done += (size_t)got;
+  }
+  return done;
+}
+
+ssize_t read_text(pid_t tid, uint64_t address, char *out, size_t room) {
+  if (address == 0) return -1;
+  size_t done = 0;
+  while (done < room) {
+    /* Most texts are short: the first look is small. */
+    size_t part = done == 0 ? 256 : PAGE;
+    size_t to_page_end = PAGE - (address + done) % PAGE;
+    if (part > to_page_end) part = to_page_end;
+    if (part > room - done) part = room - done;
+    if (read_memory(tid, address + done, out + done, part) < part) return -1;
+    const char *end = memchr(out + done, 0, part);
+    if (end != NULL) return end - out;
+    done += part;
+  }
+  return -1;
+}
+
+size_t read_link(pid_t tid, const char *name, char *out, size_t room) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/%d/%s", tid, name);
+  ssize_t length = readlink(link, out, room - 1);
+  if (length < 0) return 0;
+  out[length] = 0;
+  return (size_t)length;
+}
+
+/* The path of an open descriptor of ours; false when what it means has no name any more. */
+static bool name_descriptor(int fd, const struct stat *stat, struct place *place) {
+  char link[32];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, place->path, PATH_ROOM - 1);
+  if (length <= 0 || place->path[0] != '/' || stat->st_nlink == 0) return false;
+  place->path[length] = 0;
+  place->length = (size_t)length;
+  return true;
+}
+
+/* What stands before a path of the tracee so that it means the same to us. */
+static size_t base_of(pid_t tid, int dir, const char *path, char *out, size_t room) {
+  if (path[0] == '/') return (size_t)snprintf(out, room, "/proc/%d/root", tid);
+  if (dir == AT_FDCWD) return (size_t)snprintf(out, room, "/proc/%d/cwd/", tid);
+  return (size_t)snprintf(out, room, "/proc/%d/fd/%d/", tid, dir);
+}
+
+/* Names what is in directory `parent` (open) as `name`; follows a link that leads to nothing yet, as O_CREAT does. */
+static bool name_entry(int parent, const char *name, struct place *place) {
+  struct stat stat;
+  if (fstat(parent, &stat) != 0 || !name_descriptor(parent, &stat, place)) return false;
+  size_t length = strlen(name);
+  if (place->length + length + 2 > PATH_ROOM) return false;
+  if (place->length > 1) place->path[place->length++] = '/';
+  memcpy(place->path + place->length, name, length + 1);
+  place->length += length;
+  place->exists = fstatat(parent, name, &place->stat, AT_SYMLINK_NOFOLLOW) == 0;
+  return true;
+}
+
+static void find_joined(pid_t tid, char *joined, bool follows, struct place *place, int links);
+
+static void find_in_parent(pid_t tid, char *joined, bool follows, struct place *place, int links) {
+  char *slash = strrchr(joined, '/');
+  char *name = slash + 1;
+  /* The slash stays: without it the magic link itself would be meant. */
+  char saved = *name;
+  *name = 0;
+  int parent = open(joined, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  *name = saved;
+  if (parent < 0) return;
+  place->known = name_entry(parent, name, place);
+  if (place->known && follows && place->exists && S_ISLNK(place->stat.st_mode) && links < MAX_LINKS) {
+    char target[PATH_ROOM], next[JOINED_ROOM];
+    ssize_t length = readlinkat(parent, name, target, sizeof target - 1);
+    place->known = false;
+    if (length > 0) {
+      target[length] = 0;
+      int before = target[0] == '/' ? snprintf(next, sizeof next, "/proc/%d/root", tid)
+                                    : snprintf(next, sizeof next, "/proc/self/fd/%d/", parent);
+      if ((size_t)before + (size_t)length < sizeof next) {
+        memcpy(next + before, target, (size_t)length + 1);
+        find_joined(tid, next, follows, place, links + 1);
+      }
+    }
+  }
+  close(parent);
+}
+
+static void find_joined(pid_t tid, char *joined, bool follows, struct place *place, int links) {
+  size_t length = strlen(joined);
+  bool names_directory = joined[length - 1] == '/';
+  while (length > 1 && joined[length - 1] == '/') joined[--length] = 0;
+  const char *name = strrchr(joined, '/') + 1;
+  bool is_dots = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+  if (follows || is_dots) {
+    int fd = open(joined, O_PATH | O_CLOEXEC);
+    if (fd >= 0) {
+      place->exists = fstat(fd, &place->stat) == 0;
+      place->known = name_descriptor(fd, &place->stat, place);
+      close(fd);
+      return;
+    }
+    if (errno != ENOENT) return;
+  }
+  find_in_parent(tid, joined, follows || names_directory, place, links);
+}
+
+void find_place(pid_t tid, int dir, const char *path, bool follows, struct place *place) {
+  char joined[JOINED_ROOM];
+  place->known = place->exists = false;
+  place->length = 0;
+  size_t length = strlen(path);
+  if (length == 0) return;
+  size_t before = base_of(tid, dir, path, joined, sizeof joined);
+  if (before + length >= sizeof joined) return;
+  memcpy(joined + before, path, length + 1);
+  /* Without a name in it the magic link would be taken for the last part. */
+  if (strspn(path, "/") == length) strcpy(joined + before, "/.");
+  find_joined(tid, joined, follows, place, 0);
+}
+
+void find_descriptor(pid_t tid, int fd, struct place *place) {
+  char link[64];
+  place->known = place->exists = false;
+  place->length = 0;
+  snprintf(link, sizeof link, "/proc/%d/fd/%d", tid, fd);
+  if (stat(link, &place->stat) != 0) return;
+  place->exists = true;
+  ssize_t length = readlink(link, place->path, PATH_ROOM - 1);
+  if (length <= 0 || place->path[0] != '/' || place->stat.st_nlink == 0) return;
+  place->path[length] = 0;
+  place->length = (size_t)length;
+  place->known = true;
+}
+
+bool find_parents(pid_t tid, pid_t *group, pid_t *parent) {
+  char file[64], text[1024];
+  snprintf(file, sizeof file, "/proc/%d/status", tid);
+  int fd = open(file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (length <= 0) return false;
+  text[length] = 0;
+  const char *group_at = strstr(text, "\nTgid:"), *parent_at = strstr(text, "\nPPid:");
+  if (group_at == NULL || parent_at == NULL) return false;
+  *group = atoi(group_at + 6);
+  *parent = atoi(parent_at + 6);
+  return true;
+}

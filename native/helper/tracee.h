@@ -1,0 +1,36 @@
+/* Looks into a process that waits in a system call: its memory, and the files that its paths mean. */
+#ifndef SAVEPOINT_TRACEE_H
+#define SAVEPOINT_TRACEE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+enum { PATH_ROOM = 8192 };
+
+struct place {
+  bool known;  /* false: the path could not be read, or what it starts from is gone */
+  bool exists; /* then `stat` is filled */
+  struct stat stat;
+  size_t length;
+  char path[PATH_ROOM]; /* absolute, without symbolic links (but in the last place, if that is not followed) */
+};
+
+/* Bytes that were read; fewer than asked for where the memory ends. */
+size_t read_memory(pid_t tid, uint64_t address, void *out, size_t length);
+/* Length of the text without its NUL, or -1 when it cannot be read or does not end within `room`. */
+ssize_t read_text(pid_t tid, uint64_t address, char *out, size_t room);
+
+/* What `path`, seen by thread `tid` from its directory `dir` (AT_FDCWD or a descriptor of its), means. */
+void find_place(pid_t tid, int dir, const char *path, bool follows, struct place *place);
+/* What its descriptor `fd` means. */
+void find_descriptor(pid_t tid, int fd, struct place *place);
+/* The link /proc/TID/`name` as text; 0 when it cannot be read. */
+size_t read_link(pid_t tid, const char *name, char *out, size_t room);
+
+/* Thread group and parent; false when the process is gone. */
+bool find_parents(pid_t tid, pid_t *group, pid_t *parent);
+
+#endif

@@ -1,0 +1,104 @@
+import { setTimeout } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { SavepointError } from '../../errors/errors.ts'
+import { type Execution, hasFailed, type Savepoint } from '../../index.ts'
+import { plural } from '../../model/format.ts'
+import type { Context } from '../context.ts'
+import { define, handle } from '../define.ts'
+import { executionJson, traceJson } from '../json-trace.ts'
+import { commandText, executionLine, treeLines } from '../render/trace.ts'
+
+/** How often a live run is looked at. */
+const FOLLOW_MS = 200
+
+interface Options {
+  tree?: boolean
+  follow?: boolean
+  failed?: boolean
+  grep?: string
+}
+
+export function register(program: Command): void {
+  define(program, {
+    name: 'trace',
+    group: 'look',
+    summary: 'show what a run executed',
+    description:
+      'Lists every command that a run executed: when it began, how long it took, how it ended. The newest run when none ' +
+      'is named. `exec` as the end of a command means that its process became the next one.',
+    usage: '[RUN] [--tree] [--failed] [--grep REGEX] [--follow]',
+    examples: [
+      ['trace', 'of the newest run'],
+      ['trace --tree', 'who started whom'],
+      ['trace run_k3m9x2ab --failed', 'only what failed'],
+      ['trace --follow', 'watch a run that is going on'],
+    ],
+  })
+    .argument('[run]', 'a run')
+    .option('--tree', 'as a tree of processes')
+    .option('--failed', 'only commands that failed')
+    .option('--grep <regex>', 'only commands whose line matches')
+    .option('-f, --follow', 'go on until the run ends')
+    .action(
+      handle<Options>(async (context, { words: [run], options }) => {
+        const savepoint = await context.look()
+        const visible = filterOf(options)
+        if (options.follow) return follow(context, savepoint, run, visible)
+        const result = savepoint.trace(run)
+        const executions = result.executions.filter(visible)
+        if (context.options.json) return context.json(traceJson({ ...result, executions }))
+        if (context.options.quiet) return context.lines(executions.map(({ id }) => String(id)))
+        await context.paged(output => {
+          if (result.executions.length === 0) output.write(`Nothing is traced of ${result.run.id}\n`)
+          const { startedAt } = result.run
+          const lines = options.tree
+            ? treeLines(result.executions, visible, startedAt, context.style)
+            : executions.map(execution => executionLine(execution, startedAt, context.style))
+          for (const line of lines) output.write(line)
+          const failed = executions.filter(hasFailed).length
+          if (executions.length > 0)
+            output.write(
+              `${plural('command', executions.length)}${failed > 0 ? `, ${failed} failed` : ''} (${result.run.id})\n`,
+            )
+        })
+      }),
+    )
+}
+
+function filterOf({ failed, grep }: Options): (execution: Execution) => boolean {
+  const pattern = grep === undefined ? undefined : toPattern(grep)
+  return execution => (!failed || hasFailed(execution)) && (!pattern || pattern.test(commandText(execution)))
+}
+
+function toPattern(source: string): RegExp {
+  try {
+    return new RegExp(source)
+  } catch (cause) {
+    throw new SavepointError('usage', `Cannot search for ${source}: it is no regular expression`, { cause })
+  }
+}
+
+/** A command is shown when it has ended, or when the run has. */
+async function follow(
+  context: Context,
+  savepoint: Savepoint,
+  ref: string | undefined,
+  visible: (execution: Execution) => boolean,
+): Promise<void> {
+  const shown = new Set<number>()
+  const id = savepoint.trace(ref).run.id
+  for (;;) {
+    // Asked before the rows are read: what was written until the end is then among them.
+    const run = savepoint.runs().find(each => each.id === id)
+    if (!run) return
+    for (const execution of savepoint.trace(id).executions) {
+      if (shown.has(execution.id) || (execution.endedAt === undefined && run.endedAt === undefined)) continue
+      shown.add(execution.id)
+      if (!visible(execution)) continue
+      if (context.options.json) context.output.write(`${JSON.stringify(executionJson(execution))}\n`)
+      else context.output.write(executionLine(execution, run.startedAt, context.style))
+    }
+    if (run.endedAt !== undefined) return
+    await setTimeout(FOLLOW_MS)
+  }
+}

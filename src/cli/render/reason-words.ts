@@ -1,0 +1,6 @@
+import type { UnknownReason } from '../../index.ts'
+
+const words: Partial<Record<UnknownReason, string>> = { 'other-store': 'another Savepoint store' }
+
+/** Why something was not captured, in brackets behind its path. */
+export const reasonWords = (reason: UnknownReason): string => words[reason] ?? reason

@@ -1,0 +1,62 @@
+/** What a run executed, as a list or as a tree. */
+import { formatDuration } from '../../model/format.ts'
+import { showPath } from '../../model/raw-path.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
+import { type Execution, hasFailed } from '../../model/trace.ts'
+import type { Style } from '../style.ts'
+import { shorten } from '../text.ts'
+
+const COMMAND_CHARS = 160
+const TIME_CHARS = 9
+const END_CHARS = 8
+
+/** The command line as it was given, cut to what fits a line. */
+export const commandText = ({ argv, truncated }: Execution): string =>
+  shorten(argv.map(word => quoteWord(showPath(word))).join(' ') + (truncated ? ' …' : ''), COMMAND_CHARS)
+
+/** One line: when, how long, how it ended, what. `prefix` shows where it stands in a tree. */
+export function executionLine(execution: Execution, startedAt: number, style: Style, prefix = ''): string {
+  const when = `+${formatDuration(execution.at - startedAt)}`.padStart(TIME_CHARS)
+  const took = execution.endedAt === undefined ? '' : formatDuration(execution.endedAt - execution.at)
+  const end = endText(execution)
+  const paint = hasFailed(execution) ? style.red : execution.exitCode === undefined ? style.cyan : style.dim
+  return `${style.dim(when)} ${style.dim(took.padStart(TIME_CHARS))} ${paint(end.padStart(END_CHARS))}  ${style.dim(prefix)}${commandText(execution)}\n`
+}
+
+function endText({ exitCode, signal, endedAt }: Execution): string {
+  if (signal !== undefined) return signal
+  if (exitCode !== undefined) return String(exitCode)
+  return endedAt === undefined ? 'running' : 'exec'
+}
+
+/** `visible`: those to show; the others are passed over, and what they started moves up. */
+export function* treeLines(
+  executions: readonly Execution[],
+  visible: (execution: Execution) => boolean,
+  startedAt: number,
+  style: Style,
+): Generator<string> {
+  const byId = new Map(executions.map(execution => [execution.id, execution]))
+  const children = new Map<number, Execution[]>()
+  for (const execution of executions.filter(visible)) {
+    let above = byId.get(execution.parent)
+    while (above && !visible(above)) above = byId.get(above.parent)
+    const list = children.get(above?.id ?? 0)
+    if (list) list.push(execution)
+    else children.set(above?.id ?? 0, [execution])
+  }
+  const stack = (children.get(0) ?? []).map(execution => ({ execution, prefix: '', below: '' })).reverse()
+  for (let next = stack.pop(); next; next = stack.pop()) {
+    const { execution, prefix, below } = next
+    yield executionLine(execution, startedAt, style, prefix)
+    const own = children.get(execution.id) ?? []
+    own.forEach((_, i) => {
+      const child = own[own.length - 1 - i]!
+      stack.push({
+        execution: child,
+        prefix: `${below}${i === 0 ? '└─ ' : '├─ '}`,
+        below: `${below}${i === 0 ? '   ' : '│  '}`,
+      })
+    })
+  }
+}

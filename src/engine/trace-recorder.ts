@@ -1,0 +1,225 @@
+/**
+ * Writes down what a run does while it does it: `exec.jsonl`, which has every event up to the last one whatever happens to
+ * us, and the rows of the timeline, from which it is read. Secrets in arguments are hidden before anything is written.
+ */
+import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { isWithin, type Raw, rawFromBytes, rawFromText, rawToBytes, textFromBytes } from '../model/raw-path.ts'
+import { redactCommands } from '../model/redact.ts'
+import { type Execution, type FileEvent, hasFailed } from '../model/trace.ts'
+import type { TraceBatch } from '../timeline/trace-rows.ts'
+import type { ExecEvent, ExitEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { Context } from './context.ts'
+import type { TraceSummary } from './results.ts'
+
+/** How long rows may wait: each transaction takes the database from other commands for a moment. */
+const FLUSH_MS = 250
+/** The same change by the same execution is noted once; beyond this many, what was noted is forgotten. */
+const MAX_NOTED = 100_000
+/** Changed paths outside of the target are counted up to here. */
+const MAX_OUTSIDE = 100_000
+/** Not files that anybody would want back. */
+const nowhere = ['/dev', '/proc', '/sys', '/run']
+
+export class TraceRecorder {
+  private readonly ctx: Context
+  private readonly run: string
+  private readonly patterns: readonly RegExp[]
+  private readonly target: Raw
+  private readonly home: Raw
+  private readonly jsonl: number | undefined
+  private readonly running = new Map<number, Execution>()
+  private readonly noted = new Set<string>()
+  private readonly outside = new Set<Raw>()
+  private fresh: TraceEvent[] = []
+  private batch: TraceBatch = emptyBatch()
+  /** Executions of the batch, which has no row of theirs yet. */
+  private readonly unsaved = new Set<Execution>()
+  private timer: NodeJS.Timeout | undefined
+  private commands = 0
+  private failed = 0
+  private lost = 0
+  private failure: Error | undefined
+
+  constructor(ctx: Context, run: string, patterns: readonly RegExp[]) {
+    this.ctx = ctx
+    this.run = run
+    this.patterns = patterns
+    this.target = rawFromBytes(ctx.targetPath)
+    this.home = rawFromText(ctx.home)
+    this.jsonl = this.attempt(() => {
+      const directory = join(ctx.timelineDir, 'runs', run)
+      mkdirSync(directory, { recursive: true, mode: 0o700 })
+      return openSync(join(directory, 'exec.jsonl'), 'a', 0o600)
+    })
+  }
+
+  add(event: TraceEvent): void {
+    this.fresh.push(event)
+  }
+
+  /** What was added goes to exec.jsonl now and to the timeline soon. */
+  settle(): void {
+    const events = this.fresh
+    this.fresh = []
+    const executions = events.filter(event => event.type === 'exec')
+    const shown = this.redact(executions)
+    let lines = ''
+    for (const event of events) {
+      if (event.type === 'exec') lines += this.addExecution(event, shown.get(event)!)
+      else if (event.type === 'exit') lines += this.addEnd(event)
+      else if (event.type === 'path') this.addPath(event)
+      else if (event.type === 'lost') this.lost += event.count
+      else this.undo(event.id)
+    }
+    if (lines !== '') this.attempt(() => this.jsonl !== undefined && writeSync(this.jsonl, lines))
+    this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
+  }
+
+  /** Everything is written when this returns; nothing may come after it. */
+  finish(): Pick<TraceSummary, 'commands' | 'failed' | 'outside' | 'lost'> {
+    this.settle()
+    this.flush()
+    clearTimeout(this.timer)
+    if (this.jsonl !== undefined) this.attempt(() => closeSync(this.jsonl!))
+    if (this.failure) this.ctx.notice(`the trace of this run is NOT complete: ${this.failure.message}`)
+    return { commands: this.commands, failed: this.failed, outside: this.outside.size, lost: this.lost }
+  }
+
+  private flush(): void {
+    clearTimeout(this.timer)
+    this.timer = undefined
+    const { batch } = this
+    if (batch.executions.length + batch.ends.length + batch.undone.length + batch.files.length === 0) return
+    this.batch = emptyBatch()
+    this.unsaved.clear()
+    this.attempt(() => this.ctx.db.trace.add(this.run, batch))
+  }
+
+  /** A trace that cannot be written must not stop what is traced; it is said at the end. */
+  private attempt<T>(work: () => T): T | undefined {
+    try {
+      return work()
+    } catch (error) {
+      this.failure ??= error as Error
+      return undefined
+    }
+  }
+
+  private redact(executions: ExecEvent[]): Map<ExecEvent, Raw[]> {
+    const words = executions.map(({ argv }) => argv.map(word => textFromBytes(rawToBytes(word))))
+    const shown = redactCommands(words, this.patterns, () =>
+      this.ctx.warn('the patterns of tracing.redact take too long: arguments of commands are not recorded'),
+    )
+    return new Map(executions.map((event, i) => [event, shown[i]!.map(rawFromText)]))
+  }
+
+  private addExecution(event: ExecEvent, argv: Raw[]): string {
+    const { type, setuid, ...rest } = event
+    const execution: Execution = {
+      ...rest,
+      argv,
+      run: this.run,
+      endedAt: undefined,
+      exitCode: undefined,
+      signal: undefined,
+    }
+    this.commands++
+    const before = event.replaces === undefined ? undefined : this.running.get(event.replaces)
+    if (before) this.end(before, { endedAt: event.at, exitCode: undefined, signal: undefined })
+    this.running.set(event.id, execution)
+    this.batch.executions.push(execution)
+    this.unsaved.add(execution)
+    const name = rawToText(event.program)
+    if (setuid) this.ctx.warn(`${name} has no special rights inside this run (sudo and the like do not work)`)
+    return jsonLine({
+      type,
+      id: event.id,
+      time: new Date(event.at).toISOString(),
+      run: this.run,
+      pid: event.pid,
+      ppid: event.ppid,
+      parent: event.parent,
+      depth: event.depth,
+      replaces: event.replaces ?? null,
+      command: name,
+      argv: argv.map(rawToText),
+      truncated: event.truncated,
+      cwd: rawToText(event.cwd),
+    })
+  }
+
+  private addEnd({ id, at, code, signal }: ExitEvent): string {
+    const execution = this.running.get(id)
+    if (!execution) return ''
+    this.end(execution, { endedAt: at, exitCode: code, signal })
+    if (hasFailed(execution)) this.failed++
+    return jsonLine({
+      type: 'exit',
+      id,
+      time: new Date(at).toISOString(),
+      run: this.run,
+      pid: execution.pid,
+      exit_code: code ?? null,
+      signal: signal ?? null,
+      duration_ms: Math.round((at - execution.at) * 1000) / 1000,
+    })
+  }
+
+  private end(execution: Execution, end: Pick<Execution, 'endedAt' | 'exitCode' | 'signal'>): void {
+    Object.assign(execution, end)
+    this.running.delete(execution.id)
+    // Otherwise its row will have its end.
+    if (!this.unsaved.has(execution)) this.batch.ends.push({ id: execution.id, ...end, endedAt: end.endedAt! })
+  }
+
+  private undo(id: number): void {
+    this.commands--
+    this.running.delete(id)
+    const at = this.batch.executions.findIndex(execution => execution.id === id)
+    if (at >= 0) this.batch.executions.splice(at, 1)
+    else this.batch.undone.push(id)
+  }
+
+  private addPath({ at, op, pid, exec, path, to, existed, directory }: PathEvent): void {
+    // A file that the shell opened for the whole command is no work of the command's.
+    for (const each of op === 'inherited' ? [] : [path, to])
+      if (each !== undefined) this.noteOutside(each, op === 'delete' || each !== (to ?? path))
+    const file: Omit<FileEvent, 'id'> = {
+      run: this.run,
+      at,
+      op,
+      path: this.relative(path),
+      to: this.relative(to),
+      exec,
+      pid,
+      existed,
+      directory,
+    }
+    if (file.path === undefined && file.to === undefined) return
+    // Making a directory that is there changes nothing; `mkdir -p` asks for each.
+    if (op === 'create' && existed) return
+    const key = `${exec}\0${op}\0${file.path}\0${file.to}`
+    if (this.noted.has(key)) return
+    if (this.noted.size >= MAX_NOTED) this.noted.clear()
+    this.noted.add(key)
+    this.batch.files.push(file)
+  }
+
+  private relative(path: Raw | undefined): Raw | undefined {
+    if (path === undefined || !isWithin(path, this.target)) return undefined
+    return path.slice(this.target.length + 1)
+  }
+
+  private noteOutside(path: Raw, isGone: boolean): void {
+    if (isWithin(path, this.target) || isWithin(path, this.home)) return
+    if (nowhere.some(directory => isWithin(path, directory))) return
+    if (isGone) this.outside.delete(path)
+    else if (this.outside.size < MAX_OUTSIDE) this.outside.add(path)
+  }
+}
+
+const emptyBatch = (): TraceBatch => ({ executions: [], ends: [], undone: [], files: [] })
+const rawToText = (raw: Raw): string => textFromBytes(rawToBytes(raw))
+/** Bytes that are not UTF-8 are lone surrogates, which JSON writes as escapes. */
+const jsonLine = (value: object): string => `${JSON.stringify(value)}\n`

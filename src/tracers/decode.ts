@@ -1,0 +1,89 @@
+/** From frames to events: numbers become names, and the helper's clock becomes the time of day. */
+import { constants } from 'node:os'
+import { rawFromBytes } from '../model/raw-path.ts'
+import { FIELD, FLAG, FRAME, type Frame, LOST, pathOps } from './frames.ts'
+import type { ExecEvent, PathEvent, TraceEvent } from './trace-event.ts'
+
+const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
+const NS_PER_MS = 1e6
+
+export const signalName = (number: number): string => signalNames.get(number) ?? `signal ${number}`
+
+export class EventDecoder {
+  /** What is added to the helper's clock. */
+  private offsetMs = 0
+
+  /** The event of a frame; undefined for frames that are about the helper itself. */
+  decode(frame: Frame): TraceEvent | undefined {
+    switch (frame.type) {
+      case FRAME.hello:
+        this.offsetMs = Number(frame.long(FIELD.time)!) / NS_PER_MS - frame.monotonicMs
+        return undefined
+      case FRAME.exec:
+        return this.exec(frame)
+      case FRAME.exit: {
+        const signal = frame.number(FIELD.signal)
+        return {
+          type: 'exit',
+          id: frame.number(FIELD.exec)!,
+          at: this.time(frame),
+          code: frame.number(FIELD.code),
+          signal: signal === undefined ? undefined : signalName(signal),
+        }
+      }
+      case FRAME.undone:
+        return { type: 'undone', id: frame.number(FIELD.exec)! }
+      case FRAME.path:
+        return this.path(frame)
+      case FRAME.lost:
+        return {
+          type: 'lost',
+          count: frame.number(FIELD.number)!,
+          why: frame.flags & LOST.architecture ? 'architecture' : 'overflow',
+        }
+      default:
+        return undefined
+    }
+  }
+
+  private time(frame: Frame): number {
+    return frame.monotonicMs + this.offsetMs
+  }
+
+  private exec(frame: Frame): ExecEvent {
+    const argv = rawFromBytes(frame.field(FIELD.argv) ?? Buffer.alloc(0))
+    return {
+      type: 'exec',
+      id: frame.number(FIELD.exec)!,
+      at: this.time(frame),
+      pid: frame.pid,
+      ppid: frame.number(FIELD.ppid)!,
+      parent: frame.number(FIELD.parent)!,
+      depth: frame.number(FIELD.depth)!,
+      replaces: frame.number(FIELD.replaces),
+      program: rawFromBytes(frame.field(FIELD.program)!),
+      // Each has a NUL behind it, the last one too.
+      argv: argv.split('\0').slice(0, -1),
+      truncated: (frame.flags & FLAG.truncated) !== 0,
+      cwd: rawFromBytes(frame.field(FIELD.cwd)!),
+      setuid: (frame.flags & FLAG.setuid) !== 0,
+    }
+  }
+
+  private path(frame: Frame): PathEvent {
+    const path = frame.field(FIELD.path)
+    const to = frame.field(FIELD.to)
+    return {
+      type: 'path',
+      at: this.time(frame),
+      op: pathOps[frame.op]!,
+      pid: frame.pid,
+      exec: frame.number(FIELD.exec)!,
+      path: path && rawFromBytes(path),
+      to: to && rawFromBytes(to),
+      existed: (frame.flags & FLAG.exists) !== 0,
+      directory: (frame.flags & FLAG.directory) !== 0,
+      linked: (frame.flags & FLAG.linked) !== 0,
+    }
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * The helper program (native/helper): starts a command with the terminal handed through, and tells what it does. It goes
+ * on when this process dies, and it stays as long as anything that it started is alive.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { getSystemErrorName } from 'node:util'
+import { EventDecoder, signalName } from './decode.ts'
+import { encodeRequest, FIELD, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
+import type { TraceEvent } from './trace-event.ts'
+
+const PROBE_TIMEOUT_MS = 5000
+const EVENTS_FD = 3
+/** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
+const LOOK_MS = 200
+
+/** From dist/ and from src/tracers/ alike: it lies in build/ at the root of the package. */
+function helperFile(): string | undefined {
+  return ['../build/savepoint-helper', '../../build/savepoint-helper']
+    .map(relative => fileURLToPath(new URL(relative, import.meta.url)))
+    .find(file => existsSync(file))
+}
+
+/** Whether the seccomp driver works here, and why not. */
+export function probeHelper(): { works: boolean; detail: string } {
+  const file = helperFile()
+  if (!file) return { works: false, detail: 'build/savepoint-helper does not exist' }
+  const { status, stdout, error } = spawnSync(file, ['--probe'], { timeout: PROBE_TIMEOUT_MS, encoding: 'utf8' })
+  const detail = error ? error.message : stdout.trim()
+  return { works: status === 0, detail: detail || `the helper ended with ${status}` }
+}
+
+export interface TracedEnd {
+  /** Both undefined when the helper died before the command, and nobody could tell. */
+  code: number | undefined
+  signal: string | undefined
+  /** Whether processes of it go on. */
+  survivors: boolean
+}
+
+export interface TracedOptions {
+  command: string[]
+  cwd: string | undefined
+  env: NodeJS.ProcessEnv
+  allowIoUring: boolean
+  onEvent(event: TraceEvent): void
+  /** Called after each piece of the stream, when its events are through. */
+  onBatch(): void
+  /** The command cannot gain privileges (sudo). */
+  onPrivilegesOff(): void
+  onHelperDied(): void
+}
+
+export class TracedCommand {
+  private readonly options: TracedOptions
+  private readonly child: ChildProcess
+  private readonly events: Socket
+  private readonly decoder = new EventDecoder()
+  private readonly outcome = Promise.withResolvers<TracedEnd>()
+  private readonly barriers = new Map<number, () => void>()
+  private nextBarrier = 1
+  /** Of the command; undefined until it starts. When it stops, the helper sends us SIGCHLD, as if it were our child. */
+  pid: number | undefined
+  private isOver = false
+
+  constructor(options: TracedOptions) {
+    this.options = options
+    const flags = options.allowIoUring ? ['--allow-io-uring'] : []
+    this.child = spawn(helperFile()!, ['--events', String(EVENTS_FD), ...flags, '--', ...options.command], {
+      stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+      cwd: options.cwd,
+      env: options.env,
+    })
+    this.events = this.child.stdio[EVENTS_FD] as Socket
+    const reader = new FrameReader(frame => this.receive(frame))
+    this.events.on('data', (chunk: Buffer) => {
+      reader.push(chunk)
+      options.onBatch()
+    })
+    this.events.on('error', () => {})
+    this.events.on('close', () => this.lookForEnd())
+    this.child.on('error', error => this.outcome.reject(error))
+  }
+
+  /** How the command itself ended. Rejects with the errno of what kept it from starting. */
+  get ended(): Promise<TracedEnd> {
+    return this.outcome.promise
+  }
+
+  /** To the command. */
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal)
+  }
+
+  /** Returns when everything that happened before the call has been told. */
+  barrier(): Promise<void> {
+    if (this.isOver) return Promise.resolve()
+    const number = this.nextBarrier++
+    return new Promise(resolve => {
+      this.barriers.set(number, resolve)
+      this.events.write(encodeRequest(REQUEST.barrier, number))
+    })
+  }
+
+  private receive(frame: Frame): void {
+    const event = this.decoder.decode(frame)
+    if (event) this.options.onEvent(event)
+    else if (frame.type === FRAME.hello) {
+      this.pid = frame.pid
+      if (frame.number(FIELD.number) === 1) this.options.onPrivilegesOff()
+    } else if (frame.type === FRAME.failed) {
+      const code = getSystemErrorName(-frame.number(FIELD.number)!)
+      this.finish(() => this.outcome.reject(Object.assign(new Error(code), { code })))
+    } else if (frame.type === FRAME.end) {
+      const signal = frame.number(FIELD.signal)
+      const end: TracedEnd = {
+        code: frame.number(FIELD.code),
+        signal: signal === undefined ? undefined : signalName(signal),
+        survivors: frame.number(FIELD.number) !== 0,
+      }
+      this.finish(() => this.outcome.resolve(end))
+    } else if (frame.type === FRAME.barrier) {
+      const number = frame.number(FIELD.number)!
+      this.barriers.get(number)?.()
+      this.barriers.delete(number)
+    }
+  }
+
+  private finish(settle: () => void): void {
+    this.isOver = true
+    for (const done of this.barriers.values()) done()
+    settle()
+    // What goes on goes on without us.
+    this.events.destroy()
+    this.child.unref()
+  }
+
+  /** The stream ended before the command did: somebody killed the helper. The command lives, as nobody's child of ours. */
+  private lookForEnd(): void {
+    if (this.isOver) return
+    this.options.onHelperDied()
+    const timer = setInterval(() => {
+      if (this.pid !== undefined && isAlive(this.pid)) return
+      clearInterval(timer)
+      this.finish(() => this.outcome.resolve({ code: undefined, signal: undefined, survivors: false }))
+    }, LOOK_MS)
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,67 @@
+/** What a tracer tells about a run. Times are milliseconds since 1970, with fractions. */
+import type { Raw } from '../model/raw-path.ts'
+import type { PathOp } from './frames.ts'
+
+/** A program that was started. */
+export interface ExecEvent {
+  type: 'exec'
+  /** Counts from 1 within the run. */
+  id: number
+  at: number
+  pid: number
+  ppid: number
+  /** The execution that started it; 0: the run itself, or one that cannot be told. */
+  parent: number
+  /** 0: the command of the run. */
+  depth: number
+  /** The execution of the same process that it took the place of. */
+  replaces: number | undefined
+  program: Raw
+  argv: Raw[]
+  /** Not all arguments are there. */
+  truncated: boolean
+  cwd: Raw
+  /** It would have had more rights without us. */
+  setuid: boolean
+}
+
+/** `code` and `signal` are undefined when nobody could tell. */
+export interface ExitEvent {
+  type: 'exit'
+  id: number
+  at: number
+  code: number | undefined
+  signal: string | undefined
+}
+
+/** An execution that was told, and that the system then refused. */
+export interface UndoneEvent {
+  type: 'undone'
+  id: number
+}
+
+/** A call that changes a file, told before it is carried out: it may still fail. */
+export interface PathEvent {
+  type: 'path'
+  at: number
+  op: PathOp
+  pid: number
+  /** Which execution did it; 0 when that cannot be told. */
+  exec: number
+  /** Absolute; undefined when it could not be found out. */
+  path: Raw | undefined
+  to: Raw | undefined
+  existed: boolean
+  directory: boolean
+  /** The file has other names. */
+  linked: boolean
+}
+
+/** Something was not seen. */
+export interface LostEvent {
+  type: 'lost'
+  count: number
+  why: 'overflow' | 'architecture'
+}
+
+export type TraceEvent = ExecEvent | ExitEvent | UndoneEvent | PathEvent | LostEvent
