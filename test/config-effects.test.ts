@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:f
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defaultConfig, keysOf, notYetInEffect } from '../src/config/config.ts'
-import { doctor } from '../src/index.ts'
+import { doctor, type OpenOptions } from '../src/index.ts'
 import { runCli } from './support/cli.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -55,6 +55,44 @@ it('doctor names the keys that are set without effect, and those only', async ()
     'snapshots.triggers.disable_idle',
     'snapshots.triggers.guard_commands',
   ])
+})
+
+describe('doctor says what makes every capture fail', () => {
+  const say = async (options: Partial<OpenOptions> = {}) => {
+    const { checks } = await doctor({ cwd: space.dir, home: space.home, env: space.env, ...options })
+    return checks
+      .filter(({ state }) => state !== 'ok')
+      .map(({ name, state, detail, fix }) => [name, state, detail, fix])
+  }
+  const wrong = (backend: string) => [
+    'backend',
+    'problem',
+    `${backend} is configured, and this version has cas only: every command that needs the store fails`,
+    'Set snapshots.backend to auto or cas (SAVEPOINT_BACKEND wins over it)',
+  ]
+
+  it('a backend that this version lacks, by file or by variable, also from below and with a target', async () => {
+    expect(await say()).toEqual([])
+    await space.open()
+    inRepository('snapshots:\n  backend: btrfs\n')
+    mkdirSync(space.at('below'))
+    expect(await say()).toEqual([wrong('btrfs')])
+    expect(await say({ cwd: space.at('below') })).toEqual([wrong('btrfs')])
+    expect(await say({ cwd: space.base, target: space.dir })).toEqual([wrong('btrfs')])
+    expect(await say({ env: { ...space.env, SAVEPOINT_BACKEND: 'zfs' } })).toEqual([wrong('zfs')])
+    expect(await say({ env: { ...space.env, SAVEPOINT_BACKEND: 'cas' } })).toEqual([])
+    expect(runCli(space, ['doctor'])).toMatchObject({
+      status: 1,
+      stdout: expect.stringMatching(/^problem {2}backend/m),
+    })
+  })
+
+  it('snapshots that are turned off', async () => {
+    inRepository('snapshots:\n  disabled: true\n')
+    expect(await say()).toEqual([
+      ['snapshots', 'warning', expect.stringContaining('snapshots.disabled'), expect.stringContaining('false')],
+    ])
+  })
 })
 
 describe('snapshots', () => {

@@ -1,5 +1,5 @@
 /** The verbs that look: what they print, the shape of their JSON, the next command they name, and their exit codes. */
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { savepoint, savepointInShell, steady } from './support/built-cli.ts'
@@ -30,7 +30,6 @@ describe('before there is a timeline', () => {
     }
     for (const args of [
       ['history', 'a.txt'],
-      ['coverage', 'a.txt'],
       ['rollback', 'x'],
       ['revert', 'a.txt'],
       ['delete', 'x'],
@@ -40,6 +39,28 @@ describe('before there is a timeline', () => {
     const { error } = JSON.parse(savepoint(space, ['status', '--json']).stderr)
     expect(keys(error)).toEqual(['code', 'message', 'hint', 'data'])
     expect(error.code).toBe('timeline.none')
+  })
+
+  it('coverage answers for the first snapshot, and nothing is made but the home', () => {
+    space.sh(`git init -q .; printf 'cache/\\n.env\\n' > .gitignore; mkdir cache; echo x > cache/x; echo S=1 > .env`)
+    const first = 'This directory has no snapshot yet. To take the first: savepoint snapshot\n'
+    for (const path of ['a.txt', '.env', 'src', '.'])
+      expect(say(['coverage', path])).toBe(`${path}: not captured yet, a snapshot would capture it\n${first}`)
+    expect(say(['coverage', 'cache/x'])).toBe(
+      `cache/x: would not be captured, an ignore rule excludes it (.gitignore:1 cache/)\n${first}`,
+    )
+    expect(say(['coverage', 'nothing'])).toBe(`nothing does not exist now\n${first}`)
+    expect(json('coverage', 'cache')).toMatchObject({ covered: false, reason: 'excluded', versions: 0, latest: null })
+    expect(json('coverage', '.env')).toMatchObject({ covered: true, versions: 0, latest: null })
+    refused(['coverage', '../elsewhere'], 2, /lies outside the target/)
+    const asHome = savepoint(space, ['coverage', 'a.txt'], { env: { ...space.env, HOME: space.dir } })
+    expect(asHome).toMatchObject({ status: 1, stderr: expect.stringContaining('your whole home directory') })
+    expect(readdirSync(space.home, { recursive: true })).toEqual(['timelines'])
+    const scratch = join(space.base, 'scratch')
+    mkdirSync(scratch)
+    expect(savepoint(space, ['coverage', 'src'], { env: { ...space.env, TMPDIR: scratch } }).status).toBe(0)
+    expect(readdirSync(scratch)).toEqual([])
+    refused(['status'], 10, /not protected yet/)
   })
 })
 
@@ -204,6 +225,19 @@ describe('what changed', () => {
     expect(space.read('a.txt')).toBe('changed\n')
     expect(space.read('fresh.txt')).toBe('no newline at the end')
     expect(existsSync(space.at('src/b.txt'))).toBe(false)
+  })
+
+  it('a patch with a binary file is refused by git as a whole, and applies without it, as the help says', () => {
+    space.write('a.txt', 'changed\n')
+    space.write('src/image', Buffer.from([0, 1, 2, 3]))
+    const file = join(space.base, 'patch')
+    writeFileSync(file, savepoint(space, ['diff']).stdout)
+    expect(() => space.sh(`git apply --check -R '${file}' 2>&1`)).toThrow()
+    expect(say(['diff', '--help']).replace(/\s+/g, ' ')).toContain(
+      'binary files, and what is too large, it only names, and `git apply` refuses it then, unless they are left out with --exclude=PATH',
+    )
+    space.sh(`git apply -R --exclude=src/image '${file}'`)
+    expect([space.read('a.txt'), existsSync(space.at('src/image'))]).toEqual(['one\n', true])
   })
 
   it('history: the versions of a file, newest first, and how to bring one back', () => {

@@ -1,5 +1,5 @@
 /** The verbs that organise and maintain, help, and what holds for all of them. */
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { savepoint } from './support/built-cli.ts'
@@ -64,21 +64,35 @@ describe('organise', () => {
     const all = json('snapshots').length
     const plan = say(['prune', '--keep', '1', '--dry-run'])
     expect(plan).toMatch(/^ID {2}TYPE {2}CREATED {2}RULE {2}LABEL\n/)
-    expect(plan).toMatch(/\nWould delete \d+ snapshots?, \d+ snapshots? kept\nNothing was changed \(dry run\)\n$/)
+    expect(plan).toMatch(
+      /\nWould delete \d+ snapshots?, \d+ snapshots? kept\nOf these, \d+ are pinned: .*\nTo let .*\nNothing was changed \(dry run\)\n$/,
+    )
     expect(json('snapshots')).toHaveLength(all)
     expect(say(['prune', '--keep', '1'])).toMatch(
-      /\nDeleted \d+ snapshots?, \d+ snapshots? kept\nTo undo: savepoint undo\n$/,
+      /\nDeleted \d+ snapshots?, \d+ snapshots? kept\nOf these, .*\nTo let .*\nTo undo: savepoint undo\n$/,
     )
     expect(json('snapshots').length).toBeLessThan(all)
     say(['undo'])
     expect(json('snapshots')).toHaveLength(all)
     const decided = json('prune', '--dry-run')
     expect(keys(decided)).toEqual(['dry_run', 'decisions', 'operation'])
-    expect(keys(decided.decisions[0])).toEqual(['snapshot', 'keep', 'rule'])
+    expect(keys(decided.decisions[0])).toEqual(['snapshot', 'keep', 'pinned', 'rule'])
     expect(say(['gc'])).toMatch(/^(Nothing to free|Freed)/)
     expect(keys(json('gc'))).toEqual(['forgotten_snapshots', 'removed_objects', 'freed_bytes', 'store_bytes'])
     expect(say(['verify'])).toMatch(/^All good: \d+ objects, SIZE, \d+ snapshots\n$/)
     expect(keys(json('verify'))).toEqual(['ok', 'objects', 'bytes', 'snapshots', 'problems', 'repaired'])
+  })
+
+  it('prune says what is pinned, by kind, and which key lets pre-run snapshots go', () => {
+    const key = 'To let pre-run ones and the first one go, too: snapshots.retention.delete_initial: true\n'
+    const kept = `6 snapshots kept\nOf these, 5 are pinned: 3 pre-run, 1 HEAD, 1 labelled\n${key}`
+    expect(say(['prune', '--keep', '1'])).toContain(`\nDeleted 1 snapshot, ${kept}To undo`)
+    expect(say(['prune', '--keep', '1'])).toBe(`Nothing to delete: ${kept}`)
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots:\n  retention:\n    delete_initial: true\n')
+    expect(say(['prune', '--keep', '1'])).toContain('3 snapshots kept\nOf these, 2 are pinned: 1 HEAD, 1 labelled\nTo')
+    const help = say(['prune', '--help']).replace(/\s+/g, ' ')
+    expect(help).toContain('all but the newest N of those that are not pinned')
+    expect(help).toContain('unless snapshots.retention.delete_initial is true, the pre-run snapshot of every run')
   })
 
   it('export and import: the archive is a tar; the imported snapshot is the same tree', () => {

@@ -192,6 +192,23 @@ describe('runs', () => {
   })
 })
 
+test('a directory in the place of a file, and the other way round, is counted as what comes and what goes', async () => {
+  ws.sh('mkdir -p lib/deep lib/empty; for i in 1 2 3 4; do echo > lib/deep/$i; done; echo > other; echo > plain')
+  const { id } = await sp.snapshot()
+  ws.sh('rm -r lib other; echo > lib; mkdir other; echo > other/a; echo > other/b; echo new > plain')
+  const { files, emptyDirs, changes } = await sp.rollback(id)
+  // lib: 4 files and an empty directory for one file; other: a file for two.
+  expect({ files, emptyDirs }).toEqual({
+    files: { created: 6, deleted: 3, replaced: 1, metadata: 0 },
+    emptyDirs: 1,
+  })
+  expect(changes.map(({ action, path, files }) => [action, path, files]).sort()).toEqual([
+    ['replace', 'lib', 5],
+    ['replace', 'other', 2],
+    ['replace', 'plain', 1],
+  ])
+})
+
 test('R9 started in a subdirectory, nothing elsewhere is touched', async () => {
   for (const path of ['frontend/a', 'backend/a']) ws.write(path, 'then')
   const { id } = await sp.snapshot()

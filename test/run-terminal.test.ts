@@ -127,31 +127,49 @@ while True: signal.pause()
     })
   }
 
-  it('Ctrl-Z and fg: both stop, both go on', { retry: 2 }, async () => {
-    const source = `
-import signal, sys
-signal.signal(signal.SIGCONT, lambda *_: print('GOING ON'))
-print('READY')
-line = sys.stdin.readline()
-open('a', 'w').write(line)
-`
-    writeFileSync(program, source)
-    const line = [...cliCommand, 'run', '--', 'python3', '-u', program].map(word => `'${word}'`).join(' ')
-    const { output, status, complete } = await onTerminal(
-      ['sh', '-i'],
-      [
-        { wait: '\\$ ', type: `${line}\n` },
+  describe.each(['none', 'auto'])('in a shell with job control, tracer %s', tracer => {
+    function inShell(source: string, steps: Step[]) {
+      writeFileSync(program, source)
+      const line = [...cliCommand, 'run', '--', 'python3', '-u', program].map(word => `'${word}'`).join(' ')
+      return onTerminal(
+        ['sh', '-i'],
+        [{ wait: '\\$ ', type: `${line}\n` }, ...steps, { wait: 'To undo', type: 'exit 9\n' }],
+        { cwd: space.dir, env: { ...space.env, SAVEPOINT_TRACER: tracer } },
+      )
+    }
+
+    /** The command stops, by what `stop` types or by itself; the shell looks at it and goes on; then it gets its line. */
+    async function stopAndGoOn(source: string, stop: Step[]) {
+      const { output, status, complete } = await inShell(source, [
+        ...stop,
+        { wait: 'Stopped|Suspended', type: 'grep ^State: /proc/$(cat pid)/status\n' },
+        // fg repeats the command line; what is typed from then on is for the command.
+        { wait: 'State:\\s+T', type: 'fg\n' },
+        { wait: 'program\\.py', type: 'typed after fg\n' },
+      ])
+      expect({ status, complete, output }).toMatchObject({ status: 9, complete: true })
+      expect(space.read('a')).toBe('typed after fg\n')
+    }
+
+    const start = 'import os, signal, sys\nopen("pid", "w").write(str(os.getpid()))\n'
+    const readLine = 'open("a", "w").write(sys.stdin.readline())\n'
+
+    it('Ctrl-Z and fg: both stop, the command first, and both go on', () =>
+      stopAndGoOn(`${start}print('READY')\n${readLine}`, [{ wait: 'READY', type: '\x1a' }]))
+
+    it('a command that stops itself alone gives the terminal back to the shell, and goes on with fg', () =>
+      stopAndGoOn(`${start}os.kill(os.getpid(), signal.SIGSTOP)\n${readLine}`, []))
+
+    it('a command that does not stop at Ctrl-Z keeps the terminal', async () => {
+      const take = 'signal.sigwait([signal.SIGTSTP])'
+      const source = `${start}signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTSTP])\nprint('READY')\n${take}\nprint('NOT NOW')\n${readLine}`
+      const { output, status, complete } = await inShell(source, [
         { wait: 'READY', type: '\x1a' },
-        { wait: 'Stopped|Suspended', type: 'echo "in between"\n' },
-        { wait: 'in between\\r?\\n', type: 'fg\n' },
-        // Said by the program itself: it is in the foreground again, and whatever fg did to the terminal is done.
-        { wait: 'GOING ON', type: 'typed after fg\n' },
-        { wait: 'To undo', type: 'exit 9\n' },
-      ],
-      { cwd: space.dir, env: space.env },
-    )
-    expect({ status, complete, output }).toMatchObject({ status: 9, complete: true })
-    expect(space.read('a')).toBe('typed after fg\n')
+        { wait: 'NOT NOW', type: 'typed then\n' },
+      ])
+      expect({ status, complete, output }).toMatchObject({ status: 9, complete: true })
+      expect(space.read('a')).toBe('typed then\n')
+    })
   })
 
   it('a command that is refused leaves the terminal usable', async () => {

@@ -18,6 +18,24 @@ afterEach(() => space.remove())
 
 const run = (script: string) => savepoint.run({ command: ['sh', '-c', script] })
 
+describe('the summary', () => {
+  it('counts what was protected and what went in the same way: files, and empty directories beside them', () => {
+    space.sh('mkdir -p empty/inner other; for i in $(seq 12); do echo > src/$i; done')
+    const { stderr } = runCli(space, ['run', '--', 'sh', '-c', 'rm -r *'])
+    expect(stderr).toMatch(/protecting .*, 14 files\)\n/)
+    expect(stderr).toMatch(/: exit 0, .*; 16 deleted \(2 empty directories included\)\n/)
+    expect(runCli(space, ['undo']).stdout).toContain('\nFiles: 16 created (2 empty directories included)\n')
+  })
+
+  it('a directory that went as a whole is one line, when there would be more than ten', () => {
+    space.sh(
+      'mkdir -p whole/deep partly; for i in $(seq 40); do echo > whole/deep/$i; done; echo > partly/x; echo > partly/y',
+    )
+    const { stderr } = runCli(space, ['run', '--', 'sh', '-c', 'rm -r whole partly/x; mkdir new; echo > new/1'])
+    expect(stderr).toContain('\n  A new/1\n  D partly/x\n  D whole/ (40 files)\nTo undo')
+  })
+})
+
 describe('how the command ends', () => {
   it('exit codes and deaths by signal are handed through, and recorded', async () => {
     expect(await run('exit 0')).toMatchObject({ exitCode: 0, signal: undefined })

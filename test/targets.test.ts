@@ -1,5 +1,5 @@
 /** Which timeline a directory belongs to: found above, moved, replaced, missing, refused, nested. */
-import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { runVerbs } from './support/engine-process.ts'
@@ -36,6 +36,19 @@ describe('the nearest ancestor', () => {
     await expect(space.open({ cwd: space.at('backend'), create: false })).rejects.toMatchObject({
       code: 'timeline.none',
     })
+  })
+
+  it('can be asked about before there is one; what would need it is refused and leaves nothing', async () => {
+    const asked = await space.open({ create: false, provisional: true })
+    expect(await asked.coverage('backend/server')).toMatchObject({ covered: true, isBeforeFirst: true, versions: 0 })
+    const none = { code: 'timeline.none', exitCode: 10 }
+    await expect(asked.snapshot()).rejects.toMatchObject(none)
+    await expect(asked.run({ command: ['true'] })).rejects.toMatchObject({ cause: none })
+    expect(() => asked.tag('x')).toThrow()
+    expect(readdirSync(space.home, { recursive: true })).toEqual(['timelines'])
+    const made = await space.open()
+    const { id } = await made.snapshot()
+    expect((await space.open({ create: false, provisional: true })).head().id).toBe(id)
   })
 
   it('loses to a nearer one: a timeline inside another is its own', async () => {

@@ -131,6 +131,14 @@ static void reap(struct state *state, int *status, bool *ended) {
   }
 }
 
+/* The command has stopped: our parent hears of it as if it were its own child, looks, and stops as well. */
+static void pass_stop(const struct state *state) {
+  siginfo_t stop = {0};
+  if (state->ended || state->reader_gone) return;
+  if (waitid(P_PID, (id_t)state->command, &stop, WSTOPPED | WNOHANG) == 0 && stop.si_pid == state->command)
+    kill(getppid(), SIGCHLD);
+}
+
 static void tell_end(struct state *state, int status) {
   processes_lock();
   unsigned count = process_count();
@@ -154,8 +162,10 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
       if (read(state->wake, &number, sizeof number) == (ssize_t)sizeof number && state->flush_ns == 0)
         state->flush_ns = monotonic_ns() + collect_ns;
     } else if (tag == &state->events) answer_requests(state);
-    else if (tag == &state->signals) reap(state, status, ended);
-    else if (tag == &state->listener) {
+    else if (tag == &state->signals) {
+      pass_stop(state);
+      reap(state, status, ended);
+    } else if (tag == &state->listener) {
       state->unfiltered = true;
       epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->listener, NULL);
     } else tell_exit(state->stream, state->frame, tag);

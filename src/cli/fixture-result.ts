@@ -35,6 +35,7 @@ export const makeRestore = (over: Partial<RestoreResult> = {}): RestoreResult =>
   dryRun: false,
   changes: [],
   files: { created: 0, deleted: 0, replaced: 0, metadata: 0 },
+  emptyDirs: 0,
   leftAlone: [],
   keptDirs: [],
   hidden: { count: 0, paths: [] },

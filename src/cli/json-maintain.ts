@@ -6,7 +6,12 @@ import { orNull } from './json.ts'
 export function pruneJson(result: results.PruneResult) {
   return {
     dry_run: result.dryRun,
-    decisions: result.decisions.map(({ snapshot, keep, rule }) => ({ snapshot: snapshot.id, keep, rule })),
+    decisions: result.decisions.map(({ snapshot, keep, isPinned, rule }) => ({
+      snapshot: snapshot.id,
+      keep,
+      pinned: isPinned,
+      rule,
+    })),
     operation: orNull(result.operation?.id),
   }
 }

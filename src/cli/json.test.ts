@@ -75,6 +75,7 @@ it('names what a restore did', () => {
     dry_run: false,
     to: null,
     files: { created: 0, deleted: 0, replaced: 0, metadata: 0 },
+    empty_dirs: 0,
     changes: [{ action: 'create', path: 'a\\xff', files: 1 }],
     left_alone: [{ path: 'b', why: 'edited' }],
     kept_dirs: ['node_modules'],

@@ -140,6 +140,7 @@ export function restoreJson(result: results.RestoreResult) {
     dry_run: result.dryRun,
     to: orNull(result.to),
     files: { ...result.files },
+    empty_dirs: result.emptyDirs,
     changes: result.changes.map(({ action, path, files }) => ({ action, path: changedPathJson(path), files })),
     left_alone: result.leftAlone.map(({ path, why }) => ({ path: changedPathJson(path), why })),
     kept_dirs: result.keptDirs.map(showPath),

@@ -14,11 +14,34 @@ it('does without totals', () => {
   expect(progressText({ phase: 'capturing', files: 7, bytes: 2000 }, 500, 80)).toBe('capturing  7 files  2 KB  4 KB/s')
 })
 
-it('drops the bar, then the end, to fit', () => {
-  expect(progressText(state, 1000, 70)).toBe('restoring  1,234/4,936 files  50 MB/200 MB  50 MB/s  3 s left')
+it('shortens the bar, drops it, then the end, to fit', () => {
+  expect(progressText(state, 1000, 80)).toBe(
+    'restoring  [##      ]  1,234/4,936 files  50 MB/200 MB  50 MB/s  3 s left',
+  )
+  expect(progressText(state, 1000, 72)).toBe('restoring  1,234/4,936 files  50 MB/200 MB  50 MB/s  3 s left')
   expect(progressText(state, 1000, 45)).toBe('restoring  1,234/4,936 files  50 MB/200 MB')
   expect(progressText(state, 1000, 12)).toHaveLength(12)
   expect(progressText(state, 1000, 0)).toBe('')
+})
+
+it('shows the same parts from the first line of a phase to the last', () => {
+  const partsOf = (text: string) =>
+    text
+      .replace(/\[[# ]*\]/, 'bar')
+      .replace(/\d+/g, '')
+      .split('  ').length
+  const tree = { phase: 'saving the state before', totalFiles: 80_000, totalBytes: 633_000_000 }
+  expect(progressText({ ...tree, phase: 'capturing', files: 1, bytes: 1 }, 1000, 79)).toContain('[')
+  for (const columns of [60, 70, 80, 90, 100, 120]) {
+    const texts = Array.from({ length: 999 }, (_, i) => {
+      const done = { files: 80 * (i + 1), bytes: 633_000 * (i + 1) }
+      return progressText({ ...tree, ...done }, 40 * (i + 1), columns)
+    })
+    expect(Math.max(...texts.map(text => text.length))).toBeLessThanOrEqual(columns)
+    expect(new Set(texts.map(text => text.includes('['))).size, `bar at ${columns}`).toBe(1)
+    // The remaining time is only told once it can be.
+    expect(new Set(texts.slice(20).map(partsOf)).size, `parts at ${columns}`).toBe(1)
+  }
 })
 
 function terminal() {

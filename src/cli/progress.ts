@@ -8,6 +8,8 @@ const redrawEveryMs = 100
 /** Below this share of the work an estimate of the rest is a guess. */
 const minShareForRemaining = 0.02
 const barCells = 12
+/** A shorter bar says nothing. */
+const minBarCells = 5
 
 export interface ProgressLine {
   update(progress: Progress): void
@@ -47,27 +49,52 @@ export function createProgress(terminal: ProgressTerminal): ProgressLine {
   }
 }
 
-/** "capturing  [#####       ] 1,234/80,000 files  12 MB/633 MB  120 MB/s  5.2 s left", as much of it as fits. */
+/** A part of the line, and the room that it may need later in the same phase. */
+interface Part {
+  text: string
+  room: number
+}
+
+/**
+ * "capturing  [#####       ]  1,234/80,000 files  12 MB/633 MB  120 MB/s  5 s left", as much of it as fits. What fits is
+ * decided by the widest that each part may become, so that nothing comes and goes as the numbers grow; the bar takes
+ * what is left over.
+ */
 export function progressText(progress: Progress, elapsedMs: number, columns: number): string {
+  const { phase, files, bytes, totalFiles, totalBytes } = progress
   const share = shareOf(progress)
-  const parts = [progress.phase]
-  if (share !== undefined) {
-    const full = Math.round(share * barCells)
-    parts.push(`[${'#'.repeat(full)}${' '.repeat(barCells - full)}]`)
-  }
-  const { files, bytes, totalFiles, totalBytes } = progress
-  parts.push(`${formatCount(files)}${totalFiles === undefined ? '' : `/${formatCount(totalFiles)}`} files`)
+  const parts = [partOf(phase)]
+  const outOf = (total: string | undefined) => (total === undefined ? '' : `/${total}`)
+  const ofFiles = totalFiles === undefined ? undefined : formatCount(totalFiles)
+  const filesText = `${formatCount(files)}${outOf(ofFiles)} files`
+  parts.push(partOf(filesText, ofFiles === undefined ? 0 : 2 * ofFiles.length + '/ files'.length))
   if (bytes > 0 || totalBytes) {
-    parts.push(`${formatBytes(bytes)}${totalBytes === undefined ? '' : `/${formatBytes(totalBytes)}`}`)
-    parts.push(formatRate(bytes, elapsedMs))
+    const ofBytes = outOf(totalBytes === undefined ? undefined : formatBytes(totalBytes))
+    parts.push(partOf(`${formatBytes(bytes)}${ofBytes}`, widestBytes.length + ofBytes.length))
+    parts.push(partOf(formatRate(bytes, elapsedMs), widestBytes.length + '/s'.length))
   }
-  if (share !== undefined && share >= minShareForRemaining && share < 1) {
-    parts.push(`${remainingText((elapsedMs * (1 - share)) / share)} left`)
+  if (share !== undefined) {
+    const isKnown = share >= minShareForRemaining && share < 1
+    const remaining = isKnown ? `${remainingText((elapsedMs * (1 - share)) / share)} left` : ''
+    parts.push(partOf(remaining, widestRemaining.length))
   }
-  const tooLong = () => displayWidth(parts.join('  ')) > columns
-  if (share !== undefined && tooLong()) parts.splice(1, 1)
-  while (parts.length > 2 && tooLong()) parts.pop()
-  return parts.join('  ').slice(0, Math.max(0, columns))
+  const room = () => parts.reduce((sum, part) => sum + gap.length + part.room, -gap.length)
+  while (parts.length > 2 && room() > columns) parts.pop()
+  const cells = Math.min(barCells, columns - room() - gap.length - '[]'.length)
+  if (share !== undefined && cells >= minBarCells) parts.splice(1, 0, partOf(barText(share, cells)))
+  const text = parts.flatMap(part => (part.text === '' ? [] : [part.text])).join(gap)
+  return text.slice(0, Math.max(0, columns))
+}
+
+const gap = '  '
+const widestBytes = '999 MB'
+const widestRemaining = '9 m 59 s left'
+
+const partOf = (text: string, room = 0): Part => ({ text, room: Math.max(room, displayWidth(text)) })
+
+function barText(share: number, cells: number): string {
+  const full = Math.round(share * cells)
+  return `[${'#'.repeat(full)}${' '.repeat(cells - full)}]`
 }
 
 /** Whole seconds: an estimate has no tenths. */

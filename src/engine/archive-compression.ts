@@ -3,6 +3,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import type { Transform } from 'node:stream'
 import { constants, createGunzip, createGzip, createZstdCompress, createZstdDecompress } from 'node:zlib'
 import { SavepointError } from '../errors/errors.ts'
+import { mayBeTar } from './archive-tar-header.ts'
 import { unsafeArchive } from './archive-unsafe.ts'
 
 export type Compression = 'zstd' | 'gzip' | 'none'
@@ -50,13 +51,18 @@ const others: [magic: string, name: string, command: string][] = [
   ['377abcaf271c', '7z', '7z x'],
 ]
 
-/** `head`: the first bytes of the file. */
+/** `head`: the first bytes of the file, as many as a tar header has. */
 export function compressionByContent(head: Buffer, file: string): Compression {
   const hex = head.toString('hex', 0, 8)
   if (hex.startsWith('28b52ffd')) return 'zstd'
   if (hex.startsWith('1f8b')) return 'gzip'
   const other = others.find(([magic]) => hex.startsWith(magic))
-  if (!other) return 'none'
+  if (!other && mayBeTar(head)) return 'none'
+  if (!other) {
+    throw new SavepointError('archive.unsafe', `Cannot import ${file}: it is no archive`, {
+      hint: 'tar, tar.gz and tar.zst are understood',
+    })
+  }
   throw new SavepointError('usage', `Cannot import ${file}: it is a ${other[1]} file`, {
     hint: `tar, tar.gz and tar.zst are understood. Unpack it with \`${other[2]}\` first`,
   })

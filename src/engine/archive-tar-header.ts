@@ -101,6 +101,15 @@ export function decodeTarHeader(block: Buffer): TarHeader | undefined {
   }
 }
 
+/** Whether an archive may begin like this: what says that it is a header, or sums up as one, or an end without entries. */
+export function mayBeTar(head: Buffer): boolean {
+  if (head.length < TAR_BLOCK_BYTES) return false
+  if (readRaw(head, FIELD.magic).startsWith('ustar') || isZero(head)) return true
+  const sum = Number.parseInt(readText(head, FIELD.checksum), 8)
+  const { unsigned, signed } = checksums(head)
+  return sum === unsigned || sum === signed
+}
+
 export const isZero = (bytes: Buffer): boolean => bytes.every(byte => byte === 0)
 
 const readRaw = (block: Buffer, [at, length]: Field): Raw => block.toString('latin1', at, at + length)

@@ -7,7 +7,7 @@ import type { Raw } from '../model/raw-path.ts'
 import type { ArchiveBytes } from './archive-bytes.ts'
 import { decodePax, decodePaxTime, encodeXattrs, type PaxRecord } from './archive-pax.ts'
 import { dataBytes, readOldSparseMap, readSparseMap, type Segment } from './archive-sparse.ts'
-import { decodeTarHeader, isZero, TAR_BLOCK_BYTES, type TarHeader } from './archive-tar-header.ts'
+import { decodeTarHeader, isZero, mayBeTar, TAR_BLOCK_BYTES, type TarHeader } from './archive-tar-header.ts'
 import { decodeUnknown, type UnknownName } from './archive-unknown.ts'
 import { type ImportLimits, truncatedArchive, unsafeArchive } from './archive-unsafe.ts'
 
@@ -67,6 +67,7 @@ export class TarReader {
   /** Data of the current entry that was not read yet, and the padding after it. */
   private rest = 0
   private padding = 0
+  private hasBegun = false
 
   constructor(bytes: ArchiveBytes, limits: ImportLimits) {
     this.bytes = bytes
@@ -80,6 +81,8 @@ export class TarReader {
     const extended: Extended = { records: [] }
     for (let isFirst = true; ; isFirst = false) {
       const block = await this.bytes.read(TAR_BLOCK_BYTES)
+      if (!this.hasBegun && !mayBeTar(block)) throw unsafeArchive('is compressed, but holds no tar archive')
+      this.hasBegun = true
       const header = decodeTarHeader(block)
       if (!header) {
         if (!isFirst) throw unsafeArchive('is damaged: an extended header is followed by nothing')

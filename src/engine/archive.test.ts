@@ -858,7 +858,17 @@ describe('damaged archives are refused', () => {
     writeFileSync(out('x.zip'), Buffer.from('504b030414000000', 'hex'))
     expect((await refused(out('x.zip'), 'usage')).message).toContain('zip')
     writeFileSync(out('x.txt'), 'this is no archive\n'.repeat(100))
-    await refused(out('x.txt'))
+    for (const content of ['this is no archive\n'.repeat(100), 'short\n', '', readFileSync('/etc/passwd')]) {
+      writeFileSync(out('x.txt'), content)
+      expect(await refused(out('x.txt'))).toMatchObject({
+        message: `Cannot import ${out('x.txt')}: it is no archive`,
+        hint: 'tar, tar.gz and tar.zst are understood',
+      })
+    }
+    writeFileSync(out('x.gz'), gzipSync('this is no archive\n'.repeat(100)))
+    expect((await refused(out('x.gz'))).message).toBe(
+      'Cannot import the archive: it is compressed, but holds no tar archive',
+    )
     await refused(out('does-not-exist'), 'io.failed')
     await refused(work, 'usage')
     execFileSync('mkfifo', [out('pipe')])

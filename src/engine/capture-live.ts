@@ -88,7 +88,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
 }
 
 /**
- * For questions: where nothing can be stored, or the room is kept for others, what is there is only looked at. Its
+ * For questions: where nothing can or shall be stored, or the room is kept for others, what is there is only looked at. Its
  * contents are then not in the store.
  */
 export async function lookAtLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {

@@ -12,6 +12,7 @@ import {
   createTarget,
   findTarget,
   noteTarget,
+  proposeTarget,
   type RegisteredTarget,
   targetAt,
 } from './target-registry.ts'
@@ -23,21 +24,28 @@ export function chooseTarget(
   env: NodeJS.ProcessEnv,
   notice: (text: string) => void,
 ): RegisteredTarget {
-  const explicit = options.target === undefined ? undefined : targetPath(home, options.target, cwd)
+  const path = meantDirectory(home, cwd, options.target)
   if (options.adopt !== undefined)
-    return adoptTarget(home, explicit ?? cwd, options.adopt, realPath(resolveRaw(cwd, options.adopt)))
-  const found = explicit ? targetAt(home, explicit, notice) : findTarget(home, cwd, notice)
+    return adoptTarget(home, path, options.adopt, realPath(resolveRaw(cwd, options.adopt)))
+  const found = options.target === undefined ? findTarget(home, path, notice) : targetAt(home, path, notice)
   if (found) return options.force ? acceptReplaced(found) : found
-  const path = explicit ?? cwd
   if (options.create) return createTarget(home, path, options.force ?? false, env)
-  throw new SavepointError(
+  if (options.provisional) return proposeTarget(home, path, options.force ?? false, env)
+  throw noTimeline(path)
+}
+
+export const noTimeline = (path: Buffer): SavepointError =>
+  new SavepointError(
     'timeline.none',
     `Cannot find a timeline for ${showPath(rawFromBytes(path))}: it is not protected yet`,
     {
       hint: 'Protect it with `savepoint snapshot`, or run your agent with `savepoint run -- COMMAND`',
     },
   )
-}
+
+/** Which directory a new timeline would be made for. */
+export const meantDirectory = (home: string, cwd: Buffer, target: string | undefined): Buffer =>
+  target === undefined ? cwd : targetPath(home, target, cwd)
 
 /** --force: the directory that is there now is the target from now on. */
 function acceptReplaced(target: RegisteredTarget): RegisteredTarget {

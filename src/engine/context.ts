@@ -11,12 +11,14 @@ import type { Progress } from './results.ts'
 
 export interface Context {
   home: string
-  /** Why nothing can be written to the home; undefined when it can. The store and the timeline can then only be read. */
+  /** Why nothing can be stored; undefined when it can. The store and the timeline can then only be read. */
   unwritable: SavepointError | undefined
   timelineId: string
   timelineDir: string
   store: Store
   db: TimelineDb
+  /** Of a directory without a timeline (`provisional`): stands in for home and timeline, empty, and goes when it is closed. */
+  scratch: string | undefined
   /** Absolute path of the target. */
   targetPath: Buffer
   /** Which directory it was when it was last seen; updated when it is made again. */

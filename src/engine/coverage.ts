@@ -40,6 +40,7 @@ async function coverageOf(ctx: Context, raw: Raw, live: Live): Promise<CoverageR
     latest,
     versions: holders.length,
     current: latest !== undefined && (await isCurrent(ctx, raw, latest, live)),
+    isBeforeFirst: ctx.db.head === undefined,
   }
 }
 

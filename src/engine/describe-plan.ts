@@ -3,7 +3,7 @@ import type { Entry } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { withAllBelow } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
-import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+import type { PlanAction, RestorePlan } from '../targets/dir/restore-plan.ts'
 import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
@@ -28,20 +28,36 @@ export function describeRestore(ctx: Context, request: RestoreRequest, live: Liv
 
 export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot | undefined): RestoreResult {
   const files = { created: 0, deleted: 0, replaced: 0, metadata: 0 }
-  const changes = plan.actions.map((action): PlannedChange => {
-    const entry = action.action === 'delete' ? action.live : action.entry
-    const count = action.action === 'metadata' ? 1 : countFiles(ctx, entry)
-    if (action.action === 'create') files.created += count
-    else if (action.action === 'delete') files.deleted += count
-    else if (action.action === 'replace') files.replaced += count
-    else files.metadata++
-    return { action: action.action, path: action.path, files: count }
-  })
+  let emptyDirs = 0
+  const count = (entry: Entry): number => {
+    const found = countBelow(ctx, entry)
+    emptyDirs += found.emptyDirs
+    return found.files + found.emptyDirs
+  }
+  const tally = (action: PlanAction): number => {
+    if (action.action === 'metadata') {
+      files.metadata++
+      return 1
+    }
+    if (action.action === 'replace' && action.live.kind !== 'dir' && action.entry.kind !== 'dir') {
+      files.replaced++
+      return 1
+    }
+    const created = action.action === 'delete' ? 0 : count(action.entry)
+    const deleted = action.action === 'create' ? 0 : count(action.live)
+    files.created += created
+    files.deleted += deleted
+    return Math.max(created, deleted)
+  }
+  const changes = plan.actions.map(
+    (action): PlannedChange => ({ action: action.action, path: action.path, files: tally(action) }),
+  )
   return {
     snapshot,
     dryRun: false,
     changes,
     files,
+    emptyDirs,
     leftAlone: plan.leftAlone,
     keptDirs: plan.keptDirs,
     hidden: plan.hidden,
@@ -53,12 +69,12 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
   }
 }
 
-/** Files of an entry, an empty directory counting as one. */
-function countFiles(ctx: Context, entry: Entry): number {
-  let count = 0
+function countBelow(ctx: Context, entry: Entry): { files: number; emptyDirs: number } {
+  const count = { files: 0, emptyDirs: 0 }
   for (const { entry: found } of withAllBelow(ctx.store, { path: '', entry })) {
-    const isFull = found.kind === 'dir' && ctx.store.tree(found.content).some(child => child.kind !== 'unknown')
-    if (found.kind !== 'unknown' && !isFull) count++
+    if (found.kind === 'unknown') continue
+    if (found.kind !== 'dir') count.files++
+    else if (ctx.store.tree(found.content).every(child => child.kind === 'unknown')) count.emptyDirs++
   }
   return count
 }

@@ -1,7 +1,7 @@
 /** `doctor`: what works here, what does not, and what to do about it. Works without a timeline. */
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { defaultConfig, notYetInEffect, type TracerName } from '../config/config.ts'
+import { type BackendName, defaultConfig, notYetInEffect, type TracerName } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { SavepointError } from '../errors/errors.ts'
 import { GIT_TIMEOUT_MS } from '../files/git-facts.ts'
@@ -10,6 +10,8 @@ import { formatBytes, formatLimit } from '../model/format.ts'
 import { freeBytes } from '../store/reserve.ts'
 import { canClone } from '../targets/dir/clone-source.ts'
 import { probeTracers } from '../tracers/select.ts'
+import { backendProblem } from './backend.ts'
+import { chooseTarget, currentDirectory, meantDirectory } from './choose-target.ts'
 import { homeOf } from './home.ts'
 import type { DoctorResult } from './results.ts'
 import type { OpenOptions } from './savepoint.ts'
@@ -20,17 +22,14 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
   const env = options.env ?? process.env
   const home = homeOf(options, env)
   const cwd = options.cwd ?? process.cwd()
-  const config = await configCheck(home, cwd, env)
+  const config = await configCheck(home, cwd, env, targetOf(home, options, env))
   const checks: Check[] = [
     { name: 'node', state: 'ok', detail: `${process.version} at ${process.execPath}` },
     { name: 'native addon', state: 'ok', detail: 'loaded' },
     homeCheck(home),
     spaceCheck(home, config.loaded?.config.snapshots.min_free_bytes ?? defaultConfig.snapshots.min_free_bytes),
-    {
-      name: 'backend',
-      state: 'ok',
-      detail: 'cas (the only one of this version; btrfs, zfs, apfs and archive come later)',
-    },
+    backendCheck(config.loaded?.config.snapshots.backend ?? defaultConfig.snapshots.backend),
+    ...(config.loaded?.config.snapshots.disabled ? [turnedOff] : []),
     cloneCheck(home),
     await gitCheck(cwd, env),
     tracerCheck(config.loaded?.config.tracing.tracer ?? 'auto'),
@@ -58,9 +57,19 @@ function tracerCheck(wanted: TracerName): Check {
   return { name: 'tracer', state: 'warning', detail, fix: 'Runs are protected, but not traced' }
 }
 
-async function configCheck(home: string, cwd: string, env: NodeJS.ProcessEnv) {
+/** The directory whose configuration counts: that of the timeline which a command given here would use, or would make. */
+function targetOf(home: string, options: OpenOptions, env: NodeJS.ProcessEnv): Buffer {
+  const cwd = currentDirectory(home, options.cwd)
   try {
-    const loaded = await loadConfig({ targetDir: cwd, homeDir: home, env, cwd })
+    return chooseTarget(home, cwd, { target: options.target }, env, () => {}).path
+  } catch {
+    return meantDirectory(home, cwd, options.target)
+  }
+}
+
+async function configCheck(home: string, cwd: string, env: NodeJS.ProcessEnv, targetDir: Buffer) {
+  try {
+    const loaded = await loadConfig({ targetDir, homeDir: home, env, cwd })
     const present = loaded.sources.filter(source => source.present).map(source => source.path)
     return {
       loaded,
@@ -70,6 +79,23 @@ async function configCheck(home: string, cwd: string, env: NodeJS.ProcessEnv) {
     const { message, hint } = error as SavepointError
     return { loaded: undefined, check: { name: 'config', state: 'problem' as const, detail: message, fix: hint } }
   }
+}
+
+function backendCheck(backend: BackendName): Check {
+  const problem = backendProblem(backend)
+  if (problem) {
+    const detail = `${backend} is configured, and ${problem.reason}: every command that needs the store fails`
+    return { name: 'backend', state: 'problem', detail, fix: problem.fix }
+  }
+  const detail = 'cas (the only one of this version; btrfs, zfs, apfs and archive come later)'
+  return { name: 'backend', state: 'ok', detail }
+}
+
+const turnedOff: Check = {
+  name: 'snapshots',
+  state: 'warning',
+  detail: 'turned off by snapshots.disabled: nothing is captured, and runs cannot be undone',
+  fix: 'Set snapshots.disabled to false',
 }
 
 function homeCheck(home: string): Check {

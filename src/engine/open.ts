@@ -1,5 +1,6 @@
 /** `open`: finds the target's timeline and gives the object whose methods are the verbs. */
-import { realpathSync } from 'node:fs'
+import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
@@ -9,7 +10,8 @@ import { giveUpReserve } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { TimelineDb } from '../timeline/timeline-db.ts'
-import { chooseTarget, currentDirectory } from './choose-target.ts'
+import { refuseBackend } from './backend.ts'
+import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
 import { type Context, ownRun, releaseObjects, withTimelineLock } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
@@ -62,14 +64,17 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   if (weakens.length > 0) notice(`savepoint.yaml of this directory weakens protection: ${weakens.join(', ')}`)
   refuseBackend(config.snapshots.backend)
   if (options.makeRoom) giveUpReserve(join(home, 'store'))
-  const store = openStore(join(home, 'store'), options.repair === true, notice)
-  const db = openTimeline(store, target.directory)
+  const isAsking = options.provisional && !existsSync(target.directory)
+  const scratch = isAsking ? mkdtempSync(join(tmpdir(), 'savepoint-asking-')) : undefined
+  const store = openStore(join(scratch ?? home, 'store'), options.repair === true, notice)
+  const db = openTimeline(store, scratch ?? target.directory)
   const unwritable = store.index.unwritable ?? db.unwritable
   return {
     home: realpathSync(home),
-    unwritable: unwritable && unwritableHome(home, unwritable),
+    unwritable: scratch ? noTimeline(target.path) : unwritable && unwritableHome(home, unwritable),
     timelineId: target.id,
-    timelineDir: target.directory,
+    timelineDir: scratch ?? target.directory,
+    scratch,
     store,
     db,
     targetPath: target.path,
@@ -130,16 +135,10 @@ function once(say: (text: string) => void): (text: string) => void {
 
 export function closeContext(ctx: Context): void {
   releaseObjects(ctx)
-  if (ctx.untilExit) return
+  if (ctx.untilExit && !ctx.scratch) return
   ctx.db.close()
   ctx.store.close()
-}
-
-function refuseBackend(backend: string): void {
-  if (backend === 'auto' || backend === 'cas') return
-  throw new SavepointError('unsupported', `Cannot use backend ${backend}: this version has cas only`, {
-    hint: 'Set snapshots.backend to auto or cas',
-  })
+  if (ctx.scratch) rmSync(ctx.scratch, { recursive: true, force: true })
 }
 
 /**

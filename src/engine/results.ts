@@ -40,7 +40,10 @@ export interface RestoreResult {
   snapshot: Snapshot | undefined
   dryRun: boolean
   changes: PlannedChange[]
+  /** Files and empty directories. Where one takes the place of a directory, or is taken by one, that is no replacement. */
   files: { created: number; deleted: number; replaced: number; metadata: number }
+  /** How many of those created and deleted are empty directories. */
+  emptyDirs: number
   leftAlone: LeftAlonePath[]
   /** Directories that stay because files which are not captured live in them. */
   keptDirs: Raw[]
@@ -144,6 +147,8 @@ export interface CoverageResult {
   versions: number
   /** Whether the newest snapshot has exactly the bytes on disk. */
   current: boolean
+  /** No snapshot was taken of this directory yet: the answer is about the first one. */
+  isBeforeFirst: boolean
 }
 
 export interface DiffResult {
@@ -166,7 +171,9 @@ export interface FileVersion {
 export interface PruneDecision {
   snapshot: Snapshot
   keep: boolean
-  /** The rule that decided, for people: "manual: kept", "beyond --keep 5". */
+  /** Kept whatever the pools and --keep say; the rule is the kind: "pre-run", "tagged". */
+  isPinned: boolean
+  /** The rule that decided, for people: "manual", "beyond --keep 5". */
   rule: string
 }
 

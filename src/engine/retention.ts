@@ -40,7 +40,9 @@ export function decideRetention(input: RetentionInput): PruneDecision[] {
   const kept = input.keep === undefined ? keepByPools(free, input) : keepNewest(free, input.keep)
   return [...input.snapshots].reverse().map(snapshot => {
     const pin = pinned.get(snapshot.id)
-    return pin ? { snapshot, keep: true, rule: pin } : { snapshot, ...kept.get(snapshot.id)! }
+    return pin
+      ? { snapshot, keep: true, isPinned: true, rule: pin }
+      : { snapshot, isPinned: false, ...kept.get(snapshot.id)! }
   })
 }
 

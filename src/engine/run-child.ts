@@ -8,6 +8,7 @@ import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
 import { spellCommand } from '../model/shell-quote.ts'
 import { TracedCommand, type TracedEnd, type TracedOptions } from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
+import { followStops, type StartedCommand } from './follow-stops.ts'
 import { homeOf } from './home.ts'
 import type { RunResult } from './results.ts'
 import type { OpenOptions } from './savepoint.ts'
@@ -56,6 +57,7 @@ export async function supervise(command: string[], { cwd, env, trace }: Supervis
   const forward = (signal: NodeJS.Signals) => child?.kill(signal)
   for (const signal of ignored) process.on(signal, ignore)
   for (const signal of forwarded) process.on(signal, forward)
+  const unfollow = followStops(() => child)
   try {
     const options = { command: started, cwd: textOf(cwd), env }
     const traced = trace && new TracedCommand({ ...options, ...trace })
@@ -65,14 +67,14 @@ export async function supervise(command: string[], { cwd, env, trace }: Supervis
       throw cannotStart(command[0]!, cwd, env, error)
     })
   } finally {
+    unfollow()
     for (const signal of ignored) process.off(signal, ignore)
     for (const signal of forwarded) process.off(signal, forward)
   }
 }
 
-interface Started {
+interface Started extends StartedCommand {
   ended: Promise<ChildEnd>
-  kill(signal: NodeJS.Signals): void
 }
 
 function startUntraced({ command, cwd, env }: Pick<TracedOptions, 'command' | 'cwd' | 'env'>): Started {
@@ -83,7 +85,7 @@ function startUntraced({ command, cwd, env }: Pick<TracedOptions, 'command' | 'c
       resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false }),
     )
   })
-  return { ended, kill: signal => void child.kill(signal) }
+  return { ended, pid: child.pid, kill: signal => void child.kill(signal) }
 }
 
 /**

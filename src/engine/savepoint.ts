@@ -15,6 +15,8 @@ export interface OpenOptions {
   env?: NodeJS.ProcessEnv
   /** Makes a timeline for the target (cwd by default) when there is none. */
   create?: boolean
+  /** To ask about a directory that has no timeline: as if its first snapshot were about to be taken. Nothing is stored. */
+  provisional?: boolean
   /** Allows $HOME and / as targets, and a target that was replaced. */
   force?: boolean
   /** Takes over the timeline of a target that was moved here: id or former path. */

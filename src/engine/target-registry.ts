@@ -76,6 +76,14 @@ function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string
 }
 
 export function createTarget(home: string, path: Buffer, force: boolean, env: NodeJS.ProcessEnv): RegisteredTarget {
+  const target = proposeTarget(home, path, force, env)
+  mkdirSync(target.directory, { recursive: true, mode: 0o700 })
+  writeTarget(target)
+  return target
+}
+
+/** What would be made for this directory; nothing is written. Throws when it cannot, or shall not, be protected. */
+export function proposeTarget(home: string, path: Buffer, force: boolean, env: NodeJS.ProcessEnv): RegisteredTarget {
   refuseWholeHome(path, force, env)
   refuseOwnStore(home, path)
   const stat = statDir(path)
@@ -89,10 +97,7 @@ export function createTarget(home: string, path: Buffer, force: boolean, env: No
   let id = timelineIdFor(path)
   while (existsSync(join(home, 'timelines', id, 'target.json')))
     id = idToHex(hashBytes(Buffer.from(id))).slice(0, ID_LENGTH)
-  const target = { id, directory: join(home, 'timelines', id), path, identity: identityOf(stat) }
-  mkdirSync(target.directory, { recursive: true, mode: 0o700 })
-  writeTarget(target)
-  return target
+  return { id, directory: join(home, 'timelines', id), path, identity: identityOf(stat) }
 }
 
 /** The timeline `known` (an id, or the path that its target had) belongs to the directory at `path` from now on. */

@@ -15,7 +15,10 @@ export const errorCatalogue = {
   'pool.full': { exit: 1, meaning: 'A retention limit refuses one more snapshot' },
   'operation.none': { exit: 1, meaning: 'There is nothing to undo or redo' },
   'run.inside': { exit: 1, meaning: 'A process of a run may not do this to the history that protects it' },
-  'archive.unsafe': { exit: 1, meaning: 'An archive contains something that must not be extracted' },
+  'archive.unsafe': {
+    exit: 1,
+    meaning: 'An archive is none, is damaged, or contains something that must not be extracted',
+  },
   usage: { exit: 2, meaning: 'The command line is wrong' },
   'config.invalid': { exit: 2, meaning: 'A configuration file or variable is wrong' },
   'path.outside': { exit: 2, meaning: 'A path lies outside the target' },

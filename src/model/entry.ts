@@ -78,6 +78,8 @@ export interface Change {
   from?: Raw
   before?: Entry
   after?: Entry
+  /** The topmost directory that was added or deleted with everything in it, when it lies in one. */
+  within?: Raw
 }
 
 export interface ChangeCounts {

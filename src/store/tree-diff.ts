@@ -107,11 +107,17 @@ export function* treeChanges(
   after: Id | undefined,
   scope?: readonly Raw[],
 ): Generator<Change> {
+  let whole: Raw | undefined
   for (const pair of differingEntries(store, before, after, scope)) {
+    if (whole !== undefined && !isWithin(pair.path, whole)) whole = undefined
+    if (whole === undefined && isWholeDir(pair)) whole = pair.path
     const change = toChange(store, pair)
-    if (change) yield change
+    if (change) yield whole === undefined ? change : { ...change, within: whole }
   }
 }
+
+const isWholeDir = ({ before, after }: EntryPair): boolean =>
+  (before === undefined && after?.kind === 'dir') || (after === undefined && before?.kind === 'dir')
 
 function toChange(store: Store, { path, before, after }: EntryPair): Change | undefined {
   if (before?.kind === 'unknown' || after?.kind === 'unknown') return undefined

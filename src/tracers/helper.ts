@@ -63,7 +63,8 @@ export class TracedCommand {
   private readonly outcome = Promise.withResolvers<TracedEnd>()
   private readonly barriers = new Map<number, () => void>()
   private nextBarrier = 1
-  private pid: number | undefined
+  /** Of the command; undefined until it starts. When it stops, the helper sends us SIGCHLD, as if it were our child. */
+  pid: number | undefined
   private isOver = false
 
   constructor(options: TracedOptions) {

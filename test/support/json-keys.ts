@@ -21,6 +21,7 @@ export const restoreKeys = [
   'dry_run',
   'to',
   'files',
+  'empty_dirs',
   'changes',
   'left_alone',
   'kept_dirs',

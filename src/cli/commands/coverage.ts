@@ -14,8 +14,8 @@ export function register(program: Command): void {
     summary: 'say whether a file is protected, and why not',
     description:
       'Answers two questions about each PATH: will the next snapshot have what is on disk now, and which snapshot has it ' +
-      'already. When an ignore rule or a limit keeps it out, the rule is named. With --json, one path gives an object, ' +
-      'several give an array of them.',
+      'already. When an ignore rule or a limit keeps it out, the rule is named. Works before the first snapshot, too. ' +
+      'With --json, one path gives an object, several give an array of them.',
     usage: 'PATH…',
     examples: [
       ['coverage .env', 'is the secret file kept?'],
@@ -25,7 +25,7 @@ export function register(program: Command): void {
     .argument('<paths...>', 'files or directories')
     .action(
       handle(async (context, { words }) => {
-        const coverages = await (await context.open()).coverages(words)
+        const coverages = await (await context.open({ provisional: true })).coverages(words)
         const [first, ...more] = coverages
         if (context.options.json)
           return context.json(more.length > 0 ? coverages.map(coverageJson) : coverageJson(first!))
@@ -60,9 +60,15 @@ export function coverageText(coverage: CoverageResult, now: number, style: Style
   if (coverage.exists === undefined)
     text = `${path} ${style.red('cannot be looked at')}: a directory above it is closed to you\n`
   else if (!coverage.exists) text = `${path} does not exist now\n`
+  else if (coverage.isBeforeFirst)
+    text = covered
+      ? `${path}: ${style.yellow('not captured yet')}, a snapshot would capture it\n`
+      : `${path}: ${style.red('would not be captured')}${why === '' ? '' : `, ${why}`}\n`
   else if (covered)
     text = `${path}: ${style.green('protected')}, snapshots capture it${rule === undefined ? '' : ` (${showText(rule)})`}\n`
   else text = `${path}: ${style.red('not protected')}${why === '' ? '' : `, ${why}`}\n`
+  if (coverage.isBeforeFirst)
+    return `${text}This directory has no snapshot yet. To take the first: ${style.command('snapshot')}\n`
   if (!latest)
     return `${text}No snapshot has a version of it${coverage.exists && covered ? ` yet. Take one: ${style.command('snapshot')}` : ''}\n`
   const age = formatAge(now - latest.createdAt)

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { formatAge, plural } from '../../model/format.ts'
+import type { PruneResult } from '../../index.ts'
+import { formatAge, formatCount, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 import { pruneJson } from '../json-maintain.ts'
 import { notNegative } from '../number-option.ts'
@@ -7,24 +8,51 @@ import { titleOf } from '../render/snapshot.ts'
 import { renderTable } from '../table.ts'
 import { showText } from '../text.ts'
 
+/** Kept by snapshots.retention.delete_initial being false. */
+const initialRules: ReadonlySet<string> = new Set(['pre-run', 'root'])
+const kindNames: Record<string, string> = {
+  root: 'the first of all',
+  leaf: 'at the end of a branch',
+  'branch point': 'where branches part',
+}
+
+/** "Of these, 47 are pinned: 45 pre-run, 1 tagged, 1 HEAD", and what lets them go; '' when none is. */
+export function pinnedText({ decisions }: PruneResult): string {
+  const kinds = Map.groupBy(
+    decisions.filter(({ isPinned }) => isPinned),
+    ({ rule }) => rule,
+  )
+  if (kinds.size === 0) return ''
+  const counts = [...kinds].sort(([, a], [, b]) => b.length - a.length)
+  const parts = counts.map(([rule, { length }]) => `${formatCount(length)} ${kindNames[rule] ?? rule}`)
+  const total = counts.reduce((sum, [, { length }]) => sum + length, 0)
+  const text = `Of these, ${formatCount(total)} ${total === 1 ? 'is' : 'are'} pinned: ${parts.join(', ')}\n`
+  const hasInitial = counts.some(([rule]) => initialRules.has(rule))
+  return hasInitial
+    ? `${text}To let pre-run ones and the first one go, too: snapshots.retention.delete_initial: true\n`
+    : text
+}
+
 export function register(program: Command): void {
   define(program, {
     name: 'prune',
     group: 'maintain',
     summary: 'delete old automatic snapshots by rule',
     description:
-      'Deletes the snapshots that the retention rules do not keep, or, with --keep, all but the newest N. Manual, ' +
-      'labelled and tagged ones, the first one, HEAD and branch points are always kept. RUN narrows it to one run. ' +
-      'It can be undone for 7 days.',
+      'Deletes the snapshots that the retention rules do not keep, or, with --keep, all but the newest N of those that ' +
+      'are not pinned. Pinned are HEAD, manual, imported, labelled and tagged ones, ends of branches and branch points, ' +
+      'safety snapshots that an operation can be undone with or that are younger than 7 days, and, unless ' +
+      'snapshots.retention.delete_initial is true, the pre-run snapshot of every run and the first one of all. ' +
+      'RUN narrows it to one run. It can be undone for 7 days.',
     usage: '[RUN] [--keep N] [--dry-run]',
     examples: [
       ['prune --dry-run', 'what would go, and by which rule'],
-      ['prune --keep 5', 'only the newest five (and what is always kept)'],
+      ['prune --keep 5', 'only the newest five (and what is pinned)'],
     ],
     cancellable: true,
   })
     .argument('[run]', 'only snapshots of this run')
-    .option('--keep <n>', 'how many to keep', notNegative)
+    .option('--keep <n>', 'how many to keep of those that are not pinned', notNegative)
     .option('--dry-run', 'only show what would be deleted')
     .action(
       handle<{ keep?: number; dryRun?: boolean }>(async (context, { words: [run], options }) => {
@@ -34,7 +62,11 @@ export function register(program: Command): void {
         const gone = result.decisions.filter(({ keep }) => !keep)
         if (context.options.quiet) return context.lines(gone.map(({ snapshot }) => snapshot.id))
         const kept = `${plural('snapshot', result.decisions.length - gone.length)} kept`
-        if (gone.length === 0) return context.line(`Nothing to delete: ${kept}`)
+        if (gone.length === 0) {
+          context.line(`Nothing to delete: ${kept}`)
+          context.output.write(pinnedText(result))
+          return
+        }
         const rows = gone.map(({ snapshot, rule }) => [
           snapshot.id,
           snapshot.type,
@@ -51,6 +83,7 @@ export function register(program: Command): void {
         ]
         context.output.write(renderTable(columns, rows, style))
         context.line(`${result.dryRun ? 'Would delete' : 'Deleted'} ${plural('snapshot', gone.length)}, ${kept}`)
+        context.output.write(pinnedText(result))
         context.line(result.dryRun ? 'Nothing was changed (dry run)' : `To undo: ${style.bold(style.command('undo'))}`)
       }),
     )

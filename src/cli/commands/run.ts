@@ -9,9 +9,9 @@ import type { Snapshot } from '../../model/snapshot.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
 import { runResultJson } from '../json.ts'
-import { changeList } from '../render/changes.ts'
+import { changeList, changesText } from '../render/changes.ts'
 import { goneText } from '../render/gone.ts'
-import { countsText, skippedText } from '../render/snapshot.ts'
+import { skippedText } from '../render/snapshot.ts'
 import { asSavepointError } from '../report-error.ts'
 import { createStyle, type Style, wantsColour } from '../style.ts'
 
@@ -116,7 +116,7 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     // Nothing is recorded: that was said at the start.
     if (!run) return
     const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
-    context.notice(`run ${run.id}: ${end}${took}; ${commandsText(result, style)}${changesText(result)}`)
+    context.notice(`run ${run.id}: ${end}${took}; ${commandsText(result, style)}${outcomeText(result)}`)
     for (const text of traceTexts(result)) context.notice(text)
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (result.gone.count > 0) process.stderr.write(`${goneText(result.gone, style)}\n`)
@@ -127,12 +127,11 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
   }
 }
 
-const changesText = ({ after, counts, changes, gone, movedTo }: RunResult) => {
+const outcomeText = ({ after, counts, changes, gone, movedTo }: RunResult) => {
   if (!after) return 'what it changed is not recorded'
   if (changes.length === 0 && movedTo !== undefined) return 'nothing changed in the directory that it moved'
   if (changes.length === 0) return gone.count > 0 ? 'nothing that is protected changed' : 'nothing changed'
-  const text = countsText(counts)
-  return text === 'no changes' ? plural('change', changes.length) : text
+  return changesText(counts, changes)
 }
 
 function commandsText({ trace }: RunResult, style: Style): string {

@@ -4,8 +4,8 @@ import { formatAge, formatBytes, plural } from '../../model/format.ts'
 import { quoteCommand } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
 import { statusJson } from '../json.ts'
-import { changeList } from '../render/changes.ts'
-import { countsText, nameOf, skippedText } from '../render/snapshot.ts'
+import { changeList, changesText } from '../render/changes.ts'
+import { nameOf, skippedText } from '../render/snapshot.ts'
 import type { Style } from '../style.ts'
 import { shorten, showText } from '../text.ts'
 
@@ -41,7 +41,8 @@ export function statusText(status: StatusResult, now: number, style: Style): str
   } else {
     text += `HEAD is ${nameOf(head)}, ${head.type}, ${formatAge(now - head.createdAt)}\n`
     if (changes.length === 0) text += 'Nothing changed since\n'
-    else text += `Since then: ${changesText(status)}\n${changeList(changes, style, listed, style.command('changes'))}`
+    else
+      text += `Since then: ${changesText(status.counts, changes)}\n${changeList(changes, style, listed, style.command('changes'))}`
   }
   text += skippedText(status.skipped, status.skipped.length, style)
   if (writer) text += `Busy: process ${writer.pid} (${showText(writer.purpose)})\n`
@@ -66,10 +67,4 @@ function interruptedText({ interrupted }: StatusResult, now: number, style: Styl
   const newest = interrupted.find(({ isProtected }) => isProtected)
   if (newest) lines.push(`To undo it: ${style.bold(style.wayBack('undo', newest.changedOutside))}\n`)
   return lines.join('')
-}
-
-/** Attributes alone are changes too, but no count of files has them. */
-const changesText = ({ counts, changes }: StatusResult) => {
-  const text = countsText(counts)
-  return text === 'no changes' ? plural('change', changes?.length ?? 0) : text
 }

@@ -1,7 +1,8 @@
-import type { Change, ChangeKind } from '../../model/entry.ts'
-import { formatBytes, formatCount } from '../../model/format.ts'
+import type { Change, ChangeCounts, ChangeKind } from '../../model/entry.ts'
+import { formatBytes, formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
+import { countsText } from './snapshot.ts'
 
 const letters: Record<ChangeKind, string> = {
   added: 'A',
@@ -36,14 +37,51 @@ function sizeText({ before, after }: Change): string {
 export const isGitInternal = (path: Raw): boolean =>
   path.startsWith('.git/') || path.includes('/.git/') || path === '.git'
 
-/** Up to `limit` lines, each indented and ending in a line feed; what is inside .git is one line; `more` shows all. */
+/**
+ * Up to `limit` lines, each indented and ending in a line feed; what is inside .git is one line, and so is a directory that
+ * came or went as a whole when there are more changes than lines; `more` shows all.
+ */
 export function changeList(changes: Change[], style: Style, limit: number, more: string): string {
   const inGit = changes.filter(({ path }) => isGitInternal(path))
   const others = inGit.length > 1 ? changes.filter(({ path }) => !isGitInternal(path)) : changes
-  const lines = others.slice(0, limit).map(change => `  ${changeLine(change, style)}\n`)
+  const groups = others.length > limit ? joinWholeDirs(others) : others.map(change => [change])
+  const lines = groups.slice(0, limit).map(group => `  ${groupLine(group, style)}\n`)
   if (inGit.length > 1) lines.push(`  ${gitLine(inGit, style)}\n`)
-  if (others.length > limit) lines.push(`  … and ${formatCount(others.length - limit)} more: ${more}\n`)
+  const rest = groups.slice(limit).reduce((sum, { length }) => sum + length, 0)
+  if (rest > 0) lines.push(`  … and ${formatCount(rest)} more: ${more}\n`)
   return lines.join('')
+}
+
+/** Those of one whole directory together, in the order of their first ones. */
+const joinWholeDirs = (changes: Change[]): Change[][] => [
+  ...Map.groupBy(changes, change => change.within ?? change).values(),
+]
+
+/** "D dir/ (10,000 files)", or the one change. */
+function groupLine(group: Change[], style: Style): string {
+  const [first] = group
+  if (group.length === 1 || first?.within === undefined) return changeLine(first!, style)
+  const paint = first.kind === 'added' ? style.green : style.red
+  const emptyDirs = emptyDirsIn(group)
+  const counts = [
+    ...(group.length > emptyDirs ? [plural('file', group.length - emptyDirs)] : []),
+    ...(emptyDirs > 0 ? [plural('empty directory', emptyDirs)] : []),
+  ]
+  return `${paint(letters[first.kind])} ${style.path(first.within)}/ (${counts.join(', ')})`
+}
+
+/** Directories count as changes only when there is nothing in them. */
+export const emptyDirsIn = (changes: readonly Change[]): number =>
+  changes.filter(({ kind, before, after }) => kind !== 'metadata' && (after ?? before)?.kind === 'dir').length
+
+/** What a count of files and empty directories has of the latter: " (5 empty directories included)", or ''. */
+export const includedText = (emptyDirs: number): string =>
+  emptyDirs > 0 ? ` (${plural('empty directory', emptyDirs)} included)` : ''
+
+/** "3 added, 1 modified (1 empty directory included)". Attributes alone are changes too, but no count of files has them. */
+export function changesText(counts: ChangeCounts, changes: readonly Change[]): string {
+  const text = countsText(counts)
+  return text === 'no changes' ? plural('change', changes.length) : `${text}${includedText(emptyDirsIn(changes))}`
 }
 
 function gitLine(changes: Change[], style: Style): string {

@@ -1,8 +1,8 @@
 import { expect, it, test } from 'vitest'
 import { makeOperation, makeRun, makeSnapshot, noon } from '../../model/fixture-snapshot.ts'
-import { added, deleted, makeNodes, makeRestore } from '../fixture-result.ts'
+import { added, deleted, makeEntry, makeNodes, makeRestore } from '../fixture-result.ts'
 import { createStyle } from '../style.ts'
-import { changeLine, changeList } from './changes.ts'
+import { changeLine, changeList, changesText } from './changes.ts'
 import { operationTable, runTable } from './operations.ts'
 import { restoreExitCode, restoreText } from './restore.ts'
 import { countsText, logText, skippedText, snapshotLine, snapshotTable } from './snapshot.ts'
@@ -141,11 +141,12 @@ it('says plainly that there was nothing to do', () => {
 it('undo points to redo and back', () => {
   const restore = makeRestore({
     files: { created: 2, deleted: 0, replaced: 0, metadata: 0 },
+    emptyDirs: 2,
     changes: [{ action: 'create', path: 'a', files: 2 }],
   })
   const operation = makeOperation({ summary: 'run_x: make' })
   expect(undoText({ operation, dryRun: false, restore, effect: '' }, 'undo', plain)).toBe(
-    'Undone: run_x: make\nFiles: 2 created\nTo redo: savepoint redo\n',
+    'Undone: run_x: make\nFiles: 2 created (2 empty directories included)\nTo redo: savepoint redo\n',
   )
   expect(undoText({ operation, dryRun: false, restore: undefined, effect: '3 snapshots back' }, 'redo', plain)).toBe(
     'Redone: run_x: make (3 snapshots back)\nTo undo: savepoint undo\n',
@@ -158,6 +159,25 @@ it('folds the inside of .git into one line and cuts long lists', () => {
     '  A a\n  A b\n  D .git/ (2 deleted)\n  … and 1 more: savepoint changes\n',
   )
   expect(changeList([added('.git/x')], plain, 2, '')).toBe('  A .git/x\n')
+})
+
+it('folds directories that came or went as a whole, when there are more changes than lines', () => {
+  const gone = (path: string) => ({ ...deleted(`old/${path}`), within: 'old' })
+  const empty = {
+    kind: 'deleted' as const,
+    path: 'old/empty',
+    before: makeEntry('empty', { kind: 'dir' }),
+    within: 'old',
+  }
+  const changes = [added('a'), gone('1'), gone('2'), empty, { ...added('new/x'), within: 'new' }, added('z')]
+  expect(changeList(changes, plain, 3, 'savepoint changes')).toBe(
+    '  A a\n  D old/ (2 files, 1 empty directory)\n  A new/x\n  … and 1 more: savepoint changes\n',
+  )
+  expect(changeList(changes, plain, 1, 'savepoint changes')).toBe('  A a\n  … and 5 more: savepoint changes\n')
+  expect(changeList(changes, plain, 10, '')).toContain('  D old/1\n  D old/2\n  D old/empty/\n')
+  expect(changesText({ added: 3, modified: 0, deleted: 3 }, changes)).toBe(
+    '3 added, 3 deleted (1 empty directory included)',
+  )
 })
 
 it('writes one change per line, relative to where the user stands', () => {

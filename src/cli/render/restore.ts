@@ -5,6 +5,7 @@ import { formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import type { Style } from '../style.ts'
+import { includedText } from './changes.ts'
 import { goneText } from './gone.ts'
 import { reasonWords } from './reason-words.ts'
 import { nameOf } from './snapshot.ts'
@@ -27,18 +28,16 @@ const actions: Record<PlannedChange['action'], [letter: string, paint: 'green' |
 
 export const listedPaths = 20
 
-/** "3 created, 1 deleted, 2 replaced"; '' when nothing changes. */
-export function restoreCounts({ files }: RestoreResult): string {
+/** "3 created, 1 deleted, 2 replaced (1 empty directory included)"; '' when nothing changes. */
+export function restoreCounts({ files, emptyDirs }: RestoreResult): string {
   const parts = [
     [files.created, 'created'],
     [files.deleted, 'deleted'],
     [files.replaced, 'replaced'],
     [files.metadata, 'with attributes put back'],
   ] as const
-  return parts
-    .filter(([count]) => count > 0)
-    .map(([count, word]) => `${formatCount(count)} ${word}`)
-    .join(', ')
+  const texts = parts.filter(([count]) => count > 0).map(([count, word]) => `${formatCount(count)} ${word}`)
+  return `${texts.join(', ')}${includedText(emptyDirs)}`
 }
 
 /** `verb` in the past and in the conditional: "Rolled back to", "Would roll back to". */

@@ -152,7 +152,8 @@ export class Ingest {
 
   private finish(job: Job, result: ReadResult): void {
     this.progress.files++
-    this.progress.bytes += result.size
+    // What the walk saw, as in the total: a directory has no size there, and a file may have grown.
+    this.progress.bytes += job.size
     job.done(result)
   }
 
