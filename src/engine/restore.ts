@@ -16,7 +16,7 @@ import { type ApplyOptions, applyPlan, STAGE_PREFIX } from '../targets/dir/resto
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
-import { captureAfter, captureBefore } from './capture-sparingly.ts'
+import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
 import type { Context } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { findHidden } from './hidden-paths.ts'
@@ -71,7 +71,10 @@ async function restoreInto(ctx: Context, request: RestoreRequest): Promise<Resto
     return goOnWithout(ctx, request, error)
   }
   const plan = planFor(ctx, request, live)
+  const lacksRoom = plan.leftAlone.some(({ why }) => why === 'no-room')
+  if (lacksRoom && request.noSafety) return restoreWithoutSafety(ctx, request)
   const rootChanges = shallChangeRoot(ctx, request, live)
+  if (request.dryRun && !request.noSafety) sayWhatMayNotFit(ctx, live, request)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
     return {
       ...describeRestore(ctx, request, live, plan),

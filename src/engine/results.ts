@@ -25,7 +25,7 @@ export interface PlannedChange {
 
 export interface LeftAlonePath {
   path: Raw
-  why: 'edited' | 'not-stored' | 'holds-uncaptured' | 'refused'
+  why: 'edited' | 'not-stored' | 'no-room' | 'holds-uncaptured' | 'refused'
 }
 
 /** Paths that were not captured (ignored, too large, unreadable…) and do not exist any more: how many, and the first hundred. */

@@ -9,6 +9,7 @@ import { nameOf } from './snapshot.ts'
 const reasons: Record<LeftAlonePath['why'], string> = {
   edited: 'edited by somebody else since',
   'not-stored': 'its present content could not be stored first',
+  'no-room': 'its present content could not be stored first, for want of room',
   'holds-uncaptured': 'holds files that no snapshot has',
   refused: 'the system refused to change it',
 }
@@ -50,12 +51,13 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   const to = result.snapshot ? ` ${nameOf(result.snapshot)}` : ''
   const counts = restoreCounts(result)
   if (counts === '' && result.changes.length === 0) {
-    lines.push(result.snapshot ? `Nothing to change: everything is as in${to}` : 'Nothing to change')
+    const isDone = result.snapshot && result.leftAlone.length === 0
+    lines.push(isDone ? `Nothing to change: everything is as in${to}` : 'Nothing to change')
   } else {
     lines.push(`${result.dryRun ? words.would : words.done}${to}: ${counts || plural('change', result.changes.length)}`)
   }
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
-  lines.push(...leftAloneLines(result.leftAlone, style))
+  lines.push(...leftAloneLines(result.leftAlone, style), ...noRoomLines(result, style))
   if (result.keptDirs.length > 0) {
     lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
   }
@@ -94,6 +96,15 @@ function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {
   if (leftAlone.length > listedPaths)
     lines.push(`  … and ${formatCount(leftAlone.length - listedPaths)} more (--json lists all)`)
   return lines
+}
+
+function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): string[] {
+  if (!leftAlone.some(({ why }) => why === 'no-room')) return []
+  const mend = "Free some space on the store's disk and say it again"
+  if (!snapshot) return [mend]
+  return [
+    `${mend}; or, if their present content may be lost: ${style.bold(style.command(`rollback ${snapshot.id} --no-safety`))}`,
+  ]
 }
 
 function uncapturedLine(uncaptured: RestoreResult['uncaptured'], style: Style): string {

@@ -10,7 +10,7 @@ import type { Store } from '../../store/store.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { pairByName, sameContent, sameEntry, sameMetadata } from '../../store/tree-diff.ts'
 import { childrenOf, EntryCursor } from '../../store/tree-lookup.ts'
-import { Hidden, noteStaying, type Uncaptured } from './hidden.ts'
+import { Hidden, type LeftAlone, noteStaying, noteUnstored, type Uncaptured } from './hidden.ts'
 import { mayChangeDir } from './may-change.ts'
 import { isRefreshedIndex } from './refreshed-index.ts'
 
@@ -23,15 +23,6 @@ export type PlanAction =
   | { action: 'replace'; path: Raw; live: Entry; entry: Entry }
   /** The content stays; mode, owner, times or xattrs change. */
   | { action: 'metadata'; path: Raw; live: Entry; entry: Entry }
-
-export interface LeftAlone {
-  path: Raw
-  why:
-    | 'edited' // changed by somebody else since the operation that is being undone
-    | 'not-stored' // its live content could not be stored, so it must not be overwritten
-    | 'holds-uncaptured' // a directory that holds files which are not ours to remove
-    | 'refused' // in a directory of somebody else that this user may not change
-}
 
 export interface RestorePlan {
   actions: PlanAction[]
@@ -131,7 +122,8 @@ class Planner {
       return
     }
     if (live?.kind === 'unknown') {
-      if (wanted && !(isUndo && base && sameAside(base, wanted))) this.plan.leftAlone.push({ path, why: 'not-stored' })
+      const isTouched = wanted ? !(isUndo && base && sameAside(base, wanted)) : !isUndo || isKnown(base)
+      if (isTouched && (wanted || this.isInside(path))) noteUnstored(this.plan, path, live, wanted !== undefined)
       return
     }
     if (live?.kind === 'dir' && wanted?.kind === 'dir') {
@@ -253,7 +245,9 @@ class Planner {
     }
     this.plan.keptDirs.push(path)
     for (const child of this.options.store.tree(live.content)) {
-      if (child.kind !== 'unknown') yield* call(this.decide(joinRaw(path, child.name), child, undefined))
+      const below = joinRaw(path, child.name)
+      if (child.kind === 'unknown') noteUnstored(this.plan, below, child, false)
+      else yield* call(this.decide(below, child, undefined))
     }
   }
 
@@ -286,6 +280,8 @@ function lostDirectory(directory: Raw, cause: SavepointError): SavepointError {
 }
 
 const treeOf = (entry: Entry | undefined): Id | undefined => (entry?.kind === 'dir' ? entry.content : undefined)
+
+const isKnown = (entry: Entry | undefined): boolean => entry !== undefined && entry.reason !== 'excluded'
 
 /** The same but for times: a touch is not an edit. */
 const sameAside = (a: Entry | undefined, b: Entry | undefined): boolean =>
