@@ -214,6 +214,52 @@ describe('a pack', () => {
     expect(differences(image, imageOf(workspace.dir))).toEqual([])
   })
 
+  /** Breaks the block in which the object lies. */
+  function breakBlockOf(id: string): void {
+    const database = new DatabaseSync(storeFile('index.sqlite'))
+    const row = database.prepare('SELECT block FROM objects WHERE id = ?').get(Buffer.from(id, 'latin1'))
+    database.close()
+    flip(onlyPack(), (row!.block as number) + 60)
+  }
+
+  test.each(['nothing', 'something'])(
+    'that lost the lists of the newest snapshot, and %s changed since: older ones are rolled back to, and that is undone',
+    async since => {
+      const before = imageOf(workspace.dir)
+      workspace.write('text', 'newest')
+      const newest = await savepoint.snapshot({ label: 'newest' })
+      savepoint.close()
+      breakBlockOf(newest.root)
+      if (since === 'something') workspace.write('d2/fresh', 'new')
+      const live = imageOf(workspace.dir)
+      const again = await workspace.open()
+      const problem = (await again.verify()).problems.find(problem => problem.snapshots.includes(newest.id))!
+      expect(problem.what).toMatch(/has lost everything: the list of what was in the target is damaged/)
+      expect((await again.rollback('one', { dryRun: true })).files.replaced).toBe(1)
+      await again.rollback('one')
+      expect(differences(before, imageOf(workspace.dir))).toEqual([])
+      await again.undo()
+      expect(differences(live, imageOf(workspace.dir))).toEqual([])
+      // What the live files still had is stored again.
+      const lost = (await again.verify()).problems.flatMap(problem => problem.snapshots)
+      expect(lost).toEqual(since === 'nothing' ? [] : [newest.id])
+      expectNoLeftovers(workspace)
+    },
+  )
+
+  test('that lost the list of one directory: verify says that all below is gone', async () => {
+    workspace.write('d2/deep/file', noise(1000, 12))
+    const { root } = await savepoint.snapshot({ label: 'deep' })
+    workspace.write('text', 'other')
+    const { id } = await savepoint.snapshot({ label: 'other' })
+    savepoint.close()
+    breakBlockOf(root)
+    const { problems } = await (await workspace.open()).verify()
+    expect(problems.filter(problem => problem.snapshots.includes(id))).toEqual([
+      { what: `${id} has lost 1 path (1 directory with everything below)`, snapshots: [id], paths: ['d2/'] },
+    ])
+  })
+
   test('that is cut off: verify says so; what lies before the cut is mended by --repair', async () => {
     const size = readFileSync(onlyPack()).length
     truncateSync(onlyPack(), size - 10)

@@ -1,7 +1,7 @@
 /** Captures the live target into the store. Makes no snapshot: that is the caller's, once it knows what for. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { errnoOf, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { GitFactsCache } from '../files/git-facts.ts'
 import type { Id } from '../model/entry.ts'
 import { formatBytes } from '../model/format.ts'
@@ -29,6 +29,8 @@ export interface LiveOptions {
   readOwned?: boolean
   /** Safety captures and questions may use the part of the disk that is kept free. */
   ignoreFloor?: boolean
+  /** Damage was met: everything is read, and what the store cannot give back is stored again. */
+  afresh?: boolean
   phase?: string
 }
 
@@ -37,17 +39,35 @@ export interface Live extends CaptureResult {
   newBytes: number
 }
 
-/** The target must exist and be the one that the timeline belongs to. */
+/**
+ * The target must exist and be the one that the timeline belongs to. Trees of the last capture that the store has lost do
+ * not stand in the way.
+ */
 export async function captureLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
   checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
-  const writer = options.discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal)
+  return orAfresh(options.afresh, afresh => captureOnce(ctx, { ...options, afresh }))
+}
+
+/** Does it again, with everything read afresh, when it meets damage. That may lie elsewhere: then it meets it again. */
+export async function orAfresh<T>(already: boolean | undefined, work: (afresh: boolean) => Promise<T>): Promise<T> {
+  try {
+    return await work(already ?? false)
+  } catch (error) {
+    if (already || !isDamage(error)) throw error
+    return work(true)
+  }
+}
+
+async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
+  const { discard, afresh } = options
+  const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
   try {
     return await withDir(ctx.targetPath, async root => {
       const cacheFile = join(ctx.timelineDir, 'statcache')
       const stat = addon.statFd(root)
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
-      const isWhole = writer.lostPacks.size === 0
+      const isWhole = writer.lostPacks.size === 0 && !afresh
       const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}`
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
       const result = await captureDir({

@@ -15,19 +15,21 @@ import { captureLive } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
-import { applyFor, planFor, type RestoreRequest } from './restore.ts'
+import { applyFor, lookAndPlan, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 
 export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
-  const live = await captureLive(ctx, {
-    override: request.wanted,
-    readOwned: true,
-    discard: true,
-    ignoreFloor: true,
-    phase: 'looking',
-  })
-  const plan = planFor(ctx, request, live)
+  const { live, plan } = await lookAndPlan(ctx, request, afresh =>
+    captureLive(ctx, {
+      override: request.wanted,
+      readOwned: true,
+      discard: true,
+      ignoreFloor: true,
+      afresh,
+      phase: 'looking',
+    }),
+  )
   ctx.notice(
     'the state before is NOT saved: this cannot be undone, and if it is interrupted, give the same command again',
   )

@@ -3,7 +3,7 @@
  * rollback, revert, undo and redo only say which state they want. Called under the timeline's lock, settled (settle.ts).
  */
 import { randomBytes } from 'node:crypto'
-import { isDiskFull, SavepointError } from '../errors/errors.ts'
+import { isDiskFull } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
@@ -15,7 +15,8 @@ import { withDir } from '../targets/dir/dir-target.ts'
 import { type ApplyOptions, applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
-import { type Live, lookAtLive } from './capture-live.ts'
+import { cannotSave } from './cannot-save.ts'
+import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
 import type { Context } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
@@ -64,13 +65,13 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
 
 async function restoreInto(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
   if (ctx.unwritable && !request.dryRun) return restoreWithoutSafety(ctx, request)
-  let live: Live
+  let planned: { live: Live; plan: RestorePlan }
   try {
-    live = await lookBefore(ctx, request)
+    planned = await lookAndPlan(ctx, request, afresh => lookBefore(ctx, request, afresh))
   } catch (error) {
     return goOnWithout(ctx, request, error)
   }
-  const plan = planFor(ctx, request, live)
+  const { live, plan } = planned
   const lacksRoom = plan.leftAlone.some(({ why }) => why === 'no-room')
   if (lacksRoom && request.noSafety) return restoreWithoutSafety(ctx, request)
   const rootChanges = shallChangeRoot(ctx, request, live)
@@ -103,27 +104,27 @@ function goOnWithout(ctx: Context, request: RestoreRequest, error: unknown): Pro
   throw cannotSave(request.kind, error as Error)
 }
 
-const lookBefore = (ctx: Context, request: RestoreRequest): Promise<Live> =>
+/** What the last capture left in the store may be damaged: that does not matter as long as the live files are there. */
+export const lookAndPlan = (
+  ctx: Context,
+  request: RestoreRequest,
+  look: (afresh: boolean) => Promise<Live>,
+): Promise<{ live: Live; plan: RestorePlan }> =>
+  orAfresh(false, async afresh => {
+    const live = await look(afresh)
+    return { live, plan: planFor(ctx, request, live) }
+  })
+
+const lookBefore = (ctx: Context, request: RestoreRequest, afresh: boolean): Promise<Live> =>
   request.dryRun
-    ? lookAtLive(ctx, { override: request.wanted })
+    ? lookAtLive(ctx, { override: request.wanted, afresh })
     : captureBefore(ctx, request, {
         override: request.wanted,
+        afresh,
         readOwned: true,
         ignoreFloor: true,
         phase: 'saving the state before',
       })
-
-/** The state before cannot be stored, so that nothing was changed. */
-export function cannotSave(kind: OperationKind, cause: Error): SavepointError {
-  const without = kind === 'rollback' ? 'say --no-safety' : '`savepoint rollback SNAP --no-safety -- PATH`'
-  const [code, mend] = isDiskFull(cause)
-    ? (['disk.full', 'Free some space (1 MB or more)'] as const)
-    : (['io.failed', 'Make it writable'] as const)
-  return new SavepointError(code, `Cannot save the state before the ${kind}: ${cause.message}`, {
-    hint: `Nothing was changed. ${mend}; \`savepoint rollback SNAP --to DIR\` writes it elsewhere; or, if the present state may be lost, ${without}`,
-    cause,
-  })
-}
 
 /** A snapshot of the state before: HEAD itself when nothing has changed since. */
 function keepBefore(ctx: Context, live: Live, request: RestoreRequest): Snapshot {

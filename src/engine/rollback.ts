@@ -1,5 +1,5 @@
 /** `rollback` and `revert`: bring the target, or some paths of it, back to a snapshot. */
-import { SavepointError } from '../errors/errors.ts'
+import { isDamage, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromHex } from '../model/id.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
@@ -132,9 +132,15 @@ function isKnown(ctx: Context, snapshot: Snapshot, path: Raw): boolean {
   return existsLive(ctx, path) || ctx.db.snapshots(true).some(other => hasCaptured(ctx, other.root, path))
 }
 
+/** A state that the store has lost has nothing any more. */
 export function hasCaptured(ctx: Context, root: Id, path: Raw): boolean {
-  const entry = entryAt(ctx.store, rootTreeOf(ctx.store, root), path)
-  return entry !== undefined && entry.kind !== 'unknown'
+  try {
+    const entry = entryAt(ctx.store, rootTreeOf(ctx.store, root), path)
+    return entry !== undefined && entry.kind !== 'unknown'
+  } catch (error) {
+    if (isDamage(error)) return false
+    throw error
+  }
 }
 
 /** The newest snapshot that contains the path; else the newest of all, in which it is known to be absent. */
