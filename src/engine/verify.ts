@@ -22,7 +22,7 @@ const LISTED_PATHS = 20
 
 export async function verify(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
   if (options.repair) requireWritable(ctx)
-  return withEverythingLocked(ctx, 'verify', async timelines => {
+  const check = async (timelines: OpenTimeline[]): Promise<VerifyResult> => {
     const damage = ctx.store.index.damage()
     const scan = scanPacks(ctx.store, damage === undefined ? ctx.store.index.packs() : [], progress =>
       ctx.progress?.({ phase: 'verifying', files: progress.objects, bytes: progress.bytes }),
@@ -31,9 +31,11 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     const problems: VerifyProblem[] = []
     const found = new FoundObjects(ctx, scan, damage === undefined)
     let snapshots = 0
+    let hasDamagedTimeline = false
     for (const timeline of timelines) {
       const damage = timeline.db.damage()
       if (damage !== undefined) {
+        hasDamagedTimeline = true
         problems.push(timelineProblem(timeline, damage))
         continue
       }
@@ -51,9 +53,10 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     else if (scan.problems.length > 0)
       repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
     if (options.repair) settleAside(ctx, problems.length === 0)
-    const isRepairable = ofIndex.length > 0 && !options.repair
+    const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline) && !options.repair
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, problems, repaired, isRepairable }
-  })
+  }
+  return withEverythingLocked(ctx, 'verify', check, options.repair)
 }
 
 const indexDamaged = (damage: string): VerifyProblem => ({
