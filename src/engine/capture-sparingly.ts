@@ -74,8 +74,8 @@ export async function captureAfter(ctx: Context, options: LiveOptions): Promise<
 
 /** Of a restore that is only tried: what it may have to leave alone. Compression may make it fit after all. */
 export function sayWhatMayNotFit(ctx: Context, look: Live, touched: Touched): void {
-  // Then it would refuse, and has a reserve to work with.
-  if (ctx.unwritable) return
+  // Then it refuses as a whole.
+  if (freeBytes(ctx.store.directory) < SPARE_BYTES) return
   const files = unstoredFiles(ctx, look, touched)
   const fitting = new Set(whatFits(ctx, files))
   const others = files.filter(file => !fitting.has(file)).map(({ path }) => showPath(path))
