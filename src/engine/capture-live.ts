@@ -68,7 +68,8 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const stat = addon.statFd(root)
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
       const isWhole = writer.lostPacks.size === 0 && !afresh
-      const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}`
+      // With another cap, what was left out and what was not are others.
+      const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}:${ctx.config.snapshots.max_file_bytes}`
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
       const result = await captureDir({
         ...options,
@@ -89,10 +90,11 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       failpoint('capture:before-commit')
       writer.commit()
       failpoint('capture:committed')
-      if (result.changed && !options.includeStage && !options.discard)
-        remember(() => saveStatCache(cacheFile, result.cache))
-      if (!options.discard) remember(() => gitCache.save())
-      if (!options.discard) remember(() => keepReserve(ctx.store.directory))
+      // The cache names trees: it is worth keeping when they are in the store, as when files were only in doubt.
+      const isStored = !discard || (!options.override && ctx.store.has(result.root))
+      if (result.changed && !options.includeStage && isStored) remember(() => saveStatCache(cacheFile, result.cache))
+      remember(() => gitCache.save())
+      if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
       return { ...result, newBytes: writer.newBytes }
     })
@@ -104,18 +106,11 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
 }
 
 /**
- * For questions: where nothing can be stored, or the room is kept for others, what is there is only looked at. Its
- * contents are then not in the store.
+ * For questions: what is there is only looked at. Its contents are not in the store, so that a snapshot that has them is
+ * the one that stores them.
  */
-export async function lookAtLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
-  const look = { ...options, ignoreFloor: true, phase: 'looking' }
-  try {
-    if (!ctx.unwritable && !isBelowFloor(ctx)) return await captureLive(ctx, look)
-  } catch (error) {
-    if (!isUnwritable((error as SavepointError).cause)) throw error
-  }
-  return captureLive(ctx, { ...look, discard: true })
-}
+export const lookAtLive = (ctx: Context, options: LiveOptions = {}): Promise<Live> =>
+  captureLive(ctx, { ...options, discard: true, ignoreFloor: true, phase: 'looking' })
 
 export const excludeConfig = (ctx: Context) => {
   const { ignore_gitignore, additional, keep } = ctx.config.snapshots.exclude
