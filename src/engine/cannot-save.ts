@@ -1,5 +1,11 @@
+/** Restores that find no room: for the state before, or for what they bring back. */
 import { isDiskFull, SavepointError } from '../errors/errors.ts'
+import { showPath } from '../model/raw-path.ts'
 import type { OperationKind } from '../model/snapshot.ts'
+import { RestoreFailed } from '../targets/dir/restore-failed.ts'
+import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+
+const LISTED = 3
 
 /** The state before cannot be stored, so that nothing was changed. */
 export function cannotSave(kind: OperationKind, cause: Error): SavepointError {
@@ -11,4 +17,13 @@ export function cannotSave(kind: OperationKind, cause: Error): SavepointError {
     hint: `Nothing was changed. ${mend}; \`savepoint rollback SNAP --to DIR\` writes it elsewhere; or, if the present state may be lost, ${without}`,
     cause,
   })
+}
+
+/** What could not be saved is left alone, and may be just what fills the disk. */
+export function nameWhatStays(error: unknown, plan: RestorePlan): unknown {
+  const stays = plan.leftAlone.filter(({ why }) => why === 'no-room').map(({ path }) => showPath(path))
+  if (!(error instanceof RestoreFailed) || error.code !== 'disk.full' || stays.length === 0) return error
+  const what = `${stays.slice(0, LISTED).join(', ')}${stays.length > LISTED ? ` and ${stays.length - LISTED} more` : ''}`
+  const hint = `${error.hint}. There is no room to save ${what}: delete it yourself if it may be lost, or say \`savepoint rollback SNAP --no-safety\``
+  return new RestoreFailed(error.code, error.message, error.reversed, error.cause, hint)
 }

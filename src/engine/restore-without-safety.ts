@@ -11,6 +11,7 @@ import { addon } from '../native/addon.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
@@ -38,6 +39,10 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
       plan,
       stage: `${STAGE_PREFIX}${randomBytes(8).toString('hex')}`,
       rescue: async () => [],
+    }).catch(error => {
+      if (!(error instanceof RestoreFailed) || error.reversed) throw error
+      const hint = 'Part of it was carried out. Mend the cause and give the same command again'
+      throw new RestoreFailed(error.code, error.message, false, error.cause, hint)
     })
     if (shallChangeRoot(ctx, request, live)) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
     addon.syncfs(root)

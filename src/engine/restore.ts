@@ -11,11 +11,12 @@ import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
+import { applyWithRoom } from '../targets/dir/deletions-first.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
-import { type ApplyOptions, applyPlan, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
+import { type ApplyOptions, type ApplyResult, STAGE_PREFIX } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
-import { cannotSave } from './cannot-save.ts'
+import { cannotSave, nameWhatStays } from './cannot-save.ts'
 import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
 import type { Context } from './context.ts'
@@ -149,8 +150,8 @@ export const applyFor = (
   live: Live,
   root: number,
   how: Pick<ApplyOptions, 'plan' | 'stage' | 'rescue'>,
-): ReturnType<typeof applyPlan> =>
-  applyPlan({
+): Promise<ApplyResult> =>
+  applyWithRoom({
     ...how,
     store: ctx.store,
     root,
@@ -178,7 +179,7 @@ export async function carryOut(
         stage: journal.stage,
         rescue: async displaced => {
           const { snapshot, unsaved } = await keepLateEdits(ctx, root, live, displaced, safety)
-          lateEdits = snapshot
+          lateEdits ??= snapshot
           return unsaved
         },
       })
@@ -192,7 +193,7 @@ export async function carryOut(
       return applied
     } catch (error) {
       if (error instanceof RestoreFailed && error.reversed) removeJournal(ctx.timelineDir)
-      throw error
+      throw nameWhatStays(error, plan)
     }
   })
   failpoint('restore:synced')
