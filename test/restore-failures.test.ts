@@ -202,6 +202,16 @@ describe('R12 a write fails in the middle', () => {
     expect(imageOf(ws.dir, { untouched: true })).toEqual(before)
   })
 
+  gated(canMount, 'root that may mount', 'R12 a full disk does not keep from deleting', async () => {
+    mount('size=8m')
+    const sp = await ws.open()
+    ws.write('a', 'then')
+    const { id } = await sp.snapshot()
+    ws.sh('dd if=/dev/zero of=filler bs=4096 2>/dev/null || true')
+    await sp.rollback(id)
+    expect(fs.readdirSync(ws.dir)).toEqual(['a'])
+  })
+
   describe('what was made since fills the disk', () => {
     let id: string
     let then: Map<string, string>
@@ -215,6 +225,14 @@ describe('R12 a write fails in the middle', () => {
       ws.sh('rm large; echo now > a; mkdir d; dd if=/dev/zero of=d/filler bs=1M count=16 2>/dev/null')
       return sp
     }
+
+    gated(canMount, 'root that may mount', 'to the last byte: it goes first all the same', async () => {
+      const sp = await prepare()
+      ws.sh('dd if=/dev/zero of=rest bs=4096 2>/dev/null || true')
+      expect(fs.statfsSync(ws.dir).bavail).toBe(0)
+      await sp.rollback(id)
+      expect(differences(then, fullImageOf(ws.dir))).toEqual([])
+    })
 
     gated(canMount, 'root that may mount', 'it goes first, and undo and redo work the same way', async () => {
       const sp = await prepare()

@@ -4,14 +4,16 @@
  * its end later, because what is deleted then is not brought back when the rest fails.
  */
 import { type ApplyOptions, type ApplyResult, applyPlan } from './restore-apply.ts'
-import { explainFailure } from './restore-failed.ts'
+import { explainFailure, RestoreFailed } from './restore-failed.ts'
 import type { PlanAction } from './restore-plan.ts'
-import { deletionsOf, hasRoom, neededBytes, preflight } from './restore-preflight.ts'
+import { deletionsOf, hasRoom, neededBytes, noRoom, preflight } from './restore-preflight.ts'
 
 export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult> {
   const { store, root, plan } = options
   const needed = neededBytes(store, plan.actions)
-  const freed = hasRoom(root, needed) ? 0 : deletionsOf(store, plan.actions).reduce((sum, { bytes }) => sum + bytes, 0)
+  if (hasRoom(root, needed)) return applyPlan(options)
+  const deletions = deletionsOf(store, plan.actions)
+  const freed = deletions.reduce((sum, { bytes }) => sum + bytes, 0)
   if (freed === 0 || !hasRoom(root, needed - freed)) return applyPlan(options)
   // Nothing is deleted for a state that the store cannot give back.
   try {
@@ -21,7 +23,11 @@ export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult>
   }
   const isDeletion = ({ action }: PlanAction) => action === 'delete'
   const part = (actions: PlanAction[]) => applyPlan({ ...options, plan: { ...plan, actions } })
-  const first = await part(plan.actions.filter(isDeletion))
+  const first = await part(plan.actions.filter(isDeletion)).catch(error => {
+    // Not even for the directory that they are moved into.
+    const isFull = error instanceof RestoreFailed && error.reversed && error.code === 'disk.full'
+    throw isFull ? explainFailure(noRoom(root, needed, deletions), true) : error
+  })
   const second = await part(plan.actions.filter(action => !isDeletion(action))).catch(error => {
     throw explainFailure(error, false)
   })

@@ -39,7 +39,9 @@ export function preflight(store: Store, root: number, actions: readonly PlanActi
     }
   }
   if (damaged.length > 0) throw cannotProduce(damaged)
-  if (!hasRoom(root, needs.bytes - freed)) throw noRoom(root, needs.bytes, deletionsOf(store, actions))
+  // What only takes away must not fail for want of room.
+  const makes = actions.some(({ action }) => action === 'create' || action === 'replace')
+  if (makes && !hasRoom(root, needs.bytes - freed)) throw noRoom(root, needs.bytes, deletionsOf(store, actions))
   return needs
 }
 
@@ -73,7 +75,7 @@ export function deletionsOf(store: Store, actions: readonly PlanAction[]): Delet
   return deletions.sort((a, b) => b.bytes - a.bytes)
 }
 
-function noRoom(root: number, bytes: number, deletions: Deletion[]): SavepointError {
+export function noRoom(root: number, bytes: number, deletions: Deletion[]): SavepointError {
   const { free } = addon.statfs(root)
   const largest = deletions
     .slice(0, LISTED_DELETIONS)
