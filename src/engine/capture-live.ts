@@ -61,6 +61,8 @@ export async function orAfresh<T>(already: boolean | undefined, work: (afresh: b
 
 async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   const { discard, afresh } = options
+  // What a look before has kept must not hide that the store has lost it.
+  if (!discard) ctx.store.forgetKept()
   const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
   try {
     return await withDir(ctx.targetPath, async root => {
@@ -91,7 +93,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       writer.commit()
       failpoint('capture:committed')
       // The cache names trees: it is worth keeping when they are in the store, as when files were only in doubt.
-      const isStored = !discard || (!options.override && ctx.store.has(result.root))
+      const isStored = !discard || (!options.override && !afresh && ctx.store.has(result.root))
       if (result.changed && !options.includeStage && isStored) remember(() => saveStatCache(cacheFile, result.cache))
       remember(() => gitCache.save())
       if (!discard) remember(() => keepReserve(ctx.store.directory))

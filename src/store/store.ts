@@ -125,6 +125,10 @@ export class Store {
     this.kept.set(id, entries)
   }
 
+  forgetKept(): void {
+    this.kept.clear()
+  }
+
   contentSource(id: Id): ContentSource {
     const location = this.locate(id)
     if (location.kind === OBJECT.clone) return { kind: 'clone', file: this.cloneFile(id) }

@@ -19,7 +19,6 @@ import type { DatabaseSync as Database, SQLOutputValue } from 'node:sqlite'
 import { ID_BYTES } from '../model/id.ts'
 import { openDatabase } from '../store/database.ts'
 import { syncDirectory } from '../store/durable.ts'
-import { failpoint } from '../store/failpoint.ts'
 import { DatabaseSync } from '../store/sqlite.ts'
 import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { timelineSchema } from './timeline-schema.ts'
@@ -58,7 +57,6 @@ export interface Salvaged {
 /** Nobody else may use it meanwhile. After a crash it is as it was, or done; it may be called again. */
 export function salvageTimeline(file: string): Salvaged {
   const aside = setAside(file)
-  failpoint('salvage:aside')
   const work = mkdtempSync(join(dirname(file), 'salvage-'))
   try {
     const made = join(work, 'made.sqlite')

@@ -272,7 +272,7 @@ function lostDirectory(directory: Raw, cause: SavepointError): SavepointError {
     'store.damaged',
     `Cannot restore: the store has lost the list of ${shown} (${cause.message})`,
     {
-      hint: 'Nothing was changed. `savepoint verify` shows what is affected; `savepoint rollback SNAP -- PATH` restores what is intact',
+      hint: `Nothing was changed. ${cause.hint?.includes('--repair') ? cause.hint : '`savepoint verify` shows what is affected; `savepoint rollback SNAP -- PATH` restores what is intact'}`,
       data: { paths: [shown] },
       cause,
     },
