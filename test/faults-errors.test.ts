@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { runCli } from './support/cli.ts'
 import { runVerbs } from './support/engine-process.ts'
 import { expectIntact, expectNoLeftovers, type FaultScene, faultScene } from './support/fault-scene.ts'
 import { canMount, gated } from './support/machine.ts'
@@ -201,6 +202,52 @@ gated(
     const listed = savepoint.snapshots().length
     expect(listed).toBeGreaterThan(0)
     expect((await savepoint.verify()).problems).toEqual([])
+  },
+)
+
+gated(
+  canMount,
+  'root, to mount a small filesystem',
+  'a new file that the store has no room for: it stays and that is said, and --no-safety deletes it',
+  async () => {
+    const place = smallHome(12)
+    const savepoint = await place.open()
+    place.write('a', 'one')
+    await savepoint.snapshot({ label: 'one' })
+    place.write('a', 'two')
+    place.write('new', noise(20_000_000, 1))
+    place.write('dir/new', noise(20_000_000, 2))
+    const kept = ['dir/new', 'new'].map(path => ({ path, why: 'no-room' }))
+    expect((await savepoint.rollback('one', { dryRun: true })).leftAlone).toEqual([])
+    expect(place.notices.join()).toMatch(/no room to save the present content of dir\/new, new first: .*left alone/)
+    expect((await savepoint.rollback('one')).leftAlone).toEqual(kept)
+    expect([place.read('a'), statSync(place.at('new')).size]).toEqual(['one', 20_000_000])
+    const shown = runCli(place, ['rollback', 'one'])
+    expect(shown.status).toBe(3)
+    expect(shown.stdout).toMatch(
+      /^Nothing to change\nLeft alone \(2\):\n.*could not be stored first.*\n.*\n.*--no-safety/,
+    )
+    expect((await savepoint.rollback('one', { noSafety: true })).leftAlone).toEqual([])
+    expect(readdirSync(place.dir)).toEqual(['a'])
+    expect((await savepoint.verify()).problems).toEqual([])
+  },
+)
+
+gated(
+  canMount,
+  'root, to mount a small filesystem',
+  'an edited file that the store has no room for: left alone, and --no-safety overwrites it',
+  async () => {
+    const place = smallHome(12)
+    const savepoint = await place.open()
+    place.write('large', noise(5_000_000, 1))
+    await savepoint.snapshot({ label: 'one' })
+    const then = imageOf(place.dir)
+    place.write('large', noise(20_000_000, 2))
+    expect((await savepoint.rollback('one')).leftAlone).toEqual([{ path: 'large', why: 'no-room' }])
+    expect((await savepoint.rollback('one', { noSafety: true })).leftAlone).toEqual([])
+    expect(place.notices.join()).toMatch(/state before is NOT saved/)
+    expect(differences(then, imageOf(place.dir))).toEqual([])
   },
 )
 

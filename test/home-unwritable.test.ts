@@ -355,9 +355,10 @@ describe('a home on a disk that is nearly full', () => {
   it.skipIf(!canMount)(
     `gc frees space although an interrupted restore finds no room to be completed${needs}`,
     async () => {
-      // Something that only gc can free: stored by a look, named by nothing.
+      // Something that only gc can free: stored by a capture that was killed, named by nothing.
       space.write('a.txt', noise(6 * MB, 4))
-      expect(savepoint(space, ['status']).status).toBe(0)
+      const killed = await runVerbs(space, [['snapshot']], { failpoint: 'snapshot:before-row' })
+      expect(killed.signal).toBe('SIGKILL')
       space.write('a.txt', 'three\n')
       const { signal } = await runVerbs(space, [['rollback', 'first', { paths: ['a.txt'] }]], {
         failpoint: 'restore:place',

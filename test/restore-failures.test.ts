@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { SavepointError } from '../src/index.ts'
 import { onFailpoint } from '../src/store/failpoint.ts'
+import { runVerbs } from './support/engine-process.ts'
 import { fullImageOf } from './support/full-image.ts'
 import { canMount, gated, isRoot } from './support/machine.ts'
 import { differences, imageOf } from './support/tree-image.ts'
@@ -190,12 +191,103 @@ describe('R12 a write fails in the middle', () => {
     mount('size=24m')
     const sp = await ws.open()
     ws.write('large', noise(10_000_000, 1))
+    ws.write('filler', 'small')
     const { id } = await sp.snapshot()
+    ws.write('new', noise(1_000_000, 2))
     ws.sh('rm large; dd if=/dev/zero of=filler bs=1M count=16 2>/dev/null')
     const before = imageOf(ws.dir, { untouched: true })
     const error = await failure(sp.rollback(id))
-    expect([error.code, error.hint]).toEqual(['disk.full', expect.stringContaining('nothing was changed')])
+    const hint = expect.stringMatching(/nothing was changed\. It would delete new \(1 MB\) anyway/)
+    expect([error.code, error.hint]).toEqual(['disk.full', hint])
     expect(imageOf(ws.dir, { untouched: true })).toEqual(before)
+  })
+
+  gated(canMount, 'root that may mount', 'R12 a full disk does not keep from deleting', async () => {
+    mount('size=8m')
+    const sp = await ws.open()
+    ws.write('a', 'then')
+    const { id } = await sp.snapshot()
+    ws.sh('dd if=/dev/zero of=filler bs=4096 2>/dev/null || true')
+    await sp.rollback(id)
+    expect(fs.readdirSync(ws.dir)).toEqual(['a'])
+  })
+
+  describe('what was made since fills the disk', () => {
+    let id: string
+    let then: Map<string, string>
+    const prepare = async () => {
+      mount('size=24m')
+      const sp = await ws.open()
+      ws.write('large', noise(10_000_000, 1))
+      ws.write('a', 'then')
+      id = (await sp.snapshot()).id
+      then = fullImageOf(ws.dir)
+      ws.sh('rm large; echo now > a; mkdir d; dd if=/dev/zero of=d/filler bs=1M count=16 2>/dev/null')
+      return sp
+    }
+
+    gated(canMount, 'root that may mount', 'to the last byte: it goes first all the same', async () => {
+      const sp = await prepare()
+      ws.sh('dd if=/dev/zero of=rest bs=4096 2>/dev/null || true')
+      expect(fs.statfsSync(ws.dir).bavail).toBe(0)
+      await sp.rollback(id)
+      expect(differences(then, fullImageOf(ws.dir))).toEqual([])
+    })
+
+    gated(canMount, 'root that may mount', 'it goes first, and undo and redo work the same way', async () => {
+      const sp = await prepare()
+      const before = fullImageOf(ws.dir)
+      expect((await sp.rollback(id)).files).toMatchObject({ created: 1, deleted: 1, replaced: 1 })
+      expect(differences(then, fullImageOf(ws.dir))).toEqual([])
+      await sp.undo()
+      expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+      await sp.redo()
+      expect(differences(then, fullImageOf(ws.dir))).toEqual([])
+      expect(leftovers()).toEqual([])
+    })
+
+    gated(canMount, 'root that may mount', 'killed after that: the next command completes it', async () => {
+      await prepare()
+      const { signal } = await runVerbs(ws, [['rollback', id]], { failpoint: 'restore:cleaned' })
+      expect([signal, fs.existsSync(ws.at('d')), ws.read('a')]).toEqual(['SIGKILL', false, 'now\n'])
+      const sp = await ws.open()
+      expect(ws.notices.join('\n')).toContain('completed a rollback that was interrupted')
+      expect(differences(then, fullImageOf(ws.dir))).toEqual([])
+      await sp.undo()
+      expect(fs.statSync(ws.at('d/filler')).size).toBe(16 * 1024 * 1024)
+    })
+
+    gated(canMount, 'root that may mount', 'and somebody takes the room: said, and completed later', async () => {
+      const sp = await prepare()
+      once('restore:cleaned', () => ws.sh('dd if=/dev/zero of=taken bs=1M count=18 2>/dev/null'))
+      const error = await failure(sp.rollback(id))
+      const hint = expect.stringContaining('Part of it was carried out')
+      expect([error.code, error.hint, fs.existsSync(ws.at('d'))]).toEqual(['disk.full', hint, false])
+      fs.rmSync(ws.at('taken'))
+      await ws.open()
+      expect(ws.notices.join('\n')).toContain('completed a rollback that was interrupted')
+      expect(differences(then, fullImageOf(ws.dir))).toEqual([])
+    })
+
+    gated(canMount, 'root that may mount', 'of the store, too: it is named, and --no-safety takes it', async () => {
+      mount('size=24m')
+      const home = ws.at('.home')
+      fs.mkdirSync(home)
+      fs.writeFileSync(join(home, 'config.yaml'), 'snapshots:\n  min_free_bytes: 0\n')
+      const sp = await ws.open({ home })
+      ws.write('large', noise(5_000_000, 1))
+      const { id } = await sp.snapshot()
+      fs.rmSync(ws.at('large'))
+      ws.write('filler', noise(15_000_000, 2))
+      const error = await failure(sp.rollback(id))
+      expect([error.code, error.hint]).toEqual([
+        'disk.full',
+        expect.stringMatching(/no room to save filler.*--no-safety/),
+      ])
+      expect(fs.existsSync(ws.at('filler'))).toBe(true)
+      expect((await sp.rollback(id, { noSafety: true })).leftAlone).toEqual([])
+      expect(fs.readdirSync(ws.dir).sort()).toEqual(['.home', 'large'])
+    })
   })
 
   gated(

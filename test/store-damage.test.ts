@@ -247,6 +247,52 @@ describe('a pack', () => {
     expect(differences(image, imageOf(workspace.dir))).toEqual([])
   })
 
+  /** Breaks the block in which the object lies. */
+  function breakBlockOf(id: string): void {
+    const database = new DatabaseSync(storeFile('index.sqlite'))
+    const row = database.prepare('SELECT block FROM objects WHERE id = ?').get(Buffer.from(id, 'latin1'))
+    database.close()
+    flip(onlyPack(), (row!.block as number) + 60)
+  }
+
+  test.each(['nothing', 'something'])(
+    'that lost the lists of the newest snapshot, and %s changed since: older ones are rolled back to, and that is undone',
+    async since => {
+      const before = imageOf(workspace.dir)
+      workspace.write('text', 'newest')
+      const newest = await savepoint.snapshot({ label: 'newest' })
+      savepoint.close()
+      breakBlockOf(newest.root)
+      if (since === 'something') workspace.write('d2/fresh', 'new')
+      const live = imageOf(workspace.dir)
+      const again = await workspace.open()
+      const problem = (await again.verify()).problems.find(problem => problem.snapshots.includes(newest.id))!
+      expect(problem.what).toMatch(/has lost everything: the list of what was in the target is damaged/)
+      expect((await again.rollback('one', { dryRun: true })).files.replaced).toBe(1)
+      await again.rollback('one')
+      expect(differences(before, imageOf(workspace.dir))).toEqual([])
+      await again.undo()
+      expect(differences(live, imageOf(workspace.dir))).toEqual([])
+      // What the live files still had is stored again.
+      const lost = (await again.verify()).problems.flatMap(problem => problem.snapshots)
+      expect(lost).toEqual(since === 'nothing' ? [] : [newest.id])
+      expectNoLeftovers(workspace)
+    },
+  )
+
+  test('that lost the list of one directory: verify says that all below is gone', async () => {
+    workspace.write('d2/deep/file', noise(1000, 12))
+    const { root } = await savepoint.snapshot({ label: 'deep' })
+    workspace.write('text', 'other')
+    const { id } = await savepoint.snapshot({ label: 'other' })
+    savepoint.close()
+    breakBlockOf(root)
+    const { problems } = await (await workspace.open()).verify()
+    expect(problems.filter(problem => problem.snapshots.includes(id))).toEqual([
+      { what: `${id} has lost 1 path (1 directory with everything below)`, snapshots: [id], paths: ['d2/'] },
+    ])
+  })
+
   test('that is cut off: verify says so; what lies before the cut is mended by --repair', async () => {
     const size = readFileSync(onlyPack()).length
     truncateSync(onlyPack(), size - 10)
@@ -299,6 +345,86 @@ test('a timeline that is garbage: its hint tells the truth about the others', as
   await expect(other.verify()).rejects.toMatchObject({ code: 'store.damaged', hint })
   await expect(other.gc()).rejects.toMatchObject({ code: 'store.damaged', hint })
   await expect(other.purge('mine')).rejects.toMatchObject({ code: 'store.damaged', hint })
+})
+
+describe('a timeline that is damaged, after --repair', () => {
+  const directory = () => join(workspace.home, 'timelines', savepoint.timeline)
+  const file = () => join(directory(), 'timeline.sqlite')
+
+  /** Says what the log shows, and that nothing is freed as long as the damaged file is there. */
+  async function repaired(damaged: Buffer): Promise<string[]> {
+    const again = await workspace.open({ repair: true })
+    expect((await again.verify({ repair: true })).problems).toEqual([])
+    expect(workspace.notices.join()).toMatch(/timeline\.sqlite was damaged: \d+ snapshots? could be read.*kept as/)
+    const aside = `${file()}.damaged`
+    expect(readFileSync(aside).equals(damaged)).toBe(true)
+    const guarded = { code: 'store.damaged', hint: expect.stringContaining(`delete ${aside}`) }
+    await expect(again.gc()).rejects.toMatchObject(guarded)
+    await expect(again.purge('text')).rejects.toMatchObject(guarded)
+    const labels = again.snapshots().map(snapshot => snapshot.label!)
+    again.close()
+    rmSync(aside)
+    return labels
+  }
+
+  test('garbage: a new one begins, the store is kept', async () => {
+    savepoint.close()
+    for (const suffix of ['-wal', '-shm']) rmSync(file() + suffix, { force: true })
+    const damaged = Buffer.from('garbage'.repeat(1000))
+    writeFileSync(file(), damaged)
+    expect(await repaired(damaged)).toEqual([])
+    const again = await workspace.open()
+    const bytes = (await again.status()).storeBytes
+    const { label } = await again.snapshot({ label: 'begun' })
+    expect([label, again.head().label]).toEqual(['begun', 'begun'])
+    expect((await again.status()).storeBytes).toBeLessThan(bytes + 10_000)
+  })
+
+  test('any page of zeros: the snapshots on other pages are there, and can be gone back to', async () => {
+    for (let i = 0; i < 60; i++) {
+      workspace.write('text', `${i}`)
+      await savepoint.snapshot({ label: `s${i}` })
+    }
+    const labels = savepoint.snapshots().map(snapshot => snapshot.label!)
+    savepoint.close()
+    const sound = readFileSync(file())
+    const counts: number[] = []
+    for (let page = 0; page < sound.length / 4096; page++) {
+      const damaged = Buffer.from(sound).fill(0, page * 4096, (page + 1) * 4096)
+      writeFileSync(file(), damaged)
+      const found = await repaired(damaged)
+      counts.push(found.length)
+      expect(found.every(label => labels.includes(label))).toBe(true)
+      if (!found.includes('s10')) continue
+      const again = await workspace.open()
+      await again.rollback('s10')
+      expect(workspace.read('text')).toBe('10')
+      again.close()
+    }
+    // All, but for the page that leads to their rows, and the pages of the rows, each of which takes its own only.
+    const [root, ...leaves] = counts.filter(count => count < labels.length)
+    expect(root).toBe(0)
+    expect(leaves.length).toBeGreaterThan(1)
+    expect(leaves.reduce((sum, count) => sum + count)).toBe((leaves.length - 1) * labels.length)
+  })
+
+  test('of another directory: any verify --repair mends it, and gc then frees what is nobody’s', async () => {
+    savepoint.close()
+    const sound = readFileSync(file())
+    const damaged = Buffer.from(sound).fill(0, 4096)
+    writeFileSync(file(), damaged)
+    const other = new Workspace()
+    try {
+      const elsewhere = await other.open({ home: workspace.home })
+      await elsewhere.verify({ repair: true })
+      expect(other.notices.join()).toMatch(/was damaged: 0 snapshots could be read/)
+      await expect(elsewhere.gc()).rejects.toMatchObject({ code: 'store.damaged' })
+      rmSync(`${file()}.damaged`)
+      expect((await elsewhere.gc()).freedBytes).toBeGreaterThan(900_000)
+    } finally {
+      other.remove()
+    }
+  })
 })
 
 describe('what can be made anew', () => {

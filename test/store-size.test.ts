@@ -1,6 +1,7 @@
 /** What the store costs: nothing twice, an edit in a large file a few megabytes, bounded memory (S7). */
 import {
   closeSync,
+  existsSync,
   ftruncateSync,
   mkdirSync,
   openSync,
@@ -50,6 +51,45 @@ test('an unchanged tree and a mere chmod cost next to nothing', async () => {
   expect((await savepoint.snapshot()).sizeDelta).toBe(0)
   workspace.sh('chmod 600 d1/f1')
   expect((await savepoint.snapshot()).sizeDelta).toBeLessThan(6_000)
+})
+
+test('looking stores nothing: what was looked at counts for the snapshot that has it', async () => {
+  workspace = new Workspace()
+  workspace.write('a', 'one')
+  const savepoint = await workspace.open()
+  await savepoint.snapshot({ label: 'one' })
+  workspace.write('large', noise(2_000_000, 1))
+  workspace.write('text', 'new\n')
+  const { storeBytes } = await savepoint.status()
+  await savepoint.coverage('large')
+  await savepoint.rollback('one', { dryRun: true })
+  const { changes, content } = await savepoint.diff({})
+  expect(content(changes.find(({ path }) => path === 'text')!, 'after')!.toString()).toBe('new\n')
+  expect((await savepoint.status()).storeBytes).toBe(storeBytes)
+  expect((await savepoint.snapshot()).sizeDelta).toBeGreaterThan(2_000_000)
+})
+
+test('a cap that is set later counts from then on, also for files that did not change', async () => {
+  workspace = new Workspace()
+  workspace.write('a', noise(5_000, 1))
+  const savepoint = await workspace.open()
+  // As long as the file is so young that it is in doubt, it would be read again anyway.
+  const { ctimeMs } = statSync(workspace.at('a'))
+  for (let startedAt = 0; startedAt < ctimeMs + 100; await savepoint.snapshot()) startedAt = Date.now()
+  writeFileSync(join(workspace.home, 'config.yaml'), 'snapshots:\n  max_file_bytes: 1 kB\n')
+  expect(await (await workspace.open()).coverage('a')).toMatchObject({ covered: false, reason: 'too-large' })
+})
+
+test('files in doubt after a snapshot are read once more, not at every look', async () => {
+  workspace = new Workspace()
+  const savepoint = await workspace.open()
+  workspace.write('just-written', noise(100_000, 1))
+  await savepoint.snapshot()
+  const cache = join(workspace.home, 'timelines', savepoint.timeline, 'statcache')
+  // As if all were in doubt.
+  rmSync(cache)
+  expect((await savepoint.status()).changes).toEqual([])
+  expect(existsSync(cache)).toBe(true)
 })
 
 test('an edit, an insertion and a removal in the middle of a large file store less than 6 MB each', async () => {

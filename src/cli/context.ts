@@ -29,6 +29,7 @@ export interface Context {
   readonly style: Style
   /** "savepoint" with the options that chose target and store. */
   readonly program: string
+  /** The time at which it is asked: before a result is shown, a recovery may take long, and is dated when it ends. */
   readonly now: number
   readonly output: Output
   /** Columns of the terminal, or what git assumes without one. */
@@ -99,7 +100,9 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     get style() {
       return style
     },
-    now: Date.now(),
+    get now() {
+      return Date.now()
+    },
     width: process.stdout.columns || assumedColumns,
     get cancellation() {
       return cancellation

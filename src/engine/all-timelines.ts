@@ -5,9 +5,10 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromHex } from '../model/id.ts'
 import { type FileLock, lockFile } from '../store/file-lock.ts'
-import { TimelineDb } from '../timeline/timeline-db.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, releaseObjects } from './context.ts'
 import { readJournal } from './journal.ts'
+import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { recordedRoot } from './rollback.ts'
 import { allTargets, type RegisteredTarget } from './target-registry.ts'
 
@@ -18,21 +19,19 @@ export interface OpenTimeline {
   db: TimelineDb
 }
 
-/** Nobody captures or restores anywhere while `work` runs. */
+/** Nobody captures or restores anywhere while `work` runs. With `repair`, timelines that are damaged are made anew. */
 export async function withEverythingLocked<T>(
   ctx: Context,
   purpose: string,
   work: (timelines: OpenTimeline[]) => Promise<T> | T,
+  repair = false,
 ): Promise<T> {
   const { targets, locks } = await lockEverything(ctx, purpose)
   const timelines: OpenTimeline[] = []
   try {
     for (const target of targets) {
       refuseLostDatabase(target)
-      timelines.push({
-        target,
-        db: target.id === ctx.timelineId ? ctx.db : new TimelineDb(join(target.directory, 'timeline.sqlite')),
-      })
+      timelines.push({ target, db: target.id === ctx.timelineId ? ctx.db : openOther(ctx, target, repair) })
     }
     return await work(timelines)
   } finally {
@@ -40,6 +39,9 @@ export async function withEverythingLocked<T>(
     releaseAll(locks)
   }
 }
+
+const openOther = (ctx: Context, { directory }: RegisteredTarget, repair: boolean): TimelineDb =>
+  repair ? openTimelineRepaired(directory, ctx.notice) : openTimeline(directory)
 
 /** A timeline made while we waited would not be locked, and its snapshots would count as nobody's: then once more. */
 async function lockEverything(
@@ -115,6 +117,8 @@ export function rootsOf({ target, db }: OpenTimeline): Id[] {
     if (root !== undefined) roots.push(idFromHex(root))
   return roots
 }
+
+export const directoriesOf = (timelines: OpenTimeline[]): string[] => timelines.map(({ target }) => target.directory)
 
 export const cannotCollect = (cause: unknown): SavepointError =>
   new SavepointError('store.damaged', `Cannot collect: ${(cause as Error).message}`, {

@@ -1,7 +1,7 @@
 /** Captures the live target into the store. Makes no snapshot: that is the caller's, once it knows what for. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { errnoOf, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { GitFactsCache } from '../files/git-facts.ts'
 import type { Id } from '../model/entry.ts'
 import { formatBytes, formatLimit } from '../model/format.ts'
@@ -32,6 +32,8 @@ export interface LiveOptions {
   readOwned?: boolean
   /** Safety captures and questions may use the part of the disk that is kept free. */
   ignoreFloor?: boolean
+  /** Damage was met: everything is read, and what the store cannot give back is stored again. */
+  afresh?: boolean
   phase?: string
 }
 
@@ -40,18 +42,39 @@ export interface Live extends CaptureResult {
   newBytes: number
 }
 
-/** The target must exist and be the one that the timeline belongs to. */
+/**
+ * The target must exist and be the one that the timeline belongs to. Trees of the last capture that the store has lost do
+ * not stand in the way.
+ */
 export async function captureLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
   checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
-  const writer = options.discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal)
+  return orAfresh(options.afresh, afresh => captureOnce(ctx, { ...options, afresh }))
+}
+
+/** Does it again, with everything read afresh, when it meets damage. That may lie elsewhere: then it meets it again. */
+export async function orAfresh<T>(already: boolean | undefined, work: (afresh: boolean) => Promise<T>): Promise<T> {
+  try {
+    return await work(already ?? false)
+  } catch (error) {
+    if (already || !isDamage(error)) throw error
+    return work(true)
+  }
+}
+
+async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
+  const { discard, afresh } = options
+  // What a look before has kept must not hide that the store has lost it.
+  if (!discard) ctx.store.forgetKept()
+  const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
   try {
     return await withDir(ctx.targetPath, async root => {
       const cacheFile = join(ctx.timelineDir, 'statcache')
       const stat = addon.statFd(root)
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
-      const isWhole = writer.lostPacks.size === 0
-      const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}`
+      const isWhole = writer.lostPacks.size === 0 && !afresh
+      // With another cap, what was left out and what was not are others.
+      const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}:${ctx.config.snapshots.max_file_bytes}`
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
       const result = await captureDir({
         ...options,
@@ -73,10 +96,12 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
       failpoint('capture:before-commit')
       writer.commit()
       failpoint('capture:committed')
-      if (result.changed && options.stage === undefined && !options.discard)
+      // The cache names trees: it is worth keeping when they are in the store, as when files were only in doubt.
+      const isStored = !discard || (!options.override && !afresh && ctx.store.has(result.root))
+      if (result.changed && options.stage === undefined && isStored)
         remember(() => saveStatCache(cacheFile, result.cache))
-      if (!options.discard) remember(() => gitCache.save())
-      if (!options.discard) remember(() => keepReserve(ctx.store.directory))
+      if (!discard || !ctx.unwritable) remember(() => gitCache.save())
+      if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
       return { ...result, newBytes: writer.newBytes }
     })
@@ -88,18 +113,11 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
 }
 
 /**
- * For questions: where nothing can or shall be stored, or the room is kept for others, what is there is only looked at. Its
- * contents are then not in the store.
+ * For questions: what is there is only looked at. Its contents are not in the store, so that a snapshot that has them is
+ * the one that stores them.
  */
-export async function lookAtLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
-  const look = { ...options, ignoreFloor: true, phase: 'looking' }
-  try {
-    if (!ctx.unwritable && !isBelowFloor(ctx)) return await captureLive(ctx, look)
-  } catch (error) {
-    if (!isUnwritable((error as SavepointError).cause)) throw error
-  }
-  return captureLive(ctx, { ...look, discard: true })
-}
+export const lookAtLive = (ctx: Context, options: LiveOptions = {}): Promise<Live> =>
+  captureLive(ctx, { ...options, discard: true, ignoreFloor: true, phase: 'looking' })
 
 export const excludeConfig = (ctx: Context) => {
   const { ignore_gitignore, additional, keep } = ctx.config.snapshots.exclude

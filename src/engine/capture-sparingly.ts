@@ -6,7 +6,7 @@ import { isDiskFull, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { formatBytes } from '../model/format.ts'
-import { joinRaw, type Raw } from '../model/raw-path.ts'
+import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
 import { freeBytes } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
@@ -21,6 +21,7 @@ import type { Context } from './context.ts'
 
 /** Kept for trees, the row of the snapshot, the journal and the operation when what fits is chosen by size. */
 const SPARE_BYTES = 512 * 1024
+const LISTED = 5
 
 /** What a restore will touch at most. Root trees. */
 export interface Touched {
@@ -42,7 +43,7 @@ export async function captureBefore(ctx: Context, touched: Touched, options: Liv
     if (!isDiskFull(error)) throw error
   }
   const look = await captureLive(ctx, { ...options, discard: true })
-  const files = touchedFiles(ctx, look, touched)
+  const files = unstoredFiles(ctx, look, touched)
   try {
     return await store(ctx, look, files)
   } catch (error) {
@@ -70,6 +71,23 @@ export async function captureAfter(ctx: Context, options: LiveOptions): Promise<
     throw explainCapture(ctx, error)
   })
 }
+
+/** Of a restore that is only tried: what it may have to leave alone. Compression may make it fit after all. */
+export function sayWhatMayNotFit(ctx: Context, look: Live, touched: Touched): void {
+  // Then it refuses as a whole.
+  if (freeBytes(ctx.store.directory) < SPARE_BYTES) return
+  const files = unstoredFiles(ctx, look, touched)
+  const fitting = new Set(whatFits(ctx, files))
+  const others = files.filter(file => !fitting.has(file)).map(({ path }) => showPath(path))
+  if (others.length === 0) return
+  const more = others.length > LISTED ? ` and ${others.length - LISTED} more` : ''
+  ctx.notice(
+    `the store's disk may have no room to save the present content of ${others.slice(0, LISTED).join(', ')}${more} first: it would be left alone`,
+  )
+}
+
+const unstoredFiles = (ctx: Context, look: Live, touched: Touched): LiveFile[] =>
+  touchedFiles(ctx, look, touched).filter(({ entry }) => !ctx.store.has(entry.content))
 
 /** Live files that differ from what is wanted there; of an undo, those that the operation changed. */
 function touchedFiles(ctx: Context, look: Live, { wanted, base, scope }: Touched): LiveFile[] {

@@ -9,8 +9,9 @@ import { failpoint } from '../store/failpoint.ts'
 import { reachableFrom } from '../store/reachable.ts'
 import { sweep } from '../store/sweep.ts'
 import { loadStatCacheRoot } from '../targets/dir/stat-cache.ts'
-import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
+import { cannotCollect, directoriesOf, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
+import { refuseSalvaged } from './open-timeline.ts'
 import { notCompleted, recoverPending } from './recover.ts'
 import type { GcResult } from './results.ts'
 import { DELETED_KEPT_MS } from './retention.ts'
@@ -24,6 +25,7 @@ export async function gc(ctx: Context): Promise<GcResult> {
     ctx.warn(notCompleted(error))
   })
   return withEverythingLocked(ctx, 'collect garbage', timelines => {
+    refuseSalvaged(directoriesOf(timelines), 'collect garbage')
     const forgottenSnapshots = timelines.reduce((sum, timeline) => sum + forgetOld(ctx, timeline), 0)
     failpoint('gc:forgotten')
     const result = collect(ctx, timelines, false)

@@ -1,5 +1,5 @@
 /** Whether snapshots know a path: what a user names must mean something to them. */
-import { SavepointError } from '../errors/errors.ts'
+import { isDamage, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -9,9 +9,15 @@ import { lookAtLive } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { existsLive, typedPath } from './resolve-path.ts'
 
+/** A state that the store has lost has nothing any more. */
 export function hasCaptured(ctx: Context, root: Id, path: Raw): boolean {
-  const entry = entryAt(ctx.store, rootTreeOf(ctx.store, root), path)
-  return entry !== undefined && entry.kind !== 'unknown'
+  try {
+    const entry = entryAt(ctx.store, rootTreeOf(ctx.store, root), path)
+    return entry !== undefined && entry.kind !== 'unknown'
+  } catch (error) {
+    if (isDamage(error)) return false
+    throw error
+  }
 }
 
 /** Each must be captured in the snapshot, or absent there but known elsewhere: then going back to it removes the path. */
@@ -31,7 +37,7 @@ async function isKnown(ctx: Context, snapshot: Snapshot, path: Raw): Promise<boo
 /** Whether the path exists and the next snapshot would have it. */
 export async function isCapturable(ctx: Context, path: Raw): Promise<boolean> {
   if (!existsLive(ctx, path)) return false
-  const entry = entryAt(ctx.store, (await lookAtLive(ctx, { discard: true })).tree, path)
+  const entry = entryAt(ctx.store, (await lookAtLive(ctx)).tree, path)
   return entry !== undefined && entry.kind !== 'unknown'
 }
 

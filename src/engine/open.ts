@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { lockFile } from '../store/file-lock.ts'
 import { readContent } from '../store/read-content.ts'
 import { giveUpReserve } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
-import { TimelineDb } from '../timeline/timeline-db.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { refuseBackend } from './backend.ts'
 import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
 import { type Context, ownRun, releaseObjects, withTimelineLock } from './context.ts'
@@ -20,6 +21,7 @@ import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
 import { branches, listSnapshots, log } from './log.ts'
+import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
 import { readFile } from './read-content.ts'
@@ -35,6 +37,9 @@ import { relativeTo } from './target-registry.ts'
 import { trace, why } from './trace.ts'
 import { redo, undo } from './undo.ts'
 import { verify } from './verify.ts'
+
+/** How long a repair waits for whoever uses the timeline. */
+const REPAIR_WAIT_MS = 5_000
 
 export async function open(options: OpenOptions = {}): Promise<Savepoint> {
   const ctx = await openContext(options)
@@ -67,7 +72,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const isAsking = options.provisional && !existsSync(target.directory)
   const scratch = isAsking ? mkdtempSync(join(tmpdir(), 'savepoint-asking-')) : undefined
   const store = openStore(join(scratch ?? home, 'store'), options.repair === true, notice)
-  const db = openTimeline(store, scratch ?? target.directory)
+  const db = await openTimelineOf(store, scratch ?? target.directory, options.repair === true, notice)
   const unwritable = store.index.unwritable ?? db.unwritable
   return {
     home: realpathSync(home),
@@ -96,9 +101,21 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   }
 }
 
-function openTimeline(store: Store, directory: string): TimelineDb {
+async function openTimelineOf(
+  store: Store,
+  directory: string,
+  repair: boolean,
+  notice: (text: string) => void,
+): Promise<TimelineDb> {
   try {
-    return new TimelineDb(join(directory, 'timeline.sqlite'))
+    if (!repair) return openTimeline(directory)
+    const wait = { waitMs: REPAIR_WAIT_MS, signal: undefined }
+    const lock = await lockFile(join(directory, 'lock'), 'exclusive', 'repair', wait)
+    try {
+      return openTimelineRepaired(directory, notice)
+    } finally {
+      lock.release()
+    }
   } catch (error) {
     store.close()
     throw error

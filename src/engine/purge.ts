@@ -13,10 +13,11 @@ import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
-import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
+import { directoriesOf, type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
 import { newOperation } from './new-operation.ts'
+import { refuseSalvaged } from './open-timeline.ts'
 import { recoverPending } from './recover.ts'
 import { resolvePath } from './resolve-path.ts'
 import type { PurgeResult } from './results.ts'
@@ -33,6 +34,7 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     throw new SavepointError('usage', 'Cannot purge the whole target', { hint: 'Delete its snapshots instead' })
   await withTimelineLock(ctx, 'purge', () => recoverPending(ctx))
   return withEverythingLocked(ctx, 'purge', timelines => {
+    refuseSalvaged(directoriesOf(timelines), 'purge')
     const contents = contentsAt(ctx, raw)
     if (contents.snapshots === 0) {
       throw new SavepointError('path.unknown', `Cannot purge ${showPath(raw)}: no snapshot has it`, {
@@ -56,6 +58,7 @@ export async function completePurge(ctx: Context): Promise<void> {
   if (!isPurgePending(ctx)) return
   requireWritable(ctx)
   await withEverythingLocked(ctx, 'complete a purge', timelines => {
+    refuseSalvaged(directoriesOf(timelines), 'complete a purge')
     const path = ctx.db.meta(PENDING)
     if (!path) return
     collect(ctx, timelines, true)

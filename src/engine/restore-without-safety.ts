@@ -10,25 +10,28 @@ import type { Operation } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
+import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, requireWritable, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
-import { applyFor, planFor, type RestoreRequest } from './restore.ts'
+import { applyFor, lookAndPlan, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 
 export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
-  const live = await captureLive(ctx, {
-    override: request.wanted,
-    readOwned: true,
-    discard: true,
-    ignoreFloor: true,
-    phase: 'looking',
-  })
-  const plan = planFor(ctx, request, live)
+  const { live, plan } = await lookAndPlan(ctx, request, afresh =>
+    captureLive(ctx, {
+      override: request.wanted,
+      readOwned: true,
+      discard: true,
+      ignoreFloor: true,
+      afresh,
+      phase: 'looking',
+    }),
+  )
   ctx.notice(
     'the state before is NOT saved: this cannot be undone, and if it is interrupted, give the same command again',
   )
@@ -48,6 +51,10 @@ function apply(ctx: Context, request: RestoreRequest, live: Live, plan: RestoreP
       plan,
       stage: `${STAGE_PREFIX}${randomBytes(8).toString('hex')}`,
       rescue: async () => [],
+    }).catch(error => {
+      if (!(error instanceof RestoreFailed) || error.reversed) throw error
+      const hint = 'Part of it was carried out. Mend the cause and give the same command again'
+      throw new RestoreFailed(error.code, error.message, false, error.cause, hint)
     })
     if (shallChangeRoot(ctx, request, live)) restoreRootMetadata(root, rootEntryOf(ctx.store, request.wanted))
     addon.syncfs(root)

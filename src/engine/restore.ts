@@ -2,7 +2,7 @@
  * The one way in which the engine changes a target: safety capture, plan, journal, apply, look again, operation.
  * rollback, revert, undo and redo only say which state they want. Called under the timeline's lock, settled (settle.ts).
  */
-import { cancelled, isDiskFull, SavepointError } from '../errors/errors.ts'
+import { cancelled, isDiskFull } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
@@ -10,13 +10,15 @@ import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
+import { applyWithRoom } from '../targets/dir/deletions-first.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import type { Span } from '../targets/dir/others-paths.ts'
-import { type ApplyOptions, applyPlan } from '../targets/dir/restore-apply.ts'
+import type { ApplyOptions, ApplyResult } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
-import { type Live, lookAtLive } from './capture-live.ts'
-import { captureAfter, captureBefore } from './capture-sparingly.ts'
+import { cannotSave, nameWhatStays } from './cannot-save.ts'
+import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
+import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
 import { type Context, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { findHidden } from './hidden-paths.ts'
@@ -66,14 +68,17 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
 
 async function restoreInto(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
   if (ctx.unwritable && !request.dryRun) return restoreWithoutSafety(ctx, request)
-  let live: Live
+  let planned: { live: Live; plan: RestorePlan }
   try {
-    live = await lookBefore(ctx, request)
+    planned = await lookAndPlan(ctx, request, afresh => lookBefore(ctx, request, afresh))
   } catch (error) {
     return goOnWithout(ctx, request, error)
   }
-  const plan = planFor(ctx, request, live)
+  const { live, plan } = planned
+  const lacksRoom = plan.leftAlone.some(({ why }) => why === 'no-room')
+  if (lacksRoom && request.noSafety) return restoreWithoutSafety(ctx, request)
   const rootChanges = shallChangeRoot(ctx, request, live)
+  if (request.dryRun && !request.noSafety) sayWhatMayNotFit(ctx, live, request)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
     return {
       ...describeRestore(ctx, request, live, plan),
@@ -104,27 +109,27 @@ function goOnWithout(ctx: Context, request: RestoreRequest, error: unknown): Pro
   throw cannotSave(request.kind, error as Error)
 }
 
-const lookBefore = (ctx: Context, request: RestoreRequest): Promise<Live> =>
+/** What the last capture left in the store may be damaged: that does not matter as long as the live files are there. */
+export const lookAndPlan = (
+  ctx: Context,
+  request: RestoreRequest,
+  look: (afresh: boolean) => Promise<Live>,
+): Promise<{ live: Live; plan: RestorePlan }> =>
+  orAfresh(false, async afresh => {
+    const live = await look(afresh)
+    return { live, plan: planFor(ctx, request, live) }
+  })
+
+const lookBefore = (ctx: Context, request: RestoreRequest, afresh: boolean): Promise<Live> =>
   request.dryRun
-    ? lookAtLive(ctx, { override: request.wanted })
+    ? lookAtLive(ctx, { override: request.wanted, afresh })
     : captureBefore(ctx, request, {
         override: request.wanted,
+        afresh,
         readOwned: true,
         ignoreFloor: true,
         phase: 'saving the state before',
       })
-
-/** The state before cannot be stored, so that nothing was changed. */
-export function cannotSave(kind: OperationKind, cause: Error): SavepointError {
-  const without = kind === 'rollback' ? 'say --no-safety' : '`savepoint rollback SNAP --no-safety -- PATH`'
-  const [code, mend] = isDiskFull(cause)
-    ? (['disk.full', 'Free some space (1 MB or more)'] as const)
-    : (['io.failed', 'Make it writable'] as const)
-  return new SavepointError(code, `Cannot save the state before the ${kind}: ${cause.message}`, {
-    hint: `Nothing was changed. ${mend}; \`savepoint rollback SNAP --to DIR\` writes it elsewhere; or, if the present state may be lost, ${without}`,
-    cause,
-  })
-}
 
 /** A snapshot of the state before: HEAD itself when nothing has changed since. */
 function keepBefore(ctx: Context, live: Live, request: RestoreRequest): Snapshot {
@@ -150,8 +155,8 @@ export const applyFor = (
   live: Live,
   root: number,
   how: Pick<ApplyOptions, 'plan' | 'stage' | 'rescue'>,
-): ReturnType<typeof applyPlan> =>
-  applyPlan({
+): Promise<ApplyResult> =>
+  applyWithRoom({
     ...how,
     store: ctx.store,
     root,
@@ -187,7 +192,7 @@ async function applyAndRecord(
         stage: journal.stage,
         rescue: async displaced => {
           const { snapshot, unsaved } = await keepLateEdits(ctx, root, live, displaced, safety)
-          lateEdits = snapshot
+          lateEdits ??= snapshot
           return unsaved
         },
       })
@@ -201,7 +206,7 @@ async function applyAndRecord(
       return applied
     } catch (error) {
       if (error instanceof RestoreFailed && error.reversed) removeJournal(ctx.timelineDir)
-      throw error
+      throw nameWhatStays(error, plan)
     }
   })
   failpoint('restore:synced')

@@ -1,9 +1,9 @@
 /** What a restore must find settled: another one that was interrupted is completed first. */
 import type { OperationKind } from '../model/snapshot.ts'
+import { cannotSave } from './cannot-save.ts'
 import { type Context, requireWritable } from './context.ts'
 import { readJournal } from './journal.ts'
 import { recoverPending } from './recover.ts'
-import { cannotSave } from './restore.ts'
 
 /**
  * Where the home cannot be written, a look (`dryRun`) and a restore that records nothing (`noSafety`) go on. Not over an

@@ -22,7 +22,7 @@ const LISTED_PATHS = 20
 
 export async function verify(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
   if (options.repair) requireWritable(ctx)
-  return withEverythingLocked(ctx, 'verify', async timelines => {
+  const check = async (timelines: OpenTimeline[]): Promise<VerifyResult> => {
     const damage = ctx.store.index.damage()
     const scan = scanPacks(ctx.store, damage === undefined ? ctx.store.index.packs() : [], progress =>
       ctx.progress?.({ phase: 'verifying', files: progress.objects, bytes: progress.bytes }),
@@ -31,21 +31,18 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     const problems: VerifyProblem[] = []
     const found = new FoundObjects(ctx, scan, damage === undefined)
     let snapshots = 0
+    let hasDamagedTimeline = false
     for (const timeline of timelines) {
       const damage = timeline.db.damage()
       if (damage !== undefined) {
+        hasDamagedTimeline = true
         problems.push(timelineProblem(timeline, damage))
         continue
       }
       for (const snapshot of timeline.db.snapshots(true)) {
         snapshots++
-        const missing = missingPaths(found, snapshot.root)
-        if (missing.length === 0) continue
-        problems.push({
-          what: `${snapshot.id} has lost ${missing.length} path${missing.length === 1 ? '' : 's'}`,
-          snapshots: [snapshot.id],
-          paths: missing.slice(0, LISTED_PATHS).map(showPath),
-        })
+        const lost = lostPaths(found, snapshot.root)
+        if (lost.length > 0) problems.push(lossOf(snapshot.id, lost))
       }
     }
     found.close()
@@ -56,9 +53,10 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     else if (scan.problems.length > 0)
       repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
     if (options.repair) settleAside(ctx, problems.length === 0)
-    const isRepairable = ofIndex.length > 0 && !options.repair
+    const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline) && !options.repair
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, problems, repaired, isRepairable }
-  })
+  }
+  return withEverythingLocked(ctx, 'verify', check, options.repair)
 }
 
 const indexDamaged = (damage: string): VerifyProblem => ({
@@ -170,24 +168,45 @@ class FoundObjects {
   }
 }
 
+interface Lost {
+  path: Raw
+  /** A directory whose list is gone, and with it all that was in it. */
+  isList: boolean
+}
+
+function lossOf(snapshot: string, lost: Lost[]): VerifyProblem {
+  const lists = lost.filter(({ isList }) => isList).length
+  if (lost[0]!.path === '') {
+    const what = `${snapshot} has lost everything: the list of what was in the target is damaged`
+    return { what, snapshots: [snapshot], paths: [] }
+  }
+  const below = lists === 0 ? '' : ` (${plural('directory', lists)} with everything below)`
+  return {
+    what: `${snapshot} has lost ${plural('path', lost.length)}${below}`,
+    snapshots: [snapshot],
+    paths: lost.slice(0, LISTED_PATHS).map(({ path, isList }) => `${showPath(path)}${isList ? '/' : ''}`),
+  }
+}
+
 /** Paths whose tree or content cannot be produced from intact objects. Unchanged subtrees are looked at once. */
-function missingPaths(found: FoundObjects, root: Id): Raw[] {
-  const missing: Raw[] = []
+function lostPaths(found: FoundObjects, root: Id): Lost[] {
+  const lost: Lost[] = []
   const visit = function* (tree: Id, path: Raw): Deep<void> {
     if (tree === EMPTY_TREE || found.scan.complete.has(tree)) return
-    const before = missing.length
+    const before = lost.length
     const entries = found.read(tree, decodeTree)
     if (!entries) {
-      missing.push(path === '' ? '.' : path)
+      lost.push({ path, isList: true })
       return
     }
     for (const entry of entries) {
       const here = joinRaw(path, entry.name)
       if (entry.kind === 'dir') yield* call(visit(entry.content, here))
-      else if (entry.kind === 'file' && !found.isIntact(entry.content)) missing.push(here)
+      else if (entry.kind === 'file' && !found.isIntact(entry.content)) lost.push({ path: here, isList: false })
     }
-    if (missing.length === before) found.scan.complete.add(tree)
+    if (lost.length === before) found.scan.complete.add(tree)
   }
   runDeep(visit(root, ''))
-  return missing.map(path => path.replace(/^root\//, ''))
+  // The root tree has one entry, the target.
+  return lost.map(({ path, isList }) => ({ path: path.replace(/^root(\/|$)/, ''), isList }))
 }

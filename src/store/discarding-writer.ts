@@ -1,6 +1,6 @@
 /**
- * Takes what a capture gives and keeps only its trees, in memory: for looking at the live state when the disk has no
- * room to store it, or when nothing may be written. The trees can be read from the store as long as it is open.
+ * Takes what a capture gives and keeps only its trees, in memory: for looking at the live state, which needs no room and
+ * writes nothing. The trees can be read from the store as long as it is open.
  */
 import type { Id } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'

@@ -1,7 +1,7 @@
 /** Reads blocks of packs, with a small cache of unpacked ones. Every block's checksum is checked when it is read. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
 import { decompressBlock } from './compress.ts'
 import { BLOCK_HEADER_BYTES, type BlockHeader, blockPayload, decodeBlockHeader, isIntactBlock } from './pack-format.ts'
 
@@ -44,6 +44,17 @@ export class PackReader {
       if (readFully(fd, bytes, offset) && isIntactBlock(bytes)) return { bytes, header }
     }
     throw this.damagedBlock(pack, offset)
+  }
+
+  /** Whether the block can be read. */
+  isIntact(pack: number, offset: number): boolean {
+    try {
+      this.packedBlock(pack, offset)
+      return true
+    } catch (error) {
+      if (isDamage(error)) return false
+      throw error
+    }
   }
 
   /** Without reading the block itself. */

@@ -8,6 +8,7 @@ import { hashBytes } from '../model/id.ts'
 import { BlockBuilder } from './block-builder.ts'
 import { failpoint } from './failpoint.ts'
 import type { FileLock } from './file-lock.ts'
+import type { Location } from './object-index.ts'
 import { blockNames, NAME_BYTES, OBJECT, type ObjectKind } from './pack-format.ts'
 import { PackWriter } from './pack-writer.ts'
 import type { Store } from './store.ts'
@@ -41,12 +42,16 @@ export class StoreWriter {
   private readonly writers: PackWriter[] = []
   private appended = 0
   readonly lostPacks: ReadonlySet<number>
+  /** Set when damage was met: then what is stored counts only after a look at it. */
+  private readonly doubts: boolean
+  private readonly damaged = new Map<string, boolean>()
   /** Saves a look-up per file in the very first capture: what this session stores is in `claimed`. */
   private readonly wasEmpty: boolean
 
-  constructor(store: Store, lock: FileLock) {
+  constructor(store: Store, lock: FileLock, doubts = false) {
     this.store = store
     this.lock = lock
+    this.doubts = doubts
     this.wasEmpty = store.index.isEmpty()
     this.lostPacks = store.lostPacks()
   }
@@ -66,7 +71,17 @@ export class StoreWriter {
   /** What lies in a pack that is gone is stored again: the store heals with what is still there. */
   isStored(id: Id): boolean {
     const location = this.store.index.find(id)
-    return location !== undefined && !this.lostPacks.has(location.pack)
+    if (location === undefined || this.lostPacks.has(location.pack)) return false
+    return !this.doubts || location.kind === OBJECT.clone || !this.isDamaged(location)
+  }
+
+  private isDamaged({ pack, block }: Location): boolean {
+    const key = `${pack}:${block}`
+    const known = this.damaged.get(key)
+    if (known !== undefined) return known
+    const isDamaged = !this.store.packs.isIntact(pack, block)
+    this.damaged.set(key, isDamaged)
+    return isDamaged
   }
 
   /** Stores bytes under their own hash. */

@@ -125,6 +125,10 @@ export class Store {
     this.kept.set(id, entries)
   }
 
+  forgetKept(): void {
+    this.kept.clear()
+  }
+
   contentSource(id: Id): ContentSource {
     const location = this.locate(id)
     if (location.kind === OBJECT.clone) return { kind: 'clone', file: this.cloneFile(id) }
@@ -142,11 +146,14 @@ export class Store {
     )
   }
 
-  /** Starts writing; close it. Collection waits meanwhile; `signal` ends the wait for one that runs. */
-  async writer(signal?: AbortSignal): Promise<StoreWriter> {
+  /**
+   * Starts writing; close it. Collection waits meanwhile; `signal` ends the wait for one that runs. With `doubts`, what is
+   * in the store but cannot be read is stored again.
+   */
+  async writer(signal?: AbortSignal, doubts = false): Promise<StoreWriter> {
     const lock = await this.lock('shared', 'write to the store', { waitMs: GC_LOCK_WAIT_MS, signal })
     try {
-      return new StoreWriter(this, lock)
+      return new StoreWriter(this, lock, doubts)
     } catch (error) {
       lock.release()
       throw error

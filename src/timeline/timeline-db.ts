@@ -2,6 +2,7 @@
  * The database of one timeline: snapshots, tags, HEAD, runs, operations. Rows only: it knows no files and no store.
  * Every method that changes several rows does so in one transaction. WAL: readers never wait for the writer.
  */
+import { dirname } from 'node:path'
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import { isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { idToBytes, randomName } from '../model/id.ts'
@@ -266,7 +267,7 @@ export class TimelineDb {
 }
 
 export const damageHint = (file: string): string =>
-  `Bring ${file} back from a backup. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`
+  `\`savepoint verify --repair\` saves what can be read of ${file} into a new one and keeps the damaged one; or bring it back from a backup. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`
 
 function explainOpen(file: string, cause: unknown): SavepointError {
   if (isDamage(cause)) return cause
@@ -275,8 +276,9 @@ function explainOpen(file: string, cause: unknown): SavepointError {
     const hint = 'Free some space, or set TMPDIR to a directory that has some; nothing is lost'
     return new SavepointError('disk.full', message, { hint, cause })
   }
-  return new SavepointError(isUnwritable(cause) ? 'io.failed' : 'store.damaged', message, {
-    hint: damageHint(file),
-    cause,
-  })
+  if (isUnwritable(cause)) {
+    const hint = `Look at the permissions of ${dirname(file)}, and whether it is mounted read-only`
+    return new SavepointError('io.failed', message, { hint, cause })
+  }
+  return new SavepointError('store.damaged', message, { hint: damageHint(file), cause })
 }

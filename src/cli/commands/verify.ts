@@ -14,8 +14,9 @@ export function register(program: Command): void {
     summary: 'check every byte of the store',
     description:
       'Reads everything that the snapshots need and compares it with its digest. What is damaged is listed with the ' +
-      'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs; the next snapshot then ' +
-      'stores lost content again wherever the live files still have it.',
+      'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs, and a damaged timeline ' +
+      'from what can be read of it, keeping the damaged file; the next snapshot then stores lost content again wherever ' +
+      'the live files still have it.',
     usage: '[--repair]',
     examples: [
       ['verify', 'check'],

@@ -13,6 +13,7 @@ import { nameOf } from './snapshot.ts'
 const reasons: Record<LeftAlonePath['why'], string> = {
   edited: 'edited by somebody else since',
   'not-stored': 'its present content could not be stored first',
+  'no-room': 'its present content could not be stored first, for want of room',
   'holds-uncaptured': 'holds files that no snapshot has',
   refused: 'the system refused to change it',
   'in-the-way': 'something else stands where a directory was',
@@ -63,7 +64,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
     lines.push(`${result.dryRun ? words.would : words.done}${to}: ${counts || plural('change', result.changes.length)}`)
   }
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
-  lines.push(...leftAloneLines(result.leftAlone, style), ...inTheWayLines(result, style))
+  lines.push(...leftAloneLines(result.leftAlone, style), ...inTheWayLines(result, style), ...noRoomLines(result, style))
   lines.push(...overlappedLines(result, words.before ?? result.snapshot?.id, style))
   if (result.keptDirs.length > 0) {
     lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
@@ -135,6 +136,15 @@ function overlappedLines({ leftAlone }: RestoreResult, before: string | undefine
 function wordOf(path: Raw, style: Style): string {
   const shown = style.path(path) || '.'
   return quoteWord(shown.startsWith('-') ? `./${shown}` : shown)
+}
+
+function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): string[] {
+  if (!leftAlone.some(({ why }) => why === 'no-room')) return []
+  const mend = "Free some space on the store's disk and say it again"
+  if (!snapshot) return [mend]
+  return [
+    `${mend}; or, if their present content may be lost: ${style.bold(style.command(`rollback ${snapshot.id} --no-safety`))}`,
+  ]
 }
 
 function uncapturedLine(uncaptured: RestoreResult['uncaptured'], style: Style): string {

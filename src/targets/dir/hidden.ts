@@ -29,3 +29,30 @@ export function noteStaying(
   if (reason === 'excluded') report.hidden.add(path)
   else report.uncaptured.push({ path, reason })
 }
+
+export interface LeftAlone {
+  path: Raw
+  why:
+    | 'edited' // changed by somebody else since the operation that is being undone
+    | 'not-stored' // its live content could not be stored, so it must not be overwritten
+    | 'no-room' // the same, and only because the disk is full
+    | 'holds-uncaptured' // a directory that holds files which are not ours to remove
+    | 'refused' // in a directory of somebody else that this user may not change
+    | 'in-the-way' // a file or a link where a directory was, of which only something inside is wanted
+    | 'overlapped' // changed while somebody else was at work, too: whose it is cannot be told
+}
+
+/**
+ * Notes a path whose live content is not stored: it is neither overwritten nor deleted. What is merely to be deleted
+ * counts only when it should have been stored: what rules and caps leave out is nobody's to remove.
+ */
+export function noteUnstored(
+  report: { leftAlone: LeftAlone[] },
+  path: Raw,
+  { reason }: Entry,
+  isReplaced: boolean,
+): void {
+  if (reason === 'no-room') report.leftAlone.push({ path, why: 'no-room' })
+  else if (isReplaced || reason === 'unreadable' || reason === 'unstable')
+    report.leftAlone.push({ path, why: 'not-stored' })
+}

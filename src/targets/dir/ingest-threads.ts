@@ -37,6 +37,7 @@ interface Running {
   /** Batches in flight; a large file, with its windows, counts as many. */
   load: number
   flushed?: () => void
+  stopped?: () => void
 }
 
 export class IngestThreads {
@@ -75,8 +76,10 @@ export class IngestThreads {
     )
   }
 
+  /** A thread that ends in the middle of a file would leave it open, and the room of a file that is deleted then taken. */
   async close(): Promise<void> {
     this.closing = true
+    if (!this.isIdle) await Promise.all(this.running.map(stop))
     await Promise.all(this.running.map(({ worker }) => worker.terminate()))
   }
 
@@ -107,7 +110,8 @@ export class IngestThreads {
 
   private receive(running: Running, message: FromWorker): void {
     try {
-      this.handle(running, message)
+      if (!this.closing) this.handle(running, message)
+      else if (message.type === 'stopped') running.stopped?.()
     } catch (error) {
       this.options.onFailure(error as Error)
     }
@@ -174,6 +178,16 @@ export class IngestThreads {
   private claim(ids: Id[]): Uint8Array {
     return Uint8Array.from(ids, id => (id !== '' && this.options.writer.claim(id) ? 1 : 0))
   }
+}
+
+function stop(running: Running): Promise<void> {
+  return new Promise(resolve => {
+    // One that failed does not answer.
+    if (running.worker.threadId === -1) resolve()
+    running.worker.once('exit', () => resolve())
+    running.stopped = resolve
+    send(running, { type: 'stop' })
+  })
 }
 
 const loadOf = (jobs: Job[]): number => (isLarge(jobs) ? DEPTH : 1)

@@ -17,6 +17,7 @@ export type ToWorker =
   | { type: 'large'; batch: number; root: number; path: string }
   | { type: 'wanted'; batch: number; wanted: Uint8Array }
   | { type: 'flush' }
+  | { type: 'stop' }
 export type FromWorker =
   | { type: 'read'; batch: number; results: BatchResults }
   | { type: 'claim'; batch: number; ids: Uint8Array }
@@ -30,12 +31,15 @@ export type FromWorker =
   | { type: 'failed'; batch: number; error: { message: string; code?: string } }
   | { type: 'block'; bytes: Uint8Array }
   | { type: 'flushed' }
+  | { type: 'stopped' }
 
 const port = parentPort!
 const builder = new BlockBuilder()
 const pool = new BufferPool()
 /** Bytes of batches whose verdict is not in yet, by batch. */
 const waiting = new Map<number, (wanted: Uint8Array) => void>()
+/** Ends the large files that wait for a verdict, so that they close what they have open. */
+const stops = new Set<() => void>()
 const clones = createCloneSource((workerData as { clones: string | undefined }).clones)
 
 const post = (message: FromWorker, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer)
@@ -75,8 +79,13 @@ async function readLarge(batch: number, root: number, path: string): Promise<voi
   const extra: { recipe?: { id: Id; bytes: Uint8Array }; clone?: { id: Id; size: number } } = {}
   const sink: ChunkSink = {
     claim: ids =>
-      new Promise(resolve => {
-        waiting.set(batch, wanted => resolve(ids.map((_, i) => wanted[i] === 1)))
+      new Promise((resolve, reject) => {
+        const stop = () => reject(new Error('stopped'))
+        stops.add(stop)
+        waiting.set(batch, wanted => {
+          stops.delete(stop)
+          resolve(ids.map((_, i) => wanted[i] === 1))
+        })
         post({ type: 'claim', batch, ids: Buffer.from(ids.join(''), 'latin1') })
       }),
     store: (id, bytes) => emit(builder.add(id, OBJECT.data, bytes)),
@@ -99,6 +108,10 @@ function handle(message: ToWorker): void {
     resume?.(message.wanted)
   } else if (message.type === 'large') {
     readLarge(message.batch, message.root, message.path).catch(error => fail(message.batch, error))
+  } else if (message.type === 'stop') {
+    for (const stop of stops) stop()
+    // By then they have.
+    setImmediate(() => post({ type: 'stopped' }))
   } else {
     emit(builder.finish())
     post({ type: 'flushed' })

@@ -10,7 +10,7 @@ export function lostDirectory(directory: Raw, cause: SavepointError): SavepointE
     'store.damaged',
     `Cannot restore: the store has lost the list of ${shown} (${cause.message})`,
     {
-      hint: 'Nothing was changed. `savepoint verify` shows what is affected; `savepoint rollback SNAP -- PATH` restores what is intact',
+      hint: `Nothing was changed. ${cause.hint?.includes('--repair') ? cause.hint : '`savepoint verify` shows what is affected; `savepoint rollback SNAP -- PATH` restores what is intact'}`,
       data: { paths: [shown] },
       cause,
     },
@@ -25,3 +25,5 @@ export const sameAside = (a: Entry | undefined, b: Entry | undefined): boolean =
 
 export const sameDeep = (a: Entry | undefined, b: Entry | undefined): boolean =>
   a === b || (a !== undefined && b !== undefined && sameEntry(a, b) && a.content === b.content)
+
+export const isKnown = (entry: Entry | undefined): boolean => entry !== undefined && entry.reason !== 'excluded'

@@ -6,13 +6,16 @@ import { showPath } from '../../model/raw-path.ts'
 export class RestoreFailed extends SavepointError {
   readonly reversed: boolean
 
-  constructor(code: ErrorCode, message: string, reversed: boolean, cause: unknown) {
-    const hint = reversed
-      ? 'The target is back as it was. Mend the cause and try again'
-      : 'Part of it was carried out. Mend the cause; the next savepoint command completes it'
-    super(code, message, { hint: cause instanceof SavepointError && reversed ? (cause.hint ?? hint) : hint, cause })
+  constructor(code: ErrorCode, message: string, reversed: boolean, cause: unknown, hint = hintFor(reversed, cause)) {
+    super(code, message, { hint, cause })
     this.reversed = reversed
   }
+}
+
+function hintFor(reversed: boolean, cause: unknown): string {
+  if (!reversed) return 'Part of it was carried out. Mend the cause; the next savepoint command completes it'
+  const own = cause instanceof SavepointError ? cause.hint : undefined
+  return own ?? 'The target is back as it was. Mend the cause and try again'
 }
 
 export function explainFailure(error: unknown, reversed: boolean): RestoreFailed {

@@ -10,10 +10,10 @@ import type { Store } from '../../store/store.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { pairByName, sameContent, sameEntry } from '../../store/tree-diff.ts'
 import { childrenOf, EntryCursor } from '../../store/tree-lookup.ts'
-import { Hidden, noteStaying, type Uncaptured } from './hidden.ts'
+import { Hidden, type LeftAlone, noteStaying, noteUnstored, type Uncaptured } from './hidden.ts'
 import { mayChangeDir } from './may-change.ts'
 import { OthersPaths, type Span } from './others-paths.ts'
-import { lostDirectory, sameAside, sameDeep, treeOf } from './plan-entries.ts'
+import { isKnown, lostDirectory, sameAside, sameDeep, treeOf } from './plan-entries.ts'
 import { isRefreshedIndex } from './refreshed-index.ts'
 
 export type PlanAction =
@@ -25,17 +25,6 @@ export type PlanAction =
   | { action: 'replace'; path: Raw; live: Entry; entry: Entry }
   /** The content stays; mode, owner, times or xattrs change. */
   | { action: 'metadata'; path: Raw; live: Entry; entry: Entry }
-
-export interface LeftAlone {
-  path: Raw
-  why:
-    | 'edited' // changed by somebody else since the operation that is being undone
-    | 'not-stored' // its live content could not be stored, so it must not be overwritten
-    | 'holds-uncaptured' // a directory that holds files which are not ours to remove
-    | 'refused' // in a directory of somebody else that this user may not change
-    | 'in-the-way' // a file or a link where a directory was, of which only something inside is wanted
-    | 'overlapped' // changed while somebody else was at work, too: whose it is cannot be told
-}
 
 export interface RestorePlan {
   actions: PlanAction[]
@@ -140,9 +129,10 @@ class Planner {
       return
     }
     if (live?.kind === 'unknown') {
-      if (wanted && !(isUndo && base && sameAside(base, wanted))) this.plan.leftAlone.push({ path, why: 'not-stored' })
+      const isTouched = wanted ? !(isUndo && base && sameAside(base, wanted)) : !isUndo || isKnown(base)
+      if (isTouched && (wanted || this.isInside(path))) noteUnstored(this.plan, path, live, wanted !== undefined)
       // Asked for by name, it stays all the same.
-      else if (!wanted && !isUndo && this.options.scope?.includes(path)) noteStaying(this.plan, path, live)
+      if (!wanted && !isUndo && this.options.scope?.includes(path)) noteStaying(this.plan, path, live)
       return
     }
     if (this.others.isRepository(path)) {
@@ -279,7 +269,9 @@ class Planner {
     }
     this.plan.keptDirs.push(path)
     for (const child of this.options.store.tree(live.content)) {
-      if (child.kind !== 'unknown') yield* call(this.decide(joinRaw(path, child.name), child, undefined))
+      const below = joinRaw(path, child.name)
+      if (child.kind === 'unknown') noteUnstored(this.plan, below, child, false)
+      else yield* call(this.decide(below, child, undefined))
     }
   }
 

@@ -12,6 +12,7 @@ import { childrenOf } from '../../store/tree-lookup.ts'
 import type { PlanAction } from './restore-plan.ts'
 
 const LISTED = 5
+const LISTED_DELETIONS = 3
 /** For directories, and, where the store is on the same disk, for the record of it. A restore that runs out is reversed. */
 const SPARE_BYTES = 256 * 1024
 
@@ -20,8 +21,11 @@ export interface Needs {
   bytes: number
 }
 
-/** Throws `store.damaged` with the paths that cannot be produced, or `disk.full`. Reads and checks every needed block. */
-export function preflight(store: Store, root: number, actions: readonly PlanAction[]): Needs {
+/**
+ * Throws `store.damaged` with the paths that cannot be produced, or `disk.full`, unless `freed` bytes more are enough.
+ * Reads and checks every needed block.
+ */
+export function preflight(store: Store, root: number, actions: readonly PlanAction[], freed = 0): Needs {
   const needs: Needs = { files: 0, bytes: 0 }
   const damaged: { path: Raw; error: Error }[] = []
   const checked = new Map<string, Error | undefined>()
@@ -35,17 +39,54 @@ export function preflight(store: Store, root: number, actions: readonly PlanActi
     }
   }
   if (damaged.length > 0) throw cannotProduce(damaged)
-  const { free } = addon.statfs(root)
-  if (free < needs.bytes + SPARE_BYTES) {
-    throw new SavepointError(
-      'disk.full',
-      `Cannot restore ${formatBytes(needs.bytes)}: the disk has ${formatBytes(free)} left`,
-      {
-        hint: 'Free some space and try again; nothing was changed',
-      },
-    )
-  }
+  // What only takes away must not fail for want of room.
+  const makes = actions.some(({ action }) => action === 'create' || action === 'replace')
+  if (makes && !hasRoom(root, needs.bytes - freed)) throw noRoom(root, needs.bytes, deletionsOf(store, actions))
   return needs
+}
+
+export const hasRoom = (root: number, bytes: number): boolean => addon.statfs(root).free >= bytes + SPARE_BYTES
+
+/** What the files that a plan makes take at most. What the store has lost counts nothing. */
+export function neededBytes(store: Store, actions: readonly PlanAction[]): number {
+  let bytes = 0
+  for (const action of actions) {
+    if (action.action !== 'create' && action.action !== 'replace') continue
+    for (const { entry } of filesOf(store, action.path, action.entry, [])) bytes += entry.size
+  }
+  return bytes
+}
+
+export interface Deletion {
+  path: Raw
+  /** What becomes free for sure: nothing of what has other names, or holes. */
+  bytes: number
+}
+
+/** What a plan deletes, the largest first. */
+export function deletionsOf(store: Store, actions: readonly PlanAction[]): Deletion[] {
+  const deletions = actions.flatMap((action): Deletion[] => {
+    if (action.action !== 'delete') return []
+    let bytes = 0
+    for (const { entry } of filesOf(store, action.path, action.live, []))
+      if (entry.linkGroup === 0n && !entry.sparse) bytes += entry.size
+    return [{ path: action.path, bytes }]
+  })
+  return deletions.sort((a, b) => b.bytes - a.bytes)
+}
+
+export function noRoom(root: number, bytes: number, deletions: Deletion[]): SavepointError {
+  const { free } = addon.statfs(root)
+  const largest = deletions
+    .slice(0, LISTED_DELETIONS)
+    .filter(deletion => deletion.bytes > 0)
+    .map(deletion => `${showPath(deletion.path)} (${formatBytes(deletion.bytes)})`)
+  const goes = largest.length === 0 ? '' : `. It would delete ${largest.join(', ')} anyway`
+  return new SavepointError(
+    'disk.full',
+    `Cannot restore ${formatBytes(bytes)}: the disk has ${formatBytes(free)} left`,
+    { hint: `Free some space and try again; nothing was changed${goes}` },
+  )
 }
 
 /** The regular files of an entry, those below a directory included. */

@@ -1,0 +1,40 @@
+/**
+ * A restore stages everything new before it takes anything away. Where the disk has no room for that, but would have
+ * without what goes anyway, the deletions are carried out first, as a whole: only for a caller that can lead a restore to
+ * its end later, because what is deleted then is not brought back when the rest fails.
+ */
+import { type ApplyOptions, type ApplyResult, applyPlan } from './restore-apply.ts'
+import { explainFailure, RestoreFailed } from './restore-failed.ts'
+import type { PlanAction } from './restore-plan.ts'
+import { deletionsOf, hasRoom, neededBytes, noRoom, preflight } from './restore-preflight.ts'
+
+export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult> {
+  const { store, root, plan } = options
+  const needed = neededBytes(store, plan.actions)
+  if (hasRoom(root, needed)) return applyPlan(options)
+  const deletions = deletionsOf(store, plan.actions)
+  const freed = deletions.reduce((sum, { bytes }) => sum + bytes, 0)
+  if (freed === 0 || !hasRoom(root, needed - freed)) return applyPlan(options)
+  // Nothing is deleted for a state that the store cannot give back.
+  try {
+    preflight(store, root, plan.actions, freed)
+  } catch (error) {
+    throw explainFailure(error, true)
+  }
+  const isDeletion = ({ action }: PlanAction) => action === 'delete'
+  const part = (actions: PlanAction[]) => applyPlan({ ...options, plan: { ...plan, actions } })
+  const first = await part(plan.actions.filter(isDeletion)).catch(error => {
+    // Not even for the directory that they are moved into.
+    const isFull = error instanceof RestoreFailed && error.reversed && error.code === 'disk.full'
+    throw isFull ? explainFailure(noRoom(root, needed, deletions), true) : error
+  })
+  const second = await part(plan.actions.filter(action => !isDeletion(action))).catch(error => {
+    throw explainFailure(error, false)
+  })
+  return {
+    written: second.written,
+    refused: [...first.refused, ...second.refused],
+    edited: [...first.edited, ...second.edited],
+    keptIn: second.keptIn ?? first.keptIn,
+  }
+}
