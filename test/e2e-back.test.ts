@@ -24,7 +24,7 @@ describe('run', () => {
       signal: null,
       stdout: 'out\n',
       stderr:
-        'savepoint: protecting BASE/work (snap_ID, 2 files)\nsavepoint: run run_ID: exit 7, TOOK; 1 added, 1 deleted\n' +
+        'savepoint: protecting BASE/work (snap_ID, 2 files)\nsavepoint: run run_ID: exit 7, TOOK; 2 commands (1 failed, see savepoint trace --failed); 1 added, 1 deleted\n' +
         '  A new\n  D src/b.txt\nTo undo: savepoint undo\n',
     })
     const quiet = savepoint(space, ['run', '-q', 'sh', '-c', 'echo err >&2'])
@@ -40,7 +40,7 @@ describe('run', () => {
       .map(line => JSON.parse(line))
     expect(stdout).toBe('out\n')
     expect(lines[0].notice).toMatch(/^protecting /)
-    expect(keys(lines[1])).toEqual(['run', 'exit_code', 'signal', 'counts', 'changes', 'moved_to', 'gone'])
+    expect(keys(lines[1])).toEqual(['run', 'trace', 'exit_code', 'signal', 'counts', 'changes', 'moved_to', 'gone'])
     expect(keys(lines[1].run)).toEqual(runKeys)
     expect(lines[1].counts).toEqual({ added: 0, modified: 1, deleted: 0 })
   })

@@ -17,6 +17,7 @@ beforeAll(() => {
   space.write('bin', binary)
   symlinkSync('a.txt', space.at('link'))
   savepoint(space, ['snapshot', '-m', 'first'])
+  savepoint(space, ['run', '-q', 'true'])
 })
 afterAll(() => space.remove())
 
@@ -38,6 +39,8 @@ const calls: string[][] = [
   ['history', 'a.txt'],
   ['coverage', 'a.txt'],
   ['runs'],
+  ['trace'],
+  ['why', 'a.txt'],
   ['operations'],
   ['tag', 'good'],
   ['tag'],
@@ -104,8 +107,8 @@ test.each([
   [['revert', '../outside'], 2],
   [['purge', 'a.txt'], 2],
   [['help', 'nothing'], 2],
-  [['help', 'trace'], 13],
-  [['trace'], 13],
+  [['help', 'record'], 13],
+  [['record'], 13],
   [['nothing'], 2],
   [['snapshots', '--nothing'], 2],
   [['completion', 'csh'], 2],

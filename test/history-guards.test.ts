@@ -37,7 +37,7 @@ describe('after a rollback that was killed', () => {
 
 describe('a run whose supervisor was killed', () => {
   it('can be undone, and does not count as running', async () => {
-    const script = 'echo agent > a; kill -9 $PPID; rm b'
+    const script = 'echo agent > a; kill -9 $(ps -o ppid= -p $PPID); rm b'
     expect((await runVerbs(space, [['run', { command: ['sh', '-c', script] }]])).signal).toBe('SIGKILL')
     await expect.poll(() => existsSync(space.at('b'))).toBe(false)
     const savepoint = await space.open()

@@ -202,6 +202,12 @@ describe('what is told of each', () => {
   })
 })
 
+it('the command itself may be one that is held', async () => {
+  const { exitCode } = await savepoint.run({ command: ['rm', '-rf', 'a'] })
+  expect([exitCode, space.read('a'), traced().map(line)]).toEqual([0, undefined, ['rm -rf a']])
+  await expect(savepoint.run({ command: ['./rm'] })).rejects.toMatchObject({ exitCode: 127 })
+})
+
 describe('when something of ours dies', () => {
   it('the helper: the command goes on, changes included, and it is said', async () => {
     const { exitCode } = await run('kill -KILL $PPID; touch after; /bin/true; echo done > b')

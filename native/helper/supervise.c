@@ -35,7 +35,8 @@ static const uint64_t collect_ns = 4000000;
 enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3 };
 
 struct state {
-  int epoll, events, signals, wake, listener;
+  int epoll, events, signals, wake, listener, failure;
+  int error; /* why the command could not be executed */
   pid_t command;
   struct stream *stream;
   struct frame *frame;
@@ -165,6 +166,11 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
     else if (tag == &state->signals) {
       pass_stop(state);
       reap(state, status, ended);
+    } else if (tag == &state->failure) {
+      /* End of file: it was executed. */
+      if (read(state->failure, &state->error, sizeof state->error) != (ssize_t)sizeof state->error) state->error = 0;
+      epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->failure, NULL);
+      close(state->failure);
     } else if (tag == &state->listener) {
       state->unfiltered = true;
       epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->listener, NULL);
@@ -198,6 +204,7 @@ static void loop(struct state *state) {
     if (ended && !state->ended) {
       /* The command's own end is told after all that ended before it. */
       while (handle(state, 0, &status, &ended));
+      if (state->error != 0) return;
       tell_end(state, status);
       stream_drain(state->stream);
     }
@@ -224,6 +231,7 @@ static int start(struct state *state, const struct launched *launched, struct no
   watch(state->epoll, state->wake, EPOLLIN, &state->wake);
   watch(state->epoll, state->events, EPOLLIN | EPOLLRDHUP, &state->events);
   watch(state->epoll, state->signals, EPOLLIN, &state->signals);
+  watch(state->epoll, state->failure, EPOLLIN, &state->failure);
   tell_hello(state, launched->privileges_off);
   leave_terminal();
   if (launched->listener >= 0) {
@@ -243,6 +251,7 @@ int supervise(const struct supervision *options, const struct launched *launched
   struct state state = {.events = options->events,
                         .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                         .listener = launched->listener,
+                        .failure = launched->failure,
                         .command = launched->pid,
                         .frame = &frame};
   state.stream = stream_open(options->events, state.wake);
@@ -251,11 +260,11 @@ int supervise(const struct supervision *options, const struct launched *launched
   struct notifier notifier = {
       .listener = launched->listener, .stream = state.stream, .privileges_off = launched->privileges_off};
   if (error == 0) error = start(&state, launched, &notifier);
-  if (error == 0 && read(launched->failure, &error, sizeof error) != (ssize_t)sizeof error) error = 0;
-  if (error != 0) {
-    tell_failure(&state, error);
-    return 125;
+  if (error == 0) {
+    loop(&state);
+    error = state.error;
   }
-  loop(&state);
-  return 0;
+  if (error == 0) return 0;
+  tell_failure(&state, error);
+  return 125;
 }

@@ -199,7 +199,9 @@ export class TraceRecorder {
 
   private addPath({ at, op, pid, exec, path, to, existed, directory }: PathEvent): void {
     // A file that the shell opened for the whole command is no work of the command's.
-    for (const each of op === 'inherited' ? [] : [path, to])
+    // Nor is the target itself, moved, a file outside.
+    const isOurs = op === 'inherited' || (path !== undefined && isWithin(this.target, path))
+    for (const each of isOurs ? [] : [path, to])
       if (each !== undefined) this.noteOutside(each, op === 'delete' || each !== (to ?? path))
     const file: Omit<FileEvent, 'id'> = {
       run: this.run,
