@@ -22,11 +22,24 @@ function inHome(yaml: string): void {
   writeFileSync(join(space.home, 'config.yaml'), yaml)
 }
 
-/** Keys that a test of this file (or of git-exclusions.test.ts) shows at work. */
+/** Keys that a test of this file (or of git-exclusions.test.ts, or of live-run.test.ts) shows at work. */
 const shown = [
   'snapshots.disabled',
   'snapshots.backend',
   'snapshots.triggers.disable_pre_run',
+  'snapshots.triggers.disable_git_commits',
+  'snapshots.triggers.disable_builds',
+  'snapshots.triggers.disable_tests',
+  'snapshots.triggers.disable_idle',
+  'snapshots.triggers.disable_guard',
+  'snapshots.triggers.disable_interval',
+  'snapshots.triggers.enable_change',
+  'snapshots.triggers.idle_threshold_seconds',
+  'snapshots.triggers.build_commands',
+  'snapshots.triggers.test_commands',
+  'snapshots.triggers.guard_commands',
+  'snapshots.triggers.guard_max_hold_ms',
+  'snapshots.auto_interval_seconds',
   'snapshots.exclude.ignore_gitignore',
   'snapshots.exclude.additional',
   'snapshots.exclude.keep',
@@ -45,16 +58,10 @@ it('a key is either shown here, or named as not yet in effect', () => {
 })
 
 it('doctor names the keys that are set without effect, and those only', async () => {
-  inHome(
-    'snapshots:\n  auto_interval_seconds: 60\n  min_free_bytes: 1 MB\n  triggers:\n    disable_idle: true\n    guard_commands: [x]\n',
-  )
+  inHome('snapshots:\n  retention:\n    auto_max: 5\n  min_free_bytes: 1 MB\n  triggers:\n    disable_idle: true\n')
   inRepository('tracing:\n  tracer: none\n')
   const { notYetInEffect: named } = await doctor({ cwd: space.dir, home: space.home, env: space.env })
-  expect(named.sort()).toEqual([
-    'snapshots.auto_interval_seconds',
-    'snapshots.triggers.disable_idle',
-    'snapshots.triggers.guard_commands',
-  ])
+  expect(named.sort()).toEqual(['snapshots.retention.auto_max'])
 })
 
 describe('doctor says what makes every capture fail', () => {

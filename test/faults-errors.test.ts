@@ -225,7 +225,7 @@ gated(
     const shown = runCli(place, ['rollback', 'one'])
     expect(shown.status).toBe(3)
     expect(shown.stdout).toMatch(
-      /^Nothing to change\nLeft alone \(2\):\n.*could not be stored first.*\n.*\n.*--no-safety/,
+      /^Nothing was changed\nLeft alone \(2\):\n.*could not be stored first.*\n.*\n.*--no-safety/,
     )
     expect((await savepoint.rollback('one', { noSafety: true })).leftAlone).toEqual([])
     expect(readdirSync(place.dir)).toEqual(['a'])

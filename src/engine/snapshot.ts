@@ -5,7 +5,7 @@ import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
-import { captureLive, type Live } from './capture-live.ts'
+import { captureLive, explainCapture, type Live } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
@@ -28,8 +28,18 @@ export async function takeSnapshot(ctx: Context, options: TakeOptions): Promise<
   return withTimelineLock(ctx, 'take a snapshot', async () => {
     await recoverPending(ctx)
     if (options.type === 'manual') checkManualPool(ctx)
-    return addSnapshot(ctx, await captureLive(ctx), options)
+    const live = await captureLive(ctx)
+    return explained(ctx, () => addSnapshot(ctx, live, options))
   })
+}
+
+/** The captured state has found room, its row has not. */
+function explained<T>(ctx: Context, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw explainCapture(ctx, error)
+  }
 }
 
 /** The same, but a state that is HEAD's already is no snapshot more. For those that nobody asked for by name. */
@@ -38,7 +48,7 @@ export function takeIfChanged(ctx: Context, options: TakeOptions): Promise<Snaps
     await recoverPending(ctx)
     const live = await captureLive(ctx)
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-    return head?.root === live.root ? undefined : addSnapshot(ctx, live, options)
+    return head?.root === live.root ? undefined : explained(ctx, () => addSnapshot(ctx, live, options))
   })
 }
 
