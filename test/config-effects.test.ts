@@ -44,6 +44,7 @@ const shown = [
   'snapshots.exclude.additional',
   'snapshots.exclude.keep',
   'snapshots.retention.delete_initial',
+  'snapshots.retention.auto_max',
   'snapshots.retention.manual_max',
   'snapshots.max_file_bytes',
   'snapshots.min_free_bytes',
@@ -58,10 +59,10 @@ it('a key is either shown here, or named as not yet in effect', () => {
 })
 
 it('doctor names the keys that are set without effect, and those only', async () => {
-  inHome('snapshots:\n  retention:\n    auto_max: 5\n  min_free_bytes: 1 MB\n  triggers:\n    disable_idle: true\n')
+  inHome('snapshots:\n  retention:\n    max_count: 5\n  min_free_bytes: 1 MB\n  triggers:\n    disable_idle: true\n')
   inRepository('tracing:\n  tracer: none\n')
   const { notYetInEffect: named } = await doctor({ cwd: space.dir, home: space.home, env: space.env })
-  expect(named.sort()).toEqual(['snapshots.retention.auto_max'])
+  expect(named.sort()).toEqual(['snapshots.retention.max_count'])
 })
 
 describe('doctor says what makes every capture fail', () => {

@@ -134,13 +134,13 @@ describe('organise', () => {
 
 describe('the rest', () => {
   it('doctor: checks, configuration files, keys without effect', () => {
-    space.write('savepoint.yaml', 'snapshots:\n  retention:\n    auto_max: 3\n')
+    space.write('savepoint.yaml', 'snapshots:\n  retention:\n    max_count: 3\n')
     const text = say(['doctor'])
     expect(text).toMatch(/^ok +node {2}v\d+/)
     expect(text).toMatch(
       /Configuration, the later wins:\n {2}BASE\/store home\/config\.yaml \(absent\)\n {2}BASE\/work\/savepoint\.yaml\n/,
     )
-    expect(text).toMatch(/Set, but not in effect in this version:\n {2}snapshots\.retention\.auto_max\n$/)
+    expect(text).toMatch(/Set, but not in effect in this version:\n {2}snapshots\.retention\.max_count\n$/)
     const result = json('doctor')
     expect(keys(result)).toEqual(['checks', 'not_yet_in_effect', 'config'])
     expect(keys(result.checks[0])).toEqual(['name', 'state', 'detail', 'fix'])

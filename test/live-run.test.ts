@@ -184,6 +184,23 @@ describe('by the clock', () => {
     expect(types(onTheWay())).toEqual(['interval'])
   })
 
+  it('the pool of interval and change keeps auto_max of them; those beyond can be brought back', async () => {
+    space.write(
+      'savepoint.yaml',
+      'snapshots: { retention: { auto_max: 2 }, triggers: { enable_change: true, disable_idle: true } }\n',
+    )
+    savepoint = await space.open()
+    await savepoint.run({ command: ['sh', '-c', 'for i in 1 2 3 4 5; do echo $i > src/a; sleep 1.6; done'] })
+    // HEAD was not in the pool while the last of them was taken.
+    const contents = onTheWay().map(({ id }) => savepoint.read(id, 'src/a').toString())
+    expect([types(onTheWay()), contents]).toEqual([
+      ['change', 'change', 'change'],
+      ['3\n', '4\n', '5\n'],
+    ])
+    await savepoint.undo()
+    expect(space.read('src/a')).toBe('a1\n')
+  })
+
   it('change: soon after each, when asked for', async () => {
     const snapshots = await run(
       'echo 1 > src/a; echo 2 > src/b; sleep 2; echo 3 > src/a; sleep 2',

@@ -19,7 +19,10 @@ beforeEach(async () => {
 })
 afterEach(() => space.remove())
 
-const run = async (script: string): Promise<RunResult> => (await space.open()).run({ command: ['sh', '-ec', script] })
+/** Nothing tells whose a change is, unless the last part says otherwise. */
+let tracer: 'none' | 'seccomp' = 'none'
+const run = async (script: string): Promise<RunResult> =>
+  (await space.open()).run({ command: ['sh', '-ec', script], tracer })
 
 /** `inner` runs from its first snapshot to its last between the two halves of `outer`. */
 async function during(outer: string, inner: () => Promise<RunResult>, firstHalf = ''): Promise<[RunResult, RunResult]> {
@@ -149,4 +152,50 @@ it('a run that a process of another one started is a part of that', async () => 
   const { restore } = await savepoint.undo()
   expect(restore!.leftAlone).toEqual([])
   expect(state()).toEqual(['main\n', undefined, 'one\n'])
+})
+
+describe('two runs that are traced', () => {
+  beforeEach(() => {
+    tracer = 'seccomp'
+  })
+  afterEach(() => {
+    tracer = 'none'
+  })
+  const both = () => during('rm -rf src', () => run('echo B > B; echo more >> lib/hl1'))
+
+  it('undo takes back what the one did, exactly, and has nothing to report', async () => {
+    await both()
+    const { restore } = await savepoint.undo()
+    expect([restore!.leftAlone, state()]).toEqual([[], ['main\n', 'B\n', 'one\nmore\n']])
+    const other = await savepoint.undo()
+    expect([other.restore!.leftAlone, state()]).toEqual([[], ['main\n', undefined, 'one\n']])
+  })
+
+  it('rollback of the inner one does the same', async () => {
+    const [, inner] = await both()
+    const { leftAlone } = await savepoint.rollback(inner.run!.id)
+    expect([leftAlone, state()]).toEqual([[], [undefined, undefined, 'one\n']])
+  })
+
+  it('what both have touched is left alone, and reported', async () => {
+    await during('echo outer >> lib/hl1; echo o > o', () => run('echo inner >> lib/hl1; echo i > i'))
+    const { restore } = await savepoint.undo()
+    expect(restore!.leftAlone).toEqual(overlapped('lib/hl1'))
+    expect([space.read('lib/hl1'), space.read('o'), space.read('i')]).toEqual(['one\ninner\nouter\n', undefined, 'i\n'])
+  })
+
+  it('what the other made in a directory that this one then moved goes with the move, and undo of undo has it', async () => {
+    await during('mv lib lib2', () => run('echo inner > lib/new'))
+    await savepoint.undo()
+    expect([space.read('lib/hl1'), space.read('lib2/new')]).toEqual(['one\n', undefined])
+    await savepoint.redo()
+    expect(space.read('lib2/new')).toBe('inner\n')
+  })
+
+  it('is completed in the same way after kill -9', async () => {
+    await both()
+    expect((await runVerbs(space, [['undo']], { failpoint: 'restore:place' })).signal).toBe('SIGKILL')
+    await space.open()
+    expect(state()).toEqual(['main\n', 'B\n', 'one\nmore\n'])
+  })
 })

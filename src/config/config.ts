@@ -98,7 +98,7 @@ export const defaultConfig: Config = deepFreeze({
 } satisfies Config)
 
 /** Keys that are accepted but whose feature does not exist yet; `doctor` names those that are set. */
-export const notYetInEffect: string[] = ['snapshots.retention.max_count', 'snapshots.retention.auto_max']
+export const notYetInEffect: string[] = ['snapshots.retention.max_count']
 
 /** The dotted keys that `part` sets, in its order; sections themselves are left out. */
 export function keysOf(part: object, prefix = ''): string[] {

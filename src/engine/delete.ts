@@ -12,8 +12,8 @@ import { shownParent } from './log.ts'
 import { checkLabel } from './names.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
-import type { PruneResult } from './results.ts'
-import { decideRetention } from './retention.ts'
+import type { PruneDecision, PruneResult } from './results.ts'
+import { decideRetention, isAutomatic, type RetentionInput } from './retention.ts'
 import { requireRun } from './rollback.ts'
 
 export function deleteSnapshots(ctx: Context, refs: string[]): Promise<Operation> {
@@ -80,18 +80,7 @@ export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; 
     if (!options.dryRun) refuseInsideRun(ctx, 'prune')
     if (!options.dryRun) await recoverPending(ctx)
     const run = options.run === undefined ? undefined : requireRun(ctx, options.run).id
-    const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
-    const decisions = decideRetention({
-      snapshots: ctx.db.snapshots(),
-      parentOf: snapshot => shownParent(all, snapshot),
-      head: ctx.db.head,
-      tagged: new Set(ctx.db.tags().values()),
-      operations: ctx.db.operations(),
-      retention: ctx.config.snapshots.retention,
-      now: ctx.now(),
-      keep: options.keep,
-      run,
-    })
+    const decisions = decide(ctx, { keep: options.keep, run })
     const going = decisions.filter(decision => !decision.keep).map(decision => decision.snapshot)
     if (options.dryRun || going.length === 0)
       return { dryRun: options.dryRun === true, decisions, operation: undefined }
@@ -99,6 +88,33 @@ export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; 
     const operation = remove(ctx, 'prune', going, `prune ${plural('snapshot', going.length)} (${rules.join('; ')})`)
     return { dryRun: false, decisions, operation }
   })
+}
+
+const decide = (ctx: Context, limits: Pick<RetentionInput, 'keep' | 'run'> = {}): PruneDecision[] => {
+  const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
+  return decideRetention({
+    snapshots: ctx.db.snapshots(),
+    parentOf: snapshot => shownParent(all, snapshot),
+    head: ctx.db.head,
+    tagged: new Set(ctx.db.tags().values()),
+    operations: ctx.db.operations(),
+    retention: ctx.config.snapshots.retention,
+    now: ctx.now(),
+    ...limits,
+  })
+}
+
+/**
+ * While a run goes on: what was taken without being asked for, beyond what its pool keeps, goes. No step that `undo` would
+ * take back, but kept for seven days as all that is deleted. Called under the timeline's lock.
+ */
+export function thinOut(ctx: Context): void {
+  const going = decide(ctx).filter(({ keep, snapshot }) => !keep && isAutomatic(snapshot))
+  if (going.length > 0)
+    ctx.db.setDeleted(
+      going.map(({ snapshot }) => snapshot.id),
+      ctx.now(),
+    )
 }
 
 function remove(ctx: Context, kind: OperationKind, snapshots: Snapshot[], summary: string): Operation {

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
+import type { Raw } from '../model/raw-path.ts'
 import type { OperationKind, Snapshot } from '../model/snapshot.ts'
 import { syncDirectory, writeDurably } from '../store/durable.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
@@ -18,8 +19,8 @@ export interface Journal {
   /** Root trees in hex: what shall be, and (undo) what the operation had left behind. */
   wanted: string
   base: string | undefined
-  /** Pairs of root trees in hex: what others did meanwhile. */
-  others: [before: string, after: string][] | undefined
+  /** What others did meanwhile: root trees in hex, and which paths, if that is known (see Span). */
+  others: { before: string; after: string; paths?: readonly Raw[]; foreign?: readonly Raw[] }[] | undefined
   scope: string[] | undefined
   withoutGit: boolean
   /** The state before. */
@@ -46,7 +47,11 @@ export function makeJournal(
     startedAt: ctx.now(),
     wanted: idToHex(request.wanted),
     base: request.base === undefined ? undefined : idToHex(request.base),
-    others: request.others?.map(({ before, after }) => [idToHex(before), idToHex(after)]),
+    others: request.others?.map(({ before, after, ...span }) => ({
+      before: idToHex(before),
+      after: idToHex(after),
+      ...span,
+    })),
     scope: request.scope === undefined ? undefined : [...request.scope],
     withoutGit: request.withoutGit ?? false,
     safety: safety.id,

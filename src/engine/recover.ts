@@ -72,7 +72,11 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
   const request: RestoreRequest = {
     wanted: idFromHex(journal.wanted),
     base: journal.base === undefined ? undefined : idFromHex(journal.base),
-    others: journal.others?.map(([before, after]) => ({ before: idFromHex(before), after: idFromHex(after) })),
+    others: journal.others?.map(({ before, after, ...span }) => ({
+      before: idFromHex(before),
+      after: idFromHex(after),
+      ...span,
+    })),
     scope: journal.scope,
     withoutGit: journal.withoutGit,
     kind: journal.kind,

@@ -8,6 +8,9 @@ const DENSE = 30
 const ring: ReadonlySet<SnapshotType> = new Set(['interval', 'change'])
 const dvr: ReadonlySet<SnapshotType> = new Set(['git', 'build', 'test', 'idle', 'guard', 'turn', 'final'])
 
+/** Taken on the way of a run, without being asked for. */
+export const isAutomatic = ({ type }: Snapshot): boolean => type !== 'final' && (ring.has(type) || dvr.has(type))
+
 /** Their labels are ours: how a build or a test ended. */
 const selfLabelled: ReadonlySet<SnapshotType> = new Set(['build', 'test'])
 

@@ -7,6 +7,7 @@ import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, explainCapture, type Live } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { thinOut } from './delete.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
@@ -48,7 +49,12 @@ export function takeIfChanged(ctx: Context, options: TakeOptions): Promise<Snaps
     await recoverPending(ctx)
     const live = await captureLive(ctx)
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-    return head?.root === live.root ? undefined : explained(ctx, () => addSnapshot(ctx, live, options))
+    if (head?.root === live.root) return undefined
+    return explained(ctx, () => {
+      const snapshot = addSnapshot(ctx, live, options)
+      thinOut(ctx)
+      return snapshot
+    })
   })
 }
 

@@ -76,6 +76,11 @@ export class TraceRecorder {
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
   }
 
+  /** Whether everything could be written. */
+  get isWhole(): boolean {
+    return this.failure === undefined
+  }
+
   /** Whether it is about a path of the target. */
   isInside({ path, to }: PathEvent): boolean {
     return this.relative(path) !== undefined || this.relative(to) !== undefined

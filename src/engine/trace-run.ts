@@ -1,20 +1,26 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
-import { SavepointError } from '../errors/errors.ts'
+import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
 import type { TracedCommand } from '../tracers/helper.ts'
 import { type ChosenTracer, selectTracer } from '../tracers/select.ts'
-import { type Context, RUN_VARIABLE } from './context.ts'
+import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { LiveRun } from './live-run.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunOptions } from './savepoint.ts'
+import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 
 /** Which one a run will use. Throws when one is named that does not work here: then nothing is to be started. */
 export function tracerFor(ctx: Context, options: RunOptions): ChosenTracer['name'] {
   const { disable_exec, tracer } = ctx.config.tracing
   try {
-    return selectTracer(options.tracer ?? (disable_exec ? 'none' : tracer)).name
+    const wanted = options.tracer ?? (disable_exec ? 'none' : tracer)
+    const { name, probes } = selectTracer(wanted)
+    // The outer run sees it all.
+    if (name === 'none' && wanted !== 'none' && !ownRun(ctx))
+      ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${probes[0]?.detail}`)
+    return name
   } catch (cause) {
     const { message, hint } = cause as SavepointError
     throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, { hint, cause })
@@ -45,6 +51,7 @@ export async function superviseTraced(
     isInside: event => recorder.isInside(event),
   })
   let command: TracedCommand | undefined
+  const isWhole = !options.allowIoUring
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {
@@ -71,5 +78,17 @@ export async function superviseTraced(
     summary = recorder.finish()
     for (const text of later) ctx.notice(text)
   }
-  return { end, trace: { tracer: name, ...summary, snapshots: live.taken, survivors: end.survivors } }
+  const trace: TraceSummary = { tracer: name, ...summary, snapshots: live.taken, survivors: end.survivors }
+  // Whoever asks later whose a change was must know whether anything is missing.
+  if (isWhole && recorder.isWhole) saveSummary(ctx, run.id, trace)
+  return { end, trace }
+}
+
+function saveSummary(ctx: Context, run: string, trace: TraceSummary): void {
+  try {
+    saveTraceSummary(ctx, run, trace)
+  } catch (error) {
+    // Without it the trace is not relied on.
+    if (!isUnwritable(error)) throw error
+  }
 }

@@ -19,9 +19,9 @@ export function explainDamage(database: DatabaseSync, file: string, hint: string
     }
     const iterate = statement.iterate.bind(statement) as StatementSync['iterate']
     Object.assign(statement, {
-      *iterate() {
+      *iterate(...values: Parameters<typeof iterate>) {
         try {
-          yield* iterate()
+          yield* iterate(...values)
         } catch (error) {
           throw asDamage(error, file, hint)
         }

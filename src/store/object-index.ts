@@ -121,6 +121,11 @@ export class ObjectIndex {
     }
   }
 
+  /** After loose transactions the log is as long as all of them: what it holds goes where it belongs, as far as readers let it. */
+  shrinkLog(): void {
+    this.database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  }
+
   /** Clones count in full, although they share blocks as long as the original is not changed. */
   storedBytes(): number {
     const sum = (sql: string) => (this.database.prepare(sql).get() as { bytes: number }).bytes

@@ -162,6 +162,7 @@ export class StoreWriter {
     this.pending = []
     this.pendingObjects = 0
     this.pendingClones.length = 0
+    if (this.hasLooseRows) this.store.index.shrinkLog()
     this.hasLooseRows = false
     failpoint('store:after-index')
   }

@@ -119,12 +119,19 @@ export class TraceRows {
       .map(toFileEvent)
   }
 
-  /** The paths that a run touched, in no order. */
-  pathsOf(run: string): Raw[] {
-    const rows = this.database
-      .prepare('SELECT path AS path FROM fs_events WHERE run = ?1 UNION SELECT to_path FROM fs_events WHERE run = ?1')
-      .all(run)
-    return rows.flatMap(({ path }) => (path === null ? [] : [rawFromBytes(path as Uint8Array)]))
+  /** The paths that a run touched, and among them those that it moved or removed as a whole. */
+  touched(run: string): { paths: Set<Raw>; moved: Set<Raw> } {
+    const touched = { paths: new Set<Raw>(), moved: new Set<Raw>() }
+    const rows = this.database.prepare('SELECT DISTINCT op, path, to_path FROM fs_events WHERE run = ?')
+    for (const { op, path, to_path } of rows.iterate(run)) {
+      const isMove = op === 'rename' || op === 'exchange' || op === 'delete'
+      for (const raw of [rawOrNone(path!), rawOrNone(to_path!)]) {
+        if (raw === undefined) continue
+        touched.paths.add(raw)
+        if (isMove) touched.moved.add(raw)
+      }
+    }
+    return touched
   }
 }
 

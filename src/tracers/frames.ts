@@ -111,6 +111,9 @@ export class Frame {
   }
 }
 
+/** The stream is not one of the helper's. */
+export class BadFrame extends Error {}
+
 /** Collects what a socket gives until frames are whole. A frame is valid only during the call that it is given to. */
 export class FrameReader {
   private rest: Buffer = Buffer.alloc(0)
@@ -125,7 +128,7 @@ export class FrameReader {
     let at = 0
     while (bytes.length - at >= LENGTH_BYTES) {
       const length = bytes.readUInt32LE(at)
-      if (length < HEADER_BYTES || length > MAX_FRAME_BYTES) throw new Error(`a frame of ${length} bytes`)
+      if (length < HEADER_BYTES || length > MAX_FRAME_BYTES) throw new BadFrame(`a frame of ${length} bytes`)
       if (bytes.length - at < LENGTH_BYTES + length) break
       at += LENGTH_BYTES
       this.onFrame(new Frame(bytes.subarray(at, at + length)))

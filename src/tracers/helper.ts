@@ -8,7 +8,7 @@ import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
 import { EventDecoder, signalName } from './decode.ts'
-import { encodeRequest, FIELD, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
+import { BadFrame, encodeRequest, FIELD, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
 import type { TraceEvent } from './trace-event.ts'
 
 const PROBE_TIMEOUT_MS = 5000
@@ -82,7 +82,13 @@ export class TracedCommand {
     this.events = this.child.stdio[EVENTS_FD] as Socket
     const reader = new FrameReader(frame => this.receive(frame))
     this.events.on('data', (chunk: Buffer) => {
-      reader.push(chunk)
+      try {
+        reader.push(chunk)
+      } catch (error) {
+        if (!(error instanceof BadFrame)) throw error
+        // A stream that makes no sense is as good as none; the command must not suffer from it.
+        this.events.destroy()
+      }
       options.onBatch()
     })
     this.events.on('error', () => {})

@@ -13,8 +13,11 @@ import { reasonWords } from './reason-words.ts'
 const listedSkipped = 10
 const titleChars = 60
 
-/** The label, or the command that caused it. */
+/** The label, and the command that caused it. */
 export function titleOf(snapshot: Snapshot, style: Style): string {
+  const isOurs = snapshot.type === 'build' || snapshot.type === 'test'
+  if (snapshot.label !== undefined && isOurs && snapshot.command !== undefined)
+    return `${showText(snapshot.label)} ${style.dim(`$ ${shorten(showText(snapshot.command), titleChars)}`)}`
   if (snapshot.label !== undefined) return showText(snapshot.label)
   if (snapshot.command === undefined) return ''
   // A safety snapshot is the state before an operation; others are the doing of a command line.

@@ -12,15 +12,33 @@ export interface Span {
   /** Root trees. */
   before: Id
   after: Id
+  /** What of it that one is known to have touched; undefined: all that changed may be. */
+  paths?: readonly Raw[]
+  /** Those of them that nobody but that one has touched: none of the undone operation's business. */
+  foreign?: readonly Raw[]
 }
 
 export class OthersPaths {
   private readonly paths = new Set<Raw>()
   private readonly above = new Set<Raw>()
   private readonly repositories = new Set<Raw>()
+  private readonly foreign = new Set<Raw>()
 
   constructor(store: Store, spans: readonly Span[]) {
-    for (const { before, after } of spans) for (const { path } of stateChanges(store, before, after)) this.add(path)
+    const shared = new Set<Raw>()
+    for (const { before, after, paths, foreign = [] } of spans) {
+      const alone = new Set(foreign)
+      for (const path of paths ?? changedPaths(store, before, after)) {
+        const place = this.add(path)
+        if (place !== undefined) (alone.has(path) ? this.foreign : shared).add(place)
+      }
+    }
+    for (const place of shared) this.foreign.delete(place)
+  }
+
+  /** Whether it is somebody else's alone: it stays, and there is nothing to say about it. */
+  isForeign(path: Raw): boolean {
+    return this.foreign.has(path)
   }
 
   has(path: Raw): boolean {
@@ -36,13 +54,18 @@ export class OthersPaths {
     return this.repositories.has(path)
   }
 
-  private add(path: Raw): void {
+  /** What counts for it: a repository is one thing. */
+  private add(path: Raw): Raw | undefined {
     // Every `git status` writes it anew; work that is staged shows in the objects, too.
-    if (/(?:^|\/)\.git\/index$/.test(path)) return
+    if (/(?:^|\/)\.git\/index$/.test(path)) return undefined
     const repository = /^(?:.*?\/)?\.git(?=\/)/s.exec(path)?.[0]
     if (repository !== undefined) this.repositories.add(repository)
     else this.paths.add(path)
     const leaf = repository ?? path
     for (let at = leaf; at !== '' && !this.above.has(parentOf(at)); at = parentOf(at)) this.above.add(parentOf(at))
+    return leaf
   }
 }
+
+export const changedPaths = (store: Store, before: Id, after: Id): Raw[] =>
+  Array.from(stateChanges(store, before, after), ({ path }) => path)

@@ -136,7 +136,7 @@ class Planner {
       return
     }
     if (this.others.isRepository(path)) {
-      if (!sameDeep(base, wanted) && !sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why: 'overlapped' })
+      if (!sameDeep(base, wanted) && !sameDeep(live, wanted)) this.noteOverlapped(path)
       return
     }
     if (live?.kind === 'dir' && wanted?.kind === 'dir') {
@@ -174,12 +174,16 @@ class Planner {
     if (this.isInside(path) && !sameEntry(live, wanted)) {
       const isUndo = this.options.base !== undefined
       if (this.others.has(path)) {
-        if (base && !sameEntry(base, wanted)) this.plan.leftAlone.push({ path, why: 'overlapped' })
+        if (base && !sameEntry(base, wanted)) this.noteOverlapped(path)
       } else if (!isUndo || (base && sameEntry(live, base)))
         this.plan.actions.push({ action: 'metadata', path, live, entry: wanted })
       else if (base && !sameEntry(base, wanted)) this.plan.leftAlone.push({ path, why: 'edited' })
     }
     yield* call(this.compareTrees(path, live.content, wanted.content, treeOf(base)))
+  }
+
+  private noteOverlapped(path: Raw): void {
+    if (!this.others.isForeign(path)) this.plan.leftAlone.push({ path, why: 'overlapped' })
   }
 
   /** Whether the operation changed this path and nobody else has since. */
@@ -196,7 +200,7 @@ class Planner {
     }
     if (sameDeep(base, wanted)) return false
     if (this.others.has(path)) {
-      if (!sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why: 'overlapped' })
+      if (!sameDeep(live, wanted)) this.noteOverlapped(path)
       return false
     }
     const isShared = this.others.hasBelow(path)

@@ -1,0 +1,24 @@
+/** Which paths a run has touched, by its trace. */
+import { parentOf, type Raw } from '../model/raw-path.ts'
+import type { Context } from './context.ts'
+import type { TraceSummary } from './results.ts'
+
+const keyOf = (run: string): string => `trace:${run}`
+
+/** Kept with the timeline, so that it is known later whether the trace can be relied on. */
+export function saveTraceSummary(ctx: Context, run: string, summary: TraceSummary): void {
+  ctx.db.setMeta(keyOf(run), JSON.stringify(summary))
+}
+
+/** Undefined when its trace is not complete: nobody knows. */
+export function touchedBy(ctx: Context, run: string): ((path: Raw) => boolean) | undefined {
+  const summary = JSON.parse(ctx.db.meta(keyOf(run)) ?? 'null') as TraceSummary | null
+  if (!summary || summary.lost > 0 || summary.survivors) return undefined
+  const { paths, moved } = ctx.db.trace.touched(run)
+  return path => {
+    if (paths.has(path)) return true
+    // Moving or removing a directory touches all that is in it.
+    for (let above = parentOf(path); above !== ''; above = parentOf(above)) if (moved.has(above)) return true
+    return false
+  }
+}

@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import { destructiveOf, isCommit, milestoneOf, programOf } from './command-kind.ts'
+import { matchesCommand } from './command-pattern.ts'
+
+const words = (line: string): string[] => line.split(' ')
+const none = { buildCommands: [], testCommands: [] }
+
+test.each<[line: string, operands: string[] | undefined]>([
+  ['rm -rf a b', ['a', 'b']],
+  ['rm a', undefined],
+  ['rm -f a', undefined],
+  ['/usr/bin/rm -vR a', ['a']],
+  ['find . -name x -delete', ['.']],
+  ['find -delete', []],
+  ['find a b ( -name x ) -exec rm -f {} +', ['a', 'b']],
+  ['find a -exec grep -l x {} +', undefined],
+  ['dd if=x of=y', ['y']],
+  ['dd if=x', undefined],
+  ['sed -i s/a/b/ f', ['s/a/b/', 'f']],
+  ['sed -ni.bak p f', ['p', 'f']],
+  ['sed s/-i/x/ f', undefined],
+  ['rsync -a --delete-after x/ y', ['y']],
+  ['rsync -a x y', undefined],
+  ['mv a b', ['b', 'b/a']],
+  ['npm uninstall left-pad', []],
+  ['npm install left-pad', undefined],
+  ['node /usr/lib/npm/bin/npm.js ci', []],
+  ['git reset --hard HEAD~1', ['.']],
+  ['git -C sub reset --hard', ['sub']],
+  ['git -C /a -C b reset --hard', ['/a/b']],
+  ['git -c x=y --no-pager clean -fdx', ['.']],
+  ['git clean -nfd', ['.']],
+  ['git clean -n', undefined],
+  ['git checkout main', undefined],
+  ['git checkout main -- f', ['.']],
+  ['git checkout main f', ['.']],
+  ['git checkout -b new main', undefined],
+  ['git checkout -f main', ['.']],
+  ['git restore --staged f', undefined],
+  ['git restore --staged --worktree f', ['.']],
+  ['git stash list', undefined],
+  ['git stash', ['.']],
+  ['git rebase main', ['.']],
+  ['git status', undefined],
+  ['git', undefined],
+  ['echo rm -rf x', undefined],
+])('%s destroys %j', (line, operands) => {
+  expect(destructiveOf(words(line))?.operands).toEqual(operands)
+})
+
+test.each<[line: string, irreversible: boolean | undefined]>([
+  ['git push --force origin main', true],
+  ['git push origin +main', true],
+  ['git push origin main', undefined],
+  ['docker volume rm data', true],
+  ['docker --context x volume prune', undefined],
+  ['docker ps', undefined],
+  ['mkfs.ext4 /dev/sdz', true],
+  ['psql -c drop table users', true],
+  ['sqlite3 db select 1', undefined],
+  ['apt-get -y remove vim', true],
+  ['rm -rf x', false],
+])('%s cannot be brought back: %s', (line, irreversible) => {
+  expect(destructiveOf(words(line))?.irreversible).toBe(irreversible)
+})
+
+test('aliases of git are what they mean, also of another alias; those that start a shell are not read', () => {
+  const aliases: Record<string, string> = { undo: 'reset --hard', u2: 'undo', sh: '!rm -rf x', loop: 'loop' }
+  const destroys = (line: string) => destructiveOf(words(line), [], ({ verb }) => aliases[verb]) !== undefined
+  expect(['git undo', 'git u2 HEAD', 'git sh', 'git loop'].map(destroys)).toEqual([true, true, false, false])
+  expect(isCommit(words('git -C x ci -m y'), ({ verb }) => ({ ci: 'commit -v' })[verb])).toBe(true)
+})
+
+test.each<[line: string, type: string | undefined]>([
+  ['npm run build', 'build'],
+  ['npm run build:web', 'build'],
+  ['yarn build', 'build'],
+  ['make', 'build'],
+  ['make -j4', 'build'],
+  ['make all', 'build'],
+  ['make clean', undefined],
+  ['go build ./...', 'build'],
+  ['cmake --build out', 'build'],
+  ['cmake -S .', undefined],
+  ['tsc -p .', 'build'],
+  ['node node_modules/.bin/tsc', 'build'],
+  ['npm test', 'test'],
+  ['npm run test:unit', 'test'],
+  ['npm t', 'test'],
+  ['node ./node_modules/vitest/vitest.mjs run', 'test'],
+  ['python3 -m pytest -q', 'test'],
+  ['python3 setup.py', undefined],
+  ['cargo +nightly test', undefined],
+  ['cargo test', 'test'],
+  ['make -C sub test', undefined],
+  ['ls', undefined],
+])('%s is %s', (line, type) => {
+  expect(milestoneOf(words(line), none)).toBe(type)
+})
+
+test('patterns of the user', () => {
+  expect(milestoneOf(words('just release'), { ...none, buildCommands: ['just rel*'] })).toBe('build')
+  expect(milestoneOf(words('make all'), { ...none, testCommands: ['make all'] })).toBe('test')
+  expect(matchesCommand('terraform destroy', words('/opt/terraform -chdir=x destroy -auto-approve'))).toBe(true)
+  expect(matchesCommand('tool --wipe', words('tool all --wipe'))).toBe(false)
+  expect(matchesCommand('tool a.c', words('tool abc'))).toBe(false)
+  expect(matchesCommand('', words('tool'))).toBe(false)
+})
+
+test('the program is the script that an interpreter runs', () => {
+  expect(
+    ['node x/y.js', 'python3 /a/b.py', 'node -e 1', '/bin/ls', 'node'].map(line => programOf(words(line))),
+  ).toEqual(['y', 'b', 'node', 'ls', 'node'])
+  expect(programOf([])).toBe('')
+})
