@@ -65,7 +65,8 @@ static struct process *add(pid_t pid, const struct process *parent) {
 
 /* The nearest process above that is known; processes in between have executed nothing. */
 static struct process *find_ancestor(pid_t parent) {
-  for (int i = 0; i < MAX_ANCESTORS && parent > 1; i++) {
+  pid_t self = getpid();
+  for (int i = 0; i < MAX_ANCESTORS && parent > 1 && parent != self; i++) {
     struct process *process = find(parent);
     if (process != NULL) return process;
     pid_t group;

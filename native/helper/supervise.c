@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -214,6 +215,14 @@ static void loop(struct state *state) {
   }
 }
 
+/* Each live process takes a descriptor; the command, which was started before, keeps the limit that it was given. */
+static void allow_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void leave_terminal(void) {
   setsid();
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -234,6 +243,7 @@ static int start(struct state *state, const struct launched *launched, struct no
   watch(state->epoll, state->failure, EPOLLIN, &state->failure);
   tell_hello(state, launched->privileges_off);
   leave_terminal();
+  allow_descriptors();
   if (launched->listener >= 0) {
     start_guard(launched->listener);
     watch(state->epoll, launched->listener, 0, &state->listener);
