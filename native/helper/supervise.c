@@ -30,7 +30,7 @@
 
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 /* Frames that nobody waits for are collected for so long: each write wakes the reader. */
-static const uint64_t collect_ns = 4000000;
+static const uint64_t collect_ns = 20000000;
 
 /* What the reader may ask: u32 kind, u32 number. REQUEST in src/tracers/frames.ts. */
 enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3 };

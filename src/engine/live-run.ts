@@ -116,11 +116,10 @@ export class LiveRun {
 
   private milestoneOf(argv: string[]): Milestone | undefined {
     const { triggers } = this.ctx.config.snapshots
-    const command = quoteCommand(argv)
-    if (!triggers.disable_git_commits && isCommit(argv)) return { type: 'git', command }
+    if (!triggers.disable_git_commits && isCommit(argv)) return { type: 'git', command: quoteCommand(argv) }
     const type = milestoneOf(argv, { buildCommands: triggers.build_commands, testCommands: triggers.test_commands })
-    if (type === 'build' && !triggers.disable_builds) return { type, command }
-    return type === 'test' && !triggers.disable_tests ? { type, command } : undefined
+    const isWanted = type === 'build' ? !triggers.disable_builds : !triggers.disable_tests
+    return type && isWanted ? { type, command: quoteCommand(argv) } : undefined
   }
 
   private forget(exec: number): void {

@@ -5,28 +5,56 @@
  */
 
 export function matchesCommand(pattern: string, argv: readonly string[]): boolean {
-  const [program, ...words] = pattern.trim().split(/\s+/)
-  const [first = '', ...rest] = argv
-  const script = rest.find(word => !word.startsWith('-'))
+  const { program, words, namesOptions } = parsed(pattern)
   if (!program) return false
-  if (matchesWord(program, baseName(first))) return matchesWords(words, rest)
+  const [first = '', ...rest] = argv
+  const name = baseName(first)
+  if (program(name)) return matchesWords(words, namesOptions, rest)
   // `node node_modules/.bin/jest` is jest.
-  if (!/^(?:node|nodejs|python[\d.]*|bun|deno)$/.test(baseName(first)) || script === undefined) return false
-  const name = baseName(script).replace(/\.(?:[cm]?js|py)$/, '')
-  return matchesWord(program, name) && matchesWords(words, rest.slice(rest.indexOf(script) + 1))
+  if (!interpreters.test(name)) return false
+  const script = rest.find(word => !word.startsWith('-'))
+  if (script === undefined || !program(baseName(script).replace(/\.(?:[cm]?js|py)$/, ''))) return false
+  return matchesWords(words, namesOptions, rest.slice(rest.indexOf(script) + 1))
 }
 
-function matchesWords(pattern: readonly string[], words: readonly string[]): boolean {
-  const named = pattern.some(word => word.startsWith('-')) ? words : words.filter(word => !word.startsWith('-'))
-  return pattern.every((word, i) =>
-    word === '$' ? named.length === i : i < named.length && matchesWord(word, named[i]!),
+type Matcher = (word: string) => boolean
+/** `end`: nothing may follow. */
+interface Parsed {
+  program: Matcher | undefined
+  words: (Matcher | 'end')[]
+  namesOptions: boolean
+}
+
+/** Every command of a run is held against all of them. */
+const known = new Map<string, Parsed>()
+
+function parsed(pattern: string): Parsed {
+  let result = known.get(pattern)
+  if (!result) {
+    const [program, ...words] = pattern.trim().split(/\s+/)
+    result = {
+      program: program ? matcherOf(program) : undefined,
+      words: words.map(word => (word === '$' ? 'end' : matcherOf(word))),
+      namesOptions: words.some(word => word.startsWith('-')),
+    }
+    known.set(pattern, result)
+  }
+  return result
+}
+
+function matchesWords(matchers: Parsed['words'], namesOptions: boolean, words: readonly string[]): boolean {
+  const named = namesOptions ? words : words.filter(word => !word.startsWith('-'))
+  return matchers.every((matcher, i) =>
+    matcher === 'end' ? named.length === i : i < named.length && matcher(named[i]!),
   )
 }
 
-function matchesWord(pattern: string, word: string): boolean {
-  if (!pattern.includes('*')) return pattern === word
+function matcherOf(pattern: string): Matcher {
+  if (!pattern.includes('*')) return word => word === pattern
   const source = pattern.split('*').map(part => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-  return new RegExp(`^${source.join('.*')}$`, 's').test(word)
+  const expression = new RegExp(`^${source.join('.*')}$`, 's')
+  return word => expression.test(word)
 }
 
+const interpreters = /^(?:node|nodejs|python[\d.]*|bun|deno)$/
 const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

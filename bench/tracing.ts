@@ -1,0 +1,100 @@
+/**
+ * `npm run bench:tracing [-- --runs 7]`: what tracing costs a command. Each workload runs untraced, under `savepoint run` and under
+ * strace, in turn; it says itself how long it took, so that snapshots before and after are not in it. Writes bench/tracing.md.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { median } from './measure.ts'
+
+const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const savepoint = here('../savepoint')
+const { values: options } = parseArgs({ options: { runs: { type: 'string', default: '7' } } })
+const runs = Number(options.runs)
+
+const base = mkdtempSync(join(tmpdir(), 'savepoint-bench-'))
+const work = join(base, 'work')
+const took = join(base, 'took')
+const env = { ...process.env, SAVEPOINT_HOME: join(base, 'home'), GIT_CONFIG_GLOBAL: '/dev/null' }
+
+/** [name, limit, shell script]; the limits are those that we set ourselves. */
+const workloads: [name: string, limit: number, script: string][] = [
+  ['2,000 short processes', 1.25, 'i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done'],
+  [
+    'git clone and 20 × git status',
+    1.1,
+    'rm -rf c; git clone -q ../source c; cd c; for i in $(seq 20); do git status >/dev/null; done',
+  ],
+  ['make -j2 of 60 C files', 1.15, 'cd c60; rm -f *.o p; make -s -j2'],
+]
+const ways: [name: string, command: string[]][] = [
+  ['untraced', []],
+  ['savepoint', [savepoint, 'run', '-q', '--']],
+  ['strace', ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=process']],
+]
+
+function prepare(): void {
+  mkdirSync(join(work, 'c60'), { recursive: true })
+  const source = join(base, 'source')
+  mkdirSync(source)
+  for (let i = 0; i < 600; i++) {
+    mkdirSync(join(source, `d${i % 40}`), { recursive: true })
+    writeFileSync(join(source, `d${i % 40}`, `f${i}.txt`), `line ${i}\n`.repeat(200))
+  }
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: source, env, stdio: 'ignore' })
+  git('init', '-q')
+  git('add', '-A')
+  git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-qm', 'all')
+  for (let i = 0; i < 60; i++) {
+    const text = `#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint f${i}(int a) { char b[99]; snprintf(b, 99, "%d", a); return (int)strlen(b); }\n`
+    writeFileSync(join(work, 'c60', `f${i}.c`), text)
+  }
+  writeFileSync(join(work, 'c60', 'main.c'), 'int main(void) { return 0; }\n')
+  writeFileSync(
+    join(work, 'c60', 'Makefile'),
+    'O = $(patsubst %.c,%.o,$(wildcard *.c))\np: $(O)\n\tcc -o p $(O)\n%.o: %.c\n\tcc -O1 -c -o $@ $<\n',
+  )
+}
+
+/** Seconds, by the workload's own clock. */
+function time(command: string[], script: string): number {
+  const timed = `s=$(date +%s%N); ${script}\ne=$(date +%s%N); echo $((e - s)) > '${took}'`
+  const [program, ...args] = [...command, 'sh', '-c', timed]
+  execFileSync(program!, args, { cwd: work, env, stdio: 'ignore' })
+  return Number(readFileSync(took, 'utf8')) / 1e9
+}
+
+try {
+  prepare()
+  const rows = workloads.map(([name, limit, script]) => {
+    const samples = ways.map(() => [] as number[])
+    for (let run = 0; run < runs; run++) {
+      // In turn: the machine is not the same from minute to minute.
+      for (const [i, [, command]] of ways.entries()) samples[i]!.push(time(command, script))
+    }
+    // Each against the untraced one beside it.
+    const ratio = (i: number) => median(samples[i]!.map((seconds, run) => seconds / samples[0]![run]!))
+    console.error(`bench: ${name}: ${ratio(1).toFixed(2)} × (strace ${ratio(2).toFixed(2)} ×)`)
+    const verdict = ratio(1) <= limit ? 'reached' : '**not reached**'
+    return `| ${name} | ${median(samples[0]!).toFixed(2)} s | ${ratio(1).toFixed(2)} × | ${limit} × | ${verdict} | ${ratio(2).toFixed(2)} × |`
+  })
+  const text = [
+    '# What tracing costs',
+    '',
+    `Written by \`npm run bench:tracing\` (\`bench/tracing.ts\`). Medians of ${runs} pairs of runs in turn; the time is the command's own, without the snapshots before and after it; those on the way are on.`,
+    '',
+    '| workload | untraced | savepoint run | limit |  | strace -f -e trace=process |',
+    '| --- | --- | --- | --- | --- | --- |',
+    ...rows,
+    '',
+    'Not measured yet: `npm ci`, the time of a snapshot on the way, the time for which a guard holds.',
+    '',
+  ].join('\n')
+  writeFileSync(here('tracing.md'), text)
+  console.log(text)
+} finally {
+  rmSync(base, { recursive: true, force: true })
+}
