@@ -25,6 +25,13 @@ async function run(script: string, triggers = ''): Promise<Snapshot[]> {
 
 const onTheWay = (): Snapshot[] => savepoint.snapshots().filter(({ type }) => type !== 'pre-run' && type !== 'final')
 const types = (snapshots: Snapshot[]): string[] => snapshots.map(({ type }) => type)
+const hasPath = (id: string, path: string): boolean => {
+  try {
+    return savepoint.read(id, path).length > 0
+  } catch {
+    return false
+  }
+}
 const noteOf = (start: string): string | undefined =>
   savepoint.trace().executions.find(({ argv }) => argv.join(' ').startsWith(start))?.note
 
@@ -93,6 +100,20 @@ describe('guard', () => {
     const script =
       'i=0; while [ $i -lt 300 ]; do echo $i > conftest.c; mkdir -p conftest.d; rm -rf conftest*; i=$((i+1)); done'
     expect((await run(script)).length).toBeLessThanOrEqual(5)
+  })
+
+  it('waits for a capture that is still at work: what it has not reached is not safe', async () => {
+    space.write('Makefile', 'all:\n')
+    space.sh(
+      'mkdir ../big ../big/zz; echo p > ../big/zz/precious; for i in $(seq 12); do head -c 5000000 /dev/urandom > ../big/f$i; done',
+    )
+    const snapshots = await run('cp -r ../big big; sleep 1.2; make -s all; rm -rf big')
+    expect(snapshots.some(({ id }) => hasPath(id, 'big/zz/precious') && hasPath(id, 'big/f12'))).toBe(true)
+  })
+
+  it('one every two seconds at most, but not ever fewer', async () => {
+    await run('for i in 1 2 3 4; do mkdir d$i; echo $i > d$i/f; rm -rf d$i; sleep 2.1; done')
+    expect([1, 2, 3, 4].map(i => noteOf(`rm -rf d${i}`)?.slice(0, 7))).toEqual(Array(4).fill('guarded'))
   })
 
   it('what no snapshot brings back is marked', async () => {

@@ -208,6 +208,11 @@ it('the command itself may be one that is held', async () => {
   await expect(savepoint.run({ command: ['./rm'] })).rejects.toMatchObject({ exitCode: 127 })
 })
 
+it('our own processes are not found by the names of what they hold', async () => {
+  const { exitCode } = await run('pkill -f "docke[r],podman"; pkill -f "hol[d] rm"; exit 4')
+  expect(exitCode).toBe(4)
+})
+
 describe('when something of ours dies', () => {
   it('the helper: the command goes on, changes included, and it is said', async () => {
     const { exitCode } = await run('kill -KILL $PPID; touch after; /bin/true; echo done > b')

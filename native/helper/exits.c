@@ -19,7 +19,7 @@ struct exit_info {
   int32_t exit_code;
 };
 _Static_assert(sizeof(struct exit_info) == 64, "the first version of struct pidfd_info");
-enum { INFO_EXIT = 1 << 3 };
+enum { INFO_EXIT = 1 << 3, MAX_ASKS = 100, ASK_AGAIN_US = 50 };
 #define GET_INFO _IOWR(0xFF, 11, struct exit_info)
 
 static bool ask_descriptor(int pidfd, int *status) {
@@ -50,8 +50,11 @@ static bool find_status(const struct process *process, int *status) {
   if (ask_descriptor(process->pidfd, status)) return true;
   int seen;
   bool has_seen = ask_zombie(process->pid, &seen);
-  /* Waited for in between: then the number may be another's, and the descriptor knows. */
-  if (ask_descriptor(process->pidfd, status)) return true;
+  /* Waited for in between: then the number may be another's, and the descriptor knows, or will in a moment. */
+  for (int i = 0; i < (has_seen ? 1 : MAX_ASKS); i++) {
+    if (ask_descriptor(process->pidfd, status)) return true;
+    if (!has_seen) usleep(ASK_AGAIN_US);
+  }
   if (has_seen) *status = seen;
   return has_seen;
 }

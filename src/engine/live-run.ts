@@ -4,7 +4,7 @@
  * before the end.
  */
 
-import { type Destructive, destructiveOf, isCommit, milestoneOf, suspects } from '../model/command-kind.ts'
+import { destructiveOf, isCommit, milestoneOf, suspects } from '../model/command-kind.ts'
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
@@ -15,8 +15,11 @@ import { gitAliases } from './git-aliases.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { takeIfChanged } from './snapshot.ts'
 
-/** Guard snapshots have at least this much between them; those of one parent ever more. */
+/** Guard snapshots have at least this much between them. */
 const GUARD_SPACING_MS = 2000
+/** A script that destroys so often within so long removes temporary files: it gets ever fewer. */
+const BURST = 10
+const BURST_MS = 10_000
 const COMMIT_DEBOUNCE_MS = 2000
 const CHANGE_DEBOUNCE_MS = 1000
 /** A call is told before it is carried out: what was told shortly before a capture may have come after it. */
@@ -43,8 +46,8 @@ export class LiveRun {
   private readonly milestones = new Map<number, Milestone>()
   /** Executions that have files of the target open for writing, perhaps. */
   private readonly writers = new Set<number>()
-  /** By the execution that started it: when a guard snapshot was taken last, and how many there were. */
-  private readonly guards = new Map<number, { at: number; count: number }>()
+  /** By the execution that started them: when commands would have been guarded, and how many were in a burst of them. */
+  private readonly guards = new Map<number, { times: number[]; at: number; count: number }>()
   private readonly timers = new Map<SnapshotType, NodeJS.Timeout>()
   private readonly idle: IdleWatch | undefined
   private readonly interval: NodeJS.Timeout | undefined
@@ -170,25 +173,29 @@ export class LiveRun {
     const destructive = destructiveOf(argv, guard_commands, ({ verb }) => aliases.get(verb))
     if (!destructive || this.closed) return
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
-    if (!this.isDirty || !this.isDue(event) || !this.isEndangered(event, destructive)) return
-    const { count } = this.guards.get(event.parent) ?? { count: 0 }
-    const now = this.ctx.now()
-    this.guardedAt = now
-    this.guards.set(event.parent, { at: now, count: count + 1 })
+    if (!this.isDirty || !endangers(this.ctx, event.cwd, event.truncated ? [] : destructive.operands)) return
+    if (!this.isDue(event)) {
+      this.hooks.note(event.id, 'not guarded: too soon after the last guard')
+      return
+    }
     const snapshot = await this.take('guard', quoteCommand(argv))
     if (snapshot) this.hooks.note(event.id, `guarded by ${snapshot.id}`)
   }
 
-  private isEndangered(event: ExecEvent, { operands }: Destructive): boolean {
-    return endangers(this.ctx, event.cwd, operands)
-  }
-
-  /** A script that removes its own temporary files hundreds of times must not fill the timeline. */
+  /** A script that removes its own temporary files hundreds of times must not fill the timeline. Counts the guard, if it is due. */
   private isDue({ parent }: ExecEvent): boolean {
-    const last = this.guards.get(parent)
     const now = this.ctx.now()
+    const guards = this.guards.get(parent) ?? { times: [], at: 0, count: 0 }
+    this.guards.set(parent, guards)
+    guards.times = [...guards.times.filter(time => now - time < BURST_MS), now].slice(-BURST - 1)
+    const isBurst = guards.times.length > BURST
+    if (!isBurst) guards.count = 0
     if (now - this.guardedAt < GUARD_SPACING_MS) return false
-    return !last || now - last.at >= GUARD_SPACING_MS * 2 ** (last.count - 1)
+    if (isBurst && now - guards.at < GUARD_SPACING_MS * 2 ** guards.count) return false
+    guards.count++
+    guards.at = now
+    this.guardedAt = now
+    return true
   }
 
   /** Undefined when nothing had changed. */
@@ -196,8 +203,10 @@ export class LiveRun {
     if (this.queued) return this.queued
     const next = this.work.then(async () => {
       this.queued = undefined
-      this.capturedAt = this.ctx.now()
+      const startedAt = this.ctx.now()
       const snapshot = await takeIfChanged(this.ctx, { type, run: this.run, command, label })
+      // Not before: what is still being captured is not safe.
+      this.capturedAt = startedAt
       if (snapshot) this.taken++
       return snapshot
     })

@@ -175,6 +175,8 @@ export class TraceRecorder {
     if (!execution) return ''
     this.end(execution, { endedAt: at, exitCode: code, signal })
     if (hasFailed(execution)) this.failed++
+    // How it ended is missing.
+    if (code === undefined && signal === undefined) this.lost++
     return jsonLine({
       type: 'exit',
       id,

@@ -17,6 +17,9 @@ export function tracerFor(ctx: Context, options: RunOptions): ChosenTracer['name
   try {
     const wanted = options.tracer ?? (disable_exec ? 'none' : tracer)
     const { name, probes } = selectTracer(wanted)
+    // Said now: once it runs, the terminal is the command's.
+    if (probes.find(probe => probe.name === name)?.withoutPrivileges)
+      ctx.notice('sudo and other set-user-id programs have no special rights inside this run')
     // The outer run sees it all.
     if (name === 'none' && wanted !== 'none' && !ownRun(ctx))
       ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${probes[0]?.detail}`)
@@ -68,9 +71,7 @@ export async function superviseTraced(
           if (isProtected) live.handle(event)
         },
         onBatch: () => recorder.settle(),
-        onPrivilegesOff: () => ctx.notice('sudo and other set-user-id programs have no special rights inside this run'),
-        onHelperDied: () =>
-          ctx.notice('the tracer was killed: the command goes on, and from here on nothing is traced'),
+        onHelperDied: () => say('the tracer was killed: the command went on, and from there on nothing is traced'),
       },
     })
   } finally {

@@ -100,7 +100,7 @@ function moveTargets(words: readonly string[]): string[] {
   return [destination, ...operands.slice(0, -1).map(source => `${destination}/${baseName(source)}`)]
 }
 
-const aliases: Record<string, string> = { pip3: 'pip', unlink: 'rm' }
+const aliases: Record<string, string> = { pip3: 'pip' }
 
 /** Names of programs that may destroy something; the words tell whether they do. */
 export const suspects: readonly string[] = [
@@ -141,8 +141,11 @@ function destructiveGit({ verb, words, directory }: GitCall): Partial<Destructiv
       return hasFlag(words, 'f', '--force') ? here : undefined
     case 'checkout': {
       if (hasFlag(words, 'f', '--force')) return here
-      const paths = words.includes('--') || operandsOf(words).length > 1 || operandsOf(words)[0] === '.'
-      return paths && !hasFlag(words, 'bB', '--orphan') ? here : undefined
+      if (hasFlag(words, 'bB', '--orphan')) return undefined
+      const [first, ...more] = operandsOf(words)
+      if (words.includes('--') || more.length > 0) return here
+      // A branch, or a path: only what exists counts.
+      return first === undefined ? undefined : { operands: [directory === '.' ? first : `${directory}/${first}`] }
     }
     case 'switch':
       return hasFlag(words, 'f', '--force', '--discard-changes') ? here : undefined

@@ -24,12 +24,16 @@ function helperFile(): string | undefined {
 }
 
 /** Whether the seccomp driver works here, and why not. */
-export function probeHelper(): { works: boolean; detail: string } {
+export function probeHelper(): { works: boolean; detail: string; withoutPrivileges?: boolean } {
   const file = helperFile()
   if (!file) return { works: false, detail: 'build/savepoint-helper does not exist' }
   const { status, stdout, error } = spawnSync(file, ['--probe'], { timeout: PROBE_TIMEOUT_MS, encoding: 'utf8' })
   const detail = error ? error.message : stdout.trim()
-  return { works: status === 0, detail: detail || `the helper ended with ${status}` }
+  return {
+    works: status === 0,
+    detail: detail || `the helper ended with ${status}`,
+    withoutPrivileges: detail.includes('without new privileges'),
+  }
 }
 
 export interface TracedEnd {
@@ -50,8 +54,6 @@ export interface TracedOptions {
   onEvent(event: TraceEvent): void
   /** Called after each piece of the stream, when its events are through. */
   onBatch(): void
-  /** The command cannot gain privileges (sudo). */
-  onPrivilegesOff(): void
   onHelperDied(): void
 }
 
@@ -126,7 +128,6 @@ export class TracedCommand {
     if (event) this.options.onEvent(event)
     else if (frame.type === FRAME.hello) {
       this.pid = frame.pid
-      if (frame.number(FIELD.number) === 1) this.options.onPrivilegesOff()
     } else if (frame.type === FRAME.failed) {
       const code = getSystemErrorName(-frame.number(FIELD.number)!)
       this.finish(() => this.outcome.reject(Object.assign(new Error(code), { code })))

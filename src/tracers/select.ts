@@ -10,6 +10,8 @@ export interface TracerProbe {
   name: TracerName
   works: boolean
   detail: string
+  /** Programs started under it cannot gain any (sudo). */
+  withoutPrivileges?: boolean
 }
 
 export interface ChosenTracer {
