@@ -15,7 +15,6 @@ import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { followDir, identityOf, obstacleAt, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
-import type { ChosenTracer } from '../tracers/select.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, requireWritable, withTimelineLock } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
@@ -28,7 +27,7 @@ import { isInterrupted } from './run-state.ts'
 import type { RunOptions } from './savepoint.ts'
 import { addSnapshot, takeSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
-import { superviseTraced, tracerFor } from './trace-run.ts'
+import { type RunTracer, superviseTraced, tracerFor } from './trace-run.ts'
 
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
   const [program] = options.command
@@ -87,7 +86,7 @@ function endUnstarted(ctx: Context, run: Run, { exitCode }: SavepointError): voi
   }
 }
 
-async function carryOut(ctx: Context, tracer: ChosenTracer['name'], run: Run, options: RunOptions): Promise<RunResult> {
+async function carryOut(ctx: Context, tracer: RunTracer, run: Run, options: RunOptions): Promise<RunResult> {
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
   const place = followDir(ctx.targetPath)

@@ -11,19 +11,21 @@ import type { RunOptions } from './savepoint.ts'
 import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 
+export interface RunTracer extends Pick<ChosenTracer, 'name'> {
+  /** Programs inside cannot gain any (sudo). */
+  withoutPrivileges: boolean
+}
+
 /** Which one a run will use. Throws when one is named that does not work here: then nothing is to be started. */
-export function tracerFor(ctx: Context, options: RunOptions): ChosenTracer['name'] {
+export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
   const { disable_exec, tracer } = ctx.config.tracing
   try {
     const wanted = options.tracer ?? (disable_exec ? 'none' : tracer)
     const { name, probes } = selectTracer(wanted)
-    // Said now: once it runs, the terminal is the command's.
-    if (probes.find(probe => probe.name === name)?.withoutPrivileges)
-      ctx.notice('sudo and other set-user-id programs have no special rights inside this run')
     // The outer run sees it all.
     if (name === 'none' && wanted !== 'none' && !ownRun(ctx))
       ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${probes[0]?.detail}`)
-    return name
+    return { name, withoutPrivileges: probes.find(probe => probe.name === name)?.withoutPrivileges === true }
   } catch (cause) {
     const { message, hint } = cause as SavepointError
     throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, { hint, cause })
@@ -32,7 +34,7 @@ export function tracerFor(ctx: Context, options: RunOptions): ChosenTracer['name
 
 export async function superviseTraced(
   ctx: Context,
-  name: ChosenTracer['name'],
+  { name, withoutPrivileges }: RunTracer,
   /** Whether there is a snapshot to go back to; without it, none are taken. */
   isProtected: boolean,
   run: Run,
@@ -41,7 +43,8 @@ export async function superviseTraced(
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
   const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } }
   if (name === 'none') return { end: await supervise(options.command, child), trace: undefined }
-  // The terminal is the command's until it ends.
+  // Said now: the terminal is the command's until it ends.
+  if (withoutPrivileges) ctx.notice('sudo and other set-user-id programs have no special rights inside this run')
   const later: string[] = []
   const say = (text: string) => {
     if (!later.includes(text)) later.push(text)
