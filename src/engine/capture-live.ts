@@ -14,8 +14,9 @@ import { failpoint } from '../store/failpoint.ts'
 import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
+import type { Dirty } from '../targets/dir/dirty-dirs.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
-import { emptyCache, loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
+import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
 import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
@@ -35,11 +36,21 @@ export interface LiveOptions {
   /** Damage was met: everything is read, and what the store cannot give back is stored again. */
   afresh?: boolean
   phase?: string
+  /** What a run may have changed since HEAD was captured. Not relied on when that is not what was last seen. */
+  dirty?: RunDirty
+  /** Files that a process of the run has mapped into memory. */
+  mapped?: readonly Raw[]
+}
+
+export interface RunDirty extends Dirty {
+  touchedSince(): Promise<Raw[] | undefined>
 }
 
 export interface Live extends CaptureResult {
   /** Bytes added to the store. */
   newBytes: number
+  /** Only what the run was seen to touch was looked at. */
+  runOnly: boolean
 }
 
 /**
@@ -76,15 +87,19 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       // With another cap, what was left out and what was not are others.
       const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}:${ctx.config.snapshots.max_file_bytes}`
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
+      const seen = isWhole ? takeSeen(ctx, rootKey) : undefined
+      const runOnly = seen !== undefined && options.dirty !== undefined
       const result = await captureDir({
         ...options,
+        dirty: runOnly ? options.dirty : undefined,
+        touchedSince: runOnly ? () => options.dirty!.touchedSince() : undefined,
         store: ctx.store,
         writer,
         root,
         rootPath: ctx.targetPath,
         exclude: excludeConfig(ctx),
         maxFileBytes: ctx.config.snapshots.max_file_bytes,
-        loadCache: () => (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
+        loadCache: () => seen ?? (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
         openedList: openedList(ctx),
@@ -98,18 +113,29 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       failpoint('capture:committed')
       // The cache names trees: it is worth keeping when they are in the store, as when files were only in doubt.
       const isStored = !discard || (!options.override && !afresh && ctx.store.has(result.root))
-      if (result.changed && options.stage === undefined && isStored)
+      if (ctx.seen && !discard && !options.override && options.stage === undefined) ctx.seen.cache = result.cache
+      if (result.changed && options.stage === undefined && isStored && !runOnly)
         remember(() => saveStatCache(cacheFile, result.cache))
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
       if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
-      return { ...result, newBytes: writer.newBytes }
+      return { ...result, newBytes: writer.newBytes, runOnly }
     })
   } catch (error) {
     throw explainCapture(ctx, error)
   } finally {
     writer.close()
   }
+}
+
+/** What this run saw last, if that is HEAD. It is not there again when the capture fails: then it may be half changed. */
+function takeSeen(ctx: Context, rootKey: string): StatCache | undefined {
+  const cache = ctx.seen?.cache
+  if (!cache || cache.rootKey !== rootKey) return undefined
+  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  if (head?.root !== cache.root) return undefined
+  ctx.seen!.cache = undefined
+  return cache
 }
 
 /**
