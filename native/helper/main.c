@@ -2,7 +2,8 @@
  * savepoint-helper: starts a command and tells what it executes and changes, as frames on a socket (frames.h). The command
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
- *   savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] [--hold NAME,… --hold-ms N] -- COMMAND…
+ *   savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] [--hold NAME,… --hold-ms N]
+ *                    [--spool DIRECTORY] -- COMMAND…
  *   savepoint-helper --probe      exits with 0 when the seccomp driver works here, else prints why not
  */
 #define _GNU_SOURCE
@@ -37,6 +38,7 @@ static bool parse(int count, char **arguments, struct options *options) {
     else if (strcmp(argument, "--events") == 0 && i + 1 < count) options->supervision.events = atoi(arguments[++i]);
     else if (strcmp(argument, "--hold") == 0 && i + 1 < count) options->supervision.hold = arguments[++i];
     else if (strcmp(argument, "--hold-ms") == 0 && i + 1 < count) options->supervision.hold_ms = (unsigned)atoi(arguments[++i]);
+    else if (strcmp(argument, "--spool") == 0 && i + 1 < count) options->supervision.spool = arguments[++i];
     else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->filters = strcmp(arguments[++i], "none") != 0;
     else return false;
   }

@@ -26,6 +26,7 @@
 #include "frames.h"
 #include "holders.h"
 #include "holds.h"
+#include "keep.h"
 #include "notify.h"
 #include "processes.h"
 
@@ -34,7 +35,7 @@ enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 static const uint64_t collect_ns = 20000000;
 
 /* What the reader may ask: u32 kind, u32 number. REQUEST in src/tracers/frames.ts. */
-enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3, REQUEST_LOOK = 10 };
+enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3, REQUEST_LOOK = 10, REQUEST_CAPTURED = 11 };
 
 struct state {
   int epoll, events, signals, wake, listener, failure;
@@ -118,6 +119,8 @@ static void answer_requests(struct state *state) {
     memcpy(&number, state->request + sizeof kind, sizeof number);
     if (kind == REQUEST_RELEASE) holds_release(number);
     if (kind == REQUEST_SIGNAL && !state->ended) kill(state->command, (int)number);
+    if (kind == REQUEST_LOOK) keep_look(number);
+    if (kind == REQUEST_CAPTURED) keep_captured(number);
     if (kind == REQUEST_BARRIER || kind == REQUEST_LOOK) tell_number(state, FRAME_BARRIER, number, 0);
     /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
     if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));
@@ -271,6 +274,7 @@ int supervise(const struct supervision *options, const struct launched *launched
                         .command = launched->pid,
                         .frame = &frame};
   state.stream = stream_open(options->events, state.wake);
+  keep_init(options->spool);
   holds_init(launched->listener, options->hold, (uint64_t)options->hold_ms * 1000000u);
   if (state.stream == NULL || !holds_share() || !notify_share()) return 125;
   struct notifier notifier = {
