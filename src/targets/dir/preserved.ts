@@ -1,0 +1,201 @@
+/**
+ * Lets a capture show the state in which it began although a run changes the tree meanwhile: each change waits until what
+ * it is about to change has been put aside here. The walk takes what is here for what it would find.
+ */
+import type { DirRules } from '../../files/ignore-rules.ts'
+import { joinRaw, nameOf, parentOf, type Raw } from '../../model/raw-path.ts'
+import { addon } from '../../native/addon.ts'
+import type { Store } from '../../store/store.ts'
+import type { StoreWriter } from '../../store/store-writer.ts'
+import { Exclusions } from './explain-exclusion.ts'
+import { Ingest } from './ingest.ts'
+import type { ReadResult } from './ingest-read.ts'
+import type { RuleContext } from './pass.ts'
+import * as record from './walk-record.ts'
+
+/** What a change is about; paths are relative to the target. */
+export interface Change {
+  paths: Raw[]
+  /** Directories that go elsewhere, or are replaced, with all that is in them. */
+  subtrees: Raw[]
+}
+
+interface Source {
+  store: Store
+  writer: StoreWriter
+  root: number
+  rules: RuleContext
+}
+
+const noSpans = Buffer.alloc(0)
+/** Their content decides what is captured elsewhere. */
+const ruleFiles: ReadonlySet<Raw> = new Set(['.gitignore', '.savepointignore'])
+
+export class Preserved {
+  private readonly listings = new Map<Raw, record.Listing>()
+  private readonly results = new Map<Raw, ReadResult>()
+  private readonly byInode = new Map<bigint, ReadResult>()
+  private readonly touched = new Set<Raw>()
+  private readonly listed = new Set<Raw>()
+  private readonly done = new Set<Raw>()
+  private readonly opened = Promise.withResolvers<void>()
+  private readonly finished = Promise.withResolvers<void>()
+  private work: Promise<unknown> = Promise.resolve()
+  private source: Source | undefined
+  private exclusions: Exclusions | undefined
+  private isOver = false
+
+  constructor() {
+    // Who waits for it sees it; until then it must not count as unhandled.
+    this.finished.promise.catch(() => {})
+  }
+
+  // --- for the capture ---
+
+  /** The capture begins. */
+  open(source: Source): void {
+    this.source = source
+    this.exclusions = new Exclusions(source.root, source.rules)
+    this.opened.resolve()
+  }
+
+  /** The capture is over, well or not: nothing waits any more. */
+  close(): void {
+    this.isOver = true
+    this.opened.resolve()
+    this.finished.resolve()
+  }
+
+  /** What the directory held when the capture began, if that was put aside. */
+  listing(path: Raw): record.Listing | undefined {
+    return this.listings.get(path)
+  }
+
+  /** The walk has the listing of a directory. */
+  onListed(path: Raw): void {
+    this.listed.add(path)
+  }
+
+  /** Everything in the directory itself has been read. */
+  onDone(path: Raw): void {
+    this.done.add(path)
+    this.listings.delete(path)
+  }
+
+  result(path: Raw, result: ReadResult): ReadResult {
+    return this.results.get(path) ?? this.byInode.get(result.ino) ?? result
+  }
+
+  /** Whether the run has touched something in the directory since. */
+  isTouched(path: Raw): boolean {
+    return this.touched.has(path)
+  }
+
+  // --- for the run ---
+
+  /** Returns when the change may be carried out. */
+  async secure(change: Change): Promise<void> {
+    await this.opened.promise
+    if (this.isOver) return
+    for (const path of change.paths) this.touched.add(parentOf(path))
+    for (const path of change.paths) if (decides(path)) await this.finished.promise
+    const next = this.work.then(() => this.put(change))
+    this.work = next.catch(() => {})
+    await next
+  }
+
+  private async put({ paths, subtrees }: Change): Promise<void> {
+    if (this.isOver) return
+    const files: Raw[] = []
+    for (const path of paths) {
+      const directory = parentOf(path)
+      if (this.done.has(directory) || this.results.has(path) || (await this.isExcluded(path))) continue
+      await this.list([directory])
+      files.push(path)
+    }
+    await this.read(files)
+    for (const path of subtrees) if (!(await this.isExcluded(path))) await this.putTree(path)
+  }
+
+  private async isExcluded(path: Raw): Promise<boolean> {
+    if (path === '') return false
+    const stat = statOrNothing(this.source!.root, path)
+    const isDirectory = ((stat?.mode ?? 0) & record.S_IFMT) === record.S_IFDIR
+    return (await this.exclusions!.of(path, { isDirectory, size: stat?.size ?? 0 })) !== undefined
+  }
+
+  /** Level by level: all directories below, then all files. */
+  private async putTree(path: Raw): Promise<void> {
+    let level = [path]
+    while (level.length > 0) {
+      const listings = await this.list(level)
+      const below: Raw[] = []
+      const files: Raw[] = []
+      for (const [i, directory] of level.entries()) {
+        this.touched.add(directory)
+        const { records } = listings[i]!
+        record.forEachRecord(records, at => {
+          const entry = joinRaw(directory, record.recordName(records, at))
+          if (record.statFailed(records, at) || record.isMountPoint(records, at)) return
+          files.push(entry)
+          if (record.recordType(records, at) === record.S_IFDIR) below.push(entry)
+        })
+      }
+      await this.read(files.filter(file => !this.results.has(file)))
+      level = below
+    }
+  }
+
+  /** Their listings, put aside for the walk if it has none yet. */
+  private async list(directories: Raw[]): Promise<record.Listing[]> {
+    const paths = Buffer.from(directories.join('\0'), 'latin1')
+    const scan = await addon.scanDirs(this.source!.root, paths, noSpans, Buffer.alloc(directories.length * 8, 0xff))
+    const listings = record.splitListings(scan, directories.length)
+    return directories.map((directory, i) => {
+      const known = this.listings.get(directory)
+      if (known) return known
+      // A copy: the walk notes in it what it reads.
+      const listing = { ...listings[i]!, records: Buffer.from(listings[i]!.records) }
+      if (!this.listed.has(directory) && listing.errno === 0) this.listings.set(directory, listing)
+      return listing
+    })
+  }
+
+  private async read(files: Raw[]): Promise<void> {
+    if (files.length === 0) return
+    const { store, writer, root } = this.source!
+    const reader = new Ingest(store, writer, root)
+    try {
+      for (const path of files) {
+        const size = statOrNothing(root, path)?.size
+        if (size === undefined) continue
+        reader.submit(path, size, result => {
+          if (result.errno !== 0) return
+          this.results.set(path, result)
+          if (result.nlink > 1 && (result.mode & record.S_IFMT) === record.S_IFREG) this.byInode.set(result.ino, result)
+        })
+        await reader.room()
+      }
+      await reader.drain()
+    } finally {
+      await reader.close()
+    }
+  }
+}
+
+/** Whether other paths depend on it: then it waits for all of them. */
+function decides(path: Raw): boolean {
+  if (path === '' || ruleFiles.has(nameOf(path))) return true
+  // The repository of the target itself has been asked before anything was started.
+  return /\/\.git(\/|$)/.test(path)
+}
+
+function statOrNothing(root: number, path: Raw) {
+  try {
+    return addon.statAt(root, path)
+  } catch {
+    return undefined
+  }
+}
+
+export type { DirRules }
