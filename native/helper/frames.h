@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum frame_type {
-  FRAME_HELLO = 1,   /* TIME: nanoseconds since 1970 at the frame's own time; NUMBER: NEW_PRIVILEGES_OFF */
+  FRAME_HELLO = 1,   /* TIME: nanoseconds since 1970 at the frame's own time */
   FRAME_EXEC = 2,    /* EXEC, PARENT, PPID, DEPTH, REPLACES, PROGRAM, CWD, ARGV (NUL after each) */
   FRAME_EXIT = 3,    /* EXEC, CODE, SIGNAL */
   FRAME_PATH = 4,    /* op; EXEC, PATH, TO */
@@ -21,6 +21,7 @@ enum frame_type {
   FRAME_BARRIER = 8, /* NUMBER: everything that came before its request has been sent */
   FRAME_UNDONE = 9,  /* EXEC did not happen after all: the system refused it */
   FRAME_LATE = 10,   /* EXEC was held for as long as is allowed, and goes on */
+  FRAME_STOPPED = 11, /* the command; NUMBER: 1, or 0 when it goes on. Only where it cannot be seen from outside */
 };
 
 enum frame_flag {

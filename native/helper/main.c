@@ -2,8 +2,10 @@
  * savepoint-helper: starts a command and tells what it executes and changes, as frames on a socket (frames.h). The command
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
- *   savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] [--hold NAME,… --hold-ms N] -- COMMAND…
- *   savepoint-helper --probe      exits with 0 when the seccomp driver works here, else prints why not
+ *   savepoint-helper --events FD --driver NAME [--exits pidfd|ptrace] [--allow-io-uring] [--hold NAME,… --hold-ms N] -- COMMAND…
+ *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
+ *
+ * Drivers: drivers.h. `--exits` is for tests: how the seccomp driver learns of ends, which is chosen by what the kernel can.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,32 +17,35 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exits.h"
 #include "launch.h"
 #include "supervise.h"
 
 struct options {
   struct supervision supervision;
-  bool filters, io_uring, probe;
+  const char *exits;
+  bool io_uring, probe;
   char **command;
 };
 
 static bool parse(int count, char **arguments, struct options *options) {
-  *options = (struct options){.supervision = {.events = -1}, .filters = true};
+  *options = (struct options){.supervision = {.events = -1}};
   for (int i = 1; i < count; i++) {
     const char *argument = arguments[i];
     if (strcmp(argument, "--") == 0) {
       options->command = arguments + i + 1;
-      return options->supervision.events >= 0 && options->command[0] != NULL;
+      return options->supervision.events >= 0 && options->supervision.driver != NULL && options->command[0] != NULL;
     }
     if (strcmp(argument, "--probe") == 0) options->probe = true;
     else if (strcmp(argument, "--allow-io-uring") == 0) options->io_uring = true;
     else if (strcmp(argument, "--events") == 0 && i + 1 < count) options->supervision.events = atoi(arguments[++i]);
     else if (strcmp(argument, "--hold") == 0 && i + 1 < count) options->supervision.hold = arguments[++i];
     else if (strcmp(argument, "--hold-ms") == 0 && i + 1 < count) options->supervision.hold_ms = (unsigned)atoi(arguments[++i]);
-    else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->filters = strcmp(arguments[++i], "none") != 0;
+    else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->supervision.driver = driver_named(arguments[++i]);
+    else if (strcmp(argument, "--exits") == 0 && i + 1 < count) options->exits = arguments[++i];
     else return false;
   }
-  return options->probe;
+  return options->probe && options->supervision.driver != NULL;
 }
 
 /*
@@ -59,12 +64,14 @@ int main(int count, char **arguments) {
   arguments = hide(count, arguments);
   struct options options;
   if (!parse(count, arguments, &options)) {
-    fprintf(stderr, "usage: savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] [--hold NAMES --hold-ms N] -- COMMAND...\n");
+    fprintf(stderr, "usage: savepoint-helper --driver NAME --events FD [--allow-io-uring] [--hold NAMES --hold-ms N] -- COMMAND...\n");
     return 125;
   }
-  if (options.probe) return probe();
+  if (options.probe) return options.supervision.driver->probe();
+  if (options.supervision.driver->filters)
+    options.supervision.exits_by_ptrace = options.exits == NULL ? !exits_are_known() : strcmp(options.exits, "ptrace") == 0;
   fcntl(options.supervision.events, F_SETFD, FD_CLOEXEC);
-  struct launch start = {.command = options.command, .filters = options.filters, .io_uring = options.io_uring};
+  struct launch start = {.command = options.command, .filters = options.supervision.driver->filters, .io_uring = options.io_uring};
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &start.signals);

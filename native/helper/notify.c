@@ -19,6 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "executions.h"
 #include "holds.h"
 #include "processes.h"
 #include "program.h"
@@ -32,7 +33,7 @@
 #define RENAME_EXCHANGE 2
 #endif
 
-enum { MAX_ARGUMENTS = 4096, MAX_ARGV_BYTES = 32 * 1024, MAX_TEXT = PATH_ROOM };
+enum { MAX_TEXT = PATH_ROOM };
 
 /* The call that is being looked at. */
 struct call {
@@ -161,21 +162,8 @@ static bool put_argv(struct call *call, uint64_t address, size_t word, const cha
 static void tell_exec(struct call *call, const struct place *place, uint64_t argv, size_t word) {
   struct stat loaded;
   if (!program_loads(tid_of(call), place, &loaded) || !still_waits(call)) return;
-  static char cwd[PATH_ROOM];
-  size_t cwd_length = read_link(tid_of(call), "cwd", cwd, sizeof cwd);
-  pid_t group = 0, parent = 0;
-  find_parents(tid_of(call), &group, &parent);
-  uint32_t replaces;
-  uint32_t exec = process_execute(call->process, &loaded, &replaces);
   struct frame *frame = call->frame;
-  frame_begin(frame, FRAME_EXEC, 0, (uint32_t)call->process->pid);
-  frame_number(frame, FIELD_EXEC, exec);
-  frame_number(frame, FIELD_PARENT, call->process->parent);
-  frame_number(frame, FIELD_PPID, (uint32_t)parent);
-  frame_number(frame, FIELD_DEPTH, call->process->depth);
-  if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
-  frame_bytes(frame, FIELD_PROGRAM, place->path, place->length);
-  frame_bytes(frame, FIELD_CWD, cwd, cwd_length);
+  uint32_t exec = frame_execution(frame, call->process, tid_of(call), &loaded, place->path, place->length);
   const char *first;
   if (!put_argv(call, argv, word, &first)) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);

@@ -37,6 +37,8 @@ interface Hooks {
   note(exec: number, text: string): void
   /** Whether a path of the event lies in the target. */
   isInside(event: PathEvent): boolean
+  /** Whether changes are told at all. */
+  seesChanges: boolean
 }
 
 export class LiveRun {
@@ -148,7 +150,7 @@ export class LiveRun {
 
   /** Anything that may have changed since the last capture began. */
   private get isDirty(): boolean {
-    return this.writers.size > 0 || this.dirtyAt > this.capturedAt - SLACK_MS
+    return !this.hooks.seesChanges || this.writers.size > 0 || this.dirtyAt > this.capturedAt - SLACK_MS
   }
 
   private debounce(type: SnapshotType, ms: number, command: string | undefined): void {

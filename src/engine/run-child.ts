@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
 import { spellCommand } from '../model/shell-quote.ts'
-import { TracedCommand, type TracedEnd, type TracedOptions } from '../tracers/helper.ts'
+import { isStopped, TracedCommand, type TracedEnd, type TracedOptions } from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
 import { followStops, type StartedCommand } from './follow-stops.ts'
 import { homeOf } from './home.ts'
@@ -44,7 +44,7 @@ export interface SuperviseOptions {
   cwd: Buffer
   env: NodeJS.ProcessEnv
   /** Who is told what the command does; undefined: it runs unseen. */
-  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env'> & { onStart(command: TracedCommand): void }
+  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'onStop'> & { onStart(command: TracedCommand): void }
 }
 
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
@@ -57,17 +57,17 @@ export async function supervise(command: string[], { cwd, env, trace }: Supervis
   const forward = (signal: NodeJS.Signals) => child?.kill(signal)
   for (const signal of ignored) process.on(signal, ignore)
   for (const signal of forwarded) process.on(signal, forward)
-  const unfollow = followStops(() => child)
+  const stops = followStops(() => child)
   try {
     const options = { command: started, cwd: textOf(cwd), env }
-    const traced = trace && new TracedCommand({ ...options, ...trace })
+    const traced = trace && new TracedCommand({ ...options, ...trace, onStop: stops.look })
     if (traced) trace.onStart(traced)
     child = traced ?? startUntraced(options)
     return await child.ended.catch(error => {
       throw cannotStart(command[0]!, cwd, env, error)
     })
   } finally {
-    unfollow()
+    stops.close()
     for (const signal of ignored) process.off(signal, ignore)
     for (const signal of forwarded) process.off(signal, forward)
   }
@@ -85,7 +85,13 @@ function startUntraced({ command, cwd, env }: Pick<TracedOptions, 'command' | 'c
       resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false }),
     )
   })
-  return { ended, pid: child.pid, kill: signal => void child.kill(signal) }
+  return {
+    ended,
+    get isStopped() {
+      return isStopped(child.pid)
+    },
+    kill: signal => void child.kill(signal),
+  }
 }
 
 /**

@@ -2,7 +2,7 @@
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
 import type { TracedCommand } from '../tracers/helper.ts'
-import { type ChosenTracer, selectTracer } from '../tracers/select.ts'
+import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { LiveRun } from './live-run.ts'
 import type { TraceSummary } from './results.ts'
@@ -25,7 +25,7 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
     // The outer run sees it all.
     if (name === 'none' && wanted !== 'none' && !ownRun(ctx))
       ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${probes[0]?.detail}`)
-    return { name, withoutPrivileges: probes.find(probe => probe.name === name)?.withoutPrivileges === true }
+    return { name, withoutPrivileges: probes.at(-1)!.withoutPrivileges }
   } catch (cause) {
     const { message, hint } = cause as SavepointError
     throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, { hint, cause })
@@ -50,20 +50,23 @@ export async function superviseTraced(
     if (!later.includes(text)) later.push(text)
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
+  const { seesChanges } = traitsOf(name)
   const recorder = new TraceRecorder(quiet, run.id, patterns)
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
     note: (exec, text) => recorder.note(exec, text),
     isInside: event => recorder.isInside(event),
+    seesChanges,
   })
   let command: TracedCommand | undefined
-  const isWhole = !options.allowIoUring
+  const isWhole = seesChanges && !options.allowIoUring
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {
     end = await supervise(options.command, {
       ...child,
       trace: {
+        driver: name,
         allowIoUring: options.allowIoUring ?? false,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
         onStart: started => {

@@ -11,6 +11,7 @@ export const FRAME = {
   barrier: 8,
   undone: 9,
   late: 10,
+  stopped: 11,
 } as const
 
 export const FLAG = { truncated: 1, setuid: 2, exists: 4, directory: 8, linked: 16, unknown: 32, held: 64 } as const

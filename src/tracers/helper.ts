@@ -3,7 +3,7 @@
  * on when this process dies, and it stays as long as anything that it started is alive.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
@@ -23,11 +23,23 @@ function helperFile(): string | undefined {
     .find(file => existsSync(file))
 }
 
-/** Whether the seccomp driver works here, and why not. */
-export function probeHelper(): { works: boolean; detail: string; withoutPrivileges?: boolean } {
+/** The drivers that the helper has (native/helper/drivers.c). */
+export type HelperDriver = 'seccomp' | 'ptrace'
+
+export interface HelperProbe {
+  works: boolean
+  /** What it cannot, or why it does not work here. */
+  detail: string
+  /** Programs started under it cannot gain any (sudo). */
+  withoutPrivileges: boolean
+}
+
+/** Cheap, and never throws. */
+export function probeHelper(driver: HelperDriver): HelperProbe {
   const file = helperFile()
-  if (!file) return { works: false, detail: 'build/savepoint-helper does not exist' }
-  const { status, stdout, error } = spawnSync(file, ['--probe'], { timeout: PROBE_TIMEOUT_MS, encoding: 'utf8' })
+  if (!file) return { works: false, detail: 'build/savepoint-helper does not exist', withoutPrivileges: false }
+  const args = ['--driver', driver, '--probe']
+  const { status, stdout, error } = spawnSync(file, args, { timeout: PROBE_TIMEOUT_MS, encoding: 'utf8' })
   const detail = error ? error.message : stdout.trim()
   return {
     works: status === 0,
@@ -45,6 +57,7 @@ export interface TracedEnd {
 }
 
 export interface TracedOptions {
+  driver: HelperDriver
   command: string[]
   cwd: string | undefined
   env: NodeJS.ProcessEnv
@@ -55,6 +68,8 @@ export interface TracedOptions {
   /** Called after each piece of the stream, when its events are through. */
   onBatch(): void
   onHelperDied(): void
+  /** The command has stopped. Not called where SIGCHLD says so. */
+  onStop(): void
 }
 
 export class TracedCommand {
@@ -68,15 +83,17 @@ export class TracedCommand {
   /** Of the command; undefined until it starts. When it stops, the helper sends us SIGCHLD, as if it were our child. */
   pid: number | undefined
   private isOver = false
+  private hasStopped = false
 
   constructor(options: TracedOptions) {
     this.options = options
     const { hold } = options
     const flags = [
+      ...['--events', String(EVENTS_FD), '--driver', options.driver],
       ...(options.allowIoUring ? ['--allow-io-uring'] : []),
       ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
     ]
-    this.child = spawn(helperFile()!, ['--events', String(EVENTS_FD), ...flags, '--', ...options.command], {
+    this.child = spawn(helperFile()!, [...flags, '--', ...options.command], {
       stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
       cwd: options.cwd,
       env: options.env,
@@ -101,6 +118,11 @@ export class TracedCommand {
   /** How the command itself ended. Rejects with the errno of what kept it from starting. */
   get ended(): Promise<TracedEnd> {
     return this.outcome.promise
+  }
+
+  /** Whether the command has stopped (Ctrl-Z). A process that is traced by ptrace looks the same in any stop: the helper tells. */
+  get isStopped(): boolean {
+    return this.hasStopped || isStopped(this.pid)
   }
 
   /** To the command. */
@@ -139,6 +161,9 @@ export class TracedCommand {
         survivors: frame.number(FIELD.number) !== 0,
       }
       this.finish(() => this.outcome.resolve(end))
+    } else if (frame.type === FRAME.stopped) {
+      this.hasStopped = frame.number(FIELD.number) !== 0
+      if (this.hasStopped) this.options.onStop()
     } else if (frame.type === FRAME.barrier) {
       const number = frame.number(FIELD.number)!
       this.barriers.get(number)?.()
@@ -164,6 +189,15 @@ export class TracedCommand {
       clearInterval(timer)
       this.finish(() => this.outcome.resolve({ code: undefined, signal: undefined, survivors: false }))
     }, LOOK_MS)
+  }
+}
+
+/** By what the system says of it; the name in parentheses may hold anything. */
+export function isStopped(pid: number | undefined): boolean {
+  try {
+    return /\) T [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return false
   }
 }
 
