@@ -84,8 +84,9 @@ static void answer_requests(struct state *state) {
     memcpy(&kind, state->request, sizeof kind);
     memcpy(&number, state->request + sizeof kind, sizeof number);
     if (kind == REQUEST_RELEASE) holds_release(number);
-    if (kind == REQUEST_SIGNAL && !state->ended) kill(state->command, (int)number);
+    if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
     if (kind == REQUEST_BARRIER) {
+      if (state->driver->settle != NULL) state->driver->settle();
       frame_begin(state->frame, FRAME_BARRIER, 0, 0);
       frame_number(state->frame, FIELD_NUMBER, number);
       stream_put(state->stream, state->frame);
@@ -94,10 +95,12 @@ static void answer_requests(struct state *state) {
   }
 }
 
-static void pass_signals(const struct state *state) {
+static void pass_signals(struct state *state) {
   struct signalfd_siginfo signal;
   while (read(state->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
-    if (signal.ssi_signo != SIGCHLD && !state->ended) kill(state->command, (int)signal.ssi_signo);
+    if (signal.ssi_signo == SIGCHLD || state->ended) continue;
+    if (state->command > 0) kill(state->command, (int)signal.ssi_signo);
+    else state->reader_gone = true; /* as good as */
   }
 }
 
@@ -128,8 +131,9 @@ static void pass_stop(const struct state *state) {
 }
 
 static void tell_end(struct state *state, int status) {
+  if (state->driver->settle != NULL) state->driver->settle();
   processes_lock();
-  unsigned count = process_count();
+  unsigned count = state->driver->alive != NULL ? state->driver->alive() : process_count();
   processes_unlock();
   frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
   if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
@@ -232,7 +236,7 @@ static int start(struct state *state, const struct launched *launched) {
   watch(state->epoll, state->wake, EPOLLIN, &state->wake);
   watch(state->epoll, state->events, EPOLLIN | EPOLLRDHUP, &state->events);
   watch(state->epoll, state->signals, EPOLLIN, &state->signals);
-  watch(state->epoll, state->failure, EPOLLIN, &state->failure);
+  if (state->command > 0) watch(state->epoll, state->failure, EPOLLIN, &state->failure);
   tell_hello(state);
   leave_terminal();
   allow_descriptors();
@@ -241,6 +245,7 @@ static int start(struct state *state, const struct launched *launched) {
   int error = state->driver->begin(&session);
   if (error == 0 && state->ptraces && !state->driver->ptraces) error = ptrace_attach(&session, false);
   if (error != 0) return error;
+  if (state->command == 0) return 0;
   if (write(launched->go, "", 1) != 1) return EPIPE;
   close(launched->go);
   return 0;

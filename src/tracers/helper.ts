@@ -24,7 +24,7 @@ function helperFile(): string | undefined {
 }
 
 /** The drivers that the helper has (native/helper/drivers.c). */
-export type HelperDriver = 'seccomp' | 'ptrace'
+export type HelperDriver = 'seccomp' | 'ebpf' | 'ptrace'
 
 export interface HelperProbe {
   works: boolean

@@ -37,8 +37,8 @@ const nothing: Probe = () => ({
 /** In the order of preference. A probe is cheap and never throws. */
 const tracers: { name: TracerProbe['name']; probe: Probe; traits: TracerTraits }[] = [
   { name: 'seccomp', probe: () => probeHelper('seccomp'), traits: { seesChanges: true } },
+  { name: 'ebpf', probe: () => probeHelper('ebpf'), traits: { seesChanges: false } },
   { name: 'ptrace', probe: () => probeHelper('ptrace'), traits: { seesChanges: false } },
-  { name: 'ebpf', probe: later, traits: { seesChanges: false } },
   { name: 'eslogger', probe: later, traits: { seesChanges: false } },
   { name: 'none', probe: nothing, traits: { seesChanges: false } },
 ]
