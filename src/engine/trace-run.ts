@@ -67,6 +67,7 @@ export async function superviseTraced(
       ...child,
       trace: {
         driver: name,
+        protect: ctx.home,
         allowIoUring: options.allowIoUring ?? false,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
         onStart: started => {
