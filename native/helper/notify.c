@@ -23,6 +23,7 @@
 #include "holds.h"
 #include "processes.h"
 #include "program.h"
+#include "protect.h"
 #include "syscalls.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
@@ -41,7 +42,8 @@ struct call {
   const struct seccomp_notif *notification;
   struct process *process;
   struct frame *frame;
-  bool held; /* set when it is not to go on yet */
+  bool held;    /* set when it is not to go on yet */
+  bool refused; /* set when it is to fail */
 };
 
 static uint64_t argument(const struct call *call, int index) { return call->notification->data.args[index]; }
@@ -122,6 +124,8 @@ static void tell_path(struct call *call, const struct rule *rule) {
     put_place(frame, FIELD_TO, &to);
     if (rule->op == OP_RENAME || rule->op == OP_LINK) before = &to;
   }
+  call->refused = protect_refuses(call->process, rule->op, &place, rule->to_path == NONE ? NULL : &to);
+  if (call->refused) return;
   /* Pipes, terminals and devices hold nothing that could be kept. */
   bool is_kept = !place.exists || S_ISREG(place.stat.st_mode) || S_ISDIR(place.stat.st_mode) || rule->op != OP_WRITE;
   if (!is_kept || !still_waits(call)) return;
@@ -234,16 +238,20 @@ static bool receive(int listener, struct seccomp_notif *notification, size_t roo
   }
 }
 
-void notify_continue(int listener, uint64_t notification) {
+/* `error`: 0 to let it go on. */
+static void answer(int listener, uint64_t notification, int error) {
   /* Larger than any kernel's structure so far; the rest must be zero. */
   union {
     struct seccomp_notif_resp response;
     uint8_t room[512];
   } answer = {.room = {0}};
   answer.response.id = notification;
-  answer.response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  answer.response.error = -error;
+  answer.response.flags = error == 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
   ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
+
+void notify_continue(int listener, uint64_t notification) { answer(listener, notification, 0); }
 
 /* What is being looked at. Shared with the guard: the kernel writes it, so whoever survives knows what to answer. */
 static struct seccomp_notif *current;
@@ -272,7 +280,7 @@ void *notify_loop(void *argument_) {
       tell(&call);
       processes_unlock();
     }
-    if (!call.held) notify_continue(notifier->listener, current->id);
+    if (!call.held) answer(notifier->listener, current->id, call.refused ? EACCES : 0);
   }
   return NULL;
 }

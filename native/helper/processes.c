@@ -106,6 +106,7 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
   }
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
+  process->is_savepoint = false;
   process->device = program->st_dev;
   process->inode = program->st_ino;
   return process->exec;

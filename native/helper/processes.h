@@ -21,6 +21,7 @@ struct process {
   uint32_t exec_before, parent_before, depth_before;
   bool executed_before;
   bool executed; /* has an execution of its own */
+  bool is_savepoint; /* and may change its directory */
   uint32_t serial; /* another one each time the structure is used again */
   struct process *next;
 };

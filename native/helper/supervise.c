@@ -238,6 +238,8 @@ static int start(struct state *state, const struct launched *launched) {
   watch(state->epoll, state->signals, EPOLLIN, &state->signals);
   if (state->command > 0) watch(state->epoll, state->failure, EPOLLIN, &state->failure);
   tell_hello(state);
+  /* At once: should we be killed, the reader must know whom to look for. */
+  stream_flush(state->stream);
   leave_terminal();
   allow_descriptors();
   struct session session = {.launched = launched, .stream = state->stream, .epoll = state->epoll};

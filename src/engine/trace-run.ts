@@ -50,7 +50,9 @@ export async function superviseTraced(
     if (!later.includes(text)) later.push(text)
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
-  const { seesChanges } = traitsOf(name)
+  const { seesChanges, canHold } = traitsOf(name)
+  if (!canHold && isProtected && LiveRun.heldPrograms(ctx))
+    ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
   const recorder = new TraceRecorder(quiet, run.id, patterns)
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
@@ -67,6 +69,7 @@ export async function superviseTraced(
       ...child,
       trace: {
         driver: name,
+        protect: ctx.home,
         allowIoUring: options.allowIoUring ?? false,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
         onStart: started => {

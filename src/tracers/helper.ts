@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
+import { addon } from '../native/addon.ts'
 import { EventDecoder, signalName } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
 import type { TraceEvent } from './trace-event.ts'
@@ -62,6 +63,8 @@ export interface TracedOptions {
   cwd: string | undefined
   env: NodeJS.ProcessEnv
   allowIoUring: boolean
+  /** A directory that the command cannot change, unless it is Savepoint; only where changes are seen. */
+  protect: string
   /** Programs whose executions wait to be released, for at most `maxMs`; their names alone, `*` for all. */
   hold: { names: string[]; maxMs: number } | undefined
   onEvent(event: TraceEvent): void
@@ -90,9 +93,13 @@ export class TracedCommand {
     const { hold } = options
     const flags = [
       ...['--events', String(EVENTS_FD), '--driver', options.driver],
+      // For tests: as on a kernel that is older than this one.
+      ...(options.env.SAVEPOINT_EXITS ? ['--exits', options.env.SAVEPOINT_EXITS] : []),
       ...(options.allowIoUring ? ['--allow-io-uring'] : []),
+      ...['--protect', options.protect],
       ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
     ]
+    startAdopting()
     this.child = spawn(helperFile()!, [...flags, '--', ...options.command], {
       stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
       cwd: options.cwd,
@@ -112,7 +119,7 @@ export class TracedCommand {
     })
     this.events.on('error', () => {})
     this.events.on('close', () => this.lookForEnd())
-    this.child.on('error', error => this.outcome.reject(error))
+    this.child.on('error', error => this.finish(() => this.outcome.reject(error)))
   }
 
   /** How the command itself ended. Rejects with the errno of what kept it from starting. */
@@ -127,7 +134,8 @@ export class TracedCommand {
 
   /** To the command. */
   kill(signal: NodeJS.Signals): void {
-    this.child.kill(signal)
+    // Once the helper is dead, nobody passes it on.
+    if (!this.child.kill(signal) && this.pid !== undefined && isAlive(this.pid)) process.kill(this.pid, signal)
   }
 
   /** Lets an execution go on that is held. */
@@ -172,12 +180,14 @@ export class TracedCommand {
   }
 
   private finish(settle: () => void): void {
+    if (this.isOver) return
     this.isOver = true
     for (const done of this.barriers.values()) done()
     settle()
     // What goes on goes on without us.
     this.events.destroy()
     this.child.unref()
+    stopAdopting()
   }
 
   /** The stream ended before the command did: somebody killed the helper. The command lives, as nobody's child of ours. */
@@ -185,10 +195,37 @@ export class TracedCommand {
     if (this.isOver) return
     this.options.onHelperDied()
     const timer = setInterval(() => {
-      if (this.pid !== undefined && isAlive(this.pid)) return
+      const end = this.pid === undefined ? unknownEnd : takeEnd(this.pid)
+      if (!end) return
       clearInterval(timer)
-      this.finish(() => this.outcome.resolve({ code: undefined, signal: undefined, survivors: false }))
+      this.finish(() => this.outcome.resolve(end))
     }, LOOK_MS)
+  }
+}
+
+const unknownEnd: TracedEnd = { code: undefined, signal: undefined, survivors: false }
+
+/** What loses the helper as its parent becomes our child, so that its end can be told. By how many commands that is wanted. */
+let adopters = 0
+
+function startAdopting(): void {
+  if (adopters++ === 0) addon.adoptOrphans(true)
+}
+
+function stopAdopting(): void {
+  if (--adopters === 0) addon.adoptOrphans(false)
+}
+
+/** undefined while it lives. */
+function takeEnd(pid: number): TracedEnd | undefined {
+  try {
+    const status = addon.takeEnd(pid)
+    if (status === undefined) return undefined
+    const signal = status & 0x7f
+    return signal ? { ...unknownEnd, signal: signalName(signal) } : { ...unknownEnd, code: status >> 8 }
+  } catch {
+    // Not ours: somebody nearer to it has adopted it.
+    return isAlive(pid) ? undefined : unknownEnd
   }
 }
 

@@ -24,6 +24,8 @@ export interface ChosenTracer {
 export interface TracerTraits {
   /** Tells every change of a file, before it happens. */
   seesChanges: boolean
+  /** Can let an execution wait, so that a snapshot comes before it. */
+  canHold: boolean
 }
 
 type Probe = () => Omit<TracerProbe, 'name'>
@@ -36,11 +38,11 @@ const nothing: Probe = () => ({
 
 /** In the order of preference. A probe is cheap and never throws. */
 const tracers: { name: TracerProbe['name']; probe: Probe; traits: TracerTraits }[] = [
-  { name: 'seccomp', probe: () => probeHelper('seccomp'), traits: { seesChanges: true } },
-  { name: 'ebpf', probe: () => probeHelper('ebpf'), traits: { seesChanges: false } },
-  { name: 'ptrace', probe: () => probeHelper('ptrace'), traits: { seesChanges: false } },
-  { name: 'eslogger', probe: later, traits: { seesChanges: false } },
-  { name: 'none', probe: nothing, traits: { seesChanges: false } },
+  { name: 'seccomp', probe: () => probeHelper('seccomp'), traits: { seesChanges: true, canHold: true } },
+  { name: 'ebpf', probe: () => probeHelper('ebpf'), traits: { seesChanges: false, canHold: false } },
+  { name: 'ptrace', probe: () => probeHelper('ptrace'), traits: { seesChanges: false, canHold: true } },
+  { name: 'eslogger', probe: later, traits: { seesChanges: false, canHold: false } },
+  { name: 'none', probe: nothing, traits: { seesChanges: false, canHold: false } },
 ]
 
 /** All of them, for whoever wants to know. */
