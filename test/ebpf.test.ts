@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { probeTracers } from '../src/tracers/select.ts'
-import { HelperProcess, helperFile } from './support/helper-process.ts'
+import { cgroups, HelperProcess, helperFile } from './support/helper-process.ts'
 import { gated, isRoot } from './support/machine.ts'
 import { canDropPrivilege } from './support/without-privilege.ts'
 
@@ -80,8 +80,6 @@ describe('what is watched', () => {
     expect(own).toBeLessThan(10)
     expect(helper.endOf('sh -c echo')).toMatchObject({ code: 6 })
   })
-
-  const cgroups = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/mounts', 'utf8'))?.[1]
 
   gated(probe.works && cgroups !== undefined, `${needs}, cgroup2`, 'a control group, and those below it', async () => {
     const group = join(cgroups!, `savepoint-test-${process.pid}`)

@@ -51,18 +51,24 @@ static uint64_t cgroup_number(const char *directory) {
   return stat_.st_ino;
 }
 
+/* The errno alone would not tell much, and the terminal is still ours. */
+static int refuse(int error, const char *why) {
+  fprintf(stderr, "savepoint-helper: ebpf: %s\n", why);
+  return error;
+}
+
 static int prepare(const struct driver_options *options) {
   struct stat namespace;
   uint64_t cgroup = options->cgroup == NULL ? 0 : cgroup_number(options->cgroup);
-  if (options->cgroup != NULL && cgroup == 0) return errno;
-  if (stat("/proc/self/ns/pid", &namespace) != 0) return errno;
+  if (options->cgroup != NULL && cgroup == 0) return refuse(errno, "this is no control group (version 2)");
+  if (stat("/proc/self/ns/pid", &namespace) != 0) return refuse(errno, "there is no /proc");
   uint32_t ring_bytes = options->ring_bytes == 0 ? RING_BYTES : options->ring_bytes;
-  if (!ebpf_load(&ebpf, ring_bytes)) return EPERM;
+  if (!ebpf_load(&ebpf, ring_bytes)) return refuse(EPERM, ebpf_reason());
   ebpf.settings->wake_bytes = ring_bytes / WAKE_PART;
   ebpf.settings->cgroup = cgroup;
   ebpf.settings->seed_namespace = (uint32_t)namespace.st_ino;
   ebpf.settings->seed_pid = (uint32_t)getpid();
-  if (!ebpf_attach(&ebpf)) return EPERM;
+  if (!ebpf_attach(&ebpf)) return refuse(EPERM, ebpf_reason());
   if (cgroup == 0) return 0; /* the next fork is the command's */
   /* One that tells the programs who we are, and whose pids they are to tell. */
   pid_t pid = fork();

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
 import { spellCommand } from '../model/shell-quote.ts'
-import { isStopped, TracedCommand, type TracedEnd, type TracedOptions } from '../tracers/helper.ts'
+import { EsloggerCommand } from '../tracers/eslogger-command.ts'
+import { isStopped, type Traced, TracedCommand, type TracedEnd, type TracedOptions } from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
 import { followStops, type StartedCommand } from './follow-stops.ts'
 import { homeOf } from './home.ts'
@@ -44,7 +45,7 @@ export interface SuperviseOptions {
   cwd: Buffer
   env: NodeJS.ProcessEnv
   /** Who is told what the command does; undefined: it runs unseen. */
-  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'onStop'> & { onStart(command: TracedCommand): void }
+  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'onStop'> & { onStart(command: Traced): void }
 }
 
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
@@ -60,7 +61,7 @@ export async function supervise(command: string[], { cwd, env, trace }: Supervis
   const stops = followStops(() => child)
   try {
     const options = { command: started, cwd: textOf(cwd), env }
-    const traced = trace && new TracedCommand({ ...options, ...trace, onStop: stops.look })
+    const traced = trace && startTraced({ ...options, ...trace, onStop: stops.look })
     if (traced) trace.onStart(traced)
     child = traced ?? startUntraced(options)
     return await child.ended.catch(error => {
@@ -72,6 +73,9 @@ export async function supervise(command: string[], { cwd, env, trace }: Supervis
     for (const signal of forwarded) process.off(signal, forward)
   }
 }
+
+const startTraced = (options: TracedOptions): Traced =>
+  options.driver === 'eslogger' ? new EsloggerCommand(options) : new TracedCommand(options)
 
 interface Started extends StartedCommand {
   ended: Promise<ChildEnd>

@@ -1,7 +1,7 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
-import type { TracedCommand } from '../tracers/helper.ts'
+import type { Traced } from '../tracers/helper.ts'
 import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { LiveRun } from './live-run.ts'
@@ -51,7 +51,8 @@ export async function superviseTraced(
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
   const { seesChanges, canHold } = traitsOf(name)
-  if (!canHold && isProtected && LiveRun.heldPrograms(ctx))
+  // The outer run may hold it.
+  if (!canHold && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
     ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
   const recorder = new TraceRecorder(quiet, run.id, patterns)
   const live = new LiveRun(quiet, run.id, {
@@ -60,7 +61,7 @@ export async function superviseTraced(
     isInside: event => recorder.isInside(event),
     seesChanges,
   })
-  let command: TracedCommand | undefined
+  let command: Traced | undefined
   const isWhole = seesChanges && !options.allowIoUring
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>

@@ -58,7 +58,7 @@ export interface TracedEnd {
 }
 
 export interface TracedOptions {
-  driver: HelperDriver
+  driver: HelperDriver | 'eslogger'
   command: string[]
   cwd: string | undefined
   env: NodeJS.ProcessEnv
@@ -74,6 +74,9 @@ export interface TracedOptions {
   /** The command has stopped. Not called where SIGCHLD says so. */
   onStop(): void
 }
+
+/** A command that is traced, whoever does it. */
+export type Traced = Pick<TracedCommand, 'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'barrier'>
 
 export class TracedCommand {
   private readonly options: TracedOptions

@@ -4,6 +4,7 @@
  */
 import type { TracerName } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
+import { probeEslogger } from './eslogger-command.ts'
 import { type HelperDriver, probeHelper } from './helper.ts'
 
 export interface TracerProbe {
@@ -15,7 +16,7 @@ export interface TracerProbe {
 }
 
 export interface ChosenTracer {
-  name: HelperDriver | 'none'
+  name: HelperDriver | 'eslogger' | 'none'
   /** Those that were looked at, in the order of preference; the last one is used. */
   probes: TracerProbe[]
 }
@@ -29,7 +30,6 @@ export interface TracerTraits {
 }
 
 type Probe = () => Omit<TracerProbe, 'name'>
-const later: Probe = () => ({ works: false, detail: 'not in this version yet', withoutPrivileges: false })
 const nothing: Probe = () => ({
   works: true,
   detail: 'commands and changes are not traced',
@@ -41,7 +41,7 @@ const tracers: { name: TracerProbe['name']; probe: Probe; traits: TracerTraits }
   { name: 'seccomp', probe: () => probeHelper('seccomp'), traits: { seesChanges: true, canHold: true } },
   { name: 'ebpf', probe: () => probeHelper('ebpf'), traits: { seesChanges: false, canHold: false } },
   { name: 'ptrace', probe: () => probeHelper('ptrace'), traits: { seesChanges: false, canHold: true } },
-  { name: 'eslogger', probe: later, traits: { seesChanges: false, canHold: false } },
+  { name: 'eslogger', probe: () => probeEslogger(), traits: { seesChanges: false, canHold: false } },
   { name: 'none', probe: nothing, traits: { seesChanges: false, canHold: false } },
 ]
 

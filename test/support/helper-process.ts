@@ -1,6 +1,7 @@
 /** The helper program by itself, without a timeline: what it tells of a command, or of a control group. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { EventDecoder } from '../../src/tracers/decode.ts'
@@ -9,8 +10,12 @@ import type { ExecEvent, ExitEvent, TraceEvent } from '../../src/tracers/trace-e
 
 export const helperFile = fileURLToPath(new URL('../../build/savepoint-helper', import.meta.url))
 
+/** Where the control groups of version 2 are. */
+export const cgroups = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/mounts', 'utf8'))?.[1]
+
 export class HelperProcess {
   readonly events: TraceEvent[] = []
+  onEvent: ((event: TraceEvent) => void) | undefined
   readonly child: ChildProcess
   /** What it tells first: from then on it watches. */
   readonly started: Promise<void>
@@ -28,6 +33,7 @@ export class HelperProcess {
     const receive = (frame: Frame) => {
       const event = decoder.decode(frame)
       if (event) this.events.push(event)
+      if (event) this.onEvent?.(event)
       if (frame.type === FRAME.hello) hello.resolve()
       if (frame.type === FRAME.barrier) this.waiting.get(frame.number(FIELD.number)!)?.()
     }
