@@ -6,12 +6,19 @@ import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
 import { spellCommand } from '../model/shell-quote.ts'
-import { isStopped, TracedCommand, type TracedEnd, type TracedOptions } from '../tracers/helper.ts'
+import {
+  type Inherited,
+  inheritedStdio,
+  isStopped,
+  TracedCommand,
+  type TracedEnd,
+  type TracedOptions,
+} from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
 import { followStops, type StartedCommand } from './follow-stops.ts'
 import { homeOf } from './home.ts'
 import type { RunResult } from './results.ts'
-import type { OpenOptions } from './savepoint.ts'
+import type { OpenOptions, RunOptions } from './savepoint.ts'
 
 export type ChildEnd = TracedEnd
 
@@ -20,11 +27,16 @@ export const exitCodeOf = ({ code, signal }: ChildEnd): number =>
   signal ? 128 + (constants.signals[signal as NodeJS.Signals] ?? 0) : (code ?? 1)
 
 /** `run --unprotected` where nothing can be stored, because of `cause`: the command is what was asked for. */
-export async function runUnrecorded(command: string[], cause: Error, options: OpenOptions = {}): Promise<RunResult> {
+export async function runUnrecorded(
+  command: string[],
+  cause: Error,
+  options: OpenOptions & Pick<RunOptions, 'inherited'> = {},
+): Promise<RunResult> {
   options.onNotice?.(`NOTHING is recorded of this run, and it cannot be undone: ${cause.message}`)
   const end = await supervise(command, {
     cwd: currentDirectory(homeOf(options, options.env ?? process.env), options.cwd),
     env: options.env ?? process.env,
+    inherited: options.inherited,
   })
   return {
     run: undefined,
@@ -43,12 +55,16 @@ export async function runUnrecorded(command: string[], cause: Error, options: Op
 export interface SuperviseOptions {
   cwd: Buffer
   env: NodeJS.ProcessEnv
+  inherited: Inherited | undefined
   /** Who is told what the command does; undefined: it runs unseen. */
-  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'onStop'> & { onStart(command: TracedCommand): void }
+  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited' | 'onStop'> & {
+    onStart(command: TracedCommand): void
+  }
 }
 
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
-export async function supervise(command: string[], { cwd, env, trace }: SuperviseOptions): Promise<ChildEnd> {
+export async function supervise(command: string[], options: SuperviseOptions): Promise<ChildEnd> {
+  const { cwd, env, trace, inherited = nothing } = options
   const started = command.some(hasStrayBytes) ? throughShell(command, cwd, env) : command
   const ignore = () => {}
   const ignored: NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
@@ -59,10 +75,10 @@ export async function supervise(command: string[], { cwd, env, trace }: Supervis
   for (const signal of forwarded) process.on(signal, forward)
   const stops = followStops(() => child)
   try {
-    const options = { command: started, cwd: textOf(cwd), env }
-    const traced = trace && new TracedCommand({ ...options, ...trace, onStop: stops.look })
+    const start = { command: started, cwd: textOf(cwd), env, inherited }
+    const traced = trace && new TracedCommand({ ...start, ...trace, onStop: stops.look })
     if (traced) trace.onStart(traced)
-    child = traced ?? startUntraced(options)
+    child = traced ?? startUntraced(start)
     return await child.ended.catch(error => {
       throw cannotStart(command[0]!, cwd, env, error)
     })
@@ -77,8 +93,13 @@ interface Started extends StartedCommand {
   ended: Promise<ChildEnd>
 }
 
-function startUntraced({ command, cwd, env }: Pick<TracedOptions, 'command' | 'cwd' | 'env'>): Started {
-  const child = spawn(command[0]!, command.slice(1), { stdio: 'inherit', cwd, env })
+const nothing: Inherited = { descriptors: [], ignoredSignals: [] }
+
+type StartOptions = Pick<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited'>
+
+function startUntraced({ command, cwd, env, inherited }: StartOptions): Started {
+  const [program, ...args] = isNowhere(command[0]!, env) ? command : ignoring(inherited.ignoredSignals, command)
+  const child = spawn(program!, args, { stdio: inheritedStdio(inherited), cwd, env })
   const ended = new Promise<ChildEnd>((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code, signal) =>
@@ -93,6 +114,10 @@ function startUntraced({ command, cwd, env }: Pick<TracedOptions, 'command' | 'c
     kill: signal => void child.kill(signal),
   }
 }
+
+/** spawn sets all signals back: a shell, which becomes the command, ignores them again. */
+const ignoring = (signals: number[], command: string[]): string[] =>
+  signals.length === 0 ? command : ['/bin/sh', '-c', `trap '' ${signals.join(' ')}; exec "$@"`, 'sh', ...command]
 
 /**
  * spawn takes text only, and would change every byte that is not UTF-8: such a command is spelled in octal for a shell,

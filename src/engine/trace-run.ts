@@ -41,7 +41,7 @@ export async function superviseTraced(
   options: RunOptions,
   patterns: readonly RegExp[],
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
-  const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } }
+  const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id }, inherited: options.inherited }
   if (name === 'none') return { end: await supervise(options.command, child), trace: undefined }
   // Said now: the terminal is the command's until it ends.
   if (withoutPrivileges) ctx.notice('sudo and other set-user-id programs have no special rights inside this run')
