@@ -1,11 +1,11 @@
 /** A command with eslogger beside it. eslogger runs on macOS only: here a stand-in prints its lines of real processes. */
+import { spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { EsloggerCommand } from '../src/tracers/eslogger-command.ts'
-import type { TracedOptions } from '../src/tracers/helper.ts'
+import { EsloggerCommand, type EsloggerOptions } from '../src/tracers/eslogger-command.ts'
 import { probeTracers } from '../src/tracers/select.ts'
 import type { TraceEvent } from '../src/tracers/trace-event.ts'
 import { cgroups } from './support/helper-process.ts'
@@ -28,21 +28,12 @@ function program(script: string): string {
   return file
 }
 
-function optionsFor(command: string[], events: TraceEvent[]): TracedOptions {
-  return {
-    driver: 'eslogger',
-    command,
-    cwd: directory,
-    env: process.env,
-    allowIoUring: false,
-    protect: directory,
-    hold: undefined,
-    onEvent: event => void events.push(event),
-    onBatch() {},
-    onHelperDied() {},
-    onStop() {},
-  }
-}
+const optionsFor = ([program, ...args]: string[], events: TraceEvent[]): EsloggerOptions => ({
+  start: () => spawn(program!, args, { cwd: directory, stdio: 'inherit' }),
+  onEvent: event => void events.push(event),
+  onBatch() {},
+  onHelperDied() {},
+})
 
 gated(
   probe.works && cgroups !== undefined,

@@ -1,5 +1,5 @@
 /** What every tracer owes: all that a run executed, with the ends of all, whatever a process does to hide. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,6 +30,8 @@ const drivers: Driver[] = [
   { title: 'ptrace', settings: { SAVEPOINT_TRACER: 'ptrace' }, scriptsByPath: true },
   { title: 'ebpf', settings: { SAVEPOINT_TRACER: 'ebpf' }, scriptsByPath: true, rootOnly: true, cannotHold: true },
 ]
+const inNamespaces = ['--user', '--map-root-user', '--pid', '--mount', '--mount-proc', '--fork', '--kill-child']
+const hasNamespaces = spawnSync('unshare', [...inNamespaces, 'true']).status === 0
 const works = new Map(probeTracers().map(probe => [probe.name as string, probe]))
 
 for (const driver of drivers) {
@@ -98,6 +100,16 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', build] }]])
       expect(error).toBeUndefined()
       expect(ownLines(traced()).sort()).toEqual(seen.sort())
+    })
+
+    // Not a container, but what one is made of; no engine that could start one is needed.
+    gated(hasNamespaces, 'unshare', 'in namespaces of its own (users, processes, mounts)', async () => {
+      const [program, ...before] = cliCommand
+      const script = 'sh -c "exit 3"; /bin/true; kill -KILL $$'
+      const args = [...inNamespaces, program!, ...before, 'run', '--', 'sh', '-c', script]
+      const { status } = spawnSync('unshare', args, { cwd: space.dir, env: space.env, timeout: 60_000 })
+      expect(status).toBe(137)
+      expect(ownLines(traced())).toEqual([`sh -c ${script} → SIGKILL`, 'sh -c exit 3 → 3', '/bin/true → 0'])
     })
 
     it('ten thousand processes in a burst: none is missing', async () => {

@@ -3,9 +3,10 @@
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
  *   savepoint-helper --events FD --driver NAME [--exits pidfd|ptrace] [--allow-io-uring] [--hold NAME,… --hold-ms N]
- *                    [--protect DIRECTORY] -- COMMAND…
+ *                    [--protect DIRECTORY] [--ignore SIGNAL,…] -- COMMAND…
  *   savepoint-helper --events FD --driver ebpf --cgroup DIRECTORY      starts nothing; ends when the reader does, or by SIGTERM
  *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
+ *   savepoint-helper --inherit -- PROGRAM…      becomes the program: see inherit.h
  *
  * Drivers: drivers.h. `--exits` is for tests: how the seccomp driver learns of ends, which is chosen by what the kernel can;
  * `--ring-bytes` too: of the ebpf driver.
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "exits.h"
+#include "inherit.h"
 #include "launch.h"
 #include "protect.h"
 #include "supervise.h"
@@ -28,7 +30,7 @@
 struct options {
   struct supervision supervision;
   struct driver_options driver;
-  const char *exits;
+  const char *exits, *ignored;
   bool io_uring, probe;
   char **command;
 };
@@ -50,6 +52,7 @@ static bool parse(int count, char **arguments, struct options *options) {
     else if (strcmp(argument, "--cgroup") == 0 && i + 1 < count) options->driver.cgroup = arguments[++i];
     else if (strcmp(argument, "--ring-bytes") == 0 && i + 1 < count) options->driver.ring_bytes = (uint32_t)atoi(arguments[++i]);
     else if (strcmp(argument, "--protect") == 0 && i + 1 < count) protect_init(arguments[++i]);
+    else if (strcmp(argument, "--ignore") == 0 && i + 1 < count) options->ignored = arguments[++i];
     else if (strcmp(argument, "--exits") == 0 && i + 1 < count) options->exits = arguments[++i];
     else return false;
   }
@@ -70,6 +73,7 @@ static char **hide(int count, char **arguments) {
 }
 
 int main(int count, char **arguments) {
+  if (count > 3 && strcmp(arguments[1], "--inherit") == 0 && strcmp(arguments[2], "--") == 0) return inherit(arguments + 3);
   arguments = hide(count, arguments);
   struct options options;
   if (!parse(count, arguments, &options)) {
@@ -80,7 +84,8 @@ int main(int count, char **arguments) {
   if (options.supervision.driver->filters)
     options.supervision.exits_by_ptrace = options.exits == NULL ? !exits_are_known() : strcmp(options.exits, "ptrace") == 0;
   fcntl(options.supervision.events, F_SETFD, FD_CLOEXEC);
-  struct launch start = {.command = options.command, .filters = options.supervision.driver->filters, .io_uring = options.io_uring};
+  note_inherited(options.supervision.events);
+  struct launch start = {.command = options.command, .ignored = options.ignored, .filters = options.supervision.driver->filters, .io_uring = options.io_uring};
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &start.signals);

@@ -44,7 +44,12 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
     if (!options.unprotected) throw error
     options.onStart?.(undefined, undefined)
     const { env, notice: onNotice } = ctx
-    return runUnrecorded(options.command, (error as Error).cause as Error, { cwd: textOf(ctx.cwd), env, onNotice })
+    return runUnrecorded(options.command, (error as Error).cause as Error, {
+      cwd: textOf(ctx.cwd),
+      env,
+      onNotice,
+      inherited: options.inherited,
+    })
   }
   try {
     return await carryOut(ctx, tracer, run, options)

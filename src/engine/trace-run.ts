@@ -22,14 +22,19 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
   try {
     const wanted = options.tracer ?? (disable_exec ? 'none' : tracer)
     const { name, probes } = selectTracer(wanted)
-    // The outer run sees it all.
-    if (name === 'none' && wanted !== 'none' && !ownRun(ctx))
-      ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${probes[0]?.detail}`)
+    // Of a run in a run the outer one sees it all.
+    if (wanted === 'auto' && !ownRun(ctx)) sayFallback(ctx, name, probes[0]!.detail)
     return { name, withoutPrivileges: probes.at(-1)!.withoutPrivileges }
   } catch (cause) {
     const { message, hint } = cause as SavepointError
     throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, { hint, cause })
   }
+}
+
+function sayFallback(ctx: Context, name: RunTracer['name'], reason: string): void {
+  if (name === 'none') ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${reason}`)
+  else if (!traitsOf(name).seesChanges)
+    ctx.notice(`commands are traced (${name}), but not which of them changes a file: ${reason}`)
 }
 
 export async function superviseTraced(
@@ -41,7 +46,7 @@ export async function superviseTraced(
   options: RunOptions,
   patterns: readonly RegExp[],
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
-  const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } }
+  const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id }, inherited: options.inherited }
   if (name === 'none') return { end: await supervise(options.command, child), trace: undefined }
   // Said now: the terminal is the command's until it ends.
   if (withoutPrivileges) ctx.notice('sudo and other set-user-id programs have no special rights inside this run')

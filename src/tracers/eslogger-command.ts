@@ -29,15 +29,20 @@ export function probeEslogger(platform: string = process.platform, program = PRO
   return { works: true, detail: 'works, without changes of files, and nothing can be held', withoutPrivileges: false }
 }
 
+export interface EsloggerOptions extends Pick<TracedOptions, 'onEvent' | 'onBatch' | 'onHelperDied'> {
+  /** Starts the command, as it would be without a tracer. */
+  start(): ChildProcess
+}
+
 export class EsloggerCommand {
-  private readonly options: TracedOptions
+  private readonly options: EsloggerOptions
   private readonly logger: ChildProcess
   private readonly parser: EsloggerParser
   private readonly outcome = Promise.withResolvers<TracedEnd>()
   private readonly loggerGone: Promise<void>
   private child: ChildProcess | undefined
 
-  constructor(options: TracedOptions, program = PROGRAM) {
+  constructor(options: EsloggerOptions, program = PROGRAM) {
     this.options = options
     this.parser = new EsloggerParser(event => options.onEvent(event))
     // In a group of its own: eslogger says nothing of its own one.
@@ -92,9 +97,8 @@ export class EsloggerCommand {
   }
 
   private runCommand(): Promise<Omit<TracedEnd, 'survivors'>> {
-    const { command, cwd, env } = this.options
     return new Promise((resolve, reject) => {
-      const child = spawn(command[0]!, command.slice(1), { stdio: 'inherit', cwd, env })
+      const child = this.options.start()
       this.child = child
       // Lines about it are read later than this.
       if (child.pid !== undefined) this.parser.watch(child.pid)

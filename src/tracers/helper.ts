@@ -13,7 +13,6 @@ import { BadFrame, encodeRequest, FIELD, FRAME, type Frame, FrameReader, REQUEST
 import type { TraceEvent } from './trace-event.ts'
 
 const PROBE_TIMEOUT_MS = 5000
-const EVENTS_FD = 3
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
 const LOOK_MS = 200
 
@@ -57,11 +56,28 @@ export interface TracedEnd {
   survivors: boolean
 }
 
+/** What the command gets from our own caller, beyond the standard three; signals by number. */
+export interface Inherited {
+  descriptors: number[]
+  ignoredSignals: number[]
+}
+
+/** For spawn: each descriptor under its own number. */
+export function inheritedStdio({ descriptors }: Inherited): ('inherit' | 'ignore' | number)[] {
+  const stdio: ('inherit' | 'ignore' | number)[] = ['inherit', 'inherit', 'inherit']
+  for (const fd of descriptors) {
+    while (stdio.length < fd) stdio.push('ignore')
+    stdio[fd] = fd
+  }
+  return stdio
+}
+
 export interface TracedOptions {
   driver: HelperDriver | 'eslogger'
   command: string[]
   cwd: string | undefined
   env: NodeJS.ProcessEnv
+  inherited: Inherited
   allowIoUring: boolean
   /** A directory that the command cannot change, unless it is Savepoint; only where changes are seen. */
   protect: string
@@ -93,22 +109,26 @@ export class TracedCommand {
 
   constructor(options: TracedOptions) {
     this.options = options
-    const { hold } = options
+    const { hold, inherited } = options
+    const stdio: (ReturnType<typeof inheritedStdio>[number] | 'pipe')[] = inheritedStdio(inherited)
+    const eventsFd = stdio.includes('ignore') ? stdio.indexOf('ignore') : stdio.length
+    stdio[eventsFd] = 'pipe'
     const flags = [
-      ...['--events', String(EVENTS_FD), '--driver', options.driver],
+      ...['--events', String(eventsFd), '--driver', options.driver],
       // For tests: as on a kernel that is older than this one.
       ...(options.env.SAVEPOINT_EXITS ? ['--exits', options.env.SAVEPOINT_EXITS] : []),
       ...(options.allowIoUring ? ['--allow-io-uring'] : []),
       ...['--protect', options.protect],
+      ...(inherited.ignoredSignals.length > 0 ? ['--ignore', inherited.ignoredSignals.join(',')] : []),
       ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
     ]
     startAdopting()
     this.child = spawn(helperFile()!, [...flags, '--', ...options.command], {
-      stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+      stdio,
       cwd: options.cwd,
       env: options.env,
     })
-    this.events = this.child.stdio[EVENTS_FD] as Socket
+    this.events = this.child.stdio[eventsFd] as unknown as Socket
     const reader = new FrameReader(frame => this.receive(frame))
     this.events.on('data', (chunk: Buffer) => {
       try {
