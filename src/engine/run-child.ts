@@ -6,14 +6,8 @@ import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
 import { spellCommand } from '../model/shell-quote.ts'
-import {
-  type Inherited,
-  inheritedStdio,
-  isStopped,
-  TracedCommand,
-  type TracedEnd,
-  type TracedOptions,
-} from '../tracers/helper.ts'
+import { isStopped, type TracedEnd } from '../tracers/command-process.ts'
+import { type Inherited, inheritedStdio, TracedCommand, type TracedOptions } from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
 import { followStops, type StartedCommand } from './follow-stops.ts'
 import { homeOf } from './home.ts'
