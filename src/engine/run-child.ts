@@ -6,16 +6,9 @@ import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
 import { spellCommand } from '../model/shell-quote.ts'
+import { isStopped, type TracedEnd } from '../tracers/command-process.ts'
 import { EsloggerCommand } from '../tracers/eslogger-command.ts'
-import {
-  type Inherited,
-  inheritedStdio,
-  isStopped,
-  type Traced,
-  TracedCommand,
-  type TracedEnd,
-  type TracedOptions,
-} from '../tracers/helper.ts'
+import { type Inherited, inheritedStdio, type Traced, TracedCommand, type TracedOptions } from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
 import { followStops, type StartedCommand } from './follow-stops.ts'
 import { homeOf } from './home.ts'

@@ -56,18 +56,21 @@ export async function superviseTraced(
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
   const { seesChanges, canHold } = traitsOf(name)
+  const isWhole = seesChanges && !options.allowIoUring
   // The outer run may hold it.
   if (!canHold && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
     ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
   const recorder = new TraceRecorder(quiet, run.id, patterns)
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
+    // What comes in unseen makes the rest worth nothing.
+    look: async onBarrier => (isWhole ? command?.look(onBarrier) : undefined),
+    barrier: async () => command?.barrier(),
     note: (exec, text) => recorder.note(exec, text),
     isInside: event => recorder.isInside(event),
-    seesChanges,
   })
+  if (!seesChanges) live.goBlind()
   let command: Traced | undefined
-  const isWhole = seesChanges && !options.allowIoUring
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {
@@ -86,7 +89,10 @@ export async function superviseTraced(
           if (isProtected) live.handle(event)
         },
         onBatch: () => recorder.settle(),
-        onHelperDied: () => say('the tracer was killed: the command went on, and from there on nothing is traced'),
+        onHelperDied() {
+          live.goBlind()
+          say('the tracer was killed: the command went on, and from there on nothing is traced')
+        },
       },
     })
   } finally {

@@ -4,8 +4,9 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
+import { isStopped, type TracedEnd } from './command-process.ts'
 import { EsloggerParser } from './eslogger.ts'
-import { type HelperProbe, isStopped, type TracedEnd, type TracedOptions } from './helper.ts'
+import type { HelperProbe, TracedOptions } from './helper.ts'
 
 const PROGRAM = '/usr/bin/eslogger'
 /** A process that does nothing: lines come in order, so that all that was before it has been told when its end is. */
@@ -81,6 +82,11 @@ export class EsloggerCommand {
   /** Returns when everything that happened before the call has been told, or eslogger does not answer. */
   async barrier(): Promise<void> {
     await this.mark(BARRIER_MS)
+  }
+
+  /** Which files are open is not told. */
+  look(): Promise<undefined> {
+    return Promise.resolve(undefined)
   }
 
   private async run(): Promise<TracedEnd> {

@@ -3,14 +3,23 @@
  * on when this process dies, and it stays as long as anything that it started is alive.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
-import { addon } from '../native/addon.ts'
+import { rawFromBytes } from '../model/raw-path.ts'
+import {
+  isAlive,
+  isStopped,
+  startAdopting,
+  stopAdopting,
+  type TracedEnd,
+  takeEnd,
+  unknownEnd,
+} from './command-process.ts'
 import { EventDecoder, signalName } from './decode.ts'
-import { BadFrame, encodeRequest, FIELD, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
-import type { TraceEvent } from './trace-event.ts'
+import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
+import type { Held, HeldFile, TraceEvent } from './trace-event.ts'
 
 const PROBE_TIMEOUT_MS = 5000
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
@@ -46,14 +55,6 @@ export function probeHelper(driver: HelperDriver): HelperProbe {
     detail: detail || `the helper ended with ${status}`,
     withoutPrivileges: detail.includes('without new privileges'),
   }
-}
-
-export interface TracedEnd {
-  /** Both undefined when the helper died before the command, and nobody could tell. */
-  code: number | undefined
-  signal: string | undefined
-  /** Whether processes of it go on. */
-  survivors: boolean
 }
 
 /** What the command gets from our own caller, beyond the standard three; signals by number. */
@@ -92,7 +93,7 @@ export interface TracedOptions {
 }
 
 /** A command that is traced, whoever does it. */
-export type Traced = Pick<TracedCommand, 'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'barrier'>
+export type Traced = Pick<TracedCommand, 'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'barrier' | 'look'>
 
 export class TracedCommand {
   private readonly options: TracedOptions
@@ -101,6 +102,8 @@ export class TracedCommand {
   private readonly decoder = new EventDecoder()
   private readonly outcome = Promise.withResolvers<TracedEnd>()
   private readonly barriers = new Map<number, () => void>()
+  private readonly looks = new Map<number, (held: Held | undefined) => void>()
+  private held: HeldFile[] = []
   private nextBarrier = 1
   /** Of the command; undefined until it starts. When it stops, the helper sends us SIGCHLD, as if it were our child. */
   pid: number | undefined
@@ -168,11 +171,25 @@ export class TracedCommand {
 
   /** Returns when everything that happened before the call has been told. */
   barrier(): Promise<void> {
-    if (this.isOver) return Promise.resolve()
+    if (this.isOver || this.events.destroyed) return Promise.resolve()
     const number = this.nextBarrier++
     return new Promise(resolve => {
       this.barriers.set(number, resolve)
       this.events.write(encodeRequest(REQUEST.barrier, number))
+    })
+  }
+
+  /**
+   * Which files could be written unseen. `onBarrier` is called when everything that happened before has been told, in the
+   * order of the events. Undefined when the helper is gone.
+   */
+  look(onBarrier: () => void): Promise<Held | undefined> {
+    if (this.isOver || this.events.destroyed) return Promise.resolve(undefined)
+    const number = this.nextBarrier++
+    return new Promise(resolve => {
+      this.barriers.set(number, onBarrier)
+      this.looks.set(number, resolve)
+      this.events.write(encodeRequest(REQUEST.look, number))
     })
   }
 
@@ -199,13 +216,21 @@ export class TracedCommand {
       const number = frame.number(FIELD.number)!
       this.barriers.get(number)?.()
       this.barriers.delete(number)
+    } else if (frame.type === FRAME.held) {
+      const path = rawFromBytes(frame.field(FIELD.path)!)
+      this.held.push({ path, mapped: (frame.flags & FLAG.mapped) !== 0 })
+    } else if (frame.type === FRAME.looked) {
+      const number = frame.number(FIELD.number)!
+      this.looks.get(number)?.({ files: this.held, unseen: frame.number(FIELD.exec) ?? 0 })
+      this.looks.delete(number)
+      this.held = []
     }
   }
 
   private finish(settle: () => void): void {
     if (this.isOver) return
     this.isOver = true
-    for (const done of this.barriers.values()) done()
+    this.giveUp()
     settle()
     // What goes on goes on without us.
     this.events.destroy()
@@ -213,9 +238,18 @@ export class TracedCommand {
     stopAdopting()
   }
 
+  /** Whoever waits for an answer gets none. */
+  private giveUp(): void {
+    for (const answer of this.looks.values()) answer(undefined)
+    this.looks.clear()
+    for (const done of this.barriers.values()) done()
+    this.barriers.clear()
+  }
+
   /** The stream ended before the command did: somebody killed the helper. The command lives, as nobody's child of ours. */
   private lookForEnd(): void {
     if (this.isOver) return
+    this.giveUp()
     this.options.onHelperDied()
     const timer = setInterval(() => {
       const end = this.pid === undefined ? unknownEnd : takeEnd(this.pid)
@@ -223,48 +257,5 @@ export class TracedCommand {
       clearInterval(timer)
       this.finish(() => this.outcome.resolve(end))
     }, LOOK_MS)
-  }
-}
-
-const unknownEnd: TracedEnd = { code: undefined, signal: undefined, survivors: false }
-
-/** What loses the helper as its parent becomes our child, so that its end can be told. By how many commands that is wanted. */
-let adopters = 0
-
-function startAdopting(): void {
-  if (adopters++ === 0) addon.adoptOrphans(true)
-}
-
-function stopAdopting(): void {
-  if (--adopters === 0) addon.adoptOrphans(false)
-}
-
-/** undefined while it lives. */
-function takeEnd(pid: number): TracedEnd | undefined {
-  try {
-    const status = addon.takeEnd(pid)
-    if (status === undefined) return undefined
-    const signal = status & 0x7f
-    return signal ? { ...unknownEnd, signal: signalName(signal) } : { ...unknownEnd, code: status >> 8 }
-  } catch {
-    // Not ours: somebody nearer to it has adopted it.
-    return isAlive(pid) ? undefined : unknownEnd
-  }
-}
-
-/** By what the system says of it; the name in parentheses may hold anything. */
-export function isStopped(pid: number | undefined): boolean {
-  try {
-    return /\) T [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
-  } catch {
-    return false
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
