@@ -39,6 +39,8 @@ struct ebpf_settings {
   uint32_t seed_pid, seed_namespace;
   uint64_t cgroup;     /* watch this one and those below it; 0: watch what the fork makes */
   uint64_t wake_bytes; /* from so much on in the ring the helper is woken again */
+  uint32_t rooms;      /* how many there are */
+  uint32_t unused;
   /* From the programs. */
   uint64_t view; /* the helper's pid namespace */
   uint32_t view_level;

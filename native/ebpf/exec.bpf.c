@@ -86,11 +86,11 @@ INLINE int is_in_cgroup(struct ebpf_settings *set) {
 
 /*
  * Memory for one event. Not one for each processor: a program may be interrupted by another one's execution in the middle.
- * The helper made twice as many as there are processors.
+ * There are twice as many as processors.
  */
-INLINE struct ebpf_room *take_room(void) {
+INLINE struct ebpf_room *take_room(struct ebpf_settings *set) {
   for (uint32_t i = 0; i < ROOM_TRIES; i++) {
-    uint32_t index = current_cpu() * 2 + i;
+    uint32_t index = (current_cpu() * 2 + i) % set->rooms;
     struct ebpf_room *room = map_find(&rooms, &index);
     if (room == 0) continue;
     if (__sync_lock_test_and_set(&room->taken, 1) == 0) return room;
@@ -194,7 +194,7 @@ int on_exec(uint64_t *arguments) {
     map_set(&processes, &pid, &made, 0);
     process = map_find(&processes, &pid);
   }
-  struct ebpf_room *room = process == 0 ? 0 : take_room();
+  struct ebpf_room *room = process == 0 ? 0 : take_room(set);
   if (room == 0) {
     __sync_fetch_and_add(&set->lost, 1);
     return 0;

@@ -53,13 +53,16 @@ static bool create_map(int *fd, enum bpf_map_type type, uint32_t key, uint32_t v
   return ebpf_fail("a map could not be made in the kernel: %s", strerror(errno));
 }
 
-static bool create_maps(struct ebpf *ebpf) {
+static uint32_t room_count(void) {
   long processors = sysconf(_SC_NPROCESSORS_CONF);
-  uint32_t rooms = 2 * (uint32_t)(processors < 1 ? 1 : processors);
+  return 2 * (uint32_t)(processors < 1 ? 1 : processors);
+}
+
+static bool create_maps(struct ebpf *ebpf) {
   const uint32_t index = sizeof(uint32_t);
   return create_map(&ebpf->settings_map, BPF_MAP_TYPE_ARRAY, index, sizeof(struct ebpf_settings), 1, BPF_F_MMAPABLE) &&
          create_map(&ebpf->processes_map, BPF_MAP_TYPE_HASH, index, sizeof(struct ebpf_process), EBPF_PROCESSES, 0) &&
-         create_map(&ebpf->rooms_map, BPF_MAP_TYPE_ARRAY, index, sizeof(struct ebpf_room), rooms, 0) &&
+         create_map(&ebpf->rooms_map, BPF_MAP_TYPE_ARRAY, index, sizeof(struct ebpf_room), room_count(), 0) &&
          create_map(&ebpf->ring_map, BPF_MAP_TYPE_RINGBUF, 0, 0, ebpf->ring_bytes, 0);
 }
 
@@ -79,6 +82,7 @@ static bool map_memory(struct ebpf *ebpf) {
   if (settings == MAP_FAILED || read_to == MAP_FAILED || written == MAP_FAILED)
     return ebpf_fail("the ring of events could not be mapped: %s", strerror(errno));
   ebpf->settings = settings;
+  ebpf->settings->rooms = room_count();
   ebpf->read_to = read_to;
   ebpf->written_to = written;
   ebpf->ring = (const uint8_t *)written + page;
