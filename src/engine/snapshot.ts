@@ -7,7 +7,6 @@ import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, explainCapture, type Live } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
-import { thinOut } from './delete.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
@@ -35,7 +34,7 @@ export async function takeSnapshot(ctx: Context, options: TakeOptions): Promise<
 }
 
 /** The captured state has found room, its row has not. */
-function explained<T>(ctx: Context, work: () => T): T {
+export function explained<T>(ctx: Context, work: () => T): T {
   try {
     return work()
   } catch (error) {
@@ -43,23 +42,14 @@ function explained<T>(ctx: Context, work: () => T): T {
   }
 }
 
-/** The same, but a state that is HEAD's already is no snapshot more. For those that nobody asked for by name. */
-export function takeIfChanged(ctx: Context, options: TakeOptions): Promise<Snapshot | undefined> {
-  return withTimelineLock(ctx, 'take a snapshot', async () => {
-    await recoverPending(ctx)
-    const live = await captureLive(ctx)
-    const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-    if (head?.root === live.root) return undefined
-    return explained(ctx, () => {
-      const snapshot = addSnapshot(ctx, live, options)
-      thinOut(ctx)
-      return snapshot
-    })
-  })
-}
+/** What a row says of a state. */
+export type State = Pick<
+  Live,
+  'root' | 'newBytes' | 'files' | 'emptyDirs' | 'bytes' | 'skipped' | 'unsettled' | 'runOnly'
+>
 
 /** Adds a row for a captured state and moves HEAD to it: the live state is exactly that. */
-export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Snapshot {
+export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Snapshot {
   const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   failpoint('snapshot:before-row')
   const snapshot = ctx.db.transaction(() => {
@@ -80,6 +70,7 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
       skippedCount: live.skipped.length,
       skipped: live.skipped,
       unsettled: live.unsettled,
+      runOnly: live.runOnly,
     })
     ctx.db.setHead(added.id)
     return added
@@ -89,7 +80,7 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
 }
 
 /** Against a parent of which the store has lost something, all counts as new: that must not stop further snapshots. */
-function countsAgainst(ctx: Context, parent: Snapshot | undefined, live: Live): ChangeCounts {
+function countsAgainst(ctx: Context, parent: Snapshot | undefined, live: State): ChangeCounts {
   try {
     if (parent) return countChanges(stateChanges(ctx.store, parent.root, live.root))
   } catch (error) {
