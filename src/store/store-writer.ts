@@ -6,6 +6,7 @@
 import type { Id } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
 import { BlockBuilder } from './block-builder.ts'
+import type { BlockNames } from './block-names.ts'
 import { failpoint } from './failpoint.ts'
 import type { FileLock } from './file-lock.ts'
 import type { Location } from './object-index.ts'
@@ -20,7 +21,7 @@ const MAX_WAITING = 20 * MAX_PENDING
 
 /** Blocks that are appended but not in the index, of which only the names are kept, and how long their packs are. */
 interface Appended {
-  blocks: { pack: number; block: number; names: Buffer }[]
+  blocks: BlockNames[]
   packs: { pack: number; bytes: number }[]
 }
 
@@ -174,7 +175,7 @@ export class StoreWriter {
   private addToIndex({ blocks, packs }: Appended): void {
     failpoint('store:before-index')
     const { index } = this.store
-    for (const { pack, block, names } of blocks) index.addNames(pack, block, names)
+    index.addBlocks(blocks)
     for (const { pack, bytes } of packs) index.setPackBytes(pack, bytes)
   }
 

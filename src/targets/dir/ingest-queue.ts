@@ -8,9 +8,10 @@ const BATCH_BYTES = 1536 * 1024
 const TRIM = 4096
 
 export interface Job {
-  path: Raw
-  /** As the walk saw it. */
+  readonly path: Raw
+  /** As the walk saw it; more when it turned out to be large. */
   size: number
+  /** `result` may be used until this returns. */
   done(result: ReadResult): void
 }
 
@@ -29,6 +30,10 @@ export class IngestQueue {
 
   get bytes(): number {
     return this.waitingBytes
+  }
+
+  get isNextLarge(): boolean {
+    return this.length > 0 && this.jobs[this.at]!.size > WHOLE_FILE_BYTES
   }
 
   push(job: Job): void {
