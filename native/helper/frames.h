@@ -34,7 +34,7 @@ enum frame_flag {
   FLAG_DIRECTORY = 8,
   FLAG_LINKED = 16,  /* the file has other names */
   FLAG_UNKNOWN = 32, /* of PATH: the path could not be read or found */
-  FLAG_HELD = 64,    /* of EXEC: waits for REQUEST_RELEASE */
+  FLAG_HELD = 64,    /* of EXEC, and of PATH with a NUMBER: waits for REQUEST_RELEASE of it */
   FLAG_MAPPED = 128, /* of HELD: through memory, which moves no timestamp */
 };
 

@@ -13,7 +13,20 @@ void holds_init(void (*release)(uint64_t key), const char *names, uint64_t max_n
 bool holds_want(const char *program, const char *argument);
 /* Notes that whoever has this key waits. False when that is not possible: then it goes on. */
 bool holds_add(uint64_t key, uint32_t exec);
-void holds_release(uint32_t exec);
+void holds_release(uint32_t number);
+
+/*
+ * While the state before the run is still being captured, changes wait as well, without a limit: from here until
+ * holds_end_changes, which lets all go on.
+ */
+void holds_start_changes(void);
+void holds_end_changes(void);
+bool holds_want_changes(void);
+/* The number to release it by; 0 when it cannot be held. */
+uint32_t holds_add_change(uint64_t key);
+/* The command itself does not begin before what it inherits is safe. */
+bool holds_add_first(uint64_t key, uint32_t exec);
+
 /* Nobody answers any more: all go on, and nothing is held again. Also for the guard, after the helper's death. */
 void holds_give_up(void);
 /* When the next one has waited long enough; 0: none waits. */

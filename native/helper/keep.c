@@ -59,6 +59,13 @@ void keep_captured(uint32_t number) {
   if (looks[number % LOOKS].number == number && at_ns > captured_ns) captured_ns = at_ns;
 }
 
+bool keep_concerns(const struct place *place) {
+  size_t shorter = place->length < kept_below_length ? place->length : kept_below_length;
+  if (kept_below_length == 0 || memcmp(place->path, kept_below, shorter) != 0) return false;
+  if (place->length == kept_below_length || shorter == 1) return true;
+  return place->length > shorter ? place->path[shorter] == '/' : kept_below[shorter] == '/';
+}
+
 /* git keeps what matters of its own; its locks and its index come and go all the time. */
 static bool is_gits(const char *path) { return strstr(path, "/.git/") != NULL; }
 

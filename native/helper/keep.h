@@ -16,6 +16,9 @@ void keep_init(const char *spool);
 void keep_look(uint32_t number);
 void keep_captured(uint32_t number);
 
+/* Whether it lies in the target, or has the target in it. */
+bool keep_concerns(const struct place *place);
+
 struct loss {
   const struct place *place; /* what is destroyed; it exists */
   enum path_op op;

@@ -115,6 +115,21 @@ static void keep_lost(struct call *call, enum path_op op, const struct place *pl
   if (keep(&loss, call->frame)) stream_put(call->notifier->stream, call->frame);
 }
 
+/* Whether a change may be one of a file that the capture of the state before has not read yet. Other names may lie anywhere. */
+static bool may_concern(const struct place *place) {
+  bool is_shared = place->exists && !S_ISDIR(place->stat.st_mode) && place->stat.st_nlink > 1;
+  return !place->known || is_shared || keep_concerns(place);
+}
+
+static void hold_change(struct call *call, const struct place *place, const struct place *to) {
+  if (!holds_want_changes() || !(may_concern(place) || (to != NULL && may_concern(to)))) return;
+  uint32_t number = holds_add_change(call->notification->id);
+  if (number == 0) return;
+  call->held = true;
+  frame_flag(call->frame, FLAG_HELD);
+  frame_number(call->frame, FIELD_NUMBER, number);
+}
+
 /* What a path operation is, beyond what its system call says. */
 static enum path_op op_of(const struct call *call, const struct rule *rule) {
   if (rule->number == __NR_renameat2 && (argument(call, 4) & RENAME_EXCHANGE) != 0) return OP_EXCHANGE;
@@ -153,7 +168,9 @@ static void tell_path(struct call *call, const struct rule *rule) {
   if (before->exists) frame_flag(frame, FLAG_EXISTS);
   if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
+  hold_change(call, &place, rule->to_path == NONE ? NULL : &to);
   stream_put(call->notifier->stream, frame);
+  if (call->held) stream_flush(call->notifier->stream);
   keep_lost(call, op_of(call, rule), &place, &to);
 }
 
@@ -193,7 +210,8 @@ static void tell_exec(struct call *call, const struct place *place, uint64_t arg
   const char *first;
   if (!put_argv(call, argv, word, &first)) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
-  call->held = holds_want(place->path, first) && holds_add(call->notification->id, exec);
+  call->held = exec == 1 && holds_add_first(call->notification->id, exec);
+  if (!call->held) call->held = holds_want(place->path, first) && holds_add(call->notification->id, exec);
   if (call->held) frame_flag(frame, FLAG_HELD);
   stream_put(call->notifier->stream, frame);
   /* Somebody waits for it. */
@@ -212,6 +230,7 @@ static void tell_foreign(struct call *call) {
     tell_exec(call, &place, data->args[1], sizeof(uint32_t));
     return;
   }
+  if (holds_want_changes()) call->held = holds_add_change(call->notification->id) != 0;
   frame_begin(call->frame, FRAME_LOST, 0, (uint32_t)call->process->pid);
   frame_flag(call->frame, LOST_ARCHITECTURE);
   frame_number(call->frame, FIELD_NUMBER, 1);

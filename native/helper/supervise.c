@@ -30,7 +30,7 @@ enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 static const uint64_t collect_ns = 20000000;
 
 /* What the reader may ask: u32 kind, u32 number. REQUEST in src/tracers/frames.ts. */
-enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3, REQUEST_LOOK = 10, REQUEST_CAPTURED = 11 };
+enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3, REQUEST_LOOK = 10, REQUEST_CAPTURED = 11, REQUEST_BEGUN = 12 };
 
 struct state {
   int epoll, events, signals, wake, listener, failure;
@@ -93,6 +93,7 @@ static void answer_requests(struct state *state) {
     memcpy(&kind, state->request, sizeof kind);
     memcpy(&number, state->request + sizeof kind, sizeof number);
     if (kind == REQUEST_RELEASE) holds_release(number);
+    if (kind == REQUEST_BEGUN) holds_end_changes();
     if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
     if (kind == REQUEST_LOOK) keep_look(number);
     if (kind == REQUEST_CAPTURED) keep_captured(number);

@@ -102,18 +102,22 @@ async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: K
     const versions: (Version | undefined)[] = []
     try {
       for (const [i, { name, path, exec, ...file }] of files.entries()) {
-        reader.submit(name, sizeOf(join(spool, name)) ?? 0, result => {
-          if (result.errno !== 0 || result.unknown) return
-          const entry = blankEntry(nameOf(path), 'file')
-          entry.mode = file.mode & 0o7777
-          entry.uid = file.uid
-          entry.gid = file.gid
-          entry.mtimeNs = file.mtimeNs
-          entry.size = result.size
-          entry.content = result.content
-          entry.sparse = result.sparse
-          entry.xattrs = result.xattrs
-          versions[i] = { path, exec, entry }
+        reader.submit({
+          path: name,
+          size: sizeOf(join(spool, name)) ?? 0,
+          done: result => {
+            if (result.errno !== 0 || result.unknown) return
+            const entry = blankEntry(nameOf(path), 'file')
+            entry.mode = file.mode & 0o7777
+            entry.uid = file.uid
+            entry.gid = file.gid
+            entry.mtimeNs = file.mtimeNs
+            entry.size = result.size
+            entry.content = result.content
+            entry.sparse = result.sparse
+            entry.xattrs = result.xattrs
+            versions[i] = { path, exec, entry }
+          },
         })
         await reader.room()
       }

@@ -90,6 +90,7 @@ export class EventDecoder {
       existed: (frame.flags & FLAG.exists) !== 0,
       directory: (frame.flags & FLAG.directory) !== 0,
       linked: (frame.flags & FLAG.linked) !== 0,
+      hold: frame.flags & FLAG.held ? frame.number(FIELD.number) : undefined,
       isUnknown: (frame.flags & FLAG.unknown) !== 0,
     }
   }

@@ -86,6 +86,8 @@ export interface TracedOptions {
   hold: { names: string[]; maxMs: number } | undefined
   /** A directory for files that are about to be destroyed; its file `target` says below which path. */
   spool: string | undefined
+  /** Changes below that path, and the command itself, wait to be released until `begun` is called. */
+  holdsChanges: boolean
   onEvent(event: TraceEvent): void
   /** Called after each piece of the stream, when its events are through. */
   onBatch(): void
@@ -95,7 +97,7 @@ export interface TracedOptions {
 }
 
 /** A command that is traced, whoever does it. */
-export type Traced = Pick<TracedCommand, 'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'barrier' | 'look'>
+export type Traced = Pick<TracedCommand, 'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look'>
 
 export class TracedCommand {
   private readonly options: TracedOptions
@@ -126,6 +128,7 @@ export class TracedCommand {
       ...['--protect', options.protect],
       ...(inherited.ignoredSignals.length > 0 ? ['--ignore', inherited.ignoredSignals.join(',')] : []),
       ...(options.spool === undefined ? [] : ['--spool', options.spool]),
+      ...(options.holdsChanges ? ['--hold-changes'] : []),
       ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
     ]
     startAdopting()
@@ -170,6 +173,11 @@ export class TracedCommand {
   /** Lets an execution go on that is held. */
   release(exec: number): void {
     this.request(REQUEST.release, exec)
+  }
+
+  /** What the run changes from here on waits no more. */
+  begun(): void {
+    this.request(REQUEST.begun, 0)
   }
 
   /** Returns when everything that happened before the call has been told. */

@@ -65,6 +65,8 @@ export interface PathEvent {
   directory: boolean
   /** The file has other names. */
   linked: boolean
+  /** It waits to be released, by this number. */
+  hold: number | undefined
   /** One of the paths could not be found out. */
   isUnknown: boolean
 }

@@ -18,10 +18,11 @@ import { type Dirty, dirtyDirs, distrust, knownDir } from './dirty-dirs.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { OpenedPaths } from './opened-paths.ts'
 import type { PassOptions, PassResult, RuleContext } from './pass.ts'
+import type { Preserved } from './preserved.ts'
 import { findRacy } from './racy.ts'
 import type { WrittenFiles } from './restore-stage.ts'
 import { openRules, type RuleOptions } from './rule-context.ts'
-import { areAsKnown, dirsToVisit, isWhole, scanKnown } from './scan-known.ts'
+import { areAsKnown, changedDirs, dirsToVisit, isWhole, scanKnown } from './scan-known.ts'
 import type { StatCache } from './stat-cache.ts'
 import { partialReasons } from './tree-builder.ts'
 import { TreeWalk } from './tree-walk.ts'
@@ -64,6 +65,8 @@ export interface CaptureOptions {
   mapped?: readonly Raw[]
   /** Called after each pass over `dirty`: what was touched since; undefined when that is not known. */
   touchedSince?: () => Promise<Raw[] | undefined>
+  /** A run may change the tree meanwhile: what it changes is put aside there before. */
+  preserved?: Preserved
   onProgress?: (progress: IngestProgress) => void
   onWarning: (text: string) => void
   signal?: AbortSignal
@@ -89,6 +92,7 @@ export interface CaptureResult {
 export async function captureDir(options: CaptureOptions): Promise<CaptureResult> {
   const startedAtMs = Date.now()
   const { store, writer, root } = options
+  const first = options.preserved && rootEntry(root, '', undefined)
   const ingest = new Ingest(store, writer, root, options.onProgress, options.signal)
   const opened = options.readOwned ? new OpenedPaths(root, options.openedList) : undefined
   // Before the rules are read: a closed root hides its .gitignore, too.
@@ -100,6 +104,7 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     distrust(cache, options.mapped ?? none)
     const isPlain = !options.override && !options.written && options.stage === undefined && !opened && !options.dirty
     const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
+    options.preserved?.open({ store, writer, root, rules })
     const dirty = options.dirty && dirtyDirs(root, cache, options.dirty)
     const known = dirty ?? (scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined)
     const { pass, touched, settled } =
@@ -111,7 +116,8 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
             mayChangeCache: dirty !== undefined,
           })
     failpoint('capture:before-root')
-    const rootId = writer.put(encodeTree([rootEntry(root, pass.tree, opened?.modeOf(''))]))
+    const entry = first ? { ...first, content: pass.tree } : rootEntry(root, pass.tree, opened?.modeOf(''))
+    const rootId = writer.put(encodeTree([entry]))
     findRacy(pass.cache, touched, startedAtMs)
     pass.cache.root = rootId
     const { dirs } = pass.cache
@@ -128,6 +134,7 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
       skipped: listSkipped(pass, store, writer),
     }
   } finally {
+    options.preserved?.close()
     opened?.close()
     await ingest.close()
   }
@@ -165,11 +172,18 @@ async function passUntilQuiet(
     written: options.written,
     stage: options.stage,
     opened,
+    preserved: options.preserved,
     signal: options.signal,
   }
   let pass = await new TreeWalk({ ...shared, ...first, isFirst: true }).run()
   let { changed } = pass
   const touched = new Set(pass.unsettled)
+  if (options.preserved?.isUsed) {
+    // It has held still for the run. What others changed meanwhile can only be said.
+    const others = await changedDirs(options.root, pass.cache)
+    const settled = others.every(path => options.preserved!.isTouched(path))
+    return { pass: { ...pass, changed }, touched, settled }
+  }
   const deadline = Date.now() + MAX_GIT_MS
   for (let passes = 1; passes <= MAX_PASSES || Date.now() < deadline; passes++) {
     // What had to be made readable is listed otherwise by the walk than by the look.

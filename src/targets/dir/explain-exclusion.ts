@@ -24,7 +24,7 @@ export class Exclusions {
   /** By directory: the rules in it, or the one that excludes it. */
   private readonly known = new Map<Raw, DirRules | { excludedBy: ExclusionRule }>()
 
-  private constructor(root: number, context: RuleContext) {
+  constructor(root: number, context: RuleContext) {
     this.root = root
     this.context = context
     this.known.set('', context.root)

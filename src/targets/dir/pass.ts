@@ -9,6 +9,7 @@ import type { DirNode } from './dir-node.ts'
 import type { Ingest } from './ingest.ts'
 import { LinkGroups } from './link-groups.ts'
 import type { OpenedPaths } from './opened-paths.ts'
+import type { Preserved } from './preserved.ts'
 import type { WrittenFiles } from './restore-stage.ts'
 import { forEachLink } from './stale-links.ts'
 import { CachedDirs, type StatCache } from './stat-cache.ts'
@@ -46,6 +47,8 @@ export interface PassOptions {
   stage: Raw | undefined
   /** Makes what this user owns readable for the time of the capture; undefined: unreadable stays unreadable. */
   opened: OpenedPaths | undefined
+  /** What was put aside before a run changed it; the state is to be the one before. */
+  preserved: Preserved | undefined
   signal: AbortSignal | undefined
 }
 

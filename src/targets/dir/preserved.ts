@@ -2,7 +2,6 @@
  * Lets a capture show the state in which it began although a run changes the tree meanwhile: each change waits until what
  * it is about to change has been put aside here. The walk takes what is here for what it would find.
  */
-import type { DirRules } from '../../files/ignore-rules.ts'
 import { joinRaw, nameOf, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import type { Store } from '../../store/store.ts'
@@ -84,6 +83,11 @@ export class Preserved {
 
   result(path: Raw, result: ReadResult): ReadResult {
     return this.results.get(path) ?? this.byInode.get(result.ino) ?? result
+  }
+
+  /** Whether anything was put aside. */
+  get isUsed(): boolean {
+    return this.touched.size > 0
   }
 
   /** Whether the run has touched something in the directory since. */
@@ -169,11 +173,7 @@ export class Preserved {
       for (const path of files) {
         const size = statOrNothing(root, path)?.size
         if (size === undefined) continue
-        reader.submit(path, size, result => {
-          if (result.errno !== 0) return
-          this.results.set(path, result)
-          if (result.nlink > 1 && (result.mode & record.S_IFMT) === record.S_IFREG) this.byInode.set(result.ino, result)
-        })
+        reader.submit({ path, size, done: result => this.keep(path, result) })
         await reader.room()
       }
       await reader.drain()
@@ -181,7 +181,34 @@ export class Preserved {
       await reader.close()
     }
   }
+
+  private keep(path: Raw, result: ReadResult): void {
+    if (result.errno !== 0) return
+    const kept = copyOf(result)
+    this.results.set(path, kept)
+    if (kept.nlink > 1 && (kept.mode & record.S_IFMT) === record.S_IFREG) this.byInode.set(kept.ino, kept)
+  }
 }
+
+/** A result is only lent. */
+const copyOf = (result: ReadResult): ReadResult => ({
+  errno: result.errno,
+  unknown: result.unknown,
+  mode: result.mode,
+  nlink: result.nlink,
+  uid: result.uid,
+  gid: result.gid,
+  size: result.size,
+  mtimeNs: result.mtimeNs,
+  ctimeNs: result.ctimeNs,
+  ino: result.ino,
+  content: result.content,
+  target: result.target,
+  xattrs: result.xattrs && Buffer.from(result.xattrs),
+  sparse: result.sparse,
+  rdevMajor: result.rdevMajor,
+  rdevMinor: result.rdevMinor,
+})
 
 /** Whether other paths depend on it: then it waits for all of them. */
 function decides(path: Raw): boolean {
@@ -197,5 +224,3 @@ function statOrNothing(root: number, path: Raw) {
     return undefined
   }
 }
-
-export type { DirRules }

@@ -37,12 +37,23 @@ export async function areAsKnown(root: number, cache: StatCache, paths: Readonly
     if (!dir) return false
     dirs.push([path, dir])
   }
-  const scans = await scanParts(root, dirs, part => {
+  return (await scanRecords(root, dirs)).every(({ isSame }) => isSame)
+}
+
+/** The directories of the cache that are not as it says any more. */
+export async function changedDirs(root: number, cache: StatCache): Promise<Raw[]> {
+  const result: KnownScan = { changed: [], listings: new Map() }
+  for (const { part, scan, isSame } of await scanRecords(root, [...cache.dirs]))
+    if (!isSame) addListings(result, part, scan)
+  return result.changed.map(({ path }) => path)
+}
+
+/** Compares with the records wherever they are. */
+const scanRecords = (root: number, dirs: KnownDir[]) =>
+  scanParts(root, dirs, part => {
     const records = part.map(([, dir]) => dir.records)
     return { bytes: Buffer.concat(records), spans: consecutiveSpans(records) }
   })
-  return scans.every(({ isSame }) => isSame)
-}
 
 type KnownDir = [Raw, CachedDir]
 /** The records that are known, and where in them those of each directory lie. */

@@ -27,6 +27,7 @@ export class TreeBuilder {
     let node: DirNode | undefined = start
     while (node && --node.pending === 0) {
       if (node.entries) this.build(node)
+      this.state.options.preserved?.onDone(node.path)
       const { parent } = node as DirNode
       if (!parent) this.root = node.tree
       else if (parent.entries || node.tree !== node.cached?.tree) {

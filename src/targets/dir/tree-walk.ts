@@ -117,7 +117,7 @@ export class TreeWalk {
     const inQuestion = nodes.filter(node => !this.options.only || this.options.only.has(node.path) || !node.cached)
     const listings = new Map<DirNode, record.Listing>()
     const asked = inQuestion.filter(node => {
-      const listing = this.options.listed?.get(node.path)
+      const listing = this.options.preserved?.listing(node.path) ?? this.options.listed?.get(node.path)
       if (listing) listings.set(node, listing)
       return !listing
     })
@@ -129,8 +129,11 @@ export class TreeWalk {
         this.options.cache.bytes,
         spansOf(asked.map(node => node.cached)),
       )
-      for (const [i, listing] of record.splitListings(scan, asked.length).entries()) listings.set(asked[i]!, listing)
+      // It may have been put aside, and changed, since we asked.
+      for (const [i, listing] of record.splitListings(scan, asked.length).entries())
+        listings.set(asked[i]!, this.options.preserved?.listing(asked[i]!.path) ?? listing)
     }
+    for (const node of nodes) this.options.preserved?.onListed(node.path)
     for (const node of nodes) {
       await this.receive(node, listings.get(node) ?? { records: node.cached!.records, same: true, errno: 0 })
     }
