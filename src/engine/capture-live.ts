@@ -15,6 +15,7 @@ import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
 import type { Dirty } from '../targets/dir/dirty-dirs.ts'
+import type { Preserved } from '../targets/dir/preserved.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
@@ -38,6 +39,8 @@ export interface LiveOptions {
   phase?: string
   /** What a run may have changed since HEAD was captured. Not relied on when that is not what was last seen. */
   dirty?: RunDirty
+  /** A run may change the tree meanwhile, and puts aside there what it changes: the state of now is captured. */
+  preserved?: Preserved
   /** Files that a process of the run has mapped into memory. */
   mapped?: readonly Raw[]
 }

@@ -97,7 +97,10 @@ export interface TracedOptions {
 }
 
 /** A command that is traced, whoever does it. */
-export type Traced = Pick<TracedCommand, 'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look'>
+export type Traced = Pick<
+  TracedCommand,
+  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look'
+>
 
 export class TracedCommand {
   private readonly options: TracedOptions

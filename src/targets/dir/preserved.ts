@@ -26,6 +26,8 @@ interface Source {
   rules: RuleContext
 }
 
+/** After so many changes the rest of the capture is shorter than putting aside more. */
+const MANY = 500
 const noSpans = Buffer.alloc(0)
 /** Their content decides what is captured elsewhere. */
 const ruleFiles: ReadonlySet<Raw> = new Set(['.gitignore', '.savepointignore'])
@@ -43,6 +45,7 @@ export class Preserved {
   private source: Source | undefined
   private exclusions: Exclusions | undefined
   private isOver = false
+  private secured = 0
 
   constructor() {
     // Who waits for it sees it; until then it must not count as unhandled.
@@ -102,7 +105,7 @@ export class Preserved {
     await this.opened.promise
     if (this.isOver) return
     for (const path of change.paths) this.touched.add(parentOf(path))
-    for (const path of change.paths) if (decides(path)) await this.finished.promise
+    if (change.paths.some(decides) || ++this.secured > MANY) await this.finished.promise
     const next = this.work.then(() => this.put(change))
     this.work = next.catch(() => {})
     await next
