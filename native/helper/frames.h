@@ -33,7 +33,7 @@ enum frame_flag {
   FLAG_HELD = 64,    /* of EXEC: waits for REQUEST_RELEASE */
 };
 
-enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2 };
+enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2, LOST_WATCHES = 4 /* not everything can be watched */ };
 
 enum field_tag {
   FIELD_EXEC = 1,

@@ -138,4 +138,12 @@ void process_forget(struct process *process) {
   unused = process;
 }
 
+uint32_t process_exec(pid_t pid) {
+  processes_lock();
+  const struct process *process = find(pid);
+  uint32_t exec = process == NULL ? 0 : process->exec;
+  processes_unlock();
+  return exec;
+}
+
 unsigned process_count(void) { return alive; }

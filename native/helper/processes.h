@@ -37,6 +37,8 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
 bool process_verify(struct process *process, uint32_t *undone);
 /* Forgets a process that has ended. */
 void process_forget(struct process *process);
+/* The execution that a live process belongs to, as far as that is known; 0 otherwise. Takes the lock itself. */
+uint32_t process_exec(pid_t pid);
 /* How many with an execution of their own are alive. */
 unsigned process_count(void);
 

@@ -27,6 +27,7 @@
 #include "holds.h"
 #include "notify.h"
 #include "processes.h"
+#include "watch.h"
 
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 /* Frames that nobody waits for are collected for so long: each write wakes the reader. */
@@ -36,7 +37,7 @@ static const uint64_t collect_ns = 20000000;
 enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3 };
 
 struct state {
-  int epoll, events, signals, wake, listener, failure;
+  int epoll, events, signals, wake, listener, failure, watched;
   int error; /* why the command could not be executed */
   pid_t command;
   struct stream *stream;
@@ -111,6 +112,7 @@ static void answer_requests(struct state *state) {
     if (kind == REQUEST_RELEASE) holds_release(number);
     if (kind == REQUEST_SIGNAL && !state->ended) kill(state->command, (int)number);
     if (kind == REQUEST_BARRIER) {
+      if (state->watched >= 0) watch_read();
       frame_begin(state->frame, FRAME_BARRIER, 0, 0);
       frame_number(state->frame, FIELD_NUMBER, number);
       stream_put(state->stream, state->frame);
@@ -145,6 +147,10 @@ static void tell_end(struct state *state, int status) {
   processes_lock();
   unsigned count = process_count();
   processes_unlock();
+  if (state->watched >= 0) watch_read();
+  /* What has lost its parents is our child now, traced or not. */
+  siginfo_t child;
+  if (count == 0 && state->listener < 0 && waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0) count = 1;
   frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
   if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
   else frame_number(state->frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
@@ -175,7 +181,8 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
     } else if (tag == &state->listener) {
       state->unfiltered = true;
       epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->listener, NULL);
-    } else tell_exit(state->stream, state->frame, tag);
+    } else if (tag == &state->watched) watch_read();
+    else tell_exit(state->stream, state->frame, tag);
   }
   return count > 0;
 }
@@ -231,7 +238,8 @@ static void leave_terminal(void) {
   if (chdir("/") != 0) return;
 }
 
-static int start(struct state *state, const struct launched *launched, struct notifier *notifier) {
+static int start(struct state *state, const struct launched *launched, struct notifier *notifier,
+                 const struct watching *watching) {
   state->epoll = epoll_create1(EPOLL_CLOEXEC);
   sigset_t all;
   sigfillset(&all);
@@ -244,6 +252,11 @@ static int start(struct state *state, const struct launched *launched, struct no
   tell_hello(state, launched->privileges_off);
   leave_terminal();
   allow_descriptors();
+  if (watching->path != NULL) {
+    state->watched = watch_open(watching, state->stream);
+    if (state->watched >= 0) watch(state->epoll, state->watched, EPOLLIN, &state->watched);
+    else watch_tell_lost(LOST_WATCHES);
+  }
   if (launched->listener >= 0) {
     start_guard(launched->listener);
     watch(state->epoll, launched->listener, 0, &state->listener);
@@ -263,13 +276,15 @@ int supervise(const struct supervision *options, const struct launched *launched
                         .listener = launched->listener,
                         .failure = launched->failure,
                         .command = launched->pid,
+                        .watched = -1,
                         .frame = &frame};
   state.stream = stream_open(options->events, state.wake);
   holds_init(launched->listener, options->hold, (uint64_t)options->hold_ms * 1000000u);
-  if (state.stream == NULL || !holds_share() || !notify_share()) return 125;
+  if (state.stream == NULL || !holds_share()) return 125;
+  if (launched->listener >= 0 && !notify_share()) return 125;
   struct notifier notifier = {
       .listener = launched->listener, .stream = state.stream, .privileges_off = launched->privileges_off};
-  if (error == 0) error = start(&state, launched, &notifier);
+  if (error == 0) error = start(&state, launched, &notifier, &options->watching);
   if (error == 0) {
     loop(&state);
     error = state.error;

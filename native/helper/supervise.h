@@ -3,11 +3,13 @@
 #define SAVEPOINT_SUPERVISE_H
 
 #include "launch.h"
+#include "watch.h"
 
 struct supervision {
   int events;       /* the socket */
   const char *hold; /* see holds_init */
   unsigned hold_ms;
+  struct watching watching;
 };
 
 /* `error`: why the launch failed, or 0. Returns the exit code of the helper itself. */

@@ -15,7 +15,7 @@ import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
-import { emptyCache, loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
+import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
 import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
@@ -73,8 +73,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const stat = addon.statFd(root)
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
       const isWhole = writer.lostPacks.size === 0 && !afresh
-      // With another cap, what was left out and what was not are others.
-      const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}:${ctx.config.snapshots.max_file_bytes}`
+      const rootKey = rootKeyOf(ctx, stat)
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
       const result = await captureDir({
         ...options,
@@ -110,6 +109,16 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   } finally {
     writer.close()
   }
+}
+
+/** With another cap, what was left out and what was not are others. */
+const rootKeyOf = (ctx: Context, { dev, ino, btimeNs }: ReturnType<typeof addon.statFd>): string =>
+  `${dev}:${ino}:${btimeNs}:${ctx.config.snapshots.max_file_bytes}`
+
+/** What the last capture saw, if it was of this directory. */
+export function lastSeen(ctx: Context): StatCache {
+  const stat = statDir(ctx.targetPath)
+  return stat ? loadStatCache(join(ctx.timelineDir, 'statcache'), rootKeyOf(ctx, stat)) : emptyCache()
 }
 
 /**

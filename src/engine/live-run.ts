@@ -58,6 +58,8 @@ export class LiveRun {
   /** A capture that has not begun: whoever wants one joins it. */
   private queued: Promise<Snapshot | undefined> | undefined
   private closed = false
+  /** Something was not seen: from there on anything may have changed. */
+  private isLost = false
   taken = 0
 
   constructor(ctx: Context, run: string, hooks: Hooks) {
@@ -81,10 +83,16 @@ export class LiveRun {
     return { names, maxMs: triggers.guard_max_hold_ms }
   }
 
+  /** For a run whose commands are not told: what runs below this process is the run. */
+  follow(pid: number | undefined): void {
+    this.idle?.follow(pid)
+  }
+
   handle(event: TraceEvent): void {
     if (event.type === 'path') this.handlePath(event)
     else if (event.type === 'exec') this.handleExec(event)
     else if (event.type === 'exit') this.handleExit(event)
+    else if (event.type === 'lost') this.isLost = true
     else if (event.type === 'late') this.hooks.note(event.id, 'went on before its snapshot was there')
   }
 
@@ -98,8 +106,10 @@ export class LiveRun {
   }
 
   private handlePath(event: PathEvent): void {
-    if (!this.hooks.isInside(event)) return
+    // Watching sees us, too, where we open what its owner closed.
+    if (!this.hooks.isInside(event) || event.pid === process.pid) return
     this.dirtyAt = event.at
+    if (event.exec === 0) this.idle?.stirred()
     if (event.op === 'write' || event.op === 'inherited') this.writers.add(event.exec)
     if (this.ctx.config.snapshots.triggers.enable_change) this.debounce('change', CHANGE_DEBOUNCE_MS, undefined)
   }
@@ -148,7 +158,7 @@ export class LiveRun {
 
   /** Anything that may have changed since the last capture began. */
   private get isDirty(): boolean {
-    return this.writers.size > 0 || this.dirtyAt > this.capturedAt - SLACK_MS
+    return this.isLost || this.writers.size > 0 || this.dirtyAt > this.capturedAt - SLACK_MS
   }
 
   private debounce(type: SnapshotType, ms: number, command: string | undefined): void {

@@ -228,11 +228,12 @@ export interface RunResult {
   movedTo: string | undefined
   /** What the run took away although no snapshot has it. */
   gone: Gone
-  /** What was seen of it; undefined when nothing was traced. */
+  /** What was seen of it; undefined when it was neither traced nor watched. */
   trace: TraceSummary | undefined
 }
 
 export interface TraceSummary {
+  /** none: changes were watched, commands are not known. */
   tracer: string
   commands: number
   failed: number

@@ -74,6 +74,8 @@ export interface RunOptions {
   tracer?: TracerName
   /** Lets io_uring work inside, whose changes are not seen. */
   allowIoUring?: boolean
+  /** Where the tracer would take them away, set-user-id programs keep their rights: nothing is traced, changes are watched. */
+  allowSudo?: boolean
   /** Starts it also when the state before cannot be captured, or nothing can be recorded at all; says so. */
   unprotected?: boolean
   /** Called when the state before is safe and the command is about to start. */

@@ -8,7 +8,7 @@ import { isWithin, type Raw, rawFromBytes, rawFromText, rawToText } from '../mod
 import { redactCommands } from '../model/redact.ts'
 import { type Execution, type FileEvent, hasFailed } from '../model/trace.ts'
 import type { TraceBatch } from '../timeline/trace-rows.ts'
-import type { ExecEvent, ExitEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { ExecEvent, ExitEvent, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 import type { TraceSummary } from './results.ts'
 
@@ -69,11 +69,17 @@ export class TraceRecorder {
       if (event.type === 'exec') lines += this.addExecution(event, shown.get(event)!)
       else if (event.type === 'exit') lines += this.addEnd(event)
       else if (event.type === 'path') this.addPath(event)
-      else if (event.type === 'lost') this.lost += event.count
+      else if (event.type === 'lost') this.addLost(event)
       else if (event.type === 'undone') this.undo(event.id)
     }
     if (lines !== '') this.attempt(() => this.jsonl !== undefined && writeSync(this.jsonl, lines))
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
+  }
+
+  private addLost({ count, why }: LostEvent): void {
+    this.lost += count
+    if (why === 'watches')
+      this.ctx.warn('not all directories could be watched (fs.inotify.max_user_watches): all are looked at instead')
   }
 
   /** Whether everything could be written. */
@@ -224,7 +230,9 @@ export class TraceRecorder {
     if (file.path === undefined && file.to === undefined) return
     // Making a directory that is there changes nothing; `mkdir -p` asks for each.
     if (op === 'create' && existed) return
-    const key = `${exec}\0${op}\0${file.path}\0${file.to}`
+    // Of what was only watched it is not known who it was: each second may have been another.
+    const who = exec === 0 ? `at ${Math.floor(at / 1000)}` : exec
+    const key = `${who}\0${op}\0${file.path}\0${file.to}`
     if (this.noted.has(key)) return
     if (this.noted.size >= MAX_NOTED) this.noted.clear()
     this.noted.add(key)

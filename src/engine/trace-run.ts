@@ -1,7 +1,7 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
-import type { TracedCommand } from '../tracers/helper.ts'
+import { hasHelper, type TracedCommand } from '../tracers/helper.ts'
 import { type ChosenTracer, selectTracer } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { LiveRun } from './live-run.ts'
@@ -10,10 +10,13 @@ import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunOptions } from './savepoint.ts'
 import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
+import { watchedTree } from './watched-tree.ts'
 
 export interface RunTracer extends Pick<ChosenTracer, 'name'> {
   /** Programs inside cannot gain any (sudo). */
   withoutPrivileges: boolean
+  /** Something to say at the start. */
+  notice?: string
 }
 
 /** Which one a run will use. Throws when one is named that does not work here: then nothing is to be started. */
@@ -24,17 +27,29 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
     const { name, probes } = selectTracer(wanted)
     // The outer run sees it all.
     if (name === 'none' && wanted !== 'none' && !ownRun(ctx))
-      ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${probes[0]?.detail}`)
-    return { name, withoutPrivileges: probes.find(probe => probe.name === name)?.withoutPrivileges === true }
+      ctx.notice(`commands are not traced, changes are only watched: ${probes[0]?.detail}`)
+    const withoutPrivileges = probes.find(probe => probe.name === name)?.withoutPrivileges === true
+    if (!withoutPrivileges) return { name, withoutPrivileges }
+    if (!options.allowSudo) return { name, withoutPrivileges, notice: withoutSudo }
+    if (options.tracer !== undefined && options.tracer !== 'auto')
+      throw new SavepointError('usage', `the tracer ${name} takes special rights away, and --allow-sudo wants them`, {
+        hint: 'Leave out one of --tracer and --allow-sudo',
+      })
+    return { name: 'none', withoutPrivileges: false, notice: withSudo }
   } catch (cause) {
     const { message, hint } = cause as SavepointError
     throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, { hint, cause })
   }
 }
 
+const withoutSudo =
+  'sudo and other set-user-id programs have no special rights inside this run; --allow-sudo gives them back, without tracing'
+const withSudo =
+  'sudo works inside this run (--allow-sudo): commands are not traced, no snapshot is taken before what destroys, changes are only watched'
+
 export async function superviseTraced(
   ctx: Context,
-  { name, withoutPrivileges }: RunTracer,
+  { name, notice }: RunTracer,
   /** Whether there is a snapshot to go back to; without it, none are taken. */
   isProtected: boolean,
   run: Run,
@@ -42,9 +57,11 @@ export async function superviseTraced(
   patterns: readonly RegExp[],
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
   const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } }
-  if (name === 'none') return { end: await supervise(options.command, child), trace: undefined }
   // Said now: the terminal is the command's until it ends.
-  if (withoutPrivileges) ctx.notice('sudo and other set-user-id programs have no special rights inside this run')
+  if (notice) ctx.notice(notice)
+  // Inside another run that one sees it all; and without a snapshot to go back to, none on the way are of use.
+  const isUnseen = name === 'none' && (ownRun(ctx) !== undefined || !isProtected || !hasHelper())
+  if (isUnseen) return { end: await supervise(options.command, child), trace: undefined }
   const later: string[] = []
   const say = (text: string) => {
     if (!later.includes(text)) later.push(text)
@@ -57,17 +74,22 @@ export async function superviseTraced(
     isInside: event => recorder.isInside(event),
   })
   let command: TracedCommand | undefined
-  const isWhole = !options.allowIoUring
+  // Only this one tells of each change who made it.
+  const isExact = name === 'seccomp'
+  const isWhole = isExact && !options.allowIoUring
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {
     end = await supervise(options.command, {
       ...child,
       trace: {
+        driver: name,
+        watch: isExact ? undefined : watchedTree(ctx),
         allowIoUring: options.allowIoUring ?? false,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
         onStart: started => {
           command = started
+          if (name === 'none') live.follow(started.helperPid)
         },
         onEvent(event) {
           recorder.add(event)

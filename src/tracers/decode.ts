@@ -2,10 +2,14 @@
 import { constants } from 'node:os'
 import { rawFromBytes } from '../model/raw-path.ts'
 import { FIELD, FLAG, FRAME, type Frame, LOST, pathOps } from './frames.ts'
-import type { ExecEvent, PathEvent, TraceEvent } from './trace-event.ts'
+import type { ExecEvent, LostEvent, PathEvent, TraceEvent } from './trace-event.ts'
 
 const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
 const NS_PER_MS = 1e6
+const lostReason = (flags: number): LostEvent['why'] => {
+  if (flags & LOST.watches) return 'watches'
+  return flags & LOST.architecture ? 'architecture' : 'overflow'
+}
 
 export const signalName = (number: number): string => signalNames.get(number) ?? `signal ${number}`
 
@@ -41,7 +45,7 @@ export class EventDecoder {
         return {
           type: 'lost',
           count: frame.number(FIELD.number)!,
-          why: frame.flags & LOST.architecture ? 'architecture' : 'overflow',
+          why: lostReason(frame.flags),
         }
       default:
         return undefined

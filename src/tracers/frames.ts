@@ -14,7 +14,7 @@ export const FRAME = {
 } as const
 
 export const FLAG = { truncated: 1, setuid: 2, exists: 4, directory: 8, linked: 16, unknown: 32, held: 64 } as const
-export const LOST = { overflow: 1, architecture: 2 } as const
+export const LOST = { overflow: 1, architecture: 2, watches: 4 } as const
 
 export const FIELD = {
   exec: 1,
@@ -47,6 +47,7 @@ export const pathOps = [
   'attributes',
   'truncate',
   'inherited',
+  'changed',
 ] as const
 export type PathOp = (typeof pathOps)[number]
 

@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
+import type { Raw } from '../model/raw-path.ts'
 import { EventDecoder, signalName } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
 import type { TraceEvent } from './trace-event.ts'
@@ -22,6 +23,12 @@ function helperFile(): string | undefined {
     .map(relative => fileURLToPath(new URL(relative, import.meta.url)))
     .find(file => existsSync(file))
 }
+
+export const hasHelper = (): boolean => helperFile() !== undefined
+
+/** Arguments are text, paths are not: every byte that is not plain is written as `%xx`. */
+const spelled = (path: Raw): string =>
+  path.replaceAll(/[^\w./-]/g, byte => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
 
 /** Whether the seccomp driver works here, and why not. */
 export function probeHelper(): { works: boolean; detail: string; withoutPrivileges?: boolean } {
@@ -48,7 +55,11 @@ export interface TracedOptions {
   command: string[]
   cwd: string | undefined
   env: NodeJS.ProcessEnv
+  /** How commands are seen. */
+  driver: 'seccomp' | 'none'
   allowIoUring: boolean
+  /** Where changes are watched, because the driver does not see them; what is ignored is not looked into. */
+  watch: { path: Raw; ignored: Raw[] } | undefined
   /** Programs whose executions wait to be released, for at most `maxMs`; their names alone, `*` for all. */
   hold: { names: string[]; maxMs: number } | undefined
   onEvent(event: TraceEvent): void
@@ -71,10 +82,13 @@ export class TracedCommand {
 
   constructor(options: TracedOptions) {
     this.options = options
-    const { hold } = options
+    const { hold, watch } = options
     const flags = [
+      ...(options.driver === 'seccomp' ? [] : ['--driver', options.driver]),
       ...(options.allowIoUring ? ['--allow-io-uring'] : []),
       ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
+      ...(watch ? ['--watch', spelled(watch.path)] : []),
+      ...(watch?.ignored ?? []).flatMap(path => ['--watch-ignore', spelled(path)]),
     ]
     this.child = spawn(helperFile()!, ['--events', String(EVENTS_FD), ...flags, '--', ...options.command], {
       stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
@@ -96,6 +110,11 @@ export class TracedCommand {
     this.events.on('error', () => {})
     this.events.on('close', () => this.lookForEnd())
     this.child.on('error', error => this.outcome.reject(error))
+  }
+
+  /** All processes of the run are below it, whatever became of their parents. */
+  get helperPid(): number | undefined {
+    return this.child.pid
   }
 
   /** How the command itself ended. Rejects with the errno of what kept it from starting. */

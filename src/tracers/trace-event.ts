@@ -48,7 +48,11 @@ export interface LateEvent {
   id: number
 }
 
-/** A call that changes a file, told before it is carried out: it may still fail. */
+/**
+ * A call that changes a file, told before it is carried out: it may still fail. Where the target is watched instead (`changed`,
+ * and `create`, `delete`, `rename`, `attributes` of exec 0), what has happened, told afterwards, by whomever; a directory that
+ * came stands for all in it.
+ */
 export interface PathEvent {
   type: 'path'
   at: number
@@ -69,7 +73,8 @@ export interface PathEvent {
 export interface LostEvent {
   type: 'lost'
   count: number
-  why: 'overflow' | 'architecture'
+  /** watches: not all directories can be watched. */
+  why: 'overflow' | 'architecture' | 'watches'
 }
 
 export type TraceEvent = ExecEvent | ExitEvent | UndoneEvent | LateEvent | PathEvent | LostEvent
