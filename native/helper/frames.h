@@ -12,7 +12,7 @@
 
 enum frame_type {
   FRAME_HELLO = 1,   /* TIME: nanoseconds since 1970 at the frame's own time; NUMBER: NEW_PRIVILEGES_OFF */
-  FRAME_EXEC = 2,    /* EXEC, PARENT, PPID, DEPTH, REPLACES, PROGRAM, CWD, ARGV (NUL after each) */
+  FRAME_EXEC = 2,    /* EXEC, PARENT, PPID, DEPTH, REPLACES, PROGRAM, CWD, ARGV (NUL after each); of git when held ENV */
   FRAME_EXIT = 3,    /* EXEC, CODE, SIGNAL */
   FRAME_PATH = 4,    /* op; EXEC, PATH, TO */
   FRAME_LOST = 5,    /* NUMBER: how many frames; flags: why */
@@ -50,6 +50,7 @@ enum field_tag {
   FIELD_TO = 12,
   FIELD_NUMBER = 13,
   FIELD_TIME = 14,
+  FIELD_ENV = 15, /* NAME=value, NUL after each */
 };
 
 enum { FRAME_ROOM = 64 * 1024 };

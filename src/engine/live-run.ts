@@ -122,7 +122,10 @@ export class LiveRun {
     if (milestone) this.milestones.set(event.id, milestone)
     if (event.held) {
       this.guard(event, argv)
-        .catch(error => this.ctx.warn(`no snapshot before ${quoteCommand(argv)}: ${(error as Error).message}`))
+        .catch(error => {
+          this.ctx.warn(`no snapshot before ${quoteCommand(argv)}: ${(error as Error).message}`)
+          this.hooks.note(event.id, `not guarded: ${(error as Error).message}`)
+        })
         .finally(() => this.hooks.release(event.id))
     }
   }
@@ -180,10 +183,16 @@ export class LiveRun {
   private async guard(event: ExecEvent, argv: string[]): Promise<void> {
     const { guard_commands } = this.ctx.config.snapshots.triggers
     const aliases = await gitAliases(this.ctx, event.cwd, argv)
-    const destructive = destructiveOf(argv, guard_commands, ({ verb }) => aliases.get(verb))
+    const destructive = destructiveOf(argv, {
+      patterns: guard_commands,
+      alias: ({ verb }) => aliases.get(verb),
+      gitEnv: gitEnvOf(event),
+      file: rawToText(event.program),
+    })
     if (!destructive || this.closed) return
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
-    if (!this.isDirty || !endangers(this.ctx, event.cwd, event.truncated ? [] : destructive.operands)) return
+    const inDoubt = event.truncated ? { ...destructive, operands: [] } : destructive
+    if (!this.isDirty || !endangers(this.ctx, event.cwd, inDoubt)) return
     if (!this.isDue(event)) {
       this.hooks.note(event.id, 'not guarded: too soon after the last guard')
       return
@@ -224,4 +233,13 @@ export class LiveRun {
     this.work = next.catch(() => {})
     return next
   }
+}
+
+function gitEnvOf({ env }: ExecEvent): { workTree: string | undefined; gitDirectory: string | undefined } {
+  const find = (name: string) =>
+    env
+      .map(rawToText)
+      .find(each => each.startsWith(`${name}=`))
+      ?.slice(name.length + 1)
+  return { workTree: find('GIT_WORK_TREE'), gitDirectory: find('GIT_DIR') }
 }

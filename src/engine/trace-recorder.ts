@@ -141,7 +141,7 @@ export class TraceRecorder {
   }
 
   private addExecution(event: ExecEvent, argv: Raw[]): string {
-    const { type, setuid, held, ...rest } = event
+    const { type, setuid, held, env, ...rest } = event
     const execution: Execution = {
       ...rest,
       argv,

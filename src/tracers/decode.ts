@@ -74,6 +74,9 @@ export class EventDecoder {
       cwd: rawFromBytes(frame.field(FIELD.cwd)!),
       setuid: (frame.flags & FLAG.setuid) !== 0,
       held: (frame.flags & FLAG.held) !== 0,
+      env: rawFromBytes(frame.field(FIELD.env) ?? Buffer.alloc(0))
+        .split('\0')
+        .slice(0, -1),
     }
   }
 

@@ -31,6 +31,7 @@ export const FIELD = {
   to: 12,
   number: 13,
   time: 14,
+  env: 15,
 } as const
 
 /** What is asked of the helper: kind and number. */

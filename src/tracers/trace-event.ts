@@ -25,6 +25,8 @@ export interface ExecEvent {
   setuid: boolean
   /** It has not begun, and waits to be released. */
   held: boolean
+  /** Of git when it is held: `NAME=value` of the variables that say where its directories are. */
+  env: Raw[]
 }
 
 /** `code` and `signal` are undefined when nobody could tell. */
