@@ -1,6 +1,7 @@
 /** Which files a run changes, and by which command: every call that can change one, whatever the way to it. */
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint, WhyResult } from '../src/index.ts'
 import { runCli } from './support/cli.ts'
@@ -53,7 +54,10 @@ const calls: [call: string, told: Record<string, string[]>][] = [
   ['fd = os.open("f", os.O_RDONLY); os.fchown(fd, -1, -1)', { f: ['attributes'] }],
   ['fd = os.open("f", os.O_RDONLY); os.utime(fd, (1, 1))', { f: ['attributes'] }],
   ['fd = os.open("f", os.O_RDONLY); os.setxattr(fd, "user.a", b"1")', { f: ['attributes'] }],
-  ['fcntl.ioctl(os.open("f", os.O_RDONLY), 0x40086602, struct.pack("q", 0x80))', { f: ['attributes'] }],
+  [
+    'fd = os.open("f", os.O_RDONLY); flags, = struct.unpack("q", fcntl.ioctl(fd, 0x80086601, bytes(8))); fcntl.ioctl(fd, 0x40086602, struct.pack("q", flags | 0x80))',
+    { f: ['attributes'] },
+  ],
   ['socket.socket(socket.AF_UNIX).bind("sock")', { sock: ['create'] }],
   ['d = os.open("d", os.O_RDONLY); os.open("e/new", os.O_CREAT | os.O_WRONLY, dir_fd=d)', { 'd/e/new': ['write'] }],
   ['d = os.open("d", os.O_RDONLY); os.unlink("e/deep", dir_fd=d)', { 'd/e/deep': ['delete'] }],
@@ -93,14 +97,37 @@ describe('who did it', () => {
     const first = savepoint.snapshots().at(-1)!
     await run(': >> f; mv f g')
     const result = savepoint.why('g')
-    expect(commands(result)).toEqual(['mv f g', 'rm g', 'cp f g'])
+    // Also what was done to it when it was f.
+    const [append, make] = [expect.stringMatching(/^sh -c :/), expect.stringMatching(/^sh -c echo/)]
+    expect(commands(result)).toEqual(['mv f g', append, 'rm g', 'cp f g', make])
+    expect(result.causes.map(({ name }) => name)).toEqual(['g', 'f', 'g', 'g', 'f'])
     expect(result.causes[0]!.before).toBeDefined()
-    expect(result.causes[1]!.after?.id).toBe(first.id)
+    expect(result.causes[2]!.after?.id).toBe(first.id)
     expect(commands(savepoint.why('f'))).toEqual([
       'mv f g',
       expect.stringMatching(/^sh -c :/),
       expect.stringMatching(/^sh -c echo/),
     ])
+  })
+
+  it('a file in a directory that was renamed, and a name that was exchanged, are followed', async () => {
+    await run('mkdir d; echo 1 > d/f; mv d e; mv e/f e/g; mkdir d; echo other > d/f')
+    expect(savepoint.why('e/g').causes.map(({ event, name }) => [event.op, name])).toEqual([
+      ['rename', 'e/g'],
+      ['rename', 'e/f'],
+      ['write', 'd/f'],
+    ])
+    expect(runCli(space, ['why', 'e/g']).stdout).toMatch(/^renamed from e\/f .*\n(.*\n)*renamed d → e.*\(then e\/f\)/)
+  })
+
+  it('another name of the same file: what is written through it is told, until that name is another file', async () => {
+    await run('echo 1 > f; ln f g; echo 2 >> g; rm g; echo 3 > g')
+    expect(savepoint.why('f').causes.map(({ event, name }) => [event.op, name])).toEqual([
+      ['write', 'g'],
+      ['link', 'f'],
+      ['write', 'f'],
+    ])
+    expect(ops('g')).toEqual(['write', 'delete', 'write', 'link', 'write'])
   })
 
   it('a shell that was only forked counts as the shell that it came from', async () => {
@@ -135,7 +162,7 @@ describe('who did it', () => {
       ['run', { command: ['sh', '-c', 'echo 1 > f; mkdir d; mv f d/g; chmod 600 d/g'] }],
     ])
     expect(error).toBeUndefined()
-    expect(commands(savepoint.why('d/g'))).toEqual(['chmod 600 d/g', 'mv f d/g'])
+    expect(commands(savepoint.why('d/g'))).toEqual(['chmod 600 d/g', 'mv f d/g', expect.stringMatching(/^sh -c echo/)])
   })
 
   it('the command line', async () => {
@@ -146,5 +173,89 @@ describe('who did it', () => {
     const json = JSON.parse(runCli(space, ['why', 'f', '--json']).stdout)
     expect(json.causes[0]).toMatchObject({ event: { op: 'delete', path: 'f' }, command: { argv: ['rm', 'f'] } })
     expect(runCli(space, ['why', 'nothing']).stdout).toMatch(/No command of a traced run/)
+  })
+})
+
+describe('a call that failed', () => {
+  const outcomes = (path: string) => savepoint.why(path).causes.map(({ event, outcome }) => [event.op, outcome])
+
+  it('on what is not there, or is there already, is not listed', async () => {
+    space.sh('echo 1 > f; mkdir d')
+    const script =
+      'import os\nfor work in [lambda: os.unlink("none"), lambda: os.rename("none", "f"), lambda: os.link("none", "h"), lambda: os.chmod("none", 0), lambda: os.truncate("none", 0), lambda: os.mkdir("d"), lambda: os.symlink("x", "f")]:\n  try: work()\n  except OSError: pass'
+    const { trace } = await savepoint.run({ command: ['python3', '-c', script] })
+    expect(['none', 'f', 'h', 'd'].map(ops)).toEqual([[], [], [], []])
+    expect(trace?.outside).toBe(0)
+  })
+
+  it('otherwise it is marked, by the snapshots around it', async () => {
+    space.sh('mkdir full full2; echo 1 > full/f; echo 2 > full2/f; echo 3 > kept; echo 4 > changed; echo 5 > opened')
+    await run(
+      'rmdir full; mv -T full full2; echo 6 > full; echo 7 > changed; : >> opened; echo 8 > came; rm came; true',
+    )
+    // mv tries more than one call.
+    expect(new Set(outcomes('full').map(each => each.join()))).toEqual(
+      new Set(['write,unchanged', 'rename,unchanged', 'delete,unchanged']),
+    )
+    expect(outcomes('changed')).toEqual([['write', 'changed']])
+    expect(outcomes('opened')).toEqual([['write', 'unchanged']])
+    expect(outcomes('came')).toEqual([
+      ['delete', 'changed'],
+      ['write', 'changed'],
+    ])
+    expect(runCli(space, ['why', 'full']).stdout).toMatch(/^opened for writing .* without effect/)
+    expect(JSON.parse(runCli(space, ['why', 'opened', '--json']).stdout).causes[0].outcome).toBe('unchanged')
+  })
+
+  it('in a run that changed nothing at all', async () => {
+    space.sh('mkdir full; echo 1 > full/f')
+    await run('rmdir full; true')
+    expect(outcomes('full')).toEqual([['delete', 'unchanged']])
+  })
+
+  it('what no snapshot has is not judged', async () => {
+    space.write('.gitignore', 'ignored\n')
+    space.write('ignored', '1\n')
+    await run('echo 2 > ignored')
+    expect(outcomes('ignored')).toEqual([['write', 'unknown']])
+  })
+
+  gated(canDropPrivilege, 'setpriv', 'for an ordinary user, of what it may not change', async () => {
+    space.sh('mkdir closed; echo 1 > closed/f; chmod 555 closed; echo 2 > locked; chmod 444 locked')
+    const script = 'rm -f closed/f; echo 3 > closed/new; echo 4 > locked; true'
+    const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', script] }]])
+    expect(error).toBeUndefined()
+    expect(['closed/f', 'closed/new', 'locked'].map(path => outcomes(path)[0])).toEqual([
+      ['delete', 'unchanged'],
+      ['write', 'unchanged'],
+      ['write', 'unchanged'],
+    ])
+  })
+})
+
+describe('a change of which the process is not known', () => {
+  /** As a tracer leaves it that sees commands, beside a watch that sees changes. */
+  function forgetProcesses(pid: 'pid' | '0'): void {
+    const database = new DatabaseSync(join(space.home, 'timelines', savepoint.timeline, 'timeline.sqlite'))
+    database.exec(`UPDATE fs_events SET exec = 0, pid = ${pid}`)
+    database.close()
+  }
+
+  it('is likely of the commands that ran then, the innermost first; exact when the process is known', async () => {
+    await run('/bin/true; sh -c "echo 1 > f; exec sleep 0.3"; sleep 0.3; /bin/true late')
+    forgetProcesses('pid')
+    expect(savepoint.why('f').causes[0]).toMatchObject({
+      likely: [],
+      execution: { argv: ['sh', '-c', expect.anything()] },
+    })
+    forgetProcesses('0')
+    const [cause] = savepoint.why('f').causes
+    expect(cause!.execution).toBeUndefined()
+    expect(cause!.likely.slice(0, 2).map(({ argv, depth }) => [argv.at(-1), depth])).toEqual([
+      ['echo 1 > f; exec sleep 0.3', 1],
+      [expect.stringMatching(/late$/), 0],
+    ])
+    expect(cause!.likely.map(({ argv }) => argv.at(-1))).not.toContain('late')
+    expect(runCli(space, ['why', 'f']).stdout).toMatch(/\n {2}likely by sh -c .*, or sh -c /)
   })
 })

@@ -31,6 +31,7 @@ enum frame_flag {
   FLAG_LINKED = 16,  /* the file has other names */
   FLAG_UNKNOWN = 32, /* of PATH: the path could not be read or found */
   FLAG_HELD = 64,    /* of EXEC: waits for REQUEST_RELEASE */
+  FLAG_ABSENT = 128, /* of PATH: nothing was there at PATH, so that most calls will fail */
 };
 
 enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2, LOST_WATCHES = 4 /* not everything can be watched */ };

@@ -30,6 +30,8 @@ export class TraceRecorder {
   private readonly jsonl: number | undefined
   private readonly running = new Map<number, Execution>()
   private readonly noted = new Set<string>()
+  /** How often a name was given up. */
+  private readonly lives = new Map<Raw | undefined, number>()
   private readonly outside = new Set<Raw>()
   private fresh: TraceEvent[] = []
   private batch: TraceBatch = emptyBatch()
@@ -210,7 +212,9 @@ export class TraceRecorder {
     else this.batch.undone.push(id)
   }
 
-  private addPath({ at, op, pid, exec, path, to, existed, directory }: PathEvent): void {
+  private addPath({ at, op, pid, exec, path, to, existed, absent, directory }: PathEvent): void {
+    // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
+    if (op === 'create' ? existed : absent && op !== 'write') return
     // A file that the shell opened for the whole command is no work of the command's.
     // Nor is the target itself, moved, a file outside.
     const isOurs = op === 'inherited' || (path !== undefined && isWithin(this.target, path))
@@ -228,15 +232,22 @@ export class TraceRecorder {
       directory,
     }
     if (file.path === undefined && file.to === undefined) return
-    // Making a directory that is there changes nothing; `mkdir -p` asks for each.
-    if (op === 'create' && existed) return
     // Of what was only watched it is not known who it was: each second may have been another.
     const who = exec === 0 ? `at ${Math.floor(at / 1000)}` : exec
-    const key = `${who}\0${op}\0${file.path}\0${file.to}`
+    const key = `${who}\0${op}\0${file.path}\0${file.to}\0${this.lives.get(file.path)}`
+    // What comes under a name that was given up is another file.
+    if (op === 'delete' || op === 'rename') for (const name of [file.path, file.to]) this.endLife(name)
     if (this.noted.has(key)) return
-    if (this.noted.size >= MAX_NOTED) this.noted.clear()
+    if (this.noted.size + this.lives.size >= MAX_NOTED) {
+      this.noted.clear()
+      this.lives.clear()
+    }
     this.noted.add(key)
     this.batch.files.push(file)
+  }
+
+  private endLife(name: Raw | undefined): void {
+    if (name !== undefined) this.lives.set(name, (this.lives.get(name) ?? 0) + 1)
   }
 
   private relative(path: Raw | undefined): Raw | undefined {

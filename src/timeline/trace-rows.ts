@@ -103,19 +103,23 @@ export class TraceRows {
     return row && toExecution(row)
   }
 
-  /** What touched `path`, or moved or removed a directory above it; newest first. */
-  fileEvents(path: Raw, limit: number): FileEvent[] {
+  /** What touched `path`, or moved or removed a directory above it; newest first. Between two ids, if they are given. */
+  fileEvents(
+    path: Raw,
+    limit: number,
+    { above: after, below: before }: { above: number; below: number } = { above: 0, below: Number.MAX_SAFE_INTEGER },
+  ): FileEvent[] {
     const above = ancestorsOf(path)
     const marks = above.map(() => '?').join(', ')
     const moves = "op IN ('rename', 'exchange', 'delete')"
-    const sql = `SELECT * FROM fs_events WHERE path = ? OR to_path = ?
-      ${above.length > 0 ? `OR (${moves} AND (path IN (${marks}) OR to_path IN (${marks})))` : ''}
+    const sql = `SELECT * FROM fs_events WHERE id > ? AND id < ? AND (path = ? OR to_path = ?
+      ${above.length > 0 ? `OR (${moves} AND (path IN (${marks}) OR to_path IN (${marks})))` : ''})
       ORDER BY id DESC LIMIT ?`
     const bytes = rawToBytes(path)
     const aboveBytes = above.map(rawToBytes)
     return this.database
       .prepare(sql)
-      .all(bytes, bytes, ...aboveBytes, ...aboveBytes, limit)
+      .all(after, before, bytes, bytes, ...aboveBytes, ...aboveBytes, limit)
       .map(toFileEvent)
   }
 

@@ -93,6 +93,7 @@ export class EventDecoder {
       to: to && rawFromBytes(to),
       existed: (frame.flags & FLAG.exists) !== 0,
       directory: (frame.flags & FLAG.directory) !== 0,
+      absent: (frame.flags & FLAG.absent) !== 0,
       linked: (frame.flags & FLAG.linked) !== 0,
     }
   }

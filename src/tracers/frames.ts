@@ -13,7 +13,16 @@ export const FRAME = {
   late: 10,
 } as const
 
-export const FLAG = { truncated: 1, setuid: 2, exists: 4, directory: 8, linked: 16, unknown: 32, held: 64 } as const
+export const FLAG = {
+  truncated: 1,
+  setuid: 2,
+  exists: 4,
+  directory: 8,
+  linked: 16,
+  unknown: 32,
+  held: 64,
+  absent: 128,
+} as const
 export const LOST = { overflow: 1, architecture: 2, watches: 4 } as const
 
 export const FIELD = {

@@ -66,6 +66,8 @@ export interface PathEvent {
   path: Raw | undefined
   to: Raw | undefined
   existed: boolean
+  /** Nothing was at `path`: all but what makes something there will fail. */
+  absent: boolean
   directory: boolean
   /** The file has other names. */
   linked: boolean
