@@ -21,6 +21,8 @@ enum frame_type {
   FRAME_BARRIER = 8, /* NUMBER: everything that came before its request has been sent */
   FRAME_UNDONE = 9,  /* EXEC did not happen after all: the system refused it */
   FRAME_LATE = 10,   /* EXEC was held for as long as is allowed, and goes on */
+  FRAME_HELD = 20,   /* PATH can be written by a process without another call */
+  FRAME_LOOKED = 21, /* NUMBER: all HELD of that request have been sent; EXEC: processes that could not be looked at */
 };
 
 enum frame_flag {
@@ -31,7 +33,9 @@ enum frame_flag {
   FLAG_LINKED = 16,  /* the file has other names */
   FLAG_UNKNOWN = 32, /* of PATH: the path could not be read or found */
   FLAG_HELD = 64,    /* of EXEC: waits for REQUEST_RELEASE */
+  FLAG_PAST = 64,    /* of PATH: it has happened, as watching tells */
   FLAG_ABSENT = 128, /* of PATH: nothing was there at PATH, so that most calls will fail */
+  FLAG_MAPPED = 128, /* of HELD: through memory, which moves no timestamp */
 };
 
 enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2, LOST_WATCHES = 4 /* not everything can be watched */ };
@@ -52,6 +56,7 @@ enum field_tag {
   FIELD_NUMBER = 13,
   FIELD_TIME = 14,
   FIELD_ENV = 15, /* NAME=value, NUL after each */
+  FIELD_THREAD = 20, /* of PATH: who calls, when it is not the first thread of its process */
 };
 
 enum { FRAME_ROOM = 64 * 1024 };

@@ -62,7 +62,8 @@ void watch_tell(enum path_op op, const char *path, const char *to, bool director
   last.pid = pid;
   strncpy(last.path, path, sizeof last.path - 1);
   frame_begin(&frame, FRAME_PATH, (uint16_t)op, (uint32_t)pid);
-  /* It has happened: what went was there, and what came was not. */
+  frame_flag(&frame, FLAG_PAST);
+  /* What went was there, and what came was not. */
   if (op == OP_DELETE || op == OP_SEEN || op == OP_ATTRIBUTES) frame_flag(&frame, FLAG_EXISTS);
   if (directory) frame_flag(&frame, FLAG_DIRECTORY);
   frame_number(&frame, FIELD_EXEC, pid == 0 ? 0 : process_exec(pid));

@@ -14,6 +14,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
+import type { Dirty } from '../targets/dir/dirty-dirs.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
@@ -35,11 +36,21 @@ export interface LiveOptions {
   /** Damage was met: everything is read, and what the store cannot give back is stored again. */
   afresh?: boolean
   phase?: string
+  /** What a run may have changed since HEAD was captured. Not relied on when that is not what was last seen. */
+  dirty?: RunDirty
+  /** Files that a process of the run has mapped into memory. */
+  mapped?: readonly Raw[]
+}
+
+export interface RunDirty extends Dirty {
+  touchedSince(): Promise<Raw[] | undefined>
 }
 
 export interface Live extends CaptureResult {
   /** Bytes added to the store. */
   newBytes: number
+  /** Only what the run was seen to touch was looked at. */
+  runOnly: boolean
 }
 
 /**
@@ -75,15 +86,19 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const isWhole = writer.lostPacks.size === 0 && !afresh
       const rootKey = rootKeyOf(ctx, stat)
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
+      const seen = isWhole ? takeSeen(ctx, rootKey) : undefined
+      const runOnly = seen !== undefined && options.dirty !== undefined
       const result = await captureDir({
         ...options,
+        dirty: runOnly ? options.dirty : undefined,
+        touchedSince: runOnly ? () => options.dirty!.touchedSince() : undefined,
         store: ctx.store,
         writer,
         root,
         rootPath: ctx.targetPath,
         exclude: excludeConfig(ctx),
         maxFileBytes: ctx.config.snapshots.max_file_bytes,
-        loadCache: () => (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
+        loadCache: () => seen ?? (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
         openedList: openedList(ctx),
@@ -97,12 +112,13 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       failpoint('capture:committed')
       // The cache names trees: it is worth keeping when they are in the store, as when files were only in doubt.
       const isStored = !discard || (!options.override && !afresh && ctx.store.has(result.root))
-      if (result.changed && options.stage === undefined && isStored)
+      if (ctx.seen && !discard && !options.override && options.stage === undefined) ctx.seen.cache = result.cache
+      if (result.changed && options.stage === undefined && isStored && !runOnly)
         remember(() => saveStatCache(cacheFile, result.cache))
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
       if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
-      return { ...result, newBytes: writer.newBytes }
+      return { ...result, newBytes: writer.newBytes, runOnly }
     })
   } catch (error) {
     throw explainCapture(ctx, error)
@@ -118,7 +134,19 @@ const rootKeyOf = (ctx: Context, { dev, ino, btimeNs }: ReturnType<typeof addon.
 /** What the last capture saw, if it was of this directory. */
 export function lastSeen(ctx: Context): StatCache {
   const stat = statDir(ctx.targetPath)
-  return stat ? loadStatCache(join(ctx.timelineDir, 'statcache'), rootKeyOf(ctx, stat)) : emptyCache()
+  return (
+    ctx.seen?.cache ?? (stat ? loadStatCache(join(ctx.timelineDir, 'statcache'), rootKeyOf(ctx, stat)) : emptyCache())
+  )
+}
+
+/** What this run saw last, if that is HEAD. It is not there again when the capture fails: then it may be half changed. */
+function takeSeen(ctx: Context, rootKey: string): StatCache | undefined {
+  const cache = ctx.seen?.cache
+  if (!cache || cache.rootKey !== rootKey) return undefined
+  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  if (head?.root !== cache.root) return undefined
+  ctx.seen!.cache = undefined
+  return cache
 }
 
 /**

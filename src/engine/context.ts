@@ -6,6 +6,7 @@ import type { Raw } from '../model/raw-path.ts'
 import { type FileLock, type LockWait, lockFile } from '../store/file-lock.ts'
 import type { Store } from '../store/store.ts'
 import type { DirIdentity } from '../targets/dir/dir-target.ts'
+import type { StatCache } from '../targets/dir/stat-cache.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Progress } from './results.ts'
 
@@ -39,6 +40,8 @@ export interface Context {
   /** How long to wait for another command. */
   lockWaitMs: number
   untilExit: boolean
+  /** For a run: what the last capture saw, so that the next one needs no look at what the run has not touched. */
+  seen: { cache: StatCache | undefined } | undefined
   /** Keeps collection away while results that read lazily are in use. */
   held: FileLock | undefined
 }

@@ -87,6 +87,7 @@ function endUnstarted(ctx: Context, run: Run, { exitCode }: SavepointError): voi
 }
 
 async function carryOut(ctx: Context, tracer: RunTracer, run: Run, options: RunOptions): Promise<RunResult> {
+  ctx.seen = { cache: undefined }
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
   const place = followDir(ctx.targetPath)
@@ -275,6 +276,7 @@ async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
       bytes: 0,
       skipped: [],
       newBytes: writer.newBytes,
+      runOnly: false,
     }
   } finally {
     writer.close()

@@ -67,16 +67,24 @@ export async function superviseTraced(
     if (!later.includes(text)) later.push(text)
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
+  // Only this one tells of each change who made it.
+  const isExact = name === 'seccomp'
+  const isWhole = isExact && !options.allowIoUring
   const recorder = new TraceRecorder(quiet, run.id, patterns)
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
+    // What comes in unseen makes the rest worth nothing.
+    look: async onBarrier => {
+      if (isWhole) return command?.look(onBarrier)
+      // What is watched is a hint that something changed; what it was, only a look at everything tells.
+      if (!isExact) await command?.barrier().then(onBarrier)
+      return undefined
+    },
+    barrier: async () => command?.barrier(),
     note: (exec, text) => recorder.note(exec, text),
     isInside: event => recorder.isInside(event),
   })
   let command: TracedCommand | undefined
-  // Only this one tells of each change who made it.
-  const isExact = name === 'seccomp'
-  const isWhole = isExact && !options.allowIoUring
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {

@@ -10,7 +10,7 @@ import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { damageIn } from '../store/damage.ts'
 import { openDatabase, type Unwritable } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
-import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
+import { MARK, toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
 import { TraceRows } from './trace-rows.ts'
 
@@ -110,7 +110,7 @@ export class TimelineDb {
       snapshot.bytes,
       snapshot.skippedCount,
       JSON.stringify(snapshot.skipped.slice(0, SKIPPED_LISTED)),
-      snapshot.unsettled ? 1 : 0,
+      (snapshot.unsettled ? MARK.unsettled : 0) | (snapshot.runOnly ? MARK.runOnly : 0),
     )
     return this.snapshot(id)!
   }

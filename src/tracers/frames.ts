@@ -11,6 +11,8 @@ export const FRAME = {
   barrier: 8,
   undone: 9,
   late: 10,
+  held: 20,
+  looked: 21,
 } as const
 
 export const FLAG = {
@@ -21,7 +23,9 @@ export const FLAG = {
   linked: 16,
   unknown: 32,
   held: 64,
+  past: 64,
   absent: 128,
+  mapped: 128,
 } as const
 export const LOST = { overflow: 1, architecture: 2, watches: 4 } as const
 
@@ -41,10 +45,11 @@ export const FIELD = {
   number: 13,
   time: 14,
   env: 15,
+  thread: 20,
 } as const
 
 /** What is asked of the helper: kind and number. */
-export const REQUEST = { barrier: 1, signal: 2, release: 3 } as const
+export const REQUEST = { barrier: 1, signal: 2, release: 3, look: 10 } as const
 
 export const pathOps = [
   'exec',

@@ -14,6 +14,7 @@ import { failpoint } from '../../store/failpoint.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
 import { encodeTree } from '../../store/tree-codec.ts'
+import { type Dirty, dirtyDirs, distrust, knownDir } from './dirty-dirs.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { OpenedPaths } from './opened-paths.ts'
 import type { PassOptions, PassResult, RuleContext } from './pass.ts'
@@ -31,6 +32,7 @@ const MAX_PASSES = 4
 const MAX_GIT_MS = 8000
 /** The name of the one entry in a snapshot's root tree. */
 export const ROOT_NAME = 'root'
+const none: Raw[] = []
 
 export interface CaptureOptions {
   store: Store
@@ -54,6 +56,12 @@ export interface CaptureOptions {
   /** Opens what this user owns but cannot read, for the time of the capture; `openedList` names it meanwhile. */
   readOwned?: boolean
   openedList: string
+  /** What may have changed since the state that the cache tells; undefined: anything. */
+  dirty?: Dirty
+  /** Files that are read whatever their timestamps say: they are mapped into memory. */
+  mapped?: readonly Raw[]
+  /** Called after each pass over `dirty`: what was touched since; undefined when that is not known. */
+  touchedSince?: () => Promise<Raw[] | undefined>
   onProgress?: (progress: IngestProgress) => void
   onWarning: (text: string) => void
   signal?: AbortSignal
@@ -85,9 +93,11 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     // git is asked while the cache is being loaded and the directories are listed.
     const opening = openRules(options)
     const cache = options.loadCache()
-    const isPlain = !options.override && !options.written && options.stage === undefined && !opened
+    distrust(cache, options.mapped ?? none)
+    const isPlain = !options.override && !options.written && options.stage === undefined && !opened && !options.dirty
     const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
-    const known = scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined
+    const dirty = options.dirty && dirtyDirs(root, cache, options.dirty)
+    const known = dirty ?? (scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined)
     const { pass, touched, settled } =
       known?.size === 0
         ? unchanged(cache)
@@ -151,9 +161,11 @@ async function passUntilQuiet(
   const deadline = Date.now() + MAX_GIT_MS
   for (let passes = 1; passes <= MAX_PASSES || Date.now() < deadline; passes++) {
     // What had to be made readable is listed otherwise by the walk than by the look.
+    const since = options.touchedSince ? await options.touchedSince() : none
+    for (const path of since ?? none) pass.unsettled.add(knownDir(pass.cache, path))
     const isQuiet =
       pass.unsettled.size === 0 || (!opened && (await areAsKnown(options.root, pass.cache, pass.unsettled)))
-    if (isQuiet) return { pass: { ...pass, changed }, touched, settled: true }
+    if (isQuiet) return { pass: { ...pass, changed }, touched, settled: since !== undefined }
     const isLate = passes >= MAX_PASSES
     const next = await new TreeWalk({
       ...shared,
