@@ -28,6 +28,7 @@ enum frame_type {
 enum frame_flag {
   FLAG_TRUNCATED = 1, /* of EXEC: not all of argv is here */
   FLAG_SETUID = 2,    /* of EXEC: the program's set-id bits are without effect here */
+  FLAG_DETACHED = 4,  /* of EXEC: who started it cannot be told */
   FLAG_EXISTS = 4,    /* of PATH: something was there before */
   FLAG_DIRECTORY = 8,
   FLAG_LINKED = 16,  /* the file has other names */

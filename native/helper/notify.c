@@ -205,6 +205,7 @@ static void tell_exec(struct call *call, const struct place *place, const uint64
   if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
   frame_bytes(frame, FIELD_PROGRAM, place->path, place->length);
   frame_bytes(frame, FIELD_CWD, cwd, cwd_length);
+  if (call->process->detached) frame_flag(frame, FLAG_DETACHED);
   const char *first;
   if (!put_argv(call, vectors[0], word, &first)) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);

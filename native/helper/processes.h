@@ -21,6 +21,8 @@ struct process {
   uint32_t exec_before, parent_before, depth_before;
   bool executed_before;
   bool executed; /* has an execution of its own */
+  bool detached; /* its parents are gone, and nobody can tell who they were */
+  uint64_t image; /* where its memory lies (lineage.h), if that was seen since its execution; 0 otherwise */
   uint32_t serial; /* another one each time the structure is used again */
   struct process *next;
 };

@@ -143,7 +143,7 @@ export class TraceRecorder {
   }
 
   private addExecution(event: ExecEvent, argv: Raw[]): string {
-    const { type, setuid, held, env, ...rest } = event
+    const { type, setuid, held, env, detached, ...rest } = event
     const execution: Execution = {
       ...rest,
       argv,
@@ -151,7 +151,7 @@ export class TraceRecorder {
       endedAt: undefined,
       exitCode: undefined,
       signal: undefined,
-      note: undefined,
+      note: detached ? 'detached' : undefined,
     }
     this.commands++
     const before = event.replaces === undefined ? undefined : this.running.get(event.replaces)
@@ -174,6 +174,7 @@ export class TraceRecorder {
       command: name,
       argv: argv.map(rawToText),
       truncated: event.truncated,
+      detached,
       cwd: rawToText(event.cwd),
     })
   }

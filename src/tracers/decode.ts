@@ -70,6 +70,7 @@ export class EventDecoder {
       program: rawFromBytes(frame.field(FIELD.program)!),
       // Each has a NUL behind it, the last one too.
       argv: argv.split('\0').slice(0, -1),
+      detached: (frame.flags & FLAG.detached) !== 0,
       truncated: (frame.flags & FLAG.truncated) !== 0,
       cwd: rawFromBytes(frame.field(FIELD.cwd)!),
       setuid: (frame.flags & FLAG.setuid) !== 0,

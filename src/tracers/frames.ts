@@ -18,6 +18,7 @@ export const FRAME = {
 export const FLAG = {
   truncated: 1,
   setuid: 2,
+  detached: 4,
   exists: 4,
   directory: 8,
   linked: 16,

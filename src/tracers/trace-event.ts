@@ -12,6 +12,8 @@ export interface ExecEvent {
   ppid: number
   /** The execution that started it; 0: the run itself, or one that cannot be told. */
   parent: number
+  /** Its parents are gone, and who they were cannot be told. */
+  detached: boolean
   /** 0: the command of the run. */
   depth: number
   /** The execution of the same process that it took the place of. */
