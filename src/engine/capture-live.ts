@@ -49,8 +49,6 @@ export interface RunDirty extends Dirty {
 export interface Live extends CaptureResult {
   /** Bytes added to the store. */
   newBytes: number
-  /** Only what the run was seen to touch was looked at. */
-  runOnly: boolean
 }
 
 /**
@@ -87,11 +85,12 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const rootKey = rootKeyOf(ctx, stat)
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
       const seen = isWhole ? takeSeen(ctx, rootKey) : undefined
-      const runOnly = seen !== undefined && options.dirty !== undefined
+      const mayTrust = seen !== undefined && options.dirty !== undefined
+      if (!mayTrust) ctx.seen?.answers?.clear()
       const result = await captureDir({
         ...options,
-        dirty: runOnly ? options.dirty : undefined,
-        touchedSince: runOnly ? () => options.dirty!.touchedSince() : undefined,
+        dirty: mayTrust ? options.dirty : undefined,
+        touchedSince: mayTrust ? () => options.dirty!.touchedSince() : undefined,
         store: ctx.store,
         writer,
         root,
@@ -101,6 +100,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
         loadCache: () => seen ?? (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
+        answers: ctx.seen?.answers,
         openedList: openedList(ctx),
         homeStat: statDir(Buffer.from(ctx.home)),
         onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
@@ -113,12 +113,12 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       // The cache names trees: it is worth keeping when they are in the store, as when files were only in doubt.
       const isStored = !discard || (!options.override && !afresh && ctx.store.has(result.root))
       if (ctx.seen && !discard && !options.override && options.stage === undefined) ctx.seen.cache = result.cache
-      if (result.changed && options.stage === undefined && isStored && !runOnly)
+      if (result.changed && options.stage === undefined && isStored && !result.runOnly)
         remember(() => saveStatCache(cacheFile, result.cache))
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
       if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
-      return { ...result, newBytes: writer.newBytes, runOnly }
+      return { ...result, newBytes: writer.newBytes }
     })
   } catch (error) {
     throw explainCapture(ctx, error)

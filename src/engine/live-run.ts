@@ -251,7 +251,7 @@ export class LiveRun {
     const dirty = taken && held && !isWalk ? this.sinceTaken(taken) : undefined
     try {
       const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, mapped })
-      if (!dirty) this.walkedAt = now
+      if (!dirty || snapshot?.runOnly === false) this.walkedAt = now
       return snapshot
     } catch (error) {
       this.dirty.giveBack(taken)

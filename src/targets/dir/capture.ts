@@ -20,7 +20,7 @@ import { OpenedPaths } from './opened-paths.ts'
 import type { PassOptions, PassResult, RuleContext } from './pass.ts'
 import { findRacy } from './racy.ts'
 import type { WrittenFiles } from './restore-stage.ts'
-import { openRules } from './rule-context.ts'
+import { openRules, type RuleOptions } from './rule-context.ts'
 import { areAsKnown, dirsToVisit, isWhole, scanKnown } from './scan-known.ts'
 import type { StatCache } from './stat-cache.ts'
 import { partialReasons } from './tree-builder.ts'
@@ -45,6 +45,8 @@ export interface CaptureOptions {
   loadCache: () => StatCache
   gitCache: GitFactsCache
   env: NodeJS.ProcessEnv
+  /** What git's configuration said last; believed. */
+  answers?: RuleOptions['answers']
   /** Our own home: never captured. */
   homeStat: Stat | undefined
   /** A root tree whose captured paths are captured whatever the rules and caps say. */
@@ -80,6 +82,8 @@ export interface CaptureResult {
   emptyDirs: number
   bytes: number
   skipped: Skipped[]
+  /** Only what was said to be dirty was looked at. */
+  runOnly: boolean
 }
 
 export async function captureDir(options: CaptureOptions): Promise<CaptureResult> {
@@ -101,18 +105,26 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const { pass, touched, settled } =
       known?.size === 0
         ? unchanged(cache)
-        : await passUntilQuiet(options, ingest, cache, rules, opened, { only: known, listed: scan?.listings })
+        : await passUntilQuiet(options, ingest, cache, rules, opened, {
+            only: known,
+            listed: scan?.listings,
+            mayChangeCache: dirty !== undefined,
+          })
     failpoint('capture:before-root')
     const rootId = writer.put(encodeTree([rootEntry(root, pass.tree, opened?.modeOf(''))]))
     findRacy(pass.cache, touched, startedAtMs)
     pass.cache.root = rootId
+    const { dirs } = pass.cache
     return {
       root: rootId,
       tree: pass.tree,
       cache: pass.cache,
       changed: touched.size > 0 || pass.changed,
       unsettled: !settled,
-      ...totals(pass.cache),
+      files: dirs.files,
+      emptyDirs: dirs.emptyDirs,
+      bytes: dirs.bytes,
+      runOnly: dirty !== undefined,
       skipped: listSkipped(pass, store, writer),
     }
   } finally {
@@ -140,7 +152,7 @@ async function passUntilQuiet(
   cache: StatCache,
   rules: RuleContext,
   opened: OpenedPaths | undefined,
-  first: Pick<PassOptions, 'only' | 'listed'>,
+  first: Pick<PassOptions, 'only' | 'listed' | 'mayChangeCache'>,
 ) {
   const shared = {
     ...options,
@@ -211,25 +223,13 @@ function rootEntry(root: number, tree: Id, mode: number | undefined): Entry {
   return entry
 }
 
-function totals(cache: StatCache): Pick<CaptureResult, 'files' | 'emptyDirs' | 'bytes'> {
-  let files = 0
-  let emptyDirs = 0
-  let bytes = 0
-  for (const [path, dir] of cache.dirs) {
-    files += dir.files
-    bytes += dir.bytes
-    if (path !== '' && dir.files === 0 && dir.childDirs.length === 0) emptyDirs++
-  }
-  return { files, emptyDirs, bytes }
-}
-
 function listSkipped(pass: PassResult, store: Store, writer: StoreWriter): Skipped[] {
-  const dirs = [...pass.cache.dirs].filter(([, dir]) => dir.skipped > 0)
-  if (dirs.length === 0) return []
+  const { dirs } = pass.cache
+  if (dirs.skipped.size === 0) return []
   writer.commit()
-  return dirs.flatMap(([path, dir]) =>
+  return [...dirs.skipped].flatMap(path =>
     store
-      .tree(dir.tree)
+      .tree(dirs.get(path)!.tree)
       .filter(entry => entry.reason !== undefined && partialReasons.has(entry.reason))
       .map(entry => ({ path: joinRaw(path, entry.name), reason: entry.reason! })),
   )

@@ -6,7 +6,8 @@
 import { joinRaw, nameOf, parentOf, type Raw, rawToBytes } from '../../model/raw-path.ts'
 import { addon, RECORD } from '../../native/addon.ts'
 import { isGitDir } from './noteworthy-names.ts'
-import type { StatCache } from './stat-cache.ts'
+import { forEachLink } from './stale-links.ts'
+import type { CachedDirs, StatCache } from './stat-cache.ts'
 import { forEachRecord, recordIno, recordLength, smudgeRecord } from './walk-record.ts'
 
 /** Paths are relative to the target. */
@@ -19,11 +20,16 @@ export interface Dirty {
   again: Set<Raw>
 }
 
-/** Changes the cache where it is no longer true: when the capture fails, it is of no use any more. */
-export function dirtyDirs(root: number, cache: StatCache, { dirs, replaced, again }: Dirty): Set<Raw> {
+/**
+ * Changes the cache where it is no longer true: when the capture fails, it is of no use any more. Undefined when all must be
+ * visited: files with several names went with a directory, and the others may lie anywhere.
+ */
+export function dirtyDirs(root: number, cache: StatCache, { dirs, replaced, again }: Dirty): Set<Raw> | undefined {
   const visit = new Set<Raw>()
   for (const path of [...replaced, ...again]) {
-    if (replaced.has(path) || !isAsKnown(root, cache, path)) forget(cache, path)
+    const isOther = replaced.has(path) || !isAsKnown(root, cache, path)
+    if (isOther && hasLinksBelow(cache.dirs, path)) return undefined
+    if (isOther) cache.dirs.forget(path, () => {})
     visit.add(path)
     visit.add(knownDir(cache, parentOf(path)))
   }
@@ -48,11 +54,14 @@ export function knownDir({ dirs }: StatCache, path: Raw): Raw {
   return known
 }
 
-function forget(cache: StatCache, path: Raw): void {
-  const dir = cache.dirs.get(path)
-  if (!dir) return
-  cache.dirs.delete(path)
-  for (const name of dir.childDirs) forget(cache, joinRaw(path, name))
+function hasLinksBelow(dirs: CachedDirs, path: Raw): boolean {
+  const dir = dirs.get(path)
+  if (!dir) return false
+  let found = false
+  forEachLink(dir, () => {
+    found = true
+  })
+  return found || dir.childDirs.some(name => hasLinksBelow(dirs, joinRaw(path, name)))
 }
 
 function addBelow(cache: StatCache, path: Raw, visit: Set<Raw>): void {
