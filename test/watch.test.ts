@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { RunResult, Savepoint } from '../src/index.ts'
 import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
-import { gated, isRoot } from './support/machine.ts'
+import { canMount, gated, isRoot } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -84,6 +84,24 @@ describe.each(ways)('%s', (_, way, works) => {
     space.write('a', 'a1\n')
     await way('echo 2 > a; sleep 0.1')
     expect(ops('a')).toContain('changed')
+  })
+
+  gated(works, 'the rights', 'a target that is deleted, and another in its place', async () => {
+    await way('cd ..; rm -r work; mkdir work; echo 2 > work/new; echo 3 > work/a')
+    expect(space.read('a')).toBe('3\n')
+    const { restore } = await savepoint.undo()
+    expect([restore?.files, space.read('a'), space.read('new')]).toEqual([expect.anything(), 'a1\n', undefined])
+  })
+
+  gated(works && canMount, 'the rights, and to mount', 'another filesystem in the target', async () => {
+    mkdirSync(space.at('mnt'))
+    space.sh('mount -t tmpfs -o size=1m none mnt')
+    try {
+      await way('echo 1 > mnt/f; echo 2 > a; sleep 0.1')
+      expect([ops('mnt/f'), ops('a')[0]]).toEqual([[], 'changed'])
+    } finally {
+      space.sh('umount mnt')
+    }
   })
 
   gated(works, 'the rights', 'snapshots on the way: change, interval and idle', async () => {
