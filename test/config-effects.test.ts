@@ -306,15 +306,15 @@ describe('tracing.redact', () => {
 
 describe('tracing', () => {
   it.each([
-    ['disable_exec: true', undefined],
-    ['tracer: none', undefined],
+    ['disable_exec: true', 'none'],
+    ['tracer: none', 'none'],
     ['tracer: seccomp', 'seccomp'],
     ['tracer: auto', 'seccomp'],
   ])('%s', async (yaml, tracer) => {
     inRepository(`tracing: { ${yaml} }\n`)
     const savepoint = await space.open()
     const { trace } = await savepoint.run({ command: ['rm', 'a'] })
-    expect([trace?.tracer, savepoint.trace().executions.length]).toEqual([tracer, tracer ? 1 : 0])
+    expect([trace?.tracer, savepoint.trace().executions.length]).toEqual([tracer, tracer === 'none' ? 0 : 1])
   })
 
   it('tracer: one that is not there: the command is not started', async () => {
