@@ -1,9 +1,10 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
-import { hasHelper, type TracedCommand } from '../tracers/helper.ts'
-import { type ChosenTracer, selectTracer } from '../tracers/select.ts'
+import { hasHelper, type Traced } from '../tracers/helper.ts'
+import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
+import { openSpool } from './kept-files.ts'
 import { LiveRun } from './live-run.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, supervise } from './run-child.ts'
@@ -25,10 +26,9 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
   try {
     const wanted = options.tracer ?? (disable_exec ? 'none' : tracer)
     const { name, probes } = selectTracer(wanted)
-    // The outer run sees it all.
-    if (name === 'none' && wanted !== 'none' && !ownRun(ctx))
-      ctx.notice(`commands are not traced, changes are only watched: ${probes[0]?.detail}`)
-    const withoutPrivileges = probes.find(probe => probe.name === name)?.withoutPrivileges === true
+    // Of a run in a run the outer one sees it all.
+    if (wanted === 'auto' && !ownRun(ctx)) sayFallback(ctx, name, probes[0]!.detail)
+    const { withoutPrivileges } = probes.at(-1)!
     if (!withoutPrivileges) return { name, withoutPrivileges }
     if (!options.allowSudo) return { name, withoutPrivileges, notice: withoutSudo }
     if (options.tracer !== undefined && options.tracer !== 'auto')
@@ -47,6 +47,12 @@ const withoutSudo =
 const withSudo =
   'sudo works inside this run (--allow-sudo): commands are not traced, no snapshot is taken before what destroys, changes are only watched'
 
+function sayFallback(ctx: Context, name: RunTracer['name'], reason: string): void {
+  if (name === 'none') ctx.notice(`commands are not traced, changes are only watched: ${reason}`)
+  else if (!traitsOf(name).seesChanges)
+    ctx.notice(`commands are traced (${name}), but not which of them changes a file: ${reason}`)
+}
+
 export async function superviseTraced(
   ctx: Context,
   { name, notice }: RunTracer,
@@ -56,7 +62,7 @@ export async function superviseTraced(
   options: RunOptions,
   patterns: readonly RegExp[],
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
-  const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } }
+  const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id }, inherited: options.inherited }
   // Said now: the terminal is the command's until it ends.
   if (notice) ctx.notice(notice)
   // Inside another run that one sees it all; and without a snapshot to go back to, none on the way are of use.
@@ -67,9 +73,13 @@ export async function superviseTraced(
     if (!later.includes(text)) later.push(text)
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
-  // Only this one tells of each change who made it.
-  const isExact = name === 'seccomp'
-  const isWhole = isExact && !options.allowIoUring
+  const { seesChanges, canHold } = traitsOf(name)
+  const isWhole = seesChanges && !options.allowIoUring
+  // Who sees no changes has them watched; on a Mac nobody does.
+  const isWatching = !seesChanges && isProtected && name !== 'eslogger'
+  // The outer run may hold it.
+  if (!canHold && name !== 'none' && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
+    ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
   const recorder = new TraceRecorder(quiet, run.id, patterns)
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
@@ -77,14 +87,15 @@ export async function superviseTraced(
     look: async onBarrier => {
       if (isWhole) return command?.look(onBarrier)
       // What is watched is a hint that something changed; what it was, only a look at everything tells.
-      if (!isExact) await command?.barrier().then(onBarrier)
+      if (isWatching) await command?.barrier().then(onBarrier)
       return undefined
     },
     barrier: async () => command?.barrier(),
     note: (exec, text) => recorder.note(exec, text),
     isInside: event => recorder.isInside(event),
   })
-  let command: TracedCommand | undefined
+  if (!seesChanges && !isWatching) live.goBlind()
+  let command: Traced | undefined
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {
@@ -92,8 +103,10 @@ export async function superviseTraced(
       ...child,
       trace: {
         driver: name,
-        watch: isExact ? undefined : watchedTree(ctx),
+        protect: ctx.home,
+        watch: isWatching ? watchedTree(ctx) : undefined,
         allowIoUring: options.allowIoUring ?? false,
+        spool: isProtected && seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
         onStart: started => {
           command = started
@@ -104,7 +117,10 @@ export async function superviseTraced(
           if (isProtected) live.handle(event)
         },
         onBatch: () => recorder.settle(),
-        onHelperDied: () => say('the tracer was killed: the command went on, and from there on nothing is traced'),
+        onHelperDied() {
+          live.goBlind()
+          say('the tracer was killed: the command went on, and from there on nothing is traced')
+        },
       },
     })
   } finally {
@@ -118,11 +134,17 @@ export async function superviseTraced(
   return { end, trace }
 }
 
-function saveSummary(ctx: Context, run: string, trace: TraceSummary): void {
+/** Without room for it, nothing that is destroyed can be kept; the run goes on. */
+function attempt<T>(work: () => T): T | undefined {
   try {
-    saveTraceSummary(ctx, run, trace)
+    return work()
   } catch (error) {
-    // Without it the trace is not relied on.
     if (!isUnwritable(error)) throw error
+    return undefined
   }
+}
+
+function saveSummary(ctx: Context, run: string, trace: TraceSummary): void {
+  // Without it the trace is not relied on.
+  attempt(() => saveTraceSummary(ctx, run, trace))
 }

@@ -4,10 +4,11 @@ import type { Run } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import type { TraceResult } from './results.ts'
 import { requireRun } from './rollback.ts'
+import { isInterrupted } from './run-state.ts'
 
 export function trace(ctx: Context, ref?: string): TraceResult {
   const run = ref === undefined ? newestRun(ctx) : requireRun(ctx, ref)
-  return { run, executions: ctx.db.trace.executions(run.id) }
+  return { run, isOver: run.endedAt !== undefined || isInterrupted(run), executions: ctx.db.trace.executions(run.id) }
 }
 
 function newestRun(ctx: Context): Run {
