@@ -177,6 +177,35 @@ it('a process that goes on is said', async () => {
   expect(trace).toMatchObject({ tracer: 'none', survivors: true })
 })
 
+describe('beside a tracer that tells commands only (ptrace)', () => {
+  const command = ['sh', '-c', 'sh -c "echo 1 > f; sleep 0.3"; sleep 0.3; echo 2 > g; rm -r d']
+
+  gated(isRoot, 'root', 'who changed a file is known by its process', async () => {
+    space.write('d/x')
+    savepoint = await space.open()
+    const { trace } = await savepoint.run({ command, tracer: 'ptrace' })
+    expect(trace).toMatchObject({ tracer: 'ptrace', lost: 0, survivors: false })
+    const [cause] = savepoint.why('f').causes
+    expect([cause!.execution?.argv.at(-1), cause!.likely]).toEqual(['echo 1 > f; sleep 0.3', []])
+    expect(savepoint.snapshots().filter(({ type }) => type === 'guard').length).toBe(1)
+  })
+
+  gated(canDropPrivilege, 'setpriv', 'who changed a file is likely who ran then', async () => {
+    space.write('d/x')
+    const { error } = await runAsUser(space, [['run', { command, tracer: 'ptrace' }]])
+    expect(error).toBeUndefined()
+    savepoint = await space.open()
+    const [cause] = savepoint.why('f').causes
+    expect([cause!.execution, cause!.likely.map(({ argv }) => argv.at(-1))]).toEqual([
+      undefined,
+      expect.arrayContaining(['echo 1 > f; sleep 0.3']),
+    ])
+    expect(runCli(space, ['why', 'f']).stdout).toMatch(/\n {2}likely by sh -c .*echo 1/)
+    expect(savepoint.why('g').causes[0]!.likely.map(({ argv }) => argv.at(-1))).not.toContain('echo 1 > f; sleep 0.3')
+    expect(savepoint.snapshots().filter(({ type }) => type === 'guard').length).toBe(1)
+  })
+})
+
 describe('--allow-sudo', () => {
   gated(
     isRoot && canDropPrivilege,

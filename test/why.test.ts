@@ -1,7 +1,6 @@
 /** Which files a run changes, and by which command: every call that can change one, whatever the way to it. */
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint, WhyResult } from '../src/index.ts'
 import { runCli } from './support/cli.ts'
@@ -230,32 +229,5 @@ describe('a call that failed', () => {
       ['write', 'unchanged'],
       ['write', 'unchanged'],
     ])
-  })
-})
-
-describe('a change of which the process is not known', () => {
-  /** As a tracer leaves it that sees commands, beside a watch that sees changes. */
-  function forgetProcesses(pid: 'pid' | '0'): void {
-    const database = new DatabaseSync(join(space.home, 'timelines', savepoint.timeline, 'timeline.sqlite'))
-    database.exec(`UPDATE fs_events SET exec = 0, pid = ${pid}`)
-    database.close()
-  }
-
-  it('is likely of the commands that ran then, the innermost first; exact when the process is known', async () => {
-    await run('/bin/true; sh -c "echo 1 > f; exec sleep 0.3"; sleep 0.3; /bin/true late')
-    forgetProcesses('pid')
-    expect(savepoint.why('f').causes[0]).toMatchObject({
-      likely: [],
-      execution: { argv: ['sh', '-c', expect.anything()] },
-    })
-    forgetProcesses('0')
-    const [cause] = savepoint.why('f').causes
-    expect(cause!.execution).toBeUndefined()
-    expect(cause!.likely.slice(0, 2).map(({ argv, depth }) => [argv.at(-1), depth])).toEqual([
-      ['echo 1 > f; exec sleep 0.3', 1],
-      [expect.stringMatching(/late$/), 0],
-    ])
-    expect(cause!.likely.map(({ argv }) => argv.at(-1))).not.toContain('late')
-    expect(runCli(space, ['why', 'f']).stdout).toMatch(/\n {2}likely by sh -c .*, or sh -c /)
   })
 })
