@@ -318,7 +318,7 @@ describe('tracing', () => {
   })
 
   it('tracer: one that is not there: the command is not started', async () => {
-    inRepository('tracing: { tracer: ebpf }\n')
+    inRepository('tracing: { tracer: eslogger }\n')
     const savepoint = await space.open()
     await expect(savepoint.run({ command: ['rm', 'a'] })).rejects.toMatchObject({ exitCode: 125 })
     expect(existsSync(space.at('a'))).toBe(true)

@@ -56,7 +56,8 @@ class Around {
 
   constructor(ctx: Context) {
     this.ctx = ctx
-    this.snapshots = ctx.db.snapshots()
+    // What was kept beside the others is no state that ever was.
+    this.snapshots = ctx.db.snapshots().filter(({ type }) => type !== 'kept')
     this.runs = new Map(ctx.db.runs().map(run => [run.id, run]))
   }
 
