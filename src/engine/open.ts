@@ -17,6 +17,7 @@ import { type Context, ownRun, releaseObjects, withTimelineLock } from './contex
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, snapshotChanges, status } from './diff.ts'
+import { events } from './events.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
@@ -228,6 +229,7 @@ function toSavepoint(ctx: Context): Savepoint {
     runs: () => listRuns(ctx),
     trace: run => trace(ctx, run),
     why: (path, options) => why(ctx, path, options),
+    events: options => events(ctx, options),
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),

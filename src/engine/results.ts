@@ -2,7 +2,7 @@
 import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
-import type { Execution, FileEvent } from '../model/trace.ts'
+import type { Execution, FileEvent, SnapshotEvents } from '../model/trace.ts'
 
 /** How far a long operation is. `phase` is a verb form for people: "capturing", "restoring", "verifying". */
 export interface Progress {
@@ -249,6 +249,18 @@ export interface TraceSummary {
 export interface TraceResult {
   run: Run
   executions: Execution[]
+}
+
+export type ListedEvent =
+  | { type: 'file'; event: FileEvent; execution: Execution | undefined }
+  /** `snapshot`: undefined when its row is gone. */
+  | { type: 'snapshot'; events: SnapshotEvents; snapshot: Snapshot | undefined }
+
+export interface EventsResult {
+  /** Of which run; undefined: of the whole timeline. */
+  run: string | undefined
+  /** Newest first. */
+  events: ListedEvent[]
 }
 
 export interface WhyResult {

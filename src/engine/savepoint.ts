@@ -129,6 +129,8 @@ export interface Savepoint {
   trace(run?: string): results.TraceResult
   /** Which commands changed a path, newest first. */
   why(path: string, options?: { limit?: number }): results.WhyResult
+  /** What happened to files and the snapshots it led to, newest first; a hundred by default. */
+  events(options?: { run?: string; limit?: number }): results.EventsResult
 
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>

@@ -1,9 +1,7 @@
 /** `snapshot`: captures the target and adds a point to its timeline. */
 import { isDamage, SavepointError } from '../errors/errors.ts'
-import type { ChangeCounts } from '../model/entry.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, explainCapture, type Live } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
@@ -11,6 +9,7 @@ import { thinOut } from './delete.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
+import { type Differences, differencesOf, noteSnapshotEvents, startOf } from './snapshot-events.ts'
 
 export interface TakeOptions {
   type: SnapshotType
@@ -62,6 +61,7 @@ export function takeIfChanged(ctx: Context, options: TakeOptions): Promise<Snaps
 export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Snapshot {
   const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   failpoint('snapshot:before-row')
+  const differences = differencesFrom(ctx, parent, live)
   const snapshot = ctx.db.transaction(() => {
     const added = ctx.db.addSnapshot({
       parent: parent?.id,
@@ -74,7 +74,7 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
       backend: 'cas',
       nativeRef: undefined,
       sizeDelta: live.newBytes,
-      counts: countsAgainst(ctx, parent, live),
+      counts: differences.counts,
       files: live.files,
       bytes: live.bytes,
       skippedCount: live.skipped.length,
@@ -82,6 +82,7 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
       unsettled: live.unsettled,
     })
     ctx.db.setHead(added.id)
+    noteSnapshotEvents(ctx, added, differences, live.eventsAt)
     return added
   })
   failpoint('snapshot:row')
@@ -89,13 +90,13 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
 }
 
 /** Against a parent of which the store has lost something, all counts as new: that must not stop further snapshots. */
-function countsAgainst(ctx: Context, parent: Snapshot | undefined, live: Live): ChangeCounts {
+function differencesFrom(ctx: Context, parent: Snapshot | undefined, live: Live): Differences {
   try {
-    if (parent) return countChanges(stateChanges(ctx.store, parent.root, live.root))
+    if (parent) return differencesOf(ctx, stateChanges(ctx.store, parent.root, live.root), startOf(ctx, live.eventsAt))
   } catch (error) {
     if (!isDamage(error)) throw error
   }
-  return { added: live.files + live.emptyDirs, modified: 0, deleted: 0 }
+  return { counts: { added: live.files + live.emptyDirs, modified: 0, deleted: 0 }, events: [], unlisted: 0 }
 }
 
 /** Throws when snapshots.retention.manual_max allows no further named snapshot. */

@@ -10,8 +10,9 @@ import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { damageIn } from '../store/damage.ts'
 import { openDatabase, type Unwritable } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
+import { EventRows } from './event-rows.ts'
 import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
-import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
+import { bringUpToDate, TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
 import { TraceRows } from './trace-rows.ts'
 
 /** Of what was left out, this many paths are listed; the count is always exact. */
@@ -22,8 +23,10 @@ export type NewOperation = Omit<Operation, 'id' | 'seq'>
 
 export class TimelineDb {
   private readonly database: DatabaseSync
-  /** What runs executed and changed. */
+  /** What runs executed. */
   readonly trace: TraceRows
+  /** What was changed, by runs and others. */
+  readonly events: EventRows
   /** Set when it can only be read: every method that changes something throws. */
   readonly unwritable: Unwritable | undefined
   readonly isInPlace: () => boolean
@@ -35,6 +38,8 @@ export class TimelineDb {
       this.unwritable = unwritable
       this.isInPlace = isInPlace
       this.trace = new TraceRows(database)
+      this.events = new EventRows(database)
+      if (!unwritable) bringUpToDate(database)
     } catch (cause) {
       throw explainOpen(file, cause)
     }
@@ -139,6 +144,7 @@ export class TimelineDb {
       for (const id of ids) {
         this.run('UPDATE snapshots SET parent = (SELECT parent FROM snapshots WHERE id = ?) WHERE parent = ?', id, id)
         this.run('DELETE FROM snapshots WHERE id = ?', id)
+        this.run('DELETE FROM snapshot_events WHERE snapshot = ?', id)
       }
     })
   }
