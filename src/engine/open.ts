@@ -25,6 +25,7 @@ import { branches, listSnapshots, log } from './log.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
+import { purgeText } from './purge-traces.ts'
 import { readFile } from './read-content.ts'
 import { hasPending, notCompleted, recoverPending } from './recover.ts'
 import { revert } from './revert.ts'
@@ -233,6 +234,7 @@ function toSavepoint(ctx: Context): Savepoint {
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),
+    purgeText: text => purgeText(ctx, text),
     exportSnapshot: async (ref, file, options) =>
       (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {}),
     importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),

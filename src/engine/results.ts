@@ -2,7 +2,9 @@
 import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
-import type { Execution, FileEvent, SnapshotEvents } from '../model/trace.ts'
+import type { PurgedTraces, TraceSummary } from './trace-results.ts'
+
+export type * from './trace-results.ts'
 
 /** How far a long operation is. `phase` is a verb form for people: "capturing", "restoring", "verifying". */
 export interface Progress {
@@ -185,6 +187,8 @@ export interface PruneResult {
 
 export interface GcResult {
   forgottenSnapshots: number
+  /** Runs that ended more than 30 days ago, without a snapshot left, whose traces were removed. */
+  forgottenTraces: number
   removedObjects: number
   freedBytes: number
   storeBytes: number
@@ -206,7 +210,7 @@ export interface VerifyResult {
   isRepairable: boolean
 }
 
-export interface PurgeResult {
+export interface PurgeResult extends PurgedTraces {
   path: Raw
   snapshots: number
   versions: number
@@ -230,49 +234,6 @@ export interface RunResult {
   gone: Gone
   /** What was seen of it; undefined when nothing was traced. */
   trace: TraceSummary | undefined
-}
-
-export interface TraceSummary {
-  tracer: string
-  commands: number
-  failed: number
-  /** Files outside of the target that were changed and are still there. */
-  outside: number
-  /** Events that were not seen. */
-  lost: number
-  /** Taken while it went on. */
-  snapshots: number
-  /** Processes of the run go on. */
-  survivors: boolean
-}
-
-export interface TraceResult {
-  run: Run
-  executions: Execution[]
-}
-
-export type ListedEvent =
-  | { type: 'file'; event: FileEvent; execution: Execution | undefined }
-  /** `snapshot`: undefined when its row is gone. */
-  | { type: 'snapshot'; events: SnapshotEvents; snapshot: Snapshot | undefined }
-
-export interface EventsResult {
-  /** Of which run; undefined: of the whole timeline. */
-  run: string | undefined
-  /** Newest first. */
-  events: ListedEvent[]
-}
-
-export interface WhyResult {
-  path: Raw
-  causes: {
-    event: FileEvent
-    /** Which command did it; undefined when that cannot be told. */
-    execution: Execution | undefined
-    /** The snapshots of the timeline around it. */
-    before: Snapshot | undefined
-    after: Snapshot | undefined
-  }[]
 }
 
 export interface DoctorResult {

@@ -135,6 +135,8 @@ export interface Savepoint {
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>
   purge(path: string): Promise<results.PurgeResult>
+  /** Hides a text in all recorded command lines. */
+  purgeText(text: string): Promise<results.PurgedTraces>
   exportSnapshot(ref: string, file: string, options?: { withKept?: boolean }): Promise<results.ExportResult>
   importArchive(file: string, options?: { label?: string; force?: boolean }): Promise<results.ImportResult>
 

@@ -11,6 +11,9 @@ export function saveTraceSummary(ctx: Context, run: string, summary: TraceSummar
   ctx.db.setMeta(keyOf(run), JSON.stringify(summary))
 }
 
+/** Its trace is about to go: it cannot be relied on. */
+export const forgetTraceSummary = (db: Context['db'], run: string): void => db.setMeta(keyOf(run), 'null')
+
 /** Undefined when its trace is not complete: nobody knows. */
 export function touchedBy(ctx: Context, run: string): ((path: Raw) => boolean) | undefined {
   const summary = JSON.parse(ctx.db.meta(keyOf(run)) ?? 'null') as TraceSummary | null

@@ -2,8 +2,8 @@
  * Writes down what a run does while it does it: `exec.jsonl`, which has every event up to the last one whatever happens to
  * us, and the rows of the timeline, from which it is read. Secrets in arguments are hidden before anything is written.
  */
-import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import { redactCommands } from '../model/redact.ts'
 import { type Execution, hasFailed, kindOfEvent } from '../model/trace.ts'
@@ -29,7 +29,8 @@ export class TraceRecorder {
   private readonly patterns: readonly RegExp[]
   private readonly target: Raw
   private readonly home: Raw
-  private readonly jsonl: number | undefined
+  private readonly file: string
+  private jsonl: number | undefined
   private readonly running = new Map<number, Execution>()
   private readonly noted = new Set<string>()
   private readonly outside = new Set<Raw>()
@@ -50,10 +51,10 @@ export class TraceRecorder {
     this.patterns = patterns
     this.target = rawFromBytes(ctx.targetPath)
     this.home = rawFromText(ctx.home)
+    this.file = join(ctx.timelineDir, 'runs', run, 'exec.jsonl')
     this.jsonl = this.attempt(() => {
-      const directory = join(ctx.timelineDir, 'runs', run)
-      mkdirSync(directory, { recursive: true, mode: 0o700 })
-      return openSync(join(directory, 'exec.jsonl'), 'a', 0o600)
+      mkdirSync(dirname(this.file), { recursive: true, mode: 0o700 })
+      return openSync(this.file, 'a', 0o600)
     })
     // What a capture may have seen is written before it; what comes afterwards is the next one's, also if it is the same.
     this.stopKeeping = ctx.db.events.beforeCaptures(() => {
@@ -81,8 +82,18 @@ export class TraceRecorder {
       else if (event.type === 'lost') this.lost += event.count
       else if (event.type === 'undone') this.undo(event.id)
     }
-    if (lines !== '') this.attempt(() => this.jsonl !== undefined && writeSync(this.jsonl, lines))
+    if (lines !== '') this.attempt(() => this.append(lines))
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
+  }
+
+  private append(lines: string): void {
+    if (this.jsonl === undefined) return
+    // A purge has put another one in its place.
+    if (fstatSync(this.jsonl).nlink === 0) {
+      closeSync(this.jsonl)
+      this.jsonl = openSync(this.file, 'a', 0o600)
+    }
+    writeSync(this.jsonl, lines)
   }
 
   /** Whether everything could be written. */

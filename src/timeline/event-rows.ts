@@ -142,6 +142,12 @@ export class EventRows {
     return Number(this.database.prepare('DELETE FROM fs_events WHERE run = ?').run(run).changes)
   }
 
+  /** Removes what was nobody's, is older than `limit`, and led to no snapshot that is left. */
+  forgetUnneeded(limit: number): void {
+    const first = '(SELECT coalesce(min(start_event), 0) FROM snapshot_events)'
+    this.database.prepare(`DELETE FROM fs_events WHERE run = '' AND at < ? AND id <= ${first}`).run(limit)
+  }
+
   private touched(where: string, value: SQLInputValue): Touched {
     const touched: Touched = { paths: new Set(), moved: new Set() }
     const sql = `SELECT DISTINCT ${isMove} AS moves, path, to_path FROM fs_events WHERE ${where}`

@@ -79,6 +79,11 @@ export class TraceRows {
     insertEvents(this.database, files)
   }
 
+  /** Returns how many there were. */
+  forgetRun(run: string): number {
+    return Number(this.database.prepare('DELETE FROM exec_events WHERE run = ?').run(run).changes)
+  }
+
   /** In the order in which they began. */
   executions(run: string): Execution[] {
     return this.database.prepare('SELECT * FROM exec_events WHERE run = ? ORDER BY id').all(run).map(toExecution)
