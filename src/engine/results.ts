@@ -130,8 +130,10 @@ export interface HistoryVersion {
 
 export interface HistoryResult {
   path: Raw
-  /** As it is on disk now; undefined when it does not exist. */
+  /** As it is on disk now; undefined when it does not exist, or that cannot be seen. */
   currentSize: number | undefined
+  /** A directory above it does not let this user look. */
+  isHidden: boolean
   versions: HistoryVersion[]
 }
 
