@@ -21,6 +21,8 @@ enum frame_type {
   FRAME_BARRIER = 8, /* NUMBER: everything that came before its request has been sent */
   FRAME_UNDONE = 9,  /* EXEC did not happen after all: the system refused it */
   FRAME_LATE = 10,   /* EXEC was held for as long as is allowed, and goes on */
+  FRAME_HELD = 20,   /* PATH can be written by a process without another call */
+  FRAME_LOOKED = 21, /* NUMBER: all HELD of that request have been sent; EXEC: processes that could not be looked at */
 };
 
 enum frame_flag {
@@ -31,6 +33,7 @@ enum frame_flag {
   FLAG_LINKED = 16,  /* the file has other names */
   FLAG_UNKNOWN = 32, /* of PATH: the path could not be read or found */
   FLAG_HELD = 64,    /* of EXEC: waits for REQUEST_RELEASE */
+  FLAG_MAPPED = 128, /* of HELD: through memory, which moves no timestamp */
 };
 
 enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2 };
@@ -50,6 +53,7 @@ enum field_tag {
   FIELD_TO = 12,
   FIELD_NUMBER = 13,
   FIELD_TIME = 14,
+  FIELD_THREAD = 20, /* of PATH: who calls, when it is not the first thread of its process */
 };
 
 enum { FRAME_ROOM = 64 * 1024 };

@@ -60,7 +60,7 @@ static void put_place(struct frame *frame, enum field_tag tag, const struct plac
 static void place_at(const struct call *call, int dir, int path, bool follows, bool may_be_empty, struct place *place) {
   int directory = dir == CWD ? AT_FDCWD : (int)argument(call, dir);
   char text[MAX_TEXT];
-  place->known = place->exists = false;
+  place->known = place->exists = place->moot = false;
   if (path == NONE || (may_be_empty && argument(call, path) == 0)) {
     find_descriptor(tid_of(call), directory, place);
     return;
@@ -68,6 +68,7 @@ static void place_at(const struct call *call, int dir, int path, bool follows, b
   ssize_t length = read_text(tid_of(call), argument(call, path), text, sizeof text);
   if (length == 0 && may_be_empty && directory != AT_FDCWD) find_descriptor(tid_of(call), directory, place);
   else if (length > 0) find_place(tid_of(call), directory, text, follows, place);
+  else place->moot = length == 0;
 }
 
 /* A socket's address holds its path. */
@@ -111,9 +112,11 @@ static void tell_path(struct call *call, const struct rule *rule) {
     if (!socket_place(call, &place)) return;
   } else if (opens_for_reading(call)) return;
   else place_at(call, rule->dir, rule->path, follows, has_empty, &place);
+  if (!place.known && place.moot) return;
   struct frame *frame = call->frame;
   frame_begin(frame, FRAME_PATH, (uint16_t)op_of(call, rule), (uint32_t)call->process->pid);
   frame_number(frame, FIELD_EXEC, call->process->exec);
+  if (tid_of(call) != call->process->pid) frame_number(frame, FIELD_THREAD, (uint32_t)tid_of(call));
   put_place(frame, FIELD_PATH, &place);
   const struct place *before = &place;
   if (rule->to_path != NONE) {

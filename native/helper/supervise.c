@@ -24,6 +24,7 @@
 
 #include "exits.h"
 #include "frames.h"
+#include "holders.h"
 #include "holds.h"
 #include "notify.h"
 #include "processes.h"
@@ -33,7 +34,7 @@ enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 static const uint64_t collect_ns = 20000000;
 
 /* What the reader may ask: u32 kind, u32 number. REQUEST in src/tracers/frames.ts. */
-enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3 };
+enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3, REQUEST_LOOK = 10 };
 
 struct state {
   int epoll, events, signals, wake, listener, failure;
@@ -90,6 +91,13 @@ static void start_guard(int listener) {
   _exit(0);
 }
 
+static void tell_number(struct state *state, enum frame_type type, uint32_t number, uint32_t unseen) {
+  frame_begin(state->frame, type, 0, 0);
+  frame_number(state->frame, FIELD_NUMBER, number);
+  if (unseen != 0) frame_number(state->frame, FIELD_EXEC, unseen);
+  stream_put(state->stream, state->frame);
+}
+
 static void answer_requests(struct state *state) {
   for (;;) {
     ssize_t got = recv(state->events, state->request + state->request_length, REQUEST_BYTES - state->request_length,
@@ -110,12 +118,10 @@ static void answer_requests(struct state *state) {
     memcpy(&number, state->request + sizeof kind, sizeof number);
     if (kind == REQUEST_RELEASE) holds_release(number);
     if (kind == REQUEST_SIGNAL && !state->ended) kill(state->command, (int)number);
-    if (kind == REQUEST_BARRIER) {
-      frame_begin(state->frame, FRAME_BARRIER, 0, 0);
-      frame_number(state->frame, FIELD_NUMBER, number);
-      stream_put(state->stream, state->frame);
-      stream_flush(state->stream);
-    }
+    if (kind == REQUEST_BARRIER || kind == REQUEST_LOOK) tell_number(state, FRAME_BARRIER, number, 0);
+    /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
+    if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));
+    if (kind == REQUEST_BARRIER || kind == REQUEST_LOOK) stream_flush(state->stream);
   }
 }
 

@@ -85,6 +85,25 @@ static bool name_entry(int parent, const char *name, struct place *place) {
   return true;
 }
 
+/* Names what lies in a directory that does not exist (yet: another may make it before the call goes on). */
+static bool name_missing(char *joined, struct place *place) {
+  for (char *end = strrchr(joined, '/'); end > joined; end--) {
+    if (*end != '/') continue;
+    char saved = end[1];
+    end[1] = 0;
+    int ancestor = open(joined, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    end[1] = saved;
+    if (ancestor < 0) continue;
+    const char *rest = end + strspn(end, "/");
+    bool is_plain = strstr(end, "/../") == NULL;
+    bool is_named = is_plain && name_entry(ancestor, rest, place);
+    close(ancestor);
+    place->exists = false;
+    return is_named;
+  }
+  return false;
+}
+
 static void find_joined(pid_t tid, char *joined, bool follows, struct place *place, int links);
 
 static void find_in_parent(pid_t tid, char *joined, bool follows, struct place *place, int links) {
@@ -95,7 +114,11 @@ static void find_in_parent(pid_t tid, char *joined, bool follows, struct place *
   *name = 0;
   int parent = open(joined, O_PATH | O_DIRECTORY | O_CLOEXEC);
   *name = saved;
-  if (parent < 0) return;
+  if (parent < 0) {
+    place->moot = errno == ENOTDIR || errno == ELOOP;
+    if (errno == ENOENT) place->known = name_missing(joined, place);
+    return;
+  }
   place->known = name_entry(parent, name, place);
   if (place->known && follows && place->exists && S_ISLNK(place->stat.st_mode) && links < MAX_LINKS) {
     char target[PATH_ROOM], next[JOINED_ROOM];
@@ -150,7 +173,7 @@ static const char *without_self(pid_t tid, const char *path, char *own, size_t r
 
 void find_place(pid_t tid, int dir, const char *path, bool follows, struct place *place) {
   char joined[JOINED_ROOM], own[JOINED_ROOM];
-  place->known = place->exists = false;
+  place->known = place->exists = place->moot = false;
   place->length = 0;
   path = without_self(tid, path, own, sizeof own);
   size_t length = strlen(path);
@@ -168,10 +191,12 @@ void find_descriptor(pid_t tid, int fd, struct place *place) {
   place->known = place->exists = false;
   place->length = 0;
   snprintf(link, sizeof link, "/proc/%d/fd/%d", tid, fd);
-  if (stat(link, &place->stat) != 0) return;
+  place->moot = stat(link, &place->stat) != 0;
+  if (place->moot) return;
   place->exists = true;
   ssize_t length = readlink(link, place->path, PATH_ROOM - 1);
-  if (length <= 0 || place->path[0] != '/' || place->stat.st_nlink == 0) return;
+  place->moot = length <= 0 || place->path[0] != '/' || place->stat.st_nlink == 0;
+  if (place->moot) return;
   place->path[length] = 0;
   place->length = (size_t)length;
   place->known = true;

@@ -52,6 +52,7 @@ export function snapshotDetailJson(snapshot: Snapshot, place?: SnapshotPlace) {
     command: orNull(snapshot.command),
     root: hex(snapshot.root),
     unsettled: snapshot.unsettled,
+    coverage: snapshot.runOnly ? 'run-only' : 'all',
     skipped: snapshot.skipped.map(skippedJson),
     deleted_at: time(snapshot.deletedAt),
   }

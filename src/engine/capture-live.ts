@@ -14,8 +14,9 @@ import { failpoint } from '../store/failpoint.ts'
 import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
+import type { Dirty } from '../targets/dir/dirty-dirs.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
-import { emptyCache, loadStatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
+import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
 import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
@@ -35,6 +36,14 @@ export interface LiveOptions {
   /** Damage was met: everything is read, and what the store cannot give back is stored again. */
   afresh?: boolean
   phase?: string
+  /** What a run may have changed since HEAD was captured. Not relied on when that is not what was last seen. */
+  dirty?: RunDirty
+  /** Files that a process of the run has mapped into memory. */
+  mapped?: readonly Raw[]
+}
+
+export interface RunDirty extends Dirty {
+  touchedSince(): Promise<Raw[] | undefined>
 }
 
 export interface Live extends CaptureResult {
@@ -79,17 +88,23 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       // With another cap, what was left out and what was not are others.
       const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}:${ctx.config.snapshots.max_file_bytes}`
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
+      const seen = isWhole ? takeSeen(ctx, rootKey) : undefined
+      const mayTrust = seen !== undefined && options.dirty !== undefined
+      if (!mayTrust) ctx.seen?.answers?.clear()
       const result = await captureDir({
         ...options,
+        dirty: mayTrust ? options.dirty : undefined,
+        touchedSince: mayTrust ? () => options.dirty!.touchedSince() : undefined,
         store: ctx.store,
         writer,
         root,
         rootPath: ctx.targetPath,
         exclude: excludeConfig(ctx),
         maxFileBytes: ctx.config.snapshots.max_file_bytes,
-        loadCache: () => (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
+        loadCache: () => seen ?? (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
+        answers: ctx.seen?.answers,
         openedList: openedList(ctx),
         homeStat: statDir(Buffer.from(ctx.home)),
         onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
@@ -101,7 +116,8 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       failpoint('capture:committed')
       // The cache names trees: it is worth keeping when they are in the store, as when files were only in doubt.
       const isStored = !discard || (!options.override && !afresh && ctx.store.has(result.root))
-      if (result.changed && options.stage === undefined && isStored)
+      if (ctx.seen && !discard && !options.override && options.stage === undefined) ctx.seen.cache = result.cache
+      if (result.changed && options.stage === undefined && isStored && !result.runOnly)
         remember(() => saveStatCache(cacheFile, result.cache))
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
       if (!discard) remember(() => keepReserve(ctx.store.directory))
@@ -113,6 +129,16 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   } finally {
     writer.close()
   }
+}
+
+/** What this run saw last, if that is HEAD. It is not there again when the capture fails: then it may be half changed. */
+function takeSeen(ctx: Context, rootKey: string): StatCache | undefined {
+  const cache = ctx.seen?.cache
+  if (!cache || cache.rootKey !== rootKey) return undefined
+  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  if (head?.root !== cache.root) return undefined
+  ctx.seen!.cache = undefined
+  return cache
 }
 
 /**

@@ -6,6 +6,8 @@ import type { Raw } from '../model/raw-path.ts'
 import { type FileLock, type LockWait, lockFile } from '../store/file-lock.ts'
 import type { Store } from '../store/store.ts'
 import type { DirIdentity } from '../targets/dir/dir-target.ts'
+import type { RuleOptions } from '../targets/dir/rule-context.ts'
+import type { StatCache } from '../targets/dir/stat-cache.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Progress } from './results.ts'
 
@@ -39,8 +41,17 @@ export interface Context {
   /** How long to wait for another command. */
   lockWaitMs: number
   untilExit: boolean
+  /** For a run: what the last capture saw, so that the next one needs no look at what the run has not touched. */
+  seen: Seen | undefined
   /** Keeps collection away while results that read lazily are in use. */
   held: FileLock | undefined
+}
+
+/** What a run remembers from one capture to the next. */
+export interface Seen {
+  cache: StatCache | undefined
+  /** Of git's configuration. */
+  answers: RuleOptions['answers']
 }
 
 /** Set for the commands of a run, so that an agent cannot by accident destroy what would bring its work back. */

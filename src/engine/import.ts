@@ -132,6 +132,7 @@ function addRow(
       skippedCount: 0,
       skipped: [],
       unsettled: false,
+      runOnly: false,
     })
     ctx.db.addOperation({
       ...newOperation(ctx, 'import', `imported ${shownFile(path)} as ${snapshot.id}`),

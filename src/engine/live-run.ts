@@ -8,12 +8,15 @@ import { destructiveOf, isCommit, milestoneOf, suspects } from '../model/command
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
-import type { ExecEvent, ExitEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { Dirty } from '../targets/dir/dirty-dirs.ts'
+import type { ExecEvent, ExitEvent, Held, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { RunDirty } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { DirtySet } from './dirty-set.ts'
 import { endangers } from './endangers.ts'
 import { gitAliases } from './git-aliases.ts'
 import { IdleWatch } from './idle-watch.ts'
-import { takeIfChanged } from './snapshot.ts'
+import { type TakeOptions, takeIfChanged } from './snapshot.ts'
 
 /** Guard snapshots have at least this much between them. */
 const GUARD_SPACING_MS = 2000
@@ -22,8 +25,8 @@ const BURST = 10
 const BURST_MS = 10_000
 const COMMIT_DEBOUNCE_MS = 2000
 const CHANGE_DEBOUNCE_MS = 1000
-/** A call is told before it is carried out: what was told shortly before a capture may have come after it. */
-const SLACK_MS = 1000
+/** What others change meanwhile is looked for in this rhythm, but not while a command waits. */
+const WALK_MS = 120_000
 
 /** What a command was to the run, kept until its process ends. */
 interface Milestone {
@@ -33,6 +36,9 @@ interface Milestone {
 
 interface Hooks {
   release(exec: number): void
+  /** Calls `onBarrier` when all that happened until now has been told, then gives what can be written unseen. */
+  look(onBarrier: () => void): Promise<Held | undefined>
+  barrier(): Promise<void>
   /** Something to remember of an execution. */
   note(exec: number, text: string): void
   /** Whether a path of the event lies in the target. */
@@ -44,15 +50,14 @@ export class LiveRun {
   private readonly run: string
   private readonly hooks: Hooks
   private readonly milestones = new Map<number, Milestone>()
-  /** Executions that have files of the target open for writing, perhaps. */
-  private readonly writers = new Set<number>()
+  private readonly dirty: DirtySet
   /** By the execution that started them: when commands would have been guarded, and how many were in a burst of them. */
   private readonly guards = new Map<number, { times: number[]; at: number; count: number }>()
   private readonly timers = new Map<SnapshotType, NodeJS.Timeout>()
   private readonly idle: IdleWatch | undefined
   private readonly interval: NodeJS.Timeout | undefined
-  private dirtyAt = 0
-  private capturedAt = 0
+  /** When everything was looked at last, and not only what the run touched. */
+  private walkedAt: number
   private guardedAt = 0
   private work: Promise<unknown> = Promise.resolve()
   /** A capture that has not begun: whoever wants one joins it. */
@@ -65,7 +70,8 @@ export class LiveRun {
     this.run = run
     this.hooks = hooks
     const { triggers, auto_interval_seconds } = ctx.config.snapshots
-    this.capturedAt = ctx.now()
+    this.dirty = new DirtySet(ctx.targetPath)
+    this.walkedAt = ctx.now()
     if (!triggers.disable_idle)
       this.idle = new IdleWatch(triggers.idle_threshold_seconds * 1000, () => this.trigger('idle', undefined))
     if (!triggers.disable_interval)
@@ -86,6 +92,7 @@ export class LiveRun {
     else if (event.type === 'exec') this.handleExec(event)
     else if (event.type === 'exit') this.handleExit(event)
     else if (event.type === 'late') this.hooks.note(event.id, 'went on before its snapshot was there')
+    else if (event.type === 'lost') this.dirty.lose()
   }
 
   /** Returns when nothing is being captured any more; nothing will be. */
@@ -98,9 +105,8 @@ export class LiveRun {
   }
 
   private handlePath(event: PathEvent): void {
+    this.dirty.add(event)
     if (!this.hooks.isInside(event)) return
-    this.dirtyAt = event.at
-    if (event.op === 'write' || event.op === 'inherited') this.writers.add(event.exec)
     if (this.ctx.config.snapshots.triggers.enable_change) this.debounce('change', CHANGE_DEBOUNCE_MS, undefined)
   }
 
@@ -127,7 +133,6 @@ export class LiveRun {
 
   private forget(exec: number): void {
     this.milestones.delete(exec)
-    this.writers.delete(exec)
     this.idle?.ended(exec)
   }
 
@@ -146,11 +151,6 @@ export class LiveRun {
     this.trigger(type, command, ok ? words[0] : `${words[1]} (${end})`)
   }
 
-  /** Anything that may have changed since the last capture began. */
-  private get isDirty(): boolean {
-    return this.writers.size > 0 || this.dirtyAt > this.capturedAt - SLACK_MS
-  }
-
   private debounce(type: SnapshotType, ms: number, command: string | undefined): void {
     clearTimeout(this.timers.get(type))
     this.timers.set(
@@ -161,7 +161,7 @@ export class LiveRun {
 
   /** Nobody waits for it. With one in the queue already, one more would show the same. */
   private trigger(type: SnapshotType, command: string | undefined, label?: string): void {
-    if (this.closed || this.queued || !this.isDirty) return
+    if (this.closed || this.queued || this.dirty.isEmpty) return
     this.take(type, command, label).catch(error =>
       this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
     )
@@ -173,7 +173,7 @@ export class LiveRun {
     const destructive = destructiveOf(argv, guard_commands, ({ verb }) => aliases.get(verb))
     if (!destructive || this.closed) return
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
-    if (!this.isDirty || !endangers(this.ctx, event.cwd, event.truncated ? [] : destructive.operands)) return
+    if (this.dirty.isEmpty || !endangers(this.ctx, event.cwd, event.truncated ? [] : destructive.operands)) return
     if (!this.isDue(event)) {
       this.hooks.note(event.id, 'not guarded: too soon after the last guard')
       return
@@ -203,15 +203,41 @@ export class LiveRun {
     if (this.queued) return this.queued
     const next = this.work.then(async () => {
       this.queued = undefined
-      const startedAt = this.ctx.now()
-      const snapshot = await takeIfChanged(this.ctx, { type, run: this.run, command, label })
-      // Not before: what is still being captured is not safe.
-      this.capturedAt = startedAt
+      const snapshot = await this.capture({ type, run: this.run, command, label })
       if (snapshot) this.taken++
       return snapshot
     })
     this.queued = next
     this.work = next.catch(() => {})
     return next
+  }
+
+  private async capture(options: TakeOptions): Promise<Snapshot | undefined> {
+    const now = this.ctx.now()
+    const isWalk = options.type !== 'guard' && now - this.walkedAt > WALK_MS
+    let taken: Dirty | undefined
+    const held = await this.hooks.look(() => {
+      taken = this.dirty.take()
+    })
+    const mapped = held && this.dirty.hold(taken, held)
+    const dirty = taken && held && !isWalk ? this.sinceTaken(taken) : undefined
+    try {
+      const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, mapped })
+      if (!dirty || snapshot?.runOnly === false) this.walkedAt = now
+      return snapshot
+    } catch (error) {
+      this.dirty.giveBack(taken)
+      throw error
+    }
+  }
+
+  private sinceTaken(taken: Dirty): RunDirty {
+    return {
+      ...taken,
+      touchedSince: async () => {
+        await this.hooks.barrier()
+        return this.dirty.since(taken)
+      },
+    }
   }
 }

@@ -99,6 +99,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     onUnstoppable: options.onUnstoppable,
     lockWaitMs,
     untilExit: options.untilExit ?? false,
+    seen: undefined,
     held: undefined,
   }
 }

@@ -87,6 +87,7 @@ function endUnstarted(ctx: Context, run: Run, { exitCode }: SavepointError): voi
 }
 
 async function carryOut(ctx: Context, tracer: RunTracer, run: Run, options: RunOptions): Promise<RunResult> {
+  ctx.seen = { cache: undefined, answers: new Map() }
   const before = await protect(ctx, run, options)
   options.onStart?.(run, before)
   const place = followDir(ctx.targetPath)
@@ -276,6 +277,7 @@ async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
       skipped: [],
       newBytes: writer.newBytes,
       eventsAt: ctx.db.events.beginCapture(),
+      runOnly: false,
     }
   } finally {
     writer.close()

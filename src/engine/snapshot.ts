@@ -1,9 +1,10 @@
 /** `snapshot`: captures the target and adds a point to its timeline. */
 import { isDamage, SavepointError } from '../errors/errors.ts'
+import type { Raw } from '../model/raw-path.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
-import { captureLive, explainCapture, type Live } from './capture-live.ts'
+import { captureLive, explainCapture, type Live, type RunDirty } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { thinOut } from './delete.ts'
 import { checkLabel } from './names.ts'
@@ -16,6 +17,12 @@ export interface TakeOptions {
   label?: string
   run?: string
   command?: string
+}
+
+/** With `dirty`, only that is looked at, if what it counts from is known. */
+export interface TakeIfChangedOptions extends TakeOptions {
+  dirty?: RunDirty
+  mapped?: readonly Raw[]
 }
 
 export async function takeSnapshot(ctx: Context, options: TakeOptions): Promise<Snapshot> {
@@ -43,14 +50,15 @@ function explained<T>(ctx: Context, work: () => T): T {
 }
 
 /** The same, but a state that is HEAD's already is no snapshot more. For those that nobody asked for by name. */
-export function takeIfChanged(ctx: Context, options: TakeOptions): Promise<Snapshot | undefined> {
+export function takeIfChanged(ctx: Context, options: TakeIfChangedOptions): Promise<Snapshot | undefined> {
   return withTimelineLock(ctx, 'take a snapshot', async () => {
     await recoverPending(ctx)
-    const live = await captureLive(ctx)
+    const { dirty, mapped, ...rest } = options
+    const live = await captureLive(ctx, { dirty, mapped })
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
     if (head?.root === live.root) return undefined
     return explained(ctx, () => {
-      const snapshot = addSnapshot(ctx, live, options)
+      const snapshot = addSnapshot(ctx, live, rest)
       thinOut(ctx)
       return snapshot
     })
@@ -80,6 +88,7 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
       skippedCount: live.skipped.length,
       skipped: live.skipped,
       unsettled: live.unsettled,
+      runOnly: live.runOnly,
     })
     ctx.db.setHead(added.id)
     noteSnapshotEvents(ctx, added, differences, live.eventsAt)

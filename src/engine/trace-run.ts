@@ -50,14 +50,17 @@ export async function superviseTraced(
     if (!later.includes(text)) later.push(text)
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
+  const isWhole = !options.allowIoUring
   const recorder = new TraceRecorder(quiet, run.id, patterns)
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
+    // What comes in unseen makes the rest worth nothing.
+    look: async onBarrier => (isWhole ? command?.look(onBarrier) : undefined),
+    barrier: async () => command?.barrier(),
     note: (exec, text) => recorder.note(exec, text),
     isInside: event => recorder.isInside(event),
   })
   let command: TracedCommand | undefined
-  const isWhole = !options.allowIoUring
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {

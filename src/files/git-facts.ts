@@ -46,6 +46,8 @@ export interface FactsOptions {
   /** The environment of the user. */
   env: NodeJS.ProcessEnv
   timeoutMs?: number
+  /** What `core.excludesFile` was last, by directory, where that is believed for a while. */
+  answers?: Map<Raw, Buffer | undefined>
 }
 
 export const GIT_TIMEOUT_MS = 10_000
@@ -231,9 +233,13 @@ export async function askExcludesFile(
   up: string | undefined,
   options: FactsOptions,
 ): Promise<Buffer | undefined> {
+  const key = rawFromBytes(cwd)
+  if (options.answers?.has(key)) return options.answers.get(key)
   const args = ['-z', '--type=path', '--get', 'core.excludesFile']
   const { code, stdout } = await runGit('config', args, gitOptions(cwd, up, options))
-  return code === 0 ? stdout.subarray(0, -1) : undefined
+  const answer = code === 0 ? stdout.subarray(0, -1) : undefined
+  options.answers?.set(key, answer)
+  return answer
 }
 
 /** The file that a `core.excludesFile` names, with no patterns when it does not exist. */

@@ -23,6 +23,7 @@ export function makeSnapshot(id: string, over: Partial<Snapshot> = {}): Snapshot
     skippedCount: 0,
     skipped: [],
     unsettled: false,
+    runOnly: false,
     deletedAt: undefined,
     ...over,
   }

@@ -50,6 +50,8 @@ export interface Snapshot {
   skipped: Skipped[]
   /** The tree kept changing while it was captured: files may be from slightly different moments. */
   unsettled: boolean
+  /** Only what its run was seen to touch was looked at: what others changed since the snapshot before may be missing. */
+  runOnly: boolean
   deletedAt: number | undefined
 }
 

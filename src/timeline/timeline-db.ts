@@ -13,7 +13,7 @@ import { inTransaction } from '../store/transaction.ts'
 import { hideCommands } from './command-rows.ts'
 import { EventRows } from './event-rows.ts'
 import { damageHint, explainOpen } from './explain-open.ts'
-import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
+import { MARK, toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { bringUpToDate, TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
 import { TraceRows } from './trace-rows.ts'
 
@@ -132,7 +132,7 @@ export class TimelineDb {
       snapshot.bytes,
       snapshot.skippedCount,
       JSON.stringify(snapshot.skipped.slice(0, SKIPPED_LISTED)),
-      snapshot.unsettled ? 1 : 0,
+      (snapshot.unsettled ? MARK.unsettled : 0) | (snapshot.runOnly ? MARK.runOnly : 0),
     )
     return this.snapshot(id)!
   }

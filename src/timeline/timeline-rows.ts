@@ -5,6 +5,9 @@ import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 // biome-ignore lint/suspicious/noExplicitAny: rows of SQLite have no static type
 type Row = any
 
+/** Bits of the column `unsettled` of a snapshot. */
+export const MARK = { unsettled: 1, runOnly: 2 } as const
+
 export const toSnapshot = (row: Row): Snapshot => ({
   id: row.id,
   seq: row.seq,
@@ -23,7 +26,8 @@ export const toSnapshot = (row: Row): Snapshot => ({
   bytes: row.bytes,
   skippedCount: row.skipped_count,
   skipped: row.skipped ? JSON.parse(row.skipped) : [],
-  unsettled: row.unsettled === 1,
+  unsettled: (row.unsettled & MARK.unsettled) !== 0,
+  runOnly: (row.unsettled & MARK.runOnly) !== 0,
   deletedAt: row.deleted_at ?? undefined,
 })
 

@@ -81,12 +81,14 @@ export class EventDecoder {
       at: this.time(frame),
       op: pathOps[frame.op]!,
       pid: frame.pid,
+      thread: frame.number(FIELD.thread) ?? frame.pid,
       exec: frame.number(FIELD.exec)!,
       path: path && rawFromBytes(path),
       to: to && rawFromBytes(to),
       existed: (frame.flags & FLAG.exists) !== 0,
       directory: (frame.flags & FLAG.directory) !== 0,
       linked: (frame.flags & FLAG.linked) !== 0,
+      isUnknown: (frame.flags & FLAG.unknown) !== 0,
     }
   }
 }

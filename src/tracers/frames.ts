@@ -11,9 +11,20 @@ export const FRAME = {
   barrier: 8,
   undone: 9,
   late: 10,
+  held: 20,
+  looked: 21,
 } as const
 
-export const FLAG = { truncated: 1, setuid: 2, exists: 4, directory: 8, linked: 16, unknown: 32, held: 64 } as const
+export const FLAG = {
+  truncated: 1,
+  setuid: 2,
+  exists: 4,
+  directory: 8,
+  linked: 16,
+  unknown: 32,
+  held: 64,
+  mapped: 128,
+} as const
 export const LOST = { overflow: 1, architecture: 2 } as const
 
 export const FIELD = {
@@ -31,10 +42,11 @@ export const FIELD = {
   to: 12,
   number: 13,
   time: 14,
+  thread: 20,
 } as const
 
 /** What is asked of the helper: kind and number. */
-export const REQUEST = { barrier: 1, signal: 2, release: 3 } as const
+export const REQUEST = { barrier: 1, signal: 2, release: 3, look: 10 } as const
 
 export const pathOps = [
   'exec',

@@ -7,9 +7,10 @@ import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
+import { rawFromBytes } from '../model/raw-path.ts'
 import { EventDecoder, signalName } from './decode.ts'
-import { BadFrame, encodeRequest, FIELD, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
-import type { TraceEvent } from './trace-event.ts'
+import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
+import type { Held, HeldFile, TraceEvent } from './trace-event.ts'
 
 const PROBE_TIMEOUT_MS = 5000
 const EVENTS_FD = 3
@@ -64,6 +65,8 @@ export class TracedCommand {
   private readonly decoder = new EventDecoder()
   private readonly outcome = Promise.withResolvers<TracedEnd>()
   private readonly barriers = new Map<number, () => void>()
+  private readonly looks = new Map<number, (held: Held | undefined) => void>()
+  private held: HeldFile[] = []
   private nextBarrier = 1
   /** Of the command; undefined until it starts. When it stops, the helper sends us SIGCHLD, as if it were our child. */
   pid: number | undefined
@@ -115,11 +118,25 @@ export class TracedCommand {
 
   /** Returns when everything that happened before the call has been told. */
   barrier(): Promise<void> {
-    if (this.isOver) return Promise.resolve()
+    if (this.isOver || this.events.destroyed) return Promise.resolve()
     const number = this.nextBarrier++
     return new Promise(resolve => {
       this.barriers.set(number, resolve)
       this.events.write(encodeRequest(REQUEST.barrier, number))
+    })
+  }
+
+  /**
+   * Which files could be written unseen. `onBarrier` is called when everything that happened before has been told, in the
+   * order of the events. Undefined when the helper is gone.
+   */
+  look(onBarrier: () => void): Promise<Held | undefined> {
+    if (this.isOver || this.events.destroyed) return Promise.resolve(undefined)
+    const number = this.nextBarrier++
+    return new Promise(resolve => {
+      this.barriers.set(number, onBarrier)
+      this.looks.set(number, resolve)
+      this.events.write(encodeRequest(REQUEST.look, number))
     })
   }
 
@@ -143,21 +160,38 @@ export class TracedCommand {
       const number = frame.number(FIELD.number)!
       this.barriers.get(number)?.()
       this.barriers.delete(number)
+    } else if (frame.type === FRAME.held) {
+      const path = rawFromBytes(frame.field(FIELD.path)!)
+      this.held.push({ path, mapped: (frame.flags & FLAG.mapped) !== 0 })
+    } else if (frame.type === FRAME.looked) {
+      const number = frame.number(FIELD.number)!
+      this.looks.get(number)?.({ files: this.held, unseen: frame.number(FIELD.exec) ?? 0 })
+      this.looks.delete(number)
+      this.held = []
     }
   }
 
   private finish(settle: () => void): void {
     this.isOver = true
-    for (const done of this.barriers.values()) done()
+    this.giveUp()
     settle()
     // What goes on goes on without us.
     this.events.destroy()
     this.child.unref()
   }
 
+  /** Whoever waits for an answer gets none. */
+  private giveUp(): void {
+    for (const answer of this.looks.values()) answer(undefined)
+    this.looks.clear()
+    for (const done of this.barriers.values()) done()
+    this.barriers.clear()
+  }
+
   /** The stream ended before the command did: somebody killed the helper. The command lives, as nobody's child of ours. */
   private lookForEnd(): void {
     if (this.isOver) return
+    this.giveUp()
     this.options.onHelperDied()
     const timer = setInterval(() => {
       if (this.pid !== undefined && isAlive(this.pid)) return

@@ -54,6 +54,8 @@ export interface PathEvent {
   at: number
   op: PathOp
   pid: number
+  /** Of the process. */
+  thread: number
   /** Which execution did it; 0 when that cannot be told. */
   exec: number
   /** Absolute; undefined when it could not be found out. */
@@ -63,6 +65,22 @@ export interface PathEvent {
   directory: boolean
   /** The file has other names. */
   linked: boolean
+  /** One of the paths could not be found out. */
+  isUnknown: boolean
+}
+
+/** A file that a process can write without another call that would be told. */
+export interface HeldFile {
+  path: Raw
+  /** Through memory: no timestamp tells that it was written again. */
+  mapped: boolean
+}
+
+/** What processes hold, looked for after everything before it was told. */
+export interface Held {
+  files: HeldFile[]
+  /** Processes that could not be looked at. */
+  unseen: number
 }
 
 /** Something was not seen. */

@@ -18,6 +18,7 @@ export function snapshotDetails(snapshot: Snapshot, node: LogNode | undefined, n
     ['stored', `${formatDelta(snapshot.sizeDelta)} (backend: ${snapshot.backend})`],
     ['changes', snapshot.parent === undefined ? 'first snapshot' : countsText(snapshot.counts)],
     ['root', Buffer.from(snapshot.root, 'latin1').toString('hex')],
+    ['coverage', snapshot.runOnly ? 'run-only: what others changed meanwhile was not looked for' : undefined],
     ['note', snapshot.unsettled ? 'unsettled: files kept changing while it was taken' : undefined],
     ['deleted', snapshot.deletedAt === undefined ? undefined : formatAge(now - snapshot.deletedAt)],
   ]

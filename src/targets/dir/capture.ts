@@ -14,12 +14,13 @@ import { failpoint } from '../../store/failpoint.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
 import { encodeTree } from '../../store/tree-codec.ts'
+import { type Dirty, dirtyDirs, distrust, knownDir } from './dirty-dirs.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { OpenedPaths } from './opened-paths.ts'
 import type { PassOptions, PassResult, RuleContext } from './pass.ts'
 import { findRacy } from './racy.ts'
 import type { WrittenFiles } from './restore-stage.ts'
-import { openRules } from './rule-context.ts'
+import { openRules, type RuleOptions } from './rule-context.ts'
 import { areAsKnown, dirsToVisit, isWhole, scanKnown } from './scan-known.ts'
 import type { StatCache } from './stat-cache.ts'
 import { partialReasons } from './tree-builder.ts'
@@ -31,6 +32,7 @@ const MAX_PASSES = 4
 const MAX_GIT_MS = 8000
 /** The name of the one entry in a snapshot's root tree. */
 export const ROOT_NAME = 'root'
+const none: Raw[] = []
 
 export interface CaptureOptions {
   store: Store
@@ -43,6 +45,8 @@ export interface CaptureOptions {
   loadCache: () => StatCache
   gitCache: GitFactsCache
   env: NodeJS.ProcessEnv
+  /** What git's configuration said last; believed. */
+  answers?: RuleOptions['answers']
   /** Our own home: never captured. */
   homeStat: Stat | undefined
   /** A root tree whose captured paths are captured whatever the rules and caps say. */
@@ -54,6 +58,12 @@ export interface CaptureOptions {
   /** Opens what this user owns but cannot read, for the time of the capture; `openedList` names it meanwhile. */
   readOwned?: boolean
   openedList: string
+  /** What may have changed since the state that the cache tells; undefined: anything. */
+  dirty?: Dirty
+  /** Files that are read whatever their timestamps say: they are mapped into memory. */
+  mapped?: readonly Raw[]
+  /** Called after each pass over `dirty`: what was touched since; undefined when that is not known. */
+  touchedSince?: () => Promise<Raw[] | undefined>
   onProgress?: (progress: IngestProgress) => void
   onWarning: (text: string) => void
   signal?: AbortSignal
@@ -72,6 +82,8 @@ export interface CaptureResult {
   emptyDirs: number
   bytes: number
   skipped: Skipped[]
+  /** Only what was said to be dirty was looked at. */
+  runOnly: boolean
 }
 
 export async function captureDir(options: CaptureOptions): Promise<CaptureResult> {
@@ -85,24 +97,34 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     // git is asked while the cache is being loaded and the directories are listed.
     const opening = openRules(options)
     const cache = options.loadCache()
-    const isPlain = !options.override && !options.written && options.stage === undefined && !opened
+    distrust(cache, options.mapped ?? none)
+    const isPlain = !options.override && !options.written && options.stage === undefined && !opened && !options.dirty
     const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
-    const known = scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined
+    const dirty = options.dirty && dirtyDirs(root, cache, options.dirty)
+    const known = dirty ?? (scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined)
     const { pass, touched, settled } =
       known?.size === 0
         ? unchanged(cache)
-        : await passUntilQuiet(options, ingest, cache, rules, opened, { only: known, listed: scan?.listings })
+        : await passUntilQuiet(options, ingest, cache, rules, opened, {
+            only: known,
+            listed: scan?.listings,
+            mayChangeCache: dirty !== undefined,
+          })
     failpoint('capture:before-root')
     const rootId = writer.put(encodeTree([rootEntry(root, pass.tree, opened?.modeOf(''))]))
     findRacy(pass.cache, touched, startedAtMs)
     pass.cache.root = rootId
+    const { dirs } = pass.cache
     return {
       root: rootId,
       tree: pass.tree,
       cache: pass.cache,
       changed: touched.size > 0 || pass.changed,
       unsettled: !settled,
-      ...totals(pass.cache),
+      files: dirs.files,
+      emptyDirs: dirs.emptyDirs,
+      bytes: dirs.bytes,
+      runOnly: dirty !== undefined,
       skipped: listSkipped(pass, store, writer),
     }
   } finally {
@@ -130,7 +152,7 @@ async function passUntilQuiet(
   cache: StatCache,
   rules: RuleContext,
   opened: OpenedPaths | undefined,
-  first: Pick<PassOptions, 'only' | 'listed'>,
+  first: Pick<PassOptions, 'only' | 'listed' | 'mayChangeCache'>,
 ) {
   const shared = {
     ...options,
@@ -151,9 +173,11 @@ async function passUntilQuiet(
   const deadline = Date.now() + MAX_GIT_MS
   for (let passes = 1; passes <= MAX_PASSES || Date.now() < deadline; passes++) {
     // What had to be made readable is listed otherwise by the walk than by the look.
+    const since = options.touchedSince ? await options.touchedSince() : none
+    for (const path of since ?? none) pass.unsettled.add(knownDir(pass.cache, path))
     const isQuiet =
       pass.unsettled.size === 0 || (!opened && (await areAsKnown(options.root, pass.cache, pass.unsettled)))
-    if (isQuiet) return { pass: { ...pass, changed }, touched, settled: true }
+    if (isQuiet) return { pass: { ...pass, changed }, touched, settled: since !== undefined }
     const isLate = passes >= MAX_PASSES
     const next = await new TreeWalk({
       ...shared,
@@ -199,25 +223,13 @@ function rootEntry(root: number, tree: Id, mode: number | undefined): Entry {
   return entry
 }
 
-function totals(cache: StatCache): Pick<CaptureResult, 'files' | 'emptyDirs' | 'bytes'> {
-  let files = 0
-  let emptyDirs = 0
-  let bytes = 0
-  for (const [path, dir] of cache.dirs) {
-    files += dir.files
-    bytes += dir.bytes
-    if (path !== '' && dir.files === 0 && dir.childDirs.length === 0) emptyDirs++
-  }
-  return { files, emptyDirs, bytes }
-}
-
 function listSkipped(pass: PassResult, store: Store, writer: StoreWriter): Skipped[] {
-  const dirs = [...pass.cache.dirs].filter(([, dir]) => dir.skipped > 0)
-  if (dirs.length === 0) return []
+  const { dirs } = pass.cache
+  if (dirs.skipped.size === 0) return []
   writer.commit()
-  return dirs.flatMap(([path, dir]) =>
+  return [...dirs.skipped].flatMap(path =>
     store
-      .tree(dir.tree)
+      .tree(dirs.get(path)!.tree)
       .filter(entry => entry.reason !== undefined && partialReasons.has(entry.reason))
       .map(entry => ({ path: joinRaw(path, entry.name), reason: entry.reason! })),
   )

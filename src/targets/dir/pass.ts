@@ -2,7 +2,7 @@
 import type { GitFacts } from '../../files/git-facts.ts'
 import type { DirRules } from '../../files/ignore-rules.ts'
 import type { Entry, Id } from '../../model/entry.ts'
-import { isWithin, type Raw } from '../../model/raw-path.ts'
+import type { Raw } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
 import type { DirNode } from './dir-node.ts'
@@ -10,7 +10,8 @@ import type { Ingest } from './ingest.ts'
 import { LinkGroups } from './link-groups.ts'
 import type { OpenedPaths } from './opened-paths.ts'
 import type { WrittenFiles } from './restore-stage.ts'
-import type { CachedDir, StatCache } from './stat-cache.ts'
+import { forEachLink } from './stale-links.ts'
+import { CachedDirs, type StatCache } from './stat-cache.ts'
 import type { Listing } from './walk-record.ts'
 
 /** Where rules come from. */
@@ -33,6 +34,8 @@ export interface PassOptions {
   homeIno: bigint | undefined
   override: Id | undefined
   only: ReadonlySet<Raw> | undefined
+  /** The cache is of no use to anybody else: saves a copy. */
+  mayChangeCache?: boolean
   /** Not one that looks again at what a pass before it has seen. */
   isFirst: boolean
   /** Directories that were listed a moment ago. */
@@ -65,7 +68,9 @@ export interface PassResult {
 export class PassState {
   readonly options: PassOptions
   /** What becomes the cache. */
-  readonly dirs: Map<Raw, CachedDir>
+  readonly dirs: CachedDirs
+  /** Inodes of files with several names in directories that are gone, as far as a restricted pass has met them. */
+  readonly goneLinks = new Set<bigint>()
   readonly links = new LinkGroups()
   readonly waitingForLinks: DirNode[] = []
   readonly unsettled = new Set<Raw>()
@@ -76,7 +81,8 @@ export class PassState {
   constructor(options: PassOptions) {
     this.options = options
     // A restricted pass keeps what it does not look at.
-    this.dirs = options.only ? new Map(options.cache.dirs) : new Map()
+    if (!options.only) this.dirs = new CachedDirs()
+    else this.dirs = options.mayChangeCache ? options.cache.dirs : options.cache.dirs.copy()
   }
 
   /** A tree of the cache. In a later pass it may be one that the pass before has just made. */
@@ -91,6 +97,6 @@ export class PassState {
   /** A directory that is gone, with everything below it. */
   forgetDirs(path: Raw): void {
     if (!this.options.only) return
-    for (const known of this.dirs.keys()) if (isWithin(known, path)) this.dirs.delete(known)
+    this.dirs.forget(path, dir => forEachLink(dir, ino => this.goneLinks.add(ino)))
   }
 }

@@ -1,5 +1,5 @@
 /** Opens the ignore rules of a target: its ignore files, its repository, and what lies around it. */
-import { type GitFactsCache, readGitFacts } from '../../files/git-facts.ts'
+import { type FactsOptions, type GitFactsCache, readGitFacts } from '../../files/git-facts.ts'
 import { readOuter } from '../../files/git-outer.ts'
 import { createRules, type ExcludeConfig } from '../../files/ignore-rules.ts'
 import type { Raw } from '../../model/raw-path.ts'
@@ -16,12 +16,13 @@ export interface RuleOptions {
   exclude: ExcludeConfig
   gitCache: GitFactsCache
   env: NodeJS.ProcessEnv
+  answers?: FactsOptions['answers']
   onWarning: (text: string) => void
 }
 
 export async function openRules(options: RuleOptions): Promise<RuleContext> {
-  const { root, rootPath, exclude, gitCache, env, onWarning } = options
-  const factsOptions = { cache: gitCache, env }
+  const { root, rootPath, exclude, gitCache, env, answers, onWarning } = options
+  const factsOptions = { cache: gitCache, env, answers }
   const exists = (name: Raw) => {
     try {
       return addon.statAt(root, name)

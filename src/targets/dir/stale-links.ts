@@ -10,12 +10,16 @@ import { forEachRecord, recordIno, recordNlink, recordType, S_IFREG, smudgeRecor
 
 type Dirs = ReadonlyMap<Raw, CachedDir>
 
-/** Smudges all members of such groups, so that the next pass finds them together. Returns the directories they are in. */
-export function findStaleLinks(links: LinkGroups, before: Dirs, now: Dirs): Set<Raw> {
-  const stale = new Set<Raw>()
-  if (before.size === 0) return stale
+/** Of the files with several names in directories that are gone, the inodes. */
+export function findGoneLinks(before: Dirs, now: Dirs): Set<bigint> {
   const gone = new Set<bigint>()
   for (const [path, dir] of before) if (!now.has(path)) forEachLink(dir, ino => gone.add(ino))
+  return gone
+}
+
+/** Smudges all members of such groups, so that the next pass finds them together. Returns the directories they are in. */
+export function findStaleLinks(links: LinkGroups, gone: ReadonlySet<bigint>, now: Dirs): Set<Raw> {
+  const stale = new Set<Raw>()
   if (links.size === 0 && gone.size === 0) return stale
   const members = new Map<bigint, { path: Raw; records: Buffer; at: number }[]>()
   for (const [path, dir] of now) {
@@ -37,7 +41,7 @@ export function findStaleLinks(links: LinkGroups, before: Dirs, now: Dirs): Set<
   return stale
 }
 
-function forEachLink({ records }: CachedDir, visit: (ino: bigint, at: number) => void): void {
+export function forEachLink({ records }: CachedDir, visit: (ino: bigint, at: number) => void): void {
   forEachRecord(records, at => {
     if (recordNlink(records, at) > 1 && recordType(records, at) === S_IFREG) visit(recordIno(records, at), at)
   })

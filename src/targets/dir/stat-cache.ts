@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import type { Id } from '../../model/entry.ts'
 import { hashBytes, ID_BYTES } from '../../model/id.ts'
-import type { Raw } from '../../model/raw-path.ts'
+import { joinRaw, type Raw } from '../../model/raw-path.ts'
 import { writeByRename } from '../../store/durable.ts'
 
 const MAGIC = 'SVPTSTAT'
@@ -53,8 +53,55 @@ export interface CachedDir {
   bytes: number
 }
 
+/** Directories by path, with the sums over all of them. */
+export class CachedDirs extends Map<Raw, CachedDir> {
+  files = 0
+  bytes = 0
+  /** Directories with nothing captured in them. */
+  emptyDirs = 0
+  /** Paths of those with something skipped. */
+  readonly skipped = new Set<Raw>()
+
+  override set(path: Raw, dir: CachedDir): this {
+    const before = this.get(path)
+    if (before) this.count(path, before, -1)
+    this.count(path, dir, 1)
+    return super.set(path, dir)
+  }
+
+  override delete(path: Raw): boolean {
+    const before = this.get(path)
+    if (before) this.count(path, before, -1)
+    return super.delete(path)
+  }
+
+  /** A directory with everything below it; `visit` sees each. */
+  forget(path: Raw, visit: (dir: CachedDir) => void): void {
+    const dir = this.get(path)
+    if (!dir) return
+    visit(dir)
+    this.delete(path)
+    for (const name of dir.childDirs) this.forget(joinRaw(path, name), visit)
+  }
+
+  copy(): CachedDirs {
+    const copy = new CachedDirs()
+    for (const [path, dir] of this) copy.set(path, dir)
+    return copy
+  }
+
+  private count(path: Raw, dir: CachedDir, sign: 1 | -1): void {
+    this.files += sign * dir.files
+    this.bytes += sign * dir.bytes
+    if (path !== '' && dir.files === 0 && dir.childDirs.length === 0) this.emptyDirs += sign
+    if (dir.skipped === 0) return
+    if (sign > 0) this.skipped.add(path)
+    else this.skipped.delete(path)
+  }
+}
+
 export interface StatCache {
-  dirs: Map<Raw, CachedDir>
+  dirs: CachedDirs
   /** Identity of the target's root when it was captured, so that another directory's cache is never used. */
   rootKey: string
   /** What `records` of directories from disk lie in. */
@@ -64,7 +111,7 @@ export interface StatCache {
 }
 
 export const emptyCache = (rootKey = ''): StatCache => ({
-  dirs: new Map(),
+  dirs: new CachedDirs(),
   rootKey,
   bytes: Buffer.alloc(0),
   root: '',
@@ -209,7 +256,7 @@ function headerText(bytes: Buffer) {
 function decode(body: Buffer): StatCache {
   const { text, textAt, textEnd, rulesEnd, rootKey, root, rules } = headerText(body)
   const table = new Uint32Array(body.buffer.slice(body.byteOffset + HEADER.size, body.byteOffset + textAt))
-  const dirs = new Map<Raw, CachedDir>()
+  const dirs = new CachedDirs()
   let at = rulesEnd
   let recordsAt = 0
   for (let row = 0; row < table.length; row += COLUMN.count) {

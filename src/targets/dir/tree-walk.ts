@@ -16,7 +16,7 @@ import { isGitDir, NOTEWORTHY, noteworthyNames } from './noteworthy-names.ts'
 import { overrideEntry } from './override.ts'
 import { type PassOptions, type PassResult, PassState } from './pass.ts'
 import { spansOf } from './scan-known.ts'
-import { findStaleLinks } from './stale-links.ts'
+import { findGoneLinks, findStaleLinks } from './stale-links.ts'
 import type { CachedDir } from './stat-cache.ts'
 import { TreeBuilder } from './tree-builder.ts'
 import * as record from './walk-record.ts'
@@ -74,7 +74,10 @@ export class TreeWalk {
     if (this.options.isFirst) {
       // Directories that are gone.
       if (dirs.size !== cache.dirs.size) this.state.changed = true
-      for (const path of findStaleLinks(links, cache.dirs, dirs)) unsettled.add(path)
+      // The first of all has nothing that could be stale.
+      const gone = this.options.only ? this.state.goneLinks : findGoneLinks(cache.dirs, dirs)
+      const isFirstOfAll = cache.dirs.size === 0
+      if (!isFirstOfAll) for (const path of findStaleLinks(links, gone, dirs)) unsettled.add(path)
     }
     return {
       tree: this.builder.root,

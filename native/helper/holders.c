@@ -1,0 +1,124 @@
+/* By /proc, process by process from ourselves downwards. See holders.h. */
+#define _GNU_SOURCE
+#include "holders.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tracee.h"
+
+enum { MAX_PROCESSES = 65536 };
+static const char deleted[] = " (deleted)";
+
+struct look {
+  struct stream *stream;
+  struct frame *frame;
+  pid_t *pids;
+  size_t count;
+  unsigned unseen;
+};
+
+/* A process that is gone holds nothing. */
+static bool is_gone(int error) { return error == ENOENT || error == ESRCH; }
+
+static void tell_held(struct look *look, pid_t pid, const char *path, size_t length, bool mapped) {
+  frame_begin(look->frame, FRAME_HELD, 0, (uint32_t)pid);
+  if (mapped) frame_flag(look->frame, FLAG_MAPPED);
+  frame_bytes(look->frame, FIELD_PATH, path, length);
+  stream_put(look->stream, look->frame);
+}
+
+static void add_children(struct look *look, pid_t pid, const char *thread) {
+  char file[64 + NAME_MAX], word[16];
+  snprintf(file, sizeof file, "/proc/%d/task/%s/children", pid, thread);
+  FILE *list = fopen(file, "re");
+  if (list == NULL) {
+    if (errno != ESRCH && errno != ENOENT) look->unseen++;
+    return;
+  }
+  while (look->count < MAX_PROCESSES && fscanf(list, "%15s", word) == 1) look->pids[look->count++] = atoi(word);
+  fclose(list);
+}
+
+static void find_children(struct look *look, pid_t pid) {
+  char directory[64];
+  snprintf(directory, sizeof directory, "/proc/%d/task", pid);
+  DIR *threads = opendir(directory);
+  if (threads == NULL) return;
+  for (struct dirent *entry; (entry = readdir(threads)) != NULL;) {
+    if (isdigit((unsigned char)entry->d_name[0])) add_children(look, pid, entry->d_name);
+  }
+  closedir(threads);
+}
+
+static void look_at_descriptors(struct look *look, pid_t pid) {
+  static char path[PATH_ROOM];
+  snprintf(path, sizeof path, "/proc/%d/fd", pid);
+  DIR *list = opendir(path);
+  if (list == NULL) {
+    if (!is_gone(errno)) look->unseen++;
+    return;
+  }
+  int directory = dirfd(list);
+  for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+    struct stat stat;
+    /* The mode of the link says what it was opened for. */
+    if (!isdigit((unsigned char)entry->d_name[0])) continue;
+    if (fstatat(directory, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0 || (stat.st_mode & S_IWUSR) == 0) continue;
+    if (fstatat(directory, entry->d_name, &stat, 0) != 0 || !S_ISREG(stat.st_mode) || stat.st_nlink == 0) continue;
+    ssize_t length = readlinkat(directory, entry->d_name, path, sizeof path);
+    if (length > 0 && (size_t)length < sizeof path && path[0] == '/') tell_held(look, pid, path, (size_t)length, false);
+  }
+  closedir(list);
+}
+
+/* A line of /proc/PID/maps: `start-end rwxp offset device inode path`, the path with newlines as \012. */
+static void look_at_mapping(struct look *look, pid_t pid, char *line) {
+  char *rights = strchr(line, ' ');
+  if (rights == NULL || strnlen(rights, 5) < 5 || rights[2] != 'w' || rights[4] != 's') return;
+  char *from = strchr(rights, '/'), *to = from;
+  if (from == NULL) return;
+  for (char *at = from; *at != 0 && *at != '\n'; at++) {
+    if (strncmp(at, "\\012", 4) == 0) {
+      *to++ = '\n';
+      at += 3;
+    } else *to++ = *at;
+  }
+  size_t length = (size_t)(to - from), tail = sizeof deleted - 1;
+  if (length > tail && memcmp(to - tail, deleted, tail) == 0) return;
+  tell_held(look, pid, from, length, true);
+}
+
+static void look_at_mappings(struct look *look, pid_t pid) {
+  char file[64], *line = NULL;
+  size_t room = 0;
+  snprintf(file, sizeof file, "/proc/%d/maps", pid);
+  FILE *maps = fopen(file, "re");
+  if (maps == NULL) {
+    if (!is_gone(errno)) look->unseen++;
+    return;
+  }
+  while (getline(&line, &room, maps) > 0) look_at_mapping(look, pid, line);
+  free(line);
+  fclose(maps);
+}
+
+unsigned tell_holders(struct stream *stream, struct frame *frame) {
+  static pid_t pids[MAX_PROCESSES];
+  struct look look = {.stream = stream, .frame = frame, .pids = pids};
+  find_children(&look, getpid());
+  for (size_t i = 0; i < look.count; i++) {
+    find_children(&look, pids[i]);
+    look_at_descriptors(&look, pids[i]);
+    look_at_mappings(&look, pids[i]);
+  }
+  if (look.count == MAX_PROCESSES) look.unseen++;
+  return look.unseen;
+}
