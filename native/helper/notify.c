@@ -166,15 +166,13 @@ static void tell_exec(struct call *call, const struct place *place, uint64_t arg
   if (!program_loads(tid_of(call), place, &loaded) || !still_waits(call)) return;
   static char cwd[PATH_ROOM];
   size_t cwd_length = read_link(tid_of(call), "cwd", cwd, sizeof cwd);
-  pid_t group = 0, parent = 0;
-  find_parents(tid_of(call), &group, &parent);
   uint32_t replaces;
   uint32_t exec = process_execute(call->process, &loaded, &replaces);
   struct frame *frame = call->frame;
   frame_begin(frame, FRAME_EXEC, 0, (uint32_t)call->process->pid);
   frame_number(frame, FIELD_EXEC, exec);
   frame_number(frame, FIELD_PARENT, call->process->parent);
-  frame_number(frame, FIELD_PPID, (uint32_t)parent);
+  frame_number(frame, FIELD_PPID, (uint32_t)call->process->ppid);
   frame_number(frame, FIELD_DEPTH, call->process->depth);
   if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
   frame_bytes(frame, FIELD_PROGRAM, place->path, place->length);

@@ -85,6 +85,7 @@ struct process *process_of(pid_t tid) {
   if (!find_parents(tid, &group, &parent)) return &nobody;
   process = find(group);
   if (process == NULL) process = add(group, find_ancestor(parent));
+  process->ppid = parent;
   threads[slot].tid = tid;
   threads[slot].process = process;
   threads[slot].serial = process->serial;

@@ -202,15 +202,21 @@ void find_descriptor(pid_t tid, int fd, struct place *place) {
   place->known = true;
 }
 
-bool find_parents(pid_t tid, pid_t *group, pid_t *parent) {
-  char file[64], text[1024];
-  snprintf(file, sizeof file, "/proc/%d/status", tid);
+bool read_file(pid_t pid, const char *name, char *out, size_t room) {
+  char file[64];
+  snprintf(file, sizeof file, "/proc/%d/%s", pid, name);
   int fd = open(file, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  ssize_t length = read(fd, text, sizeof text - 1);
+  ssize_t length = read(fd, out, room - 1);
   close(fd);
   if (length <= 0) return false;
-  text[length] = 0;
+  out[length] = 0;
+  return true;
+}
+
+bool find_parents(pid_t tid, pid_t *group, pid_t *parent) {
+  char text[1024];
+  if (!read_file(tid, "status", text, sizeof text)) return false;
   const char *group_at = strstr(text, "\nTgid:"), *parent_at = strstr(text, "\nPPid:");
   if (group_at == NULL || parent_at == NULL) return false;
   *group = atoi(group_at + 6);

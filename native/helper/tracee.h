@@ -31,6 +31,8 @@ void find_descriptor(pid_t tid, int fd, struct place *place);
 /* The link /proc/TID/`name` as text; 0 when it cannot be read. */
 size_t read_link(pid_t tid, const char *name, char *out, size_t room);
 
+/* The beginning of the file /proc/PID/`name` as text; false when it cannot be read. */
+bool read_file(pid_t pid, const char *name, char *out, size_t room);
 /* Thread group and parent; false when the process is gone. */
 bool find_parents(pid_t tid, pid_t *group, pid_t *parent);
 

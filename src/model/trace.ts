@@ -8,8 +8,9 @@ export interface Execution {
   at: number
   pid: number
   ppid: number
-  /** The execution that started it; 0: none that is known. */
+  /** The execution that started it; 0: the run itself, or one that cannot be told. */
   parent: number
+  /** 0: the command of the run. */
   depth: number
   /** The execution of the same process that it took the place of. */
   replaces: number | undefined
