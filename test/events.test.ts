@@ -220,3 +220,18 @@ describe('a timeline of an older version', () => {
     expect(new Set(inSql)).toEqual(new Set(['created', 'modified', 'deleted', 'renamed', 'restored']))
   })
 })
+
+it('a timeline that was damaged and saved notes events from there on, and relies on no trace that is gone', async () => {
+  await run('echo 1 > made; echo 2 > more; rm b')
+  const id = savepoint.runs()[0]!.id
+  savepoint.close()
+  const [file, bytes] = [databaseFile(), readFileSync(databaseFile())]
+  const tags = query("SELECT rootpage FROM sqlite_master WHERE name = 'tags'")[0]!.rootpage as number
+  writeFileSync(file, bytes.fill(0, (tags - 1) * 4096, tags * 4096))
+  savepoint = await space.open({ repair: true })
+  await savepoint.verify({ repair: true })
+  expect(savepoint.events().events).toEqual([])
+  expect(query('SELECT key FROM meta WHERE key = ?', `trace:${id}`)).toEqual([])
+  space.write('a', 'a2\n')
+  expect(changesOf((await savepoint.snapshot()).id)).toEqual(['modified a'])
+})
