@@ -19,9 +19,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "executions.h"
 #include "holds.h"
+#include "keep.h"
 #include "processes.h"
 #include "program.h"
+#include "protect.h"
 #include "syscalls.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
@@ -32,7 +35,7 @@
 #define RENAME_EXCHANGE 2
 #endif
 
-enum { MAX_ARGUMENTS = 4096, MAX_ARGV_BYTES = 32 * 1024, MAX_TEXT = PATH_ROOM };
+enum { MAX_TEXT = PATH_ROOM };
 
 /* The call that is being looked at. */
 struct call {
@@ -40,7 +43,8 @@ struct call {
   const struct seccomp_notif *notification;
   struct process *process;
   struct frame *frame;
-  bool held; /* set when it is not to go on yet */
+  bool held;    /* set when it is not to go on yet */
+  bool refused; /* set when it is to fail */
 };
 
 static uint64_t argument(const struct call *call, int index) { return call->notification->data.args[index]; }
@@ -86,12 +90,29 @@ static bool socket_place(const struct call *call, struct place *place) {
   return true;
 }
 
-/* openat2 says its flags in memory. */
-static bool opens_for_reading(const struct call *call) {
+/* What a file is opened for. openat2 says it in memory; what cannot be read counts as a truncation. */
+static int open_flags(const struct call *call) {
   struct open_how how;
-  if (call->notification->data.nr != __NR_openat2) return false;
-  if (read_memory(tid_of(call), argument(call, 2), &how, sizeof how) < sizeof how) return false;
-  return (how.flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0;
+  switch (call->notification->data.nr) {
+    case __NR_openat2:
+      return read_memory(tid_of(call), argument(call, 2), &how, sizeof how) < sizeof how ? O_WRONLY | O_TRUNC : (int)how.flags;
+    case __NR_openat: return (int)argument(call, 2);
+#ifdef __NR_open
+    case __NR_open: return (int)argument(call, 1);
+#endif
+    default: return O_WRONLY | O_TRUNC;
+  }
+}
+
+static bool opens_for_reading(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0; }
+
+/* Keeps what the call destroys, if that is in no snapshot yet. */
+static void keep_lost(struct call *call, enum path_op op, const struct place *place, const struct place *to) {
+  struct loss loss = {.place = place, .op = op, .exec = call->process->exec, .pid = call->process->pid};
+  if (op == OP_RENAME) loss.place = to;
+  else if (op == OP_TRUNCATE || (op == OP_WRITE && (open_flags(call) & O_TRUNC) != 0)) loss.empties = true;
+  else if (op != OP_DELETE) return;
+  if (keep(&loss, call->frame)) stream_put(call->notifier->stream, call->frame);
 }
 
 /* What a path operation is, beyond what its system call says. */
@@ -110,7 +131,7 @@ static void tell_path(struct call *call, const struct rule *rule) {
   /* What was opened exclusively is never a link. */
   if (rule->number == __NR_bind) {
     if (!socket_place(call, &place)) return;
-  } else if (opens_for_reading(call)) return;
+  } else if (rule->op == OP_WRITE && opens_for_reading(open_flags(call))) return;
   else place_at(call, rule->dir, rule->path, follows, has_empty, &place);
   if (!place.known && place.moot) return;
   struct frame *frame = call->frame;
@@ -124,6 +145,8 @@ static void tell_path(struct call *call, const struct rule *rule) {
     put_place(frame, FIELD_TO, &to);
     if (rule->op == OP_RENAME || rule->op == OP_LINK) before = &to;
   }
+  call->refused = protect_refuses(call->process, rule->op, &place, rule->to_path == NONE ? NULL : &to);
+  if (call->refused) return;
   /* Pipes, terminals and devices hold nothing that could be kept. */
   bool is_kept = !place.exists || S_ISREG(place.stat.st_mode) || S_ISDIR(place.stat.st_mode) || rule->op != OP_WRITE;
   if (!is_kept || !still_waits(call)) return;
@@ -131,6 +154,7 @@ static void tell_path(struct call *call, const struct rule *rule) {
   if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
   stream_put(call->notifier->stream, frame);
+  keep_lost(call, op_of(call, rule), &place, &to);
 }
 
 /* Adds argv as one field, each argument with a NUL behind it; false when it is not complete. `first` is the first of them. */
@@ -164,19 +188,8 @@ static bool put_argv(struct call *call, uint64_t address, size_t word, const cha
 static void tell_exec(struct call *call, const struct place *place, uint64_t argv, size_t word) {
   struct stat loaded;
   if (!program_loads(tid_of(call), place, &loaded) || !still_waits(call)) return;
-  static char cwd[PATH_ROOM];
-  size_t cwd_length = read_link(tid_of(call), "cwd", cwd, sizeof cwd);
-  uint32_t replaces;
-  uint32_t exec = process_execute(call->process, &loaded, &replaces);
   struct frame *frame = call->frame;
-  frame_begin(frame, FRAME_EXEC, 0, (uint32_t)call->process->pid);
-  frame_number(frame, FIELD_EXEC, exec);
-  frame_number(frame, FIELD_PARENT, call->process->parent);
-  frame_number(frame, FIELD_PPID, (uint32_t)call->process->ppid);
-  frame_number(frame, FIELD_DEPTH, call->process->depth);
-  if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
-  frame_bytes(frame, FIELD_PROGRAM, place->path, place->length);
-  frame_bytes(frame, FIELD_CWD, cwd, cwd_length);
+  uint32_t exec = frame_execution(frame, call->process, tid_of(call), &loaded, place->path, place->length);
   const char *first;
   if (!put_argv(call, argv, word, &first)) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
@@ -247,16 +260,20 @@ static bool receive(int listener, struct seccomp_notif *notification, size_t roo
   }
 }
 
-void notify_continue(int listener, uint64_t notification) {
+/* `error`: 0 to let it go on. */
+static void answer(int listener, uint64_t notification, int error) {
   /* Larger than any kernel's structure so far; the rest must be zero. */
   union {
     struct seccomp_notif_resp response;
     uint8_t room[512];
   } answer = {.room = {0}};
   answer.response.id = notification;
-  answer.response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  answer.response.error = -error;
+  answer.response.flags = error == 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
   ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
+
+void notify_continue(int listener, uint64_t notification) { answer(listener, notification, 0); }
 
 /* What is being looked at. Shared with the guard: the kernel writes it, so whoever survives knows what to answer. */
 static struct seccomp_notif *current;
@@ -285,7 +302,7 @@ void *notify_loop(void *argument_) {
       tell(&call);
       processes_unlock();
     }
-    if (!call.held) notify_continue(notifier->listener, current->id);
+    if (!call.held) answer(notifier->listener, current->id, call.refused ? EACCES : 0);
   }
   return NULL;
 }

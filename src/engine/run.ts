@@ -18,6 +18,7 @@ import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, requireWritable, withTimelineLock } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
+import { addKept, closeSpool } from './kept-files.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
@@ -43,8 +44,8 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
   } catch (error) {
     if (!options.unprotected) throw error
     options.onStart?.(undefined, undefined)
-    const { env, notice: onNotice } = ctx
-    return runUnrecorded(options.command, (error as Error).cause as Error, { cwd: textOf(ctx.cwd), env, onNotice })
+    const own = { env: ctx.env, onNotice: ctx.notice, inherited: options.inherited }
+    return runUnrecorded(options.command, (error as Error).cause as Error, { cwd: textOf(ctx.cwd), ...own })
   }
   try {
     return await carryOut(ctx, tracer, run, options)
@@ -216,6 +217,8 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: 
   const live = stat
     ? await captureLive(ctx, { override: before.root, readOwned: true, ignoreFloor: true })
     : await captureGone(ctx, before)
+  await addKept(ctx, run.id)
+  closeSpool(ctx, run.id)
   const head = ctx.db.head
   const unchanged = live.root === before.root && head === before.id
   const after = unchanged

@@ -8,6 +8,7 @@ import type { Raw } from '../../model/raw-path.ts'
 import type { Snapshot } from '../../model/snapshot.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
+import { inherited } from '../inherited.ts'
 import { runResultJson } from '../json.ts'
 import { changeList, changesText } from '../render/changes.ts'
 import { goneText } from '../render/gone.ts'
@@ -16,7 +17,7 @@ import { asSavepointError } from '../report-error.ts'
 import { createStyle, type Style, wantsColour } from '../style.ts'
 
 const listed = 10
-const tracers: TracerName[] = ['auto', 'seccomp', 'none']
+const tracers: TracerName[] = ['auto', 'seccomp', 'ebpf', 'ptrace', 'eslogger', 'none']
 /** Deaths that the caller's shell should see as such; others would only leave a second core dump. */
 const repeatable = new Set<NodeJS.Signals>(['SIGINT', 'SIGTERM', 'SIGHUP'])
 
@@ -73,6 +74,7 @@ const runIn = (context: Context, savepoint: Savepoint, command: string[], option
     unprotected: options.unprotected,
     tracer: options.tracer,
     allowIoUring: options.allowIoUring,
+    inherited,
     onStart(_run, before) {
       if (before) context.notice(protectingText(savepoint.target, before))
       context.cancellation?.ignore()
