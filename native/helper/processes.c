@@ -97,6 +97,7 @@ struct process *process_of(pid_t tid) {
   if (!find_parents(tid, &group, &parent)) return &nobody;
   process = process_find(group);
   if (process == NULL) process = add_found(group, parent);
+  process->ppid = parent;
   threads[slot].tid = tid;
   threads[slot].process = process;
   threads[slot].serial = process->serial;

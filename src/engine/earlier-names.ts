@@ -1,7 +1,7 @@
 /** The events of a path under all the names that it had: before it was renamed, and beside other names of the same file. */
 import { isWithin, type Raw } from '../model/raw-path.ts'
 import type { FileEvent } from '../model/trace.ts'
-import type { TraceRows } from '../timeline/trace-rows.ts'
+import type { EventRows } from '../timeline/event-rows.ts'
 
 /** A chain of names that never ends is one of somebody who renames in circles. */
 const MAX_NAMES = 64
@@ -24,7 +24,7 @@ interface Span {
 
 /** Newest first. `happened`: whether a rename or a link counts; one that failed gave no name to anything. */
 export function eventsOf(
-  rows: TraceRows,
+  rows: EventRows,
   path: Raw,
   limit: number,
   happened: (event: FileEvent) => boolean,
@@ -33,7 +33,7 @@ export function eventsOf(
   const queue: Span[] = [{ name: path, above: 0, below: Number.MAX_SAFE_INTEGER, contentOnly: false }]
   for (let i = 0; i < queue.length && i < MAX_NAMES; i++) {
     const span = queue[i]!
-    const events = rows.fileEvents(span.name, limit, span)
+    const events = rows.ofPath(span.name, limit, span)
     const own = span.contentOnly ? untilGone(events, span.name).filter(({ op }) => contentOps.has(op)) : events
     for (const event of own) {
       // What happened to a directory above it is found under each name; the one that it was renamed from is right.

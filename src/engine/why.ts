@@ -25,7 +25,7 @@ const MAX_LIKELY = 3
 export function why(ctx: Context, path: string, { limit = WHY_LIMIT }: { limit?: number } = {}): WhyResult {
   const raw = resolvePath(ctx, path)
   const around = new Around(ctx)
-  const events = eventsOf(ctx.db.trace, raw, limit, event => around.outcome(event) !== 'unchanged')
+  const events = eventsOf(ctx.db.events, raw, limit, event => around.outcome(event) !== 'unchanged')
   const suspects = new Map<string, Execution[]>()
   return { path: raw, causes: events.map(each => causeOf(ctx, each, around, suspects)) }
 }
@@ -106,8 +106,8 @@ class Around {
   private isAlone(event: FileEvent, name: Raw, after: Snapshot): boolean {
     const { before } = this.snapshotsOf(event)
     const end = Math.max(after.createdAt, event.at)
-    return !this.ctx.db.trace
-      .fileEvents(name, WHY_LIMIT)
+    return !this.ctx.db.events
+      .ofPath(name, WHY_LIMIT)
       .some(({ id, at }) => id !== event.id && at > (before?.createdAt ?? 0) && at <= end)
   }
 }
