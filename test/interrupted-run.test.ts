@@ -1,11 +1,10 @@
 /** A run whose supervisor is killed from inside: what is said of it before it is undone, and that it can be. */
-import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { builtCommand, savepoint } from './support/built-cli.ts'
+import { savepoint } from './support/built-cli.ts'
 import { dialogue } from './support/dialogue.ts'
 import { keys, runKeys } from './support/json-keys.ts'
+import { killedRun } from './support/killed-run.ts'
 import { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -17,20 +16,7 @@ beforeEach(() => {
 afterEach(() => space.remove())
 
 const { say, json } = dialogue(() => space)
-/** Between the command and its supervisor there may be a helper, so that it is not always the parent. */
-const kill = `kill -9 $(cat "$SUPERVISOR")`
-const killed = (script: string) => {
-  const file = join(space.base, 'supervisor')
-  const supervised = ['sh', '-c', 'echo $$ > "$SUPERVISOR"; exec "$@"', 'sh', ...builtCommand]
-  const command = [...supervised, 'run', '-q', '--', 'sh', '-c', `${script}; ${kill}`]
-  const env = { ...space.env, SUPERVISOR: file }
-  const { signal } = spawnSync(command[0]!, command.slice(1), {
-    cwd: space.dir,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  expect(signal).toBe('SIGKILL')
-}
+const killed = (script: string) => expect(killedRun(space, script)).toBe('SIGKILL')
 
 it('is interrupted in `runs`, not running; `undo` takes it back', () => {
   killed('rm -rf src')

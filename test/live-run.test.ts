@@ -25,7 +25,8 @@ async function run(script: string, triggers = ''): Promise<Snapshot[]> {
   return onTheWay()
 }
 
-const onTheWay = (): Snapshot[] => savepoint.snapshots().filter(({ type }) => type !== 'pre-run' && type !== 'final')
+const besides: ReadonlySet<string> = new Set(['pre-run', 'final', 'kept'])
+const onTheWay = (): Snapshot[] => savepoint.snapshots().filter(({ type }) => !besides.has(type))
 const types = (snapshots: Snapshot[]): string[] => snapshots.map(({ type }) => type)
 const hasPath = (id: string, path: string): boolean => {
   try {

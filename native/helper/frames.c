@@ -91,9 +91,13 @@ static bool make_room(struct stream *stream, size_t more) {
   return true;
 }
 
-static void append(struct stream *stream, struct frame *frame) {
+void frame_finish(struct frame *frame) {
   uint32_t length = (uint32_t)(frame->length - sizeof length);
   memcpy(frame->bytes, &length, sizeof length);
+}
+
+static void append(struct stream *stream, struct frame *frame) {
+  frame_finish(frame);
   memcpy(stream->data + stream->from + stream->length, frame->bytes, frame->length);
   stream->length += frame->length;
 }

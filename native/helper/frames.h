@@ -23,6 +23,7 @@ enum frame_type {
   FRAME_LATE = 10,   /* EXEC was held for as long as is allowed, and goes on */
   FRAME_STOPPED = 11, /* the command; NUMBER: 1, or 0 when it goes on. Only where it cannot be seen from outside */
   FRAME_HELD = 20,   /* PATH can be written by a process without another call */
+  FRAME_KEPT = 22,   /* op is about to destroy PATH; kept as NUMBER (FLAG_TRUNCATED: not); EXEC, TIME, MODE, UID, GID, MTIME */
   FRAME_LOOKED = 21, /* NUMBER: all HELD of that request have been sent; EXEC: processes that could not be looked at */
 };
 
@@ -54,6 +55,10 @@ enum field_tag {
   FIELD_TO = 12,
   FIELD_NUMBER = 13,
   FIELD_TIME = 14,
+  FIELD_MODE = 21,
+  FIELD_MTIME = 22,
+  FIELD_UID = 23,
+  FIELD_GID = 24,
   FIELD_THREAD = 20, /* of PATH: who calls, when it is not the first thread of its process */
 };
 
@@ -71,6 +76,9 @@ void frame_number(struct frame *frame, enum field_tag tag, uint32_t number);
 void frame_long(struct frame *frame, enum field_tag tag, uint64_t number);
 /* Left out when there is no room. */
 bool frame_bytes(struct frame *frame, enum field_tag tag, const void *bytes, size_t length);
+
+/* Its bytes are whole then; stream_put does it as well. */
+void frame_finish(struct frame *frame);
 
 /* The stream itself: any thread may put frames, one thread flushes. Putting never waits for the reader. */
 struct stream;

@@ -3,7 +3,7 @@
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
  *   savepoint-helper --events FD --driver NAME [--exits pidfd|ptrace] [--allow-io-uring] [--hold NAME,… --hold-ms N]
- *                    [--protect DIRECTORY] [--ignore SIGNAL,…] -- COMMAND…
+ *                    [--spool DIRECTORY] [--protect DIRECTORY] [--ignore SIGNAL,…] -- COMMAND…
  *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
  *   savepoint-helper --inherit -- PROGRAM…      becomes the program: see inherit.h
  *
@@ -45,6 +45,7 @@ static bool parse(int count, char **arguments, struct options *options) {
     else if (strcmp(argument, "--events") == 0 && i + 1 < count) options->supervision.events = atoi(arguments[++i]);
     else if (strcmp(argument, "--hold") == 0 && i + 1 < count) options->supervision.hold = arguments[++i];
     else if (strcmp(argument, "--hold-ms") == 0 && i + 1 < count) options->supervision.hold_ms = (unsigned)atoi(arguments[++i]);
+    else if (strcmp(argument, "--spool") == 0 && i + 1 < count) options->supervision.spool = arguments[++i];
     else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->supervision.driver = driver_named(arguments[++i]);
     else if (strcmp(argument, "--protect") == 0 && i + 1 < count) protect_init(arguments[++i]);
     else if (strcmp(argument, "--ignore") == 0 && i + 1 < count) options->ignored = arguments[++i];

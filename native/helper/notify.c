@@ -21,6 +21,7 @@
 
 #include "executions.h"
 #include "holds.h"
+#include "keep.h"
 #include "processes.h"
 #include "program.h"
 #include "protect.h"
@@ -89,12 +90,29 @@ static bool socket_place(const struct call *call, struct place *place) {
   return true;
 }
 
-/* openat2 says its flags in memory. */
-static bool opens_for_reading(const struct call *call) {
+/* What a file is opened for. openat2 says it in memory; what cannot be read counts as a truncation. */
+static int open_flags(const struct call *call) {
   struct open_how how;
-  if (call->notification->data.nr != __NR_openat2) return false;
-  if (read_memory(tid_of(call), argument(call, 2), &how, sizeof how) < sizeof how) return false;
-  return (how.flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0;
+  switch (call->notification->data.nr) {
+    case __NR_openat2:
+      return read_memory(tid_of(call), argument(call, 2), &how, sizeof how) < sizeof how ? O_WRONLY | O_TRUNC : (int)how.flags;
+    case __NR_openat: return (int)argument(call, 2);
+#ifdef __NR_open
+    case __NR_open: return (int)argument(call, 1);
+#endif
+    default: return O_WRONLY | O_TRUNC;
+  }
+}
+
+static bool opens_for_reading(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0; }
+
+/* Keeps what the call destroys, if that is in no snapshot yet. */
+static void keep_lost(struct call *call, enum path_op op, const struct place *place, const struct place *to) {
+  struct loss loss = {.place = place, .op = op, .exec = call->process->exec, .pid = call->process->pid};
+  if (op == OP_RENAME) loss.place = to;
+  else if (op == OP_TRUNCATE || (op == OP_WRITE && (open_flags(call) & O_TRUNC) != 0)) loss.empties = true;
+  else if (op != OP_DELETE) return;
+  if (keep(&loss, call->frame)) stream_put(call->notifier->stream, call->frame);
 }
 
 /* What a path operation is, beyond what its system call says. */
@@ -113,7 +131,7 @@ static void tell_path(struct call *call, const struct rule *rule) {
   /* What was opened exclusively is never a link. */
   if (rule->number == __NR_bind) {
     if (!socket_place(call, &place)) return;
-  } else if (opens_for_reading(call)) return;
+  } else if (rule->op == OP_WRITE && opens_for_reading(open_flags(call))) return;
   else place_at(call, rule->dir, rule->path, follows, has_empty, &place);
   if (!place.known && place.moot) return;
   struct frame *frame = call->frame;
@@ -136,6 +154,7 @@ static void tell_path(struct call *call, const struct rule *rule) {
   if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
   stream_put(call->notifier->stream, frame);
+  keep_lost(call, op_of(call, rule), &place, &to);
 }
 
 /* Adds argv as one field, each argument with a NUL behind it; false when it is not complete. `first` is the first of them. */

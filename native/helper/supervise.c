@@ -21,6 +21,7 @@
 #include "frames.h"
 #include "holders.h"
 #include "holds.h"
+#include "keep.h"
 #include "processes.h"
 #include "ptrace.h"
 
@@ -29,7 +30,7 @@ enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 static const uint64_t collect_ns = 20000000;
 
 /* What the reader may ask: u32 kind, u32 number. REQUEST in src/tracers/frames.ts. */
-enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3, REQUEST_LOOK = 10 };
+enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3, REQUEST_LOOK = 10, REQUEST_CAPTURED = 11 };
 
 struct state {
   int epoll, events, signals, wake, listener, failure;
@@ -93,6 +94,8 @@ static void answer_requests(struct state *state) {
     memcpy(&number, state->request + sizeof kind, sizeof number);
     if (kind == REQUEST_RELEASE) holds_release(number);
     if (kind == REQUEST_SIGNAL && !state->ended) kill(state->command, (int)number);
+    if (kind == REQUEST_LOOK) keep_look(number);
+    if (kind == REQUEST_CAPTURED) keep_captured(number);
     if (kind == REQUEST_BARRIER || kind == REQUEST_LOOK) tell_number(state, FRAME_BARRIER, number, 0);
     /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
     if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));
@@ -265,6 +268,7 @@ int supervise(const struct supervision *options, const struct launched *launched
                         .ptraces = options->driver->ptraces || options->exits_by_ptrace,
                         .frame = &frame};
   state.stream = stream_open(options->events, state.wake);
+  keep_init(options->spool);
   holds_init(options->driver->release, options->hold, (uint64_t)options->hold_ms * 1000000u);
   if (state.stream == NULL || !holds_share()) return 125;
   if (error == 0) error = start(&state, launched);

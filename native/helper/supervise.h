@@ -10,6 +10,7 @@ struct supervision {
   int events;       /* the socket */
   const char *hold; /* see holds_init */
   unsigned hold_ms;
+  const char *spool; /* see keep_init */
 };
 
 /* `error`: why the launch failed, or 0. Returns the exit code of the helper itself. */

@@ -9,14 +9,14 @@ import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import type { Dirty } from '../targets/dir/dirty-dirs.ts'
-import type { ExecEvent, ExitEvent, Held, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { ExecEvent, ExitEvent, Look, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 import type { RunDirty } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { DirtySet } from './dirty-set.ts'
 import { endangers } from './endangers.ts'
 import { gitAliases } from './git-aliases.ts'
 import { IdleWatch } from './idle-watch.ts'
-import { type TakeOptions, takeIfChanged } from './snapshot.ts'
+import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
 
 /** Guard snapshots have at least this much between them. */
 const GUARD_SPACING_MS = 2000
@@ -25,6 +25,8 @@ const BURST = 10
 const BURST_MS = 10_000
 const COMMIT_DEBOUNCE_MS = 2000
 const CHANGE_DEBOUNCE_MS = 1000
+/** So many files that are destroyed one by one are better captured at once. */
+const MANY_KEPT = 1000
 /** What others change meanwhile is looked for in this rhythm, but not while a command waits. */
 const WALK_MS = 120_000
 
@@ -37,7 +39,7 @@ interface Milestone {
 interface Hooks {
   release(exec: number): void
   /** Calls `onBarrier` when all that happened until now has been told, then gives what can be written unseen. */
-  look(onBarrier: () => void): Promise<Held | undefined>
+  look(onBarrier: () => void): Promise<Look | undefined>
   barrier(): Promise<void>
   /** Something to remember of an execution. */
   note(exec: number, text: string): void
@@ -63,6 +65,7 @@ export class LiveRun {
   /** A capture that has not begun: whoever wants one joins it. */
   private queued: Promise<Snapshot | undefined> | undefined
   private closed = false
+  private kept = 0
   taken = 0
 
   constructor(ctx: Context, run: string, hooks: Hooks) {
@@ -93,6 +96,7 @@ export class LiveRun {
     else if (event.type === 'exit') this.handleExit(event)
     else if (event.type === 'late') this.hooks.note(event.id, 'went on before its snapshot was there')
     else if (event.type === 'lost') this.dirty.lose()
+    else if (event.type === 'kept' && ++this.kept % MANY_KEPT === 0) this.trigger('interval', undefined)
   }
 
   /** Changes are not told, or not any more: every capture looks at everything, and anything may have changed. */
@@ -217,7 +221,7 @@ export class LiveRun {
     return next
   }
 
-  private async capture(options: TakeOptions): Promise<Snapshot | undefined> {
+  private async capture(options: RunSnapshotOptions): Promise<Snapshot | undefined> {
     const now = this.ctx.now()
     const isWalk = options.type !== 'guard' && now - this.walkedAt > WALK_MS
     let taken: Dirty | undefined
@@ -229,6 +233,7 @@ export class LiveRun {
     try {
       const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, mapped })
       if (!dirty || snapshot?.runOnly === false) this.walkedAt = now
+      held?.captured()
       return snapshot
     } catch (error) {
       this.dirty.giveBack(taken)

@@ -7,12 +7,15 @@ export const DELETED_KEPT_MS = 7 * 24 * 60 * 60 * 1000
 const DENSE = 30
 const ring: ReadonlySet<SnapshotType> = new Set(['interval', 'change'])
 const dvr: ReadonlySet<SnapshotType> = new Set(['git', 'build', 'test', 'idle', 'guard', 'turn', 'final'])
+/** Of their own, so that a run which destroys much does not thin out the rest. */
+const keptDvr: ReadonlySet<SnapshotType> = new Set(['kept'])
 
 /** Taken on the way of a run, without being asked for. */
-export const isAutomatic = ({ type }: Snapshot): boolean => type !== 'final' && (ring.has(type) || dvr.has(type))
+export const isAutomatic = ({ type }: Snapshot): boolean =>
+  type !== 'final' && [ring, dvr, keptDvr].some(pool => pool.has(type))
 
-/** Their labels are ours: how a build or a test ended. */
-const selfLabelled: ReadonlySet<SnapshotType> = new Set(['build', 'test'])
+/** Their labels are ours: how a build or a test ended, what was kept. */
+const selfLabelled: ReadonlySet<SnapshotType> = new Set(['build', 'test', 'kept'])
 
 export const isNamed = ({ id, type, label }: Snapshot, tagged: ReadonlySet<string>): boolean =>
   type === 'manual' || type === 'import' || (label !== undefined && !selfLabelled.has(type)) || tagged.has(id)
@@ -90,8 +93,10 @@ function keepByPools(newestFirst: Snapshot[], input: RetentionInput): Map<string
   for (const [rank, { id }] of rings.entries()) {
     verdicts.set(id, { keep: rank < auto_max, rule: `ring of auto_max (${auto_max})` })
   }
-  const recorded = newestFirst.filter(snapshot => dvr.has(snapshot.type))
-  for (const [rank, { id }] of recorded.entries()) verdicts.set(id, dvrVerdict(rank + 1))
+  for (const pool of [dvr, keptDvr]) {
+    const recorded = newestFirst.filter(snapshot => pool.has(snapshot.type))
+    for (const [rank, { id }] of recorded.entries()) verdicts.set(id, dvrVerdict(rank + 1))
+  }
   for (const snapshot of newestFirst) {
     if (!verdicts.has(snapshot.id)) verdicts.set(snapshot.id, { keep: false, rule: initialRule(snapshot) })
   }

@@ -8,6 +8,7 @@ import { hasCaptured, isCapturable, nameOf, requireKnown, unknownPath } from './
 import { resolvePath, typedPath } from './resolve-path.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult } from './results.ts'
+import { closeKilledRuns } from './run.ts'
 import { settleBefore } from './settle.ts'
 
 export async function revert(
@@ -17,6 +18,7 @@ export async function revert(
 ): Promise<RestoreResult> {
   return withTimelineLock(ctx, 'revert', async () => {
     await settleBefore(ctx, 'revert', options)
+    await closeKilledRuns(ctx)
     const raw = resolvePath(ctx, path)
     const snapshot = options.from === undefined ? await lastVersion(ctx, raw) : resolveSnapshot(ctx.db, options.from)
     await requireKnown(ctx, snapshot, [raw])

@@ -18,6 +18,7 @@ import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, requireWritable, withTimelineLock } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
+import { addKept, closeSpool } from './kept-files.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
@@ -221,6 +222,8 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: 
   const live = stat
     ? await captureLive(ctx, { override: before.root, readOwned: true, ignoreFloor: true })
     : await captureGone(ctx, before)
+  await addKept(ctx, run.id)
+  closeSpool(ctx, run.id)
   const head = ctx.db.head
   const unchanged = live.root === before.root && head === before.id
   const after = unchanged

@@ -1,14 +1,12 @@
 /** `snapshot`: captures the target and adds a point to its timeline. */
 import { isDamage, SavepointError } from '../errors/errors.ts'
 import type { ChangeCounts } from '../model/entry.ts'
-import type { Raw } from '../model/raw-path.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
-import { captureLive, explainCapture, type Live, type RunDirty } from './capture-live.ts'
+import { captureLive, explainCapture, type Live } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
-import { thinOut } from './delete.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
@@ -18,12 +16,6 @@ export interface TakeOptions {
   label?: string
   run?: string
   command?: string
-}
-
-/** With `dirty`, only that is looked at, if what it counts from is known. */
-export interface TakeIfChangedOptions extends TakeOptions {
-  dirty?: RunDirty
-  mapped?: readonly Raw[]
 }
 
 export async function takeSnapshot(ctx: Context, options: TakeOptions): Promise<Snapshot> {
@@ -42,7 +34,7 @@ export async function takeSnapshot(ctx: Context, options: TakeOptions): Promise<
 }
 
 /** The captured state has found room, its row has not. */
-function explained<T>(ctx: Context, work: () => T): T {
+export function explained<T>(ctx: Context, work: () => T): T {
   try {
     return work()
   } catch (error) {
@@ -50,24 +42,14 @@ function explained<T>(ctx: Context, work: () => T): T {
   }
 }
 
-/** The same, but a state that is HEAD's already is no snapshot more. For those that nobody asked for by name. */
-export function takeIfChanged(ctx: Context, options: TakeIfChangedOptions): Promise<Snapshot | undefined> {
-  return withTimelineLock(ctx, 'take a snapshot', async () => {
-    await recoverPending(ctx)
-    const { dirty, mapped, ...rest } = options
-    const live = await captureLive(ctx, { dirty, mapped })
-    const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-    if (head?.root === live.root) return undefined
-    return explained(ctx, () => {
-      const snapshot = addSnapshot(ctx, live, rest)
-      thinOut(ctx)
-      return snapshot
-    })
-  })
-}
+/** What a row says of a state. */
+export type State = Pick<
+  Live,
+  'root' | 'newBytes' | 'files' | 'emptyDirs' | 'bytes' | 'skipped' | 'unsettled' | 'runOnly'
+>
 
 /** Adds a row for a captured state and moves HEAD to it: the live state is exactly that. */
-export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Snapshot {
+export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Snapshot {
   const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   failpoint('snapshot:before-row')
   const snapshot = ctx.db.transaction(() => {
@@ -98,7 +80,7 @@ export function addSnapshot(ctx: Context, live: Live, options: TakeOptions): Sna
 }
 
 /** Against a parent of which the store has lost something, all counts as new: that must not stop further snapshots. */
-function countsAgainst(ctx: Context, parent: Snapshot | undefined, live: Live): ChangeCounts {
+function countsAgainst(ctx: Context, parent: Snapshot | undefined, live: State): ChangeCounts {
   try {
     if (parent) return countChanges(stateChanges(ctx.store, parent.root, live.root))
   } catch (error) {

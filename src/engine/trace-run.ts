@@ -4,6 +4,7 @@ import type { Run } from '../model/snapshot.ts'
 import type { TracedCommand } from '../tracers/helper.ts'
 import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
+import { openSpool } from './kept-files.ts'
 import { LiveRun } from './live-run.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, supervise } from './run-child.ts'
@@ -77,6 +78,7 @@ export async function superviseTraced(
         driver: name,
         protect: ctx.home,
         allowIoUring: options.allowIoUring ?? false,
+        spool: isProtected ? attempt(() => openSpool(ctx, run.id)) : undefined,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
         onStart: started => {
           command = started
@@ -103,11 +105,17 @@ export async function superviseTraced(
   return { end, trace }
 }
 
-function saveSummary(ctx: Context, run: string, trace: TraceSummary): void {
+/** Without room for it, nothing that is destroyed can be kept; the run goes on. */
+function attempt<T>(work: () => T): T | undefined {
   try {
-    saveTraceSummary(ctx, run, trace)
+    return work()
   } catch (error) {
-    // Without it the trace is not relied on.
     if (!isUnwritable(error)) throw error
+    return undefined
   }
+}
+
+function saveSummary(ctx: Context, run: string, trace: TraceSummary): void {
+  // Without it the trace is not relied on.
+  attempt(() => saveTraceSummary(ctx, run, trace))
 }

@@ -11,6 +11,7 @@ export const snapshotTypes = [
   'interval',
   'change',
   'guard',
+  'kept',
   'turn',
   'manual',
   'safety',

@@ -37,6 +37,8 @@ export class EventDecoder {
         return { type: 'late', id: frame.number(FIELD.exec)! }
       case FRAME.path:
         return this.path(frame)
+      case FRAME.kept:
+        return { type: 'kept' }
       case FRAME.lost:
         return {
           type: 'lost',

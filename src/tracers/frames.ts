@@ -14,6 +14,7 @@ export const FRAME = {
   stopped: 11,
   held: 20,
   looked: 21,
+  kept: 22,
 } as const
 
 export const FLAG = {
@@ -44,10 +45,14 @@ export const FIELD = {
   number: 13,
   time: 14,
   thread: 20,
+  mode: 21,
+  mtime: 22,
+  uid: 23,
+  gid: 24,
 } as const
 
 /** What is asked of the helper: kind and number. */
-export const REQUEST = { barrier: 1, signal: 2, release: 3, look: 10 } as const
+export const REQUEST = { barrier: 1, signal: 2, release: 3, look: 10, captured: 11 } as const
 
 export const pathOps = [
   'exec',

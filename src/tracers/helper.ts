@@ -19,7 +19,7 @@ import {
 } from './command-process.ts'
 import { EventDecoder, signalName } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
-import type { Held, HeldFile, TraceEvent } from './trace-event.ts'
+import type { Held, HeldFile, Look, TraceEvent } from './trace-event.ts'
 
 const PROBE_TIMEOUT_MS = 5000
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
@@ -84,6 +84,8 @@ export interface TracedOptions {
   protect: string
   /** Programs whose executions wait to be released, for at most `maxMs`; their names alone, `*` for all. */
   hold: { names: string[]; maxMs: number } | undefined
+  /** A directory for files that are about to be destroyed; its file `target` says below which path. */
+  spool: string | undefined
   onEvent(event: TraceEvent): void
   /** Called after each piece of the stream, when its events are through. */
   onBatch(): void
@@ -120,6 +122,7 @@ export class TracedCommand {
       ...(options.allowIoUring ? ['--allow-io-uring'] : []),
       ...['--protect', options.protect],
       ...(inherited.ignoredSignals.length > 0 ? ['--ignore', inherited.ignoredSignals.join(',')] : []),
+      ...(options.spool === undefined ? [] : ['--spool', options.spool]),
       ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
     ]
     startAdopting()
@@ -163,7 +166,7 @@ export class TracedCommand {
 
   /** Lets an execution go on that is held. */
   release(exec: number): void {
-    if (!this.isOver) this.events.write(encodeRequest(REQUEST.release, exec))
+    this.request(REQUEST.release, exec)
   }
 
   /** Returns when everything that happened before the call has been told. */
@@ -172,7 +175,7 @@ export class TracedCommand {
     const number = this.nextBarrier++
     return new Promise(resolve => {
       this.barriers.set(number, resolve)
-      this.events.write(encodeRequest(REQUEST.barrier, number))
+      this.request(REQUEST.barrier, number)
     })
   }
 
@@ -180,14 +183,20 @@ export class TracedCommand {
    * Which files could be written unseen. `onBarrier` is called when everything that happened before has been told, in the
    * order of the events. Undefined when the helper is gone.
    */
-  look(onBarrier: () => void): Promise<Held | undefined> {
+  look(onBarrier: () => void): Promise<Look | undefined> {
     if (this.isOver || this.events.destroyed) return Promise.resolve(undefined)
     const number = this.nextBarrier++
     return new Promise(resolve => {
       this.barriers.set(number, onBarrier)
-      this.looks.set(number, resolve)
-      this.events.write(encodeRequest(REQUEST.look, number))
+      this.looks.set(number, held =>
+        resolve(held && { ...held, captured: () => this.request(REQUEST.captured, number) }),
+      )
+      this.request(REQUEST.look, number)
     })
+  }
+
+  private request(kind: number, number: number): void {
+    if (!this.isOver && !this.events.destroyed) this.events.write(encodeRequest(kind, number))
   }
 
   private receive(frame: Frame): void {

@@ -83,6 +83,16 @@ export interface Held {
   unseen: number
 }
 
+export interface Look extends Held {
+  /** To be called when what happened before the look is in a snapshot. */
+  captured(): void
+}
+
+/** A file that was about to be destroyed and is kept in the spool, where its own log says more (kept-log.ts). */
+export interface KeptEvent {
+  type: 'kept'
+}
+
 /** Something was not seen. */
 export interface LostEvent {
   type: 'lost'
@@ -90,4 +100,4 @@ export interface LostEvent {
   why: 'overflow' | 'architecture'
 }
 
-export type TraceEvent = ExecEvent | ExitEvent | UndoneEvent | LateEvent | PathEvent | LostEvent
+export type TraceEvent = ExecEvent | ExitEvent | UndoneEvent | LateEvent | PathEvent | KeptEvent | LostEvent

@@ -1,8 +1,8 @@
-/** Which rule excludes a path: for `coverage`, which must name the line that a person can edit. */
-import type { ExcludeConfig } from '../../files/ignore-rules.ts'
-import type { Raw } from '../../model/raw-path.ts'
-import { joinRaw } from '../../model/raw-path.ts'
+/** Which rule excludes a path, whether or not it exists: `coverage` must name the line that a person can edit. */
+import type { DirRules, ExcludeConfig } from '../../files/ignore-rules.ts'
+import { joinRaw, nameOf, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
+import type { RuleContext } from './pass.ts'
 import { openRules } from './rule-context.ts'
 
 export interface ExclusionRule {
@@ -11,34 +11,72 @@ export interface ExclusionRule {
   line?: number
 }
 
-export async function explainExclusion(
-  options: { root: number; rootPath: Buffer; exclude: ExcludeConfig; env: NodeJS.ProcessEnv },
-  path: Raw,
-): Promise<ExclusionRule | undefined> {
-  const memory = new Map<string, string[]>()
-  const gitCache = {
-    get: (key: string) => memory.get(key),
-    set: (key: string, value: string[]) => void memory.set(key, value),
-  }
-  const context = await openRules({ ...options, gitCache, onWarning: () => {} })
-  let rules = context.root
-  let directory: Raw = ''
-  const names = path.split('/')
-  for (const [i, name] of names.entries()) {
-    const here = joinRaw(directory, name)
-    const stat = statOrNothing(options.root, here)
-    const isDirectory = i < names.length - 1 || ((stat?.mode ?? 0) & 0o170000) === 0o040000
-    const verdict = rules.verdict(name, isDirectory, stat?.size ?? 0)
-    if (verdict.kind === 'exclude') return verdict.rule
-    if (!isDirectory) return undefined
-    const isFile = (file: Raw) =>
-      ((statOrNothing(options.root, joinRaw(here, file))?.mode ?? 0) & 0o170000) === 0o100000
-    const git = statOrNothing(options.root, joinRaw(here, '.git')) ? await context.gitFacts(here) : undefined
-    rules = rules.enter(name, { gitignore: isFile('.gitignore'), savepointignore: isFile('.savepointignore'), git })
-    directory = here
-  }
-  return undefined
+interface Options {
+  root: number
+  rootPath: Buffer
+  exclude: ExcludeConfig
+  env: NodeJS.ProcessEnv
 }
+
+export class Exclusions {
+  private readonly root: number
+  private readonly context: RuleContext
+  /** By directory: the rules in it, or the one that excludes it. */
+  private readonly known = new Map<Raw, DirRules | { excludedBy: ExclusionRule }>()
+
+  private constructor(root: number, context: RuleContext) {
+    this.root = root
+    this.context = context
+    this.known.set('', context.root)
+  }
+
+  static async open(options: Options): Promise<Exclusions> {
+    const memory = new Map<string, string[]>()
+    const gitCache = {
+      get: (key: string) => memory.get(key),
+      set: (key: string, value: string[]) => void memory.set(key, value),
+    }
+    return new Exclusions(options.root, await openRules({ ...options, gitCache, onWarning: () => {} }))
+  }
+
+  /** The rule; undefined when none excludes it. */
+  async of(path: Raw, file: { isDirectory: boolean; size: number }): Promise<ExclusionRule | undefined> {
+    const rules = await this.rulesIn(parentOf(path))
+    if ('excludedBy' in rules) return rules.excludedBy
+    const verdict = rules.verdict(nameOf(path), file.isDirectory, file.size)
+    return verdict.kind === 'exclude' ? verdict.rule : undefined
+  }
+
+  private async rulesIn(directory: Raw): Promise<DirRules | { excludedBy: ExclusionRule }> {
+    const known = this.known.get(directory)
+    if (known) return known
+    const above = await this.rulesIn(parentOf(directory))
+    const rules = 'excludedBy' in above ? above : await this.enter(above, directory)
+    this.known.set(directory, rules)
+    return rules
+  }
+
+  private async enter(above: DirRules, directory: Raw): Promise<DirRules | { excludedBy: ExclusionRule }> {
+    const name = nameOf(directory)
+    const verdict = above.verdict(name, true, 0)
+    if (verdict.kind === 'exclude') return { excludedBy: verdict.rule }
+    const isFile = (file: Raw) => ((statOrNothing(this.root, joinRaw(directory, file))?.mode ?? 0) & S_IFMT) === S_IFREG
+    const git = statOrNothing(this.root, joinRaw(directory, '.git'))
+      ? await this.context.gitFacts(directory)
+      : undefined
+    return above.enter(name, { gitignore: isFile('.gitignore'), savepointignore: isFile('.savepointignore'), git })
+  }
+}
+
+export async function explainExclusion(options: Options, path: Raw): Promise<ExclusionRule | undefined> {
+  const stat = statOrNothing(options.root, path)
+  const isDirectory = ((stat?.mode ?? 0) & S_IFMT) === S_IFDIR
+  return (await Exclusions.open(options)).of(path, { isDirectory, size: stat?.size ?? 0 })
+}
+
+const S_IFMT = 0o170000
+const S_IFREG = 0o100000
+const S_IFDIR = 0o040000
 
 function statOrNothing(root: number, path: Raw) {
   try {

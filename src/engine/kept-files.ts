@@ -1,0 +1,150 @@
+/**
+ * What a run made and destroyed between two snapshots is in neither. The tracer keeps such files in a spool; here they
+ * become a snapshot of their own, of type `kept`: HEAD with those files where they were. All that works on snapshots works
+ * on it. A spool that a killed run left is taken up when the run is closed.
+ */
+import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { blankEntry, type Entry } from '../model/entry.ts'
+import { isWithin, nameOf, type Raw, rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
+import { quoteCommand } from '../model/shell-quote.ts'
+import type { StoreWriter } from '../store/store-writer.ts'
+import { encodeTree } from '../store/tree-codec.ts'
+import { sameContent } from '../store/tree-diff.ts'
+import { entryAt } from '../store/tree-lookup.ts'
+import { rewriteTree } from '../store/tree-rewrite.ts'
+import { rootEntryOf } from '../targets/dir/capture.ts'
+import { statDir, withDir } from '../targets/dir/dir-target.ts'
+import { Exclusions } from '../targets/dir/explain-exclusion.ts'
+import { Ingest } from '../targets/dir/ingest.ts'
+import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
+import { excludeConfig } from './capture-live.ts'
+import type { Context } from './context.ts'
+import { addSnapshot } from './snapshot.ts'
+
+/** Of each path so many versions at most: a script that writes a file again and again must not fill the timeline. */
+const MAX_VERSIONS = 3
+
+interface Version {
+  path: Raw
+  exec: number
+  entry: Entry
+}
+
+const spoolOf = (ctx: Context, run: string): string => join(ctx.timelineDir, 'runs', run, 'kept')
+
+/** A place for the files that a run destroys. */
+export function openSpool(ctx: Context, run: string): string {
+  const spool = spoolOf(ctx, run)
+  mkdirSync(spool, { recursive: true, mode: 0o700 })
+  writeFileSync(join(spool, 'target'), ctx.targetPath, { mode: 0o600 })
+  return spool
+}
+
+/** The run is over, and what was kept is in its snapshots. */
+export const closeSpool = (ctx: Context, run: string): void =>
+  rmSync(spoolOf(ctx, run), { recursive: true, force: true })
+
+/** Adds snapshots of what is in the spool, and empties it. HEAD is the last of them. Called under the timeline's lock. */
+export async function addKept(ctx: Context, run: string): Promise<void> {
+  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  const spool = spoolOf(ctx, run)
+  const files = readKeptLog(join(spool, 'log')).kept.filter(({ name }) => sizeOf(join(spool, name)) !== undefined)
+  if (!head || files.length === 0) return
+  const wanted = await withoutExcluded(ctx, spool, files)
+  const writer = await ctx.store.writer(ctx.signal)
+  try {
+    const root = rootEntryOf(ctx.store, head.root)
+    const versions = (await ingest(ctx, writer, spool, wanted)).filter(({ path, entry }) => {
+      const known = entryAt(ctx.store, root.content, path)
+      return !known || !sameContent(known, entry)
+    })
+    let counted = 0
+    for (const layer of layersOf(versions)) {
+      const edits = new Map(layer.map(({ path, entry }) => [path, entry]))
+      const tree = rewriteTree(ctx.store, writer, root.content, edits)
+      const id = writer.put(encodeTree([{ ...root, content: tree }]))
+      writer.commit()
+      const state = { ...head, root: id, newBytes: writer.newBytes - counted, emptyDirs: 0 }
+      counted = writer.newBytes
+      addSnapshot(ctx, state, { type: 'kept', run, label: labelOf(layer), command: commandOf(ctx, run, layer) })
+    }
+  } finally {
+    writer.close()
+  }
+  for (const { name } of files) rmSync(join(spool, name), { force: true })
+}
+
+const sizeOf = (file: string): number | undefined => lstatSync(file, { throwIfNoEntry: false })?.size
+
+/** With their paths relative to the target. */
+async function withoutExcluded(ctx: Context, spool: string, files: KeptFile[]): Promise<KeptFile[]> {
+  const target = rawFromBytes(ctx.targetPath)
+  const inside = files
+    .filter(({ path }) => isWithin(path, target))
+    .map(file => ({ ...file, path: file.path.slice(target.length + 1), size: sizeOf(join(spool, file.name)) ?? 0 }))
+    .filter(({ size }) => size <= ctx.config.snapshots.max_file_bytes)
+  // The rules went with it.
+  if (!statDir(ctx.targetPath)) return inside
+  return withDir(ctx.targetPath, async root => {
+    const rules = await Exclusions.open({ root, rootPath: ctx.targetPath, exclude: excludeConfig(ctx), env: ctx.env })
+    const wanted: KeptFile[] = []
+    for (const file of inside)
+      if (!(await rules.of(file.path, { isDirectory: false, size: file.size }))) wanted.push(file)
+    return wanted
+  })
+}
+
+async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: KeptFile[]): Promise<Version[]> {
+  return withDir(Buffer.from(spool), async root => {
+    const reader = new Ingest(ctx.store, writer, root, undefined, ctx.signal)
+    // In the order of the destruction, not of the reading.
+    const versions: (Version | undefined)[] = []
+    try {
+      for (const [i, { name, path, exec, ...file }] of files.entries()) {
+        reader.submit(name, sizeOf(join(spool, name)) ?? 0, result => {
+          if (result.errno !== 0 || result.unknown) return
+          const entry = blankEntry(nameOf(path), 'file')
+          entry.mode = file.mode & 0o7777
+          entry.uid = file.uid
+          entry.gid = file.gid
+          entry.mtimeNs = file.mtimeNs
+          entry.size = result.size
+          entry.content = result.content
+          entry.sparse = result.sparse
+          entry.xattrs = result.xattrs
+          versions[i] = { path, exec, entry }
+        })
+        await reader.room()
+      }
+      await reader.drain()
+    } finally {
+      await reader.close()
+    }
+    return versions.filter(version => version !== undefined)
+  })
+}
+
+/** Oldest first: the last has the newest version of each path. */
+function layersOf(versions: Version[]): Version[][] {
+  const byPath = Map.groupBy(versions, ({ path }) => path)
+  const layers: Version[][] = []
+  for (const all of byPath.values()) {
+    const different = all.filter((version, i) => i === 0 || !sameContent(version.entry, all[i - 1]!.entry))
+    for (const [i, version] of different.slice(-MAX_VERSIONS).reverse().entries()) {
+      layers[i] ??= []
+      layers[i].push(version)
+    }
+  }
+  return layers.reverse()
+}
+
+const labelOf = (layer: Version[]): string =>
+  layer.length === 1 ? showPath(layer[0]!.path) : `${layer.length} destroyed files`
+
+/** When one command destroyed them all. */
+function commandOf(ctx: Context, run: string, layer: Version[]): string | undefined {
+  const [exec, ...others] = new Set(layer.map(version => version.exec))
+  const execution = others.length === 0 && exec ? ctx.db.trace.execution(run, exec) : undefined
+  return execution && quoteCommand(execution.argv.map(rawToText))
+}

@@ -1,0 +1,45 @@
+/** The log in a spool (native/helper/keep.c): one frame for each file that was about to be destroyed. */
+import { readFileSync } from 'node:fs'
+import { type Raw, rawFromBytes } from '../model/raw-path.ts'
+import { BadFrame, FIELD, FLAG, type Frame, FrameReader, type PathOp, pathOps } from './frames.ts'
+
+export interface KeptFile {
+  /** Its name in the spool. */
+  name: string
+  /** Where it was; absolute. */
+  path: Raw
+  /** What destroyed it, and which execution. */
+  op: PathOp
+  exec: number
+  mode: number
+  uid: number
+  gid: number
+  mtimeNs: bigint
+}
+
+/** Oldest first. A record that is not whole, at the end, is one that was never finished. */
+export function readKeptLog(file: string): { kept: KeptFile[]; lost: number } {
+  const kept: KeptFile[] = []
+  let lost = 0
+  const reader = new FrameReader(frame => {
+    if (frame.flags & FLAG.truncated) lost++
+    else kept.push(toKept(frame))
+  })
+  try {
+    reader.push(readFileSync(file))
+  } catch (error) {
+    if (!(error instanceof BadFrame) && (error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  return { kept, lost }
+}
+
+const toKept = (frame: Frame): KeptFile => ({
+  name: String(frame.number(FIELD.number)!),
+  path: rawFromBytes(frame.field(FIELD.path)!),
+  op: pathOps[frame.op]!,
+  exec: frame.number(FIELD.exec)!,
+  mode: frame.number(FIELD.mode)!,
+  uid: frame.number(FIELD.uid)!,
+  gid: frame.number(FIELD.gid)!,
+  mtimeNs: frame.long(FIELD.mtime)!,
+})
