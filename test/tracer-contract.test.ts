@@ -18,12 +18,17 @@ interface Driver {
   settings: NodeJS.ProcessEnv
   /** The first argument of a script that was found along PATH: the system keeps the path alone. */
   scriptsByPath?: boolean
+  /** It needs more rights than an ordinary user has. */
+  rootOnly?: boolean
+  /** It sees what happens, and cannot hold it back. */
+  cannotHold?: boolean
 }
 
 const drivers: Driver[] = [
   { title: 'seccomp', settings: { SAVEPOINT_TRACER: 'seccomp', SAVEPOINT_EXITS: 'pidfd' } },
   { title: 'seccomp on an older kernel', settings: { SAVEPOINT_TRACER: 'seccomp', SAVEPOINT_EXITS: 'ptrace' } },
   { title: 'ptrace', settings: { SAVEPOINT_TRACER: 'ptrace' }, scriptsByPath: true },
+  { title: 'ebpf', settings: { SAVEPOINT_TRACER: 'ebpf' }, scriptsByPath: true, rootOnly: true, cannotHold: true },
 ]
 const inNamespaces = ['--user', '--map-root-user', '--pid', '--mount', '--mount-proc', '--fork', '--kill-child']
 const hasNamespaces = spawnSync('unshare', [...inNamespaces, 'true']).status === 0
@@ -35,7 +40,7 @@ for (const driver of drivers) {
   describe.skipIf(!probe.works)(title, () => contract(driver))
 }
 
-function contract({ settings, scriptsByPath }: Driver): void {
+function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): void {
   let space: Workspace
   let savepoint: Savepoint
   beforeEach(async () => {
@@ -85,6 +90,11 @@ function contract({ settings, scriptsByPath }: Driver): void {
 
     gated(hasStrace && canDropPrivilege, 'strace, setpriv', 'a build by an ordinary user: the same', async () => {
       writeProject()
+      if (rootOnly) {
+        const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', build] }]])
+        expect(error?.message).toMatch(/^Cannot start the command: Cannot use the tracer \w+: this needs root/)
+        return
+      }
       const seen = straceLines(space, build)
       space.sh('rm -f *.o p')
       const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', build] }]])
@@ -98,7 +108,9 @@ function contract({ settings, scriptsByPath }: Driver): void {
       const script = 'sh -c "exit 3"; /bin/true; kill -KILL $$'
       const args = [...inNamespaces, program!, ...before, 'run', '--', 'sh', '-c', script]
       const { status } = spawnSync('unshare', args, { cwd: space.dir, env: space.env, timeout: 60_000 })
-      expect(status).toBe(137)
+      // What such a root may do, it may do inside alone.
+      expect(status).toBe(rootOnly ? 125 : 137)
+      if (rootOnly) return
       expect(ownLines(traced())).toEqual([`sh -c ${script} → SIGKILL`, 'sh -c exit 3 → 3', '/bin/true → 0'])
     })
 
@@ -300,6 +312,12 @@ print(os.WSTOPSIG(stopped) == signal.SIGSTOP, os.WEXITSTATUS(ended), file=open('
       const { exitCode } = await run('echo new > b; rm -rf b; [ ! -e b ]')
       expect(exitCode).toBe(0)
       const guard = savepoint.snapshots().find(({ type }) => type === 'guard')
+      const said = space.notices.join('\n')
+      if (cannotHold) {
+        expect([guard, said]).toEqual([undefined, expect.stringMatching(/cannot hold a destructive command/)])
+        return
+      }
+      expect(said).not.toMatch(/cannot hold/)
       expect(savepoint.read(guard!.id, 'b').toString()).toBe('new\n')
     })
 

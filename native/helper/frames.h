@@ -71,6 +71,8 @@ struct frame {
 };
 
 void frame_begin(struct frame *frame, enum frame_type type, uint16_t op, uint32_t pid);
+/* For what is told later than it happened. */
+void frame_time(struct frame *frame, uint64_t monotonic);
 void frame_flag(struct frame *frame, uint8_t flags);
 void frame_number(struct frame *frame, enum field_tag tag, uint32_t number);
 void frame_long(struct frame *frame, enum field_tag tag, uint64_t number);

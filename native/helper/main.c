@@ -3,11 +3,13 @@
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
  *   savepoint-helper --events FD --driver NAME [--exits pidfd|ptrace] [--allow-io-uring] [--hold NAME,… --hold-ms N]
- *                    [--spool DIRECTORY] [--protect DIRECTORY] [--ignore SIGNAL,…] -- COMMAND…
+ *                    [--protect DIRECTORY] [--spool DIRECTORY] [--ignore SIGNAL,…] -- COMMAND…
+ *   savepoint-helper --events FD --driver ebpf --cgroup DIRECTORY      starts nothing; ends when the reader does, or by SIGTERM
  *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
  *   savepoint-helper --inherit -- PROGRAM…      becomes the program: see inherit.h
  *
- * Drivers: drivers.h. `--exits` is for tests: how the seccomp driver learns of ends, which is chosen by what the kernel can.
+ * Drivers: drivers.h. `--exits` is for tests: how the seccomp driver learns of ends, which is chosen by what the kernel can;
+ * `--ring-bytes` too: of the ebpf driver.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,6 +29,7 @@
 
 struct options {
   struct supervision supervision;
+  struct driver_options driver;
   const char *exits, *ignored;
   bool io_uring, probe;
   char **command;
@@ -47,12 +50,15 @@ static bool parse(int count, char **arguments, struct options *options) {
     else if (strcmp(argument, "--hold-ms") == 0 && i + 1 < count) options->supervision.hold_ms = (unsigned)atoi(arguments[++i]);
     else if (strcmp(argument, "--spool") == 0 && i + 1 < count) options->supervision.spool = arguments[++i];
     else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->supervision.driver = driver_named(arguments[++i]);
+    else if (strcmp(argument, "--cgroup") == 0 && i + 1 < count) options->driver.cgroup = arguments[++i];
+    else if (strcmp(argument, "--ring-bytes") == 0 && i + 1 < count) options->driver.ring_bytes = (uint32_t)atoi(arguments[++i]);
     else if (strcmp(argument, "--protect") == 0 && i + 1 < count) protect_init(arguments[++i]);
     else if (strcmp(argument, "--ignore") == 0 && i + 1 < count) options->ignored = arguments[++i];
     else if (strcmp(argument, "--exits") == 0 && i + 1 < count) options->exits = arguments[++i];
     else return false;
   }
-  return options->probe && options->supervision.driver != NULL;
+  if (options->supervision.driver == NULL) return false;
+  return options->probe || (options->driver.cgroup != NULL && options->supervision.driver == &ebpf_driver && options->supervision.events >= 0);
 }
 
 /*
@@ -86,7 +92,9 @@ int main(int count, char **arguments) {
   sigprocmask(SIG_BLOCK, &all, &start.signals);
   /* Whatever leaves its parents becomes our child, and its end is noticed. */
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  struct launched launched;
-  int error = launch(&start, &launched);
+  struct launched launched = {.listener = -1, .go = -1, .failure = -1};
+  const struct driver *driver = options.supervision.driver;
+  int error = driver->prepare == NULL ? 0 : driver->prepare(&options.driver);
+  if (error == 0 && options.command != NULL) error = launch(&start, &launched);
   return supervise(&options.supervision, &launched, error);
 }

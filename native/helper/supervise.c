@@ -93,20 +93,24 @@ static void answer_requests(struct state *state) {
     memcpy(&kind, state->request, sizeof kind);
     memcpy(&number, state->request + sizeof kind, sizeof number);
     if (kind == REQUEST_RELEASE) holds_release(number);
-    if (kind == REQUEST_SIGNAL && !state->ended) kill(state->command, (int)number);
+    if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
     if (kind == REQUEST_LOOK) keep_look(number);
     if (kind == REQUEST_CAPTURED) keep_captured(number);
-    if (kind == REQUEST_BARRIER || kind == REQUEST_LOOK) tell_number(state, FRAME_BARRIER, number, 0);
+    if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK) continue;
+    if (state->driver->settle != NULL) state->driver->settle();
+    tell_number(state, FRAME_BARRIER, number, 0);
     /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
     if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));
-    if (kind == REQUEST_BARRIER || kind == REQUEST_LOOK) stream_flush(state->stream);
+    stream_flush(state->stream);
   }
 }
 
-static void pass_signals(const struct state *state) {
+static void pass_signals(struct state *state) {
   struct signalfd_siginfo signal;
   while (read(state->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
-    if (signal.ssi_signo != SIGCHLD && !state->ended) kill(state->command, (int)signal.ssi_signo);
+    if (signal.ssi_signo == SIGCHLD || state->ended) continue;
+    if (state->command > 0) kill(state->command, (int)signal.ssi_signo);
+    else state->reader_gone = true; /* as good as */
   }
 }
 
@@ -137,8 +141,9 @@ static void pass_stop(const struct state *state) {
 }
 
 static void tell_end(struct state *state, int status) {
+  if (state->driver->settle != NULL) state->driver->settle();
   processes_lock();
-  unsigned count = process_count();
+  unsigned count = state->driver->alive != NULL ? state->driver->alive() : process_count();
   processes_unlock();
   frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
   if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
@@ -241,7 +246,7 @@ static int start(struct state *state, const struct launched *launched) {
   watch(state->epoll, state->wake, EPOLLIN, &state->wake);
   watch(state->epoll, state->events, EPOLLIN | EPOLLRDHUP, &state->events);
   watch(state->epoll, state->signals, EPOLLIN, &state->signals);
-  watch(state->epoll, state->failure, EPOLLIN, &state->failure);
+  if (state->command > 0) watch(state->epoll, state->failure, EPOLLIN, &state->failure);
   tell_hello(state);
   /* At once: should we be killed, the reader must know whom to look for. */
   stream_flush(state->stream);
@@ -252,6 +257,7 @@ static int start(struct state *state, const struct launched *launched) {
   int error = state->driver->begin(&session);
   if (error == 0 && state->ptraces && !state->driver->ptraces) error = ptrace_attach(&session, false);
   if (error != 0) return error;
+  if (state->command == 0) return 0;
   if (write(launched->go, "", 1) != 1) return EPIPE;
   close(launched->go);
   return 0;

@@ -13,7 +13,7 @@ struct supervision {
   const char *spool; /* see keep_init */
 };
 
-/* `error`: why the launch failed, or 0. Returns the exit code of the helper itself. */
+/* Without a command (its pid is 0) until the reader goes. `error`: why the launch failed, or 0. Returns the exit code of the helper itself. */
 int supervise(const struct supervision *options, const struct launched *launched, int error);
 
 #endif

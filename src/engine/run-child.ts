@@ -1,5 +1,5 @@
 /** The command of a run: started with the terminal handed through untouched, and waited for. */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,8 @@ import { SavepointError } from '../errors/errors.ts'
 import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
 import { spellCommand } from '../model/shell-quote.ts'
 import { isStopped, type TracedEnd } from '../tracers/command-process.ts'
-import { type Inherited, inheritedStdio, TracedCommand, type TracedOptions } from '../tracers/helper.ts'
+import { EsloggerCommand } from '../tracers/eslogger-command.ts'
+import { type Inherited, inheritedStdio, type Traced, TracedCommand, type TracedOptions } from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
 import { followStops, type StartedCommand } from './follow-stops.ts'
 import { homeOf } from './home.ts'
@@ -51,9 +52,7 @@ export interface SuperviseOptions {
   env: NodeJS.ProcessEnv
   inherited: Inherited | undefined
   /** Who is told what the command does; undefined: it runs unseen. */
-  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited' | 'onStop'> & {
-    onStart(command: TracedCommand): void
-  }
+  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited' | 'onStop'> & { onStart(command: Traced): void }
 }
 
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
@@ -70,7 +69,7 @@ export async function supervise(command: string[], options: SuperviseOptions): P
   const stops = followStops(() => child)
   try {
     const start = { command: started, cwd: textOf(cwd), env, inherited }
-    const traced = trace && new TracedCommand({ ...start, ...trace, onStop: stops.look })
+    const traced = trace && startTraced({ ...start, ...trace, onStop: stops.look })
     if (traced) trace.onStart(traced)
     child = traced ?? startUntraced(start)
     return await child.ended.catch(error => {
@@ -83,6 +82,11 @@ export async function supervise(command: string[], options: SuperviseOptions): P
   }
 }
 
+const startTraced = (options: TracedOptions): Traced =>
+  options.driver === 'eslogger'
+    ? new EsloggerCommand({ ...options, start: () => spawnCommand(options) })
+    : new TracedCommand(options)
+
 interface Started extends StartedCommand {
   ended: Promise<ChildEnd>
 }
@@ -91,9 +95,13 @@ const nothing: Inherited = { descriptors: [], ignoredSignals: [] }
 
 type StartOptions = Pick<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited'>
 
-function startUntraced({ command, cwd, env, inherited }: StartOptions): Started {
+function spawnCommand({ command, cwd, env, inherited }: StartOptions): ChildProcess {
   const [program, ...args] = isNowhere(command[0]!, env) ? command : ignoring(inherited.ignoredSignals, command)
-  const child = spawn(program!, args, { stdio: inheritedStdio(inherited), cwd, env })
+  return spawn(program!, args, { stdio: inheritedStdio(inherited), cwd, env })
+}
+
+function startUntraced(options: StartOptions): Started {
+  const child = spawnCommand(options)
   const ended = new Promise<ChildEnd>((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code, signal) =>

@@ -44,13 +44,8 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
   } catch (error) {
     if (!options.unprotected) throw error
     options.onStart?.(undefined, undefined)
-    const { env, notice: onNotice } = ctx
-    return runUnrecorded(options.command, (error as Error).cause as Error, {
-      cwd: textOf(ctx.cwd),
-      env,
-      onNotice,
-      inherited: options.inherited,
-    })
+    const own = { env: ctx.env, onNotice: ctx.notice, inherited: options.inherited }
+    return runUnrecorded(options.command, (error as Error).cause as Error, { cwd: textOf(ctx.cwd), ...own })
   }
   try {
     return await carryOut(ctx, tracer, run, options)

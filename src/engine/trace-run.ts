@@ -1,7 +1,7 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
-import type { TracedCommand } from '../tracers/helper.ts'
+import type { Traced } from '../tracers/helper.ts'
 import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { openSpool } from './kept-files.ts'
@@ -56,8 +56,11 @@ export async function superviseTraced(
     if (!later.includes(text)) later.push(text)
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
-  const { seesChanges } = traitsOf(name)
+  const { seesChanges, canHold } = traitsOf(name)
   const isWhole = seesChanges && !options.allowIoUring
+  // The outer run may hold it.
+  if (!canHold && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
+    ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
   const recorder = new TraceRecorder(quiet, run.id, patterns)
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
@@ -68,7 +71,7 @@ export async function superviseTraced(
     isInside: event => recorder.isInside(event),
   })
   if (!seesChanges) live.goBlind()
-  let command: TracedCommand | undefined
+  let command: Traced | undefined
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {

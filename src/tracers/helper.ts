@@ -33,7 +33,7 @@ function helperFile(): string | undefined {
 }
 
 /** The drivers that the helper has (native/helper/drivers.c). */
-export type HelperDriver = 'seccomp' | 'ptrace'
+export type HelperDriver = 'seccomp' | 'ebpf' | 'ptrace'
 
 export interface HelperProbe {
   works: boolean
@@ -74,7 +74,7 @@ export function inheritedStdio({ descriptors }: Inherited): ('inherit' | 'ignore
 }
 
 export interface TracedOptions {
-  driver: HelperDriver
+  driver: HelperDriver | 'eslogger'
   command: string[]
   cwd: string | undefined
   env: NodeJS.ProcessEnv
@@ -93,6 +93,9 @@ export interface TracedOptions {
   /** The command has stopped. Not called where SIGCHLD says so. */
   onStop(): void
 }
+
+/** A command that is traced, whoever does it. */
+export type Traced = Pick<TracedCommand, 'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'barrier' | 'look'>
 
 export class TracedCommand {
   private readonly options: TracedOptions

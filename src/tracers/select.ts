@@ -4,6 +4,7 @@
  */
 import type { TracerName } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
+import { probeEslogger } from './eslogger-command.ts'
 import { type HelperDriver, probeHelper } from './helper.ts'
 
 export interface TracerProbe {
@@ -15,7 +16,7 @@ export interface TracerProbe {
 }
 
 export interface ChosenTracer {
-  name: HelperDriver | 'none'
+  name: HelperDriver | 'eslogger' | 'none'
   /** Those that were looked at, in the order of preference; the last one is used. */
   probes: TracerProbe[]
 }
@@ -24,10 +25,11 @@ export interface ChosenTracer {
 export interface TracerTraits {
   /** Tells every change of a file, before it happens. */
   seesChanges: boolean
+  /** Can let an execution wait, so that a snapshot comes before it. */
+  canHold: boolean
 }
 
 type Probe = () => Omit<TracerProbe, 'name'>
-const later: Probe = () => ({ works: false, detail: 'not in this version yet', withoutPrivileges: false })
 const nothing: Probe = () => ({
   works: true,
   detail: 'commands and changes are not traced',
@@ -36,11 +38,11 @@ const nothing: Probe = () => ({
 
 /** In the order of preference. A probe is cheap and never throws. */
 const tracers: { name: TracerProbe['name']; probe: Probe; traits: TracerTraits }[] = [
-  { name: 'seccomp', probe: () => probeHelper('seccomp'), traits: { seesChanges: true } },
-  { name: 'ptrace', probe: () => probeHelper('ptrace'), traits: { seesChanges: false } },
-  { name: 'ebpf', probe: later, traits: { seesChanges: false } },
-  { name: 'eslogger', probe: later, traits: { seesChanges: false } },
-  { name: 'none', probe: nothing, traits: { seesChanges: false } },
+  { name: 'seccomp', probe: () => probeHelper('seccomp'), traits: { seesChanges: true, canHold: true } },
+  { name: 'ebpf', probe: () => probeHelper('ebpf'), traits: { seesChanges: false, canHold: false } },
+  { name: 'ptrace', probe: () => probeHelper('ptrace'), traits: { seesChanges: false, canHold: true } },
+  { name: 'eslogger', probe: () => probeEslogger(), traits: { seesChanges: false, canHold: false } },
+  { name: 'none', probe: nothing, traits: { seesChanges: false, canHold: false } },
 ]
 
 /** All of them, for whoever wants to know. */

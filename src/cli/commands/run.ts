@@ -17,7 +17,7 @@ import { asSavepointError } from '../report-error.ts'
 import { createStyle, type Style, wantsColour } from '../style.ts'
 
 const listed = 10
-const tracers: TracerName[] = ['auto', 'seccomp', 'ptrace', 'none']
+const tracers: TracerName[] = ['auto', 'seccomp', 'ebpf', 'ptrace', 'eslogger', 'none']
 /** Deaths that the caller's shell should see as such; others would only leave a second core dump. */
 const repeatable = new Set<NodeJS.Signals>(['SIGINT', 'SIGTERM', 'SIGHUP'])
 
