@@ -174,8 +174,8 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
     })
 
     gated(
-      canDropPrivilege,
-      'setpriv',
+      canDropPrivilege && !rootOnly,
+      rootOnly ? 'a tracer for ordinary users' : 'setpriv',
       'by an ordinary user: a program that may not be read, one with rights',
       async () => {
         space.sh('cp /bin/true unreadable; chmod 111 unreadable; cp /bin/true suid; chmod 4755 suid')
