@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Execution, Savepoint } from '../src/index.ts'
 import { probeTracers } from '../src/tracers/select.ts'
 import { compileC } from './support/c-program.ts'
@@ -331,6 +331,20 @@ print(os.WSTOPSIG(stopped) == signal.SIGSTOP, os.WEXITSTATUS(ended), file=open('
       const { exitCode } = await run('pkill -f "docke[r],podman"; pkill -f "hol[d] rm"; exit 4')
       expect(exitCode).toBe(4)
     })
+  })
+
+  it('nothing is left to us: no process of ours, and none that outlives the run', async () => {
+    const list = () => spawnSync('ps', ['--ppid', String(process.pid), '-o', 'pid=,comm='], { encoding: 'utf8' }).stdout
+    // What a helper leaves behind that was killed, by another test, is ours until we end.
+    const before = new Set(list().split('\n'))
+    const children = () =>
+      list()
+        .split('\n')
+        .filter(each => !before.has(each) && !each.endsWith(' ps'))
+    await run('mkfifo f; (setsid sh -c "exec 3< f; read line <&3; touch over" </dev/null >/dev/null 2>&1 &); sleep 0.1')
+    await vi.waitUntil(() => !children().some(each => each.endsWith(' sh')), { timeout: 10_000 })
+    space.sh('echo > f; for i in $(seq 100); do [ -e over ] && exit; sleep 0.05; done; exit 1')
+    await vi.waitUntil(() => children().length === 0, { timeout: 10_000 })
   })
 
   describe('when something of ours dies', () => {
