@@ -210,7 +210,8 @@ static void tell_late(struct state *state) {
 static void loop(struct state *state) {
   int status = 0;
   bool ended = false;
-  while (!state->ended || !(state->unfiltered || state->listener < 0)) {
+  /* Not before the reader has taken note of the end: until then it adopts what we leave behind. */
+  while (!state->ended || !(state->unfiltered || state->listener < 0) || !state->reader_gone) {
     /* Nobody reads, and nothing needs our answers: what is traced goes on without us. */
     if (state->reader_gone && state->listener < 0) return;
     handle(state, rest_ms(state), &status, &ended);
@@ -295,7 +296,7 @@ int supervise(const struct supervision *options, const struct launched *launched
     loop(&state);
     error = state.error;
   }
-  if (error == 0) return 0;
-  tell_failure(&state, error);
-  return 125;
+  if (error != 0) tell_failure(&state, error);
+  if (state.driver->end != NULL) state.driver->end();
+  return error == 0 ? 0 : 125;
 }
