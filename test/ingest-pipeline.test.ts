@@ -57,7 +57,7 @@ function startPipeline(usesNativeZstd = true) {
     add: (path: string, size: number) => {
       const done = ({ errno, content, size, unknown }: ReadResult) =>
         results.set(path, { errno, content, size, unknown })
-      queue.push({ path, size, done })
+      queue.push({ path, size, isCounted: true, done })
     },
     finish: async () => {
       pipeline.pump()

@@ -18,30 +18,17 @@ uint32_t frame_execution(struct frame *frame, struct process *process, pid_t tid
                          const char *program, size_t length) {
   static char cwd[PATH_ROOM];
   size_t cwd_length = read_link(tid, "cwd", cwd, sizeof cwd);
-  pid_t group = 0, parent = 0;
-  find_parents(tid, &group, &parent);
   uint32_t replaces;
   uint32_t exec = process_execute(process, loaded, &replaces);
   frame_begin(frame, FRAME_EXEC, 0, (uint32_t)process->pid);
   frame_number(frame, FIELD_EXEC, exec);
   frame_number(frame, FIELD_PARENT, process->parent);
-  frame_number(frame, FIELD_PPID, (uint32_t)parent);
+  frame_number(frame, FIELD_PPID, (uint32_t)process->ppid);
   frame_number(frame, FIELD_DEPTH, process->depth);
   if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
   frame_bytes(frame, FIELD_PROGRAM, program, length);
   frame_bytes(frame, FIELD_CWD, cwd, cwd_length);
   return exec;
-}
-
-static ssize_t read_file(pid_t pid, const char *name, void *out, size_t room) {
-  char file[64];
-  snprintf(file, sizeof file, "/proc/%d/%s", pid, name);
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  size_t done = 0;
-  for (ssize_t got; done < room && (got = read(fd, (char *)out + done, room - done)) > 0;) done += (size_t)got;
-  close(fd);
-  return (ssize_t)done;
 }
 
 /* The path that was given to the system, which is a script's own; -1 when it cannot be read (32-bit programs). */
@@ -77,15 +64,25 @@ static bool bound_arguments(const char *arguments, size_t *length) {
   return true;
 }
 
+/* A program that its user may not read is not shown to us either, but for its name. */
+static void find_executable(pid_t pid, struct place *exe) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/%d/exe", pid);
+  memset(&exe->stat, 0, sizeof exe->stat);
+  exe->length = 0;
+  if (stat(link, &exe->stat) == 0) exe->length = read_link(pid, "exe", exe->path, sizeof exe->path);
+  if (exe->length > 0) return;
+  ssize_t got = read_file(pid, "comm", exe->path, sizeof exe->path - 1);
+  exe->length = got > 0 ? (size_t)got - 1 : 0;
+  exe->path[exe->length] = 0;
+}
+
 bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool privileges_off) {
   static struct place place, exe;
   static char named[PATH_ROOM], arguments[MAX_ARGV_BYTES + 1];
   struct process *process = process_of(pid);
   if (process->pid != pid) return false; /* killed meanwhile: nothing was executed that anybody could have seen */
-  char link[64];
-  snprintf(link, sizeof link, "/proc/%d/exe", pid);
-  if (stat(link, &exe.stat) != 0) return false;
-  exe.length = read_link(pid, "exe", exe.path, sizeof exe.path);
+  find_executable(pid, &exe);
   place.known = place.exists = false;
   if (read_named(pid, named, sizeof named) > 0) find_place(pid, AT_FDCWD, named, true, &place);
   else named[0] = 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,6 +19,7 @@
 #include "ptrace.h"
 
 static struct notifier notifier;
+static pid_t guard;
 
 static int probe(void) {
   if (!exits_are_known() && ptrace_problem() != 0) {
@@ -47,8 +49,8 @@ static int probe(void) {
 /* Lets everything pass should the helper die, so that the command does not. In a session of its own, without a terminal. */
 static void start_guard(int listener) {
   int helper = (int)syscall(SYS_pidfd_open, getpid(), 0);
-  pid_t pid = fork();
-  if (pid != 0) {
+  guard = fork();
+  if (guard != 0) {
     if (helper >= 0) close(helper);
     return;
   }
@@ -81,5 +83,12 @@ static int begin(const struct session *session) {
 
 static void release(uint64_t notification) { notify_continue(notifier.listener, notification); }
 
+/* Nothing is filtered any more. What is not waited for here would be left to the reader, whose child it becomes. */
+static void end(void) {
+  if (guard <= 0) return;
+  kill(guard, SIGKILL);
+  waitpid(guard, NULL, 0);
+}
+
 const struct driver seccomp_driver = {
-    .name = "seccomp", .probe = probe, .filters = true, .begin = begin, .release = release};
+    .name = "seccomp", .probe = probe, .filters = true, .begin = begin, .end = end, .release = release};

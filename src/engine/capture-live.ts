@@ -14,7 +14,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
-import type { Dirty } from '../targets/dir/dirty-dirs.ts'
+import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { Preserved } from '../targets/dir/preserved.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
@@ -41,8 +41,8 @@ export interface LiveOptions {
   dirty?: RunDirty
   /** A run may change the tree meanwhile, and puts aside there what it changes: the state of now is captured. */
   preserved?: Preserved
-  /** Files that a process of the run has mapped into memory. */
-  mapped?: readonly Raw[]
+  /** Files that processes of the run can write unseen. */
+  held?: HeldFiles
 }
 
 export interface RunDirty extends Dirty {
@@ -52,6 +52,8 @@ export interface RunDirty extends Dirty {
 export interface Live extends CaptureResult {
   /** Bytes added to the store. */
   newBytes: number
+  /** The newest event that was known when it began. */
+  eventsAt: number
 }
 
 /**
@@ -76,6 +78,7 @@ export async function orAfresh<T>(already: boolean | undefined, work: (afresh: b
 
 async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   const { discard, afresh } = options
+  const eventsAt = discard ? 0 : ctx.db.events.beginCapture()
   // What a look before has kept must not hide that the store has lost it.
   if (!discard) ctx.store.forgetKept()
   const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
@@ -85,8 +88,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const stat = addon.statFd(root)
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
       const isWhole = writer.lostPacks.size === 0 && !afresh
-      // With another cap, what was left out and what was not are others.
-      const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}:${ctx.config.snapshots.max_file_bytes}`
+      const rootKey = rootKeyOf(ctx, stat)
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
       const seen = isWhole ? takeSeen(ctx, rootKey) : undefined
       const mayTrust = seen !== undefined && options.dirty !== undefined
@@ -122,13 +124,25 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
       if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
-      return { ...result, newBytes: writer.newBytes }
+      return { ...result, newBytes: writer.newBytes, eventsAt }
     })
   } catch (error) {
     throw explainCapture(ctx, error)
   } finally {
     writer.close()
   }
+}
+
+/** With another cap, what was left out and what was not are others. */
+const rootKeyOf = (ctx: Context, { dev, ino, btimeNs }: ReturnType<typeof addon.statFd>): string =>
+  `${dev}:${ino}:${btimeNs}:${ctx.config.snapshots.max_file_bytes}`
+
+/** What the last capture saw, if it was of this directory. */
+export function lastSeen(ctx: Context): StatCache {
+  const stat = statDir(ctx.targetPath)
+  return (
+    ctx.seen?.cache ?? (stat ? loadStatCache(join(ctx.timelineDir, 'statcache'), rootKeyOf(ctx, stat)) : emptyCache())
+  )
 }
 
 /** What this run saw last, if that is HEAD. It is not there again when the capture fails: then it may be half changed. */

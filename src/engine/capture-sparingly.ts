@@ -128,6 +128,7 @@ async function store(ctx: Context, look: Live, files: LiveFile[]): Promise<Live>
       files: look.files - noRoom.length,
       skipped: [...look.skipped, ...noRoom.map(path => ({ path, reason: 'no-room' as const }))],
       newBytes: writer.newBytes,
+      eventsAt: ctx.db.events.beginCapture(),
     }
   } finally {
     writer.close()
@@ -140,7 +141,7 @@ async function storeFiles(ctx: Context, writer: StoreWriter, files: LiveFile[]):
     const ingest = new Ingest(ctx.store, writer, root, undefined, ctx.signal)
     try {
       for (const { path, entry } of files) {
-        if (!writer.isStored(entry.content)) ingest.submit({ path, size: entry.size, done: () => {} })
+        if (!writer.isStored(entry.content)) ingest.submit({ path, size: entry.size, isCounted: true, done: () => {} })
         await ingest.room()
       }
       await ingest.drain()

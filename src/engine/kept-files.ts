@@ -17,6 +17,7 @@ import { rootEntryOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { Exclusions } from '../targets/dir/explain-exclusion.ts'
 import { Ingest } from '../targets/dir/ingest.ts'
+import type { ReadResult } from '../targets/dir/ingest-read.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
 import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
@@ -65,7 +66,9 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
       const tree = rewriteTree(ctx.store, writer, root.content, edits)
       const id = writer.put(encodeTree([{ ...root, content: tree }]))
       writer.commit()
-      const state = { ...head, root: id, newBytes: writer.newBytes - counted, emptyDirs: 0 }
+      // What destroyed these files is what the next snapshot differs by.
+      const eventsAt = ctx.db.events.nextStart ?? ctx.db.events.newest()
+      const state = { ...head, root: id, newBytes: writer.newBytes - counted, emptyDirs: 0, eventsAt }
       counted = writer.newBytes
       addSnapshot(ctx, state, { type: 'kept', run, label: labelOf(layer), command: commandOf(ctx, run, layer) })
     }
@@ -102,23 +105,20 @@ async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: K
     const versions: (Version | undefined)[] = []
     try {
       for (const [i, { name, path, exec, ...file }] of files.entries()) {
-        reader.submit({
-          path: name,
-          size: sizeOf(join(spool, name)) ?? 0,
-          done: result => {
-            if (result.errno !== 0 || result.unknown) return
-            const entry = blankEntry(nameOf(path), 'file')
-            entry.mode = file.mode & 0o7777
-            entry.uid = file.uid
-            entry.gid = file.gid
-            entry.mtimeNs = file.mtimeNs
-            entry.size = result.size
-            entry.content = result.content
-            entry.sparse = result.sparse
-            entry.xattrs = result.xattrs
-            versions[i] = { path, exec, entry }
-          },
-        })
+        const done = (result: ReadResult) => {
+          if (result.errno !== 0 || result.unknown) return
+          const entry = blankEntry(nameOf(path), 'file')
+          entry.mode = file.mode & 0o7777
+          entry.uid = file.uid
+          entry.gid = file.gid
+          entry.mtimeNs = file.mtimeNs
+          entry.size = result.size
+          entry.content = result.content
+          entry.sparse = result.sparse
+          entry.xattrs = result.xattrs
+          versions[i] = { path, exec, entry }
+        }
+        reader.submit({ path: name, size: sizeOf(join(spool, name)) ?? 0, isCounted: true, done })
         await reader.room()
       }
       await reader.drain()

@@ -114,7 +114,7 @@ class Comparison {
         if (!before || !sameContent(before, entry)) this.edits.set(path, entry)
       } else if (!isGone(result)) this.unsaved.add(item)
     }
-    this.ingest.submit({ path: staged, size: before?.size ?? 0, done })
+    this.ingest.submit({ path: staged, size: before?.size ?? 0, isCounted: true, done })
   }
 
   /** A directory that moved as a whole: its files still have the timestamps that the safety capture saw. */

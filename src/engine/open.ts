@@ -17,6 +17,7 @@ import { type Context, ownRun, releaseObjects, withTimelineLock } from './contex
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, snapshotChanges, status } from './diff.ts'
+import { events } from './events.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
@@ -24,6 +25,7 @@ import { branches, listSnapshots, log } from './log.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
+import { purgeText } from './purge-traces.ts'
 import { readFile } from './read-content.ts'
 import { hasPending, notCompleted, recoverPending } from './recover.ts'
 import { revert } from './revert.ts'
@@ -34,9 +36,10 @@ import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
 import { relativeTo } from './target-registry.ts'
-import { trace, why } from './trace.ts'
+import { trace } from './trace.ts'
 import { redo, undo } from './undo.ts'
 import { verify } from './verify.ts'
+import { why } from './why.ts'
 
 /** How long a repair waits for whoever uses the timeline. */
 const REPAIR_WAIT_MS = 5_000
@@ -229,9 +232,11 @@ function toSavepoint(ctx: Context): Savepoint {
     runs: () => listRuns(ctx),
     trace: run => trace(ctx, run),
     why: (path, options) => why(ctx, path, options),
+    events: options => events(ctx, options),
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),
+    purgeText: text => purgeText(ctx, text),
     exportSnapshot: async (ref, file, options) =>
       (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {}),
     importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),

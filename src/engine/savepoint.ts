@@ -75,6 +75,8 @@ export interface RunOptions {
   tracer?: TracerName
   /** Lets io_uring work inside, whose changes are not seen. */
   allowIoUring?: boolean
+  /** Where the tracer would take them away, set-user-id programs keep their rights: nothing is traced, changes are watched. */
+  allowSudo?: boolean
   /** What the command gets from whoever started this process, beyond the standard descriptors. Default: nothing. */
   inherited?: Inherited
   /** Starts it also when the state before cannot be captured, or nothing can be recorded at all; says so. */
@@ -132,10 +134,14 @@ export interface Savepoint {
   trace(run?: string): results.TraceResult
   /** Which commands changed a path, newest first. */
   why(path: string, options?: { limit?: number }): results.WhyResult
+  /** What happened to files and the snapshots it led to, newest first; a hundred by default. */
+  events(options?: { run?: string; limit?: number }): results.EventsResult
 
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>
   purge(path: string): Promise<results.PurgeResult>
+  /** Hides a text in all recorded command lines. */
+  purgeText(text: string): Promise<results.PurgedTraces>
   exportSnapshot(ref: string, file: string, options?: { withKept?: boolean }): Promise<results.ExportResult>
   importArchive(file: string, options?: { label?: string; force?: boolean }): Promise<results.ImportResult>
 

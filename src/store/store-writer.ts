@@ -16,6 +16,8 @@ import type { Store } from './store.ts'
 
 /** Pending index rows are flushed beyond this many, so that memory stays bounded. */
 const MAX_PENDING = 16_000
+/** From here on it is worth beginning before the commit. */
+const MIN_EARLY = 2000
 /** With a disk that does not keep up, so many more may wait before the work waits, too. */
 const MAX_WAITING = 20 * MAX_PENDING
 
@@ -118,6 +120,11 @@ export class StoreWriter {
   /** Registers a reflink clone that already lies durably under its final name. */
   addClone(id: Id, length: number): void {
     this.pendingClones.push([id, length])
+  }
+
+  /** A commit is near: if there is much to do for it, that begins now, while this thread waits for others. */
+  prepareCommit(): void {
+    if (this.pendingObjects > MIN_EARLY && !this.syncing) this.flushBeside()
   }
 
   /** Everything added so far is durable and findable when this returns. */

@@ -68,6 +68,11 @@ export class EsloggerCommand {
     return this.child?.pid
   }
 
+  /** There is none above the command. */
+  get helperPid(): undefined {
+    return undefined
+  }
+
   get isStopped(): boolean {
     return isStopped(this.pid)
   }
@@ -78,6 +83,8 @@ export class EsloggerCommand {
 
   /** Nothing is ever held. */
   release(): void {}
+
+  begun(): void {}
 
   /** Returns when everything that happened before the call has been told, or eslogger does not answer. */
   async barrier(): Promise<void> {

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
-import { rawFromBytes } from '../model/raw-path.ts'
+import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 import {
   isAlive,
   isStopped,
@@ -32,8 +32,14 @@ function helperFile(): string | undefined {
     .find(file => existsSync(file))
 }
 
+export const hasHelper = (): boolean => helperFile() !== undefined
+
+/** Arguments are text, paths are not: every byte that is not plain is written as `%xx`. */
+const spelled = (path: Raw): string =>
+  path.replaceAll(/[^\w./-]/g, byte => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
+
 /** The drivers that the helper has (native/helper/drivers.c). */
-export type HelperDriver = 'seccomp' | 'ebpf' | 'ptrace'
+export type HelperDriver = 'seccomp' | 'ebpf' | 'ptrace' | 'none'
 
 export interface HelperProbe {
   works: boolean
@@ -82,12 +88,14 @@ export interface TracedOptions {
   allowIoUring: boolean
   /** A directory that the command cannot change, unless it is Savepoint; only where changes are seen. */
   protect: string
+  /** Where changes are watched, because the driver does not see them; what is ignored is not looked into. */
+  watch: { path: Raw; ignored: Raw[] } | undefined
   /** Programs whose executions wait to be released, for at most `maxMs`; their names alone, `*` for all. */
   hold: { names: string[]; maxMs: number } | undefined
   /** A directory for files that are about to be destroyed; its file `target` says below which path. */
   spool: string | undefined
   /** Changes below that path, and the command itself, wait to be released until `begun` is called. */
-  holdsChanges: boolean
+  holdsChanges?: boolean
   onEvent(event: TraceEvent): void
   /** Called after each piece of the stream, when its events are through. */
   onBatch(): void
@@ -99,7 +107,7 @@ export interface TracedOptions {
 /** A command that is traced, whoever does it. */
 export type Traced = Pick<
   TracedCommand,
-  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look'
+  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look' | 'helperPid'
 >
 
 export class TracedCommand {
@@ -119,7 +127,7 @@ export class TracedCommand {
 
   constructor(options: TracedOptions) {
     this.options = options
-    const { hold, inherited } = options
+    const { hold, inherited, watch } = options
     const stdio: (ReturnType<typeof inheritedStdio>[number] | 'pipe')[] = inheritedStdio(inherited)
     const eventsFd = stdio.includes('ignore') ? stdio.indexOf('ignore') : stdio.length
     stdio[eventsFd] = 'pipe'
@@ -133,6 +141,8 @@ export class TracedCommand {
       ...(options.spool === undefined ? [] : ['--spool', options.spool]),
       ...(options.holdsChanges ? ['--hold-changes'] : []),
       ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
+      ...(watch ? ['--watch', spelled(watch.path)] : []),
+      ...(watch?.ignored ?? []).flatMap(path => ['--watch-ignore', spelled(path)]),
     ]
     startAdopting()
     this.child = spawn(helperFile()!, [...flags, '--', ...options.command], {
@@ -155,6 +165,11 @@ export class TracedCommand {
     this.events.on('error', () => {})
     this.events.on('close', () => this.lookForEnd())
     this.child.on('error', error => this.finish(() => this.outcome.reject(error)))
+  }
+
+  /** All processes of the run are below it, whatever became of their parents. */
+  get helperPid(): number | undefined {
+    return this.child.pid
   }
 
   /** How the command itself ended. Rejects with the errno of what kept it from starting. */
@@ -238,7 +253,7 @@ export class TracedCommand {
       this.barriers.delete(number)
     } else if (frame.type === FRAME.held) {
       const path = rawFromBytes(frame.field(FIELD.path)!)
-      this.held.push({ path, mapped: (frame.flags & FLAG.mapped) !== 0 })
+      this.held.push({ path, mapped: (frame.flags & FLAG.mapped) !== 0, inode: frame.long(FIELD.inode) })
     } else if (frame.type === FRAME.looked) {
       const number = frame.number(FIELD.number)!
       this.looks.get(number)?.({ files: this.held, unseen: frame.number(FIELD.exec) ?? 0 })

@@ -1,30 +1,23 @@
 /** What a tracer tells about a run. Times are milliseconds since 1970, with fractions. */
 import type { Raw } from '../model/raw-path.ts'
+import type { Execution } from '../model/trace.ts'
 import type { PathOp } from './frames.ts'
 
-/** A program that was started. */
-export interface ExecEvent {
+/** A program that was started. What is kept of it is told by the same names. */
+export interface ExecEvent
+  extends Pick<
+    Execution,
+    'id' | 'at' | 'pid' | 'ppid' | 'parent' | 'depth' | 'replaces' | 'program' | 'argv' | 'truncated' | 'cwd'
+  > {
   type: 'exec'
-  /** Counts from 1 within the run. */
-  id: number
-  at: number
-  pid: number
-  ppid: number
-  /** The execution that started it; 0: the run itself, or one that cannot be told. */
-  parent: number
-  /** 0: the command of the run. */
-  depth: number
-  /** The execution of the same process that it took the place of. */
-  replaces: number | undefined
-  program: Raw
-  argv: Raw[]
-  /** Not all arguments are there. */
-  truncated: boolean
-  cwd: Raw
+  /** Its parents are gone, and who they were cannot be told. */
+  detached: boolean
   /** It would have had more rights without us. */
   setuid: boolean
   /** It has not begun, and waits to be released. */
   held: boolean
+  /** Of git when it is held: `NAME=value` of the variables that say where its directories are. */
+  env: Raw[]
 }
 
 /** `code` and `signal` are undefined when nobody could tell. */
@@ -48,7 +41,11 @@ export interface LateEvent {
   id: number
 }
 
-/** A call that changes a file, told before it is carried out: it may still fail. */
+/**
+ * A call that changes a file, told before it is carried out: it may still fail. Where the target is watched instead (`changed`,
+ * and `create`, `delete`, `rename`, `attributes` of exec 0), what has happened, told afterwards, by whomever; a directory that
+ * came stands for all in it.
+ */
 export interface PathEvent {
   type: 'path'
   at: number
@@ -62,6 +59,10 @@ export interface PathEvent {
   path: Raw | undefined
   to: Raw | undefined
   existed: boolean
+  /** It has happened, as watching tells; otherwise it is about to. */
+  past: boolean
+  /** Nothing was at `path`: all but what makes something there will fail. */
+  absent: boolean
   directory: boolean
   /** The file has other names. */
   linked: boolean
@@ -76,6 +77,8 @@ export interface HeldFile {
   path: Raw
   /** Through memory: no timestamp tells that it was written again. */
   mapped: boolean
+  /** When it has several names. */
+  inode: bigint | undefined
 }
 
 /** What processes hold, looked for after everything before it was told. */
@@ -99,7 +102,8 @@ export interface KeptEvent {
 export interface LostEvent {
   type: 'lost'
   count: number
-  why: 'overflow' | 'architecture'
+  /** watches: not all directories can be watched. */
+  why: 'overflow' | 'architecture' | 'watches'
 }
 
 export type TraceEvent = ExecEvent | ExitEvent | UndoneEvent | LateEvent | PathEvent | KeptEvent | LostEvent

@@ -26,6 +26,7 @@ interface Options {
   force?: boolean
   tracer?: TracerName
   allowIoUring?: boolean
+  allowSudo?: boolean
 }
 
 export function register(program: Command): void {
@@ -51,6 +52,7 @@ export function register(program: Command): void {
     .option('--force', 'also in $HOME, /, or a directory that was replaced')
     .addOption(new Option('--tracer <name>', 'how commands are traced (default: tracing.tracer)').choices(tracers))
     .option('--allow-io-uring', 'let io_uring work inside, although its changes are not seen')
+    .option('--allow-sudo', 'let sudo work inside: commands are not traced, changes are only watched')
     .passThroughOptions()
     .action(
       handle<Options>(async (context, { words, options }) => {
@@ -74,6 +76,7 @@ const runIn = (context: Context, savepoint: Savepoint, command: string[], option
     unprotected: options.unprotected,
     tracer: options.tracer,
     allowIoUring: options.allowIoUring,
+    allowSudo: options.allowSudo,
     inherited,
     onStart(_run, before) {
       if (before) context.notice(protectingText(savepoint.target, before))
@@ -139,8 +142,10 @@ const outcomeText = ({ after, counts, changes, gone, movedTo }: RunResult) => {
 function commandsText({ trace }: RunResult, style: Style): string {
   if (!trace) return ''
   const failed = trace.failed > 0 ? ` (${trace.failed} failed, see ${style.command('trace --failed')})` : ''
-  const snapshots = trace.snapshots > 0 ? `, ${plural('snapshot', trace.snapshots)} on the way` : ''
-  return `${plural('command', trace.commands)}${failed}${snapshots}; `
+  const snapshots = trace.snapshots > 0 ? [`${plural('snapshot', trace.snapshots)} on the way`] : []
+  const commands = trace.tracer === 'none' ? [] : [`${plural('command', trace.commands)}${failed}`]
+  const parts = [...commands, ...snapshots].join(', ')
+  return parts === '' ? '' : `${parts}; `
 }
 
 function traceTexts({ trace }: RunResult): string[] {

@@ -143,9 +143,10 @@ export class EntryCapture {
 
   private read(node: DirNode, name: Raw, at: number, size: number): void {
     node.pending++
+    const isDirectory = record.recordType(node.records, at) === record.S_IFDIR
     // Holds the place until the reading is done; a directory's tree may be known earlier.
-    node.entries!.set(name, blankEntry(name, record.recordType(node.records, at) === record.S_IFDIR ? 'dir' : 'file'))
-    this.state.options.ingest.submit(new ReadJob(this, node, name, at, size))
+    node.entries!.set(name, blankEntry(name, isDirectory ? 'dir' : 'file'))
+    this.state.options.ingest.submit(new ReadJob(this, node, name, at, size, !isDirectory))
   }
 
   finishRead(node: DirNode, name: Raw, at: number, result: ReadResult): void {
@@ -190,15 +191,17 @@ class ReadJob implements Job {
   private readonly name: Raw
   private readonly at: number
   readonly path: Raw
+  readonly isCounted: boolean
   size: number
 
-  constructor(capture: EntryCapture, node: DirNode, name: Raw, at: number, size: number) {
+  constructor(capture: EntryCapture, node: DirNode, name: Raw, at: number, size: number, isCounted: boolean) {
     this.capture = capture
     this.node = node
     this.name = name
     this.at = at
     this.path = joinRaw(node.path, name)
     this.size = size
+    this.isCounted = isCounted
   }
 
   done(result: ReadResult): void {

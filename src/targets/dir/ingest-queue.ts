@@ -11,6 +11,8 @@ export interface Job {
   readonly path: Raw
   /** As the walk saw it; more when it turned out to be large. */
   size: number
+  /** Counts in what is said of progress, where directories, which have only attributes to read, do not. */
+  readonly isCounted: boolean
   /** `result` may be used until this returns. */
   done(result: ReadResult): void
 }

@@ -62,7 +62,7 @@ export class Ingest {
   /** Queues an entry; its `done` is called with the result before `drain` returns. */
   submit(job: Job): void {
     this.queue.push(job)
-    this.progress.totalFiles++
+    if (job.isCounted) this.progress.totalFiles++
     this.progress.totalBytes += job.size
     if (!this.threads && (this.queue.length > INLINE_ENTRIES || this.queue.bytes > INLINE_BYTES)) this.startThreads()
     this.threads?.pump()
@@ -146,7 +146,7 @@ export class Ingest {
   }
 
   private finish(job: Job, result: ReadResult): void {
-    this.progress.files++
+    if (job.isCounted) this.progress.files++
     // What the walk saw, as in the total: a directory has no size there, and a file may have grown.
     this.progress.bytes += job.size
     job.done(result)

@@ -176,7 +176,7 @@ export class Preserved {
       for (const path of files) {
         const size = statOrNothing(root, path)?.size
         if (size === undefined) continue
-        reader.submit({ path, size, done: result => this.keep(path, result) })
+        reader.submit({ path, size, isCounted: false, done: result => this.keep(path, result) })
         await reader.room()
       }
       await reader.drain()
