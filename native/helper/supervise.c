@@ -29,13 +29,25 @@
 #include "keep.h"
 #include "notify.h"
 #include "processes.h"
+#include "tree.h"
 
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 /* Frames that nobody waits for are collected for so long: each write wakes the reader. */
 static const uint64_t collect_ns = 20000000;
+/* How often is looked whether all that is being ended has gone. */
+static const uint64_t look_ns = 20000000;
 
 /* What the reader may ask: u32 kind, u32 number. REQUEST in src/tracers/frames.ts. */
-enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3, REQUEST_LOOK = 10, REQUEST_CAPTURED = 11 };
+enum request {
+  REQUEST_BARRIER = 1,
+  REQUEST_SIGNAL = 2,
+  REQUEST_RELEASE = 3,
+  REQUEST_FREEZE = 4, /* answered like a barrier */
+  REQUEST_THAW = 5, /* likewise */
+  REQUEST_STOP = 6, /* the number: for how many milliseconds they may tidy up */
+  REQUEST_LOOK = 10,
+  REQUEST_CAPTURED = 11,
+};
 
 struct state {
   int epoll, events, signals, wake, listener, failure;
@@ -71,12 +83,12 @@ static void tell_hello(struct state *state, bool privileges_off) {
 }
 
 /* Lets everything pass should the helper die, so that the command does not. In a session of its own, without a terminal. */
-static void start_guard(int listener) {
+static pid_t start_guard(int listener) {
   int helper = (int)syscall(SYS_pidfd_open, getpid(), 0);
   pid_t pid = fork();
   if (pid != 0) {
     if (helper >= 0) close(helper);
-    return;
+    return pid;
   }
   setsid();
   int low = listener < helper ? listener : helper, high = listener < helper ? helper : listener;
@@ -99,6 +111,11 @@ static void tell_number(struct state *state, enum frame_type type, uint32_t numb
   stream_put(state->stream, state->frame);
 }
 
+static void tell_barrier(struct state *state, uint32_t number) {
+  tell_number(state, FRAME_BARRIER, number, 0);
+  stream_flush(state->stream);
+}
+
 static void answer_requests(struct state *state) {
   for (;;) {
     ssize_t got = recv(state->events, state->request + state->request_length, REQUEST_BYTES - state->request_length,
@@ -108,6 +125,7 @@ static void answer_requests(struct state *state) {
     if (got <= 0) {
       state->reader_gone = true;
       holds_give_up();
+      tree_thaw();
       epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->events, NULL);
       return;
     }
@@ -125,6 +143,15 @@ static void answer_requests(struct state *state) {
     /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
     if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));
     if (kind == REQUEST_BARRIER || kind == REQUEST_LOOK) stream_flush(state->stream);
+    if (kind == REQUEST_FREEZE) {
+      tree_freeze();
+      tell_barrier(state, number);
+    }
+    if (kind == REQUEST_THAW) {
+      tree_thaw();
+      tell_barrier(state, number);
+    }
+    if (kind == REQUEST_STOP) tree_end(number);
   }
 }
 
@@ -145,7 +172,7 @@ static void reap(struct state *state, int *status, bool *ended) {
 /* The command has stopped: our parent hears of it as if it were its own child, looks, and stops as well. */
 static void pass_stop(const struct state *state) {
   siginfo_t stop = {0};
-  if (state->ended || state->reader_gone) return;
+  if (state->ended || state->reader_gone || tree_is_frozen()) return;
   if (waitid(P_PID, (id_t)state->command, &stop, WSTOPPED | WNOHANG) == 0 && stop.si_pid == state->command)
     kill(getppid(), SIGCHLD);
 }
@@ -193,6 +220,7 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
 static int rest_ms(const struct state *state) {
   uint64_t now = monotonic_ns(), next = holds_deadline();
   if (next == 0 || (state->flush_ns != 0 && state->flush_ns < next)) next = state->flush_ns;
+  if (tree_is_ending() && !state->ended && (next == 0 || now + look_ns < next)) next = now + look_ns;
   if (next == 0) return -1;
   return now >= next ? 0 : (int)((next - now + 999999) / 1000000);
 }
@@ -211,7 +239,9 @@ static void loop(struct state *state) {
   while (!state->ended || !(state->unfiltered || state->listener < 0)) {
     handle(state, rest_ms(state), &status, &ended);
     tell_late(state);
-    if (ended && !state->ended) {
+    /* While it is stopped as a whole, its end is the end of all. */
+    bool ending = tree_is_ending() && !tree_has_ended();
+    if (ended && !state->ended && !ending) {
       /* The command's own end is told after all that ended before it. */
       while (handle(state, 0, &status, &ended));
       if (state->error != 0) return;
@@ -254,7 +284,7 @@ static int start(struct state *state, const struct launched *launched, struct no
   leave_terminal();
   allow_descriptors();
   if (launched->listener >= 0) {
-    start_guard(launched->listener);
+    tree_init(start_guard(launched->listener));
     watch(state->epoll, launched->listener, 0, &state->listener);
     notify_inherited(notifier, launched->pid);
     pthread_t thread;

@@ -72,6 +72,8 @@ export class TracedCommand {
   private nextBarrier = 1
   /** Of the command; undefined until it starts. When it stops, the helper sends us SIGCHLD, as if it were our child. */
   pid: number | undefined
+  /** They are stopped by us: that is no stop for us to follow. */
+  isFrozen = false
   private isOver = false
 
   constructor(options: TracedOptions) {
@@ -121,11 +123,48 @@ export class TracedCommand {
 
   /** Returns when everything that happened before the call has been told. */
   barrier(): Promise<void> {
+    return this.ask(REQUEST.barrier)
+  }
+
+  /** Of the process above all of the command's, whatever leaves its parents. */
+  get root(): number | undefined {
+    return this.child.pid
+  }
+
+  /** Stops all processes of the command; returns when they have. */
+  freeze(): Promise<void> {
+    this.isFrozen = true
+    return this.ask(REQUEST.freeze)
+  }
+
+  /** Returns when they go on. */
+  async thaw(): Promise<void> {
+    await this.ask(REQUEST.thaw)
+    this.isFrozen = false
+  }
+
+  /** Ends all processes of the command, by force after `graceMs`. Returns when they have ended. */
+  async stop(graceMs: number): Promise<void> {
+    this.isFrozen = true
+    if (!this.isOver && this.events.destroyed) this.stopAlone(graceMs)
+    this.request(REQUEST.stop, graceMs)
+    await this.ended.catch(() => {})
+  }
+
+  /** The helper is dead: only the command itself can be reached. */
+  private stopAlone(graceMs: number): void {
+    const send = (signal: NodeJS.Signals) =>
+      this.pid !== undefined && isAlive(this.pid) && process.kill(this.pid, signal)
+    send('SIGTERM')
+    setTimeout(() => send('SIGKILL'), graceMs).unref()
+  }
+
+  private ask(request: number): Promise<void> {
     if (this.isOver || this.events.destroyed) return Promise.resolve()
     const number = this.nextBarrier++
     return new Promise(resolve => {
       this.barriers.set(number, resolve)
-      this.request(REQUEST.barrier, number)
+      this.request(request, number)
     })
   }
 
