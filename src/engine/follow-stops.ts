@@ -7,6 +7,8 @@ import { readFileSync } from 'node:fs'
 
 export interface StartedCommand {
   readonly pid: number | undefined
+  /** It is stopped by us, for a moment. */
+  readonly isFrozen?: boolean
   kill(signal: NodeJS.Signals): void
 }
 
@@ -14,7 +16,8 @@ export interface StartedCommand {
 export function followStops(command: () => StartedCommand | undefined): () => void {
   const wait = () => {}
   const follow = () => {
-    if (!isStopped(command()?.pid)) return
+    const child = command()
+    if (!isStopped(child?.pid) || child?.isFrozen) return
     // Not SIGSTOP: where no shell could wake us again (an orphaned process group), the system ignores this one.
     process.off('SIGTSTP', wait)
     process.kill(process.pid, 'SIGTSTP')

@@ -10,6 +10,7 @@ import { TracedCommand, type TracedEnd, type TracedOptions } from '../tracers/he
 import { currentDirectory } from './choose-target.ts'
 import { followStops, type StartedCommand } from './follow-stops.ts'
 import { homeOf } from './home.ts'
+import { UnwatchedTree } from './process-tree.ts'
 import type { RunResult } from './results.ts'
 import type { OpenOptions } from './savepoint.ts'
 
@@ -43,12 +44,16 @@ export async function runUnrecorded(command: string[], cause: Error, options: Op
 export interface SuperviseOptions {
   cwd: Buffer
   env: NodeJS.ProcessEnv
+  /** The run whose mark its processes carry. */
+  run?: string
+  onStarted?(command: Started): void
   /** Who is told what the command does; undefined: it runs unseen. */
   trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env'> & { onStart(command: TracedCommand): void }
 }
 
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
-export async function supervise(command: string[], { cwd, env, trace }: SuperviseOptions): Promise<ChildEnd> {
+export async function supervise(command: string[], options: SuperviseOptions): Promise<ChildEnd> {
+  const { cwd, env, trace } = options
   const started = command.some(hasStrayBytes) ? throughShell(command, cwd, env) : command
   const ignore = () => {}
   const ignored: NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
@@ -59,10 +64,11 @@ export async function supervise(command: string[], { cwd, env, trace }: Supervis
   for (const signal of forwarded) process.on(signal, forward)
   const unfollow = followStops(() => child)
   try {
-    const options = { command: started, cwd: textOf(cwd), env }
-    const traced = trace && new TracedCommand({ ...options, ...trace })
+    const launch = { command: started, cwd: textOf(cwd), env }
+    const traced = trace && new TracedCommand({ ...launch, ...trace })
     if (traced) trace.onStart(traced)
-    child = traced ?? startUntraced(options)
+    child = traced ?? startUntraced(launch, options.run)
+    options.onStarted?.(child)
     return await child.ended.catch(error => {
       throw cannotStart(command[0]!, cwd, env, error)
     })
@@ -73,19 +79,54 @@ export async function supervise(command: string[], { cwd, env, trace }: Supervis
   }
 }
 
-interface Started extends StartedCommand {
-  ended: Promise<ChildEnd>
+/** A command that was started, and all processes that come of it. */
+export interface Started extends StartedCommand {
+  readonly ended: Promise<ChildEnd>
+  /** The process that all others descend from. */
+  readonly root: number | undefined
+  freeze(): Promise<void>
+  /** Returns when they go on. */
+  thaw(): Promise<void>
+  /** Returns when none of them is left. */
+  stop(graceMs: number): Promise<void>
 }
 
-function startUntraced({ command, cwd, env }: Pick<TracedOptions, 'command' | 'cwd' | 'env'>): Started {
+function startUntraced(
+  { command, cwd, env }: Pick<TracedOptions, 'command' | 'cwd' | 'env'>,
+  run: string | undefined,
+): Started {
   const child = spawn(command[0]!, command.slice(1), { stdio: 'inherit', cwd, env })
+  let stopping: Promise<void> | undefined
   const ended = new Promise<ChildEnd>((resolve, reject) => {
     child.on('error', reject)
-    child.on('exit', (code, signal) =>
-      resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false }),
-    )
+    child.on('exit', async (code, signal) => {
+      // While it is stopped as a whole, its end is the end of all.
+      await stopping
+      resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false })
+    })
   })
-  return { ended, pid: child.pid, kill: signal => void child.kill(signal) }
+  const tree = child.pid === undefined || run === undefined ? undefined : new UnwatchedTree(child.pid, run)
+  const started = {
+    ended,
+    pid: child.pid,
+    root: child.pid,
+    isFrozen: false,
+    kill: (signal: NodeJS.Signals) => void child.kill(signal),
+    async freeze() {
+      started.isFrozen = true
+      await tree?.freeze()
+    },
+    async thaw() {
+      tree?.thaw()
+      started.isFrozen = false
+    },
+    async stop(graceMs: number) {
+      started.isFrozen = true
+      stopping ??= tree?.stop(graceMs)
+      await ended.catch(() => {})
+    },
+  }
+  return started
 }
 
 /**

@@ -13,7 +13,11 @@ export function saveTraceSummary(ctx: Context, run: string, summary: TraceSummar
 /** Undefined when its trace is not complete: nobody knows. */
 export function touchedBy(ctx: Context, run: string): ((path: Raw) => boolean) | undefined {
   const summary = JSON.parse(ctx.db.meta(keyOf(run)) ?? 'null') as TraceSummary | null
-  if (!summary || summary.lost > 0 || summary.survivors) return undefined
+  return !summary || summary.lost > 0 || summary.survivors ? undefined : touchedSoFar(ctx, run)
+}
+
+/** What is known until now, complete or not. */
+export function touchedSoFar(ctx: Context, run: string): (path: Raw) => boolean {
   const { paths, moved } = ctx.db.trace.touched(run)
   return path => {
     if (paths.has(path)) return true

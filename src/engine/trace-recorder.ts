@@ -25,6 +25,7 @@ export class TraceRecorder {
   private readonly ctx: Context
   private readonly run: string
   private readonly patterns: readonly RegExp[]
+  private readonly onLines: (lines: string) => void
   private readonly target: Raw
   private readonly home: Raw
   private readonly jsonl: number | undefined
@@ -41,8 +42,10 @@ export class TraceRecorder {
   private lost = 0
   private failure: Error | undefined
 
-  constructor(ctx: Context, run: string, patterns: readonly RegExp[]) {
+  /** `onLines` gets what is written to exec.jsonl, for those who follow. */
+  constructor(ctx: Context, run: string, patterns: readonly RegExp[], onLines: (lines: string) => void) {
     this.ctx = ctx
+    this.onLines = onLines
     this.run = run
     this.patterns = patterns
     this.target = rawFromBytes(ctx.targetPath)
@@ -73,6 +76,7 @@ export class TraceRecorder {
       else if (event.type === 'undone') this.undo(event.id)
     }
     if (lines !== '') this.attempt(() => this.jsonl !== undefined && writeSync(this.jsonl, lines))
+    if (lines !== '') this.onLines(lines)
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
   }
 

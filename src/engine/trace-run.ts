@@ -1,13 +1,13 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
-import type { Run } from '../model/snapshot.ts'
 import type { TracedCommand } from '../tracers/helper.ts'
 import { type ChosenTracer, selectTracer } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { openSpool } from './kept-files.ts'
 import { LiveRun } from './live-run.ts'
 import type { TraceSummary } from './results.ts'
-import { type ChildEnd, supervise } from './run-child.ts'
+import { type ChildEnd, type Started, supervise } from './run-child.ts'
+import type { RunSession } from './run-session.ts'
 import type { RunOptions } from './savepoint.ts'
 import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
@@ -38,11 +38,18 @@ export async function superviseTraced(
   { name, withoutPrivileges }: RunTracer,
   /** Whether there is a snapshot to go back to; without it, none are taken. */
   isProtected: boolean,
-  run: Run,
+  session: RunSession,
   options: RunOptions,
   patterns: readonly RegExp[],
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
-  const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id } }
+  const { run } = session
+  session.tracer = name
+  const child = {
+    cwd: ctx.cwd,
+    env: { ...ctx.env, [RUN_VARIABLE]: run.id },
+    run: run.id,
+    onStarted: (started: Started) => session.attach(started),
+  }
   if (name === 'none') return { end: await supervise(options.command, child), trace: undefined }
   // Said now: the terminal is the command's until it ends.
   if (withoutPrivileges) ctx.notice('sudo and other set-user-id programs have no special rights inside this run')
@@ -52,7 +59,7 @@ export async function superviseTraced(
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
   const isWhole = !options.allowIoUring
-  const recorder = new TraceRecorder(quiet, run.id, patterns)
+  const recorder = new TraceRecorder(quiet, run.id, patterns, lines => session.tell(lines))
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
     // What comes in unseen makes the rest worth nothing.

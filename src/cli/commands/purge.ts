@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { SavepointError } from '../../errors/errors.ts'
 import { formatBytes, plural } from '../../model/format.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
+import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { purgeJson } from '../json-maintain.ts'
@@ -29,7 +30,7 @@ export function register(program: Command): void {
     .action(
       handle<{ yes?: boolean }>(async (context, { words: [path], options }) => {
         const savepoint = await context.open({ makeRoom: true })
-        if (!options.yes) await confirm(context, path!)
+        if (!options.yes) await askFirst(context, path!)
         const result = await savepoint.purge(path!)
         const exitCode = result.elsewhere.length > 0 ? 3 : 0
         if (context.options.json) {
@@ -55,23 +56,13 @@ export function register(program: Command): void {
     )
 }
 
-async function confirm(context: Context, path: string): Promise<void> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY || context.options.json) {
+async function askFirst(context: Context, path: string): Promise<void> {
+  if (!canAsk(context.options.json)) {
     throw new SavepointError('usage', `Cannot purge ${path}: it cannot be undone, and nobody can be asked here`, {
       hint: `If you are sure: savepoint purge ${quoteWord(path)} --yes`,
     })
   }
-  const { createInterface } = await import('node:readline/promises')
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  const cancelled = new SavepointError('cancelled', `Cannot purge ${path}: cancelled; nothing was changed`)
-  try {
-    const question = `Remove every version of ${showText(path)} from all snapshots? This cannot be undone. [y/N] `
-    const answer = await terminal.question(question, { signal: context.cancellation?.signal })
-    if (!/^y(es)?$/i.test(answer.trim())) throw cancelled
-  } catch {
-    process.stderr.write('\n')
-    throw cancelled
-  } finally {
-    terminal.close()
-  }
+  const question = `Remove every version of ${showText(path)} from all snapshots? This cannot be undone.`
+  if (await confirm(question, context.cancellation?.signal)) return
+  throw new SavepointError('cancelled', `Cannot purge ${path}: cancelled; nothing was changed`)
 }
