@@ -10,7 +10,7 @@ sources=native/helper
 
 # Tracing needs Linux; everything else works without.
 [ "$(uname -s)" = Linux ] || exit 0
-if [ -f "$output" ] && [ -z "$(find "$sources" scripts/build-helper.sh -newer "$output" \( -name '*.[ch]' -o -name '*.sh' \) -print)" ]; then
+if [ -f "$output" ] && [ -z "$(find "$sources" native/ebpf scripts/build-helper.sh -newer "$output" \( -name '*.[cho]' -o -name '*.sh' \) -print)" ]; then
   exit 0
 fi
 mkdir -p "$(dirname "$output")"

@@ -198,7 +198,7 @@ function configPage(): string {
         ],
         ['`SAVEPOINT_CONFIG`', 'one more file, over the other two; it must exist'],
         ['`SAVEPOINT_BACKEND`', '`snapshots.backend`, over all files'],
-        ['`SAVEPOINT_TRACER`', '`tracing.tracer`, over all files (not yet in effect)'],
+        ['`SAVEPOINT_TRACER`', '`tracing.tracer`, over all files'],
         ['`SAVEPOINT_LOCK_WAIT_MS`', 'how long to wait for another command on the same timeline (default 10000)'],
         ['`SAVEPOINT_PAGER`, `PAGER`', 'pager for long output on a terminal; `cat` for none'],
         ['`NO_COLOR`, `FORCE_COLOR`', 'colours off, on'],

@@ -1,4 +1,6 @@
 /** Snapshots on the way: before what destroys, after what is a milestone, when it rests. Each with the command behind it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
 import { gated } from './support/machine.ts'
@@ -130,9 +132,15 @@ describe('guard', () => {
     space.write('savepoint.yaml', 'snapshots: { triggers: { guard_max_hold_ms: 200, disable_idle: true } }\n')
     savepoint = await space.open()
     const lock = `${space.home}/timelines/${savepoint.timeline}/lock`
-    const script = `echo x > src/new; flock '${lock}' -c 'rm -rf src; [ ! -e src ]'`
+    // From outside of the run, which itself cannot touch the lock.
+    const hold = `read line < take; exec flock '${lock}' sh -c 'echo > taken; read line < done'`
+    space.sh('mkfifo take taken done', space.base)
+    const holder = spawn('sh', ['-c', hold], { cwd: space.base, stdio: 'ignore' })
+    const held = once(holder, 'exit')
+    const script = 'echo x > src/new; echo > ../take; read line < ../taken; rm -rf src; echo > ../done; [ ! -e src ]'
     const started = performance.now()
     const { exitCode } = await savepoint.run({ command: ['sh', '-c', script] })
+    await held
     expect([exitCode, performance.now() - started < 20_000]).toEqual([0, true])
     expect(noteOf('rm -rf')).toMatch(/went on before its snapshot was there/)
   })

@@ -38,7 +38,7 @@ function environmentOf(pid: string): string {
 const first = () => savepointJson(space, ['snapshot', '-m', 'good']).id as string
 const pids = (path: string) => space.read(path)!.trim().split('\n').map(Number)
 
-describe.each(['auto', 'none'])('tracer %s', tracer => {
+describe.each(['auto', 'ptrace', 'none'])('tracer %s', tracer => {
   const args = ['--tracer', tracer]
 
   it('a rollback stops all processes of the run, also those that left it or do not want to, and then goes back', async () => {

@@ -127,14 +127,15 @@ while True: signal.pause()
     })
   }
 
-  describe.each(['none', 'auto'])('in a shell with job control, tracer %s', tracer => {
+  const kinds = [{ tracer: 'none' }, { tracer: 'auto' }, { tracer: 'ptrace' }, { tracer: 'seccomp', exits: 'ptrace' }]
+  describe.each(kinds)('in a shell with job control, tracer $tracer $exits', ({ tracer, exits }) => {
     function inShell(source: string, steps: Step[]) {
       writeFileSync(program, source)
       const line = [...cliCommand, 'run', '--', 'python3', '-u', program].map(word => `'${word}'`).join(' ')
       return onTerminal(
         ['sh', '-i'],
         [{ wait: '\\$ ', type: `${line}\n` }, ...steps, { wait: 'To undo', type: 'exit 9\n' }],
-        { cwd: space.dir, env: { ...space.env, SAVEPOINT_TRACER: tracer } },
+        { cwd: space.dir, env: { ...space.env, SAVEPOINT_TRACER: tracer, SAVEPOINT_EXITS: exits } },
       )
     }
 
@@ -144,7 +145,8 @@ while True: signal.pause()
         ...stop,
         { wait: 'Stopped|Suspended', type: 'grep ^State: /proc/$(cat pid)/status\n' },
         // fg repeats the command line; what is typed from then on is for the command.
-        { wait: 'State:\\s+T', type: 'fg\n' },
+        // t: of one that is traced by ptrace.
+        { wait: 'State:\\s+[Tt]', type: 'fg\n' },
         { wait: 'program\\.py', type: 'typed after fg\n' },
       ])
       expect({ status, complete, output }).toMatchObject({ status: 9, complete: true })

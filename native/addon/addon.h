@@ -44,7 +44,9 @@
   X(hash, hash_bytes) \
   X(hasherNew, hasher_new) \
   X(hasherUpdate, hasher_update) \
-  X(hasherDigest, hasher_digest)
+  X(hasherDigest, hasher_digest) \
+  X(adoptOrphans, adopt_orphans) \
+  X(takeEnd, take_end)
 
 #define X(js_name, c_name) napi_value addon_##c_name(napi_env env, napi_callback_info info);
 ADDON_FUNCTIONS(X)

@@ -59,18 +59,30 @@ static bool find_status(const struct process *process, int *status) {
   return has_seen;
 }
 
-void tell_exit(struct stream *stream, struct frame *frame, struct process *process) {
-  processes_lock();
+/* `status`: NULL when nobody knows. */
+static void tell(struct stream *stream, struct frame *frame, struct process *process, const int *status) {
   if (process->executed) {
-    int status = 0;
-    bool is_known = find_status(process, &status);
     frame_begin(frame, FRAME_EXIT, 0, (uint32_t)process->pid);
     frame_number(frame, FIELD_EXEC, process->exec);
-    if (is_known && WIFSIGNALED(status)) frame_number(frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
-    else if (is_known) frame_number(frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
+    if (status != NULL && WIFSIGNALED(*status)) frame_number(frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(*status));
+    else if (status != NULL) frame_number(frame, FIELD_CODE, (uint32_t)WEXITSTATUS(*status));
     stream_put(stream, frame);
   }
   process_forget(process);
+}
+
+void tell_exit(struct stream *stream, struct frame *frame, struct process *process) {
+  int status = 0;
+  processes_lock();
+  bool is_known = process->executed && find_status(process, &status);
+  tell(stream, frame, process, is_known ? &status : NULL);
+  processes_unlock();
+}
+
+void tell_exit_status(struct stream *stream, struct frame *frame, pid_t pid, int status) {
+  processes_lock();
+  struct process *process = process_find(pid);
+  if (process != NULL) tell(stream, frame, process, &status);
   processes_unlock();
 }
 

@@ -46,6 +46,8 @@ void frame_begin(struct frame *frame, enum frame_type type, uint16_t op, uint32_
   put(frame, &now, sizeof now);
 }
 
+void frame_time(struct frame *frame, uint64_t monotonic) { memcpy(frame->bytes + 12, &monotonic, sizeof monotonic); }
+
 void frame_flag(struct frame *frame, uint8_t flags) { frame->bytes[5] |= flags; }
 
 bool frame_bytes(struct frame *frame, enum field_tag tag, const void *bytes, size_t length) {

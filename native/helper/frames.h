@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum frame_type {
-  FRAME_HELLO = 1,   /* TIME: nanoseconds since 1970 at the frame's own time; NUMBER: NEW_PRIVILEGES_OFF */
+  FRAME_HELLO = 1,   /* TIME: nanoseconds since 1970 at the frame's own time */
   FRAME_EXEC = 2,    /* EXEC, PARENT, PPID, DEPTH, REPLACES, PROGRAM, CWD, ARGV (NUL after each) */
   FRAME_EXIT = 3,    /* EXEC, CODE, SIGNAL */
   FRAME_PATH = 4,    /* op; EXEC, PATH, TO */
@@ -21,6 +21,7 @@ enum frame_type {
   FRAME_BARRIER = 8, /* NUMBER: everything that came before its request has been sent */
   FRAME_UNDONE = 9,  /* EXEC did not happen after all: the system refused it */
   FRAME_LATE = 10,   /* EXEC was held for as long as is allowed, and goes on */
+  FRAME_STOPPED = 11, /* the command; NUMBER: 1, or 0 when it goes on. Only where it cannot be seen from outside */
   FRAME_HELD = 20,   /* PATH can be written by a process without another call */
   FRAME_KEPT = 22,   /* op is about to destroy PATH; kept as NUMBER (FLAG_TRUNCATED: not); EXEC, TIME, MODE, UID, GID, MTIME */
   FRAME_LOOKED = 21, /* NUMBER: all HELD of that request have been sent; EXEC: processes that could not be looked at */
@@ -70,6 +71,8 @@ struct frame {
 };
 
 void frame_begin(struct frame *frame, enum frame_type type, uint16_t op, uint32_t pid);
+/* For what is told later than it happened. */
+void frame_time(struct frame *frame, uint64_t monotonic);
 void frame_flag(struct frame *frame, uint8_t flags);
 void frame_number(struct frame *frame, enum field_tag tag, uint32_t number);
 void frame_long(struct frame *frame, enum field_tag tag, uint64_t number);

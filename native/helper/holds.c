@@ -8,18 +8,17 @@
 #include <sys/mman.h>
 
 #include "frames.h"
-#include "notify.h"
 
 enum { MAX_HOLDS = 64 };
 
 struct hold {
-  uint64_t notification, deadline_ns;
+  uint64_t key, deadline_ns;
   uint32_t exec;
 };
 /* Shared with the guard. */
 static struct hold *holds;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int listener_fd = -1;
+static void (*release_key)(uint64_t key);
 static const char *held_names;
 static uint64_t wait_ns;
 
@@ -30,8 +29,8 @@ bool holds_share(void) {
   return true;
 }
 
-void holds_init(int listener, const char *names, uint64_t max_ns) {
-  listener_fd = listener;
+void holds_init(void (*release)(uint64_t key), const char *names, uint64_t max_ns) {
+  release_key = release;
   held_names = names;
   wait_ns = max_ns;
 }
@@ -54,12 +53,12 @@ bool holds_want(const char *program, const char *argument) {
   return held_names != NULL && (is_listed(program) || is_listed(argument));
 }
 
-bool holds_add(uint64_t notification, uint32_t exec) {
+bool holds_add(uint64_t key, uint32_t exec) {
   bool added = false;
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < MAX_HOLDS && !added && held_names != NULL; i++) {
     if (holds[i].exec != 0) continue;
-    holds[i].notification = notification;
+    holds[i].key = key;
     holds[i].deadline_ns = monotonic_ns() + wait_ns;
     holds[i].exec = exec;
     added = true;
@@ -69,7 +68,7 @@ bool holds_add(uint64_t notification, uint32_t exec) {
 }
 
 static void let_go(size_t i) {
-  notify_continue(listener_fd, holds[i].notification);
+  release_key(holds[i].key);
   holds[i].exec = 0;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "filter.h"
+#include "inherit.h"
 
 /* What the child says before it waits. */
 struct word {
@@ -64,6 +65,7 @@ static _Noreturn void run_child(const struct launch *options, int socket, int fa
   if (listener >= 0) close(listener);
   close(socket);
   sigprocmask(SIG_SETMASK, &options->signals, NULL);
+  ignore_signals(options->ignored);
   execvp(options->command[0], options->command);
   int error = errno;
   if (write(failure, &error, sizeof error) < 0) _exit(125);
@@ -82,6 +84,8 @@ int launch(const struct launch *options, struct launched *launched) {
   }
   close(sockets[1]);
   close(pipes[1]);
+  /* Whoever waits for the end of a pipe that the command has must not wait for us. */
+  close_inherited();
   struct word word;
   *launched = (struct launched){.pid = pid, .listener = -1, .go = sockets[0], .failure = pipes[0]};
   if (!receive_word(sockets[0], &word, &launched->listener)) return EPIPE;

@@ -2,9 +2,14 @@
  * savepoint-helper: starts a command and tells what it executes and changes, as frames on a socket (frames.h). The command
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
- *   savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] [--hold NAME,… --hold-ms N]
- *                    [--spool DIRECTORY] -- COMMAND…
- *   savepoint-helper --probe      exits with 0 when the seccomp driver works here, else prints why not
+ *   savepoint-helper --events FD --driver NAME [--exits pidfd|ptrace] [--allow-io-uring] [--hold NAME,… --hold-ms N]
+ *                    [--protect DIRECTORY] [--spool DIRECTORY] [--ignore SIGNAL,…] -- COMMAND…
+ *   savepoint-helper --events FD --driver ebpf --cgroup DIRECTORY      starts nothing; ends when the reader does, or by SIGTERM
+ *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
+ *   savepoint-helper --inherit -- PROGRAM…      becomes the program: see inherit.h
+ *
+ * Drivers: drivers.h. `--exits` is for tests: how the seccomp driver learns of ends, which is chosen by what the kernel can;
+ * `--ring-bytes` too: of the ebpf driver.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,22 +21,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exits.h"
+#include "inherit.h"
 #include "launch.h"
+#include "protect.h"
 #include "supervise.h"
 
 struct options {
   struct supervision supervision;
-  bool filters, io_uring, probe;
+  struct driver_options driver;
+  const char *exits, *ignored;
+  bool io_uring, probe;
   char **command;
 };
 
 static bool parse(int count, char **arguments, struct options *options) {
-  *options = (struct options){.supervision = {.events = -1}, .filters = true};
+  *options = (struct options){.supervision = {.events = -1}};
   for (int i = 1; i < count; i++) {
     const char *argument = arguments[i];
     if (strcmp(argument, "--") == 0) {
       options->command = arguments + i + 1;
-      return options->supervision.events >= 0 && options->command[0] != NULL;
+      return options->supervision.events >= 0 && options->supervision.driver != NULL && options->command[0] != NULL;
     }
     if (strcmp(argument, "--probe") == 0) options->probe = true;
     else if (strcmp(argument, "--allow-io-uring") == 0) options->io_uring = true;
@@ -39,10 +49,16 @@ static bool parse(int count, char **arguments, struct options *options) {
     else if (strcmp(argument, "--hold") == 0 && i + 1 < count) options->supervision.hold = arguments[++i];
     else if (strcmp(argument, "--hold-ms") == 0 && i + 1 < count) options->supervision.hold_ms = (unsigned)atoi(arguments[++i]);
     else if (strcmp(argument, "--spool") == 0 && i + 1 < count) options->supervision.spool = arguments[++i];
-    else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->filters = strcmp(arguments[++i], "none") != 0;
+    else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->supervision.driver = driver_named(arguments[++i]);
+    else if (strcmp(argument, "--cgroup") == 0 && i + 1 < count) options->driver.cgroup = arguments[++i];
+    else if (strcmp(argument, "--ring-bytes") == 0 && i + 1 < count) options->driver.ring_bytes = (uint32_t)atoi(arguments[++i]);
+    else if (strcmp(argument, "--protect") == 0 && i + 1 < count) protect_init(arguments[++i]);
+    else if (strcmp(argument, "--ignore") == 0 && i + 1 < count) options->ignored = arguments[++i];
+    else if (strcmp(argument, "--exits") == 0 && i + 1 < count) options->exits = arguments[++i];
     else return false;
   }
-  return options->probe;
+  if (options->supervision.driver == NULL) return false;
+  return options->probe || (options->driver.cgroup != NULL && options->supervision.driver == &ebpf_driver && options->supervision.events >= 0);
 }
 
 /*
@@ -58,21 +74,27 @@ static char **hide(int count, char **arguments) {
 }
 
 int main(int count, char **arguments) {
+  if (count > 3 && strcmp(arguments[1], "--inherit") == 0 && strcmp(arguments[2], "--") == 0) return inherit(arguments + 3);
   arguments = hide(count, arguments);
   struct options options;
   if (!parse(count, arguments, &options)) {
-    fprintf(stderr, "usage: savepoint-helper --events FD [--driver seccomp|none] [--allow-io-uring] [--hold NAMES --hold-ms N] -- COMMAND...\n");
+    fprintf(stderr, "usage: savepoint-helper --driver NAME --events FD [--allow-io-uring] [--hold NAMES --hold-ms N] [--protect DIRECTORY] -- COMMAND...\n");
     return 125;
   }
-  if (options.probe) return probe();
+  if (options.probe) return options.supervision.driver->probe();
+  if (options.supervision.driver->filters)
+    options.supervision.exits_by_ptrace = options.exits == NULL ? !exits_are_known() : strcmp(options.exits, "ptrace") == 0;
   fcntl(options.supervision.events, F_SETFD, FD_CLOEXEC);
-  struct launch start = {.command = options.command, .filters = options.filters, .io_uring = options.io_uring};
+  note_inherited(options.supervision.events);
+  struct launch start = {.command = options.command, .ignored = options.ignored, .filters = options.supervision.driver->filters, .io_uring = options.io_uring};
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &start.signals);
   /* Whatever leaves its parents becomes our child, and its end is noticed. */
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  struct launched launched;
-  int error = launch(&start, &launched);
+  struct launched launched = {.listener = -1, .go = -1, .failure = -1};
+  const struct driver *driver = options.supervision.driver;
+  int error = driver->prepare == NULL ? 0 : driver->prepare(&options.driver);
+  if (error == 0 && options.command != NULL) error = launch(&start, &launched);
   return supervise(&options.supervision, &launched, error);
 }

@@ -19,10 +19,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "executions.h"
 #include "holds.h"
 #include "keep.h"
 #include "processes.h"
 #include "program.h"
+#include "protect.h"
 #include "syscalls.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
@@ -33,7 +35,7 @@
 #define RENAME_EXCHANGE 2
 #endif
 
-enum { MAX_ARGUMENTS = 4096, MAX_ARGV_BYTES = 32 * 1024, MAX_TEXT = PATH_ROOM };
+enum { MAX_TEXT = PATH_ROOM };
 
 /* The call that is being looked at. */
 struct call {
@@ -41,7 +43,8 @@ struct call {
   const struct seccomp_notif *notification;
   struct process *process;
   struct frame *frame;
-  bool held; /* set when it is not to go on yet */
+  bool held;    /* set when it is not to go on yet */
+  bool refused; /* set when it is to fail */
 };
 
 static uint64_t argument(const struct call *call, int index) { return call->notification->data.args[index]; }
@@ -142,6 +145,8 @@ static void tell_path(struct call *call, const struct rule *rule) {
     put_place(frame, FIELD_TO, &to);
     if (rule->op == OP_RENAME || rule->op == OP_LINK) before = &to;
   }
+  call->refused = protect_refuses(call->process, rule->op, &place, rule->to_path == NONE ? NULL : &to);
+  if (call->refused) return;
   /* Pipes, terminals and devices hold nothing that could be kept. */
   bool is_kept = !place.exists || S_ISREG(place.stat.st_mode) || S_ISDIR(place.stat.st_mode) || rule->op != OP_WRITE;
   if (!is_kept || !still_waits(call)) return;
@@ -183,21 +188,8 @@ static bool put_argv(struct call *call, uint64_t address, size_t word, const cha
 static void tell_exec(struct call *call, const struct place *place, uint64_t argv, size_t word) {
   struct stat loaded;
   if (!program_loads(tid_of(call), place, &loaded) || !still_waits(call)) return;
-  static char cwd[PATH_ROOM];
-  size_t cwd_length = read_link(tid_of(call), "cwd", cwd, sizeof cwd);
-  pid_t group = 0, parent = 0;
-  find_parents(tid_of(call), &group, &parent);
-  uint32_t replaces;
-  uint32_t exec = process_execute(call->process, &loaded, &replaces);
   struct frame *frame = call->frame;
-  frame_begin(frame, FRAME_EXEC, 0, (uint32_t)call->process->pid);
-  frame_number(frame, FIELD_EXEC, exec);
-  frame_number(frame, FIELD_PARENT, call->process->parent);
-  frame_number(frame, FIELD_PPID, (uint32_t)parent);
-  frame_number(frame, FIELD_DEPTH, call->process->depth);
-  if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
-  frame_bytes(frame, FIELD_PROGRAM, place->path, place->length);
-  frame_bytes(frame, FIELD_CWD, cwd, cwd_length);
+  uint32_t exec = frame_execution(frame, call->process, tid_of(call), &loaded, place->path, place->length);
   const char *first;
   if (!put_argv(call, argv, word, &first)) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
@@ -268,16 +260,20 @@ static bool receive(int listener, struct seccomp_notif *notification, size_t roo
   }
 }
 
-void notify_continue(int listener, uint64_t notification) {
+/* `error`: 0 to let it go on. */
+static void answer(int listener, uint64_t notification, int error) {
   /* Larger than any kernel's structure so far; the rest must be zero. */
   union {
     struct seccomp_notif_resp response;
     uint8_t room[512];
   } answer = {.room = {0}};
   answer.response.id = notification;
-  answer.response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  answer.response.error = -error;
+  answer.response.flags = error == 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
   ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
+
+void notify_continue(int listener, uint64_t notification) { answer(listener, notification, 0); }
 
 /* What is being looked at. Shared with the guard: the kernel writes it, so whoever survives knows what to answer. */
 static struct seccomp_notif *current;
@@ -306,7 +302,7 @@ void *notify_loop(void *argument_) {
       tell(&call);
       processes_unlock();
     }
-    if (!call.held) notify_continue(notifier->listener, current->id);
+    if (!call.held) answer(notifier->listener, current->id, call.refused ? EACCES : 0);
   }
   return NULL;
 }

@@ -35,7 +35,7 @@ void processes_init(int epoll) { epoll_fd = epoll; }
 void processes_lock(void) { pthread_mutex_lock(&lock); }
 void processes_unlock(void) { pthread_mutex_unlock(&lock); }
 
-static struct process *find(pid_t pid) {
+struct process *process_find(pid_t pid) {
   for (struct process *process = buckets[pid % BUCKETS]; process != NULL; process = process->next) {
     if (process->pid == pid) return process;
   }
@@ -54,6 +54,7 @@ static struct process *add(pid_t pid, const struct process *parent) {
     process->depth = parent->depth;
   }
   buckets[pid % BUCKETS] = process;
+  if (epoll_fd < 0) return process;
   /* Its end must be noticed, or its number would be taken for it when another process gets it. */
   process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
   if (process->pidfd >= 0) {
@@ -67,7 +68,7 @@ static struct process *add(pid_t pid, const struct process *parent) {
 static struct process *find_ancestor(pid_t parent) {
   pid_t self = getpid();
   for (int i = 0; i < MAX_ANCESTORS && parent > 1 && parent != self; i++) {
-    struct process *process = find(parent);
+    struct process *process = process_find(parent);
     if (process != NULL) return process;
     pid_t group;
     if (!find_parents(parent, &group, &parent)) break;
@@ -83,7 +84,7 @@ struct process *process_of(pid_t tid) {
   if (is_known && now - threads[slot].seen_ns < trust_ns) return process;
   pid_t group, parent;
   if (!find_parents(tid, &group, &parent)) return &nobody;
-  process = find(group);
+  process = process_find(group);
   if (process == NULL) process = add(group, find_ancestor(parent));
   threads[slot].tid = tid;
   threads[slot].process = process;
@@ -105,6 +106,7 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
   }
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
+  process->is_savepoint = false;
   process->device = program->st_dev;
   process->inode = program->st_ino;
   return process->exec;

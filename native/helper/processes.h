@@ -21,16 +21,19 @@ struct process {
   uint32_t exec_before, parent_before, depth_before;
   bool executed_before;
   bool executed; /* has an execution of its own */
+  bool is_savepoint; /* and may change its directory */
   uint32_t serial; /* another one each time the structure is used again */
   struct process *next;
 };
 
-/* Descriptors of new processes are watched by this epoll; the event carries the process. */
+/* Descriptors of new processes are watched by this epoll; the event carries the process. -1: their ends are told otherwise. */
 void processes_init(int epoll);
 void processes_lock(void);
 void processes_unlock(void);
 /* The process that thread `tid` belongs to; one that was forked since belongs to its parent's execution. Never NULL. */
 struct process *process_of(pid_t tid);
+/* The process of this number; NULL when it is not known. */
+struct process *process_find(pid_t pid);
 /* Notes that `process` is about to execute a file. Returns the number of the execution, and the one that it replaces, if any. */
 uint32_t process_execute(struct process *process, const struct stat *program, uint32_t *replaces);
 /* Whether the execution noted last really happened; if not, it is taken back and `undone` is its number. */

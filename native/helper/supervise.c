@@ -4,20 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/seccomp.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,8 +22,8 @@
 #include "holders.h"
 #include "holds.h"
 #include "keep.h"
-#include "notify.h"
 #include "processes.h"
+#include "ptrace.h"
 #include "tree.h"
 
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
@@ -55,6 +50,9 @@ struct state {
   pid_t command;
   struct stream *stream;
   struct frame *frame;
+  const struct driver *driver;
+  bool ptraces;            /* the ends of processes, at least, come by ptrace */
+  bool behind;             /* there are children that were not waited for yet */
   bool reader_gone, ended, unfiltered;
   uint8_t request[REQUEST_BYTES];
   size_t request_length;
@@ -73,35 +71,12 @@ static void tell_failure(struct state *state, int error) {
   stream_drain(state->stream);
 }
 
-static void tell_hello(struct state *state, bool privileges_off) {
+static void tell_hello(struct state *state) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   frame_begin(state->frame, FRAME_HELLO, 0, (uint32_t)state->command);
   frame_long(state->frame, FIELD_TIME, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
-  frame_number(state->frame, FIELD_NUMBER, privileges_off);
   stream_put(state->stream, state->frame);
-}
-
-/* Lets everything pass should the helper die, so that the command does not. In a session of its own, without a terminal. */
-static pid_t start_guard(int listener) {
-  int helper = (int)syscall(SYS_pidfd_open, getpid(), 0);
-  pid_t pid = fork();
-  if (pid != 0) {
-    if (helper >= 0) close(helper);
-    return pid;
-  }
-  setsid();
-  int low = listener < helper ? listener : helper, high = listener < helper ? helper : listener;
-  if (low > 0) syscall(SYS_close_range, 0, low - 1, 0);
-  if (high > low + 1) syscall(SYS_close_range, low + 1, high - 1, 0);
-  syscall(SYS_close_range, high + 1, ~0U, 0);
-  struct pollfd ends[2] = {{.fd = helper, .events = POLLIN}, {.fd = listener, .events = 0}};
-  while (poll(ends, 2, -1) < 0 && errno == EINTR);
-  if ((ends[1].revents & POLLHUP) == 0) {
-    holds_give_up();
-    notify_pass(listener);
-  }
-  _exit(0);
 }
 
 static void tell_number(struct state *state, enum frame_type type, uint32_t number, uint32_t unseen) {
@@ -109,11 +84,6 @@ static void tell_number(struct state *state, enum frame_type type, uint32_t numb
   frame_number(state->frame, FIELD_NUMBER, number);
   if (unseen != 0) frame_number(state->frame, FIELD_EXEC, unseen);
   stream_put(state->stream, state->frame);
-}
-
-static void tell_barrier(struct state *state, uint32_t number) {
-  tell_number(state, FRAME_BARRIER, number, 0);
-  stream_flush(state->stream);
 }
 
 static void answer_requests(struct state *state) {
@@ -136,34 +106,43 @@ static void answer_requests(struct state *state) {
     memcpy(&kind, state->request, sizeof kind);
     memcpy(&number, state->request + sizeof kind, sizeof number);
     if (kind == REQUEST_RELEASE) holds_release(number);
-    if (kind == REQUEST_SIGNAL && !state->ended) kill(state->command, (int)number);
+    if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
     if (kind == REQUEST_LOOK) keep_look(number);
     if (kind == REQUEST_CAPTURED) keep_captured(number);
-    if (kind == REQUEST_BARRIER || kind == REQUEST_LOOK) tell_number(state, FRAME_BARRIER, number, 0);
+    if (kind == REQUEST_STOP) tree_end(number);
+    if (kind == REQUEST_FREEZE) tree_freeze();
+    if (kind == REQUEST_THAW) tree_thaw();
+    if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK && kind != REQUEST_FREEZE && kind != REQUEST_THAW) continue;
+    if (state->driver->settle != NULL) state->driver->settle();
+    tell_number(state, FRAME_BARRIER, number, 0);
     /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
     if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));
-    if (kind == REQUEST_BARRIER || kind == REQUEST_LOOK) stream_flush(state->stream);
-    if (kind == REQUEST_FREEZE) {
-      tree_freeze();
-      tell_barrier(state, number);
-    }
-    if (kind == REQUEST_THAW) {
-      tree_thaw();
-      tell_barrier(state, number);
-    }
-    if (kind == REQUEST_STOP) tree_end(number);
+    stream_flush(state->stream);
   }
 }
 
-/* Takes the ends of our children: of the command, and of what lost its parents. */
-static void reap(struct state *state, int *status, bool *ended) {
+static void pass_signals(struct state *state) {
   struct signalfd_siginfo signal;
   while (read(state->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
-    if (signal.ssi_signo != SIGCHLD && !state->ended) kill(state->command, (int)signal.ssi_signo);
+    if (signal.ssi_signo == SIGCHLD || state->ended) continue;
+    if (state->command > 0) kill(state->command, (int)signal.ssi_signo);
+    else state->reader_gone = true; /* as good as */
   }
-  int child_status;
-  for (pid_t pid; (pid = waitpid(-1, &child_status, WNOHANG)) > 0;) {
-    if (pid != state->command) continue;
+}
+
+/* Takes the ends of our children: of the command, and of what lost its parents; and all that ptrace tells. */
+static void reap(struct state *state, int *status, bool *ended) {
+  int child_status, count = 0;
+  state->behind = true;
+  /* Not without end: a storm of processes must not keep the reader's requests waiting. */
+  while (count++ < MAX_EVENTS) {
+    pid_t pid = waitpid(-1, &child_status, WNOHANG | (state->ptraces ? __WALL : 0));
+    if (pid <= 0) {
+      state->behind = false;
+      return;
+    }
+    if (state->ptraces) ptrace_handle(pid, child_status);
+    if (pid != state->command || WIFSTOPPED(child_status)) continue;
     *status = child_status;
     *ended = true;
   }
@@ -172,14 +151,15 @@ static void reap(struct state *state, int *status, bool *ended) {
 /* The command has stopped: our parent hears of it as if it were its own child, looks, and stops as well. */
 static void pass_stop(const struct state *state) {
   siginfo_t stop = {0};
-  if (state->ended || state->reader_gone || tree_is_frozen()) return;
+  if (state->ended || state->reader_gone || state->ptraces || tree_is_frozen()) return;
   if (waitid(P_PID, (id_t)state->command, &stop, WSTOPPED | WNOHANG) == 0 && stop.si_pid == state->command)
     kill(getppid(), SIGCHLD);
 }
 
 static void tell_end(struct state *state, int status) {
+  if (state->driver->settle != NULL) state->driver->settle();
   processes_lock();
-  unsigned count = process_count();
+  unsigned count = state->driver->alive != NULL ? state->driver->alive() : process_count();
   processes_unlock();
   frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
   if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
@@ -202,7 +182,8 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
     } else if (tag == &state->events) answer_requests(state);
     else if (tag == &state->signals) {
       pass_stop(state);
-      reap(state, status, ended);
+      pass_signals(state);
+      state->behind = true;
     } else if (tag == &state->failure) {
       /* End of file: it was executed. */
       if (read(state->failure, &state->error, sizeof state->error) != (ssize_t)sizeof state->error) state->error = 0;
@@ -213,12 +194,15 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
       epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->listener, NULL);
     } else tell_exit(state->stream, state->frame, tag);
   }
-  return count > 0;
+  bool any = count > 0 || state->behind;
+  if (state->behind) reap(state, status, ended);
+  return any;
 }
 
 /* How long there is nothing to do by the clock: -1 for ever. */
 static int rest_ms(const struct state *state) {
   uint64_t now = monotonic_ns(), next = holds_deadline();
+  if (state->behind) return 0;
   if (next == 0 || (state->flush_ns != 0 && state->flush_ns < next)) next = state->flush_ns;
   if (tree_is_ending() && !state->ended && (next == 0 || now + look_ns < next)) next = now + look_ns;
   if (next == 0) return -1;
@@ -237,6 +221,8 @@ static void loop(struct state *state) {
   int status = 0;
   bool ended = false;
   while (!state->ended || !(state->unfiltered || state->listener < 0)) {
+    /* Nobody reads, and nothing needs our answers: what is traced goes on without us. */
+    if (state->reader_gone && state->listener < 0) return;
     handle(state, rest_ms(state), &status, &ended);
     tell_late(state);
     /* While it is stopped as a whole, its end is the end of all. */
@@ -270,26 +256,27 @@ static void leave_terminal(void) {
   if (chdir("/") != 0) return;
 }
 
-static int start(struct state *state, const struct launched *launched, struct notifier *notifier) {
+static int start(struct state *state, const struct launched *launched) {
   state->epoll = epoll_create1(EPOLL_CLOEXEC);
   sigset_t all;
   sigfillset(&all);
   state->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-  processes_init(state->epoll);
+  processes_init(state->ptraces ? -1 : state->epoll);
   watch(state->epoll, state->wake, EPOLLIN, &state->wake);
   watch(state->epoll, state->events, EPOLLIN | EPOLLRDHUP, &state->events);
   watch(state->epoll, state->signals, EPOLLIN, &state->signals);
-  watch(state->epoll, state->failure, EPOLLIN, &state->failure);
-  tell_hello(state, launched->privileges_off);
+  if (state->command > 0) watch(state->epoll, state->failure, EPOLLIN, &state->failure);
+  tell_hello(state);
+  /* At once: should we be killed, the reader must know whom to look for. */
+  stream_flush(state->stream);
   leave_terminal();
   allow_descriptors();
-  if (launched->listener >= 0) {
-    tree_init(start_guard(launched->listener));
-    watch(state->epoll, launched->listener, 0, &state->listener);
-    notify_inherited(notifier, launched->pid);
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, notify_loop, notifier) != 0) return EAGAIN;
-  }
+  struct session session = {.launched = launched, .stream = state->stream, .epoll = state->epoll};
+  if (launched->listener >= 0) watch(state->epoll, launched->listener, 0, &state->listener);
+  int error = state->driver->begin(&session);
+  if (error == 0 && state->ptraces && !state->driver->ptraces) error = ptrace_attach(&session, false);
+  if (error != 0) return error;
+  if (state->command == 0) return 0;
   if (write(launched->go, "", 1) != 1) return EPIPE;
   close(launched->go);
   return 0;
@@ -302,14 +289,14 @@ int supervise(const struct supervision *options, const struct launched *launched
                         .listener = launched->listener,
                         .failure = launched->failure,
                         .command = launched->pid,
+                        .driver = options->driver,
+                        .ptraces = options->driver->ptraces || options->exits_by_ptrace,
                         .frame = &frame};
   state.stream = stream_open(options->events, state.wake);
   keep_init(options->spool);
-  holds_init(launched->listener, options->hold, (uint64_t)options->hold_ms * 1000000u);
-  if (state.stream == NULL || !holds_share() || !notify_share()) return 125;
-  struct notifier notifier = {
-      .listener = launched->listener, .stream = state.stream, .privileges_off = launched->privileges_off};
-  if (error == 0) error = start(&state, launched, &notifier);
+  holds_init(options->driver->release, options->hold, (uint64_t)options->hold_ms * 1000000u);
+  if (state.stream == NULL || !holds_share()) return 125;
+  if (error == 0) error = start(&state, launched);
   if (error == 0) {
     loop(&state);
     error = state.error;

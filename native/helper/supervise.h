@@ -2,18 +2,18 @@
 #ifndef SAVEPOINT_SUPERVISE_H
 #define SAVEPOINT_SUPERVISE_H
 
-#include "launch.h"
+#include "drivers.h"
 
 struct supervision {
+  const struct driver *driver;
+  bool exits_by_ptrace; /* the kernel has no other way to tell them all */
   int events;       /* the socket */
   const char *hold; /* see holds_init */
   unsigned hold_ms;
   const char *spool; /* see keep_init */
 };
 
-/* `error`: why the launch failed, or 0. Returns the exit code of the helper itself. */
+/* Without a command (its pid is 0) until the reader goes. `error`: why the launch failed, or 0. Returns the exit code of the helper itself. */
 int supervise(const struct supervision *options, const struct launched *launched, int error);
-/* Tells whether the driver works here: 0, or prints the reason. */
-int probe(void);
 
 #endif

@@ -122,8 +122,6 @@ static void send(const struct member *member, int signal) {
   close(pidfd);
 }
 
-static bool is_stopped(const struct member *member) { return member->state == 'T' || member->state == 't'; }
-
 void tree_freeze(void) {
   is_frozen = true;
   bool was_quiet = false;
@@ -132,9 +130,11 @@ void tree_freeze(void) {
     bool quiet = true;
     for (size_t i = 0; i < list->count; i++) {
       const struct member *member = &list->members[i];
-      if (is_stopped(member)) continue;
+      bool is_ours = holds(&frozen, member->pid);
+      /* A process that is traced by ptrace looks the same in any of its stops, most of which are over in a moment. */
+      if (member->state == 'T' || (member->state == 't' && is_ours)) continue;
       quiet = false;
-      if (holds(&frozen, member->pid)) continue;
+      if (is_ours) continue;
       send(member, SIGSTOP);
       append(&frozen, member);
     }

@@ -1,4 +1,6 @@
 /** Ctrl-C, SIGTERM and SIGHUP for work that must not stop in the middle: they ask it to stop at a safe point. */
+import { isIgnored } from './inherited.ts'
+
 export interface Cancellation {
   readonly signal: AbortSignal
   /** The signal that came, if any. */
@@ -18,7 +20,7 @@ export function createCancellation(onFirst: () => void): Cancellation {
   let cause: NodeJS.Signals | undefined
   let ignored = false
   const stop = (name: NodeJS.Signals) => {
-    if (ignored) return
+    if (ignored || isIgnored(name)) return
     // The second one means it: whatever is open is recovered by the next command.
     if (cause) process.exit(128 + (signalNumbers[name] ?? 2))
     cause = name

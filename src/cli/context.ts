@@ -7,6 +7,7 @@ import type { DoctorResult, OpenOptions, RunResult, Savepoint } from '../index.t
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import { type Cancellation, createCancellation } from './cancellation.ts'
+import { inherited } from './inherited.ts'
 import { createOutput, type Output } from './output.ts'
 import { choosePager, throughPager } from './pager.ts'
 import { createProgress, type ProgressLine, silentProgress } from './progress.ts'
@@ -135,7 +136,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     async runUnrecorded(command, cause) {
       cancellation?.ignore()
       const engine = await import('../index.ts')
-      return engine.runUnrecorded(command, cause, engineOptions())
+      return engine.runUnrecorded(command, cause, { ...engineOptions(), inherited })
     },
     async doctor() {
       const engine = await import('../index.ts')

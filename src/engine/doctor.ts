@@ -49,7 +49,7 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
 function tracerCheck(wanted: TracerName): Check {
   const probes = probeTracers()
   const chosen = probes.find(({ name, works }) => (wanted === 'auto' ? works : name === wanted))!
-  const others = probes.filter(({ name, works }) => name !== chosen.name && !works)
+  const others = probes.filter(({ name }) => name !== chosen.name && name !== 'none')
   const rest = others.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
   const detail = `${chosen.name}: ${chosen.detail}${rest ? ` (${rest})` : ''}`
   if (!chosen.works) return { name: 'tracer', state: 'problem', detail, fix: 'Set tracing.tracer to auto' }

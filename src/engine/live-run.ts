@@ -99,6 +99,11 @@ export class LiveRun {
     else if (event.type === 'kept' && ++this.kept % MANY_KEPT === 0) this.trigger('interval', undefined)
   }
 
+  /** Changes are not told, or not any more: every capture looks at everything, and anything may have changed. */
+  goBlind(): void {
+    this.dirty.lose()
+  }
+
   /** Returns when nothing is being captured any more; nothing will be. */
   async close(): Promise<void> {
     this.closed = true

@@ -1,6 +1,7 @@
 /** Processes as /proc shows them: who descends from whom, and which belong to a run by what they were given at their start. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { isAlive } from '../tracers/command-process.ts'
 import { RUN_VARIABLE } from './context.ts'
 
 const MAX_ANCESTORS = 256
@@ -97,7 +98,7 @@ export class UnwatchedTree {
   }
 
   private list(): Process[] {
-    const all = readdirSync('/proc').flatMap(name => (/^\d+$/.test(name) ? (look(Number(name)) ?? []) : []))
+    const all = everything(this.root)
     const inside = new Set([this.root])
     for (let size = 0; size !== inside.size; ) {
       size = inside.size
@@ -108,6 +109,12 @@ export class UnwatchedTree {
         !/[ZX]/.test(state) && pid !== process.pid && (inside.has(pid) || startedIn(pid) === this.run),
     )
   }
+}
+
+/** Where there is no /proc, nothing is known but whether the command itself lives. */
+function everything(root: number): Process[] {
+  if (!existsSync('/proc/self')) return isAlive(root) ? [{ pid: root, parent: 0, state: '?' }] : []
+  return readdirSync('/proc').flatMap(name => (/^\d+$/.test(name) ? (look(Number(name)) ?? []) : []))
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {

@@ -263,6 +263,8 @@ export interface TraceSummary {
 
 export interface TraceResult {
   run: Run
+  /** What has no end then has outlived it, or nobody was left to see its end. */
+  isOver: boolean
   executions: Execution[]
 }
 

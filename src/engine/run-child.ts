@@ -1,18 +1,20 @@
 /** The command of a run: started with the terminal handed through untouched, and waited for. */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
 import { spellCommand } from '../model/shell-quote.ts'
-import { TracedCommand, type TracedEnd, type TracedOptions } from '../tracers/helper.ts'
+import { isStopped, type TracedEnd } from '../tracers/command-process.ts'
+import { EsloggerCommand } from '../tracers/eslogger-command.ts'
+import { type Inherited, inheritedStdio, type Traced, TracedCommand, type TracedOptions } from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
-import { followStops, type StartedCommand } from './follow-stops.ts'
+import { followStops } from './follow-stops.ts'
 import { homeOf } from './home.ts'
-import { UnwatchedTree } from './process-tree.ts'
 import type { RunResult } from './results.ts'
-import type { OpenOptions } from './savepoint.ts'
+import type { OpenOptions, RunOptions } from './savepoint.ts'
+import { type Started, withTree } from './started-command.ts'
 
 export type ChildEnd = TracedEnd
 
@@ -21,11 +23,16 @@ export const exitCodeOf = ({ code, signal }: ChildEnd): number =>
   signal ? 128 + (constants.signals[signal as NodeJS.Signals] ?? 0) : (code ?? 1)
 
 /** `run --unprotected` where nothing can be stored, because of `cause`: the command is what was asked for. */
-export async function runUnrecorded(command: string[], cause: Error, options: OpenOptions = {}): Promise<RunResult> {
+export async function runUnrecorded(
+  command: string[],
+  cause: Error,
+  options: OpenOptions & Pick<RunOptions, 'inherited'> = {},
+): Promise<RunResult> {
   options.onNotice?.(`NOTHING is recorded of this run, and it cannot be undone: ${cause.message}`)
   const end = await supervise(command, {
     cwd: currentDirectory(homeOf(options, options.env ?? process.env), options.cwd),
     env: options.env ?? process.env,
+    inherited: options.inherited,
   })
   return {
     run: undefined,
@@ -47,13 +54,14 @@ export interface SuperviseOptions {
   /** The run whose mark its processes carry. */
   run?: string
   onStarted?(command: Started): void
+  inherited: Inherited | undefined
   /** Who is told what the command does; undefined: it runs unseen. */
-  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env'> & { onStart(command: TracedCommand): void }
+  trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited' | 'onStop'> & { onStart(command: Traced): void }
 }
 
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
 export async function supervise(command: string[], options: SuperviseOptions): Promise<ChildEnd> {
-  const { cwd, env, trace } = options
+  const { cwd, env, trace, inherited = nothing } = options
   const started = command.some(hasStrayBytes) ? throughShell(command, cwd, env) : command
   const ignore = () => {}
   const ignored: NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
@@ -62,72 +70,58 @@ export async function supervise(command: string[], options: SuperviseOptions): P
   const forward = (signal: NodeJS.Signals) => child?.kill(signal)
   for (const signal of ignored) process.on(signal, ignore)
   for (const signal of forwarded) process.on(signal, forward)
-  const unfollow = followStops(() => child)
+  const stops = followStops(() => child)
   try {
-    const launch = { command: started, cwd: textOf(cwd), env }
-    const traced = trace && new TracedCommand({ ...launch, ...trace })
+    const start = { command: started, cwd: textOf(cwd), env, inherited }
+    const traced = trace && startTraced({ ...start, ...trace, onStop: stops.look })
     if (traced) trace.onStart(traced)
-    child = traced ?? startUntraced(launch, options.run)
+    child = traced instanceof TracedCommand ? traced : withTree(traced ?? startUntraced(start), options.run)
     options.onStarted?.(child)
     return await child.ended.catch(error => {
       throw cannotStart(command[0]!, cwd, env, error)
     })
   } finally {
-    unfollow()
+    stops.close()
     for (const signal of ignored) process.off(signal, ignore)
     for (const signal of forwarded) process.off(signal, forward)
   }
 }
 
-/** A command that was started, and all processes that come of it. */
-export interface Started extends StartedCommand {
-  readonly ended: Promise<ChildEnd>
-  /** The process that all others descend from. */
-  readonly root: number | undefined
-  freeze(): Promise<void>
-  /** Returns when they go on. */
-  thaw(): Promise<void>
-  /** Returns when none of them is left. */
-  stop(graceMs: number): Promise<void>
+const startTraced = (options: TracedOptions): Traced =>
+  options.driver === 'eslogger'
+    ? new EsloggerCommand({ ...options, start: () => spawnCommand(options) })
+    : new TracedCommand(options)
+
+const nothing: Inherited = { descriptors: [], ignoredSignals: [] }
+
+type StartOptions = Pick<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited'>
+
+function spawnCommand({ command, cwd, env, inherited }: StartOptions): ChildProcess {
+  const [program, ...args] = isNowhere(command[0]!, env) ? command : ignoring(inherited.ignoredSignals, command)
+  return spawn(program!, args, { stdio: inheritedStdio(inherited), cwd, env })
 }
 
-function startUntraced(
-  { command, cwd, env }: Pick<TracedOptions, 'command' | 'cwd' | 'env'>,
-  run: string | undefined,
-): Started {
-  const child = spawn(command[0]!, command.slice(1), { stdio: 'inherit', cwd, env })
-  let stopping: Promise<void> | undefined
+function startUntraced(options: StartOptions) {
+  const child = spawnCommand(options)
   const ended = new Promise<ChildEnd>((resolve, reject) => {
     child.on('error', reject)
-    child.on('exit', async (code, signal) => {
-      // While it is stopped as a whole, its end is the end of all.
-      await stopping
-      resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false })
-    })
+    child.on('exit', (code, signal) =>
+      resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false }),
+    )
   })
-  const tree = child.pid === undefined || run === undefined ? undefined : new UnwatchedTree(child.pid, run)
-  const started = {
+  return {
     ended,
     pid: child.pid,
-    root: child.pid,
-    isFrozen: false,
+    get isStopped() {
+      return isStopped(child.pid)
+    },
     kill: (signal: NodeJS.Signals) => void child.kill(signal),
-    async freeze() {
-      started.isFrozen = true
-      await tree?.freeze()
-    },
-    async thaw() {
-      tree?.thaw()
-      started.isFrozen = false
-    },
-    async stop(graceMs: number) {
-      started.isFrozen = true
-      stopping ??= tree?.stop(graceMs)
-      await ended.catch(() => {})
-    },
   }
-  return started
 }
+
+/** spawn sets all signals back: a shell, which becomes the command, ignores them again. */
+const ignoring = (signals: number[], command: string[]): string[] =>
+  signals.length === 0 ? command : ['/bin/sh', '-c', `trap '' ${signals.join(' ')}; exec "$@"`, 'sh', ...command]
 
 /**
  * spawn takes text only, and would change every byte that is not UTF-8: such a command is spelled in octal for a shell,

@@ -6,7 +6,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import { ancestorsOf, startedIn } from './process-tree.ts'
-import type { Started } from './run-child.ts'
+import type { Started } from './started-command.ts'
 
 /** How long an agent that is told to stop may tidy up before it is killed. */
 const GRACE_MS = 2000

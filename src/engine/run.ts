@@ -59,8 +59,8 @@ async function recordOr(ctx: Context, command: string[], options: RunOptions): P
   } catch (error) {
     if (!options.unprotected) throw error
     options.onStart?.(undefined, undefined)
-    const { env, notice: onNotice } = ctx
-    return runUnrecorded(options.command, (error as Error).cause as Error, { cwd: textOf(ctx.cwd), env, onNotice })
+    const own = { env: ctx.env, onNotice: ctx.notice, inherited: options.inherited }
+    return runUnrecorded(options.command, (error as Error).cause as Error, { cwd: textOf(ctx.cwd), ...own })
   }
 }
 

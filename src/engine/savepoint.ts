@@ -3,6 +3,7 @@
 import type { TracerName } from '../config/config.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot, SnapshotType } from '../model/snapshot.ts'
+import type { Inherited } from '../tracers/helper.ts'
 import type * as results from './results.ts'
 
 export interface OpenOptions {
@@ -86,6 +87,8 @@ export interface RunOptions {
   tracer?: TracerName
   /** Lets io_uring work inside, whose changes are not seen. */
   allowIoUring?: boolean
+  /** What the command gets from whoever started this process, beyond the standard descriptors. Default: nothing. */
+  inherited?: Inherited
   /** Starts it also when the state before cannot be captured, or nothing can be recorded at all; says so. */
   unprotected?: boolean
   /** Called when the state before is safe and the command is about to start. */

@@ -1,14 +1,15 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
-import type { TracedCommand } from '../tracers/helper.ts'
-import { type ChosenTracer, selectTracer } from '../tracers/select.ts'
+import type { Traced } from '../tracers/helper.ts'
+import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { openSpool } from './kept-files.ts'
 import { LiveRun } from './live-run.ts'
 import type { TraceSummary } from './results.ts'
-import { type ChildEnd, type Started, supervise } from './run-child.ts'
+import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
 import type { RunOptions } from './savepoint.ts'
+import type { Started } from './started-command.ts'
 import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 
@@ -23,14 +24,19 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
   try {
     const wanted = options.tracer ?? (disable_exec ? 'none' : tracer)
     const { name, probes } = selectTracer(wanted)
-    // The outer run sees it all.
-    if (name === 'none' && wanted !== 'none' && !ownRun(ctx))
-      ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${probes[0]?.detail}`)
-    return { name, withoutPrivileges: probes.find(probe => probe.name === name)?.withoutPrivileges === true }
+    // Of a run in a run the outer one sees it all.
+    if (wanted === 'auto' && !ownRun(ctx)) sayFallback(ctx, name, probes[0]!.detail)
+    return { name, withoutPrivileges: probes.at(-1)!.withoutPrivileges }
   } catch (cause) {
     const { message, hint } = cause as SavepointError
     throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, { hint, cause })
   }
+}
+
+function sayFallback(ctx: Context, name: RunTracer['name'], reason: string): void {
+  if (name === 'none') ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${reason}`)
+  else if (!traitsOf(name).seesChanges)
+    ctx.notice(`commands are traced (${name}), but not which of them changes a file: ${reason}`)
 }
 
 export async function superviseTraced(
@@ -47,6 +53,7 @@ export async function superviseTraced(
   const child = {
     cwd: ctx.cwd,
     env: { ...ctx.env, [RUN_VARIABLE]: run.id },
+    inherited: options.inherited,
     run: run.id,
     onStarted: (started: Started) => session.attach(started),
   }
@@ -58,7 +65,11 @@ export async function superviseTraced(
     if (!later.includes(text)) later.push(text)
   }
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
-  const isWhole = !options.allowIoUring
+  const { seesChanges, canHold } = traitsOf(name)
+  const isWhole = seesChanges && !options.allowIoUring
+  // The outer run may hold it.
+  if (!canHold && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
+    ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
   const recorder = new TraceRecorder(quiet, run.id, patterns, lines => session.tell(lines))
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
@@ -68,13 +79,16 @@ export async function superviseTraced(
     note: (exec, text) => recorder.note(exec, text),
     isInside: event => recorder.isInside(event),
   })
-  let command: TracedCommand | undefined
+  if (!seesChanges) live.goBlind()
+  let command: Traced | undefined
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {
     end = await supervise(options.command, {
       ...child,
       trace: {
+        driver: name,
+        protect: ctx.home,
         allowIoUring: options.allowIoUring ?? false,
         spool: isProtected ? attempt(() => openSpool(ctx, run.id)) : undefined,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
@@ -86,7 +100,10 @@ export async function superviseTraced(
           if (isProtected) live.handle(event)
         },
         onBatch: () => recorder.settle(),
-        onHelperDied: () => say('the tracer was killed: the command went on, and from there on nothing is traced'),
+        onHelperDied() {
+          live.goBlind()
+          say('the tracer was killed: the command went on, and from there on nothing is traced')
+        },
       },
     })
   } finally {

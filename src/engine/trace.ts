@@ -5,12 +5,13 @@ import type { Context } from './context.ts'
 import { resolvePath } from './resolve-path.ts'
 import type { TraceResult, WhyResult } from './results.ts'
 import { requireRun } from './rollback.ts'
+import { isInterrupted } from './run-state.ts'
 
 const WHY_LIMIT = 50
 
 export function trace(ctx: Context, ref?: string): TraceResult {
   const run = ref === undefined ? newestRun(ctx) : requireRun(ctx, ref)
-  return { run, executions: ctx.db.trace.executions(run.id) }
+  return { run, isOver: run.endedAt !== undefined || isInterrupted(run), executions: ctx.db.trace.executions(run.id) }
 }
 
 function newestRun(ctx: Context): Run {

@@ -188,6 +188,10 @@ export interface Addon {
     maxBytes: number,
     last: boolean,
   ): Uint32Array
+  /** Whether descendants that lose their parents become our children (Linux: subreaper). */
+  adoptOrphans(adopts: boolean): void
+  /** The wait status of a child that Node does not know; undefined while it lives. Throws ECHILD when it is none of ours. */
+  takeEnd(pid: number): number | undefined
   /** Raw argv bytes of this process, NUL-separated. */
   rawArgv(): Buffer
   /** Who is at the other end of a unix socket, as the system saw it when it connected (SO_PEERCRED). */

@@ -11,6 +11,7 @@ export const FRAME = {
   barrier: 8,
   undone: 9,
   late: 10,
+  stopped: 11,
   held: 20,
   looked: 21,
   kept: 22,

@@ -8,12 +8,20 @@ import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
 import { rawFromBytes } from '../model/raw-path.ts'
+import {
+  isAlive,
+  isStopped,
+  startAdopting,
+  stopAdopting,
+  type TracedEnd,
+  takeEnd,
+  unknownEnd,
+} from './command-process.ts'
 import { EventDecoder, signalName } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
 import type { Held, HeldFile, Look, TraceEvent } from './trace-event.ts'
 
 const PROBE_TIMEOUT_MS = 5000
-const EVENTS_FD = 3
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
 const LOOK_MS = 200
 
@@ -24,11 +32,23 @@ function helperFile(): string | undefined {
     .find(file => existsSync(file))
 }
 
-/** Whether the seccomp driver works here, and why not. */
-export function probeHelper(): { works: boolean; detail: string; withoutPrivileges?: boolean } {
+/** The drivers that the helper has (native/helper/drivers.c). */
+export type HelperDriver = 'seccomp' | 'ebpf' | 'ptrace'
+
+export interface HelperProbe {
+  works: boolean
+  /** What it cannot, or why it does not work here. */
+  detail: string
+  /** Programs started under it cannot gain any (sudo). */
+  withoutPrivileges: boolean
+}
+
+/** Cheap, and never throws. */
+export function probeHelper(driver: HelperDriver): HelperProbe {
   const file = helperFile()
-  if (!file) return { works: false, detail: 'build/savepoint-helper does not exist' }
-  const { status, stdout, error } = spawnSync(file, ['--probe'], { timeout: PROBE_TIMEOUT_MS, encoding: 'utf8' })
+  if (!file) return { works: false, detail: 'build/savepoint-helper does not exist', withoutPrivileges: false }
+  const args = ['--driver', driver, '--probe']
+  const { status, stdout, error } = spawnSync(file, args, { timeout: PROBE_TIMEOUT_MS, encoding: 'utf8' })
   const detail = error ? error.message : stdout.trim()
   return {
     works: status === 0,
@@ -37,19 +57,31 @@ export function probeHelper(): { works: boolean; detail: string; withoutPrivileg
   }
 }
 
-export interface TracedEnd {
-  /** Both undefined when the helper died before the command, and nobody could tell. */
-  code: number | undefined
-  signal: string | undefined
-  /** Whether processes of it go on. */
-  survivors: boolean
+/** What the command gets from our own caller, beyond the standard three; signals by number. */
+export interface Inherited {
+  descriptors: number[]
+  ignoredSignals: number[]
+}
+
+/** For spawn: each descriptor under its own number. */
+export function inheritedStdio({ descriptors }: Inherited): ('inherit' | 'ignore' | number)[] {
+  const stdio: ('inherit' | 'ignore' | number)[] = ['inherit', 'inherit', 'inherit']
+  for (const fd of descriptors) {
+    while (stdio.length < fd) stdio.push('ignore')
+    stdio[fd] = fd
+  }
+  return stdio
 }
 
 export interface TracedOptions {
+  driver: HelperDriver | 'eslogger'
   command: string[]
   cwd: string | undefined
   env: NodeJS.ProcessEnv
+  inherited: Inherited
   allowIoUring: boolean
+  /** A directory that the command cannot change, unless it is Savepoint; only where changes are seen. */
+  protect: string
   /** Programs whose executions wait to be released, for at most `maxMs`; their names alone, `*` for all. */
   hold: { names: string[]; maxMs: number } | undefined
   /** A directory for files that are about to be destroyed; its file `target` says below which path. */
@@ -58,7 +90,12 @@ export interface TracedOptions {
   /** Called after each piece of the stream, when its events are through. */
   onBatch(): void
   onHelperDied(): void
+  /** The command has stopped. Not called where SIGCHLD says so. */
+  onStop(): void
 }
+
+/** A command that is traced, whoever does it. */
+export type Traced = Pick<TracedCommand, 'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'barrier' | 'look'>
 
 export class TracedCommand {
   private readonly options: TracedOptions
@@ -75,21 +112,31 @@ export class TracedCommand {
   /** They are stopped by us: that is no stop for us to follow. */
   isFrozen = false
   private isOver = false
+  private hasStopped = false
 
   constructor(options: TracedOptions) {
     this.options = options
-    const { hold } = options
+    const { hold, inherited } = options
+    const stdio: (ReturnType<typeof inheritedStdio>[number] | 'pipe')[] = inheritedStdio(inherited)
+    const eventsFd = stdio.includes('ignore') ? stdio.indexOf('ignore') : stdio.length
+    stdio[eventsFd] = 'pipe'
     const flags = [
+      ...['--events', String(eventsFd), '--driver', options.driver],
+      // For tests: as on a kernel that is older than this one.
+      ...(options.env.SAVEPOINT_EXITS ? ['--exits', options.env.SAVEPOINT_EXITS] : []),
       ...(options.allowIoUring ? ['--allow-io-uring'] : []),
+      ...['--protect', options.protect],
+      ...(inherited.ignoredSignals.length > 0 ? ['--ignore', inherited.ignoredSignals.join(',')] : []),
       ...(options.spool === undefined ? [] : ['--spool', options.spool]),
       ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
     ]
-    this.child = spawn(helperFile()!, ['--events', String(EVENTS_FD), ...flags, '--', ...options.command], {
-      stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+    startAdopting()
+    this.child = spawn(helperFile()!, [...flags, '--', ...options.command], {
+      stdio,
       cwd: options.cwd,
       env: options.env,
     })
-    this.events = this.child.stdio[EVENTS_FD] as Socket
+    this.events = this.child.stdio[eventsFd] as unknown as Socket
     const reader = new FrameReader(frame => this.receive(frame))
     this.events.on('data', (chunk: Buffer) => {
       try {
@@ -103,7 +150,7 @@ export class TracedCommand {
     })
     this.events.on('error', () => {})
     this.events.on('close', () => this.lookForEnd())
-    this.child.on('error', error => this.outcome.reject(error))
+    this.child.on('error', error => this.finish(() => this.outcome.reject(error)))
   }
 
   /** How the command itself ended. Rejects with the errno of what kept it from starting. */
@@ -111,9 +158,15 @@ export class TracedCommand {
     return this.outcome.promise
   }
 
+  /** Whether the command has stopped (Ctrl-Z). A process that is traced by ptrace looks the same in any stop: the helper tells. */
+  get isStopped(): boolean {
+    return this.hasStopped || isStopped(this.pid)
+  }
+
   /** To the command. */
   kill(signal: NodeJS.Signals): void {
-    this.child.kill(signal)
+    // Once the helper is dead, nobody passes it on.
+    if (!this.child.kill(signal) && this.pid !== undefined && isAlive(this.pid)) process.kill(this.pid, signal)
   }
 
   /** Lets an execution go on that is held. */
@@ -204,6 +257,9 @@ export class TracedCommand {
         survivors: frame.number(FIELD.number) !== 0,
       }
       this.finish(() => this.outcome.resolve(end))
+    } else if (frame.type === FRAME.stopped) {
+      this.hasStopped = frame.number(FIELD.number) !== 0
+      if (this.hasStopped) this.options.onStop()
     } else if (frame.type === FRAME.barrier) {
       const number = frame.number(FIELD.number)!
       this.barriers.get(number)?.()
@@ -220,12 +276,14 @@ export class TracedCommand {
   }
 
   private finish(settle: () => void): void {
+    if (this.isOver) return
     this.isOver = true
     this.giveUp()
     settle()
     // What goes on goes on without us.
     this.events.destroy()
     this.child.unref()
+    stopAdopting()
   }
 
   /** Whoever waits for an answer gets none. */
@@ -242,17 +300,10 @@ export class TracedCommand {
     this.giveUp()
     this.options.onHelperDied()
     const timer = setInterval(() => {
-      if (this.pid !== undefined && isAlive(this.pid)) return
+      const end = this.pid === undefined ? unknownEnd : takeEnd(this.pid)
+      if (!end) return
       clearInterval(timer)
-      this.finish(() => this.outcome.resolve({ code: undefined, signal: undefined, survivors: false }))
+      this.finish(() => this.outcome.resolve(end))
     }, LOOK_MS)
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -1,48 +1,65 @@
 /**
- * Which tracer a run uses. `auto` takes the first that works here and keeps the others' reasons; one that the user named
- * is used or refused, never replaced.
+ * Which tracer a run uses. `auto` takes the first that works here and keeps the reasons of those before it; one that the user
+ * named is used or refused, never replaced.
  */
-import { type TracerName, tracerNames } from '../config/config.ts'
+import type { TracerName } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
-import { probeHelper } from './helper.ts'
+import { probeEslogger } from './eslogger-command.ts'
+import { type HelperDriver, probeHelper } from './helper.ts'
 
 export interface TracerProbe {
-  name: TracerName
+  name: Exclude<TracerName, 'auto'>
   works: boolean
   detail: string
   /** Programs started under it cannot gain any (sudo). */
-  withoutPrivileges?: boolean
+  withoutPrivileges: boolean
 }
 
 export interface ChosenTracer {
-  name: 'seccomp' | 'none'
-  /** All that were looked at, in the order of preference. */
+  name: HelperDriver | 'eslogger' | 'none'
+  /** Those that were looked at, in the order of preference; the last one is used. */
   probes: TracerProbe[]
 }
 
-const later = 'not in this version yet'
-
-export function probeTracers(): TracerProbe[] {
-  return tracerNames
-    .filter(name => name !== 'auto')
-    .map(name => {
-      if (name === 'seccomp') return { name, ...probeHelper() }
-      if (name === 'none') return { name, works: true, detail: 'commands and changes are not traced' }
-      return { name, works: false, detail: later }
-    })
+/** What a tracer can, beyond telling what is executed. */
+export interface TracerTraits {
+  /** Tells every change of a file, before it happens. */
+  seesChanges: boolean
+  /** Can let an execution wait, so that a snapshot comes before it. */
+  canHold: boolean
 }
+
+type Probe = () => Omit<TracerProbe, 'name'>
+const nothing: Probe = () => ({
+  works: true,
+  detail: 'commands and changes are not traced',
+  withoutPrivileges: false,
+})
+
+/** In the order of preference. A probe is cheap and never throws. */
+const tracers: { name: TracerProbe['name']; probe: Probe; traits: TracerTraits }[] = [
+  { name: 'seccomp', probe: () => probeHelper('seccomp'), traits: { seesChanges: true, canHold: true } },
+  { name: 'ebpf', probe: () => probeHelper('ebpf'), traits: { seesChanges: false, canHold: false } },
+  { name: 'ptrace', probe: () => probeHelper('ptrace'), traits: { seesChanges: false, canHold: true } },
+  { name: 'eslogger', probe: () => probeEslogger(), traits: { seesChanges: false, canHold: false } },
+  { name: 'none', probe: nothing, traits: { seesChanges: false, canHold: false } },
+]
+
+/** All of them, for whoever wants to know. */
+export const probeTracers = (): TracerProbe[] => tracers.map(({ name, probe }) => ({ name, ...probe() }))
+
+export const traitsOf = (name: TracerProbe['name']): TracerTraits => tracers.find(each => each.name === name)!.traits
 
 /** Throws when `wanted` is named and does not work here. */
 export function selectTracer(wanted: TracerName): ChosenTracer {
-  if (wanted === 'none') return { name: 'none', probes: [] }
-  const probes = probeTracers()
-  if (wanted === 'auto') {
-    const first = probes.find(probe => probe.works)!
-    return { name: first.name as ChosenTracer['name'], probes }
+  const probes: TracerProbe[] = []
+  for (const { name, probe } of tracers) {
+    if (wanted !== 'auto' && wanted !== name) continue
+    const result = { name, ...probe() }
+    probes.push(result)
+    if (result.works) return { name: name as ChosenTracer['name'], probes }
   }
-  const probe = probes.find(({ name }) => name === wanted)!
-  if (probe.works) return { name: wanted as ChosenTracer['name'], probes }
-  throw new SavepointError('unsupported', `Cannot use the tracer ${wanted}: ${probe.detail}`, {
+  throw new SavepointError('unsupported', `Cannot use the tracer ${wanted}: ${probes[0]!.detail}`, {
     hint: 'Leave tracing.tracer at auto, or set it to none',
   })
 }

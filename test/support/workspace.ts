@@ -16,7 +16,11 @@ export class Workspace {
   readonly notices: string[] = []
   readonly #opened: Savepoint[] = []
 
-  constructor(name = 'work') {
+  readonly #settings: NodeJS.ProcessEnv
+
+  /** `settings`: variables that everything in it sees. */
+  constructor(name = 'work', settings: NodeJS.ProcessEnv = {}) {
+    this.#settings = settings
     this.base = realpathSync(mkdtempSync(join(tmpdir(), 'savepoint-test-')))
     this.dir = join(this.base, name)
     this.home = join(this.base, 'store home')
@@ -35,6 +39,7 @@ export class Workspace {
       GIT_AUTHOR_EMAIL: 'a@example.org',
       GIT_COMMITTER_NAME: 'c',
       GIT_COMMITTER_EMAIL: 'c@example.org',
+      ...this.#settings,
     }
   }
 

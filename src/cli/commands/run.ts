@@ -9,6 +9,7 @@ import type { Snapshot } from '../../model/snapshot.ts'
 import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
+import { inherited } from '../inherited.ts'
 import { runResultJson } from '../json.ts'
 import { changeList, changesText } from '../render/changes.ts'
 import { goneText } from '../render/gone.ts'
@@ -18,7 +19,7 @@ import { asSavepointError } from '../report-error.ts'
 import { createStyle, type Style, wantsColour } from '../style.ts'
 
 const listed = 10
-const tracers: TracerName[] = ['auto', 'seccomp', 'none']
+const tracers: TracerName[] = ['auto', 'seccomp', 'ebpf', 'ptrace', 'eslogger', 'none']
 /** Deaths that the caller's shell should see as such; others would only leave a second core dump. */
 const repeatable = new Set<NodeJS.Signals>(['SIGINT', 'SIGTERM', 'SIGHUP'])
 
@@ -83,6 +84,7 @@ const runIn = (context: Context, savepoint: Savepoint, command: string[], option
     tracer: options.tracer,
     allowIoUring: options.allowIoUring,
     onFailure: options.onFailure === 'ask' ? result => askToTakeBack(context, result) : options.onFailure,
+    inherited,
     onStart(_run, before) {
       if (before) context.notice(protectingText(savepoint.target, before))
       context.cancellation?.ignore()

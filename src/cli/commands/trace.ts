@@ -25,7 +25,8 @@ export function register(program: Command): void {
     summary: 'show what a run executed',
     description:
       'Lists every command that a run executed: when it began, how long it took, how it ended. The newest run when none ' +
-      'is named. `exec` as the end of a command means that its process became the next one.',
+      'is named. `exec` as the end of a command means that its process became the next one, ' +
+      '`outlived` that it went on when the run was over: its end was not seen.',
     usage: '[RUN] [--tree] [--failed] [--grep REGEX] [--follow]',
     examples: [
       ['trace', 'of the newest run'],
@@ -50,10 +51,10 @@ export function register(program: Command): void {
         if (context.options.quiet) return context.lines(executions.map(({ id }) => String(id)))
         await context.paged(output => {
           if (result.executions.length === 0) output.write(`Nothing is traced of ${result.run.id}\n`)
-          const { startedAt } = result.run
+          const shown = { startedAt: result.run.startedAt, isOver: result.isOver }
           const lines = options.tree
-            ? treeLines(result.executions, visible, startedAt, context.style)
-            : executions.map(execution => executionLine(execution, startedAt, context.style))
+            ? treeLines(result.executions, visible, shown, context.style)
+            : executions.map(execution => executionLine(execution, shown, context.style))
           for (const line of lines) output.write(line)
           const failed = executions.filter(hasFailed).length
           if (executions.length > 0)
@@ -91,14 +92,15 @@ async function follow(
     // Asked before the rows are read: what was written until the end is then among them.
     const run = savepoint.runs().find(each => each.id === id)
     if (!run) return
+    const isOver = run.endedAt !== undefined || run.isInterrupted
     for (const execution of savepoint.trace(id).executions) {
-      if (shown.has(execution.id) || (execution.endedAt === undefined && run.endedAt === undefined)) continue
+      if (shown.has(execution.id) || (execution.endedAt === undefined && !isOver)) continue
       shown.add(execution.id)
       if (!visible(execution)) continue
       if (context.options.json) context.output.write(`${JSON.stringify(executionJson(execution))}\n`)
-      else context.output.write(executionLine(execution, run.startedAt, context.style))
+      else context.output.write(executionLine(execution, { startedAt: run.startedAt, isOver }, context.style))
     }
-    if (run.endedAt !== undefined) return
+    if (isOver) return
     await setTimeout(FOLLOW_MS)
   }
 }

@@ -10,31 +10,38 @@ const COMMAND_CHARS = 160
 const TIME_CHARS = 9
 const END_CHARS = 8
 
+/** What is shown beside the executions of a run. */
+export interface TracedRun {
+  startedAt: number
+  isOver: boolean
+}
+
 /** The command line as it was given, cut to what fits a line. */
 export const commandText = ({ argv, truncated }: Execution): string =>
   shorten(argv.map(word => quoteWord(showPath(word))).join(' ') + (truncated ? ' …' : ''), COMMAND_CHARS)
 
 /** One line: when, how long, how it ended, what. `prefix` shows where it stands in a tree. */
-export function executionLine(execution: Execution, startedAt: number, style: Style, prefix = ''): string {
-  const when = `+${formatDuration(execution.at - startedAt)}`.padStart(TIME_CHARS)
+export function executionLine(execution: Execution, run: TracedRun, style: Style, prefix = ''): string {
+  const when = `+${formatDuration(execution.at - run.startedAt)}`.padStart(TIME_CHARS)
   const took = execution.endedAt === undefined ? '' : formatDuration(execution.endedAt - execution.at)
-  const end = endText(execution)
+  const end = endText(execution, run.isOver)
   const note = execution.note === undefined ? '' : `  ${style.yellow(`[${execution.note}]`)}`
   const paint = hasFailed(execution) ? style.red : execution.exitCode === undefined ? style.cyan : style.dim
   return `${style.dim(when)} ${style.dim(took.padStart(TIME_CHARS))} ${paint(end.padStart(END_CHARS))}  ${style.dim(prefix)}${commandText(execution)}${note}\n`
 }
 
-function endText({ exitCode, signal, endedAt }: Execution): string {
+function endText({ exitCode, signal, endedAt }: Execution, isOver: boolean): string {
   if (signal !== undefined) return signal
   if (exitCode !== undefined) return String(exitCode)
-  return endedAt === undefined ? 'running' : 'exec'
+  if (endedAt !== undefined) return 'exec'
+  return isOver ? 'outlived' : 'running'
 }
 
 /** `visible`: those to show; the others are passed over, and what they started moves up. */
 export function* treeLines(
   executions: readonly Execution[],
   visible: (execution: Execution) => boolean,
-  startedAt: number,
+  run: TracedRun,
   style: Style,
 ): Generator<string> {
   const byId = new Map(executions.map(execution => [execution.id, execution]))
@@ -49,7 +56,7 @@ export function* treeLines(
   const stack = (children.get(0) ?? []).map(execution => ({ execution, prefix: '', below: '' })).reverse()
   for (let next = stack.pop(); next; next = stack.pop()) {
     const { execution, prefix, below } = next
-    yield executionLine(execution, startedAt, style, prefix)
+    yield executionLine(execution, run, style, prefix)
     const own = children.get(execution.id) ?? []
     own.forEach((_, i) => {
       const child = own[own.length - 1 - i]!

@@ -1,0 +1,114 @@
+/* Executions as frames. See executions.h. */
+#define _GNU_SOURCE
+#include "executions.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "holds.h"
+#include "tracee.h"
+
+/* Interpreters that may stand before a script, each with one argument. */
+enum { MAX_INTERPRETER_WORDS = 10, MAX_AUXILIARY = 64 };
+
+uint32_t frame_execution(struct frame *frame, struct process *process, pid_t tid, const struct stat *loaded,
+                         const char *program, size_t length) {
+  static char cwd[PATH_ROOM];
+  size_t cwd_length = read_link(tid, "cwd", cwd, sizeof cwd);
+  pid_t group = 0, parent = 0;
+  find_parents(tid, &group, &parent);
+  uint32_t replaces;
+  uint32_t exec = process_execute(process, loaded, &replaces);
+  frame_begin(frame, FRAME_EXEC, 0, (uint32_t)process->pid);
+  frame_number(frame, FIELD_EXEC, exec);
+  frame_number(frame, FIELD_PARENT, process->parent);
+  frame_number(frame, FIELD_PPID, (uint32_t)parent);
+  frame_number(frame, FIELD_DEPTH, process->depth);
+  if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
+  frame_bytes(frame, FIELD_PROGRAM, program, length);
+  frame_bytes(frame, FIELD_CWD, cwd, cwd_length);
+  return exec;
+}
+
+static ssize_t read_file(pid_t pid, const char *name, void *out, size_t room) {
+  char file[64];
+  snprintf(file, sizeof file, "/proc/%d/%s", pid, name);
+  int fd = open(file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  size_t done = 0;
+  for (ssize_t got; done < room && (got = read(fd, (char *)out + done, room - done)) > 0;) done += (size_t)got;
+  close(fd);
+  return (ssize_t)done;
+}
+
+/* The path that was given to the system, which is a script's own; -1 when it cannot be read (32-bit programs). */
+static ssize_t read_named(pid_t pid, char *out, size_t room) {
+  uint64_t words[MAX_AUXILIARY * 2];
+  ssize_t length = read_file(pid, "auxv", words, sizeof words);
+  for (ssize_t i = 0; i + 1 < length / (ssize_t)sizeof *words; i += 2) {
+    if (words[i] == AT_EXECFN) return read_text(pid, words[i + 1], out, room);
+  }
+  return -1;
+}
+
+/*
+ * Where the arguments begin that were given: behind the interpreter, which the system puts before a script. The first of
+ * them it replaces by the script's path.
+ */
+static const char *given_arguments(const char *arguments, size_t length, const char *named) {
+  const char *at = arguments, *end = arguments + length;
+  for (int i = 0; i < MAX_INTERPRETER_WORDS && at < end; i++, at += strlen(at) + 1) {
+    if (i > 0 && strcmp(at, named) == 0) return at;
+  }
+  return arguments;
+}
+
+/* As many arguments as are kept, each with its NUL; false when there are more. */
+static bool bound_arguments(const char *arguments, size_t *length) {
+  size_t count = 0;
+  for (size_t i = 0; i < *length; i++) {
+    if (arguments[i] != 0 || ++count < MAX_ARGUMENTS || i + 1 == *length) continue;
+    *length = i + 1;
+    return false;
+  }
+  return true;
+}
+
+bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool privileges_off) {
+  static struct place place, exe;
+  static char named[PATH_ROOM], arguments[MAX_ARGV_BYTES + 1];
+  struct process *process = process_of(pid);
+  if (process->pid != pid) return false; /* killed meanwhile: nothing was executed that anybody could have seen */
+  char link[64];
+  snprintf(link, sizeof link, "/proc/%d/exe", pid);
+  if (stat(link, &exe.stat) != 0) return false;
+  exe.length = read_link(pid, "exe", exe.path, sizeof exe.path);
+  place.known = place.exists = false;
+  if (read_named(pid, named, sizeof named) > 0) find_place(pid, AT_FDCWD, named, true, &place);
+  else named[0] = 0;
+  /* By a descriptor that is closed by now, for example. */
+  if (!place.known || !place.exists) place = exe;
+  bool is_script = place.stat.st_dev != exe.stat.st_dev || place.stat.st_ino != exe.stat.st_ino;
+  uint32_t exec = frame_execution(frame, process, pid, &exe.stat, place.path, place.length);
+  process->unverified = false;
+
+  ssize_t got = read_file(pid, "cmdline", arguments, sizeof arguments);
+  size_t length = got < 0 ? 0 : (size_t)got;
+  bool complete = length <= MAX_ARGV_BYTES;
+  if (!complete) length = MAX_ARGV_BYTES;
+  if (length > 0) arguments[length - 1] = 0;
+  const char *given = is_script ? given_arguments(arguments, length, named) : arguments;
+  length -= (size_t)(given - arguments);
+  if (!bound_arguments(given, &length) || !complete) frame_flag(frame, FLAG_TRUNCATED);
+  frame_bytes(frame, FIELD_ARGV, given, length);
+  if (privileges_off && (exe.stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
+  bool held = holds_want(place.path, length > 0 ? given : "") && holds_add((uint64_t)pid, exec);
+  if (held) frame_flag(frame, FLAG_HELD);
+  stream_put(stream, frame);
+  /* Somebody waits for it. */
+  if (held) stream_flush(stream);
+  return held;
+}

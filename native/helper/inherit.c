@@ -1,0 +1,78 @@
+/* By /proc/self/fd and sigaction. See inherit.h. */
+#define _GNU_SOURCE
+#include "inherit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Node needs a slot for each number up to the highest. */
+enum { FIRST = 3, MAX_DESCRIPTOR = 1023, TEXT_ROOM = 8192 };
+
+static bool inherited[MAX_DESCRIPTOR + 1];
+
+/* Marks the descriptors that an executed program would get. */
+static void mark(void) {
+  DIR *list = opendir("/proc/self/fd");
+  if (list == NULL) return;
+  for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+    int fd = atoi(entry->d_name);
+    if (fd < FIRST || fd > MAX_DESCRIPTOR || fd == dirfd(list)) continue;
+    int flags = fcntl(fd, F_GETFD);
+    inherited[fd] = flags >= 0 && (flags & FD_CLOEXEC) == 0;
+  }
+  closedir(list);
+}
+
+static size_t put_number(char *text, size_t at, int number) {
+  bool is_first = at == 0 || text[at - 1] == ' ';
+  int written = snprintf(text + at, TEXT_ROOM - at, is_first ? "%d" : ",%d", number);
+  return at + (size_t)written < TEXT_ROOM ? at + (size_t)written : at;
+}
+
+int inherit(char **command) {
+  static char text[TEXT_ROOM];
+  size_t length = 0;
+  mark();
+  for (int fd = FIRST; fd <= MAX_DESCRIPTOR; fd++) {
+    if (inherited[fd]) length = put_number(text, length, fd);
+  }
+  text[length++] = ' ';
+  size_t before = length;
+  for (int number = 1; number < NSIG; number++) {
+    struct sigaction action;
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) length = put_number(text, length, number);
+  }
+  text[length] = 0;
+  if (before > 1 || length > before) setenv("SAVEPOINT_INHERITED", text, 1);
+  else unsetenv("SAVEPOINT_INHERITED");
+  execv(command[0], command);
+  fprintf(stderr, "savepoint: Cannot start %s: %s\n", command[0], strerror(errno));
+  return 125;
+}
+
+void ignore_signals(const char *list) {
+  for (const char *at = list; at != NULL && *at != 0; at += *at == ',') {
+    char *end;
+    signal((int)strtol(at, &end, 10), SIG_IGN);
+    if (end == at) return;
+    at = end;
+  }
+}
+
+void note_inherited(int kept) {
+  mark();
+  if (kept >= 0 && kept <= MAX_DESCRIPTOR) inherited[kept] = false;
+}
+
+void close_inherited(void) {
+  for (int fd = FIRST; fd <= MAX_DESCRIPTOR; fd++) {
+    if (inherited[fd]) close(fd);
+  }
+}

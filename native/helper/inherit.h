@@ -1,0 +1,16 @@
+/*
+ * What a program was started with that Node takes away from what it starts: descriptors from 3 on, which it closes there, and
+ * signals that are ignored (nohup), which it sets back before any of its code runs.
+ */
+#ifndef SAVEPOINT_INHERIT_H
+#define SAVEPOINT_INHERIT_H
+
+/* Becomes `command`, with what there is named in its variable SAVEPOINT_INHERITED: "3,7 1,15", descriptors and signals. */
+int inherit(char **command);
+/* Ignores the signals of a list as above, for what is executed from here. */
+void ignore_signals(const char *list);
+/* Closes the descriptors from 3 on that were there when the helper began, but `kept`: they are the command's alone. */
+void close_inherited(void);
+void note_inherited(int kept);
+
+#endif

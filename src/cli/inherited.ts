@@ -1,0 +1,23 @@
+/**
+ * What our caller gave us for the command of a run and Node does not pass on: open descriptors from 3 on, and signals that
+ * are ignored (nohup). The launcher names them (native/helper/inherit.h); a plain `node dist/cli.js` knows of none.
+ */
+import { constants } from 'node:os'
+import type { Inherited } from '../index.ts'
+
+const VARIABLE = 'SAVEPOINT_INHERITED'
+const numbers = (text = ''): number[] => text.split(',').filter(Boolean).map(Number)
+
+function take(): Inherited {
+  const [descriptors, ignoredSignals] = (process.env[VARIABLE] ?? '').split(' ')
+  // It is about this process alone.
+  delete process.env[VARIABLE]
+  return { descriptors: numbers(descriptors), ignoredSignals: numbers(ignoredSignals) }
+}
+
+export const inherited: Inherited = take()
+
+export const isIgnored = (name: NodeJS.Signals): boolean => inherited.ignoredSignals.includes(constants.signals[name])
+
+// Node has set them back, and would die of them.
+for (const name of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM'] as const) if (isIgnored(name)) process.on(name, () => {})

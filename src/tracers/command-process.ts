@@ -1,0 +1,55 @@
+/** The process of a command, seen from outside: whether it lives, has stopped, and how it ended when the helper cannot tell. */
+import { readFileSync } from 'node:fs'
+import { addon } from '../native/addon.ts'
+import { signalName } from './decode.ts'
+
+export interface TracedEnd {
+  /** Both undefined when the helper died before the command, and nobody could tell. */
+  code: number | undefined
+  signal: string | undefined
+  /** Whether processes of it go on. */
+  survivors: boolean
+}
+
+export const unknownEnd: TracedEnd = { code: undefined, signal: undefined, survivors: false }
+
+/** What loses the helper as its parent becomes our child, so that its end can be told. By how many commands that is wanted. */
+let adopters = 0
+
+export function startAdopting(): void {
+  if (adopters++ === 0) addon.adoptOrphans(true)
+}
+
+export function stopAdopting(): void {
+  if (--adopters === 0) addon.adoptOrphans(false)
+}
+
+/** undefined while it lives. */
+export function takeEnd(pid: number): TracedEnd | undefined {
+  try {
+    const status = addon.takeEnd(pid)
+    if (status === undefined) return undefined
+    const signal = status & 0x7f
+    return signal ? { ...unknownEnd, signal: signalName(signal) } : { ...unknownEnd, code: status >> 8 }
+  } catch {
+    // Not ours: somebody nearer to it has adopted it.
+    return isAlive(pid) ? undefined : unknownEnd
+  }
+}
+
+/** By what the system says of it; the name in parentheses may hold anything. */
+export function isStopped(pid: number | undefined): boolean {
+  try {
+    return /\) T [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,65 @@
+/** What the caller hands down reaches the command as without us: descriptors from 3 on, and signals that are ignored. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { probeTracers } from '../src/tracers/select.ts'
+import { checkout } from './support/built-cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+const launcher = `'${join(checkout, 'savepoint')}'`
+const working = probeTracers().filter(({ works }) => works)
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+  space.write('a', 'a1')
+})
+afterEach(() => space.remove())
+
+describe.each(working.map(({ name }) => name))('tracer %s', tracer => {
+  const prefix = `${launcher} --quiet run --tracer ${tracer} --`
+  const shell = (script: string) =>
+    spawnSync('sh', ['-c', script], { cwd: space.dir, env: space.env, encoding: 'utf8', timeout: 60_000 })
+
+  it('signals that are ignored stay ignored, and no others', () => {
+    const script = (before: string) => `trap '' HUP USR2; exec ${before} grep SigIgn /proc/self/status`
+    const without = shell(script(''))
+    expect(without.stdout).toMatch(/^SigIgn:\t0*801\n$/)
+    expect(shell(script(prefix))).toMatchObject({ status: 0, stdout: without.stdout, stderr: '' })
+    expect(shell(`exec ${prefix} grep SigIgn /proc/self/status`).stdout).toMatch(/^SigIgn:\t0+\n$/)
+  })
+
+  it('descriptors: the same ones, and what they lead to', () => {
+    const script = (before: string) => `exec ${before} sh -c 'ls /proc/self/fd; echo three >&3; cat <&7' 3>three 7<a`
+    const without = shell(script(''))
+    expect(without.stdout).toMatch(/a1$/)
+    expect(shell(script(prefix))).toMatchObject({ status: 0, stdout: without.stdout, stderr: '' })
+    expect(space.read('three')).toBe('three\n')
+  })
+
+  it('none of ours keeps a pipe open that the command has closed', async () => {
+    const daemon = 'setsid sh -c "echo \\$\\$ > pid; exec sleep 60" 3>&- 4>&- >/dev/null 2>&1 </dev/null'
+    const script = `{ ${prefix} sh -c '(${daemon} &); echo last >&3' 3>&1 >/dev/null 2>&1; } | cat; echo $?`
+    expect(shell(script)).toMatchObject({ stdout: 'last\n0\n' })
+    space.sh('for i in $(seq 100); do [ -s pid ] && kill $(cat pid) && exit; sleep 0.05; done; exit 1')
+  })
+
+  it('the variable that names them is not handed down', () => {
+    expect(shell(`trap '' HUP; ${prefix} env`).stdout).not.toContain('SAVEPOINT_INHERITED')
+  })
+
+  it('nohup: the command and we go on when the terminal is closed', async () => {
+    space.sh('mkfifo ready go')
+    const inner = `'echo > ready; read line < go; echo done > a; exit 4'`
+    const script = `trap '' HUP; exec ${prefix} sh -c ${inner}`
+    const child = spawn('sh', ['-c', script], { cwd: space.dir, env: space.env, stdio: 'ignore' })
+    const ended = once(child, 'exit')
+    space.sh('read line < ready')
+    child.kill('SIGHUP')
+    space.sh('echo > go')
+    expect(await ended).toEqual([4, null])
+    const savepoint = await space.open({ create: false })
+    expect(savepoint.runs()[0]).toMatchObject({ exitCode: 4, after: expect.any(String) })
+  })
+})

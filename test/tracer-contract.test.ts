@@ -1,0 +1,351 @@
+/** What every tracer owes: all that a run executed, with the ends of all, whatever a process does to hide. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Execution, Savepoint } from '../src/index.ts'
+import { probeTracers } from '../src/tracers/select.ts'
+import { compileC } from './support/c-program.ts'
+import { cliCommand, runCli } from './support/cli.ts'
+import { gated } from './support/machine.ts'
+import { hasStrace, ownLines, straceLines } from './support/strace.ts'
+import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
+import { Workspace } from './support/workspace.ts'
+
+interface Driver {
+  title: string
+  settings: NodeJS.ProcessEnv
+  /** The first argument of a script that was found along PATH: the system keeps the path alone. */
+  scriptsByPath?: boolean
+  /** It needs more rights than an ordinary user has. */
+  rootOnly?: boolean
+  /** It sees what happens, and cannot hold it back. */
+  cannotHold?: boolean
+}
+
+const drivers: Driver[] = [
+  { title: 'seccomp', settings: { SAVEPOINT_TRACER: 'seccomp', SAVEPOINT_EXITS: 'pidfd' } },
+  { title: 'seccomp on an older kernel', settings: { SAVEPOINT_TRACER: 'seccomp', SAVEPOINT_EXITS: 'ptrace' } },
+  { title: 'ptrace', settings: { SAVEPOINT_TRACER: 'ptrace' }, scriptsByPath: true },
+  { title: 'ebpf', settings: { SAVEPOINT_TRACER: 'ebpf' }, scriptsByPath: true, rootOnly: true, cannotHold: true },
+]
+const inNamespaces = ['--user', '--map-root-user', '--pid', '--mount', '--mount-proc', '--fork', '--kill-child']
+const hasNamespaces = spawnSync('unshare', [...inNamespaces, 'true']).status === 0
+const works = new Map(probeTracers().map(probe => [probe.name as string, probe]))
+
+for (const driver of drivers) {
+  const probe = works.get(driver.settings.SAVEPOINT_TRACER!)!
+  const title = probe.works ? driver.title : `${driver.title} (skipped: ${probe.detail})`
+  describe.skipIf(!probe.works)(title, () => contract(driver))
+}
+
+function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): void {
+  let space: Workspace
+  let savepoint: Savepoint
+  beforeEach(async () => {
+    space = new Workspace('work', settings)
+    space.write('a', 'a1\n')
+    savepoint = await space.open()
+  })
+  afterEach(() => space.remove())
+
+  const run = (script: string) => savepoint.run({ command: ['sh', '-c', script] })
+  const traced = (): Execution[] => savepoint.trace().executions
+  const line = ({ argv }: Execution) => argv.join(' ')
+  const find = (start: string): Execution => traced().find(execution => line(execution).startsWith(start))!
+
+  function jsonl(): Record<string, unknown>[] {
+    const { id } = savepoint.runs().at(-1)!
+    const file = join(space.home, 'timelines', savepoint.timeline, 'runs', id, 'exec.jsonl')
+    return readFileSync(file, 'utf8')
+      .split('\n')
+      .filter(Boolean)
+      .map(text => JSON.parse(text))
+  }
+
+  describe('completeness', () => {
+    const build = 'exec make -j2 >/dev/null 2>&1'
+
+    function writeProject(): void {
+      for (let i = 0; i < 6; i++) space.write(`f${i}.c`, `int f${i}(void) { return ${i}; }\n`)
+      space.write('main.c', 'int main(void) { return 0; }\n')
+      space.write('script', '#!/bin/sh\n"$@"\nexit 3\n')
+      const recipe = 'cc -o p $(O)\n\t-./p && false\n\t-kill -TERM $$$$\n\t-./script ./script /bin/false'
+      space.write(
+        'Makefile',
+        `O = $(patsubst %.c,%.o,$(wildcard *.c))\np: $(O)\n\t${recipe}\n%.o: %.c\n\tcc -c -o $@ $<\n`,
+      )
+      space.sh('chmod +x script')
+    }
+
+    gated(hasStrace, 'strace', 'a build: the same executions with the same ends as strace sees', async () => {
+      writeProject()
+      const seen = straceLines(space, build)
+      space.sh('rm -f *.o p')
+      await run(build)
+      expect(ownLines(traced()).sort()).toEqual(seen.sort())
+      expect(seen.length).toBeGreaterThan(30)
+    })
+
+    gated(hasStrace && canDropPrivilege, 'strace, setpriv', 'a build by an ordinary user: the same', async () => {
+      writeProject()
+      if (rootOnly) {
+        const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', build] }]])
+        expect(error?.message).toMatch(/^Cannot start the command: Cannot use the tracer \w+: this needs root/)
+        return
+      }
+      const seen = straceLines(space, build)
+      space.sh('rm -f *.o p')
+      const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', build] }]])
+      expect(error).toBeUndefined()
+      expect(ownLines(traced()).sort()).toEqual(seen.sort())
+    })
+
+    // Not a container, but what one is made of; no engine that could start one is needed.
+    gated(hasNamespaces, 'unshare', 'in namespaces of its own (users, processes, mounts)', async () => {
+      const [program, ...before] = cliCommand
+      const script = 'sh -c "exit 3"; /bin/true; kill -KILL $$'
+      const args = [...inNamespaces, program!, ...before, 'run', '--', 'sh', '-c', script]
+      const { status } = spawnSync('unshare', args, { cwd: space.dir, env: space.env, timeout: 60_000 })
+      // What such a root may do, it may do inside alone.
+      expect(status).toBe(rootOnly ? 125 : 137)
+      if (rootOnly) return
+      expect(ownLines(traced())).toEqual([`sh -c ${script} → SIGKILL`, 'sh -c exit 3 → 3', '/bin/true → 0'])
+    })
+
+    it('ten thousand processes in a burst: none is missing', async () => {
+      compileC(
+        space.at('burst'),
+        `#include <spawn.h>
+         #include <sys/wait.h>
+         #include <stdio.h>
+         extern char **environ;
+         int main(void) {
+           for (int i = 0; i < 10000; i++) {
+             char number[16]; pid_t pid;
+             snprintf(number, sizeof number, "%d", i);
+             char *argv[] = {"/bin/true", number, 0};
+             if (posix_spawn(&pid, argv[0], 0, 0, argv, environ) != 0) return 1;
+             if (i % 8 == 7) while (waitpid(-1, 0, 0) > 0);
+           }
+           while (waitpid(-1, 0, 0) > 0);
+           return 0;
+         }`,
+      )
+      const { exitCode, trace } = await savepoint.run({ command: ['./burst'] })
+      expect([exitCode, trace]).toEqual([0, expect.objectContaining({ commands: 10_001, failed: 0, lost: 0 })])
+      const numbers = new Set(traced().map(({ argv }) => argv[1]))
+      expect(numbers.size).toBe(10_001)
+      expect(traced().every(({ exitCode: code, endedAt }) => code === 0 && endedAt !== undefined)).toBe(true)
+    })
+  })
+
+  describe('what is told of each', () => {
+    it('the tree, the directory, the end', async () => {
+      await run('mkdir d; cd d; sh -c "ls /nothing; exit 3"; /bin/true; exit 7')
+      const [shell] = traced()
+      expect(shell).toMatchObject({ id: 1, parent: 0, depth: 0, exitCode: 7, cwd: space.dir })
+      const inner = find('sh -c ls')
+      expect(inner).toMatchObject({ parent: 1, depth: 1, exitCode: 3, cwd: space.at('d') })
+      expect(find('ls /nothing')).toMatchObject({ parent: inner.id, depth: 2, exitCode: 2, ppid: inner.pid })
+      expect(find('/bin/true')).toMatchObject({ parent: 1, exitCode: 0 })
+    })
+
+    it('a process that becomes another program, a script, a search along PATH', async () => {
+      space.write('script', '#!/bin/sh\nexit 4\n')
+      space.sh('chmod +x script; mkdir bin; cp script bin/tool')
+      await run('PATH=/nowhere:/none:$PWD/bin:$PATH; tool x; ./script; exec /bin/true')
+      const [shell] = traced()
+      const tool = scriptsByPath ? space.at('bin/tool') : 'tool'
+      expect(find(tool)).toMatchObject({ program: space.at('bin/tool'), exitCode: 4, argv: [tool, 'x'] })
+      expect(find('./script')).toMatchObject({ program: space.at('script'), argv: ['./script'], exitCode: 4 })
+      expect(find('/bin/true')).toMatchObject({ replaces: shell!.id, exitCode: 0, pid: shell!.pid })
+      expect(shell).toMatchObject({ exitCode: undefined, endedAt: find('/bin/true').at })
+      expect(traced().length).toBe(4)
+    })
+
+    it('a script whose interpreter is a script, with an argument', async () => {
+      space.write('inner', '#!/bin/sh -e\nexit 6\n')
+      space.write('outer', `#!${space.at('inner')} -x\n`)
+      space.sh('chmod +x inner outer')
+      await run('./outer one two; true')
+      expect(find('./outer')).toMatchObject({ argv: ['./outer', 'one', 'two'], exitCode: 6 })
+    })
+
+    it('what the system refuses is no execution', async () => {
+      space.write('empty', '')
+      space.write('bad', '#!/no/such/interpreter\n')
+      space.sh('chmod +x empty bad; mkdir directory')
+      await run('./bad; ./directory; ./nothing; touch made; true')
+      expect(traced().map(line)).toEqual([expect.stringMatching(/^sh -c/), 'touch made'])
+    })
+
+    it('threads that execute, vfork, static programs, execution by descriptor, a first thread that ends first', async () => {
+      compileC(
+        space.at('odd'),
+        `#define _GNU_SOURCE
+         #include <pthread.h>
+         #include <unistd.h>
+         #include <fcntl.h>
+         #include <stdlib.h>
+         #include <string.h>
+         #include <sys/wait.h>
+         #include <sys/syscall.h>
+         extern char **environ;
+         static void *execute(void *name) {
+           char *argv[] = {"by-thread", 0};
+           execv("/bin/true", argv);
+           return name;
+         }
+         static pthread_t first;
+         static void *outlive(void *code) {
+           pthread_join(first, 0);
+           exit(23);
+           return code;
+         }
+         int main(int count, char **arguments) {
+           if (count > 1) {
+             pthread_t t;
+             first = pthread_self();
+             pthread_create(&t, 0, outlive, 0);
+             pthread_exit(0);
+           }
+           if (fork() == 0) { pthread_t t; pthread_create(&t, 0, execute, 0); pthread_join(t, 0); _exit(9); }
+           char *vforked[] = {"by-vfork", 0};
+           if (vfork() == 0) { execv("/bin/false", vforked); _exit(9); }
+           char *described[] = {"by-descriptor", 0};
+           if (fork() == 0) { int fd = open("/bin/true", O_PATH | O_CLOEXEC); syscall(SYS_execveat, fd, "", described, environ, AT_EMPTY_PATH); _exit(9); }
+           char *outliving[] = {"outliving", "x", 0};
+           if (fork() == 0) { execv(arguments[0], outliving); _exit(9); }
+           while (wait(0) > 0);
+           return 0;
+         }`,
+        '-static',
+      )
+      await savepoint.run({ command: ['./odd'] })
+      const parent = traced()[0]!.id
+      expect(find('by-thread')).toMatchObject({ parent, exitCode: 0 })
+      expect(find('by-vfork')).toMatchObject({ parent, exitCode: 1 })
+      expect(find('by-descriptor')).toMatchObject({ parent, exitCode: 0 })
+      expect(find('outliving x')).toMatchObject({ parent, exitCode: 23 })
+      expect(traced().length).toBe(5)
+    })
+
+    it('arguments that are not UTF-8, a directory that is gone, more arguments than are kept', async () => {
+      await run(`printf '\\377' > name; /bin/true "$(cat name)" "
+"; mkdir gone; cd gone; rmdir ../gone; /bin/true lost`)
+      expect(find('/bin/true \xff').argv).toEqual(['/bin/true', '\xff', '\n'])
+      expect(jsonl().find(({ argv }) => (argv as string[])?.[2] === '\n')!.argv).toEqual(['/bin/true', '\udcff', '\n'])
+      expect(find('/bin/true lost').cwd).toContain('gone')
+      await run('/bin/true $(seq 20000)')
+      const long = find('/bin/true 1 2')
+      expect([long.truncated, long.exitCode, long.argv.slice(0, 4)]).toEqual([true, 0, ['/bin/true', '1', '2', '3']])
+      await run(`/bin/true ${'x'.repeat(40_000)}; true`)
+      const wide = find('/bin/true xxx')
+      expect([wide.truncated, wide.exitCode, wide.argv.length]).toEqual([true, 0, 2])
+    })
+
+    it('T5 a daemon (setsid, twice forked) is traced until it ends, and one that goes on is said', async () => {
+      await run('mkfifo f; (setsid sh -c "/bin/true in-daemon; echo > f" &) ; read line < f; touch done')
+      expect(find('/bin/true in-daemon')).toMatchObject({ exitCode: 0 })
+      const { trace } = await run(
+        'mkfifo g; (setsid sh -c "read line < g; touch late" </dev/null >/dev/null 2>&1 &) ; sleep 0.2',
+      )
+      expect(trace).toMatchObject({ survivors: true })
+      expect(runCli(space, ['trace']).stdout).toMatch(/ outlived {2}sh -c 'read line < g; touch late'\n/)
+      space.sh('echo > g; for i in $(seq 100); do [ -e late ] && exit; sleep 0.05; done; exit 1')
+    })
+
+    it('a signal that ends a process, one that is caught, and exec.jsonl with all of it', async () => {
+      await run('sh -c "kill -KILL \\$\\$"; sh -c "trap \\"exit 6\\" USR1; kill -USR1 \\$\\$"; sh -c "exit 5"')
+      expect(find('sh -c kill')).toMatchObject({ signal: 'SIGKILL', exitCode: undefined })
+      const ends = jsonl().filter(({ type }) => type === 'exit')
+      expect(ends.map(({ exit_code, signal }) => [exit_code, signal])).toEqual([
+        [null, 'SIGKILL'],
+        [6, null],
+        [5, null],
+        [5, null],
+      ])
+      expect(ends.every(({ duration_ms }) => (duration_ms as number) >= 0)).toBe(true)
+      expect(jsonl().filter(({ type }) => type === 'exec').length).toBe(4)
+    })
+  })
+
+  describe('what a process does not notice', () => {
+    it('job control inside: a parent sees its child stop, go on and end', async () => {
+      space.write(
+        'parent.py',
+        `import os, signal
+pid = os.fork()
+if pid == 0:
+    os.execvp('sh', ['sh', '-c', 'kill -STOP $$; exit 8'])
+_, stopped = os.waitpid(pid, os.WUNTRACED)
+os.kill(pid, signal.SIGCONT)
+_, continued = os.waitpid(pid, os.WCONTINUED)
+_, ended = os.waitpid(pid, 0) if os.WIFCONTINUED(continued) else (0, continued)
+print(os.WSTOPSIG(stopped) == signal.SIGSTOP, os.WEXITSTATUS(ended), file=open('seen', 'w'))
+`,
+      )
+      await savepoint.run({ command: ['python3', 'parent.py'] })
+      expect(space.read('seen')).toBe('True 8\n')
+      expect(find('sh -c kill')).toMatchObject({ exitCode: 8 })
+    })
+
+    it('a guarded command waits for its snapshot, and goes on', async () => {
+      const { exitCode } = await run('echo new > b; rm -rf b; [ ! -e b ]')
+      expect(exitCode).toBe(0)
+      const guard = savepoint.snapshots().find(({ type }) => type === 'guard')
+      const said = space.notices.join('\n')
+      if (cannotHold) {
+        expect([guard, said]).toEqual([undefined, expect.stringMatching(/cannot hold a destructive command/)])
+        return
+      }
+      expect(said).not.toMatch(/cannot hold/)
+      expect(savepoint.read(guard!.id, 'b').toString()).toBe('new\n')
+    })
+
+    it('the command itself may be one that is held', async () => {
+      const { exitCode } = await savepoint.run({ command: ['rm', '-rf', 'a'] })
+      expect([exitCode, space.read('a'), traced().map(line)]).toEqual([0, undefined, ['rm -rf a']])
+      await expect(savepoint.run({ command: ['./rm'] })).rejects.toMatchObject({ exitCode: 127 })
+    })
+
+    it('our own processes are not found by the names of what they hold', async () => {
+      const { exitCode } = await run('pkill -f "docke[r],podman"; pkill -f "hol[d] rm"; exit 4')
+      expect(exitCode).toBe(4)
+    })
+  })
+
+  describe('when something of ours dies', () => {
+    it.each([
+      ['exit 9', { exitCode: 9, signal: undefined }],
+      ['kill -TERM $$', { exitCode: 143, signal: 'SIGTERM' }],
+    ])('the helper: the command goes on, and how it ended is known (%s)', async (last, end) => {
+      const result = await run(`kill -KILL $PPID; touch after; /bin/true; echo done > b; ${last}`)
+      expect([space.read('b'), existsSync(space.at('after'))]).toEqual(['done\n', true])
+      expect(space.notices.join('\n')).toMatch(/tracer was killed/)
+      expect(result).toMatchObject(end)
+      expect((await savepoint.undo()).restore?.files.deleted).toBe(2)
+    })
+
+    it('our process: the command goes on, and exec.jsonl has what was told until then', async () => {
+      space.sh('mkfifo ready go')
+      const [program, ...before] = cliCommand
+      const script = '/bin/true first; echo > ready; read line < go; touch after; /bin/true second; echo > ready'
+      const child = spawn(program!, [...before, 'run', '--', 'sh', '-c', script], { cwd: space.dir, env: space.env })
+      space.sh('read line < ready')
+      // What comes after that word is not waited for.
+      const directory = join(space.home, 'timelines', savepoint.timeline, 'runs')
+      const file = join(directory, readdirSync(directory)[0]!, 'exec.jsonl')
+      space.sh(`for i in $(seq 100); do grep -q first '${file}' && exit; sleep 0.05; done; exit 1`)
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+      space.sh('echo > go; read line < ready')
+      expect(existsSync(space.at('after'))).toBe(true)
+      expect(runCli(space, ['undo']).stderr + runCli(space, ['status']).stdout).toMatch(/run_/)
+      expect(existsSync(space.at('after'))).toBe(false)
+    })
+  })
+}
