@@ -9,5 +9,5 @@ export type { Change, ChangeCounts, ChangeKind, Entry, EntryKind, UnknownReason 
 export { idToHex } from './model/id.ts'
 export { type Raw, rawFromShown, rawFromText, rawToBytes, showPath } from './model/raw-path.ts'
 export type { Operation, OperationKind, Run, Skipped, Snapshot, SnapshotType } from './model/snapshot.ts'
-export { type Execution, type FileEvent, hasFailed } from './model/trace.ts'
+export { type EventKind, type Execution, type FileEvent, hasFailed, type SnapshotEvents } from './model/trace.ts'
 export type { Inherited } from './tracers/helper.ts'

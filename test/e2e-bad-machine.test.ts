@@ -290,8 +290,14 @@ describe('a target that is not what it was', () => {
         expect.stringContaining(`\n  hint: Give yourself access: chmod u+rwx ${space.dir}\n`),
       ])
     }
+    const history = savepointAsUser(space, ['history', 'a.txt', '-t', space.dir])
+    expect(history.stdout).toContain('\na.txt: a directory above it does not let you look\n')
+    expect(savepointAsUser(space, ['history', 'nothing', '-t', space.dir]).stderr).toContain(
+      'no snapshot has it, and a directory above it does not let you look whether it exists\n',
+    )
     shellAsUser(space, `chmod u+rwx '${space.dir}'`)
     expect(savepointAsUser(space, ['status', '-t', space.dir]).status).toBe(0)
+    expect(savepointAsUser(space, ['history', 'a.txt', '-t', space.dir]).stdout).toMatch(/\na\.txt: \d+ B now\n/)
   })
 
   it('moved: its timeline moves with it, and says so', () => {

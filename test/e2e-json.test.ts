@@ -40,6 +40,7 @@ const calls: string[][] = [
   ['coverage', 'a.txt'],
   ['runs'],
   ['trace'],
+  ['events'],
   ['why', 'a.txt'],
   ['operations'],
   ['tag', 'good'],

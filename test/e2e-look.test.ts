@@ -54,7 +54,11 @@ describe('before there is a timeline', () => {
     expect(json('coverage', '.env')).toMatchObject({ covered: true, versions: 0, latest: null })
     refused(['coverage', '../elsewhere'], 2, /lies outside the target/)
     const asHome = savepoint(space, ['coverage', 'a.txt'], { env: { ...space.env, HOME: space.dir } })
-    expect(asHome).toMatchObject({ status: 1, stderr: expect.stringContaining('your whole home directory') })
+    expect(asHome).toMatchObject({
+      status: 1,
+      // Not its own --force, which it has not.
+      stderr: expect.stringMatching(/your whole home directory\n {2}hint: .*`savepoint snapshot --force`/),
+    })
     expect(readdirSync(space.home, { recursive: true })).toEqual(['timelines'])
     const scratch = join(space.base, 'scratch')
     mkdirSync(scratch)
@@ -252,7 +256,7 @@ describe('what changed', () => {
     )
     expect(say(['history', 'a.txt', '--all'])).toContain('unchanged')
     const history = json('history', 'a.txt')
-    expect(keys(history)).toEqual(['path', 'current_size', 'versions'])
+    expect(keys(history)).toEqual(['path', 'current_size', 'hidden', 'versions'])
     expect(keys(history.versions[0])).toEqual([
       ...['snapshot', 'type', 'label', 'created_at', 'status', 'reason', 'size', 'digest', 'mode'],
     ])

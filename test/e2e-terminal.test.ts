@@ -130,7 +130,8 @@ echo half > a.txt; echo READY; while :; do sleep 0.05; done`,
     const { complete } = await onTerminal(
       ['sh', '-i'],
       [
-        { wait: '\\$ ', type: `${line} run -- sh -c 'echo half > a.txt; echo RE''ADY; sleep 60'\n` },
+        // It waits by itself: a shell that is just starting a program loses the key, also without us.
+        { wait: '\\$ ', type: `${line} run -- sh -c 'echo half > a.txt; echo RE''ADY; read line'\n` },
         { wait: 'READY\\r\\n', type: '\x03' },
         { wait: 'To undo', type: `echo "code $?" > '${join(space.base, 'code')}'; exit\n` },
       ],

@@ -25,3 +25,12 @@ it('no phase counts more files or bytes than its totals say, and each comes to i
   for (const { phase, files, bytes, totalFiles, totalBytes } of last.values())
     expect([phase, files, bytes]).toEqual([phase, totalFiles, totalBytes])
 })
+
+it('counts what a snapshot counts: files, not directories', async () => {
+  for (let i = 0; i < 50; i++) space.write(`dir${i}/sub/file`, `content ${i}`)
+  space.sh('ln -s dir1 link; mkdir empty')
+  const reports: Progress[] = []
+  const savepoint = await space.open({ onProgress: progress => reports.push({ ...progress }) })
+  const { files } = await savepoint.snapshot()
+  expect(reports.at(-1)).toMatchObject({ files, totalFiles: files })
+})

@@ -153,18 +153,33 @@ describe('a run that moves the target away', () => {
     expect(savepoint(space, ['status'])).toMatchObject({ status: 0, stderr: '' })
   })
 
-  it('and changes nothing else: undo moves it back; redo says how to move it again, and undo finds it there', () => {
+  it('and changes nothing else: undo moves it back, redo away again, and so on', () => {
     space.write('f', 'hi')
     expect(shell(`savepoint run -- mv "${space.dir}" "${away()}"`).stderr).toMatch(
       /; nothing changed in the directory that it moved\nTo undo: savepoint undo\n$/,
     )
+    for (let times = 0; times < 2; times++) {
+      expect(shell('savepoint undo', away()).status).toBe(0)
+      expect([space.read('f'), existsSync(away())]).toEqual(['hi', false])
+      const planned = savepoint(space, ['redo', '--dry-run'])
+      expect([planned.status, planned.stdout]).toEqual([0, expect.stringContaining(`(moved to ${away()})\n`)])
+      expect(existsSync(away())).toBe(false)
+      expect(savepoint(space, ['redo'])).toMatchObject({ status: 0, stdout: expect.stringContaining('(moved to ') })
+      expect([existsSync(space.dir), readFileSync(join(away(), 'f'), 'utf8')]).toEqual([false, 'hi'])
+    }
+  })
+
+  it('redo does again what changed in it, and refuses where something has taken the place', () => {
+    moveAway()
+    const state = () => shell(`cat f made left; ls`, away()).stdout
+    const after = state()
     expect(shell('savepoint undo', away()).status).toBe(0)
-    const redo = savepoint(space, ['redo'])
-    expect([redo.status, space.read('f')]).toEqual([0, 'hi'])
-    const move = /to move it as the run did: (mv .*)\n/.exec(redo.stderr)![1]!
-    expect(shell(move, space.base).status).toBe(0)
-    expect(savepoint(space, ['undo'], { cwd: away() }).status).toBe(0)
-    expect([space.read('f'), existsSync(away())]).toEqual(['hi', false])
+    mkdirSync(away())
+    const refused = savepoint(space, ['redo'])
+    expect([refused.status, now()]).toEqual([1, was])
+    const help = /say it again: (mv .*)\n/.exec(refused.stderr)![1]!
+    expect(shell(help.replace(/\bsavepoint /g, 'savepoint '), space.base).status).toBe(0)
+    expect([state(), existsSync(space.dir)]).toEqual([after, false])
   })
 
   it('from a subdirectory the whole needs a word, as every operation that reaches beyond it', () => {

@@ -18,30 +18,17 @@ uint32_t frame_execution(struct frame *frame, struct process *process, pid_t tid
                          const char *program, size_t length) {
   static char cwd[PATH_ROOM];
   size_t cwd_length = read_link(tid, "cwd", cwd, sizeof cwd);
-  pid_t group = 0, parent = 0;
-  find_parents(tid, &group, &parent);
   uint32_t replaces;
   uint32_t exec = process_execute(process, loaded, &replaces);
   frame_begin(frame, FRAME_EXEC, 0, (uint32_t)process->pid);
   frame_number(frame, FIELD_EXEC, exec);
   frame_number(frame, FIELD_PARENT, process->parent);
-  frame_number(frame, FIELD_PPID, (uint32_t)parent);
+  frame_number(frame, FIELD_PPID, (uint32_t)process->ppid);
   frame_number(frame, FIELD_DEPTH, process->depth);
   if (replaces != 0) frame_number(frame, FIELD_REPLACES, replaces);
   frame_bytes(frame, FIELD_PROGRAM, program, length);
   frame_bytes(frame, FIELD_CWD, cwd, cwd_length);
   return exec;
-}
-
-static ssize_t read_file(pid_t pid, const char *name, void *out, size_t room) {
-  char file[64];
-  snprintf(file, sizeof file, "/proc/%d/%s", pid, name);
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  size_t done = 0;
-  for (ssize_t got; done < room && (got = read(fd, (char *)out + done, room - done)) > 0;) done += (size_t)got;
-  close(fd);
-  return (ssize_t)done;
 }
 
 /* The path that was given to the system, which is a script's own; -1 when it cannot be read (32-bit programs). */

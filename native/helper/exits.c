@@ -2,15 +2,15 @@
 #define _GNU_SOURCE
 #include "exits.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tracee.h"
 
 /* Newer than the headers of most systems. */
 struct exit_info {
@@ -31,14 +31,8 @@ static bool ask_descriptor(int pidfd, int *status) {
 
 /* The last number in /proc/PID/stat of a process that its parent has not waited for. */
 static bool ask_zombie(pid_t pid, int *status) {
-  char file[64], text[2048];
-  snprintf(file, sizeof file, "/proc/%d/stat", pid);
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t length = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (length <= 0) return false;
-  text[length] = 0;
+  char text[2048];
+  if (!read_text_file(pid, "stat", text, sizeof text)) return false;
   const char *state = strrchr(text, ')'), *last = strrchr(text, ' ');
   if (state == NULL || last == NULL || strncmp(state, ") Z", 3) != 0) return false;
   *status = atoi(last + 1);

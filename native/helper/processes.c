@@ -86,6 +86,7 @@ struct process *process_of(pid_t tid) {
   if (!find_parents(tid, &group, &parent)) return &nobody;
   process = process_find(group);
   if (process == NULL) process = add(group, find_ancestor(parent));
+  process->ppid = parent;
   threads[slot].tid = tid;
   threads[slot].process = process;
   threads[slot].serial = process->serial;

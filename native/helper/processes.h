@@ -12,6 +12,7 @@
 
 struct process {
   pid_t pid;
+  pid_t ppid; /* as it was when a thread of it was looked at last */
   int pidfd;
   uint32_t exec, parent, depth;
   /* Until its next call shows that the system let it happen: what it would be, and what it was before. */

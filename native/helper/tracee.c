@@ -202,15 +202,27 @@ void find_descriptor(pid_t tid, int fd, struct place *place) {
   place->known = true;
 }
 
-bool find_parents(pid_t tid, pid_t *group, pid_t *parent) {
-  char file[64], text[1024];
-  snprintf(file, sizeof file, "/proc/%d/status", tid);
+ssize_t read_file(pid_t pid, const char *name, void *out, size_t room) {
+  char file[64];
+  snprintf(file, sizeof file, "/proc/%d/%s", pid, name);
   int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t length = read(fd, text, sizeof text - 1);
+  if (fd < 0) return -1;
+  size_t done = 0;
+  for (ssize_t got; done < room && (got = read(fd, (char *)out + done, room - done)) > 0;) done += (size_t)got;
   close(fd);
+  return (ssize_t)done;
+}
+
+bool read_text_file(pid_t pid, const char *name, char *out, size_t room) {
+  ssize_t length = read_file(pid, name, out, room - 1);
   if (length <= 0) return false;
-  text[length] = 0;
+  out[length] = 0;
+  return true;
+}
+
+bool find_parents(pid_t tid, pid_t *group, pid_t *parent) {
+  char text[1024];
+  if (!read_text_file(tid, "status", text, sizeof text)) return false;
   const char *group_at = strstr(text, "\nTgid:"), *parent_at = strstr(text, "\nPPid:");
   if (group_at == NULL || parent_at == NULL) return false;
   *group = atoi(group_at + 6);

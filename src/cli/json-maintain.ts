@@ -19,6 +19,7 @@ export function pruneJson(result: results.PruneResult) {
 export function gcJson(result: results.GcResult) {
   return {
     forgotten_snapshots: result.forgottenSnapshots,
+    forgotten_traces: result.forgottenTraces,
     removed_objects: result.removedObjects,
     freed_bytes: result.freedBytes,
     store_bytes: result.storeBytes,
@@ -43,8 +44,15 @@ export function purgeJson(result: results.PurgeResult) {
     versions: result.versions,
     elsewhere: result.elsewhere.map(({ snapshot, path }) => ({ snapshot, path: showPath(path) })),
     freed_bytes: result.freedBytes,
+    ...purgedTracesJson(result),
   }
 }
+
+/** Of `purge --text`, which has nothing else. */
+export const purgedTracesJson = ({ commands, events }: results.PurgedTraces) => ({
+  hidden_commands: commands,
+  removed_events: events,
+})
 
 export function doctorJson(result: results.DoctorResult) {
   return {

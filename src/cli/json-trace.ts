@@ -38,12 +38,15 @@ export const traceJson = ({ run, executions }: results.TraceResult) => ({
 
 const fileEventJson = (event: FileEvent) => ({
   id: event.id,
-  run: event.run,
+  run: event.run === '' ? null : event.run,
   time: time(event.at),
+  kind: event.kind,
   op: event.op,
   path: shown(event.path),
   to: shown(event.to),
-  pid: event.pid,
+  size: orNull(event.size),
+  pid: event.pid === 0 ? null : event.pid,
+  exec: event.exec === 0 ? null : event.exec,
   existed: event.existed,
   directory: event.directory,
 })
@@ -57,3 +60,21 @@ export const whyJson = ({ path, causes }: results.WhyResult) => ({
     after: after ? snapshotJson(after).id : null,
   })),
 })
+
+export const eventJson = (listed: results.ListedEvent) =>
+  listed.type === 'file'
+    ? {
+        type: 'file',
+        ...fileEventJson(listed.event),
+        command: listed.execution ? executionJson(listed.execution) : null,
+      }
+    : {
+        type: 'snapshot',
+        snapshot: listed.events.snapshot,
+        time: time(listed.snapshot?.createdAt),
+        origin: listed.events.origin,
+        files: listed.events.files,
+        start_event: listed.events.startEvent,
+        stop_event: listed.events.stopEvent,
+        unlisted: listed.events.unlisted,
+      }

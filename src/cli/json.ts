@@ -235,6 +235,7 @@ export function historyJson(history: results.HistoryResult) {
   return {
     path: showPath(history.path),
     current_size: orNull(history.currentSize),
+    hidden: history.isHidden,
     versions: history.versions.map(version => ({
       snapshot: version.snapshot.id,
       type: version.snapshot.type,

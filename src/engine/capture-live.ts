@@ -49,6 +49,8 @@ export interface RunDirty extends Dirty {
 export interface Live extends CaptureResult {
   /** Bytes added to the store. */
   newBytes: number
+  /** The newest event that was known when it began. */
+  eventsAt: number
 }
 
 /**
@@ -73,6 +75,7 @@ export async function orAfresh<T>(already: boolean | undefined, work: (afresh: b
 
 async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   const { discard, afresh } = options
+  const eventsAt = discard ? 0 : ctx.db.events.beginCapture()
   // What a look before has kept must not hide that the store has lost it.
   if (!discard) ctx.store.forgetKept()
   const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
@@ -119,7 +122,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
       if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
-      return { ...result, newBytes: writer.newBytes }
+      return { ...result, newBytes: writer.newBytes, eventsAt }
     })
   } catch (error) {
     throw explainCapture(ctx, error)

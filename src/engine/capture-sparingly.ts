@@ -128,6 +128,7 @@ async function store(ctx: Context, look: Live, files: LiveFile[]): Promise<Live>
       files: look.files - noRoom.length,
       skipped: [...look.skipped, ...noRoom.map(path => ({ path, reason: 'no-room' as const }))],
       newBytes: writer.newBytes,
+      eventsAt: ctx.db.events.beginCapture(),
     }
   } finally {
     writer.close()

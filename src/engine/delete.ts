@@ -41,6 +41,7 @@ export function compact(
     const newest = snapshots.at(-1)!
     const tags = tagsOf(ctx, newest)
     for (const snapshot of snapshots.slice(0, -1)) refuseTagged(ctx, snapshot)
+    const ids = snapshots.map(snapshot => snapshot.id)
     failpoint('compact:before')
     const result = ctx.db.transaction(() => {
       const headBefore = ctx.db.head
@@ -55,10 +56,8 @@ export function compact(
         createdAt: ctx.now(),
         sizeDelta: 0,
       })
-      ctx.db.setDeleted(
-        snapshots.map(snapshot => snapshot.id),
-        ctx.now(),
-      )
+      ctx.db.events.addMerged(merged, ids)
+      ctx.db.setDeleted(ids, ctx.now())
       ctx.db.moveChildren(newest.id, merged.id)
       for (const tag of tags) ctx.db.setTag(tag, merged.id, ctx.now())
       if (snapshots.some(snapshot => snapshot.id === headBefore)) ctx.db.setHead(merged.id)
@@ -66,7 +65,7 @@ export function compact(
         ...newOperation(ctx, 'compact', `compact ${nameAll(snapshots)} into ${merged.id}`),
         headBefore,
         headAfter: ctx.db.head,
-        detail: { snapshots: snapshots.map(snapshot => snapshot.id), newest: newest.id, result: merged.id, tags },
+        detail: { snapshots: ids, newest: newest.id, result: merged.id, tags },
       })
       return { snapshot: merged, operation }
     })

@@ -6,13 +6,14 @@ import { loadConfig } from '../config/load.ts'
 import type { SavepointError } from '../errors/errors.ts'
 import { GIT_TIMEOUT_MS } from '../files/git-facts.ts'
 import { runGit } from '../files/run-git.ts'
-import { formatBytes, formatLimit } from '../model/format.ts'
+import { formatBytes, formatLimit, plural } from '../model/format.ts'
 import { freeBytes } from '../store/reserve.ts'
 import { canClone } from '../targets/dir/clone-source.ts'
 import { probeTracers } from '../tracers/select.ts'
 import { backendProblem } from './backend.ts'
 import { chooseTarget, currentDirectory, meantDirectory } from './choose-target.ts'
 import { homeOf } from './home.ts'
+import { roomOfTraces } from './old-traces.ts'
 import type { DoctorResult } from './results.ts'
 import type { OpenOptions } from './savepoint.ts'
 
@@ -33,6 +34,7 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
     cloneCheck(home),
     await gitCheck(cwd, env),
     tracerCheck(config.loaded?.config.tracing.tracer ?? 'auto'),
+    traceCheck(home),
     config.check,
   ]
   const setKeys = config.loaded?.setKeys ?? []
@@ -55,6 +57,16 @@ function tracerCheck(wanted: TracerName): Check {
   if (!chosen.works) return { name: 'tracer', state: 'problem', detail, fix: 'Set tracing.tracer to auto' }
   if (chosen.name !== 'none' || wanted === 'none') return { name: 'tracer', state: 'ok', detail }
   return { name: 'tracer', state: 'warning', detail, fix: 'Runs are protected, but not traced' }
+}
+
+/** How much room traces take, of which nobody else speaks. */
+function traceCheck(home: string): Check {
+  const { runs, fileBytes, databaseBytes } = roomOfTraces(home)
+  const detail =
+    runs === 0
+      ? 'none yet'
+      : `${formatBytes(fileBytes)} of ${plural('run', runs)}; the databases of all timelines, which have them too, take ${formatBytes(databaseBytes)}`
+  return { name: 'traces', state: 'ok', detail }
 }
 
 /** The directory whose configuration counts: that of the timeline which a command given here would use, or would make. */

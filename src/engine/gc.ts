@@ -1,8 +1,12 @@
-/** `gc`: forgets snapshots deleted more than seven days ago, and frees what nothing needs any more. Cannot be undone. */
+/**
+ * `gc`: forgets snapshots deleted more than seven days ago and traces that nothing belongs to any more, and frees what
+ * nothing needs. Cannot be undone.
+ */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDiskFull } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
+import { plural } from '../model/format.ts'
 import type { Operation, Snapshot } from '../model/snapshot.ts'
 import { checkIndex } from '../store/check-index.ts'
 import { failpoint } from '../store/failpoint.ts'
@@ -11,6 +15,7 @@ import { sweep } from '../store/sweep.ts'
 import { loadStatCacheRoot } from '../targets/dir/stat-cache.ts'
 import { cannotCollect, directoriesOf, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
+import { forgetOldTraces } from './old-traces.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { notCompleted, recoverPending } from './recover.ts'
 import type { GcResult } from './results.ts'
@@ -27,13 +32,14 @@ export async function gc(ctx: Context): Promise<GcResult> {
   return withEverythingLocked(ctx, 'collect garbage', timelines => {
     refuseSalvaged(directoriesOf(timelines), 'collect garbage')
     const forgottenSnapshots = timelines.reduce((sum, timeline) => sum + forgetOld(ctx, timeline), 0)
+    const forgottenTraces = timelines.reduce((sum, timeline) => sum + forgetOldTraces(ctx, timeline), 0)
     failpoint('gc:forgotten')
     const result = collect(ctx, timelines, false)
     ctx.db.addOperation({
       kind: 'gc',
       at: ctx.now(),
       state: 'fixed',
-      summary: `gc: ${forgottenSnapshots} snapshots forgotten, ${result.removedObjects} objects removed`,
+      summary: `gc: ${forgottenSnapshots} snapshots forgotten, ${result.removedObjects} objects removed${tracesText(forgottenTraces)}`,
       before: undefined,
       after: undefined,
       headBefore: ctx.db.head,
@@ -41,9 +47,11 @@ export async function gc(ctx: Context): Promise<GcResult> {
       detail: { ...result },
       rule: undefined,
     })
-    return { forgottenSnapshots, ...result, storeBytes: ctx.store.index.storedBytes() }
+    return { forgottenSnapshots, forgottenTraces, ...result, storeBytes: ctx.store.index.storedBytes() }
   })
 }
+
+const tracesText = (runs: number): string => (runs > 0 ? `, traces of ${plural('run', runs)} removed` : '')
 
 /** Frees everything that no timeline needs. Called with everything locked. */
 export function collect(ctx: Context, timelines: OpenTimeline[], everything: boolean) {

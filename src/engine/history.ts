@@ -9,7 +9,7 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
-import { resolvePath } from './resolve-path.ts'
+import { lookLive, resolvePath } from './resolve-path.ts'
 import type { HistoryResult, HistoryVersion } from './results.ts'
 
 /** Oldest first; each version is compared with the snapshot's own parent, so that branches read right. */
@@ -33,16 +33,17 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
       })
   }
   const currentSize = await sizeNow(ctx, raw)
+  const isHidden = currentSize === undefined && lookLive(ctx, raw) === 'hidden'
   if (versions.length === 0 && currentSize === undefined) {
     throw new SavepointError(
       'path.unknown',
-      `Cannot show the history of ${showPath(raw)}: no snapshot has it, and it does not exist`,
+      `Cannot show the history of ${showPath(raw)}: no snapshot has it, and ${isHidden ? 'a directory above it does not let you look whether it exists' : 'it does not exist'}`,
       {
         hint: '`savepoint coverage PATH` tells whether a path is protected',
       },
     )
   }
-  return { path: raw, currentSize, versions }
+  return { path: raw, currentSize, isHidden, versions }
 }
 
 function statusOf(before: Entry | undefined, now: Entry | undefined): HistoryVersion['status'] | undefined {

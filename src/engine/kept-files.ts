@@ -65,7 +65,9 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
       const tree = rewriteTree(ctx.store, writer, root.content, edits)
       const id = writer.put(encodeTree([{ ...root, content: tree }]))
       writer.commit()
-      const state = { ...head, root: id, newBytes: writer.newBytes - counted, emptyDirs: 0 }
+      // What destroyed these files is what the next snapshot differs by.
+      const eventsAt = ctx.db.events.nextStart ?? ctx.db.events.newest()
+      const state = { ...head, root: id, newBytes: writer.newBytes - counted, emptyDirs: 0, eventsAt }
       counted = writer.newBytes
       addSnapshot(ctx, state, { type: 'kept', run, label: labelOf(layer), command: commandOf(ctx, run, layer) })
     }

@@ -1,4 +1,4 @@
-/** A run may move the very directory that it works in. The timeline follows it there, and `undo` moves it back. */
+/** A run may move the very directory that it works in. The timeline follows it there, `undo` moves it back, `redo` again. */
 import { lstatSync, mkdirSync, renameSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
@@ -28,56 +28,71 @@ function moveOf({ detail }: Operation): { from: Buffer; to: Buffer } | undefined
   return typeof from === 'string' && typeof to === 'string' ? { from: rawToBytes(from), to: rawToBytes(to) } : undefined
 }
 
-/** Whether undoing `operation` moves the target: it did, and nobody has moved it since. */
-export function hasMoved(ctx: Context, operation: Operation): boolean {
-  return moveOf(operation)?.to.equals(ctx.targetPath) ?? false
+type Direction = 'undo' | 'redo'
+
+/** From where to where the step moves the target: the run did the like, and nobody has moved it since. */
+function moveOfStep(
+  ctx: Context,
+  operation: Operation,
+  direction: Direction,
+): { from: Buffer; to: Buffer } | undefined {
+  const move = moveOf(operation)
+  const step = move && (direction === 'redo' ? move : { from: move.to, to: move.from })
+  return step?.from.equals(ctx.targetPath) ? step : undefined
 }
 
+/** Whether undoing `operation`, or redoing it when it is undone, moves the target. */
+export const wouldMove = (ctx: Context, operation: Operation): boolean =>
+  moveOfStep(ctx, operation, operation.state === 'undone' ? 'redo' : 'undo') !== undefined
+
 /**
- * Moves the target back to where it was before the run. Answers that in words; '' when there is nothing to move. Throws,
- * with the command that helps, when something is in its old place. May be called again after a crash.
+ * Moves the target to where it was before the run, or for `redo` to where the run moved it. Answers that in words; '' when
+ * there is nothing to move. Throws, with the command that helps, when something is in that place. May be called again after
+ * a crash.
  */
-export async function moveBack(ctx: Context, operation: Operation, dryRun: boolean): Promise<string> {
-  const move = moveOf(operation)
-  if (!move || !hasMoved(ctx, operation)) return ''
-  const { from, to } = move
-  refuseOccupied(ctx, from, to)
-  const effect = `moved back to ${showPath(rawFromBytes(from))}`
+export async function moveTarget(
+  ctx: Context,
+  operation: Operation,
+  direction: Direction,
+  dryRun: boolean,
+): Promise<string> {
+  const step = moveOfStep(ctx, operation, direction)
+  if (!step) return ''
+  const { from, to } = step
+  const words = direction === 'undo' ? 'back to' : 'to'
+  refuseOccupied(ctx, step, direction, words)
+  const effect = `moved ${words} ${showPath(rawFromBytes(to))}`
   if (dryRun) return effect
   try {
-    mkdirSync(parentPath(from)!, { recursive: true })
-    renameSync(to, from)
+    mkdirSync(parentPath(to)!, { recursive: true })
+    renameSync(from, to)
   } catch (cause) {
     if (!errnoOf(cause)) throw cause
-    const [old, now] = [from, to].map(wordOf)
-    throw new SavepointError('io.failed', `Cannot move ${now} back to ${old}: ${(cause as Error).message}`, {
-      hint: `Move it yourself, then say it again: mv ${now} ${old}; savepoint undo -t ${old}`,
+    const [now, wanted] = [from, to].map(wordOf)
+    throw new SavepointError('io.failed', `Cannot move ${now} ${words} ${wanted}: ${(cause as Error).message}`, {
+      hint: `Move it yourself, then say it again: mv ${now} ${wanted}; savepoint ${direction} -t ${wanted}`,
       cause,
     })
   }
-  followTarget(ctx, from)
+  followTarget(ctx, to)
   await recoverPending(ctx)
   return effect
 }
 
-/** `redo` puts back what the run changed in it, and says how to move it. */
-export function sayUnmoved(ctx: Context, operation: Operation): void {
-  const move = moveOf(operation)
-  if (!move?.from.equals(ctx.targetPath)) return
-  ctx.notice(
-    `the target directory stays where it is; to move it as the run did: mv ${wordOf(move.from)} ${wordOf(move.to)}`,
-  )
-}
-
-function refuseOccupied(ctx: Context, from: Buffer, to: Buffer): void {
-  if (lstatSync(from, { throwIfNoEntry: false }) === undefined) return
-  const old = wordOf(from)
+function refuseOccupied(
+  ctx: Context,
+  { from, to }: { from: Buffer; to: Buffer },
+  direction: Direction,
+  words: string,
+): void {
+  if (lstatSync(to, { throwIfNoEntry: false }) === undefined) return
+  const wanted = wordOf(to)
   const all = ctx.subdirectory === '' ? '' : ' --all'
   throw new SavepointError(
     'target.replaced',
-    `Cannot move ${wordOf(to)} back to ${old}: something has taken its place`,
+    `Cannot move ${wordOf(from)} ${words} ${wanted}: something has taken its place`,
     {
-      hint: `Move that away, then say it again: mv ${old} ${old}.aside; savepoint undo${all} -t ${wordOf(to)}`,
+      hint: `Move that away, then say it again: mv ${wanted} ${wanted}.aside; savepoint ${direction}${all} -t ${wordOf(from)}`,
     },
   )
 }

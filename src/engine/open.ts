@@ -17,6 +17,7 @@ import { type Context, ownRun, RUN_VARIABLE, releaseObjects, withTimelineLock } 
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, snapshotChanges, status } from './diff.ts'
+import { events } from './events.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
@@ -25,6 +26,7 @@ import { branches, listSnapshots, log } from './log.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
+import { purgeText } from './purge-traces.ts'
 import { readFile } from './read-content.ts'
 import { hasPending, notCompleted, recoverPending } from './recover.ts'
 import { revert } from './revert.ts'
@@ -240,9 +242,11 @@ function toSavepoint(ctx: Context): Savepoint {
     runs: () => listRuns(ctx),
     trace: run => trace(ctx, run),
     why: (path, options) => why(ctx, path, options),
+    events: options => events(ctx, options),
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),
+    purgeText: text => purgeText(ctx, text),
     exportSnapshot: async (ref, file, options) =>
       (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {}),
     importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),

@@ -1,9 +1,10 @@
-/** `purge PATH`: removes a path from all history, so that its bytes are really gone. Cannot be undone. */
+/** `purge PATH`: removes a path from all history and all traces, so that its bytes are really gone. Cannot be undone. */
 import { SavepointError } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
+import { type HideWords, hidePath } from '../model/hide-words.ts'
 import { idToHex } from '../model/id.ts'
-import { nameOf, type Raw, showPath } from '../model/raw-path.ts'
+import { nameOf, type Raw, rawFromBytes, rawFromShown, showPath } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import type { Store } from '../store/store.ts'
@@ -18,9 +19,10 @@ import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from
 import { collect } from './gc.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
+import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
 import { recoverPending } from './recover.ts'
 import { resolvePath } from './resolve-path.ts'
-import type { PurgeResult } from './results.ts'
+import type { PurgedTraces, PurgeResult } from './results.ts'
 import { recordedRoot } from './rollback.ts'
 
 const LISTED_ELSEWHERE = 20
@@ -36,18 +38,14 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
   return withEverythingLocked(ctx, 'purge', timelines => {
     refuseSalvaged(directoriesOf(timelines), 'purge')
     const contents = contentsAt(ctx, raw)
-    if (contents.snapshots === 0) {
-      throw new SavepointError('path.unknown', `Cannot purge ${showPath(raw)}: no snapshot has it`, {
-        hint: '`savepoint history PATH` shows its versions',
-      })
-    }
-    forgetPath(ctx, raw)
+    const traces = ctx.db.purging(() => forgetPath(ctx, raw, contents.snapshots > 0))
     failpoint('purge:forgotten')
+    purgeTraceFiles(ctx, hidingOf(ctx, raw))
     const elsewhere = findElsewhere(ctx.store, timelines, contents.ids)
     const { freedBytes } = collect(ctx, timelines, true)
     ctx.db.setMeta(PENDING, '')
     if (elsewhere.length === 0) assertGone(ctx.store, contents.ids)
-    return { path: raw, snapshots: contents.snapshots, versions: contents.ids.size, elsewhere, freedBytes }
+    return { path: raw, snapshots: contents.snapshots, versions: contents.ids.size, ...traces, elsewhere, freedBytes }
   })
 }
 
@@ -61,11 +59,15 @@ export async function completePurge(ctx: Context): Promise<void> {
     refuseSalvaged(directoriesOf(timelines), 'complete a purge')
     const path = ctx.db.meta(PENDING)
     if (!path) return
+    purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
     collect(ctx, timelines, true)
-    ctx.db.setMeta(PENDING, '')
+    // Its end may have been killed before the log was emptied.
+    ctx.db.purging(() => ctx.db.setMeta(PENDING, ''))
     ctx.notice(`completed a purge that was interrupted: ${path}`)
   })
 }
+
+const hidingOf = (ctx: Context, path: Raw): HideWords => hidePath(rawFromBytes(ctx.targetPath), path)
 
 /** The contents at and below the path, over all snapshots and recorded states. */
 function contentsAt(ctx: Context, path: Raw): { ids: Set<Id>; snapshots: number } {
@@ -94,7 +96,7 @@ function operationRoots({ state, detail }: Operation): Id[] {
 }
 
 /** Rewrites every state of the timeline so that the path is unknown in it: neither there nor known to be absent. */
-function forgetPath(ctx: Context, path: Raw): void {
+function forgetPath(ctx: Context, path: Raw, isInSnapshots: boolean): PurgedTraces {
   const writer = ctx.store.exclusiveWriter()
   const rewritten = new Map<Id, Id>()
   const rewrite = (root: Id): Id => {
@@ -108,16 +110,24 @@ function forgetPath(ctx: Context, path: Raw): void {
       .operations()
       .map(operation => ({ id: operation.id, detail: rewriteDetail(operation, rewrite) }))
     writer.commit()
-    ctx.db.transaction(() => {
+    return ctx.db.transaction(() => {
+      const traces = purgeTraceRows(ctx, hidingOf(ctx, path), path)
+      if (!isInSnapshots && traces.commands + traces.events === 0) throw nothingOf(path)
       ctx.db.setMeta(PENDING, showPath(path))
       for (const { id, root } of snapshots) ctx.db.setRoot(id, root)
       for (const { id, detail } of operations) ctx.db.setOperationDetail(id, detail)
       ctx.db.addOperation({ ...newOperation(ctx, 'purge', `purge ${showPath(path)}`), state: 'fixed' })
+      return traces
     })
   } finally {
     writer.close()
   }
 }
+
+const nothingOf = (path: Raw): SavepointError =>
+  new SavepointError('path.unknown', `Cannot purge ${showPath(path)}: no snapshot has it, and no trace speaks of it`, {
+    hint: '`savepoint history PATH` shows its versions',
+  })
 
 function withoutPath(store: Store, writer: StoreWriter, root: Id, path: Raw): Id {
   const tree = rootTreeOf(store, root)

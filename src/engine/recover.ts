@@ -111,7 +111,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
   })
   const safety = ctx.db.snapshot(journal.safety)!
   const plan = withoutEdits(ctx, planRest(ctx, request, journal, live), journal)
-  await carryOut(ctx, request, journal, live, plan, safety)
+  await carryOut(ctx, { request, journal, live, plan, safety })
   ctx.notice(`what was found before completing it is kept in ${found.id}`)
   if (plan.leftAlone.length > 0) ctx.notice(`${plural('path', plan.leftAlone.length)} edited since then: left alone`)
 }

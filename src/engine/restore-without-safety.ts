@@ -18,6 +18,7 @@ import { type Context, requireWritable, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { applyFor, lookAndPlan, type RestoreRequest } from './restore.ts'
+import { notePlanned } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 
@@ -36,7 +37,7 @@ export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest
     'the state before is NOT saved: this cannot be undone, and if it is interrupted, give the same command again',
   )
   const { refused } = await unstoppably(ctx, () => apply(ctx, request, live, plan))
-  const operation = record(ctx, request, live.tree)
+  const operation = record(ctx, request, live.tree, plan)
   const result = describeRestore(ctx, request, live, plan)
   return {
     ...result,
@@ -62,13 +63,14 @@ function apply(ctx: Context, request: RestoreRequest, live: Live, plan: RestoreP
   })
 }
 
-function record(ctx: Context, request: RestoreRequest, before: Id): Operation | undefined {
+function record(ctx: Context, request: RestoreRequest, before: Id, plan: RestorePlan): Operation | undefined {
   try {
     requireWritable(ctx)
     keepInnerTargets(ctx, before, rootTreeOf(ctx.store, request.wanted), request.scope)
     return ctx.db.transaction(() => {
       const headBefore = ctx.db.head
       if (request.headAfter !== undefined) ctx.db.setHead(request.headAfter)
+      notePlanned(ctx, plan, request.headAfter !== undefined)
       return ctx.db.addOperation({
         kind: request.kind,
         at: ctx.now(),

@@ -27,6 +27,7 @@ import { type Journal, makeJournal, removeJournal, writeJournal } from './journa
 import { keepLateEdits } from './late-edits.ts'
 import { ensureTarget, unmakeTarget } from './remake-target.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
+import { noteRestored } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 import { addSnapshot } from './snapshot.ts'
@@ -99,7 +100,7 @@ async function restoreInto(ctx: Context, request: RestoreRequest): Promise<Resto
     return goOnWithout(ctx, request, error)
   }
   failpoint('restore:journal')
-  return carryOut(ctx, request, journal, live, plan, safety)
+  return carryOut(ctx, { request, journal, live, plan, safety })
 }
 
 /** The state before does not fit on the disk. Nothing is changed yet. */
@@ -165,25 +166,22 @@ export const applyFor = (
     onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
   })
 
-/** The part from the journal on; the recovery calls it too. */
-export const carryOut = (
-  ctx: Context,
-  request: RestoreRequest,
-  journal: Journal,
-  live: Live,
-  plan: RestorePlan,
-  safety: Snapshot,
-): Promise<RestoreResult> =>
-  unstoppably(ctx, unstoppable => applyAndRecord(unstoppable, request, journal, live, plan, safety))
+/** A restore that is in the journal, so that it will be brought to its end whatever happens to this process. */
+export interface Promised {
+  request: RestoreRequest
+  journal: Journal
+  live: Live
+  plan: RestorePlan
+  /** The state before. */
+  safety: Snapshot
+}
 
-async function applyAndRecord(
-  ctx: Context,
-  request: RestoreRequest,
-  journal: Journal,
-  live: Live,
-  plan: RestorePlan,
-  safety: Snapshot,
-): Promise<RestoreResult> {
+/** The part from the journal on; the recovery calls it too. */
+export const carryOut = (ctx: Context, promised: Promised): Promise<RestoreResult> =>
+  unstoppably(ctx, unstoppable => applyAndRecord(unstoppable, promised))
+
+async function applyAndRecord(ctx: Context, promised: Promised): Promise<RestoreResult> {
+  const { request, journal, live, plan, safety } = promised
   let lateEdits: Snapshot | undefined
   const { written, refused, edited, keptIn } = await withDir(ctx.targetPath, async root => {
     try {
@@ -221,7 +219,7 @@ async function applyAndRecord(
   keepInnerTargets(ctx, rootTreeOf(ctx.store, safety.root), after.tree, request.scope)
   const states = { before: live.tree, wanted: rootTreeOf(ctx.store, request.wanted), after: after.tree }
   findHidden(ctx.store, states, request.scope, plan)
-  const operation = close(ctx, request, journal, after, safety)
+  const operation = close(ctx, promised, after)
   const described = describeRestore(ctx, request, live, plan)
   return {
     ...described,
@@ -236,10 +234,11 @@ async function applyAndRecord(
   }
 }
 
-function close(ctx: Context, request: RestoreRequest, journal: Journal, after: Live, safety: Snapshot): Operation {
+function close(ctx: Context, { request, journal, safety }: Promised, after: Live): Operation {
   const operation = ctx.db.transaction(() => {
     const head = headAfterwards(ctx, journal, safety)
     ctx.db.setHead(head)
+    noteRestored(ctx, safety.root, after.root, request.headAfter !== undefined)
     // In the same transaction: a crash must not leave files undone and their operation standing.
     if (typeof request.detail?.step_of === 'string') {
       ctx.db.setOperationState(request.detail.step_of, request.kind === 'undo' ? 'undone' : 'done')
@@ -277,6 +276,7 @@ function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot): strin
 function noteNothing(ctx: Context, request: RestoreRequest): Operation | undefined {
   if (request.dryRun || request.headAfter === undefined || !ctx.db.snapshot(request.headAfter)) return undefined
   ctx.db.setHead(request.headAfter)
+  ctx.db.events.setNextStart(ctx.db.events.newest())
   return undefined
 }
 

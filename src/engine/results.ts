@@ -2,7 +2,9 @@
 import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
-import type { Execution, FileEvent } from '../model/trace.ts'
+import type { PurgedTraces, TraceSummary } from './trace-results.ts'
+
+export type * from './trace-results.ts'
 
 /** How far a long operation is. `phase` is a verb form for people: "capturing", "restoring", "verifying". */
 export interface Progress {
@@ -130,8 +132,10 @@ export interface HistoryVersion {
 
 export interface HistoryResult {
   path: Raw
-  /** As it is on disk now; undefined when it does not exist. */
+  /** As it is on disk now; undefined when it does not exist, or that cannot be seen. */
   currentSize: number | undefined
+  /** A directory above it does not let this user look. */
+  isHidden: boolean
   versions: HistoryVersion[]
 }
 
@@ -187,6 +191,8 @@ export interface PruneResult {
 
 export interface GcResult {
   forgottenSnapshots: number
+  /** Runs that ended more than 30 days ago, without a snapshot left, whose traces were removed. */
+  forgottenTraces: number
   removedObjects: number
   freedBytes: number
   storeBytes: number
@@ -208,7 +214,7 @@ export interface VerifyResult {
   isRepairable: boolean
 }
 
-export interface PurgeResult {
+export interface PurgeResult extends PurgedTraces {
   path: Raw
   snapshots: number
   versions: number
@@ -245,39 +251,6 @@ export interface TrustResult {
   dryRun: boolean
   /** What it takes away from the protection that holds without it, one phrase each. */
   weakens: string[]
-}
-
-export interface TraceSummary {
-  tracer: string
-  commands: number
-  failed: number
-  /** Files outside of the target that were changed and are still there. */
-  outside: number
-  /** Events that were not seen. */
-  lost: number
-  /** Taken while it went on. */
-  snapshots: number
-  /** Processes of the run go on. */
-  survivors: boolean
-}
-
-export interface TraceResult {
-  run: Run
-  /** What has no end then has outlived it, or nobody was left to see its end. */
-  isOver: boolean
-  executions: Execution[]
-}
-
-export interface WhyResult {
-  path: Raw
-  causes: {
-    event: FileEvent
-    /** Which command did it; undefined when that cannot be told. */
-    execution: Execution | undefined
-    /** The snapshots of the timeline around it. */
-    before: Snapshot | undefined
-    after: Snapshot | undefined
-  }[]
 }
 
 export interface DoctorResult {

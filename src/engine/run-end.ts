@@ -158,6 +158,7 @@ async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
       bytes: 0,
       skipped: [],
       newBytes: writer.newBytes,
+      eventsAt: ctx.db.events.beginCapture(),
       runOnly: false,
     }
   } finally {

@@ -146,10 +146,14 @@ export interface Savepoint {
   trace(run?: string): results.TraceResult
   /** Which commands changed a path, newest first. */
   why(path: string, options?: { limit?: number }): results.WhyResult
+  /** What happened to files and the snapshots it led to, newest first; a hundred by default. */
+  events(options?: { run?: string; limit?: number }): results.EventsResult
 
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>
   purge(path: string): Promise<results.PurgeResult>
+  /** Hides a text in all recorded command lines. */
+  purgeText(text: string): Promise<results.PurgedTraces>
   exportSnapshot(ref: string, file: string, options?: { withKept?: boolean }): Promise<results.ExportResult>
   importArchive(file: string, options?: { label?: string; force?: boolean }): Promise<results.ImportResult>
 

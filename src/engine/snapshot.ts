@@ -1,15 +1,14 @@
 /** `snapshot`: captures the target and adds a point to its timeline. */
 import { isDamage, SavepointError } from '../errors/errors.ts'
-import type { ChangeCounts } from '../model/entry.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, explainCapture, type Live } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
+import { type Differences, differencesOf, noteSnapshotEvents, startOf } from './snapshot-events.ts'
 
 export interface TakeOptions {
   type: SnapshotType
@@ -45,13 +44,14 @@ export function explained<T>(ctx: Context, work: () => T): T {
 /** What a row says of a state. */
 export type State = Pick<
   Live,
-  'root' | 'newBytes' | 'files' | 'emptyDirs' | 'bytes' | 'skipped' | 'unsettled' | 'runOnly'
+  'root' | 'newBytes' | 'files' | 'emptyDirs' | 'bytes' | 'skipped' | 'unsettled' | 'runOnly' | 'eventsAt'
 >
 
 /** Adds a row for a captured state and moves HEAD to it: the live state is exactly that. */
 export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Snapshot {
   const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   failpoint('snapshot:before-row')
+  const differences = differencesFrom(ctx, parent, live)
   const snapshot = ctx.db.transaction(() => {
     const added = ctx.db.addSnapshot({
       parent: parent?.id,
@@ -64,7 +64,7 @@ export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Sn
       backend: 'cas',
       nativeRef: undefined,
       sizeDelta: live.newBytes,
-      counts: countsAgainst(ctx, parent, live),
+      counts: differences.counts,
       files: live.files,
       bytes: live.bytes,
       skippedCount: live.skipped.length,
@@ -73,6 +73,7 @@ export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Sn
       runOnly: live.runOnly,
     })
     ctx.db.setHead(added.id)
+    noteSnapshotEvents(ctx, added, differences, live.eventsAt)
     return added
   })
   failpoint('snapshot:row')
@@ -80,13 +81,13 @@ export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Sn
 }
 
 /** Against a parent of which the store has lost something, all counts as new: that must not stop further snapshots. */
-function countsAgainst(ctx: Context, parent: Snapshot | undefined, live: State): ChangeCounts {
+function differencesFrom(ctx: Context, parent: Snapshot | undefined, live: State): Differences {
   try {
-    if (parent) return countChanges(stateChanges(ctx.store, parent.root, live.root))
+    if (parent) return differencesOf(ctx, stateChanges(ctx.store, parent.root, live.root), startOf(ctx, live.eventsAt))
   } catch (error) {
     if (!isDamage(error)) throw error
   }
-  return { added: live.files + live.emptyDirs, modified: 0, deleted: 0 }
+  return { counts: { added: live.files + live.emptyDirs, modified: 0, deleted: 0 }, events: [], unlisted: 0 }
 }
 
 /** Throws when snapshots.retention.manual_max allows no further named snapshot. */

@@ -179,7 +179,7 @@ function refuseWholeHome(path: Buffer, force: boolean, env: NodeJS.ProcessEnv): 
     'target.refused',
     `Cannot protect ${shown(path)}: it is ${isHome ? 'your whole home directory' : 'the whole machine'}`,
     {
-      hint: 'Go to a project directory, or say --force if you mean it',
+      hint: 'Go to a project directory. If you mean it: `savepoint snapshot --force`, or `savepoint run --force -- COMMAND`',
     },
   )
 }

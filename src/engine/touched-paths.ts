@@ -1,5 +1,6 @@
 /** Which paths a run has touched, by its trace. */
 import { parentOf, type Raw } from '../model/raw-path.ts'
+import type { Touched } from '../timeline/event-rows.ts'
 import type { Context } from './context.ts'
 import type { TraceSummary } from './results.ts'
 
@@ -10,6 +11,9 @@ export function saveTraceSummary(ctx: Context, run: string, summary: TraceSummar
   ctx.db.setMeta(keyOf(run), JSON.stringify(summary))
 }
 
+/** Its trace is about to go: it cannot be relied on. */
+export const forgetTraceSummary = (db: Context['db'], run: string): void => db.setMeta(keyOf(run), 'null')
+
 /** Undefined when its trace is not complete: nobody knows. */
 export function touchedBy(ctx: Context, run: string): ((path: Raw) => boolean) | undefined {
   const summary = JSON.parse(ctx.db.meta(keyOf(run)) ?? 'null') as TraceSummary | null
@@ -17,12 +21,14 @@ export function touchedBy(ctx: Context, run: string): ((path: Raw) => boolean) |
 }
 
 /** What is known until now, complete or not. */
-export function touchedSoFar(ctx: Context, run: string): (path: Raw) => boolean {
-  const { paths, moved } = ctx.db.trace.touched(run)
-  return path => {
+export const touchedSoFar = (ctx: Context, run: string): ((path: Raw) => boolean) =>
+  isTouchedIn(ctx.db.events.touchedBy(run))
+
+export const isTouchedIn =
+  ({ paths, moved }: Touched) =>
+  (path: Raw): boolean => {
     if (paths.has(path)) return true
     // Moving or removing a directory touches all that is in it.
     for (let above = parentOf(path); above !== ''; above = parentOf(above)) if (moved.has(above)) return true
     return false
   }
-}

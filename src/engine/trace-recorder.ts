@@ -2,19 +2,21 @@
  * Writes down what a run does while it does it: `exec.jsonl`, which has every event up to the last one whatever happens to
  * us, and the rows of the timeline, from which it is read. Secrets in arguments are hidden before anything is written.
  */
-import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import { redactCommands } from '../model/redact.ts'
-import { type Execution, type FileEvent, hasFailed } from '../model/trace.ts'
+import { type Execution, hasFailed, kindOfEvent } from '../model/trace.ts'
+import type { NewEvent } from '../timeline/event-rows.ts'
 import type { TraceBatch } from '../timeline/trace-rows.ts'
 import type { ExecEvent, ExitEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
+import { noteSizes } from './event-sizes.ts'
 import type { TraceSummary } from './results.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
 const FLUSH_MS = 250
-/** The same change by the same execution is noted once; beyond this many, what was noted is forgotten. */
+/** Between two captures, the same change by the same execution is noted once; beyond this many, what was noted is forgotten. */
 const MAX_NOTED = 100_000
 /** Changed paths outside of the target are counted up to here. */
 const MAX_OUTSIDE = 100_000
@@ -28,7 +30,8 @@ export class TraceRecorder {
   private readonly onLines: (lines: string) => void
   private readonly target: Raw
   private readonly home: Raw
-  private readonly jsonl: number | undefined
+  private readonly file: string
+  private jsonl: number | undefined
   private readonly running = new Map<number, Execution>()
   private readonly noted = new Set<string>()
   private readonly outside = new Set<Raw>()
@@ -36,6 +39,7 @@ export class TraceRecorder {
   private batch: TraceBatch = emptyBatch()
   /** Executions of the batch, which has no row of theirs yet. */
   private readonly unsaved = new Set<Execution>()
+  private readonly stopKeeping: () => void
   private timer: NodeJS.Timeout | undefined
   private commands = 0
   private failed = 0
@@ -50,10 +54,16 @@ export class TraceRecorder {
     this.patterns = patterns
     this.target = rawFromBytes(ctx.targetPath)
     this.home = rawFromText(ctx.home)
+    this.file = join(ctx.timelineDir, 'runs', run, 'exec.jsonl')
     this.jsonl = this.attempt(() => {
-      const directory = join(ctx.timelineDir, 'runs', run)
-      mkdirSync(directory, { recursive: true, mode: 0o700 })
-      return openSync(join(directory, 'exec.jsonl'), 'a', 0o600)
+      mkdirSync(dirname(this.file), { recursive: true, mode: 0o700 })
+      return openSync(this.file, 'a', 0o600)
+    })
+    // What a capture may have seen is written before it; what comes afterwards is the next one's, also if it is the same.
+    this.stopKeeping = ctx.db.events.beforeCaptures(() => {
+      this.settle()
+      this.flush()
+      this.noted.clear()
     })
   }
 
@@ -75,9 +85,19 @@ export class TraceRecorder {
       else if (event.type === 'lost') this.lost += event.count
       else if (event.type === 'undone') this.undo(event.id)
     }
-    if (lines !== '') this.attempt(() => this.jsonl !== undefined && writeSync(this.jsonl, lines))
+    if (lines !== '') this.attempt(() => this.append(lines))
     if (lines !== '') this.onLines(lines)
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
+  }
+
+  private append(lines: string): void {
+    if (this.jsonl === undefined) return
+    // A purge has put another one in its place.
+    if (fstatSync(this.jsonl).nlink === 0) {
+      closeSync(this.jsonl)
+      this.jsonl = openSync(this.file, 'a', 0o600)
+    }
+    writeSync(this.jsonl, lines)
   }
 
   /** Whether everything could be written. */
@@ -98,6 +118,7 @@ export class TraceRecorder {
 
   /** Everything is written when this returns; nothing may come after it. */
   finish(): Pick<TraceSummary, 'commands' | 'failed' | 'outside' | 'lost'> {
+    this.stopKeeping()
     this.settle()
     this.flush()
     clearTimeout(this.timer)
@@ -117,6 +138,7 @@ export class TraceRecorder {
       return
     this.batch = emptyBatch()
     this.unsaved.clear()
+    noteSizes(this.target, batch.files)
     this.attempt(() => this.ctx.db.trace.add(this.run, batch))
   }
 
@@ -214,7 +236,7 @@ export class TraceRecorder {
     const isOurs = op === 'inherited' || (path !== undefined && isWithin(this.target, path))
     for (const each of isOurs ? [] : [path, to])
       if (each !== undefined) this.noteOutside(each, op === 'delete' || each !== (to ?? path))
-    const file: Omit<FileEvent, 'id'> = {
+    const file: NewEvent = {
       run: this.run,
       at,
       op,
@@ -224,12 +246,16 @@ export class TraceRecorder {
       pid,
       existed,
       directory,
+      size: undefined,
     }
     if (file.path === undefined && file.to === undefined) return
     // Making a directory that is there changes nothing; `mkdir -p` asks for each.
     if (op === 'create' && existed) return
-    const key = `${exec}\0${op}\0${file.path}\0${file.to}`
-    if (this.noted.has(key)) return
+    const kind = kindOfEvent(file)
+    const made = `${exec}\0created\0${file.to ?? file.path}`
+    const key = kind === 'created' ? made : `${exec}\0${op}\0${file.path}\0${file.to}`
+    // Who makes a file also writes it.
+    if (this.noted.has(key) || (kind === 'modified' && this.noted.has(made))) return
     if (this.noted.size >= MAX_NOTED) this.noted.clear()
     this.noted.add(key)
     this.batch.files.push(file)

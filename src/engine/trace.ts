@@ -27,7 +27,7 @@ export function why(ctx: Context, path: string, { limit = WHY_LIMIT }: { limit?:
   const snapshots = ctx.db.snapshots()
   return {
     path: raw,
-    causes: ctx.db.trace.fileEvents(raw, limit).map(event => ({
+    causes: ctx.db.events.ofPath(raw, limit).map(event => ({
       event,
       execution: event.exec === 0 ? undefined : ctx.db.trace.execution(event.run, event.exec),
       ...around(snapshots, event.at),

@@ -5,7 +5,7 @@ import { showPath } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
-import { moveBack, sayUnmoved } from './moved-target.ts'
+import { moveTarget } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { hiddenBehind, isUnprotected, reachableOperations } from './operations.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
@@ -145,8 +145,7 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
     )
   }
   const isUndo = direction === 'undo'
-  const effect = isUndo ? await moveBack(ctx, operation, dryRun) : ''
-  if (!isUndo && !dryRun) sayUnmoved(ctx, operation)
+  const effect = await moveTarget(ctx, operation, direction, dryRun)
   const result: RestoreResult = await restore(ctx, {
     dryRun,
     wanted: isUndo ? before : after,
@@ -159,7 +158,9 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
     detail: { step_of: operation.id },
   }).catch((error: unknown) => {
     if (effect !== '' && !dryRun)
-      ctx.notice(`the target directory was ${effect}; what the run changed in it is not undone`)
+      ctx.notice(
+        `the target directory was ${effect}; what the run changed in it is not ${isUndo ? 'undone' : 'redone'}`,
+      )
     throw error
   })
   return { restore: result, effect }

@@ -8,8 +8,9 @@ export interface Execution {
   at: number
   pid: number
   ppid: number
-  /** The execution that started it; 0: none that is known. */
+  /** The execution that started it; 0: the run itself, or one that cannot be told. */
   parent: number
+  /** 0: the command of the run. */
   depth: number
   /** The execution of the same process that it took the place of. */
   replaces: number | undefined
@@ -26,20 +27,50 @@ export interface Execution {
   note: string | undefined
 }
 
+export type EventKind = 'created' | 'modified' | 'deleted' | 'renamed' | 'restored'
+
 export interface FileEvent {
   id: number
+  /** '' when it was no run's, or nobody knows whose. */
   run: string
   at: number
-  /** write, create, delete, rename, exchange, link, attributes, truncate, inherited. */
+  kind: EventKind
+  /** The call: write, create, delete, rename, exchange, link, attributes, truncate, inherited; restore: ours. */
   op: string
   /** Relative to the target; undefined when it lies outside. */
   path: Raw | undefined
   to: Raw | undefined
   /** 0 when it cannot be told. */
   exec: number
+  /** 0 when it cannot be told. */
   pid: number
   existed: boolean
   directory: boolean
+  /** Of a file, when it was noted, shortly afterwards; undefined when that is not known or it is not there. */
+  size: number | undefined
+}
+
+/** What an event meant to the target, whichever call it was. */
+export function kindOfEvent({ op, path, to, existed }: Pick<FileEvent, 'op' | 'path' | 'to' | 'existed'>): EventKind {
+  if (op === 'restore') return 'restored'
+  if (op === 'delete' || (op === 'rename' && to === undefined)) return 'deleted'
+  if (op === 'create' || op === 'link' || (op === 'write' && !existed)) return 'created'
+  if (op === 'rename' && path === undefined) return 'created'
+  return op === 'rename' || op === 'exchange' ? 'renamed' : 'modified'
+}
+
+/** Which events led from the snapshot before to this one. */
+export interface SnapshotEvents {
+  snapshot: string
+  /** Its type: what made somebody take it. */
+  origin: string
+  /** How many files and empty directories differ from its parent; of a first one, how many it has. */
+  files: number
+  /** Events with a greater id, up to the second, are its own. */
+  startEvent: number
+  stopEvent: number
+  /** Differences that stand in no event, because there were too many. */
+  unlisted: number
 }
 
 export const hasFailed = ({ exitCode, signal }: Execution): boolean =>

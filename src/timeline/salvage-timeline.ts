@@ -141,6 +141,8 @@ function fill(into: Database, from: Database): number {
       if (insert(into, table, row) && table.name === 'snapshots') snapshots++
     }
   }
+  // Traces and events are not saved. What says that they are complete, or where they go on, is then not true any more.
+  into.exec("DELETE FROM meta WHERE key = 'events_from' OR key LIKE 'trace:%'")
   // Where the live state descends from may be lost: then from the newest.
   into.exec(`
     INSERT INTO meta SELECT 'head', id FROM snapshots WHERE deleted_at IS NULL

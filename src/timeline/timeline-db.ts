@@ -2,16 +2,19 @@
  * The database of one timeline: snapshots, tags, HEAD, runs, operations. Rows only: it knows no files and no store.
  * Every method that changes several rows does so in one transaction. WAL: readers never wait for the writer.
  */
-import { dirname } from 'node:path'
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
-import { isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
+import { SavepointError } from '../errors/errors.ts'
+import type { HideWords } from '../model/hide-words.ts'
 import { idToBytes, randomName } from '../model/id.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { damageIn } from '../store/damage.ts'
 import { openDatabase, type Unwritable } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
+import { hideCommands } from './command-rows.ts'
+import { EventRows } from './event-rows.ts'
+import { damageHint, explainOpen } from './explain-open.ts'
 import { MARK, toOperation, toRun, toSnapshot } from './timeline-rows.ts'
-import { TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
+import { bringUpToDate, TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
 import { TraceRows } from './trace-rows.ts'
 
 /** Of what was left out, this many paths are listed; the count is always exact. */
@@ -22,8 +25,10 @@ export type NewOperation = Omit<Operation, 'id' | 'seq'>
 
 export class TimelineDb {
   private readonly database: DatabaseSync
-  /** What runs executed and changed. */
+  /** What runs executed. */
   readonly trace: TraceRows
+  /** What was changed, by runs and others. */
+  readonly events: EventRows
   /** Set when it can only be read: every method that changes something throws. */
   readonly unwritable: Unwritable | undefined
   readonly isInPlace: () => boolean
@@ -35,6 +40,8 @@ export class TimelineDb {
       this.unwritable = unwritable
       this.isInPlace = isInPlace
       this.trace = new TraceRows(database)
+      this.events = new EventRows(database)
+      if (!unwritable) bringUpToDate(database)
     } catch (cause) {
       throw explainOpen(file, cause)
     }
@@ -86,6 +93,21 @@ export class TimelineDb {
   setHead(id: string | undefined): void {
     if (id === undefined) this.deleteMeta('head')
     else this.setMeta('head', id)
+  }
+
+  /** Hides words of command lines wherever they stand; returns of how many. */
+  hideCommands(hide: HideWords): number {
+    return hideCommands(this.database, hide)
+  }
+
+  /** What is deleted from now on leaves no bytes behind; what was written is no longer in the log, unless somebody reads it. */
+  purging<T>(work: () => T): T {
+    this.database.exec('PRAGMA secure_delete = ON')
+    try {
+      return work()
+    } finally {
+      this.database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    }
   }
 
   // --- snapshots ---
@@ -143,6 +165,7 @@ export class TimelineDb {
       for (const id of ids) {
         this.run('UPDATE snapshots SET parent = (SELECT parent FROM snapshots WHERE id = ?) WHERE parent = ?', id, id)
         this.run('DELETE FROM snapshots WHERE id = ?', id)
+        this.run('DELETE FROM snapshot_events WHERE snapshot = ?', id)
       }
     })
   }
@@ -273,21 +296,4 @@ export class TimelineDb {
       if (!taken.get(name)) return name
     }
   }
-}
-
-export const damageHint = (file: string): string =>
-  `\`savepoint verify --repair\` saves what can be read of ${file} into a new one and keeps the damaged one; or bring it back from a backup. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`
-
-function explainOpen(file: string, cause: unknown): SavepointError {
-  if (isDamage(cause)) return cause
-  const message = `Cannot open the timeline: ${(cause as Error).message}`
-  if (isNoRoom(cause)) {
-    const hint = 'Free some space, or set TMPDIR to a directory that has some; nothing is lost'
-    return new SavepointError('disk.full', message, { hint, cause })
-  }
-  if (isUnwritable(cause)) {
-    const hint = `Look at the permissions of ${dirname(file)}, and whether it is mounted read-only`
-    return new SavepointError('io.failed', message, { hint, cause })
-  }
-  return new SavepointError('store.damaged', message, { hint: damageHint(file), cause })
 }

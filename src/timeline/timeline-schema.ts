@@ -1,5 +1,16 @@
-/** timeline.sqlite: the schema and its version. */
+/** timeline.sqlite: the schema, its version, and what brings an older file to it. */
+import type { DatabaseSync } from 'node:sqlite'
+import { inTransaction } from '../store/transaction.ts'
+
 export const TIMELINE_VERSION = 1
+
+/** The same in `kindOfEvent` (model/trace.ts), for files that can only be read and are older than this column. */
+const kind = `kind TEXT AS (CASE
+      WHEN op = 'restore' THEN 'restored'
+      WHEN op = 'delete' OR (op = 'rename' AND to_path IS NULL) THEN 'deleted'
+      WHEN op IN ('create', 'link') OR (op = 'write' AND existed = 0) OR (op = 'rename' AND path IS NULL) THEN 'created'
+      WHEN op IN ('rename', 'exchange') THEN 'renamed'
+      ELSE 'modified' END) VIRTUAL`
 
 export const timelineSchema = `
   CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
@@ -29,8 +40,26 @@ export const timelineSchema = `
   ) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS fs_events (
     id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, at REAL NOT NULL, op TEXT NOT NULL, path BLOB, to_path BLOB,
-    exec INTEGER NOT NULL, pid INTEGER NOT NULL, existed INTEGER NOT NULL, directory INTEGER NOT NULL
+    exec INTEGER NOT NULL, pid INTEGER NOT NULL, existed INTEGER NOT NULL, directory INTEGER NOT NULL,
+    size INTEGER, ${kind}
   );
   CREATE INDEX IF NOT EXISTS fs_events_path ON fs_events (path);
   CREATE INDEX IF NOT EXISTS fs_events_to ON fs_events (to_path) WHERE to_path IS NOT NULL;
+  CREATE TABLE IF NOT EXISTS snapshot_events (
+    snapshot TEXT PRIMARY KEY, origin TEXT NOT NULL, files INTEGER NOT NULL, start_event INTEGER NOT NULL,
+    stop_event INTEGER NOT NULL, unlisted INTEGER NOT NULL
+  ) WITHOUT ROWID;
 `
+
+/** Columns that came later. They are added at the end, so that an older program reads and writes the file as before. */
+export function bringUpToDate(database: DatabaseSync): void {
+  if (hasKind(database)) return
+  inTransaction(database, () => {
+    // Another process may have come first.
+    if (hasKind(database)) return
+    database.exec(`ALTER TABLE fs_events ADD COLUMN size INTEGER; ALTER TABLE fs_events ADD COLUMN ${kind}`)
+  })
+}
+
+const hasKind = (database: DatabaseSync): boolean =>
+  database.prepare("SELECT 1 FROM pragma_table_xinfo('fs_events') WHERE name = 'kind'").get() !== undefined

@@ -1,9 +1,10 @@
-/** The rows of traces: what runs executed, and which files they changed. Paths and arguments are bytes. */
+/** The rows of traces: what runs executed. Paths and arguments are bytes. What they changed is in event-rows.ts. */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
-import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
-import type { Execution, FileEvent } from '../model/trace.ts'
+import { rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import type { Execution } from '../model/trace.ts'
 import { FIRM, LOOSE } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
+import { insertEvents, type NewEvent } from './event-rows.ts'
 
 type Row = Record<string, SQLOutputValue>
 
@@ -21,7 +22,7 @@ export interface TraceBatch {
   /** Executions that did not happen after all. */
   undone: number[]
   notes: { id: number; text: string }[]
-  files: Omit<FileEvent, 'id'>[]
+  files: NewEvent[]
 }
 
 export class TraceRows {
@@ -75,22 +76,12 @@ export class TraceRows {
       "UPDATE exec_events SET note = CASE WHEN note IS NULL THEN ?1 ELSE note || '; ' || ?1 END WHERE run = ?2 AND id = ?3",
     )
     for (const { id, text } of notes) note.run(text, run, id)
-    const file = this.database.prepare(
-      'INSERT INTO fs_events (run, at, op, path, to_path, exec, pid, existed, directory) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    )
-    for (const row of files) {
-      file.run(
-        run,
-        row.at,
-        row.op,
-        bytesOrNull(row.path),
-        bytesOrNull(row.to),
-        row.exec,
-        row.pid,
-        row.existed ? 1 : 0,
-        row.directory ? 1 : 0,
-      )
-    }
+    insertEvents(this.database, files)
+  }
+
+  /** Returns how many there were. */
+  forgetRun(run: string): number {
+    return Number(this.database.prepare('DELETE FROM exec_events WHERE run = ?').run(run).changes)
   }
 
   /** In the order in which they began. */
@@ -102,46 +93,6 @@ export class TraceRows {
     const row = this.database.prepare('SELECT * FROM exec_events WHERE run = ? AND id = ?').get(run, id)
     return row && toExecution(row)
   }
-
-  /** What touched `path`, or moved or removed a directory above it; newest first. */
-  fileEvents(path: Raw, limit: number): FileEvent[] {
-    const above = ancestorsOf(path)
-    const marks = above.map(() => '?').join(', ')
-    const moves = "op IN ('rename', 'exchange', 'delete')"
-    const sql = `SELECT * FROM fs_events WHERE path = ? OR to_path = ?
-      ${above.length > 0 ? `OR (${moves} AND (path IN (${marks}) OR to_path IN (${marks})))` : ''}
-      ORDER BY id DESC LIMIT ?`
-    const bytes = rawToBytes(path)
-    const aboveBytes = above.map(rawToBytes)
-    return this.database
-      .prepare(sql)
-      .all(bytes, bytes, ...aboveBytes, ...aboveBytes, limit)
-      .map(toFileEvent)
-  }
-
-  /** The paths that a run touched, and among them those that it moved or removed as a whole. */
-  touched(run: string): { paths: Set<Raw>; moved: Set<Raw> } {
-    const touched = { paths: new Set<Raw>(), moved: new Set<Raw>() }
-    const rows = this.database.prepare('SELECT DISTINCT op, path, to_path FROM fs_events WHERE run = ?')
-    for (const { op, path, to_path } of rows.iterate(run)) {
-      const isMove = op === 'rename' || op === 'exchange' || op === 'delete'
-      for (const raw of [rawOrNone(path!), rawOrNone(to_path!)]) {
-        if (raw === undefined) continue
-        touched.paths.add(raw)
-        if (isMove) touched.moved.add(raw)
-      }
-    }
-    return touched
-  }
-}
-
-const bytesOrNull = (raw: Raw | undefined): Buffer | null => (raw === undefined ? null : rawToBytes(raw))
-const rawOrNone = (value: SQLOutputValue): Raw | undefined =>
-  value === null ? undefined : rawFromBytes(value as Uint8Array)
-
-function ancestorsOf(path: Raw): Raw[] {
-  const parts = path.split('/')
-  return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'))
 }
 
 const toExecution = (row: Row): Execution => ({
@@ -161,17 +112,4 @@ const toExecution = (row: Row): Execution => ({
   exitCode: (row.exit_code as number | null) ?? undefined,
   signal: (row.signal as string | null) ?? undefined,
   note: (row.note as string | null) ?? undefined,
-})
-
-const toFileEvent = (row: Row): FileEvent => ({
-  id: row.id as number,
-  run: row.run as string,
-  at: row.at as number,
-  op: row.op as string,
-  path: rawOrNone(row.path!),
-  to: rawOrNone(row.to_path!),
-  exec: row.exec as number,
-  pid: row.pid as number,
-  existed: row.existed === 1,
-  directory: row.directory === 1,
 })

@@ -2,10 +2,8 @@
  * The helper program (native/helper): starts a command with the terminal handed through, and tells what it does. It goes
  * on when this process dies, and it stays as long as anything that it started is alive.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
 import { rawFromBytes } from '../model/raw-path.ts'
 import {
@@ -19,43 +17,11 @@ import {
 } from './command-process.ts'
 import { EventDecoder, signalName } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
+import { type HelperDriver, helperFile } from './probe-helper.ts'
 import type { Held, HeldFile, Look, TraceEvent } from './trace-event.ts'
 
-const PROBE_TIMEOUT_MS = 5000
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
 const LOOK_MS = 200
-
-/** From dist/ and from src/tracers/ alike: it lies in build/ at the root of the package. */
-function helperFile(): string | undefined {
-  return ['../build/savepoint-helper', '../../build/savepoint-helper']
-    .map(relative => fileURLToPath(new URL(relative, import.meta.url)))
-    .find(file => existsSync(file))
-}
-
-/** The drivers that the helper has (native/helper/drivers.c). */
-export type HelperDriver = 'seccomp' | 'ebpf' | 'ptrace'
-
-export interface HelperProbe {
-  works: boolean
-  /** What it cannot, or why it does not work here. */
-  detail: string
-  /** Programs started under it cannot gain any (sudo). */
-  withoutPrivileges: boolean
-}
-
-/** Cheap, and never throws. */
-export function probeHelper(driver: HelperDriver): HelperProbe {
-  const file = helperFile()
-  if (!file) return { works: false, detail: 'build/savepoint-helper does not exist', withoutPrivileges: false }
-  const args = ['--driver', driver, '--probe']
-  const { status, stdout, error } = spawnSync(file, args, { timeout: PROBE_TIMEOUT_MS, encoding: 'utf8' })
-  const detail = error ? error.message : stdout.trim()
-  return {
-    works: status === 0,
-    detail: detail || `the helper ended with ${status}`,
-    withoutPrivileges: detail.includes('without new privileges'),
-  }
-}
 
 /** What the command gets from our own caller, beyond the standard three; signals by number. */
 export interface Inherited {

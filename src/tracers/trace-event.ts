@@ -1,26 +1,15 @@
 /** What a tracer tells about a run. Times are milliseconds since 1970, with fractions. */
 import type { Raw } from '../model/raw-path.ts'
+import type { Execution } from '../model/trace.ts'
 import type { PathOp } from './frames.ts'
 
-/** A program that was started. */
-export interface ExecEvent {
+/** A program that was started. What is kept of it is told by the same names. */
+export interface ExecEvent
+  extends Pick<
+    Execution,
+    'id' | 'at' | 'pid' | 'ppid' | 'parent' | 'depth' | 'replaces' | 'program' | 'argv' | 'truncated' | 'cwd'
+  > {
   type: 'exec'
-  /** Counts from 1 within the run. */
-  id: number
-  at: number
-  pid: number
-  ppid: number
-  /** The execution that started it; 0: the run itself, or one that cannot be told. */
-  parent: number
-  /** 0: the command of the run. */
-  depth: number
-  /** The execution of the same process that it took the place of. */
-  replaces: number | undefined
-  program: Raw
-  argv: Raw[]
-  /** Not all arguments are there. */
-  truncated: boolean
-  cwd: Raw
   /** It would have had more rights without us. */
   setuid: boolean
   /** It has not begun, and waits to be released. */

@@ -9,8 +9,8 @@ export function register(program: Command): void {
     group: 'maintain',
     summary: 'free the space of long deleted snapshots',
     description:
-      'Removes from the store what no snapshot needs any more. Snapshots deleted more than 7 days ago are forgotten. ' +
-      'This cannot be undone.',
+      'Removes from the store what no snapshot needs any more. Snapshots deleted more than 7 days ago are forgotten, and ' +
+      'the traces of runs that ended more than 30 days ago and have no snapshot left. This cannot be undone.',
     examples: [['gc', 'free what can be freed']],
     cancellable: true,
   }).action(
@@ -19,6 +19,9 @@ export function register(program: Command): void {
       if (context.options.json) return context.json(gcJson(result))
       if (context.options.quiet) return
       const store = `the store holds ${formatBytes(result.storeBytes)}`
+      const traces = result.forgottenTraces
+      if (traces > 0)
+        context.line(`Removed the traces of ${plural('run', traces)} older than 30 days without a snapshot`)
       if (result.removedObjects === 0 && result.forgottenSnapshots === 0 && result.freedBytes === 0) {
         return context.line(`Nothing to free: ${store}`)
       }

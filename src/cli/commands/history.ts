@@ -66,7 +66,8 @@ export function historyText(history: HistoryResult, operand: string, now: number
     { title: 'CREATED' },
     { title: 'LABEL' },
   ]
-  const present = history.currentSize === undefined ? 'does not exist now' : `${formatBytes(history.currentSize)} now`
+  const absent = history.isHidden ? 'a directory above it does not let you look' : 'does not exist now'
+  const present = history.currentSize === undefined ? absent : `${formatBytes(history.currentSize)} now`
   const table = rows.length > 0 ? renderTable(columns, rows, style) : 'No snapshot has a version of it\n'
   return `${table}${style.path(history.path)}: ${present}\n${rows.length > 0 ? nextStep(history, operand, style) : ''}`
 }

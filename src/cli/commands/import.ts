@@ -11,7 +11,7 @@ export function register(program: Command): void {
     summary: 'read an archive as a snapshot',
     description:
       'Reads a .tar, .tar.gz or .tar.zst as a new snapshot. The live files are not touched. Archives that would write ' +
-      'outside the target or grow without bound are refused.',
+      'outside the target or grow without bound are refused, and those with more than 5,000 directories in each other.',
     usage: 'FILE [-m LABEL] [--force]',
     examples: [['import good.tar.zst -m "from the server"', 'then: savepoint diff, savepoint rollback']],
     cancellable: true,

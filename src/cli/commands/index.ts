@@ -10,6 +10,7 @@ import { register as deleteSnapshots } from './delete.ts'
 import { register as demo } from './demo.ts'
 import { register as diff } from './diff.ts'
 import { register as doctor } from './doctor.ts'
+import { register as events } from './events.ts'
 import { register as exportSnapshot } from './export.ts'
 import { register as gc } from './gc.ts'
 import { register as head } from './head.ts'
@@ -37,7 +38,7 @@ import { register as why } from './why.ts'
 
 const all = [
   [run, snapshot, trust],
-  [status, snapshots, log, show, diff, changes, history, why, coverage, runs, trace, operations],
+  [status, snapshots, log, show, diff, changes, history, why, coverage, runs, trace, events, operations],
   [undo, redo, rollback, revert],
   [tag, branches, head, deleteSnapshots, compact, exportSnapshot, importArchive],
   [prune, gc, verify, purge, doctor],

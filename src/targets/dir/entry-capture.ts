@@ -142,12 +142,14 @@ export class EntryCapture {
 
   private read(node: DirNode, name: Raw, at: number, size: number): void {
     node.pending++
+    const isDirectory = record.recordType(node.records, at) === record.S_IFDIR
     // Holds the place until the reading is done; a directory's tree may be known earlier.
-    node.entries!.set(name, blankEntry(name, record.recordType(node.records, at) === record.S_IFDIR ? 'dir' : 'file'))
-    this.state.options.ingest.submit(joinRaw(node.path, name), size, result => {
+    node.entries!.set(name, blankEntry(name, isDirectory ? 'dir' : 'file'))
+    const done = (result: ReadResult) => {
       this.receiveRead(node, name, at, result)
       this.builder.settle(node)
-    })
+    }
+    this.state.options.ingest.submit(joinRaw(node.path, name), size, done, isDirectory)
   }
 
   private receiveRead(node: DirNode, name: Raw, at: number, result: ReadResult): void {

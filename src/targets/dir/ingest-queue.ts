@@ -11,6 +11,8 @@ export interface Job {
   path: Raw
   /** As the walk saw it. */
   size: number
+  /** Counts in what is said of progress, where directories, which have only attributes to read, do not. */
+  isCounted: boolean
   done(result: ReadResult): void
 }
 

@@ -60,9 +60,9 @@ export class Ingest {
   }
 
   /** Queues an entry; `done` is called with its result before `drain` returns. `size` is what the walk saw. */
-  submit(path: Raw, size: number, done: (result: ReadResult) => void): void {
-    this.queue.push({ path, size, done })
-    this.progress.totalFiles++
+  submit(path: Raw, size: number, done: (result: ReadResult) => void, isDirectory = false): void {
+    this.queue.push({ path, size, isCounted: !isDirectory, done })
+    if (!isDirectory) this.progress.totalFiles++
     this.progress.totalBytes += size
     if (!this.threads && (this.queue.length > INLINE_ENTRIES || this.queue.bytes > INLINE_BYTES)) this.startThreads()
     this.threads?.pump()
@@ -151,7 +151,7 @@ export class Ingest {
   }
 
   private finish(job: Job, result: ReadResult): void {
-    this.progress.files++
+    if (job.isCounted) this.progress.files++
     // What the walk saw, as in the total: a directory has no size there, and a file may have grown.
     this.progress.bytes += job.size
     job.done(result)

@@ -1,0 +1,56 @@
+/** What a restore changed stands among the events, too: as restored, by this process. */
+import { isDamage } from '../errors/errors.ts'
+import type { Change, Entry, Id } from '../model/entry.ts'
+import type { Raw } from '../model/raw-path.ts'
+import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
+import type { NewEvent } from '../timeline/event-rows.ts'
+import type { Context } from './context.ts'
+
+/** A directory that came or went as a whole is one. Further ones are not noted: the operation has both states. */
+const MAX_EVENTS = 10_000
+
+/** Between two states, so that what an interrupted restore had done before it was completed is among it. */
+export function noteRestored(ctx: Context, before: Id, after: Id, movesHead: boolean): void {
+  try {
+    note(ctx, stateChanges(ctx.store, before, after), movesHead)
+  } catch (error) {
+    // What was restored is in place; that the state before cannot be read any more must not fail it.
+    if (!isDamage(error)) throw error
+  }
+}
+
+/** Where there is no state before. */
+export function notePlanned(ctx: Context, { actions }: RestorePlan, movesHead: boolean): void {
+  const after = (action: RestorePlan['actions'][number]) => (action.action === 'delete' ? undefined : action.entry)
+  note(
+    ctx,
+    actions.map(action => ({ path: action.path, after: after(action) })),
+    movesHead,
+  )
+}
+
+/** `movesHead`: the state is that of HEAD now. Then a later snapshot, which is compared with HEAD, begins after it. */
+function note(ctx: Context, changes: Iterable<Pick<Change, 'path' | 'within' | 'after'>>, movesHead: boolean): void {
+  const events = new Map<Raw, NewEvent>()
+  for (const { path, within, after } of changes) {
+    const top = within ?? path
+    if (!events.has(top)) events.set(top, eventOf(ctx, top, within === undefined ? after : 'directory'))
+    if (events.size >= MAX_EVENTS) break
+  }
+  ctx.db.events.add(events.values())
+  if (movesHead) ctx.db.events.setNextStart(ctx.db.events.newest())
+}
+
+const eventOf = (ctx: Context, path: Raw, now: Entry | 'directory' | undefined): NewEvent => ({
+  run: '',
+  at: ctx.now(),
+  op: 'restore',
+  path,
+  to: undefined,
+  exec: 0,
+  pid: process.pid,
+  existed: true,
+  directory: now === 'directory' || now?.kind === 'dir',
+  size: now !== 'directory' && now?.kind === 'file' ? now.size : undefined,
+})

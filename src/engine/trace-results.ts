@@ -1,0 +1,55 @@
+/** What the verbs about traces and events answer. Plain data with raw paths; faces render it. */
+import type { Raw } from '../model/raw-path.ts'
+import type { Run, Snapshot } from '../model/snapshot.ts'
+import type { Execution, FileEvent, SnapshotEvents } from '../model/trace.ts'
+
+export interface TraceSummary {
+  tracer: string
+  commands: number
+  failed: number
+  /** Files outside of the target that were changed and are still there. */
+  outside: number
+  /** Events that were not seen. */
+  lost: number
+  /** Taken while it went on. */
+  snapshots: number
+  /** Processes of the run go on. */
+  survivors: boolean
+}
+
+export interface TraceResult {
+  run: Run
+  /** What has no end then has outlived it, or nobody was left to see its end. */
+  isOver: boolean
+  executions: Execution[]
+}
+
+export type ListedEvent =
+  | { type: 'file'; event: FileEvent; execution: Execution | undefined }
+  /** `snapshot`: undefined when its row is gone. */
+  | { type: 'snapshot'; events: SnapshotEvents; snapshot: Snapshot | undefined }
+
+export interface EventsResult {
+  /** Of which run; undefined: of the whole timeline. */
+  run: string | undefined
+  /** Newest first. */
+  events: ListedEvent[]
+}
+
+export interface WhyResult {
+  path: Raw
+  causes: {
+    event: FileEvent
+    /** Which command did it; undefined when that cannot be told. */
+    execution: Execution | undefined
+    /** The snapshots of the timeline around it. */
+    before: Snapshot | undefined
+    after: Snapshot | undefined
+  }[]
+}
+
+/** Of the traces: command lines of which words were hidden, events of files that were removed. */
+export interface PurgedTraces {
+  commands: number
+  events: number
+}

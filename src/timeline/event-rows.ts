@@ -1,0 +1,216 @@
+/** The rows of events: which files were changed, when, by whom as far as that is known, and which of it led to which snapshot. */
+import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite'
+import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { type FileEvent, kindOfEvent, type SnapshotEvents } from '../model/trace.ts'
+
+type Row = Record<string, SQLOutputValue>
+
+/** `kind` follows from the rest. */
+export type NewEvent = Omit<FileEvent, 'id' | 'kind'>
+
+/** Paths that events name, and among them those that were moved or removed with everything below. */
+export interface Touched {
+  paths: Set<Raw>
+  moved: Set<Raw>
+}
+
+/** In `meta`: the events after this one are the next snapshot's. */
+const NEXT_START = 'events_from'
+
+const isMove = "op IN ('rename', 'exchange', 'delete')"
+
+export class EventRows {
+  private readonly database: DatabaseSync
+  private readonly keepers = new Set<() => void>()
+
+  constructor(database: DatabaseSync) {
+    this.database = database
+  }
+
+  /** `write` brings to the database what somebody keeps back. Returns what ends that. */
+  beforeCaptures(write: () => void): () => void {
+    this.keepers.add(write)
+    return () => void this.keepers.delete(write)
+  }
+
+  /** The newest event of all that is known when a capture begins. Outside of a transaction. */
+  beginCapture(): number {
+    for (const write of this.keepers) write()
+    return this.newest()
+  }
+
+  /** The id of the newest event; 0 before the first. */
+  newest(): number {
+    // Not the greatest that is there: the newest may have been purged, and no id is given twice.
+    const row = this.database.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'fs_events'").get()
+    return (row?.seq as number | undefined) ?? 0
+  }
+
+  /** Where the events of the next snapshot begin; undefined before the first. */
+  get nextStart(): number | undefined {
+    const row = this.database.prepare('SELECT value FROM meta WHERE key = ?').get(NEXT_START)
+    return row && Number(row.value)
+  }
+
+  setNextStart(event: number): void {
+    this.database
+      .prepare('INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value')
+      .run(NEXT_START, String(event))
+  }
+
+  /** Within a transaction of the caller's. */
+  add(events: Iterable<NewEvent>): void {
+    insertEvents(this.database, events)
+  }
+
+  addSnapshot({ snapshot, origin, files, startEvent, stopEvent, unlisted }: SnapshotEvents): void {
+    this.database
+      .prepare('INSERT INTO snapshot_events VALUES (?, ?, ?, ?, ?, ?)')
+      .run(snapshot, origin, files, startEvent, stopEvent, unlisted)
+  }
+
+  /** One snapshot takes the place of several: what led to them has led to it. */
+  addMerged({ id, type, counts }: Pick<Snapshot, 'id' | 'type' | 'counts'>, of: readonly string[]): void {
+    const merged = this.snapshots().filter(({ snapshot }) => of.includes(snapshot))
+    if (merged.length === 0) return
+    this.addSnapshot({
+      snapshot: id,
+      origin: type,
+      files: counts.added + counts.modified + counts.deleted,
+      startEvent: Math.min(...merged.map(({ startEvent }) => startEvent)),
+      stopEvent: Math.max(...merged.map(({ stopEvent }) => stopEvent)),
+      unlisted: merged.reduce((sum, { unlisted }) => sum + unlisted, 0),
+    })
+  }
+
+  /** Newest first. */
+  snapshots(): SnapshotEvents[] {
+    // An older file that can only be read has no such table.
+    const isThere = this.database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'snapshot_events'").get()
+    if (!isThere) return []
+    return this.database
+      .prepare('SELECT * FROM snapshot_events ORDER BY stop_event DESC, start_event DESC')
+      .all()
+      .map(toSnapshotEvents)
+  }
+
+  /** Newest first; of one run, or of all and of nobody. */
+  list({ run, limit }: { run: string | undefined; limit: number }): FileEvent[] {
+    return this.events(`${run === undefined ? '' : 'WHERE run = ?'} ORDER BY id DESC LIMIT ?`, [
+      ...(run === undefined ? [] : [run]),
+      limit,
+    ])
+  }
+
+  /** What a run did to `path`, or which directory above it one moved or removed; newest first. */
+  ofPath(path: Raw, limit: number): FileEvent[] {
+    const above = ancestorsOf(path)
+    const marks = above.map(() => '?').join(', ')
+    const moves = above.length > 0 ? `OR (${isMove} AND (path IN (${marks}) OR to_path IN (${marks})))` : ''
+    const bytes = rawToBytes(path)
+    const aboveBytes = above.map(rawToBytes)
+    return this.events(`WHERE run <> '' AND (path = ? OR to_path = ? ${moves}) ORDER BY id DESC LIMIT ?`, [
+      bytes,
+      bytes,
+      ...aboveBytes,
+      ...aboveBytes,
+      limit,
+    ])
+  }
+
+  touchedBy(run: string): Touched {
+    return this.touched('run = ?', run)
+  }
+
+  /** By anybody, after this event. */
+  touchedSince(event: number): Touched {
+    return this.touched('id > ?', event)
+  }
+
+  /** Removes what names `path` or something below it. Returns how many there were. */
+  forgetPath(path: Raw): number {
+    const [bytes, below] = [rawToBytes(path), rawToBytes(`${path}/`)]
+    const length = below.length
+    const isBelow = (column: string) => `(${column} = ?1 OR substr(${column}, 1, ?3) = ?2)`
+    const sql = `DELETE FROM fs_events WHERE ${isBelow('path')} OR ${isBelow('to_path')}`
+    return Number(this.database.prepare(sql).run(bytes, below, length).changes)
+  }
+
+  /** Removes what a run did; what snapshots hold is not touched by that. */
+  forgetRun(run: string): number {
+    return Number(this.database.prepare('DELETE FROM fs_events WHERE run = ?').run(run).changes)
+  }
+
+  /** Removes what was nobody's, is older than `limit`, and led to no snapshot that is left. */
+  forgetUnneeded(limit: number): void {
+    const first = '(SELECT coalesce(min(start_event), 0) FROM snapshot_events)'
+    this.database.prepare(`DELETE FROM fs_events WHERE run = '' AND at < ? AND id <= ${first}`).run(limit)
+  }
+
+  private touched(where: string, value: SQLInputValue): Touched {
+    const touched: Touched = { paths: new Set(), moved: new Set() }
+    const sql = `SELECT DISTINCT ${isMove} AS moves, path, to_path FROM fs_events WHERE ${where}`
+    for (const { moves, path, to_path } of this.database.prepare(sql).iterate(value)) {
+      for (const raw of [rawOrNone(path!), rawOrNone(to_path!)]) {
+        if (raw === undefined) continue
+        touched.paths.add(raw)
+        if (moves === 1) touched.moved.add(raw)
+      }
+    }
+    return touched
+  }
+
+  private events(rest: string, values: SQLInputValue[]): FileEvent[] {
+    return this.database
+      .prepare(`SELECT * FROM fs_events ${rest}`)
+      .all(...values)
+      .map(toFileEvent)
+  }
+}
+
+export function insertEvents(database: DatabaseSync, events: Iterable<NewEvent>): void {
+  const insert = database.prepare(
+    'INSERT INTO fs_events (run, at, op, path, to_path, exec, pid, existed, directory, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  )
+  for (const { run, at, op, path, to, exec, pid, existed, directory, size } of events) {
+    const flags = [existed ? 1 : 0, directory ? 1 : 0]
+    insert.run(run, at, op, bytesOrNull(path), bytesOrNull(to), exec, pid, ...flags, size ?? null)
+  }
+}
+
+const bytesOrNull = (raw: Raw | undefined): Buffer | null => (raw === undefined ? null : rawToBytes(raw))
+const rawOrNone = (value: SQLOutputValue): Raw | undefined =>
+  value === null ? undefined : rawFromBytes(value as Uint8Array)
+
+function ancestorsOf(path: Raw): Raw[] {
+  const parts = path.split('/')
+  return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'))
+}
+
+function toFileEvent(row: Row): FileEvent {
+  const event = {
+    id: row.id as number,
+    run: row.run as string,
+    at: row.at as number,
+    op: row.op as string,
+    path: rawOrNone(row.path!),
+    to: rawOrNone(row.to_path!),
+    exec: row.exec as number,
+    pid: row.pid as number,
+    existed: row.existed === 1,
+    directory: row.directory === 1,
+    // In an older file that can only be read there is no such column.
+    size: (row.size as number | null | undefined) ?? undefined,
+  }
+  return { ...event, kind: kindOfEvent(event) }
+}
+
+const toSnapshotEvents = (row: Row): SnapshotEvents => ({
+  snapshot: row.snapshot as string,
+  origin: row.origin as string,
+  files: row.files as number,
+  startEvent: row.start_event as number,
+  stopEvent: row.stop_event as number,
+  unlisted: row.unlisted as number,
+})
