@@ -41,7 +41,6 @@ const { metafile } = await build({
   entryPoints: {
     main: 'src/cli/main.ts',
     index: 'src/index.ts',
-    'ingest-worker': 'src/targets/dir/ingest-worker.ts',
     'restore-worker': 'src/targets/dir/restore-worker.ts',
   },
   outdir: 'dist',

@@ -52,7 +52,7 @@ async function mutate(seed: number, rounds: number, threads: number, isQuiet: bo
   for (let count = 1; count <= rounds; count++) {
     const snapshot = await Promise.race([
       markOf(count),
-      run.then(() => Promise.reject(new Error(`it ended: ${space.notices}`))),
+      run.then(({ exitCode }) => Promise.reject(new Error(`it ended with ${exitCode}: ${space.notices}`))),
     ])
     if (isQuiet || count === rounds) {
       expect({ seed, count, differences: await differences(snapshot) }).toEqual({ seed, count, differences: '' })

@@ -102,7 +102,6 @@ function makeCheckout(name: string): string {
   const files = {
     'src/cli/main.ts': `console.log(${report})\nif (process.argv[2] === 'wait') setInterval(() => {}, 1000)\n`,
     'src/index.ts': 'export const open = (): number => 1\n',
-    'src/targets/dir/ingest-worker.ts': 'export {}\n',
     'src/targets/dir/restore-worker.ts': 'export {}\n',
   }
   for (const [file, text] of Object.entries(files)) {

@@ -71,6 +71,24 @@ describe('guard', () => {
     ['git restore src', true],
     ['git stash -q', true],
     ['git -c alias.oops="reset -q --hard" oops', true],
+    ['find -L src -type f -delete', true],
+    ['find ../link -type f -delete', false],
+    ['find -L ../link -type f -delete', true],
+    ['find ../link/ -type f -delete', true],
+    ['truncate -s 0 ../link/a', true],
+    ['truncate -s 0 ../link-a', true],
+    ['dd if=/dev/null of=../link-a 2>/dev/null', true],
+    ['rm -rf ../link-a', false],
+    ['ln -s $(command -v rm) ../wipe; ../wipe -rf src', true],
+    ['bash -c "exec -a wipe rm -rf src"', true],
+    ['cd /; GIT_DIR="$OLDPWD/.git" GIT_WORK_TREE="$OLDPWD" git reset -q --hard', true],
+    ['cd /; git --git-dir="$OLDPWD/.git" --work-tree="$OLDPWD" reset -q --hard', true],
+    ['cd ../elsewhere; git init -q; git commit -q --allow-empty -m x; git reset -q --hard', false],
+    ['git merge -q --abort 2>/dev/null; git rebase --abort 2>/dev/null; true', false],
+    ['mkdir d; mv src/b d', false],
+    ['mkdir d; mv src/b d/', false],
+    ['mkdir d; echo 1 > d/b; mv -t d src/b', true],
+    ['mv -T src/b src/a', true],
     ['rm src/a', false],
     ['rm -rf nothing', false],
     ['rm -rf ../elsewhere', false],
@@ -87,10 +105,36 @@ describe('guard', () => {
   it.each(destroy)('%s: %s', async (command, isGuarded) => {
     space.write('.gitignore', 'ignored\n')
     space.write('ignored/x')
-    space.sh('mkdir ../elsewhere; git init -q .; git add -A; git commit -qm one')
+    space.sh(
+      'mkdir ../elsewhere; ln -s work/src ../link; ln -s work/src/a ../link-a; git init -q .; git add -A; git commit -qm one',
+    )
     const snapshots = await run(`echo edit >> src/a; echo new > src/new; ${command}`)
     expect(types(snapshots)).toEqual(isGuarded ? ['guard'] : [])
     if (isGuarded) expect(savepoint.read(snapshots[0]!.id, 'src/a').toString()).toBe('a1\nedit\n')
+  })
+
+  it('git rebase --abort in a rebase', async () => {
+    space.sh(
+      'git init -q .; git add -A; git commit -qm one; git branch other; echo 2 > src/a; git commit -qam two; git checkout -q other; echo 3 > src/a; git commit -qam three',
+    )
+    const script = 'git rebase -q master >/dev/null 2>&1 || git rebase -q main >/dev/null 2>&1; echo precious > src/new'
+    const snapshots = await run(`${script}; sleep 2.1; git rebase --abort`)
+    expect(snapshots.at(-1)).toMatchObject({ type: 'guard', command: 'git rebase --abort' })
+  })
+
+  it('a repository around the target: what is done elsewhere in it reaches the target', async () => {
+    space.sh('cd ..; mkdir side; echo x > side/f; git init -q .; git add work side; git commit -qm one')
+    const snapshots = await run('echo edit >> src/a; cd ../side; git reset -q --hard')
+    expect(types(snapshots)).toEqual(['guard'])
+  })
+
+  it('one that could not be taken is marked', async () => {
+    space.write('savepoint.yaml', 'snapshots: { min_free_bytes: 1 MB, triggers: { disable_idle: true } }\n')
+    savepoint = await space.open()
+    // Another directory in its place: no snapshot of it belongs to this timeline.
+    const script = 'echo x > src/new; cd ..; mv work away; mkdir work; cp -r away/src work/src; cd work; rm -rf src'
+    await savepoint.run({ command: ['sh', '-c', script] })
+    expect(noteOf('rm -rf')).toMatch(/^not guarded: Cannot use .*another directory/)
   })
 
   it('not when nothing changed since the last snapshot: it can bring everything back', async () => {

@@ -3,6 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Execution, Savepoint } from '../src/index.ts'
+import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
 import { gated, isRoot } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
@@ -20,6 +21,54 @@ afterEach(() => space.remove())
 const run = (script: string) => savepoint.run({ command: ['sh', '-c', script] })
 const traced = (): Execution[] => savepoint.trace().executions
 const line = ({ argv }: Execution) => argv.join(' ')
+const find = (start: string): Execution => traced().find(execution => line(execution).startsWith(start))!
+
+describe('processes whose parents are gone', () => {
+  it('what lost its parents stands below the command that it came from', async () => {
+    await run(
+      'mkfifo f; sh -c "(setsid sh -c \'/bin/true one; echo > f\' &) ; exit 0"; read line < f; setsid --fork sh -c "sleep 0.1; /bin/true two; echo > f"; read line < f',
+    )
+    const byId = new Map(traced().map(execution => [execution.id, execution]))
+    const above = (execution: Execution): string[] => {
+      const parent = byId.get(execution.parent)
+      return parent ? [...above(parent), parent.argv.slice(0, 2).join(' ')] : []
+    }
+    // The shell in between has ended before; setsid has become it, or has forked it and ended.
+    expect(above(find('/bin/true one')).slice(0, 2)).toEqual(['sh -c', 'sh -c'])
+    expect(above(find('/bin/true two')).slice(0, 2)).toEqual(['sh -c', 'setsid --fork'])
+    expect(traced().filter(({ note, parent }) => note === 'detached' || parent === 0).length).toBe(1)
+    expect(find('/bin/true two').depth).toBe(3)
+  })
+
+  it('a program that forks twice and ends, before its grandchild executes anything', async () => {
+    const daemon = (wait: string) => `#include <unistd.h>
+       #include <fcntl.h>
+       int main(int count, char **words) {
+         if (fork() != 0) return 0;
+         setsid();
+         if (fork() != 0) return 0;
+         ${wait}
+         execvp(words[1], words + 1);
+         return 1;
+       }`
+    compileC(
+      space.at('daemonise'),
+      daemon('while (getppid() != 1 && access("/proc/self/cwd/go", F_OK) != 0) usleep(1000);'),
+    )
+    await run('mkfifo f; ./daemonise sh -c "/bin/true inside; echo > f"; sleep 0.1; touch go; read line < f')
+    const daemonise = find('./daemonise')
+    expect(daemonise.endedAt).toBeLessThan(find('sh -c /bin/true inside').at)
+    expect(find('sh -c /bin/true inside')).toMatchObject({ parent: daemonise.id, depth: 2, note: undefined })
+    // Two of the same program have ended, and which of them it was is not to be seen.
+    space.sh('rm f go')
+    await run(
+      'mkfifo f; for i in 1 2; do ./daemonise sh -c "/bin/true inside; echo > f"; done; sleep 0.1; touch go; read line < f; read line < f',
+    )
+    const orphans = traced().filter(execution => line(execution).startsWith('sh -c /bin/true inside'))
+    expect(orphans.map(({ parent, note }) => [parent, note])).toEqual(Array(2).fill([0, 'detached']))
+    expect(runCli(space, ['trace', '--tree']).stdout).toMatch(/inside.*\[detached\]/)
+  })
+})
 
 describe('what is written', () => {
   it('secrets are hidden before anything is written', async () => {
@@ -50,7 +99,7 @@ describe('what a run may do inside', () => {
       space.sh('cp /bin/true suid; chmod 4755 suid')
       const { error, notices } = await runAsUser(space, [['run', { command: ['sh', '-c', './suid; exit 0'] }]])
       expect(error).toBeUndefined()
-      expect(notices.join('\n')).toMatch(/sudo and other set-user-id programs have no special rights/)
+      expect(notices.join('\n')).toMatch(/sudo and other set-user-id programs have no special rights.*--allow-sudo/)
       expect(notices.join('\n')).toMatch(/suid has no special rights inside this run/)
       expect(traced().map(line)).toContain('./suid')
     },
@@ -71,7 +120,7 @@ describe('what a run may do inside', () => {
 describe('the tracer', () => {
   it('none: the run is protected, and nothing is traced', async () => {
     const { trace } = await savepoint.run({ command: ['sh', '-c', 'rm a'], tracer: 'none' })
-    expect([trace, traced()]).toEqual([undefined, []])
+    expect([trace, traced()]).toEqual([expect.objectContaining({ tracer: 'none', commands: 0 }), []])
     await savepoint.undo()
     expect(space.read('a')).toBe('a1\n')
   })

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Execution, Savepoint } from '../src/index.ts'
 import { probeTracers } from '../src/tracers/select.ts'
 import { compileC } from './support/c-program.ts'
@@ -173,6 +173,22 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       expect(find('./outer')).toMatchObject({ argv: ['./outer', 'one', 'two'], exitCode: 6 })
     })
 
+    gated(
+      canDropPrivilege && !rootOnly,
+      rootOnly ? 'a tracer for ordinary users' : 'setpriv',
+      'by an ordinary user: a program that may not be read, one with rights',
+      async () => {
+        space.sh('cp /bin/true unreadable; chmod 111 unreadable; cp /bin/true suid; chmod 4755 suid')
+        const command = ['sh', '-c', './unreadable one; ./suid; exit 0']
+        const { error, notices } = await runAsUser(space, [['run', { command }]])
+        expect(error).toBeUndefined()
+        expect(find('./unreadable')).toMatchObject({ argv: ['./unreadable', 'one'], parent: 1, exitCode: 0 })
+        expect(find('./suid')).toMatchObject({ program: space.at('suid'), exitCode: 0 })
+        expect(notices.join('\n')).toMatch(/sudo and other set-user-id programs have no special rights/)
+        expect(notices.join('\n')).toMatch(/suid has no special rights inside this run/)
+      },
+    )
+
     it('what the system refuses is no execution', async () => {
       space.write('empty', '')
       space.write('bad', '#!/no/such/interpreter\n')
@@ -315,6 +331,20 @@ print(os.WSTOPSIG(stopped) == signal.SIGSTOP, os.WEXITSTATUS(ended), file=open('
       const { exitCode } = await run('pkill -f "docke[r],podman"; pkill -f "hol[d] rm"; exit 4')
       expect(exitCode).toBe(4)
     })
+  })
+
+  it('nothing is left to us: no process of ours, and none that outlives the run', async () => {
+    const list = () => spawnSync('ps', ['--ppid', String(process.pid), '-o', 'pid=,comm='], { encoding: 'utf8' }).stdout
+    // What a helper leaves behind that was killed, by another test, is ours until we end.
+    const before = new Set(list().split('\n'))
+    const children = () =>
+      list()
+        .split('\n')
+        .filter(each => !before.has(each) && !each.endsWith(' ps'))
+    await run('mkfifo f; (setsid sh -c "exec 3< f; read line <&3; touch over" </dev/null >/dev/null 2>&1 &); sleep 0.1')
+    await vi.waitUntil(() => !children().some(each => each.endsWith(' sh')), { timeout: 10_000 })
+    space.sh('echo > f; for i in $(seq 100); do [ -e over ] && exit; sleep 0.05; done; exit 1')
+    await vi.waitUntil(() => children().length === 0, { timeout: 10_000 })
   })
 
   describe('when something of ours dies', () => {

@@ -53,7 +53,10 @@ const calls: [call: string, told: Record<string, string[]>][] = [
   ['fd = os.open("f", os.O_RDONLY); os.fchown(fd, -1, -1)', { f: ['attributes'] }],
   ['fd = os.open("f", os.O_RDONLY); os.utime(fd, (1, 1))', { f: ['attributes'] }],
   ['fd = os.open("f", os.O_RDONLY); os.setxattr(fd, "user.a", b"1")', { f: ['attributes'] }],
-  ['fcntl.ioctl(os.open("f", os.O_RDONLY), 0x40086602, struct.pack("q", 0x80))', { f: ['attributes'] }],
+  [
+    'fd = os.open("f", os.O_RDONLY); flags, = struct.unpack("q", fcntl.ioctl(fd, 0x80086601, bytes(8))); fcntl.ioctl(fd, 0x40086602, struct.pack("q", flags | 0x80))',
+    { f: ['attributes'] },
+  ],
   ['socket.socket(socket.AF_UNIX).bind("sock")', { sock: ['create'] }],
   ['d = os.open("d", os.O_RDONLY); os.open("e/new", os.O_CREAT | os.O_WRONLY, dir_fd=d)', { 'd/e/new': ['write'] }],
   ['d = os.open("d", os.O_RDONLY); os.unlink("e/deep", dir_fd=d)', { 'd/e/deep': ['delete'] }],
@@ -93,14 +96,37 @@ describe('who did it', () => {
     const first = savepoint.snapshots().at(-1)!
     await run(': >> f; mv f g')
     const result = savepoint.why('g')
-    expect(commands(result)).toEqual(['mv f g', 'rm g', 'cp f g'])
+    // Also what was done to it when it was f.
+    const [append, make] = [expect.stringMatching(/^sh -c :/), expect.stringMatching(/^sh -c echo/)]
+    expect(commands(result)).toEqual(['mv f g', append, 'rm g', 'cp f g', make])
+    expect(result.causes.map(({ name }) => name)).toEqual(['g', 'f', 'g', 'g', 'f'])
     expect(result.causes[0]!.before).toBeDefined()
-    expect(result.causes[1]!.after?.id).toBe(first.id)
+    expect(result.causes[2]!.after?.id).toBe(first.id)
     expect(commands(savepoint.why('f'))).toEqual([
       'mv f g',
       expect.stringMatching(/^sh -c :/),
       expect.stringMatching(/^sh -c echo/),
     ])
+  })
+
+  it('a file in a directory that was renamed, and a name that was exchanged, are followed', async () => {
+    await run('mkdir d; echo 1 > d/f; mv d e; mv e/f e/g; mkdir d; echo other > d/f')
+    expect(savepoint.why('e/g').causes.map(({ event, name }) => [event.op, name])).toEqual([
+      ['rename', 'e/g'],
+      ['rename', 'e/f'],
+      ['write', 'd/f'],
+    ])
+    expect(runCli(space, ['why', 'e/g']).stdout).toMatch(/^renamed from e\/f .*\n(.*\n)*renamed d → e.*\(then e\/f\)/)
+  })
+
+  it('another name of the same file: what is written through it is told, until that name is another file', async () => {
+    await run('echo 1 > f; ln f g; echo 2 >> g; rm g; echo 3 > g')
+    expect(savepoint.why('f').causes.map(({ event, name }) => [event.op, name])).toEqual([
+      ['write', 'g'],
+      ['link', 'f'],
+      ['write', 'f'],
+    ])
+    expect(ops('g')).toEqual(['write', 'delete', 'write', 'link', 'write'])
   })
 
   it('a shell that was only forked counts as the shell that it came from', async () => {
@@ -135,7 +161,7 @@ describe('who did it', () => {
       ['run', { command: ['sh', '-c', 'echo 1 > f; mkdir d; mv f d/g; chmod 600 d/g'] }],
     ])
     expect(error).toBeUndefined()
-    expect(commands(savepoint.why('d/g'))).toEqual(['chmod 600 d/g', 'mv f d/g'])
+    expect(commands(savepoint.why('d/g'))).toEqual(['chmod 600 d/g', 'mv f d/g', expect.stringMatching(/^sh -c echo/)])
   })
 
   it('the command line', async () => {
@@ -146,5 +172,62 @@ describe('who did it', () => {
     const json = JSON.parse(runCli(space, ['why', 'f', '--json']).stdout)
     expect(json.causes[0]).toMatchObject({ event: { op: 'delete', path: 'f' }, command: { argv: ['rm', 'f'] } })
     expect(runCli(space, ['why', 'nothing']).stdout).toMatch(/No command of a traced run/)
+  })
+})
+
+describe('a call that failed', () => {
+  const outcomes = (path: string) => savepoint.why(path).causes.map(({ event, outcome }) => [event.op, outcome])
+
+  it('on what is not there, or is there already, is not listed', async () => {
+    space.sh('echo 1 > f; mkdir d')
+    const script =
+      'import os\nfor work in [lambda: os.unlink("none"), lambda: os.rename("none", "f"), lambda: os.link("none", "h"), lambda: os.chmod("none", 0), lambda: os.truncate("none", 0), lambda: os.mkdir("d"), lambda: os.symlink("x", "f")]:\n  try: work()\n  except OSError: pass'
+    const { trace } = await savepoint.run({ command: ['python3', '-c', script] })
+    expect(['none', 'f', 'h', 'd'].map(ops)).toEqual([[], [], [], []])
+    expect(trace?.outside).toBe(0)
+  })
+
+  it('otherwise it is marked, by the snapshots around it', async () => {
+    space.sh('mkdir full full2; echo 1 > full/f; echo 2 > full2/f; echo 3 > kept; echo 4 > changed; echo 5 > opened')
+    await run(
+      'rmdir full; mv -T full full2; echo 6 > full; echo 7 > changed; : >> opened; echo 8 > came; rm came; true',
+    )
+    // mv tries more than one call.
+    expect(new Set(outcomes('full').map(each => each.join()))).toEqual(
+      new Set(['write,unchanged', 'rename,unchanged', 'delete,unchanged']),
+    )
+    expect(outcomes('changed')).toEqual([['write', 'changed']])
+    expect(outcomes('opened')).toEqual([['write', 'unchanged']])
+    expect(outcomes('came')).toEqual([
+      ['delete', 'changed'],
+      ['write', 'changed'],
+    ])
+    expect(runCli(space, ['why', 'full']).stdout).toMatch(/^opened for writing .* without effect/)
+    expect(JSON.parse(runCli(space, ['why', 'opened', '--json']).stdout).causes[0].outcome).toBe('unchanged')
+  })
+
+  it('in a run that changed nothing at all', async () => {
+    space.sh('mkdir full; echo 1 > full/f')
+    await run('rmdir full; true')
+    expect(outcomes('full')).toEqual([['delete', 'unchanged']])
+  })
+
+  it('what no snapshot has is not judged', async () => {
+    space.write('.gitignore', 'ignored\n')
+    space.write('ignored', '1\n')
+    await run('echo 2 > ignored')
+    expect(outcomes('ignored')).toEqual([['write', 'unknown']])
+  })
+
+  gated(canDropPrivilege, 'setpriv', 'for an ordinary user, of what it may not change', async () => {
+    space.sh('mkdir closed; echo 1 > closed/f; chmod 555 closed; echo 2 > locked; chmod 444 locked')
+    const script = 'rm -f closed/f; echo 3 > closed/new; echo 4 > locked; true'
+    const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', script] }]])
+    expect(error).toBeUndefined()
+    expect(['closed/f', 'closed/new', 'locked'].map(path => outcomes(path)[0])).toEqual([
+      ['delete', 'unchanged'],
+      ['write', 'unchanged'],
+      ['write', 'unchanged'],
+    ])
   })
 })

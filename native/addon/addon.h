@@ -11,6 +11,12 @@
   X(scanDirs, scan_dirs) \
   X(readEntries, read_entries) \
   X(writeFiles, write_files) \
+  X(ingestNew, ingest_new) \
+  X(ingestRead, ingest_read) \
+  X(ingestWindow, ingest_window) \
+  X(ingestStore, ingest_store) \
+  X(ingestFlush, ingest_flush) \
+  X(ingestClose, ingest_close) \
   X(openAt, open_at) \
   X(openRoot, open_root) \
   X(statAt, stat_at) \

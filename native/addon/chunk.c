@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "addon.h"
+#include "chunk.h"
 #include "napi-util.h"
 
 /* The table decides every boundary: another seed would store all large files anew. */
@@ -26,7 +27,7 @@ static void fill_gear(void) {
 }
 
 struct limits {
-  size_t minimum, average, maximum;
+  struct chunk_limits length;
   uint64_t strict, loose; /* a hash below it is a boundary: before and after the average length */
 };
 
@@ -46,13 +47,34 @@ static size_t find_boundary(const uint8_t *data, size_t at, size_t end, uint64_t
 
 /* The length of the first chunk of `data`, or 0 when its boundary lies behind the end. */
 static size_t next_chunk(const uint8_t *data, size_t length, const struct limits *limits) {
-  size_t reach = length < limits->maximum ? length : limits->maximum;
-  size_t normal = reach < limits->average ? reach : limits->average;
+  size_t reach = length < limits->length.maximum ? length : limits->length.maximum;
+  size_t normal = reach < limits->length.average ? reach : limits->length.average;
   uint64_t hash = 0;
-  size_t cut = find_boundary(data, limits->minimum, normal, limits->strict, &hash);
+  size_t cut = find_boundary(data, limits->length.minimum, normal, limits->strict, &hash);
   if (cut == 0 && reach > normal) cut = find_boundary(data, normal, reach, limits->loose, &hash);
-  if (cut == 0 && reach == limits->maximum) cut = reach;
+  if (cut == 0 && reach == limits->length.maximum) cut = reach;
   return cut;
+}
+
+size_t chunk_most(const struct chunk_limits *lengths, size_t bytes) { return bytes / lengths->minimum + 1; }
+
+size_t chunk_ends(const uint8_t *data, size_t start, size_t end, const struct chunk_limits *lengths, bool last,
+                  uint32_t *ends) {
+  pthread_once(&gear_once, fill_gear);
+  // Four times rarer than 1/average before the average length, four times more frequent behind it.
+  struct limits limits = {
+      .length = *lengths,
+      .strict = UINT64_MAX / lengths->average / 4,
+      .loose = UINT64_MAX / lengths->average * 4,
+  };
+  size_t count = 0;
+  for (size_t at = start; at < end;) {
+    size_t length = next_chunk(data + at, end - at, &limits);
+    if (length == 0 && !last) break;
+    at = length == 0 ? end : at + length;
+    ends[count++] = (uint32_t)at;
+  }
+  return count;
 }
 
 napi_value addon_chunk_buffer(napi_env env, napi_callback_info info) {
@@ -66,33 +88,17 @@ napi_value addon_chunk_buffer(napi_env env, napi_callback_info info) {
       !get_size(env, arguments[5], &maximum) || !get_bool(env, arguments[6], &last)) {
     return NULL;
   }
-  if (start > end || end > buffer.length || end > UINT32_MAX || minimum < 64 || minimum > average || average > maximum ||
-      maximum > UINT32_MAX) {
+  if (start > end || end > buffer.length || end > UINT32_MAX || !chunk_limits_hold(minimum, average, maximum)) {
     throw_errno(env, EINVAL, "chunk", NULL, 0);
     return NULL;
   }
-  pthread_once(&gear_once, fill_gear);
-  // Four times rarer than 1/average before the average length, four times more frequent behind it.
-  struct limits limits = {
-      .minimum = minimum,
-      .average = average,
-      .maximum = maximum,
-      .strict = UINT64_MAX / average / 4,
-      .loose = UINT64_MAX / average * 4,
-  };
-  size_t most = (size_t)((end - start) / minimum) + 1;
-  uint32_t *ends = malloc(most * sizeof *ends);
+  struct chunk_limits lengths = {.minimum = minimum, .average = average, .maximum = maximum};
+  uint32_t *ends = malloc(chunk_most(&lengths, end - start) * sizeof *ends);
   if (ends == NULL) {
     throw_errno(env, ENOMEM, "chunk", NULL, 0);
     return NULL;
   }
-  size_t count = 0;
-  for (size_t at = start; at < end;) {
-    size_t length = next_chunk(buffer.data + at, end - at, &limits);
-    if (length == 0 && !last) break;
-    at = length == 0 ? end : at + length;
-    ends[count++] = (uint32_t)at;
-  }
+  size_t count = chunk_ends(buffer.data, start, end, &lengths, last, ends);
   napi_value memory, result = NULL;
   void *copy;
   if (napi_create_arraybuffer(env, count * sizeof *ends, &copy, &memory) == napi_ok) {

@@ -2,8 +2,7 @@
 #include <string.h>
 
 #include "addon.h"
-#include "blake3.h"
-#include "napi-util.h"
+#include "hash.h"
 
 static napi_value make_id(napi_env env, const uint8_t id[BLAKE3_OUT_BYTES]) {
   napi_value value;
@@ -27,8 +26,7 @@ napi_value addon_hasher_new(napi_env env, napi_callback_info info) {
   return make_buffer_copy(env, &state, sizeof state);
 }
 
-/* The state is copied out and back: a Buffer need not be aligned. It is checked, because JavaScript could change it. */
-static bool get_state(napi_env env, napi_value value, struct bytes_view *view, struct blake3 *state) {
+bool get_hash_state(napi_env env, napi_value value, struct bytes_view *view, struct blake3 *state) {
   if (!get_buffer(env, value, view)) return false;
   if (view->length == sizeof *state) memcpy(state, view->data, sizeof *state);
   if (view->length != sizeof *state || state->depth >= BLAKE3_MAX_DEPTH ||
@@ -43,7 +41,7 @@ napi_value addon_hasher_update(napi_env env, napi_callback_info info) {
   napi_value arguments[2];
   struct bytes_view view, bytes;
   struct blake3 state;
-  if (!get_arguments(env, info, 2, arguments) || !get_state(env, arguments[0], &view, &state) ||
+  if (!get_arguments(env, info, 2, arguments) || !get_hash_state(env, arguments[0], &view, &state) ||
       !get_buffer(env, arguments[1], &bytes)) {
     return NULL;
   }
@@ -57,7 +55,7 @@ napi_value addon_hasher_digest(napi_env env, napi_callback_info info) {
   struct bytes_view view;
   struct blake3 state;
   uint8_t id[BLAKE3_OUT_BYTES];
-  if (!get_arguments(env, info, 1, arguments) || !get_state(env, arguments[0], &view, &state)) return NULL;
+  if (!get_arguments(env, info, 1, arguments) || !get_hash_state(env, arguments[0], &view, &state)) return NULL;
   blake3_digest(&state, id);
   return make_id(env, id);
 }

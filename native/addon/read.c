@@ -1,7 +1,4 @@
-/*
- * readEntries: content, link target and xattrs of many entries in one call. Only regular files are ever opened for
- * reading; everything else is held by an O_PATH descriptor, which cannot block and has no side effects.
- */
+/* Reading one entry, and readEntries for JavaScript: many in one call. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +11,7 @@
 #include "addon.h"
 #include "blake3.h"
 #include "napi-util.h"
-#include "resolve.h"
-#include "status.h"
-#include "xattr.h"
+#include "read.h"
 
 /* How often a name may turn into another object between statx and open. */
 enum { MAX_REPLACEMENTS = 16 };
@@ -29,22 +24,9 @@ static const int64_t foreign_clock_ns = 1000000000;
 /* The longest that one call of readEntries sleeps in total. */
 static const int64_t wait_budget_ns = 500000000;
 
-struct reader {
-  struct resolver resolver;
-  struct xattr_scratch scratch;
-  uint8_t *out;
-  size_t used, size;
-  uint64_t max_content;
-  uint32_t retries;
-  int64_t wait_left_ns;
-  uint32_t euid;
-};
-
-enum outcome { DONE, FULL, REPLACED };
-
-static enum outcome fail(struct meta *meta, int error) {
+static enum read_outcome fail(struct meta *meta, int error) {
   meta->error = error;
-  return DONE;
+  return READ_DONE;
 }
 
 /* The clock that stamps inodes. */
@@ -121,15 +103,15 @@ static bool has_hole(int fd, const struct statx *status) {
 }
 
 /* Stores what was read, if it fits behind what `out` holds already. */
-static enum outcome finish(struct reader *reader, struct meta *meta, size_t content, size_t xattrs) {
+static enum read_outcome finish(struct reader *reader, struct meta *meta, size_t content, size_t xattrs) {
   if (content + xattrs > reader->size) return fail(meta, EFBIG);
-  if (content + xattrs > reader->size - reader->used) return FULL;
+  if (content + xattrs > reader->size - reader->used) return READ_FULL;
   meta->content_offset = (uint32_t)reader->used;
   meta->content_length = (uint32_t)content;
   meta->xattr_offset = (uint32_t)(reader->used + content);
   meta->xattr_length = (uint32_t)xattrs;
   reader->used += content + xattrs;
-  return DONE;
+  return READ_DONE;
 }
 
 static size_t read_xattrs(struct reader *reader, const struct xattr_target *target, struct meta *meta, size_t content) {
@@ -142,12 +124,12 @@ static size_t read_xattrs(struct reader *reader, const struct xattr_target *targ
 }
 
 /* One attempt. `*stable` says whether what it stored in `out` and `meta` is one version of the file. */
-static enum outcome read_once(struct reader *reader, int fd, const struct statx *expected, struct meta *meta, bool *stable) {
+static enum read_outcome read_once(struct reader *reader, int fd, const struct statx *expected, struct meta *meta, bool *stable) {
   struct xattr_target target = xattr_open_file(fd);
   struct statx before, after;
   bool proven = true;
   int error = status_of_fd(fd, &before);
-  if (error == 0 && !same_object(expected, &before)) return REPLACED;
+  if (error == 0 && !same_object(expected, &before)) return READ_REPLACED;
   if (error == 0 && before.stx_size <= reader->max_content) error = first_look(reader, fd, &before, &proven);
   if (error != 0) return fail(meta, error);
 
@@ -160,7 +142,7 @@ static enum outcome read_once(struct reader *reader, int fd, const struct statx 
     return finish(reader, meta, 0, read_xattrs(reader, &target, meta, 0));
   }
   if (size > reader->size) return fail(meta, EFBIG);
-  if (size > room) return FULL;
+  if (size > room) return READ_FULL;
 
   // One byte more than there should be, where there is room: shows growth, and saves the read that finds the end.
   ssize_t got = read_whole(fd, reader->out + reader->used, size < room ? size + 1 : size, size);
@@ -177,14 +159,14 @@ static enum outcome read_once(struct reader *reader, int fd, const struct statx 
   return finish(reader, meta, content, xattrs);
 }
 
-static enum outcome read_open_file(struct reader *reader, int fd, const struct statx *expected, struct meta *meta) {
+static enum read_outcome read_open_file(struct reader *reader, int fd, const struct statx *expected, struct meta *meta) {
   size_t used = reader->used;
   for (uint32_t attempt = 0;; attempt++) {
     bool stable = true;
-    enum outcome outcome = read_once(reader, fd, expected, meta, &stable);
+    enum read_outcome outcome = read_once(reader, fd, expected, meta, &stable);
     if (stable || attempt >= reader->retries) {
       // While it is still in the processor's cache.
-      if (outcome == DONE) blake3_hash(reader->out + meta->content_offset, meta->content_length, meta->id);
+      if (outcome == READ_DONE) blake3_hash(reader->out + meta->content_offset, meta->content_length, meta->id);
       return outcome;
     }
     reader->used = used;
@@ -192,28 +174,28 @@ static enum outcome read_open_file(struct reader *reader, int fd, const struct s
   }
 }
 
-static enum outcome read_regular(struct reader *reader, const struct statx *status, struct meta *meta) {
+static enum read_outcome read_regular(struct reader *reader, const struct statx *status, struct meta *meta) {
   int fd = open_regular(reader, status);
   if (fd < 0) {
     meta_from_status(meta, status);
     // A symlink (ELOOP) or a socket (ENXIO) has taken the place of the file.
-    return errno == ELOOP || errno == ENXIO ? REPLACED : fail(meta, errno);
+    return errno == ELOOP || errno == ENXIO ? READ_REPLACED : fail(meta, errno);
   }
-  enum outcome outcome = read_open_file(reader, fd, status, meta);
+  enum read_outcome outcome = read_open_file(reader, fd, status, meta);
   close(fd);
   return outcome;
 }
 
-static enum outcome read_other(struct reader *reader, const struct statx *expected, struct meta *meta) {
+static enum read_outcome read_other(struct reader *reader, const struct statx *expected, struct meta *meta) {
   int fd = open_resolved(&reader->resolver, O_PATH, 0);
   if (fd < 0) return fail(meta, errno);
   struct statx status;
   char link[PATH_MAX];
   ssize_t length = 0;
-  enum outcome outcome = DONE;
+  enum read_outcome outcome = READ_DONE;
   int error = status_of_fd(fd, &status);
   if (error == 0 && !same_object(expected, &status)) {
-    outcome = REPLACED;
+    outcome = READ_REPLACED;
   } else if (error == 0) {
     meta_from_status(meta, &status);
     if (S_ISLNK(status.stx_mode)) {
@@ -223,12 +205,12 @@ static enum outcome read_other(struct reader *reader, const struct statx *expect
   }
   if (error != 0) {
     outcome = fail(meta, error);
-  } else if (outcome == DONE) {
+  } else if (outcome == READ_DONE) {
     size_t content = (size_t)length;
     if (content > reader->size) {
       outcome = fail(meta, EFBIG);
     } else if (content > reader->size - reader->used) {
-      outcome = FULL;
+      outcome = READ_FULL;
     } else {
       struct xattr_target target = xattr_path_only(fd);
       if (content > 0) memcpy(reader->out + reader->used, link, content);
@@ -239,29 +221,42 @@ static enum outcome read_other(struct reader *reader, const struct statx *expect
   return outcome;
 }
 
-static enum outcome read_entry(struct reader *reader, const char *path, size_t length, struct meta *meta) {
+enum read_outcome reader_read(struct reader *reader, const char *path, size_t length, struct meta *meta) {
   int error = resolve(&reader->resolver, path, length);
   if (error != 0) {
     *meta = (struct meta){.error = error};
-    return DONE;
+    return READ_DONE;
   }
   for (int i = 0; i < MAX_REPLACEMENTS; i++) {
     *meta = (struct meta){0};
     struct statx status;
     error = status_at(reader->resolver.parent, reader->resolver.name, &status);
     if (error != 0) return fail(meta, error);
-    enum outcome outcome =
+    enum read_outcome outcome =
         S_ISREG(status.stx_mode) ? read_regular(reader, &status, meta) : read_other(reader, &status, meta);
-    if (outcome != REPLACED) return outcome;
+    if (outcome != READ_REPLACED) return outcome;
   }
   return fail(meta, EAGAIN);
 }
 
-static size_t count_paths(const struct bytes_view *paths) {
+bool reader_init(struct reader *reader, int root, uint64_t max_content, uint32_t retries) {
+  *reader = (struct reader){
+      .max_content = max_content, .retries = retries, .wait_left_ns = wait_budget_ns, .euid = geteuid()};
+  if (!xattr_scratch_init(&reader->scratch)) return false;
+  resolver_init(&reader->resolver, root);
+  return true;
+}
+
+void reader_free(struct reader *reader) {
+  resolver_close(&reader->resolver);
+  xattr_scratch_free(&reader->scratch);
+}
+
+size_t count_paths(const uint8_t *paths, size_t paths_length) {
   struct path_list list;
   const char *path;
   size_t length, count = 0;
-  path_list_init(&list, paths->data, paths->length);
+  path_list_init(&list, paths, paths_length);
   while (path_list_next(&list, &path, &length)) count++;
   return count;
 }
@@ -278,33 +273,33 @@ static napi_value make_result(napi_env env, size_t done, const struct meta *meta
 napi_value addon_read_entries(napi_env env, napi_callback_info info) {
   napi_value arguments[5];
   struct bytes_view paths, out;
-  struct reader reader = {.wait_left_ns = wait_budget_ns, .euid = geteuid()};
+  struct reader reader;
+  uint64_t max_content;
+  uint32_t retries;
   int root;
   if (!get_arguments(env, info, 5, arguments) || !get_int(env, arguments[0], &root) ||
       !get_buffer(env, arguments[1], &paths) || !get_buffer(env, arguments[2], &out) ||
-      !get_size(env, arguments[3], &reader.max_content) || !get_u32(env, arguments[4], &reader.retries)) {
+      !get_size(env, arguments[3], &max_content) || !get_u32(env, arguments[4], &retries)) {
     return NULL;
   }
-  reader.out = out.data;
-  reader.size = out.length > UINT32_MAX ? UINT32_MAX : out.length; // offsets have 32 bits
-  size_t count = count_paths(&paths), done = 0;
+  size_t count = count_paths(paths.data, paths.length), done = 0;
   struct meta *metas = malloc(count * sizeof *metas);
-  if (metas == NULL || !xattr_scratch_init(&reader.scratch)) {
+  if (metas == NULL || !reader_init(&reader, root, max_content, retries)) {
     free(metas);
     throw_errno(env, ENOMEM, "malloc", NULL, 0);
     return NULL;
   }
-  resolver_init(&reader.resolver, root);
+  reader.out = out.data;
+  reader.size = out.length > UINT32_MAX ? UINT32_MAX : out.length; // offsets have 32 bits
   struct path_list list;
   const char *path;
   size_t length;
   path_list_init(&list, paths.data, paths.length);
   while (path_list_next(&list, &path, &length)) {
-    if (read_entry(&reader, path, length, &metas[done]) == FULL) break;
+    if (reader_read(&reader, path, length, &metas[done]) == READ_FULL) break;
     done++;
   }
-  resolver_close(&reader.resolver);
-  xattr_scratch_free(&reader.scratch);
+  reader_free(&reader);
   napi_value result = make_result(env, done, metas);
   free(metas);
   return result;

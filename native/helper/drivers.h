@@ -37,6 +37,8 @@ struct driver {
   void (*settle)(void);
   /* How many processes with an execution of their own are alive; NULL: those of processes.h. */
   unsigned (*alive)(void);
+  /* Nothing is traced any more, or never was: ends what begin started; NULL where that is nothing. */
+  void (*end)(void);
   /* Lets an execution go on that is held; `key` is what holds_add was given. */
   void (*release)(uint64_t key);
 };
@@ -44,6 +46,6 @@ struct driver {
 /* NULL when there is none of that name. */
 const struct driver *driver_named(const char *name);
 
-extern const struct driver seccomp_driver, ptrace_driver, ebpf_driver;
+extern const struct driver seccomp_driver, ptrace_driver, ebpf_driver, none_driver;
 
 #endif

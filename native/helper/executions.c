@@ -64,15 +64,25 @@ static bool bound_arguments(const char *arguments, size_t *length) {
   return true;
 }
 
+/* A program that its user may not read is not shown to us either, but for its name. */
+static void find_executable(pid_t pid, struct place *exe) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/%d/exe", pid);
+  memset(&exe->stat, 0, sizeof exe->stat);
+  exe->length = 0;
+  if (stat(link, &exe->stat) == 0) exe->length = read_link(pid, "exe", exe->path, sizeof exe->path);
+  if (exe->length > 0) return;
+  ssize_t got = read_file(pid, "comm", exe->path, sizeof exe->path - 1);
+  exe->length = got > 0 ? (size_t)got - 1 : 0;
+  exe->path[exe->length] = 0;
+}
+
 bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool privileges_off) {
   static struct place place, exe;
   static char named[PATH_ROOM], arguments[MAX_ARGV_BYTES + 1];
   struct process *process = process_of(pid);
   if (process->pid != pid) return false; /* killed meanwhile: nothing was executed that anybody could have seen */
-  char link[64];
-  snprintf(link, sizeof link, "/proc/%d/exe", pid);
-  if (stat(link, &exe.stat) != 0) return false;
-  exe.length = read_link(pid, "exe", exe.path, sizeof exe.path);
+  find_executable(pid, &exe);
   place.known = place.exists = false;
   if (read_named(pid, named, sizeof named) > 0) find_place(pid, AT_FDCWD, named, true, &place);
   else named[0] = 0;

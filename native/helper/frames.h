@@ -12,7 +12,7 @@
 
 enum frame_type {
   FRAME_HELLO = 1,   /* TIME: nanoseconds since 1970 at the frame's own time */
-  FRAME_EXEC = 2,    /* EXEC, PARENT, PPID, DEPTH, REPLACES, PROGRAM, CWD, ARGV (NUL after each) */
+  FRAME_EXEC = 2,    /* EXEC, PARENT, PPID, DEPTH, REPLACES, PROGRAM, CWD, ARGV (NUL after each); of git when held ENV */
   FRAME_EXIT = 3,    /* EXEC, CODE, SIGNAL */
   FRAME_PATH = 4,    /* op; EXEC, PATH, TO */
   FRAME_LOST = 5,    /* NUMBER: how many frames; flags: why */
@@ -30,15 +30,18 @@ enum frame_type {
 enum frame_flag {
   FLAG_TRUNCATED = 1, /* of EXEC: not all of argv is here */
   FLAG_SETUID = 2,    /* of EXEC: the program's set-id bits are without effect here */
+  FLAG_DETACHED = 4,  /* of EXEC: who started it cannot be told */
   FLAG_EXISTS = 4,    /* of PATH: something was there before */
   FLAG_DIRECTORY = 8,
   FLAG_LINKED = 16,  /* the file has other names */
   FLAG_UNKNOWN = 32, /* of PATH: the path could not be read or found */
   FLAG_HELD = 64,    /* of EXEC: waits for REQUEST_RELEASE */
+  FLAG_PAST = 64,    /* of PATH: it has happened, as watching tells */
+  FLAG_ABSENT = 128, /* of PATH: nothing was there at PATH, so that most calls will fail */
   FLAG_MAPPED = 128, /* of HELD: through memory, which moves no timestamp */
 };
 
-enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2 };
+enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2, LOST_WATCHES = 4 /* not everything can be watched */ };
 
 enum field_tag {
   FIELD_EXEC = 1,
@@ -55,6 +58,7 @@ enum field_tag {
   FIELD_TO = 12,
   FIELD_NUMBER = 13,
   FIELD_TIME = 14,
+  FIELD_ENV = 15, /* NAME=value, NUL after each */
   FIELD_MODE = 21,
   FIELD_MTIME = 22,
   FIELD_UID = 23,

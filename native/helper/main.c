@@ -3,7 +3,7 @@
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
  *   savepoint-helper --events FD --driver NAME [--exits pidfd|ptrace] [--allow-io-uring] [--hold NAME,… --hold-ms N]
- *                    [--protect DIRECTORY] [--spool DIRECTORY] [--ignore SIGNAL,…] -- COMMAND…
+ *                    [--protect DIRECTORY] [--spool DIRECTORY] [--ignore SIGNAL,…] [--watch PATH [--watch-ignore PATH]…] -- COMMAND…
  *   savepoint-helper --events FD --driver ebpf --cgroup DIRECTORY      starts nothing; ends when the reader does, or by SIGTERM
  *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
  *   savepoint-helper --inherit -- PROGRAM…      becomes the program: see inherit.h
@@ -35,8 +35,24 @@ struct options {
   char **command;
 };
 
+/* `%xx` is a byte: whoever starts us can hand over text only, and a path may be none. In place. */
+static char *decoded(char *text) {
+  char *to = text;
+  for (const char *from = text; *from != 0; to++) {
+    unsigned byte = 0;
+    bool is_byte = from[0] == '%' && sscanf(from + 1, "%2x", &byte) == 1;
+    *to = is_byte ? (char)byte : *from;
+    from += is_byte ? 3 : 1;
+  }
+  *to = 0;
+  return text;
+}
+
 static bool parse(int count, char **arguments, struct options *options) {
-  *options = (struct options){.supervision = {.events = -1}};
+  const char **ignored = calloc((size_t)count, sizeof *ignored);
+  if (ignored == NULL) return false;
+  *options = (struct options){.supervision = {.events = -1, .watching = {.ignored = ignored}}};
+  size_t *ignored_count = &options->supervision.watching.ignored_count;
   for (int i = 1; i < count; i++) {
     const char *argument = arguments[i];
     if (strcmp(argument, "--") == 0) {
@@ -48,6 +64,8 @@ static bool parse(int count, char **arguments, struct options *options) {
     else if (strcmp(argument, "--events") == 0 && i + 1 < count) options->supervision.events = atoi(arguments[++i]);
     else if (strcmp(argument, "--hold") == 0 && i + 1 < count) options->supervision.hold = arguments[++i];
     else if (strcmp(argument, "--hold-ms") == 0 && i + 1 < count) options->supervision.hold_ms = (unsigned)atoi(arguments[++i]);
+    else if (strcmp(argument, "--watch") == 0 && i + 1 < count) options->supervision.watching.path = decoded(arguments[++i]);
+    else if (strcmp(argument, "--watch-ignore") == 0 && i + 1 < count) ignored[(*ignored_count)++] = decoded(arguments[++i]);
     else if (strcmp(argument, "--spool") == 0 && i + 1 < count) options->supervision.spool = arguments[++i];
     else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->supervision.driver = driver_named(arguments[++i]);
     else if (strcmp(argument, "--cgroup") == 0 && i + 1 < count) options->driver.cgroup = arguments[++i];

@@ -151,6 +151,7 @@ static void tell_path(struct call *call, const struct rule *rule) {
   bool is_kept = !place.exists || S_ISREG(place.stat.st_mode) || S_ISDIR(place.stat.st_mode) || rule->op != OP_WRITE;
   if (!is_kept || !still_waits(call)) return;
   if (before->exists) frame_flag(frame, FLAG_EXISTS);
+  if (place.known && !place.exists) frame_flag(frame, FLAG_ABSENT);
   if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
   stream_put(call->notifier->stream, frame);
@@ -185,16 +186,43 @@ static bool put_argv(struct call *call, uint64_t address, size_t word, const cha
   return complete;
 }
 
-static void tell_exec(struct call *call, const struct place *place, uint64_t argv, size_t word) {
+/* The variables that say where git's directories are: no option of its need name them. */
+static void put_git_env(struct call *call, uint64_t address, size_t word) {
+  static const char *const names[] = {"GIT_DIR=", "GIT_WORK_TREE="};
+  static char bytes[2 * PATH_ROOM];
+  char start[16];
+  size_t length = 0;
+  for (size_t i = 0; i < MAX_ARGUMENTS; i++) {
+    uint64_t pointer = 0;
+    if (read_memory(tid_of(call), address + i * word, &pointer, word) < word || pointer == 0) break;
+    if (read_memory(tid_of(call), pointer, start, sizeof start) < sizeof start || memcmp(start, "GIT_", 4) != 0) continue;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+      if (memcmp(start, names[n], strlen(names[n])) != 0) continue;
+      ssize_t got = read_text(tid_of(call), pointer, bytes + length, sizeof bytes - length);
+      if (got > 0) length += (size_t)got + 1;
+    }
+  }
+  if (length > 0) frame_bytes(call->frame, FIELD_ENV, bytes, length);
+}
+
+static bool is_git(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return strcmp(slash == NULL ? path : slash + 1, "git") == 0;
+}
+
+/* `vectors`: the addresses of argv and of the environment. */
+static void tell_exec(struct call *call, const struct place *place, const uint64_t *vectors, size_t word) {
   struct stat loaded;
   if (!program_loads(tid_of(call), place, &loaded) || !still_waits(call)) return;
   struct frame *frame = call->frame;
   uint32_t exec = frame_execution(frame, call->process, tid_of(call), &loaded, place->path, place->length);
+  if (call->process->detached) frame_flag(frame, FLAG_DETACHED);
   const char *first;
-  if (!put_argv(call, argv, word, &first)) frame_flag(frame, FLAG_TRUNCATED);
+  if (!put_argv(call, vectors[0], word, &first)) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
   call->held = holds_want(place->path, first) && holds_add(call->notification->id, exec);
   if (call->held) frame_flag(frame, FLAG_HELD);
+  if (call->held && (is_git(place->path) || is_git(first))) put_git_env(call, vectors[1], word);
   stream_put(call->notifier->stream, frame);
   /* Somebody waits for it. */
   if (call->held) stream_flush(call->notifier->stream);
@@ -209,7 +237,7 @@ static void tell_foreign(struct call *call) {
     ssize_t length = read_text(tid_of(call), data->args[0], text, sizeof text);
     place.known = false;
     if (length > 0) find_place(tid_of(call), AT_FDCWD, text, true, &place);
-    tell_exec(call, &place, data->args[1], sizeof(uint32_t));
+    tell_exec(call, &place, (uint64_t[]){data->args[1], data->args[2]}, sizeof(uint32_t));
     return;
   }
   frame_begin(call->frame, FRAME_LOST, 0, (uint32_t)call->process->pid);
@@ -245,7 +273,8 @@ static void tell(struct call *call) {
   }
   static struct place place;
   place_at(call, rule->dir, rule->path, true, rule->flags != NONE, &place);
-  tell_exec(call, &place, argument(call, rule->number == __NR_execve ? 1 : 2), sizeof(uint64_t));
+  int first = rule->number == __NR_execve ? 1 : 2;
+  tell_exec(call, &place, (uint64_t[]){argument(call, first), argument(call, first + 1)}, sizeof(uint64_t));
 }
 
 /* One notification; false when there will be no more. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "frames.h"
+#include "lineage.h"
 #include "tracee.h"
 
 enum { BUCKETS = 4096, THREADS = 4096, MAX_ANCESTORS = 64 };
@@ -76,6 +77,16 @@ static struct process *find_ancestor(pid_t parent) {
   return NULL;
 }
 
+/* One that its parents left to us has the memory of what forked it, and nothing else to know it by. */
+static struct process *add_found(pid_t pid, pid_t parent) {
+  struct process origin = {0}, *above = find_ancestor(parent);
+  bool is_first = last_exec == 0;
+  if (above == NULL && !is_first && lineage_find(pid, buckets, BUCKETS, &origin)) above = &origin;
+  struct process *process = add(pid, above);
+  if (process != &nobody) process->detached = above == NULL && !is_first;
+  return process;
+}
+
 struct process *process_of(pid_t tid) {
   uint64_t now = monotonic_ns();
   size_t slot = (size_t)tid % THREADS;
@@ -85,7 +96,7 @@ struct process *process_of(pid_t tid) {
   pid_t group, parent;
   if (!find_parents(tid, &group, &parent)) return &nobody;
   process = process_find(group);
-  if (process == NULL) process = add(group, find_ancestor(parent));
+  if (process == NULL) process = add_found(group, parent);
   process->ppid = parent;
   threads[slot].tid = tid;
   threads[slot].process = process;
@@ -107,6 +118,7 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
   }
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
+  process->image = 0;
   process->is_savepoint = false;
   process->device = program->st_dev;
   process->inode = program->st_ino;
@@ -120,7 +132,11 @@ bool process_verify(struct process *process, uint32_t *undone) {
   snprintf(file, sizeof file, "/proc/%d/exe", process->pid);
   if (stat(file, &now) != 0) return true;
   process->unverified = false;
-  if (now.st_dev == process->device && now.st_ino == process->inode) return true;
+  if (now.st_dev == process->device && now.st_ino == process->inode) {
+    /* Once for each execution that changes a file: what it forks may outlive it. */
+    process->image = lineage_image(process->pid);
+    return true;
+  }
   *undone = process->exec;
   if (process->executed && !process->executed_before) alive--;
   process->exec = process->exec_before;
@@ -135,10 +151,19 @@ void process_forget(struct process *process) {
   while (*at != NULL && *at != process) at = &(*at)->next;
   if (*at != NULL) *at = process->next;
   if (process->executed) alive--;
+  lineage_ended(process);
   if (process->pidfd >= 0) close(process->pidfd);
   process->serial++;
   process->next = unused;
   unused = process;
+}
+
+uint32_t process_exec(pid_t pid) {
+  processes_lock();
+  const struct process *process = process_find(pid);
+  uint32_t exec = process == NULL ? 0 : process->exec;
+  processes_unlock();
+  return exec;
 }
 
 unsigned process_count(void) { return alive; }

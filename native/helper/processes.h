@@ -22,6 +22,8 @@ struct process {
   uint32_t exec_before, parent_before, depth_before;
   bool executed_before;
   bool executed; /* has an execution of its own */
+  bool detached; /* its parents are gone, and nobody can tell who they were */
+  uint64_t image; /* where its memory lies (lineage.h), if that was seen since its execution; 0 otherwise */
   bool is_savepoint; /* and may change its directory */
   uint32_t serial; /* another one each time the structure is used again */
   struct process *next;
@@ -41,6 +43,8 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
 bool process_verify(struct process *process, uint32_t *undone);
 /* Forgets a process that has ended. */
 void process_forget(struct process *process);
+/* The execution that a live process belongs to, as far as that is known; 0 otherwise. Takes the lock itself. */
+uint32_t process_exec(pid_t pid);
 /* How many with an execution of their own are alive. */
 unsigned process_count(void);
 

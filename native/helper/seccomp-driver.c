@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -19,6 +20,7 @@
 #include "tree.h"
 
 static struct notifier notifier;
+static pid_t guard;
 
 static int probe(void) {
   if (!exits_are_known() && ptrace_problem() != 0) {
@@ -46,12 +48,12 @@ static int probe(void) {
 }
 
 /* Lets everything pass should the helper die, so that the command does not. In a session of its own, without a terminal. */
-static pid_t start_guard(int listener) {
+static void start_guard(int listener) {
   int helper = (int)syscall(SYS_pidfd_open, getpid(), 0);
-  pid_t pid = fork();
-  if (pid != 0) {
+  guard = fork();
+  if (guard != 0) {
     if (helper >= 0) close(helper);
-    return pid;
+    return;
   }
   setsid();
   /* Whoever kills the helper by its name must not mean us as well: without both, every filtered call fails. */
@@ -74,7 +76,8 @@ static int begin(const struct session *session) {
   notifier = (struct notifier){
       .listener = launched->listener, .stream = session->stream, .privileges_off = launched->privileges_off};
   if (!notify_share()) return ENOMEM;
-  tree_init(start_guard(launched->listener));
+  start_guard(launched->listener);
+  tree_init(guard);
   notify_inherited(&notifier, launched->pid);
   pthread_t thread;
   return pthread_create(&thread, NULL, notify_loop, &notifier);
@@ -82,5 +85,12 @@ static int begin(const struct session *session) {
 
 static void release(uint64_t notification) { notify_continue(notifier.listener, notification); }
 
+/* Nothing is filtered any more. What is not waited for here would be left to the reader, whose child it becomes. */
+static void end(void) {
+  if (guard <= 0) return;
+  kill(guard, SIGKILL);
+  waitpid(guard, NULL, 0);
+}
+
 const struct driver seccomp_driver = {
-    .name = "seccomp", .probe = probe, .filters = true, .begin = begin, .release = release};
+    .name = "seccomp", .probe = probe, .filters = true, .begin = begin, .end = end, .release = release};

@@ -25,6 +25,7 @@
 #include "processes.h"
 #include "ptrace.h"
 #include "tree.h"
+#include "watch.h"
 
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 /* Frames that nobody waits for are collected for so long: each write wakes the reader. */
@@ -45,7 +46,7 @@ enum request {
 };
 
 struct state {
-  int epoll, events, signals, wake, listener, failure;
+  int epoll, events, signals, wake, listener, failure, watched;
   int error; /* why the command could not be executed */
   pid_t command;
   struct stream *stream;
@@ -114,6 +115,7 @@ static void answer_requests(struct state *state) {
     if (kind == REQUEST_THAW) tree_thaw();
     if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK && kind != REQUEST_FREEZE && kind != REQUEST_THAW) continue;
     if (state->driver->settle != NULL) state->driver->settle();
+    if (state->watched >= 0) watch_read();
     tell_number(state, FRAME_BARRIER, number, 0);
     /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
     if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));
@@ -161,6 +163,10 @@ static void tell_end(struct state *state, int status) {
   processes_lock();
   unsigned count = state->driver->alive != NULL ? state->driver->alive() : process_count();
   processes_unlock();
+  if (state->watched >= 0) watch_read();
+  /* What has lost its parents is our child now, traced or not. */
+  siginfo_t child;
+  if (state->driver == &none_driver && waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0) count = 1;
   frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
   if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
   else frame_number(state->frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
@@ -192,7 +198,8 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
     } else if (tag == &state->listener) {
       state->unfiltered = true;
       epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->listener, NULL);
-    } else tell_exit(state->stream, state->frame, tag);
+    } else if (tag == &state->watched) watch_read();
+    else tell_exit(state->stream, state->frame, tag);
   }
   bool any = count > 0 || state->behind;
   if (state->behind) reap(state, status, ended);
@@ -220,7 +227,8 @@ static void tell_late(struct state *state) {
 static void loop(struct state *state) {
   int status = 0;
   bool ended = false;
-  while (!state->ended || !(state->unfiltered || state->listener < 0)) {
+  /* Not before the reader has taken note of the end: until then it adopts what we leave behind. */
+  while (!state->ended || !(state->unfiltered || state->listener < 0) || !state->reader_gone) {
     /* Nobody reads, and nothing needs our answers: what is traced goes on without us. */
     if (state->reader_gone && state->listener < 0) return;
     handle(state, rest_ms(state), &status, &ended);
@@ -256,7 +264,7 @@ static void leave_terminal(void) {
   if (chdir("/") != 0) return;
 }
 
-static int start(struct state *state, const struct launched *launched) {
+static int start(struct state *state, const struct launched *launched, const struct watching *watching) {
   state->epoll = epoll_create1(EPOLL_CLOEXEC);
   sigset_t all;
   sigfillset(&all);
@@ -271,6 +279,11 @@ static int start(struct state *state, const struct launched *launched) {
   stream_flush(state->stream);
   leave_terminal();
   allow_descriptors();
+  if (watching->path != NULL) {
+    state->watched = watch_open(watching, state->stream);
+    if (state->watched >= 0) watch(state->epoll, state->watched, EPOLLIN, &state->watched);
+    else watch_tell_lost(LOST_WATCHES);
+  }
   struct session session = {.launched = launched, .stream = state->stream, .epoll = state->epoll};
   if (launched->listener >= 0) watch(state->epoll, launched->listener, 0, &state->listener);
   int error = state->driver->begin(&session);
@@ -291,17 +304,18 @@ int supervise(const struct supervision *options, const struct launched *launched
                         .command = launched->pid,
                         .driver = options->driver,
                         .ptraces = options->driver->ptraces || options->exits_by_ptrace,
+                        .watched = -1,
                         .frame = &frame};
   state.stream = stream_open(options->events, state.wake);
   keep_init(options->spool);
   holds_init(options->driver->release, options->hold, (uint64_t)options->hold_ms * 1000000u);
   if (state.stream == NULL || !holds_share()) return 125;
-  if (error == 0) error = start(&state, launched);
+  if (error == 0) error = start(&state, launched, &options->watching);
   if (error == 0) {
     loop(&state);
     error = state.error;
   }
-  if (error == 0) return 0;
-  tell_failure(&state, error);
-  return 125;
+  if (error != 0) tell_failure(&state, error);
+  if (state.driver->end != NULL) state.driver->end();
+  return error == 0 ? 0 : 125;
 }

@@ -3,6 +3,7 @@
 #define SAVEPOINT_SUPERVISE_H
 
 #include "drivers.h"
+#include "watch.h"
 
 struct supervision {
   const struct driver *driver;
@@ -10,6 +11,7 @@ struct supervision {
   int events;       /* the socket */
   const char *hold; /* see holds_init */
   unsigned hold_ms;
+  struct watching watching;
   const char *spool; /* see keep_init */
 };
 

@@ -53,8 +53,11 @@ const fileEventJson = (event: FileEvent) => ({
 
 export const whyJson = ({ path, causes }: results.WhyResult) => ({
   path: showPath(path),
-  causes: causes.map(({ event, execution, before, after }) => ({
+  causes: causes.map(({ event, name, outcome, execution, likely, before, after }) => ({
     event: fileEventJson(event),
+    name: showPath(name),
+    outcome,
+    likely: likely.map(executionJson),
     command: execution ? executionJson(execution) : null,
     before: before ? snapshotJson(before).id : null,
     after: after ? snapshotJson(after).id : null,

@@ -12,6 +12,7 @@ import { addon } from '../native/addon.ts'
 import { OBJECT } from '../store/pack-format.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
+import { readHere } from '../targets/dir/chunk-reader.ts'
 import { type CloneSource, createCloneSource } from '../targets/dir/clone-source.ts'
 import { captureLargeFile } from '../targets/dir/large-file.ts'
 import type { Segment } from './archive-sparse.ts'
@@ -45,8 +46,10 @@ export class Spool {
     const root = addon.openRoot(Buffer.from(this.directory))
     try {
       const { content } = await captureLargeFile(root, name, {
-        claim: async ids => ids.map(id => this.writer.claim(id)),
-        store: (id, bytes) => this.writer.putClaimed(id, OBJECT.data, bytes),
+        ...readHere({
+          claim: id => this.writer.claim(id),
+          store: (id, bytes) => this.writer.putClaimed(id, OBJECT.data, bytes),
+        }),
         storeRecipe: (id, bytes) => this.writer.putAs(id, OBJECT.recipe, bytes),
         clonePaths: this.clones.paths,
         storeClone: (id, bytes) => this.writer.addClone(id, bytes),

@@ -85,8 +85,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const stat = addon.statFd(root)
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
       const isWhole = writer.lostPacks.size === 0 && !afresh
-      // With another cap, what was left out and what was not are others.
-      const rootKey = `${stat.dev}:${stat.ino}:${stat.btimeNs}:${ctx.config.snapshots.max_file_bytes}`
+      const rootKey = rootKeyOf(ctx, stat)
       const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
       const seen = isWhole ? takeSeen(ctx, rootKey) : undefined
       const mayTrust = seen !== undefined && options.dirty !== undefined
@@ -129,6 +128,18 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   } finally {
     writer.close()
   }
+}
+
+/** With another cap, what was left out and what was not are others. */
+const rootKeyOf = (ctx: Context, { dev, ino, btimeNs }: ReturnType<typeof addon.statFd>): string =>
+  `${dev}:${ino}:${btimeNs}:${ctx.config.snapshots.max_file_bytes}`
+
+/** What the last capture saw, if it was of this directory. */
+export function lastSeen(ctx: Context): StatCache {
+  const stat = statDir(ctx.targetPath)
+  return (
+    ctx.seen?.cache ?? (stat ? loadStatCache(join(ctx.timelineDir, 'statcache'), rootKeyOf(ctx, stat)) : emptyCache())
+  )
 }
 
 /** What this run saw last, if that is HEAD. It is not there again when the capture fails: then it may be half changed. */

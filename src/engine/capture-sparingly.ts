@@ -141,7 +141,7 @@ async function storeFiles(ctx: Context, writer: StoreWriter, files: LiveFile[]):
     const ingest = new Ingest(ctx.store, writer, root, undefined, ctx.signal)
     try {
       for (const { path, entry } of files) {
-        if (!writer.isStored(entry.content)) ingest.submit(path, entry.size, () => {})
+        if (!writer.isStored(entry.content)) ingest.submit({ path, size: entry.size, isCounted: true, done: () => {} })
         await ingest.room()
       }
       await ingest.drain()

@@ -43,7 +43,8 @@ export class DirtySet {
     const touched = this.touchedBy(event)
     if (touched) {
       this.note(touched)
-      this.lastOf.set(event.thread, touched)
+      // What has happened already is found by a capture that begins now.
+      if (!event.past) this.lastOf.set(event.thread, touched)
     } else this.lastOf.delete(event.thread)
   }
 

@@ -56,7 +56,7 @@ function tracerCheck(wanted: TracerName): Check {
   const detail = `${chosen.name}: ${chosen.detail}${rest ? ` (${rest})` : ''}`
   if (!chosen.works) return { name: 'tracer', state: 'problem', detail, fix: 'Set tracing.tracer to auto' }
   if (chosen.name !== 'none' || wanted === 'none') return { name: 'tracer', state: 'ok', detail }
-  return { name: 'tracer', state: 'warning', detail, fix: 'Runs are protected, but not traced' }
+  return { name: 'tracer', state: 'warning', detail, fix: 'Runs are protected and watched, but not traced' }
 }
 
 /** How much room traces take, of which nobody else speaks. */

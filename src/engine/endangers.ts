@@ -1,5 +1,7 @@
 /** Whether what a command destroys is something that a snapshot of the target would bring back. */
 import { lstatSync, realpathSync } from 'node:fs'
+import { findGitDir, tryStat } from '../files/git-dir.ts'
+import type { Destructive } from '../model/command-kind.ts'
 import {
   isWithin,
   joinRaw,
@@ -14,30 +16,68 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Context } from './context.ts'
 
-/** `operands`: as written, seen from `cwd`; none: what lies in that directory. */
-export function endangers(ctx: Context, cwd: Raw, operands: readonly string[]): boolean {
+/** `cwd`: where the command was started. */
+export function endangers(ctx: Context, cwd: Raw, destructive: Destructive): boolean {
+  const { operands, unlessDirectory, follows, wholeRepository, underWay } = destructive
   const target = rawFromBytes(ctx.targetPath)
-  const places = operands.length === 0 ? [cwd] : operands.map(operand => placeOf(cwd, rawFromText(operand)))
-  return places.some(place => {
-    if (place === undefined) return false
-    if (isWithin(target, place)) return true
-    return isWithin(place, target) && !isLeftOut(ctx, place.slice(target.length + 1))
+  if (underWay && !isUnderWay(cwd, operands, underWay)) return false
+  const isInDanger = (place: Raw): boolean =>
+    isWithin(target, place) || (isWithin(place, target) && !isLeftOut(ctx, place.slice(target.length + 1)))
+  if (operands.length === 0) return isInDanger(cwd)
+  return operands.some(operand => {
+    const places = placesOf(cwd, rawFromText(operand), follows)
+    if (unlessDirectory.includes(operand) && places.some(isDirectory)) return false
+    return places.some(place => isInDanger(place) || (wholeRepository && isInDanger(workTreeOf(place) ?? place)))
   })
 }
 
-/** Absolute, without symbolic links on the way; undefined when nothing is there. */
-function placeOf(cwd: Raw, operand: Raw): Raw | undefined {
-  const path = operand.startsWith('/') ? operand : `${cwd}/${operand}`
+const absolute = (cwd: Raw, path: Raw): Raw => (path.startsWith('/') ? path : `${cwd}/${path}`)
+
+/**
+ * Absolute, without symbolic links on the way; none when nothing is there. With `follows`, or a slash behind it, a link is also
+ * what it leads to: many a program does not stop at it.
+ */
+function placesOf(cwd: Raw, operand: Raw, follows: boolean): Raw[] {
+  const path = absolute(cwd, operand)
   const plain = path.replace(/\/+$/, '') || '/'
+  const name = nameOf(plain)
+  if (name === '.' || name === '..' || plain === '/') return [real(plain)].filter(place => place !== undefined)
+  if (!lstatSync(rawToBytes(plain), { throwIfNoEntry: false })) return []
+  const parent = real(parentOf(plain) || '/')
+  const itself = parent === undefined ? undefined : parent === '/' ? `/${name}` : joinRaw(parent, name)
+  const end = follows || plain !== path ? real(plain) : undefined
+  return [itself, end].filter(place => place !== undefined)
+}
+
+function real(path: Raw): Raw | undefined {
   try {
-    const name = nameOf(plain)
-    if (name === '.' || name === '..' || plain === '/') return rawFromBytes(realpathSync(rawToBytes(plain), 'buffer'))
-    lstatSync(rawToBytes(plain))
-    const parent = rawFromBytes(realpathSync(rawToBytes(parentOf(plain) || '/'), 'buffer'))
-    return parent === '/' ? `/${name}` : joinRaw(parent, name)
+    return rawFromBytes(realpathSync(rawToBytes(path), 'buffer'))
   } catch {
     return undefined
   }
+}
+
+const isDirectory = (place: Raw): boolean => tryStat(rawToBytes(place))?.isDirectory() ?? false
+
+/** The work tree around it; a command that acts on a repository reaches all of it. */
+function workTreeOf(place: Raw): Raw | undefined {
+  for (let at = place; ; at = parentOf(at) || '/') {
+    if (findGitDir(rawToBytes(at))) return at
+    if (at === '/') return undefined
+  }
+}
+
+/** Whether the repository is in the middle of what would be aborted. */
+function isUnderWay(cwd: Raw, operands: readonly string[], marks: readonly string[]): boolean {
+  return operands.some(operand => {
+    const place = real(absolute(cwd, rawFromText(operand)))
+    if (place === undefined) return false
+    const tree = workTreeOf(place)
+    const directories = [rawToBytes(place), ...(tree === undefined ? [] : [findGitDir(rawToBytes(tree))!.dir])]
+    return directories.some(directory =>
+      marks.some(mark => tryStat(Buffer.concat([directory, Buffer.from(`/${mark}`)])) !== undefined),
+    )
+  })
 }
 
 /** Whether the last snapshot says that this is not captured. What it does not know is new, and may be. */

@@ -1,7 +1,7 @@
 /** What git's aliases mean, asked only for a verb that may be one. */
 
 import { runGit } from '../files/run-git.ts'
-import { programOf } from '../model/command-kind.ts'
+import { callOf } from '../model/command-words.ts'
 import { parseGit } from '../model/git-call.ts'
 import { type Raw, rawToBytes } from '../model/raw-path.ts'
 import type { Context } from './context.ts'
@@ -17,8 +17,9 @@ const known = new Set(
 /** Of a command that is not git, or of a verb of git's own, none are asked for. */
 export async function gitAliases(ctx: Context, cwd: Raw, argv: readonly string[]): Promise<Map<string, string>> {
   const aliases = new Map<string, string>()
-  if (programOf(argv) !== 'git') return aliases
-  const { verb } = parseGit(argv.slice(1), () => undefined)
+  const { program, words } = callOf(argv)
+  if (program !== 'git') return aliases
+  const { verb } = parseGit(words, () => undefined)
   if (verb === '' || known.has(verb)) return aliases
   const { code, stdout } = await runGit('config', ['--null', '--get-regexp', '^alias\\.'], {
     cwd: rawToBytes(cwd),

@@ -1,5 +1,5 @@
 /** Notices when a run rests: no new commands for a while, and its processes neither compute nor read nor write much. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 const CHECK_MS = 5000
 /** Of one processor. */
@@ -16,6 +16,7 @@ export class IdleWatch {
   private lastExecMs = performance.now()
   private before: { atMs: number; cpuS: number; bytes: number } | undefined
   private isSettled = false
+  private top: number | undefined
 
   constructor(thresholdMs: number, onIdle: () => void) {
     this.thresholdMs = thresholdMs
@@ -25,6 +26,16 @@ export class IdleWatch {
 
   began(exec: number, pid: number): void {
     this.running.set(exec, pid)
+    this.stirred()
+  }
+
+  /** Where executions are not told: what runs below this process is looked up. */
+  follow(pid: number | undefined): void {
+    this.top = pid
+  }
+
+  /** Something happened, though no command began. */
+  stirred(): void {
     this.lastExecMs = performance.now()
     this.isSettled = false
   }
@@ -38,7 +49,8 @@ export class IdleWatch {
   }
 
   private check(): void {
-    const now = { atMs: performance.now(), ...usageOf(new Set(this.running.values())) }
+    const pids = this.top === undefined ? new Set(this.running.values()) : descendantsOf(this.top)
+    const now = { atMs: performance.now(), ...usageOf(pids) }
     const { before } = this
     this.before = now
     if (!before) return
@@ -51,6 +63,22 @@ export class IdleWatch {
     this.isSettled = true
     this.onIdle()
   }
+}
+
+function descendantsOf(top: number): Set<number> {
+  const pids = new Set<number>()
+  const queue = [top]
+  for (let pid = queue.pop(); pid !== undefined; pid = queue.pop()) {
+    try {
+      for (const thread of readdirSync(`/proc/${pid}/task`))
+        for (const child of readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1').split(' ').filter(Boolean)) {
+          if (pids.has(Number(child))) continue
+          pids.add(Number(child))
+          queue.push(Number(child))
+        }
+    } catch {}
+  }
+  return pids
 }
 
 function usageOf(pids: Iterable<number>): { cpuS: number; bytes: number } {

@@ -17,6 +17,7 @@ import { rootEntryOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { Exclusions } from '../targets/dir/explain-exclusion.ts'
 import { Ingest } from '../targets/dir/ingest.ts'
+import type { ReadResult } from '../targets/dir/ingest-read.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
 import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
@@ -104,7 +105,7 @@ async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: K
     const versions: (Version | undefined)[] = []
     try {
       for (const [i, { name, path, exec, ...file }] of files.entries()) {
-        reader.submit(name, sizeOf(join(spool, name)) ?? 0, result => {
+        const done = (result: ReadResult) => {
           if (result.errno !== 0 || result.unknown) return
           const entry = blankEntry(nameOf(path), 'file')
           entry.mode = file.mode & 0o7777
@@ -116,7 +117,8 @@ async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: K
           entry.sparse = result.sparse
           entry.xattrs = result.xattrs
           versions[i] = { path, exec, entry }
-        })
+        }
+        reader.submit({ path: name, size: sizeOf(join(spool, name)) ?? 0, isCounted: true, done })
         await reader.room()
       }
       await reader.drain()

@@ -106,14 +106,15 @@ class Comparison {
   }
 
   private compareFile(item: Displaced, path: Raw, staged: Raw, before: Entry | undefined): void {
-    this.ingest.submit(staged, before?.size ?? 0, result => {
+    const done = (result: ReadResult) => {
       if (result.errno === EACCES && this.opened.open(staged)) this.compareFile(item, path, staged, before)
       else if (isRead(result)) {
         const entry = entryFromResult(nameOf(path), result)
         entry.mode = this.opened.modeOf(staged, result.ino) ?? entry.mode
         if (!before || !sameContent(before, entry)) this.edits.set(path, entry)
       } else if (!isGone(result)) this.unsaved.add(item)
-    })
+    }
+    this.ingest.submit({ path: staged, size: before?.size ?? 0, isCounted: true, done })
   }
 
   /** A directory that moved as a whole: its files still have the timestamps that the safety capture saw. */

@@ -9,7 +9,7 @@ import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import type { Dirty } from '../targets/dir/dirty-dirs.ts'
-import type { ExecEvent, ExitEvent, Look, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { ExecEvent, ExitEvent, Look, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 import type { RunDirty } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { DirtySet } from './dirty-set.ts'
@@ -65,6 +65,8 @@ export class LiveRun {
   /** A capture that has not begun: whoever wants one joins it. */
   private queued: Promise<Snapshot | undefined> | undefined
   private closed = false
+  /** Not everything can be seen: from there on anything may have changed. */
+  private isBlind = false
   private kept = 0
   taken = 0
 
@@ -90,18 +92,23 @@ export class LiveRun {
     return { names, maxMs: triggers.guard_max_hold_ms }
   }
 
+  /** For a run whose commands are not told: what runs below this process is the run. */
+  follow(pid: number | undefined): void {
+    this.idle?.follow(pid)
+  }
+
   handle(event: TraceEvent): void {
     if (event.type === 'path') this.handlePath(event)
     else if (event.type === 'exec') this.handleExec(event)
     else if (event.type === 'exit') this.handleExit(event)
     else if (event.type === 'late') this.hooks.note(event.id, 'went on before its snapshot was there')
-    else if (event.type === 'lost') this.dirty.lose()
+    else if (event.type === 'lost') this.lose(event)
     else if (event.type === 'kept' && ++this.kept % MANY_KEPT === 0) this.trigger('interval', undefined)
   }
 
   /** Changes are not told, or not any more: every capture looks at everything, and anything may have changed. */
   goBlind(): void {
-    this.dirty.lose()
+    this.isBlind = true
   }
 
   /** Returns when nothing is being captured any more; nothing will be. */
@@ -113,7 +120,19 @@ export class LiveRun {
     await this.work
   }
 
+  private lose({ why }: LostEvent): void {
+    this.dirty.lose()
+    if (why === 'watches') this.isBlind = true
+  }
+
+  private get isDirty(): boolean {
+    return this.isBlind || !this.dirty.isEmpty
+  }
+
   private handlePath(event: PathEvent): void {
+    // Watching sees us, too, where we open what its owner closed.
+    if (event.past && event.pid === process.pid) return
+    if (event.past) this.idle?.stirred()
     this.dirty.add(event)
     if (!this.hooks.isInside(event)) return
     if (this.ctx.config.snapshots.triggers.enable_change) this.debounce('change', CHANGE_DEBOUNCE_MS, undefined)
@@ -127,7 +146,10 @@ export class LiveRun {
     if (milestone) this.milestones.set(event.id, milestone)
     if (event.held) {
       this.guard(event, argv)
-        .catch(error => this.ctx.warn(`no snapshot before ${quoteCommand(argv)}: ${(error as Error).message}`))
+        .catch(error => {
+          this.ctx.warn(`no snapshot before ${quoteCommand(argv)}: ${(error as Error).message}`)
+          this.hooks.note(event.id, `not guarded: ${(error as Error).message}`)
+        })
         .finally(() => this.hooks.release(event.id))
     }
   }
@@ -170,7 +192,7 @@ export class LiveRun {
 
   /** Nobody waits for it. With one in the queue already, one more would show the same. */
   private trigger(type: SnapshotType, command: string | undefined, label?: string): void {
-    if (this.closed || this.queued || this.dirty.isEmpty) return
+    if (this.closed || this.queued || !this.isDirty) return
     this.take(type, command, label).catch(error =>
       this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
     )
@@ -179,10 +201,16 @@ export class LiveRun {
   private async guard(event: ExecEvent, argv: string[]): Promise<void> {
     const { guard_commands } = this.ctx.config.snapshots.triggers
     const aliases = await gitAliases(this.ctx, event.cwd, argv)
-    const destructive = destructiveOf(argv, guard_commands, ({ verb }) => aliases.get(verb))
+    const destructive = destructiveOf(argv, {
+      patterns: guard_commands,
+      alias: ({ verb }) => aliases.get(verb),
+      gitEnv: gitEnvOf(event),
+      file: rawToText(event.program),
+    })
     if (!destructive || this.closed) return
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
-    if (this.dirty.isEmpty || !endangers(this.ctx, event.cwd, event.truncated ? [] : destructive.operands)) return
+    const inDoubt = event.truncated ? { ...destructive, operands: [] } : destructive
+    if (!this.isDirty || !endangers(this.ctx, event.cwd, inDoubt)) return
     if (!this.isDue(event)) {
       this.hooks.note(event.id, 'not guarded: too soon after the last guard')
       return
@@ -250,4 +278,13 @@ export class LiveRun {
       },
     }
   }
+}
+
+function gitEnvOf({ env }: ExecEvent): { workTree: string | undefined; gitDirectory: string | undefined } {
+  const find = (name: string) =>
+    env
+      .map(rawToText)
+      .find(each => each.startsWith(`${name}=`))
+      ?.slice(name.length + 1)
+  return { workTree: find('GIT_WORK_TREE'), gitDirectory: find('GIT_DIR') }
 }

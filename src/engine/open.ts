@@ -38,10 +38,11 @@ import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
 import { relativeTo } from './target-registry.ts'
 import { restoring, throughLiveRun } from './through-live-run.ts'
-import { trace, why } from './trace.ts'
+import { trace } from './trace.ts'
 import { acceptedConfig, trust } from './trust.ts'
 import { redo, undo } from './undo.ts'
 import { verify } from './verify.ts'
+import { why } from './why.ts'
 
 /** How long a repair waits for whoever uses the timeline. */
 const REPAIR_WAIT_MS = 5_000

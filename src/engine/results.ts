@@ -236,7 +236,7 @@ export interface RunResult {
   movedTo: string | undefined
   /** What the run took away although no snapshot has it. */
   gone: Gone
-  /** What was seen of it; undefined when nothing was traced. */
+  /** What was seen of it; undefined when it was neither traced nor watched. */
   trace: TraceSummary | undefined
   /** Who stopped it, if somebody did: "rollback snap_…", carried out when this is answered. */
   stopped?: string

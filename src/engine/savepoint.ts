@@ -87,6 +87,8 @@ export interface RunOptions {
   tracer?: TracerName
   /** Lets io_uring work inside, whose changes are not seen. */
   allowIoUring?: boolean
+  /** Where the tracer would take them away, set-user-id programs keep their rights: nothing is traced, changes are watched. */
+  allowSudo?: boolean
   /** What the command gets from whoever started this process, beyond the standard descriptors. Default: nothing. */
   inherited?: Inherited
   /** Starts it also when the state before cannot be captured, or nothing can be recorded at all; says so. */

@@ -9,7 +9,7 @@ import { redactCommands } from '../model/redact.ts'
 import { type Execution, hasFailed, kindOfEvent } from '../model/trace.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
 import type { TraceBatch } from '../timeline/trace-rows.ts'
-import type { ExecEvent, ExitEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { ExecEvent, ExitEvent, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 import { noteSizes } from './event-sizes.ts'
 import type { TraceSummary } from './results.ts'
@@ -34,6 +34,8 @@ export class TraceRecorder {
   private jsonl: number | undefined
   private readonly running = new Map<number, Execution>()
   private readonly noted = new Set<string>()
+  /** How often a name was given up. */
+  private readonly lives = new Map<Raw | undefined, number>()
   private readonly outside = new Set<Raw>()
   private fresh: TraceEvent[] = []
   private batch: TraceBatch = emptyBatch()
@@ -82,12 +84,18 @@ export class TraceRecorder {
       if (event.type === 'exec') lines += this.addExecution(event, shown.get(event)!)
       else if (event.type === 'exit') lines += this.addEnd(event)
       else if (event.type === 'path') this.addPath(event)
-      else if (event.type === 'lost') this.lost += event.count
+      else if (event.type === 'lost') this.addLost(event)
       else if (event.type === 'undone') this.undo(event.id)
     }
     if (lines !== '') this.attempt(() => this.append(lines))
     if (lines !== '') this.onLines(lines)
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
+  }
+
+  private addLost({ count, why }: LostEvent): void {
+    this.lost += count
+    if (why === 'watches')
+      this.ctx.warn('not all directories could be watched (fs.inotify.max_user_watches): all are looked at instead')
   }
 
   private append(lines: string): void {
@@ -161,7 +169,7 @@ export class TraceRecorder {
   }
 
   private addExecution(event: ExecEvent, argv: Raw[]): string {
-    const { type, setuid, held, ...rest } = event
+    const { type, setuid, held, env, detached, ...rest } = event
     const execution: Execution = {
       ...rest,
       argv,
@@ -169,7 +177,7 @@ export class TraceRecorder {
       endedAt: undefined,
       exitCode: undefined,
       signal: undefined,
-      note: undefined,
+      note: detached ? 'detached' : undefined,
     }
     this.commands++
     const before = event.replaces === undefined ? undefined : this.running.get(event.replaces)
@@ -192,6 +200,7 @@ export class TraceRecorder {
       command: name,
       argv: argv.map(rawToText),
       truncated: event.truncated,
+      detached,
       cwd: rawToText(event.cwd),
     })
   }
@@ -230,7 +239,9 @@ export class TraceRecorder {
     else this.batch.undone.push(id)
   }
 
-  private addPath({ at, op, pid, exec, path, to, existed, directory }: PathEvent): void {
+  private addPath({ at, op, pid, exec, path, to, existed, absent, directory }: PathEvent): void {
+    // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
+    if (op === 'create' ? existed : absent && op !== 'write') return
     // A file that the shell opened for the whole command is no work of the command's.
     // Nor is the target itself, moved, a file outside.
     const isOurs = op === 'inherited' || (path !== undefined && isWithin(this.target, path))
@@ -249,16 +260,26 @@ export class TraceRecorder {
       size: undefined,
     }
     if (file.path === undefined && file.to === undefined) return
-    // Making a directory that is there changes nothing; `mkdir -p` asks for each.
-    if (op === 'create' && existed) return
+    // Of what was only watched it is not known who it was: each second may have been another.
+    const who = exec === 0 ? `at ${Math.floor(at / 1000)}` : exec
+    const name = file.to ?? file.path
+    const made = `${who}\0created\0${name}\0${this.lives.get(name)}`
     const kind = kindOfEvent(file)
-    const made = `${exec}\0created\0${file.to ?? file.path}`
-    const key = kind === 'created' ? made : `${exec}\0${op}\0${file.path}\0${file.to}`
+    const key = kind === 'created' ? made : `${who}\0${op}\0${file.path}\0${file.to}\0${this.lives.get(file.path)}`
+    // What comes under a name that was given up is another file.
+    if (op === 'delete' || op === 'rename') for (const each of [file.path, file.to]) this.endLife(each)
     // Who makes a file also writes it.
     if (this.noted.has(key) || (kind === 'modified' && this.noted.has(made))) return
-    if (this.noted.size >= MAX_NOTED) this.noted.clear()
+    if (this.noted.size + this.lives.size >= MAX_NOTED) {
+      this.noted.clear()
+      this.lives.clear()
+    }
     this.noted.add(key)
     this.batch.files.push(file)
+  }
+
+  private endLife(name: Raw | undefined): void {
+    if (name !== undefined) this.lives.set(name, (this.lives.get(name) ?? 0) + 1)
   }
 
   private relative(path: Raw | undefined): Raw | undefined {

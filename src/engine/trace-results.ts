@@ -4,6 +4,7 @@ import type { Run, Snapshot } from '../model/snapshot.ts'
 import type { Execution, FileEvent, SnapshotEvents } from '../model/trace.ts'
 
 export interface TraceSummary {
+  /** none: changes were watched, commands are not known. */
   tracer: string
   commands: number
   failed: number
@@ -36,16 +37,24 @@ export interface EventsResult {
   events: ListedEvent[]
 }
 
+export interface WhyCause {
+  event: FileEvent
+  /** What the path was called then: it may have been renamed, or be another name of the same file. */
+  name: Raw
+  /** unchanged: the snapshots around it show that it had no effect; it failed, mostly. unknown: they do not show it. */
+  outcome: 'changed' | 'unchanged' | 'unknown'
+  /** Which command did it; undefined when that cannot be told. */
+  execution: Execution | undefined
+  /** Then: which commands ran at that moment, the likeliest first. */
+  likely: Execution[]
+  /** The snapshots of the timeline around it. */
+  before: Snapshot | undefined
+  after: Snapshot | undefined
+}
+
 export interface WhyResult {
   path: Raw
-  causes: {
-    event: FileEvent
-    /** Which command did it; undefined when that cannot be told. */
-    execution: Execution | undefined
-    /** The snapshots of the timeline around it. */
-    before: Snapshot | undefined
-    after: Snapshot | undefined
-  }[]
+  causes: WhyCause[]
 }
 
 /** Of the traces: command lines of which words were hidden, events of files that were removed. */

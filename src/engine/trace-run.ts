@@ -1,6 +1,7 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Traced } from '../tracers/helper.ts'
+import { hasHelper } from '../tracers/probe-helper.ts'
 import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { openSpool } from './kept-files.ts'
@@ -12,10 +13,13 @@ import type { RunOptions } from './savepoint.ts'
 import type { Started } from './started-command.ts'
 import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
+import { watchedTree } from './watched-tree.ts'
 
 export interface RunTracer extends Pick<ChosenTracer, 'name'> {
   /** Programs inside cannot gain any (sudo). */
   withoutPrivileges: boolean
+  /** Something to say at the start. */
+  notice?: string
 }
 
 /** Which one a run will use. Throws when one is named that does not work here: then nothing is to be started. */
@@ -26,22 +30,34 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
     const { name, probes } = selectTracer(wanted)
     // Of a run in a run the outer one sees it all.
     if (wanted === 'auto' && !ownRun(ctx)) sayFallback(ctx, name, probes[0]!.detail)
-    return { name, withoutPrivileges: probes.at(-1)!.withoutPrivileges }
+    const { withoutPrivileges } = probes.at(-1)!
+    if (!withoutPrivileges) return { name, withoutPrivileges }
+    if (!options.allowSudo) return { name, withoutPrivileges, notice: withoutSudo }
+    if (options.tracer !== undefined && options.tracer !== 'auto')
+      throw new SavepointError('usage', `the tracer ${name} takes special rights away, and --allow-sudo wants them`, {
+        hint: 'Leave out one of --tracer and --allow-sudo',
+      })
+    return { name: 'none', withoutPrivileges: false, notice: withSudo }
   } catch (cause) {
     const { message, hint } = cause as SavepointError
     throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, { hint, cause })
   }
 }
 
+const withoutSudo =
+  'sudo and other set-user-id programs have no special rights inside this run; --allow-sudo gives them back, without tracing'
+const withSudo =
+  'sudo works inside this run (--allow-sudo): commands are not traced, no snapshot is taken before what destroys, changes are only watched'
+
 function sayFallback(ctx: Context, name: RunTracer['name'], reason: string): void {
-  if (name === 'none') ctx.notice(`nothing is traced, and no snapshots are taken on the way: ${reason}`)
+  if (name === 'none') ctx.notice(`commands are not traced, changes are only watched: ${reason}`)
   else if (!traitsOf(name).seesChanges)
     ctx.notice(`commands are traced (${name}), but not which of them changes a file: ${reason}`)
 }
 
 export async function superviseTraced(
   ctx: Context,
-  { name, withoutPrivileges }: RunTracer,
+  { name, notice }: RunTracer,
   /** Whether there is a snapshot to go back to; without it, none are taken. */
   isProtected: boolean,
   session: RunSession,
@@ -57,9 +73,11 @@ export async function superviseTraced(
     run: run.id,
     onStarted: (started: Started) => session.attach(started),
   }
-  if (name === 'none') return { end: await supervise(options.command, child), trace: undefined }
   // Said now: the terminal is the command's until it ends.
-  if (withoutPrivileges) ctx.notice('sudo and other set-user-id programs have no special rights inside this run')
+  if (notice) ctx.notice(notice)
+  // Inside another run that one sees it all; and without a snapshot to go back to, none on the way are of use.
+  const isUnseen = name === 'none' && (ownRun(ctx) !== undefined || !isProtected || !hasHelper())
+  if (isUnseen) return { end: await supervise(options.command, child), trace: undefined }
   const later: string[] = []
   const say = (text: string) => {
     if (!later.includes(text)) later.push(text)
@@ -67,19 +85,26 @@ export async function superviseTraced(
   const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
   const { seesChanges, canHold } = traitsOf(name)
   const isWhole = seesChanges && !options.allowIoUring
+  // Who sees no changes has them watched; on a Mac nobody does.
+  const isWatching = !seesChanges && isProtected && name !== 'eslogger'
   // The outer run may hold it.
-  if (!canHold && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
+  if (!canHold && name !== 'none' && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
     ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
   const recorder = new TraceRecorder(quiet, run.id, patterns, lines => session.tell(lines))
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
     // What comes in unseen makes the rest worth nothing.
-    look: async onBarrier => (isWhole ? command?.look(onBarrier) : undefined),
+    look: async onBarrier => {
+      if (isWhole) return command?.look(onBarrier)
+      // What is watched is a hint that something changed; what it was, only a look at everything tells.
+      if (isWatching) await command?.barrier().then(onBarrier)
+      return undefined
+    },
     barrier: async () => command?.barrier(),
     note: (exec, text) => recorder.note(exec, text),
     isInside: event => recorder.isInside(event),
   })
-  if (!seesChanges) live.goBlind()
+  if (!seesChanges && !isWatching) live.goBlind()
   let command: Traced | undefined
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
@@ -89,11 +114,13 @@ export async function superviseTraced(
       trace: {
         driver: name,
         protect: ctx.home,
+        watch: isWatching ? watchedTree(ctx) : undefined,
         allowIoUring: options.allowIoUring ?? false,
-        spool: isProtected ? attempt(() => openSpool(ctx, run.id)) : undefined,
+        spool: isProtected && seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
         onStart: started => {
           command = started
+          if (name === 'none') live.follow(started.helperPid)
         },
         onEvent(event) {
           recorder.add(event)

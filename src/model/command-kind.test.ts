@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { destructiveOf, isCommit, milestoneOf, programOf } from './command-kind.ts'
+import { destructiveOf, isCommit, milestoneOf } from './command-kind.ts'
 import { matchesCommand } from './command-pattern.ts'
+import { callOf } from './command-words.ts'
 
 const words = (line: string): string[] => line.split(' ')
 const none = { buildCommands: [], testCommands: [] }
@@ -24,6 +25,22 @@ test.each<[line: string, operands: string[] | undefined]>([
   ['mv a b', ['b', 'b/a']],
   ['npm uninstall left-pad', []],
   ['npm install left-pad', undefined],
+  ['npm --prefix web uninstall left-pad', ['web']],
+  ['npm --prefix=web ci', ['web']],
+  ['npm --loglevel silent rm x', []],
+  ['pnpm -C web remove x', ['web']],
+  ['pip uninstall -y x', []],
+  ['python3 -m pip uninstall x', []],
+  ['python3 -m pip install x', undefined],
+  ['python3 -c 1', undefined],
+  ['find -L a -delete', ['a']],
+  ['find -O3 -D stat -P a b -name x -delete', ['a', 'b']],
+  ['find -H -delete', []],
+  ['busybox rm -rf a', ['a']],
+  ['mv -t d a x/b/', ['d/a', 'd/b']],
+  ['mv --target-directory=d a', ['d/a']],
+  ['git --git-dir=/r/.git reset --hard', ['.', '/r/.git']],
+  ['git --git-dir /r/.git --work-tree /w reset --hard', ['/w', '/r/.git']],
   ['node /usr/lib/npm/bin/npm.js ci', []],
   ['git reset --hard HEAD~1', ['.']],
   ['git -C sub reset --hard', ['sub']],
@@ -51,12 +68,24 @@ test.each<[line: string, operands: string[] | undefined]>([
   expect(destructiveOf(words(line))?.operands).toEqual(operands)
 })
 
+test('the file that is executed counts, whatever it is called by', () => {
+  expect(destructiveOf(words('wipe -rf a'), { file: '/usr/bin/rm' })?.operands).toEqual(['a'])
+  expect(destructiveOf(words('rm -rf a'), { file: '/bin/busybox' })?.operands).toEqual(['a'])
+  expect(destructiveOf(words('cat -rf a'), { file: '/bin/busybox' })).toBeUndefined()
+})
+
+test('variables of git name its directories, options name them with more right', () => {
+  const gitEnv = { workTree: '/w', gitDirectory: '/r/.git' }
+  expect(destructiveOf(words('git reset --hard'), { gitEnv })?.operands).toEqual(['/w', '/r/.git'])
+  expect(destructiveOf(words('git --work-tree=/x reset --hard'), { gitEnv })?.operands).toEqual(['/x', '/r/.git'])
+})
+
 test.each<[line: string, irreversible: boolean | undefined]>([
   ['git push --force origin main', true],
   ['git push origin +main', true],
   ['git push origin main', undefined],
   ['docker volume rm data', true],
-  ['docker --context x volume prune', undefined],
+  ['docker --context x volume prune', true],
   ['docker ps', undefined],
   ['mkfs.ext4 /dev/sdz', true],
   ['psql -c drop table users', true],
@@ -69,7 +98,7 @@ test.each<[line: string, irreversible: boolean | undefined]>([
 
 test('aliases of git are what they mean, also of another alias; those that start a shell are not read', () => {
   const aliases: Record<string, string> = { undo: 'reset --hard', u2: 'undo', sh: '!rm -rf x', loop: 'loop' }
-  const destroys = (line: string) => destructiveOf(words(line), [], ({ verb }) => aliases[verb]) !== undefined
+  const destroys = (line: string) => destructiveOf(words(line), { alias: ({ verb }) => aliases[verb] }) !== undefined
   expect(['git undo', 'git u2 HEAD', 'git sh', 'git loop'].map(destroys)).toEqual([true, true, false, false])
   expect(isCommit(words('git -C x ci -m y'), ({ verb }) => ({ ci: 'commit -v' })[verb])).toBe(true)
 })
@@ -95,7 +124,14 @@ test.each<[line: string, type: string | undefined]>([
   ['python3 setup.py', undefined],
   ['cargo +nightly test', undefined],
   ['cargo test', 'test'],
-  ['make -C sub test', undefined],
+  ['make -C sub test', 'test'],
+  ['make -C . all', 'build'],
+  ['make -j 4 CC=gcc', 'build'],
+  ['make -f other.mk clean', undefined],
+  ['npm --prefix web run build', 'build'],
+  ['pnpm -C web test', 'test'],
+  ['cargo --manifest-path x/Cargo.toml test', 'test'],
+  ['go -C sub build ./...', 'build'],
   ['ls', undefined],
 ])('%s is %s', (line, type) => {
   expect(milestoneOf(words(line), none)).toBe(type)
@@ -111,8 +147,15 @@ test('patterns of the user', () => {
 })
 
 test('the program is the script that an interpreter runs', () => {
-  expect(
-    ['node x/y.js', 'python3 /a/b.py', 'node -e 1', '/bin/ls', 'node'].map(line => programOf(words(line))),
-  ).toEqual(['y', 'b', 'node', 'ls', 'node'])
-  expect(programOf([])).toBe('')
+  const lines = [
+    'node x/y.js',
+    'python3 /a/b.py',
+    'node -e 1',
+    '/bin/ls',
+    'node',
+    'python3 -I -m pip x',
+    'busybox rm x',
+  ]
+  expect(lines.map(line => callOf(words(line)).program)).toEqual(['y', 'b', 'node', 'ls', 'node', 'pip', 'rm'])
+  expect(callOf([])).toEqual({ program: '', words: [] })
 })

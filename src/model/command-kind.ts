@@ -4,28 +4,23 @@
  * its own.
  */
 import { matchesCommand } from './command-pattern.ts'
+import { baseName, callOf, directoryOf, plainWords } from './command-words.ts'
+import { destructiveGit } from './destructive-git.ts'
 import { type GitCall, parseGit } from './git-call.ts'
 
 export interface Destructive {
   /** What it may destroy, as written; empty: what lies in its directory. */
   operands: string[]
+  /** Of these, directories do not count: they would not be overwritten, but moved into. */
+  unlessDirectory: string[]
+  /** An operand that is a symbolic link means what it leads to. */
+  follows: boolean
+  /** What lies in the repository around an operand is in danger, not only what lies below it. */
+  wholeRepository: boolean
+  /** Only if one of these is in the git directory: otherwise there is nothing to abort. */
+  underWay: string[] | undefined
   /** No snapshot of the target brings it back. */
   irreversible: boolean
-}
-
-/** The name of the program, without its directory; of an interpreter with a script, the script's. */
-export function programOf([program = '', script]: readonly string[]): string {
-  const name = baseName(program)
-  if (!interpreters.test(name) || script === undefined || script.startsWith('-')) return name
-  return baseName(script).replace(/\.(?:[cm]?js|py)$/, '')
-}
-
-const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
-const interpreters = /^(?:node|nodejs|python[\d.]*|bun|deno)$/
-
-/** The words behind the program, or behind the script that an interpreter runs. */
-function argumentsOf(argv: readonly string[]): readonly string[] {
-  return programOf(argv) === baseName(argv[0] ?? '') ? argv.slice(1) : argv.slice(2)
 }
 
 const hasFlag = (words: readonly string[], letters: string, ...long: string[]): boolean =>
@@ -36,14 +31,18 @@ const hasFlag = (words: readonly string[], letters: string, ...long: string[]): 
   )
 const operandsOf = (words: readonly string[]): string[] => words.filter(word => !word.startsWith('-'))
 
-type Rule = (words: readonly string[]) => Partial<Destructive> | undefined
+type Rule = (words: readonly string[], program: string) => Partial<Destructive> | undefined
 
-const packageManager: Rule = words =>
-  /^(?:uninstall|remove|rm|un|unlink|r|prune|ci)$/.test(operandsOf(words)[0] ?? '') ? { operands: [] } : undefined
+const packageManager: Rule = (words, program) => {
+  const directory = directoryOf(program, words)
+  return /^(?:uninstall|remove|rm|un|unlink|r|prune|ci)$/.test(plainWords(program, words)[0] ?? '')
+    ? { operands: directory === undefined ? [] : [directory] }
+    : undefined
+}
 const systemPackages: Rule = words =>
   /^(?:remove|purge|autoremove|erase|uninstall)$/.test(operandsOf(words)[0] ?? '') ? { irreversible: true } : undefined
-const containers: Rule = words => {
-  const text = operandsOf(words).join(' ')
+const containers: Rule = (words, program) => {
+  const text = plainWords(program, words).join(' ')
   return /^(?:volume (?:rm|remove|prune)|system prune|compose down)\b/.test(text) ? { irreversible: true } : undefined
 }
 const database: Rule = words =>
@@ -59,26 +58,29 @@ const rules: Record<string, Rule> = {
     )
     const destroys =
       words.includes('-delete') || commands.some(name => ['rm', 'shred', 'truncate', 'unlink'].includes(name))
-    const start = words.findIndex(word => word.startsWith('-') || word === '(' || word === '!')
-    return destroys ? { operands: words.slice(0, start) } : undefined
+    const first = findStart(words)
+    const count = words.slice(first).findIndex(word => word.startsWith('-') || word === '(' || word === '!')
+    return destroys
+      ? { operands: words.slice(first, first + count), follows: /^-[HL]$/.test(words[0] ?? '') }
+      : undefined
   },
   dd: words => {
     const target = words.find(word => word.startsWith('of='))?.slice(3)
-    return target === undefined ? undefined : { operands: [target] }
+    return target === undefined ? undefined : { operands: [target], follows: true }
   },
-  truncate: words => ({ operands: operandsOf(words) }),
-  shred: words => ({ operands: operandsOf(words) }),
+  truncate: words => ({ operands: operandsOf(words), follows: true }),
+  shred: words => ({ operands: operandsOf(words), follows: true }),
   rsync: words =>
     words.some(word => word.startsWith('--delete') || word === '--del')
-      ? { operands: operandsOf(words).slice(-1) }
+      ? { operands: operandsOf(words).slice(-1), follows: true }
       : undefined,
-  mv: words => (hasFlag(words, 'n', '--no-clobber') ? undefined : { operands: moveTargets(words) }),
+  mv: words => (hasFlag(words, 'n', '--no-clobber') ? undefined : moveTargets(words)),
   sed: words => (hasFlag(words, 'i', '--in-place') ? { operands: operandsOf(words) } : undefined),
   npm: packageManager,
   yarn: packageManager,
   pnpm: packageManager,
   bun: packageManager,
-  pip: words => (words[0] === 'uninstall' ? { operands: [] } : undefined),
+  pip: (words, program) => (plainWords(program, words)[0] === 'uninstall' ? { operands: [] } : undefined),
   apt: systemPackages,
   'apt-get': systemPackages,
   dnf: systemPackages,
@@ -92,12 +94,28 @@ const rules: Record<string, Rule> = {
   'redis-cli': database,
 }
 
-/** What a move would overwrite: the destination, or what has the same name in it. */
-function moveTargets(words: readonly string[]): string[] {
-  const operands = operandsOf(words)
-  const destination = operands.at(-1)
-  if (destination === undefined) return []
-  return [destination, ...operands.slice(0, -1).map(source => `${destination}/${baseName(source)}`)]
+/** What a move would overwrite: the destination, unless it is moved into, or what has the same name in it. */
+function moveTargets(words: readonly string[]): Partial<Destructive> | undefined {
+  const at = words.findIndex(word => /^-[A-Za-z]*t$|^--target-directory$/.test(word))
+  const joined = words.find(word => word.startsWith('--target-directory='))
+  const named = joined?.slice(joined.indexOf('=') + 1) ?? (at < 0 ? undefined : words[at + 1])
+  const operands = operandsOf(words.filter((_, i) => at < 0 || i !== at + 1))
+  const destination = named ?? operands.pop()
+  if (destination === undefined) return undefined
+  const inside = operands.map(source => `${destination}/${baseName(source.replace(/\/+$/, ''))}`)
+  const isOver = named === undefined
+  return {
+    operands: [...(isOver ? [destination] : []), ...inside],
+    unlessDirectory: isOver ? [destination] : [],
+    follows: true,
+  }
+}
+
+/** Where the places to start from begin: behind `-L`, `-H`, `-P`, `-O3`, `-D stat`. */
+function findStart(words: readonly string[]): number {
+  let at = 0
+  while (/^-(?:[HLP]|O\d*|D)$/.test(words[at] ?? '')) at += words[at] === '-D' ? 2 : 1
+  return at
 }
 
 const aliases: Record<string, string> = { pip3: 'pip' }
@@ -107,6 +125,11 @@ export const suspects: readonly string[] = [
   ...Object.keys(rules),
   ...Object.keys(aliases),
   'git',
+  // `python3 -m pip`, `busybox rm`.
+  'python',
+  'python3',
+  'busybox',
+  'toybox',
   'mkfs',
   ...mkfsNames(),
 ]
@@ -115,67 +138,49 @@ function mkfsNames(): string[] {
   return ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'vfat', 'f2fs'].map(kind => `mkfs.${kind}`)
 }
 
-/** `patterns`: further commands of the user's. `alias`: what git makes of a word that is no command of its. */
-export function destructiveOf(
-  argv: readonly string[],
-  patterns: readonly string[] = [],
-  alias: (call: GitCall) => string | undefined = () => undefined,
-): Destructive | undefined {
-  const program = programOf(argv)
-  const words = argumentsOf(argv)
-  const found = (result: Partial<Destructive> | undefined): Destructive | undefined =>
-    result && { operands: [], irreversible: false, ...result }
-  if (patterns.some(pattern => matchesCommand(pattern, argv))) return found({})
-  if (program === 'git') return found(destructiveGit(parseGit(words, alias)))
-  if (program.startsWith('mkfs')) return found({ operands: operandsOf(words).slice(-1), irreversible: true })
-  const name = aliases[program] ?? program
-  return Object.hasOwn(rules, name) ? found(rules[name]!(words)) : undefined
+export interface CommandContext {
+  /** Further commands of the user's. */
+  patterns?: readonly string[]
+  /** What git makes of a word that is no command of its. */
+  alias?: (call: GitCall) => string | undefined
+  /** Where its variables say that git's directories are. */
+  gitEnv?: { workTree: string | undefined; gitDirectory: string | undefined }
+  /** The file that is executed: its name counts as much as the one that it is called by. */
+  file?: string
 }
 
-function destructiveGit({ verb, words, directory }: GitCall): Partial<Destructive> | undefined {
-  const here = { operands: [directory] }
-  switch (verb) {
-    case 'reset':
-      return words.some(word => /^--(?:hard|merge|keep)$/.test(word)) ? here : undefined
-    case 'clean':
-      return hasFlag(words, 'f', '--force') ? here : undefined
-    case 'checkout': {
-      if (hasFlag(words, 'f', '--force')) return here
-      if (hasFlag(words, 'bB', '--orphan')) return undefined
-      const [first, ...more] = operandsOf(words)
-      if (words.includes('--') || more.length > 0) return here
-      // A branch, or a path: only what exists counts.
-      return first === undefined ? undefined : { operands: [directory === '.' ? first : `${directory}/${first}`] }
+export function destructiveOf(argv: readonly string[], context: CommandContext = {}): Destructive | undefined {
+  const { patterns = [], file } = context
+  const calls = [callOf(argv), ...(file === undefined ? [] : [callOf([file, ...argv.slice(1)])])]
+  const isNamed = patterns.some(pattern => matchesCommand(pattern, argv))
+  const result = isNamed ? {} : calls.map(call => destroys(call, context)).find(each => each !== undefined)
+  return (
+    result && {
+      operands: [],
+      unlessDirectory: [],
+      follows: false,
+      wholeRepository: false,
+      underWay: undefined,
+      irreversible: false,
+      ...result,
     }
-    case 'switch':
-      return hasFlag(words, 'f', '--force', '--discard-changes') ? here : undefined
-    case 'restore':
-      return hasFlag(words, 'S', '--staged') && !hasFlag(words, 'W', '--worktree') ? undefined : here
-    case 'stash':
-      return /^(?:list|show)$/.test(words[0] ?? '') ? undefined : here
-    case 'rebase':
-    case 'filter-branch':
-    case 'filter-repo':
-      return here
-    case 'rm':
-      return words.includes('--cached') ? undefined : here
-    case 'merge':
-    case 'cherry-pick':
-    case 'revert':
-    case 'am':
-      return words.includes('--abort') ? here : undefined
-    case 'push':
-      return words.some(word => word.startsWith('--force') || word.startsWith('+') || word === '--delete') ||
-        hasFlag(words, 'fd')
-        ? { ...here, irreversible: true }
-        : undefined
-    default:
-      return undefined
-  }
+  )
 }
 
-export const isCommit = (argv: readonly string[], alias?: (call: GitCall) => string | undefined): boolean =>
-  programOf(argv) === 'git' && parseGit(argumentsOf(argv), alias ?? (() => undefined)).verb === 'commit'
+function destroys(
+  { program, words }: ReturnType<typeof callOf>,
+  { alias = () => undefined, gitEnv }: CommandContext,
+): Partial<Destructive> | undefined {
+  if (program === 'git') return destructiveGit(parseGit(words, alias, gitEnv))
+  if (program.startsWith('mkfs')) return { operands: operandsOf(words).slice(-1), irreversible: true }
+  const name = aliases[program] ?? program
+  return Object.hasOwn(rules, name) ? rules[name]!(words, name) : undefined
+}
+
+export function isCommit(argv: readonly string[], alias?: (call: GitCall) => string | undefined): boolean {
+  const { program, words } = callOf(argv)
+  return program === 'git' && parseGit(words, alias ?? (() => undefined)).verb === 'commit'
+}
 
 const builds = [
   'npm run build*',

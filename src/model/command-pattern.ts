@@ -1,20 +1,21 @@
 /**
  * Patterns of commands, as people write them in savepoint.yaml: the words that a command begins with. `*` in a word stands
- * for anything, `$` as the last word for the end of the line. Options between the words do not matter, unless the pattern
+ * for anything, `$` as the last word for the end of the line. Options between the words, and what they take, do not matter, unless the pattern
  * names options itself.
  */
+import { baseName, plainWords, scriptCall } from './command-words.ts'
 
 export function matchesCommand(pattern: string, argv: readonly string[]): boolean {
   const { program, words, namesOptions } = parsed(pattern)
   if (!program) return false
   const [first = '', ...rest] = argv
   const name = baseName(first)
-  if (program(name)) return matchesWords(words, namesOptions, rest)
+  if (program(name)) return matchesWords(words, namesOptions, name, rest)
   // `node node_modules/.bin/jest` is jest.
-  if (!interpreters.test(name)) return false
-  const script = rest.find(word => !word.startsWith('-'))
-  if (script === undefined || !program(baseName(script).replace(/\.(?:[cm]?js|py)$/, ''))) return false
-  return matchesWords(words, namesOptions, rest.slice(rest.indexOf(script) + 1))
+  const script = scriptCall(argv)
+  return (
+    script !== undefined && program(script.program) && matchesWords(words, namesOptions, script.program, script.words)
+  )
 }
 
 type Matcher = (word: string) => boolean
@@ -42,8 +43,13 @@ function parsed(pattern: string): Parsed {
   return result
 }
 
-function matchesWords(matchers: Parsed['words'], namesOptions: boolean, words: readonly string[]): boolean {
-  const named = namesOptions ? words : words.filter(word => !word.startsWith('-'))
+function matchesWords(
+  matchers: Parsed['words'],
+  namesOptions: boolean,
+  program: string,
+  words: readonly string[],
+): boolean {
+  const named = namesOptions ? words : plainWords(program, words)
   return matchers.every((matcher, i) =>
     matcher === 'end' ? named.length === i : i < named.length && matcher(named[i]!),
   )
@@ -55,6 +61,3 @@ function matcherOf(pattern: string): Matcher {
   const expression = new RegExp(`^${source.join('.*')}$`, 's')
   return word => expression.test(word)
 }
-
-const interpreters = /^(?:node|nodejs|python[\d.]*|bun|deno)$/
-const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

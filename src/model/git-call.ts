@@ -4,8 +4,10 @@ export interface GitCall {
   /** '' when there is none. */
   verb: string
   words: string[]
-  /** From where it was called; '.' when no option says otherwise. */
+  /** From where it was called, or the work tree that is named; '.' when nothing says otherwise. */
   directory: string
+  /** The repository, where it is named and not found from the directory. */
+  gitDirectory: string | undefined
 }
 
 /** Options of git itself that take the next word. */
@@ -22,18 +24,32 @@ const withValue = new Set([
 /** An alias may name another one. */
 const MAX_ALIASES = 5
 
-/** `words`: behind `git`. `alias`: the words that git puts in the place of a verb, if that is an alias. */
-export function parseGit(words: readonly string[], alias: (call: GitCall) => string | undefined): GitCall {
+/**
+ * `words`: behind `git`. `alias`: the words that git puts in the place of a verb, if that is an alias. `named`: what its
+ * environment says, unless its options say otherwise.
+ */
+export function parseGit(
+  words: readonly string[],
+  alias: (call: GitCall) => string | undefined,
+  named: { workTree: string | undefined; gitDirectory: string | undefined } = noNames,
+): GitCall {
   let at = 0
   let directory = '.'
+  let { workTree, gitDirectory } = named
   while (at < words.length && words[at]!.startsWith('-')) {
     const word = words[at]!
     const value = words[at + 1]
-    if ((word === '-C' || word === '--work-tree') && value !== undefined) directory = join(directory, value)
-    if (word.startsWith('--work-tree=')) directory = join(directory, word.slice('--work-tree='.length))
+    if (word === '-C' && value !== undefined) directory = join(directory, value)
+    workTree = optionValue('--work-tree', word, value) ?? workTree
+    gitDirectory = optionValue('--git-dir', word, value) ?? gitDirectory
     at += withValue.has(word) ? 2 : 1
   }
-  let call: GitCall = { verb: words[at] ?? '', words: words.slice(at + 1), directory }
+  let call: GitCall = {
+    verb: words[at] ?? '',
+    words: words.slice(at + 1),
+    directory: workTree === undefined ? directory : join(directory, workTree),
+    gitDirectory: gitDirectory === undefined ? undefined : join(directory, gitDirectory),
+  }
   for (let i = 0; i < MAX_ALIASES; i++) {
     const meaning = alias(call)
     // `!` starts a shell, whose commands are seen as such.
@@ -42,6 +58,13 @@ export function parseGit(words: readonly string[], alias: (call: GitCall) => str
     call = { ...call, verb, words: [...more, ...call.words] }
   }
   return call
+}
+
+const noNames = { workTree: undefined, gitDirectory: undefined }
+
+function optionValue(option: string, word: string, next: string | undefined): string | undefined {
+  if (word === option) return next
+  return word.startsWith(`${option}=`) ? word.slice(option.length + 1) : undefined
 }
 
 const join = (base: string, path: string): string => (path.startsWith('/') || base === '.' ? path : `${base}/${path}`)

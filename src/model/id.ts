@@ -14,7 +14,8 @@ export const idFromHex = (hex: string): Id => Buffer.from(hex, 'hex').toString('
 
 /** Hashes what comes piece by piece. */
 export class Hasher {
-  private readonly state = addon.hasherNew()
+  /** For native code that goes on with it. */
+  readonly state = addon.hasherNew()
 
   update(bytes: Uint8Array): void {
     addon.hasherUpdate(this.state, bytes)

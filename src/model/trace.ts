@@ -35,7 +35,7 @@ export interface FileEvent {
   run: string
   at: number
   kind: EventKind
-  /** The call: write, create, delete, rename, exchange, link, attributes, truncate, inherited; restore: ours. */
+  /** The call: write, create, delete, rename, exchange, link, attributes, truncate, inherited; changed: watched; restore: ours. */
   op: string
   /** Relative to the target; undefined when it lies outside. */
   path: Raw | undefined

@@ -76,6 +76,17 @@ export const META_FLAG = {
   modeFailed: 32,
 } as const
 
+/** What `ingestNew` reports. */
+export const EVENT = { read: 0, block: 1, flushed: 2, failed: 3 } as const
+
+/** `bytes`: META records after `read`, a block of a pack after `block`. `errno` is positive. */
+export type IngestEvent = (kind: number, batch: number, errno: number, bytes: Buffer, extra: Buffer) => void
+
+/** Threads of their own, not of libuv: a process that ends stops them. */
+export interface NativeIngest {
+  readonly _: unique symbol
+}
+
 export interface Stat {
   mode: number
   nlink: number
@@ -117,6 +128,51 @@ export interface Addon {
     maxContent: number,
     retries: number,
   ): { done: number; meta: Buffer }
+  /**
+   * Starts threads that read, hash, and pack contents into blocks of a pack (docs/format.md). `zstd`: pairs of i32, a
+   * ZSTD_cParameter and its value; none: blocks are not compressed. Compressed objects are kept when they are smaller
+   * than the fraction `worthwhile` of the plain ones. Throws EOPNOTSUPP when Node lets nobody at its zstd, or it refuses a
+   * parameter. `event` is called on this thread and must not throw. The process does not end before `ingestClose`.
+   */
+  ingestNew(
+    settings: { threads: number; blockBytes: number; worthwhile: number },
+    zstd: Buffer,
+    event: IngestEvent,
+  ): NativeIngest
+  /**
+   * Queues entries to be read as by `readEntries`, and reports `read`: META per path, whose offsets (of link targets and
+   * xattrs; contents stay inside) are into `extra`. `room`: what the contents should need, and more is found if they do.
+   */
+  ingestRead(
+    ingest: NativeIngest,
+    batch: number,
+    root: number,
+    paths: Buffer,
+    room: number,
+    maxContent: number,
+    retries: number,
+  ): void
+  /**
+   * Queues `length` bytes of an open file and reports `read`: META (offset, length, id) per chunk as `chunk` cuts them,
+   * and in `extra` the state of `hasher` with those chunks added; `extra` is empty when the file ends too early.
+   * `limits`: min, average and max as u32; empty: nothing is cut, all is hashed.
+   */
+  ingestWindow(
+    ingest: NativeIngest,
+    batch: number,
+    fd: number,
+    position: number,
+    length: number,
+    last: boolean,
+    hasher: Buffer,
+    limits: Buffer,
+  ): void
+  /** The verdict that each batch needs after `read`, whatever its errno: one byte per META, 1 to store; or empty: none. */
+  ingestStore(ingest: NativeIngest, batch: number, wanted: Buffer): void
+  /** Reports `flushed` when everything wanted by now was reported in blocks. */
+  ingestFlush(ingest: NativeIngest): void
+  /** Returns when no thread works any more. Nothing is reported afterwards. May be called twice. */
+  ingestClose(ingest: NativeIngest): void
   /**
    * Creates regular files exclusively (O_EXCL) with content, owner, xattrs, mode and mtime, in this order.
    * `spec` per file: u16 pathLength, u16 flags (1 = skip zero blocks to stay sparse), u32 mode, u32 uid, u32 gid,

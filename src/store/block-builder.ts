@@ -1,8 +1,25 @@
-/** Collects objects until they make a block worth compressing. Used by the main thread for trees and by workers for content. */
+/** Collects objects until they make a block worth compressing. For trees and few contents; many are packed by the addon's ingest. */
 import type { Id } from '../model/entry.ts'
 import { compressBlock } from './compress.ts'
-import { BLOCK_TARGET_BYTES, type BlockObject, CODEC, encodeBlock, type ObjectKind } from './pack-format.ts'
+import {
+  BLOCK_TARGET_BYTES,
+  type BlockObject,
+  blockObjects,
+  blockPayload,
+  CODEC,
+  decodeBlockHeader,
+  encodeBlock,
+  type ObjectKind,
+} from './pack-format.ts'
 import { releaseBuffer } from './release-buffer.ts'
+
+/** The same block with its objects compressed, if that is worthwhile and they are not yet. */
+export function packBlock(block: Buffer): Buffer {
+  const header = decodeBlockHeader(block)!
+  if (header.codec !== CODEC.stored) return block
+  const { codec, payload } = compressBlock(blockPayload(block, header))
+  return codec === CODEC.stored ? block : encodeBlock(blockObjects(block, header), payload, codec, header.rawBytes)
+}
 
 export class BlockBuilder {
   private buffer: Buffer = Buffer.allocUnsafe(2 * BLOCK_TARGET_BYTES)

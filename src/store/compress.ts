@@ -10,7 +10,29 @@ const boundOf = (bytes: number): number => bytes + (bytes >> 8) + 1024
 /** So that the output never lies in node's shared pool: its memory is released as soon as it is used. */
 const MIN_OUTPUT_BYTES = 256 * 1024
 /** Content that shrinks by less than this fraction is stored as it is: reading it back is then free. */
-const WORTHWHILE = 0.97
+export const WORTHWHILE = 0.97
+
+/** Not in node:zlib: whether literals are packed. 1: always, also where zstd leaves it out for speed. */
+const LITERAL_COMPRESSION = 1002
+/** How many bytes without a match are passed over at a time, beside the first. */
+const ACCELERATION = 3
+
+/**
+ * For many blocks (the addon's ingest): parameters and values, the first that the zstd at hand accepts. Longer steps
+ * where nothing matches save 6 to 10 % of the time and cost 4 % of the size; decision 012 has the numbers.
+ */
+export const blockParameters = (): Buffer[] =>
+  [
+    [
+      zlib.constants.ZSTD_c_compressionLevel,
+      LEVEL,
+      zlib.constants.ZSTD_c_targetLength,
+      ACCELERATION,
+      LITERAL_COMPRESSION,
+      1,
+    ],
+    [zlib.constants.ZSTD_c_compressionLevel, LEVEL],
+  ].map(pairs => Buffer.from(Int32Array.from(pairs).buffer))
 
 export function compressBlock(raw: Uint8Array): { codec: number; payload: Uint8Array } {
   const packed = zlib.zstdCompressSync(raw, {

@@ -7,9 +7,10 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isDamage, isNoRoom, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { ID_BYTES, idFromBytes, idToBytes } from '../model/id.ts'
+import { type BlockNames, NameList } from './block-names.ts'
 import { damageIn } from './damage.ts'
 import { FIRM, LOOSE, openDatabase, type Unwritable } from './database.ts'
-import { NAME_BYTES, OBJECT, type ObjectKind } from './pack-format.ts'
+import { OBJECT, type ObjectKind } from './pack-format.ts'
 import { inTransaction } from './transaction.ts'
 
 export interface Location {
@@ -96,13 +97,18 @@ export class ObjectIndex {
     this.insertObject.run(idToBytes(id), at.pack, at.block, at.offset, at.length, at.kind)
   }
 
-  /** The objects of one block, from the names that it carries. */
-  addNames(pack: number, block: number, names: Buffer): void {
-    let offset = 0
-    for (let at = 0; at < names.length; at += NAME_BYTES) {
-      const length = names.readUInt32LE(at + ID_BYTES + 1)
-      this.insertObject.run(names.subarray(at, at + ID_BYTES), pack, block, offset, length, names[at + ID_BYTES]!)
-      offset += length
+  /**
+   * The objects of blocks, from the names that they carry. In the order of their ids, as far as the first bytes tell:
+   * neighbours in the index then go in one after another, which takes little more than half the time.
+   */
+  addBlocks(blocks: readonly BlockNames[]): void {
+    const names = new NameList(blocks)
+    for (const i of names.inOrderOfIds()) {
+      const block = blocks[names.blocks[i]!]!
+      const at = names.starts[i]!
+      const id = block.names.subarray(at, at + ID_BYTES)
+      const length = block.names.readUInt32LE(at + ID_BYTES + 1)
+      this.insertObject.run(id, block.pack, block.block, names.offsets[i]!, length, block.names[at + ID_BYTES]!)
     }
   }
 

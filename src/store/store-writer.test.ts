@@ -27,8 +27,8 @@ afterEach(() => {
 })
 
 /** Puts objects until enough of them wait, and a block more. */
-function putMany(writer: StoreWriter): Id[] {
-  return Array.from({ length: MANY }, (_, i) => writer.put(Buffer.from(`${i} `.padEnd(200, 'object'))))
+function putMany(writer: StoreWriter, count = MANY): Id[] {
+  return Array.from({ length: count }, (_, i) => writer.put(Buffer.from(`${i} `.padEnd(200, 'object'))))
 }
 
 test('what was appended gets into the index while the work goes on', async () => {
@@ -42,6 +42,26 @@ test('what was appended gets into the index while the work goes on', async () =>
   expect(store.has(ids.at(-1)!)).toBe(false)
   writer.commit()
   for (const id of ids) expect(store.read(id).length).toBe(200)
+  writer.close()
+})
+
+test('a commit that is near begins with what there is much of, not with a little', async () => {
+  const writer = await store.writer()
+  let syncs = 0
+  stopListening = onFailpoint('store:before-sync', () => void syncs++)
+  const few = writer.put(Buffer.alloc(600_000, 'few'))
+  writer.prepareCommit()
+  expect(syncs).toBe(0)
+  stopListening()
+  const indexed = Promise.withResolvers<void>()
+  stopListening = onFailpoint('store:before-index', indexed.resolve)
+  const ids = putMany(writer, 5000)
+  writer.prepareCommit()
+  await indexed.promise
+  expect([few, ids[0]!].every(id => store.has(id))).toBe(true)
+  expect(store.has(ids.at(-1)!)).toBe(false)
+  writer.commit()
+  expect(ids.every(id => store.has(id))).toBe(true)
   writer.close()
 })
 

@@ -6,6 +6,7 @@
 import type { Id } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
 import { BlockBuilder } from './block-builder.ts'
+import type { BlockNames } from './block-names.ts'
 import { failpoint } from './failpoint.ts'
 import type { FileLock } from './file-lock.ts'
 import type { Location } from './object-index.ts'
@@ -15,12 +16,14 @@ import type { Store } from './store.ts'
 
 /** Pending index rows are flushed beyond this many, so that memory stays bounded. */
 const MAX_PENDING = 16_000
+/** From here on it is worth beginning before the commit. */
+const MIN_EARLY = 2000
 /** With a disk that does not keep up, so many more may wait before the work waits, too. */
 const MAX_WAITING = 20 * MAX_PENDING
 
 /** Blocks that are appended but not in the index, of which only the names are kept, and how long their packs are. */
 interface Appended {
-  blocks: { pack: number; block: number; names: Buffer }[]
+  blocks: BlockNames[]
   packs: { pack: number; bytes: number }[]
 }
 
@@ -119,6 +122,11 @@ export class StoreWriter {
     this.pendingClones.push([id, length])
   }
 
+  /** A commit is near: if there is much to do for it, that begins now, while this thread waits for others. */
+  prepareCommit(): void {
+    if (this.pendingObjects > MIN_EARLY && !this.syncing) this.flushBeside()
+  }
+
   /** Everything added so far is durable and findable when this returns. */
   commit(): void {
     const block = this.builder.finish()
@@ -174,7 +182,7 @@ export class StoreWriter {
   private addToIndex({ blocks, packs }: Appended): void {
     failpoint('store:before-index')
     const { index } = this.store
-    for (const { pack, block, names } of blocks) index.addNames(pack, block, names)
+    index.addBlocks(blocks)
     for (const { pack, bytes } of packs) index.setPackBytes(pack, bytes)
   }
 

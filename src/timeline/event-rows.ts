@@ -103,14 +103,17 @@ export class EventRows {
     ])
   }
 
-  /** What a run did to `path`, or which directory above it one moved or removed; newest first. */
-  ofPath(path: Raw, limit: number): FileEvent[] {
+  /** What a run did to `path`, or which directory above it one moved or removed; newest first. Between two ids, if they are given. */
+  ofPath(path: Raw, limit: number, range = { above: 0, below: Number.MAX_SAFE_INTEGER }): FileEvent[] {
     const above = ancestorsOf(path)
     const marks = above.map(() => '?').join(', ')
     const moves = above.length > 0 ? `OR (${isMove} AND (path IN (${marks}) OR to_path IN (${marks})))` : ''
     const bytes = rawToBytes(path)
     const aboveBytes = above.map(rawToBytes)
-    return this.events(`WHERE run <> '' AND (path = ? OR to_path = ? ${moves}) ORDER BY id DESC LIMIT ?`, [
+    const where = `WHERE run <> '' AND id > ? AND id < ? AND (path = ? OR to_path = ? ${moves})`
+    return this.events(`${where} ORDER BY id DESC LIMIT ?`, [
+      range.above,
+      range.below,
       bytes,
       bytes,
       ...aboveBytes,

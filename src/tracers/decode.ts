@@ -2,10 +2,14 @@
 import { constants } from 'node:os'
 import { rawFromBytes } from '../model/raw-path.ts'
 import { FIELD, FLAG, FRAME, type Frame, LOST, pathOps } from './frames.ts'
-import type { ExecEvent, PathEvent, TraceEvent } from './trace-event.ts'
+import type { ExecEvent, LostEvent, PathEvent, TraceEvent } from './trace-event.ts'
 
 const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
 const NS_PER_MS = 1e6
+const lostReason = (flags: number): LostEvent['why'] => {
+  if (flags & LOST.watches) return 'watches'
+  return flags & LOST.architecture ? 'architecture' : 'overflow'
+}
 
 export const signalName = (number: number): string => signalNames.get(number) ?? `signal ${number}`
 
@@ -43,7 +47,7 @@ export class EventDecoder {
         return {
           type: 'lost',
           count: frame.number(FIELD.number)!,
-          why: frame.flags & LOST.architecture ? 'architecture' : 'overflow',
+          why: lostReason(frame.flags),
         }
       default:
         return undefined
@@ -68,10 +72,14 @@ export class EventDecoder {
       program: rawFromBytes(frame.field(FIELD.program)!),
       // Each has a NUL behind it, the last one too.
       argv: argv.split('\0').slice(0, -1),
+      detached: (frame.flags & FLAG.detached) !== 0,
       truncated: (frame.flags & FLAG.truncated) !== 0,
       cwd: rawFromBytes(frame.field(FIELD.cwd)!),
       setuid: (frame.flags & FLAG.setuid) !== 0,
       held: (frame.flags & FLAG.held) !== 0,
+      env: rawFromBytes(frame.field(FIELD.env) ?? Buffer.alloc(0))
+        .split('\0')
+        .slice(0, -1),
     }
   }
 
@@ -89,6 +97,8 @@ export class EventDecoder {
       to: to && rawFromBytes(to),
       existed: (frame.flags & FLAG.exists) !== 0,
       directory: (frame.flags & FLAG.directory) !== 0,
+      past: (frame.flags & FLAG.past) !== 0,
+      absent: (frame.flags & FLAG.absent) !== 0,
       linked: (frame.flags & FLAG.linked) !== 0,
       isUnknown: (frame.flags & FLAG.unknown) !== 0,
     }

@@ -69,6 +69,11 @@ export class EsloggerCommand {
     return this.child?.pid
   }
 
+  /** There is none above the command. */
+  get helperPid(): undefined {
+    return undefined
+  }
+
   get isStopped(): boolean {
     return isStopped(this.pid)
   }

@@ -139,6 +139,8 @@ export class EsloggerParser {
       cwd: rawFromText(textAt(exec, 'cwd', 'path') ?? ''),
       setuid: false,
       held: false,
+      detached: false,
+      env: [],
     })
   }
 

@@ -20,14 +20,17 @@ export const FRAME = {
 export const FLAG = {
   truncated: 1,
   setuid: 2,
+  detached: 4,
   exists: 4,
   directory: 8,
   linked: 16,
   unknown: 32,
   held: 64,
+  past: 64,
+  absent: 128,
   mapped: 128,
 } as const
-export const LOST = { overflow: 1, architecture: 2 } as const
+export const LOST = { overflow: 1, architecture: 2, watches: 4 } as const
 
 export const FIELD = {
   exec: 1,
@@ -44,6 +47,7 @@ export const FIELD = {
   to: 12,
   number: 13,
   time: 14,
+  env: 15,
   thread: 20,
   mode: 21,
   mtime: 22,
@@ -74,6 +78,7 @@ export const pathOps = [
   'attributes',
   'truncate',
   'inherited',
+  'changed',
 ] as const
 export type PathOp = (typeof pathOps)[number]
 

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
-import { rawFromBytes } from '../model/raw-path.ts'
+import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 import {
   isAlive,
   isStopped,
@@ -22,6 +22,10 @@ import type { Held, HeldFile, Look, TraceEvent } from './trace-event.ts'
 
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
 const LOOK_MS = 200
+
+/** Arguments are text, paths are not: every byte that is not plain is written as `%xx`. */
+const spelled = (path: Raw): string =>
+  path.replaceAll(/[^\w./-]/g, byte => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
 
 /** What the command gets from our own caller, beyond the standard three; signals by number. */
 export interface Inherited {
@@ -48,6 +52,8 @@ export interface TracedOptions {
   allowIoUring: boolean
   /** A directory that the command cannot change, unless it is Savepoint; only where changes are seen. */
   protect: string
+  /** Where changes are watched, because the driver does not see them; what is ignored is not looked into. */
+  watch: { path: Raw; ignored: Raw[] } | undefined
   /** Programs whose executions wait to be released, for at most `maxMs`; their names alone, `*` for all. */
   hold: { names: string[]; maxMs: number } | undefined
   /** A directory for files that are about to be destroyed; its file `target` says below which path. */
@@ -61,7 +67,10 @@ export interface TracedOptions {
 }
 
 /** A command that is traced, whoever does it. */
-export type Traced = Pick<TracedCommand, 'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'barrier' | 'look'>
+export type Traced = Pick<
+  TracedCommand,
+  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'barrier' | 'look' | 'helperPid'
+>
 
 export class TracedCommand {
   private readonly options: TracedOptions
@@ -82,7 +91,7 @@ export class TracedCommand {
 
   constructor(options: TracedOptions) {
     this.options = options
-    const { hold, inherited } = options
+    const { hold, inherited, watch } = options
     const stdio: (ReturnType<typeof inheritedStdio>[number] | 'pipe')[] = inheritedStdio(inherited)
     const eventsFd = stdio.includes('ignore') ? stdio.indexOf('ignore') : stdio.length
     stdio[eventsFd] = 'pipe'
@@ -95,6 +104,8 @@ export class TracedCommand {
       ...(inherited.ignoredSignals.length > 0 ? ['--ignore', inherited.ignoredSignals.join(',')] : []),
       ...(options.spool === undefined ? [] : ['--spool', options.spool]),
       ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
+      ...(watch ? ['--watch', spelled(watch.path)] : []),
+      ...(watch?.ignored ?? []).flatMap(path => ['--watch-ignore', spelled(path)]),
     ]
     startAdopting()
     this.child = spawn(helperFile()!, [...flags, '--', ...options.command], {
@@ -117,6 +128,11 @@ export class TracedCommand {
     this.events.on('error', () => {})
     this.events.on('close', () => this.lookForEnd())
     this.child.on('error', error => this.finish(() => this.outcome.reject(error)))
+  }
+
+  /** All processes of the run are below it, whatever became of their parents. */
+  get helperPid(): number | undefined {
+    return this.child.pid
   }
 
   /** How the command itself ended. Rejects with the errno of what kept it from starting. */

@@ -12,8 +12,10 @@ export function helperFile(): string | undefined {
     .find(file => existsSync(file))
 }
 
+export const hasHelper = (): boolean => helperFile() !== undefined
+
 /** The drivers that the helper has (native/helper/drivers.c). */
-export type HelperDriver = 'seccomp' | 'ebpf' | 'ptrace'
+export type HelperDriver = 'seccomp' | 'ebpf' | 'ptrace' | 'none'
 
 export interface HelperProbe {
   works: boolean

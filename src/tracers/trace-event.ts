@@ -10,10 +10,14 @@ export interface ExecEvent
     'id' | 'at' | 'pid' | 'ppid' | 'parent' | 'depth' | 'replaces' | 'program' | 'argv' | 'truncated' | 'cwd'
   > {
   type: 'exec'
+  /** Its parents are gone, and who they were cannot be told. */
+  detached: boolean
   /** It would have had more rights without us. */
   setuid: boolean
   /** It has not begun, and waits to be released. */
   held: boolean
+  /** Of git when it is held: `NAME=value` of the variables that say where its directories are. */
+  env: Raw[]
 }
 
 /** `code` and `signal` are undefined when nobody could tell. */
@@ -37,7 +41,11 @@ export interface LateEvent {
   id: number
 }
 
-/** A call that changes a file, told before it is carried out: it may still fail. */
+/**
+ * A call that changes a file, told before it is carried out: it may still fail. Where the target is watched instead (`changed`,
+ * and `create`, `delete`, `rename`, `attributes` of exec 0), what has happened, told afterwards, by whomever; a directory that
+ * came stands for all in it.
+ */
 export interface PathEvent {
   type: 'path'
   at: number
@@ -51,6 +59,10 @@ export interface PathEvent {
   path: Raw | undefined
   to: Raw | undefined
   existed: boolean
+  /** It has happened, as watching tells; otherwise it is about to. */
+  past: boolean
+  /** Nothing was at `path`: all but what makes something there will fail. */
+  absent: boolean
   directory: boolean
   /** The file has other names. */
   linked: boolean
@@ -86,7 +98,8 @@ export interface KeptEvent {
 export interface LostEvent {
   type: 'lost'
   count: number
-  why: 'overflow' | 'architecture'
+  /** watches: not all directories can be watched. */
+  why: 'overflow' | 'architecture' | 'watches'
 }
 
 export type TraceEvent = ExecEvent | ExitEvent | UndoneEvent | LateEvent | PathEvent | KeptEvent | LostEvent

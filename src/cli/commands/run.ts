@@ -28,6 +28,7 @@ interface Options {
   force?: boolean
   tracer?: TracerName
   allowIoUring?: boolean
+  allowSudo?: boolean
   onFailure: 'keep' | 'ask' | 'rollback'
 }
 
@@ -55,6 +56,7 @@ export function register(program: Command): void {
     .option('--force', 'also in $HOME, /, or a directory that was replaced')
     .addOption(new Option('--tracer <name>', 'how commands are traced (default: tracing.tracer)').choices(tracers))
     .option('--allow-io-uring', 'let io_uring work inside, although its changes are not seen')
+    .option('--allow-sudo', 'let sudo work inside: commands are not traced, changes are only watched')
     .addOption(
       new Option('--on-failure <what>', 'when the command fails, what it did is kept, taken back, or you are asked')
         .choices(['keep', 'ask', 'rollback'])
@@ -83,6 +85,7 @@ const runIn = (context: Context, savepoint: Savepoint, command: string[], option
     unprotected: options.unprotected,
     tracer: options.tracer,
     allowIoUring: options.allowIoUring,
+    allowSudo: options.allowSudo,
     onFailure: options.onFailure === 'ask' ? result => askToTakeBack(context, result) : options.onFailure,
     inherited,
     onStart(_run, before) {
@@ -171,8 +174,10 @@ const outcomeText = ({ after, counts, changes, gone, movedTo }: RunResult) => {
 function commandsText({ trace }: RunResult, style: Style): string {
   if (!trace) return ''
   const failed = trace.failed > 0 ? ` (${trace.failed} failed, see ${style.command('trace --failed')})` : ''
-  const snapshots = trace.snapshots > 0 ? `, ${plural('snapshot', trace.snapshots)} on the way` : ''
-  return `${plural('command', trace.commands)}${failed}${snapshots}; `
+  const snapshots = trace.snapshots > 0 ? [`${plural('snapshot', trace.snapshots)} on the way`] : []
+  const commands = trace.tracer === 'none' ? [] : [`${plural('command', trace.commands)}${failed}`]
+  const parts = [...commands, ...snapshots].join(', ')
+  return parts === '' ? '' : `${parts}; `
 }
 
 function traceTexts({ trace }: RunResult): string[] {

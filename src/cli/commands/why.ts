@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
-import type { WhyResult } from '../../index.ts'
+import type { WhyCause, WhyResult } from '../../index.ts'
 import { formatAge } from '../../model/format.ts'
+import type { Raw } from '../../model/raw-path.ts'
 import { define, handle } from '../define.ts'
 import { whyJson } from '../json-trace.ts'
 import { atMost } from '../number-option.ts'
@@ -14,7 +15,8 @@ export function register(program: Command): void {
     summary: 'say which commands changed a path',
     description:
       'Lists the commands of runs that changed a path, or moved or removed a directory above it, newest first, with the ' +
-      'snapshots around each. What was done outside of a run, or in a run without a tracer, is not known.',
+      'snapshots around each, also under the names that it had before. What had no effect by those snapshots is marked. ' +
+      'Where a change was only watched, the commands that ran then are named as likely. What was done outside of a run is not known.',
     usage: 'PATH',
     examples: [
       ['why src/app.ts', 'who did that?'],
@@ -42,26 +44,40 @@ const verbs: Record<string, string> = {
   attributes: 'attributes changed',
   truncate: 'truncated',
   inherited: 'open for writing from the start',
+  changed: 'changed',
 }
 
 function whyText({ path, causes }: WhyResult, now: number, style: Style): string {
   if (causes.length === 0) return `No command of a traced run is known to have changed ${style.path(path)}\n`
-  return causes
-    .map(({ event, execution, before, after }) => {
-      const what = verbs[event.op] ?? event.op
-      const moved =
-        event.to === undefined
-          ? ''
-          : ` ${event.path === undefined ? 'from outside' : style.path(event.path)} → ${style.path(event.to)}`
-      const above =
-        event.path !== path && event.to !== path ? ` (${style.path(event.path ?? event.to ?? path)} above it)` : ''
-      const around = [before && `before: ${before.id}`, after && `after: ${after.id}`].filter(Boolean).join(', ')
-      return [
-        `${style.yellow(what)}${moved}${above} ${formatAge(now - event.at)}`,
-        `  by ${execution ? style.bold(commandText(execution)) : 'a process that cannot be told'} ${style.dim(`(pid ${event.pid}, ${event.run})`)}`,
-        ...(around ? [`  ${style.dim(around)}`] : []),
-        '',
-      ].join('\n')
-    })
-    .join('')
+  return causes.map(cause => causeText(cause, path, now, style)).join('')
+}
+
+function causeText(cause: WhyCause, path: Raw, now: number, style: Style): string {
+  const { event, name, outcome, before, after } = cause
+  const around = [before && `before: ${before.id}`, after && `after: ${after.id}`].filter(Boolean).join(', ')
+  const what = `${style.yellow(verbs[event.op] ?? event.op)}${namesText(cause, path, style)}`
+  const effect = outcome === 'unchanged' ? ` ${style.magenta('without effect: it failed, or changed nothing')}` : ''
+  return [
+    `${what}${name === path ? '' : ` ${style.dim(`(then ${style.path(name)})`)}`} ${formatAge(now - event.at)}${effect}`,
+    `  ${whoText(cause, style)}`,
+    ...(around ? [`  ${style.dim(around)}`] : []),
+    '',
+  ].join('\n')
+}
+
+/** Which other names the event is about. */
+function namesText({ event, name }: WhyCause, path: Raw, style: Style): string {
+  const isAbove = event.path !== name && event.to !== name
+  const above = isAbove ? ` (${style.path(event.path ?? event.to ?? path)} above it)` : ''
+  if (event.to === undefined) return above
+  if (event.op === 'rename' && event.to === name)
+    return ` from ${event.path === undefined ? 'outside' : style.path(event.path)}`
+  return ` ${event.path === undefined ? 'from outside' : style.path(event.path)} → ${style.path(event.to)}${above}`
+}
+
+function whoText({ event, execution, likely }: WhyCause, style: Style): string {
+  const where = style.dim(`(${event.pid === 0 ? '' : `pid ${event.pid}, `}${event.run})`)
+  if (execution) return `by ${style.bold(commandText(execution))} ${where}`
+  if (likely.length === 0) return `by a process that cannot be told ${where}`
+  return `likely by ${likely.map(each => style.bold(commandText(each))).join(', or ')} ${where}`
 }

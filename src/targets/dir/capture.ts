@@ -172,6 +172,7 @@ async function passUntilQuiet(
   const touched = new Set(pass.unsettled)
   const deadline = Date.now() + MAX_GIT_MS
   for (let passes = 1; passes <= MAX_PASSES || Date.now() < deadline; passes++) {
+    options.writer.prepareCommit()
     // What had to be made readable is listed otherwise by the walk than by the look.
     const since = options.touchedSince ? await options.touchedSince() : none
     for (const path of since ?? none) pass.unsettled.add(knownDir(pass.cache, path))

@@ -1,4 +1,4 @@
-/** Whether large files can be shared with the store by reflink, and under which names. Found out once per worker. */
+/** Whether large files can be shared with the store by reflink, and under which names. Found out once per source. */
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { threadId } from 'node:worker_threads'
@@ -10,10 +10,12 @@ export interface CloneSource {
   paths(): { temporary: string; final(id: Id): string } | undefined
 }
 
+/** Of all sources of this thread: two captures at a time must not make their clones under one name. */
+let made = 0
+
 /** `directory`: the store's clones/, or undefined when clones are not wanted. */
 export function createCloneSource(directory: string | undefined): CloneSource {
   let works: boolean | undefined
-  let made = 0
   return {
     paths() {
       if (directory === undefined) return undefined

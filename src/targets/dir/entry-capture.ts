@@ -3,6 +3,7 @@ import { blankEntry, type Entry, type UnknownReason } from '../../model/entry.ts
 import { isWithin, joinRaw, type Raw } from '../../model/raw-path.ts'
 import { EntryCursor } from '../../store/tree-lookup.ts'
 import { type DirNode, entryFromResult, isPackDir, unknownEntry } from './dir-node.ts'
+import type { Job } from './ingest-queue.ts'
 import type { ReadResult } from './ingest-read.ts'
 import { overrideEntry } from './override.ts'
 import type { PassState } from './pass.ts'
@@ -145,11 +146,12 @@ export class EntryCapture {
     const isDirectory = record.recordType(node.records, at) === record.S_IFDIR
     // Holds the place until the reading is done; a directory's tree may be known earlier.
     node.entries!.set(name, blankEntry(name, isDirectory ? 'dir' : 'file'))
-    const done = (result: ReadResult) => {
-      this.receiveRead(node, name, at, result)
-      this.builder.settle(node)
-    }
-    this.state.options.ingest.submit(joinRaw(node.path, name), size, done, isDirectory)
+    this.state.options.ingest.submit(new ReadJob(this, node, name, at, size, !isDirectory))
+  }
+
+  finishRead(node: DirNode, name: Raw, at: number, result: ReadResult): void {
+    this.receiveRead(node, name, at, result)
+    this.builder.settle(node)
   }
 
   private receiveRead(node: DirNode, name: Raw, at: number, result: ReadResult): void {
@@ -177,5 +179,30 @@ export class EntryCapture {
     }
     record.patchRecord(node.records, at, result)
     if (entry !== placeholder) entries.set(name, entry)
+  }
+}
+
+/** One object per file: a capture of many makes many. */
+class ReadJob implements Job {
+  private readonly capture: EntryCapture
+  private readonly node: DirNode
+  private readonly name: Raw
+  private readonly at: number
+  readonly path: Raw
+  readonly isCounted: boolean
+  size: number
+
+  constructor(capture: EntryCapture, node: DirNode, name: Raw, at: number, size: number, isCounted: boolean) {
+    this.capture = capture
+    this.node = node
+    this.name = name
+    this.at = at
+    this.path = joinRaw(node.path, name)
+    this.size = size
+    this.isCounted = isCounted
+  }
+
+  done(result: ReadResult): void {
+    this.capture.finishRead(this.node, this.name, this.at, result)
   }
 }

@@ -8,11 +8,12 @@ const BATCH_BYTES = 1536 * 1024
 const TRIM = 4096
 
 export interface Job {
-  path: Raw
-  /** As the walk saw it. */
+  readonly path: Raw
+  /** As the walk saw it; more when it turned out to be large. */
   size: number
   /** Counts in what is said of progress, where directories, which have only attributes to read, do not. */
-  isCounted: boolean
+  readonly isCounted: boolean
+  /** `result` may be used until this returns. */
   done(result: ReadResult): void
 }
 
@@ -31,6 +32,10 @@ export class IngestQueue {
 
   get bytes(): number {
     return this.waitingBytes
+  }
+
+  get isNextLarge(): boolean {
+    return this.length > 0 && this.jobs[this.at]!.size > WHOLE_FILE_BYTES
   }
 
   push(job: Job): void {

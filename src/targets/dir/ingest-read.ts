@@ -1,5 +1,5 @@
 /**
- * Reads entries and names their content, on the main thread for a few and in workers for many. Nothing is stored here:
+ * What reading entries gives, and reading a few of them here and now (ingest-pipeline.ts reads many). Nothing is stored:
  * the caller decides with the hashes which contents are new.
  */
 import type { Id, UnknownReason } from '../../model/entry.ts'
@@ -11,7 +11,7 @@ export const WHOLE_FILE_BYTES = 1024 * 1024
 /** How often a file that changes while it is read is read again. */
 export const READ_RETRIES = 4
 /** Room for link targets and xattrs beside the content that the sizes promise. */
-const SLACK_BYTES = 256 * 1024
+export const SLACK_BYTES = 256 * 1024
 
 const S_IFMT = 0o170000
 const S_IFREG = 0o100000
@@ -37,53 +37,20 @@ export interface ReadResult {
   readonly rdevMinor: number
 }
 
-/** The results of a batch in few buffers, so that they cross between threads without an object per entry. */
-export interface BatchResults {
-  /** META records, one after another. */
-  meta: Uint8Array
-  /** What few entries have: [index, bytes]. */
-  targets: [number, Uint8Array][]
-  xattrs: [number, Uint8Array][]
-}
-
-export interface Batch {
-  results: BatchResults
-  /** Contents of the regular files by index, as long as the buffer they lie in is not used again. */
-  contents: (Buffer | undefined)[]
-}
-
-/** Gives buffers for reading; a batch's contents lie in them until the caller gives them back. */
-export type BufferSource = (bytes: number) => Buffer
-
 /** `paths`: NUL-separated. `expectedBytes`: the sum of the sizes seen by the walk. */
-export function readBatch(
-  root: number,
-  paths: Buffer,
-  count: number,
-  expectedBytes: number,
-  buffers: BufferSource,
-): Batch {
-  const batch: Batch = {
-    results: {
-      meta: Buffer.allocUnsafeSlow(count * META.size_),
-      targets: [],
-      xattrs: [],
-    },
-    contents: [],
-  }
+export function readBatch(root: number, paths: Buffer, count: number, expectedBytes: number): MetaResult[] {
+  const results: MetaResult[] = []
   let rest = paths
   let room = expectedBytes + SLACK_BYTES
-  for (let at = 0; at < count; ) {
-    const out = buffers(room)
+  while (results.length < count) {
+    const out = Buffer.allocUnsafeSlow(room)
     const { done, meta } = addon.readEntries(root, rest, out, WHOLE_FILE_BYTES, READ_RETRIES)
-    ;(batch.results.meta as Buffer).set(meta.subarray(0, done * META.size_), at * META.size_)
-    for (let i = 0; i < done; i++) addEntry(batch, at + i, meta, i * META.size_, out)
-    at += done
-    if (at < count) rest = skipPaths(rest, done)
+    for (let i = 0; i < done; i++) results.push(new MetaResult(meta, i, out, contentOf(meta, i)))
+    if (results.length < count) rest = skipPaths(rest, done)
     // Something grew since the walk: go on with room for the largest file and its xattrs.
     room = 2 * WHOLE_FILE_BYTES + SLACK_BYTES
   }
-  return batch
+  return results
 }
 
 function skipPaths(paths: Buffer, count: number): Buffer {
@@ -95,56 +62,54 @@ function skipPaths(paths: Buffer, count: number): Buffer {
   return paths.subarray(at)
 }
 
-function addEntry({ results, contents }: Batch, index: number, meta: Buffer, at: number, out: Buffer): void {
-  contents[index] = undefined
-  if (meta.readInt32LE(at + META.errno) !== 0) return
-  const contentAt = meta.readUInt32LE(at + META.contentOffset)
-  const content = out.subarray(contentAt, contentAt + meta.readUInt32LE(at + META.contentLength))
-  const xattrLength = meta.readUInt32LE(at + META.xattrLength)
-  if (xattrLength > 0) {
-    const xattrAt = meta.readUInt32LE(at + META.xattrOffset)
-    results.xattrs.push([index, new Uint8Array(out.subarray(xattrAt, xattrAt + xattrLength))])
-  }
-  const type = meta.readUInt32LE(at + META.mode) & S_IFMT
-  if (type === S_IFLNK) results.targets.push([index, new Uint8Array(content)])
-  if (type !== S_IFREG || meta.readUInt32LE(at + META.flags) & (META_FLAG.unstable | META_FLAG.tooBig)) return
-  contents[index] = content
-}
-
-/** The results as objects that read their fields when they are asked for. */
-export function resultsOf({ meta, targets, xattrs }: BatchResults): MetaResult[] {
-  const metaBuffer = asBuffer(meta)
-  const results = Array.from({ length: metaBuffer.length / META.size_ }, (_, i) => new MetaResult(metaBuffer, i))
-  for (const [index, bytes] of targets) results[index]!.target = asBuffer(bytes).toString('latin1')
-  for (const [index, bytes] of xattrs) results[index]!.xattrs = asBuffer(bytes)
-  return results
-}
-
 /** The id of the content that the META record at `at` speaks of. */
 export const contentId = (meta: Buffer, at: number): Id =>
   meta.toString('latin1', at + META.id, at + META.id + ID_BYTES)
 
-const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+/** The same for the record with this number; '' when it has no content, or none that counts. */
+export function contentOf(meta: Buffer, index: number): Id {
+  const at = index * META.size_
+  const isRead =
+    meta.readInt32LE(at + META.errno) === 0 &&
+    (meta.readUInt32LE(at + META.mode) & S_IFMT) === S_IFREG &&
+    (meta.readUInt32LE(at + META.flags) & (META_FLAG.unstable | META_FLAG.tooBig)) === 0
+  return isRead ? contentId(meta, at) : ''
+}
 
+/** A META record, whose fields are read when they are asked for. `extra`: what its offsets point into. */
 export class MetaResult implements ReadResult {
   /** The META record that this result stands for. */
   readonly meta: Buffer
   readonly at: number
+  private readonly extra: Buffer
   readonly content: Id
-  target = ''
-  xattrs: Buffer | undefined = undefined
 
-  constructor(meta: Buffer, index: number) {
+  constructor(meta: Buffer, index: number, extra: Buffer, content: Id) {
     this.meta = meta
     this.at = index * META.size_
-    const isRead = this.errno === 0 && (this.mode & S_IFMT) === S_IFREG && this.unknown === undefined
-    this.content = isRead ? contentId(meta, this.at) : ''
+    this.extra = extra
+    this.content = content
   }
 
   private u32(field: number): number {
     return this.meta.readUInt32LE(this.at + field)
   }
 
+  contentBytes(): Buffer {
+    const start = this.u32(META.contentOffset)
+    return this.extra.subarray(start, start + this.u32(META.contentLength))
+  }
+
+  get target(): string {
+    return (this.mode & S_IFMT) === S_IFLNK ? this.contentBytes().toString('latin1') : ''
+  }
+  /** A copy: the buffer is large, and the xattrs may live long. */
+  get xattrs(): Buffer | undefined {
+    const length = this.u32(META.xattrLength)
+    if (length === 0) return undefined
+    const start = this.u32(META.xattrOffset)
+    return Buffer.from(this.extra.subarray(start, start + length))
+  }
   get errno(): number {
     return this.meta.readInt32LE(this.at + META.errno)
   }

@@ -1,21 +1,21 @@
 /**
- * Turns paths into stored contents. A handful is read here and now; more are spread over worker threads. Memory does
+ * Turns paths into stored contents. A handful is read here and now; more are left to threads (ingest-pipeline.ts). Memory does
  * not grow with the tree: the walk waits while the queue is long.
  */
 import { join } from 'node:path'
 import { cancelled } from '../../errors/errors.ts'
-import type { Raw } from '../../model/raw-path.ts'
 import { OBJECT } from '../../store/pack-format.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
+import { readHere } from './chunk-reader.ts'
 import { createCloneSource } from './clone-source.ts'
 import { failedResult } from './failed-result.ts'
+import { IngestPipeline } from './ingest-pipeline.ts'
 import { IngestQueue, isLarge, type Job, pathList, totalBytes } from './ingest-queue.ts'
-import { type ReadResult, readBatch, resultsOf } from './ingest-read.ts'
-import { IngestThreads } from './ingest-threads.ts'
+import { type ReadResult, readBatch } from './ingest-read.ts'
 import { captureLargeFile } from './large-file.ts'
 
-/** Up to here starting threads would cost more than it saves. */
+/** Up to here threads would save little, and contents that share a block with the trees need less room. */
 const INLINE_ENTRIES = 300
 const INLINE_BYTES = 12 * 1024 * 1024
 /** The walk waits while more than this many entries are queued. */
@@ -37,7 +37,7 @@ export class Ingest {
   private readonly queue = new IngestQueue()
   private readonly progress: IngestProgress = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0 }
   private readonly failed = Promise.withResolvers<never>()
-  private threads: IngestThreads | undefined
+  private threads: IngestPipeline | undefined
   private wake: (() => void) | undefined
   private failure: Error | undefined
 
@@ -59,11 +59,11 @@ export class Ingest {
     else signal?.addEventListener('abort', cancel, { once: true })
   }
 
-  /** Queues an entry; `done` is called with its result before `drain` returns. `size` is what the walk saw. */
-  submit(path: Raw, size: number, done: (result: ReadResult) => void, isDirectory = false): void {
-    this.queue.push({ path, size, isCounted: !isDirectory, done })
-    if (!isDirectory) this.progress.totalFiles++
-    this.progress.totalBytes += size
+  /** Queues an entry; its `done` is called with the result before `drain` returns. */
+  submit(job: Job): void {
+    this.queue.push(job)
+    if (job.isCounted) this.progress.totalFiles++
+    this.progress.totalBytes += job.size
     if (!this.threads && (this.queue.length > INLINE_ENTRIES || this.queue.bytes > INLINE_BYTES)) this.startThreads()
     this.threads?.pump()
   }
@@ -99,7 +99,7 @@ export class Ingest {
 
   private startThreads(): void {
     const { store, writer, root, queue } = this
-    this.threads = new IngestThreads({
+    this.threads = new IngestPipeline({
       store,
       writer,
       root,
@@ -124,15 +124,8 @@ export class Ingest {
   }
 
   private async readSmallInline(jobs: Job[]): Promise<void> {
-    const { results, contents } = readBatch(
-      this.root,
-      pathList(jobs),
-      jobs.length,
-      totalBytes(jobs),
-      Buffer.allocUnsafeSlow,
-    )
-    for (const [i, result] of resultsOf(results).entries()) {
-      if (contents[i]) this.writer.putAs(result.content, OBJECT.data, contents[i])
+    for (const [i, result] of readBatch(this.root, pathList(jobs), jobs.length, totalBytes(jobs)).entries()) {
+      if (result.content !== '') this.writer.putAs(result.content, OBJECT.data, result.contentBytes())
       if (result.unknown === 'too-large') await this.readLargeInline(jobs[i]!)
       else this.finish(jobs[i]!, result)
     }
@@ -141,8 +134,10 @@ export class Ingest {
   private async readLargeInline(job: Job): Promise<void> {
     const clones = createCloneSource(this.writer.discards ? undefined : join(this.store.directory, 'clones'))
     const result = await captureLargeFile(this.root, job.path, {
-      claim: async ids => ids.map(id => this.writer.claim(id)),
-      store: (id, bytes) => this.writer.putClaimed(id, OBJECT.data, bytes),
+      ...readHere({
+        claim: id => this.writer.claim(id),
+        store: (id, bytes) => this.writer.putClaimed(id, OBJECT.data, bytes),
+      }),
       storeRecipe: (id, bytes) => this.writer.putAs(id, OBJECT.recipe, bytes),
       clonePaths: clones.paths,
       storeClone: (id, size) => this.writer.addClone(id, size),

@@ -1,26 +1,19 @@
 /**
  * Captures one large file: cut into content-defined chunks so that an edit stores a few megabytes, or cloned where the
- * store's filesystem shares blocks. Reads in windows, so that memory does not depend on the size.
+ * store's filesystem shares blocks.
  */
-import { closeSync, constants, fsyncSync, openSync, readSync, renameSync, unlinkSync } from 'node:fs'
+import { closeSync, constants, fsync, openSync, renameSync, unlinkSync } from 'node:fs'
 import { errnoOf } from '../../errors/errors.ts'
 import type { Id } from '../../model/entry.ts'
-import { Hasher, hashBytes } from '../../model/id.ts'
+import { Hasher } from '../../model/id.ts'
 import { addon, type Stat } from '../../native/addon.ts'
-import { hashFile } from '../../store/read-windows.ts'
 import { encodeRecipe, type RecipeItem } from '../../store/recipe.ts'
+import type { ChunkReader } from './chunk-reader.ts'
 import { hashZeros } from './hash-zeros.ts'
 import { READ_RETRIES, type ReadResult } from './ingest-read.ts'
 
-const CHUNK_MIN_BYTES = 256 * 1024
-const CHUNK_AVERAGE_BYTES = 1024 * 1024
-const CHUNK_MAX_BYTES = 4 * 1024 * 1024
-const WINDOW_BYTES = CHUNK_MAX_BYTES + CHUNK_AVERAGE_BYTES
-
-/** Where chunks go. `claim` answers whether the chunk at that place is new and must be stored. */
-export interface ChunkSink {
-  claim(ids: Id[]): Promise<boolean[]>
-  store(id: Id, bytes: Uint8Array): void
+/** Where chunks go. */
+export interface ChunkSink extends ChunkReader {
   storeRecipe(id: Id, bytes: Uint8Array): void
   /** Where a clone of this content lies, and a private name to make it under; undefined when clones do not work here. */
   clonePaths(): { temporary: string; final(id: Id): string } | undefined
@@ -36,7 +29,7 @@ export async function captureLargeFile(root: number, path: string, sink: ChunkSi
       const captured = (await cloneContent(fd, before, sink)) ?? (await chunkContent(fd, before.size, sink))
       const after = addon.statFd(fd)
       if (captured && sameContentStat(before, after)) {
-        captured.publish()
+        await captured.publish()
         return toResult(after, captured.id, captured.sparse, addon.getXattrs(root, path))
       }
       captured?.discard()
@@ -60,7 +53,7 @@ function openForReading(root: number, path: string): number {
 interface Captured {
   id: Id
   sparse: boolean
-  publish(): void
+  publish(): Promise<void>
   discard(): void
 }
 
@@ -73,7 +66,7 @@ async function chunkContent(fd: number, size: number, sink: ChunkSink): Promise<
   for (let i = 0; i < segments.length; i += 2) {
     const [from, length] = [segments[i]!, segments[i + 1]!]
     if (from > at) addHole(items, hasher, from - at)
-    if (!(await chunkSegment(fd, from, from + length, hasher, items, sink))) return undefined
+    if (!(await sink.storeChunks(fd, from, from + length, hasher, items))) return undefined
     at = from + length
   }
   if (at < size) addHole(items, hasher, size - at)
@@ -81,7 +74,7 @@ async function chunkContent(fd: number, size: number, sink: ChunkSink): Promise<
   return {
     id,
     sparse: items.some(item => 'hole' in item),
-    publish: () => sink.storeRecipe(id, encodeRecipe(items)),
+    publish: async () => sink.storeRecipe(id, encodeRecipe(items)),
     discard: () => {},
   }
 }
@@ -89,50 +82,6 @@ async function chunkContent(fd: number, size: number, sink: ChunkSink): Promise<
 function addHole(items: RecipeItem[], hasher: Hasher, length: number): void {
   items.push({ hole: length })
   hashZeros(hasher, length)
-}
-
-async function chunkSegment(
-  fd: number,
-  from: number,
-  to: number,
-  hasher: Hasher,
-  items: RecipeItem[],
-  sink: ChunkSink,
-): Promise<boolean> {
-  const window = Buffer.allocUnsafeSlow(Math.min(WINDOW_BYTES, to - from))
-  let filled = 0
-  let position = from
-  while (position < to || filled > 0) {
-    while (filled < window.length && position < to) {
-      const count = readSync(fd, window, filled, Math.min(window.length - filled, to - position), position)
-      if (count === 0) return false
-      filled += count
-      position += count
-    }
-    const ends = addon.chunk(window, 0, filled, CHUNK_MIN_BYTES, CHUNK_AVERAGE_BYTES, CHUNK_MAX_BYTES, position >= to)
-    const consumed = await storeChunks(window, ends, items, sink)
-    hasher.update(window.subarray(0, consumed))
-    window.copy(window, 0, consumed, filled)
-    filled -= consumed
-  }
-  return true
-}
-
-async function storeChunks(window: Buffer, ends: Uint32Array, items: RecipeItem[], sink: ChunkSink): Promise<number> {
-  let start = 0
-  const chunks: { id: Id; bytes: Buffer }[] = []
-  for (const end of ends) {
-    const bytes = window.subarray(start, end)
-    const id = hashBytes(bytes)
-    chunks.push({ id, bytes })
-    items.push({ chunk: id, length: bytes.length })
-    start = end
-  }
-  const wanted = await sink.claim(chunks.map(chunk => chunk.id))
-  chunks.forEach((chunk, i) => {
-    if (wanted[i]) sink.store(chunk.id, chunk.bytes)
-  })
-  return start
 }
 
 /** Shares the file's blocks with the store and hashes the clone, so that what is hashed is what is kept. */
@@ -143,10 +92,10 @@ async function cloneContent(fd: number, before: Stat, sink: ChunkSink): Promise<
   const discard = () => unlinkSync(paths.temporary)
   try {
     addon.cloneFd(fd, clone)
-    const { id, size } = hashFile(clone)
+    const { id, size } = await sink.hashFile(clone)
     const sparse = addon.dataSegments(clone, size).length !== 2 && size > 0
-    const publish = () => {
-      fsyncSync(clone)
+    const publish = async () => {
+      await sync(clone)
       renameSync(paths.temporary, paths.final(id))
       closeSync(clone)
       sink.storeClone(id, before.size)
@@ -168,6 +117,9 @@ async function cloneContent(fd: number, before: Stat, sink: ChunkSink): Promise<
     throw error
   }
 }
+
+const sync = (fd: number): Promise<void> =>
+  new Promise((resolve, reject) => fsync(fd, error => (error ? reject(error) : resolve())))
 
 const sameContentStat = (a: Stat, b: Stat): boolean =>
   a.size === b.size && a.mtimeNs === b.mtimeNs && a.ctimeNs === b.ctimeNs && a.ino === b.ino

@@ -2,7 +2,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 
-export function startWorker(name: 'ingest-worker' | 'restore-worker', options: WorkerOptions = {}): Worker {
+export function startWorker(name: 'restore-worker', options: WorkerOptions = {}): Worker {
   const file = [`./${name}.js`, `./${name}.ts`]
     .map(file => new URL(file, import.meta.url))
     .find(url => existsSync(url))!
