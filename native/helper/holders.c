@@ -28,11 +28,19 @@ struct look {
 /* A process that is gone holds nothing. */
 static bool is_gone(int error) { return error == ENOENT || error == ESRCH; }
 
-static void tell_held(struct look *look, pid_t pid, const char *path, size_t length, bool mapped) {
+/* `inode`: 0 when the path is the file's only name. */
+static void tell_held(struct look *look, pid_t pid, const char *path, size_t length, uint64_t inode, bool mapped) {
   frame_begin(look->frame, FRAME_HELD, 0, (uint32_t)pid);
   if (mapped) frame_flag(look->frame, FLAG_MAPPED);
   frame_bytes(look->frame, FIELD_PATH, path, length);
+  if (inode != 0) frame_long(look->frame, FIELD_INODE, inode);
   stream_put(look->stream, look->frame);
+}
+
+/* The name by which it was opened; the file may have others. */
+static bool is_deleted(const char *path, size_t length) {
+  size_t tail = sizeof deleted - 1;
+  return length > tail && memcmp(path + length - tail, deleted, tail) == 0;
 }
 
 static void add_children(struct look *look, pid_t pid, const char *thread) {
@@ -74,7 +82,9 @@ static void look_at_descriptors(struct look *look, pid_t pid) {
     if (fstatat(directory, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0 || (stat.st_mode & S_IWUSR) == 0) continue;
     if (fstatat(directory, entry->d_name, &stat, 0) != 0 || !S_ISREG(stat.st_mode) || stat.st_nlink == 0) continue;
     ssize_t length = readlinkat(directory, entry->d_name, path, sizeof path);
-    if (length > 0 && (size_t)length < sizeof path && path[0] == '/') tell_held(look, pid, path, (size_t)length, false);
+    if (length <= 0 || (size_t)length >= sizeof path || path[0] != '/') continue;
+    bool has_others = stat.st_nlink > 1 || is_deleted(path, (size_t)length);
+    tell_held(look, pid, path, (size_t)length, has_others ? stat.st_ino : 0, false);
   }
   closedir(list);
 }
@@ -85,15 +95,19 @@ static void look_at_mapping(struct look *look, pid_t pid, char *line) {
   if (rights == NULL || strnlen(rights, 5) < 5 || rights[2] != 'w' || rights[4] != 's') return;
   char *from = strchr(rights, '/'), *to = from;
   if (from == NULL) return;
+  char *inode = from;
+  while (inode > rights && inode[-1] == ' ') inode--;
+  while (inode > rights && inode[-1] != ' ') inode--;
   for (char *at = from; *at != 0 && *at != '\n'; at++) {
     if (strncmp(at, "\\012", 4) == 0) {
       *to++ = '\n';
       at += 3;
     } else *to++ = *at;
   }
-  size_t length = (size_t)(to - from), tail = sizeof deleted - 1;
-  if (length > tail && memcmp(to - tail, deleted, tail) == 0) return;
-  tell_held(look, pid, from, length, true);
+  *to = 0;
+  struct stat found;
+  bool has_others = is_deleted(from, (size_t)(to - from)) || (stat(from, &found) == 0 && found.st_nlink > 1);
+  tell_held(look, pid, from, (size_t)(to - from), has_others ? strtoull(inode, NULL, 10) : 0, true);
 }
 
 static void look_at_mappings(struct look *look, pid_t pid) {

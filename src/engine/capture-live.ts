@@ -14,7 +14,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
-import type { Dirty } from '../targets/dir/dirty-dirs.ts'
+import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
@@ -38,8 +38,8 @@ export interface LiveOptions {
   phase?: string
   /** What a run may have changed since HEAD was captured. Not relied on when that is not what was last seen. */
   dirty?: RunDirty
-  /** Files that a process of the run has mapped into memory. */
-  mapped?: readonly Raw[]
+  /** Files that processes of the run can write unseen. */
+  held?: HeldFiles
 }
 
 export interface RunDirty extends Dirty {

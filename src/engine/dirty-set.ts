@@ -4,7 +4,7 @@
  * between may have come too early for it.
  */
 import { isWithin, parentOf, type Raw, rawFromBytes } from '../model/raw-path.ts'
-import type { Dirty } from '../targets/dir/dirty-dirs.ts'
+import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { Held, PathEvent } from '../tracers/trace-event.ts'
 
 /** With more directories than this, looking at all of them costs no more than telling them apart. */
@@ -14,6 +14,8 @@ interface Touched {
   dirs: Raw[]
   /** Directories that are others than before, with all that is in them. */
   replaced: Raw[]
+  /** It is not known which others. */
+  isLost: boolean
 }
 
 export class DirtySet {
@@ -24,6 +26,8 @@ export class DirtySet {
   /** By thread: what it touched last. */
   private readonly lastOf = new Map<number, Touched>()
   private isLost = false
+  /** Of files with several names that were held at the last look. */
+  private inodes = new Set<bigint>()
 
   constructor(targetPath: Buffer) {
     this.target = rawFromBytes(targetPath)
@@ -61,25 +65,34 @@ export class DirtySet {
         this.lastOf.delete(thread)
         continue
       }
+      this.isLost ||= touched.isLost
       for (const dir of touched.dirs) this.dirs.add(dir)
       for (const dir of touched.replaced) this.again.add(dir)
     }
     return taken
   }
 
-  /** What processes hold open may change until the capture and after it. Returns what is mapped into memory. */
-  hold(taken: Dirty | undefined, { files, unseen }: Held): Raw[] {
-    const mappedFiles: Raw[] = []
-    for (const { path, mapped } of files) {
+  /** What processes hold open may change until the capture and after it. Returns what must be looked at for that. */
+  hold(taken: Dirty | undefined, { files, unseen }: Held): HeldFiles {
+    const held: HeldFiles = { inodes: this.inodes, mapped: [], mappedInodes: new Set() }
+    // Once more in the next capture: it may be written between this one and its end.
+    this.inodes = new Set()
+    for (const { path, mapped, inode } of files) {
       const relative = this.relative(path)
-      if (relative === undefined) continue
-      taken?.dirs.add(parentOf(relative))
-      this.dirs.add(parentOf(relative))
-      if (mapped) mappedFiles.push(relative)
+      if (relative !== undefined) {
+        taken?.dirs.add(parentOf(relative))
+        this.dirs.add(parentOf(relative))
+        if (mapped) held.mapped.push(relative)
+      }
+      // One of its names may lie in the target.
+      if (inode === undefined) continue
+      held.inodes.add(inode)
+      this.inodes.add(inode)
+      if (mapped) held.mappedInodes.add(inode)
     }
     // What cannot be looked at may hold anything that was touched.
     if (unseen > 0) for (const dir of taken?.dirs ?? []) this.dirs.add(dir)
-    return mappedFiles
+    return held
   }
 
   /** A capture that failed: what it was to capture is still to be. */
@@ -98,7 +111,8 @@ export class DirtySet {
     return [...this.dirs].filter(dir => !taken.dirs.has(dir))
   }
 
-  private note({ dirs, replaced }: Touched): void {
+  private note({ dirs, replaced, isLost }: Touched): void {
+    this.isLost ||= isLost
     if (this.isLost) return
     for (const dir of dirs) this.dirs.add(dir)
     for (const dir of replaced) this.replaced.add(dir)
@@ -107,17 +121,13 @@ export class DirtySet {
 
   private touchedBy({ op, path, to, existed, directory, linked, isUnknown }: PathEvent): Touched | undefined {
     // Other names of the same file may lie anywhere in the target.
-    const isShared = linked && op !== 'delete' && op !== 'rename' && op !== 'link'
-    if (isUnknown || isShared) {
-      this.isLost = true
-      return undefined
-    }
-    const touched: Touched = { dirs: [], replaced: [] }
+    if (isUnknown || linked) return { dirs: [], replaced: [], isLost: true }
+    const touched: Touched = { dirs: [], replaced: [], isLost: false }
     const isMove = op === 'rename' || op === 'exchange'
     for (const each of [path, to]) {
       if (each === undefined) continue
       // The target itself went with a directory around it.
-      if (isMove && isWithin(this.target, each)) this.isLost = true
+      if (isMove && isWithin(this.target, each)) touched.isLost = true
       const relative = this.relative(each)
       if (relative === undefined) continue
       if (op === 'create' && existed) continue
@@ -125,7 +135,7 @@ export class DirtySet {
       if (directory || op === 'create') touched.dirs.push(relative)
       if (isMove && directory && (each === to || op === 'exchange')) touched.replaced.push(relative)
     }
-    return touched.dirs.length > 0 ? touched : undefined
+    return touched.dirs.length > 0 || touched.isLost ? touched : undefined
   }
 
   /** undefined: not in the target. */

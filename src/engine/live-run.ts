@@ -253,15 +253,15 @@ export class LiveRun {
     const now = this.ctx.now()
     const isWalk = options.type !== 'guard' && now - this.walkedAt > WALK_MS
     let taken: Dirty | undefined
-    const held = await this.hooks.look(() => {
+    const look = await this.hooks.look(() => {
       taken = this.dirty.take()
     })
-    const mapped = held && this.dirty.hold(taken, held)
+    const held = look && this.dirty.hold(taken, look)
     const dirty = taken && held && !isWalk ? this.sinceTaken(taken) : undefined
     try {
-      const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, mapped })
+      const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, held })
       if (!dirty || snapshot?.runOnly === false) this.walkedAt = now
-      held?.captured()
+      look?.captured()
       return snapshot
     } catch (error) {
       this.dirty.giveBack(taken)

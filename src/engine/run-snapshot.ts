@@ -1,6 +1,6 @@
 /** A snapshot on the way of a run: of what the run was seen to touch, with what it destroyed since the one before. */
-import type { Raw } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
+import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import { captureLive, type RunDirty } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { thinOut } from './delete.ts'
@@ -12,16 +12,16 @@ export interface RunSnapshotOptions extends TakeOptions {
   run: string
   /** Only this is looked at, if what it counts from is known. */
   dirty?: RunDirty
-  /** Files that processes have mapped into memory. */
-  mapped?: readonly Raw[]
+  /** Files that processes can write unseen. */
+  held?: HeldFiles
 }
 
 /** Undefined when nothing changed: nobody asked for it by name. */
 export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promise<Snapshot | undefined> {
-  const { dirty, mapped, ...rest } = options
+  const { dirty, held, ...rest } = options
   return withTimelineLock(ctx, 'take a snapshot', async () => {
     await recoverPending(ctx)
-    const live = await captureLive(ctx, { dirty, mapped })
+    const live = await captureLive(ctx, { dirty, held })
     await addKept(ctx, options.run)
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
     if (head?.root === live.root) return undefined

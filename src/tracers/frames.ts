@@ -53,6 +53,7 @@ export const FIELD = {
   mtime: 22,
   uid: 23,
   gid: 24,
+  inode: 25,
 } as const
 
 /** What is asked of the helper: kind and number. */

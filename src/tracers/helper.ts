@@ -248,7 +248,7 @@ export class TracedCommand {
       this.barriers.delete(number)
     } else if (frame.type === FRAME.held) {
       const path = rawFromBytes(frame.field(FIELD.path)!)
-      this.held.push({ path, mapped: (frame.flags & FLAG.mapped) !== 0 })
+      this.held.push({ path, mapped: (frame.flags & FLAG.mapped) !== 0, inode: frame.long(FIELD.inode) })
     } else if (frame.type === FRAME.looked) {
       const number = frame.number(FIELD.number)!
       this.looks.get(number)?.({ files: this.held, unseen: frame.number(FIELD.exec) ?? 0 })

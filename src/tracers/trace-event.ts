@@ -75,6 +75,8 @@ export interface HeldFile {
   path: Raw
   /** Through memory: no timestamp tells that it was written again. */
   mapped: boolean
+  /** When it has several names. */
+  inode: bigint | undefined
 }
 
 /** What processes hold, looked for after everything before it was told. */

@@ -25,7 +25,8 @@ class Mutator:
         return [found for found, _, _ in os.walk(self.base)]
 
     def files(self):
-        return [os.path.join(found, name) for found, _, names in os.walk(self.base) for name in names]
+        return [os.path.join(found, name) for found, _, names in os.walk(self.base)
+                for name in names if not name.startswith("map")]
 
     def directory(self):
         return self.random.choice(self.directories())
@@ -117,8 +118,12 @@ class Mutator:
             os.write(self.random.choice(held), self.content())
 
     def map(self):
-        with open(self.file(), "r+b") as file:
-            mapped.append(mmap.mmap(file.fileno(), 0))
+        name = os.path.join(self.directory(), f"map{self.random.randrange(9)}")
+        with open(name, "a+b") as file:
+            os.ftruncate(file.fileno(), 4096)
+            mapped.append(mmap.mmap(file.fileno(), 4096))
+        if seed % 3 == 0 and self.random.random() < 0.5:
+            os.link(name, os.path.join(self.directory(), f"map{self.random.randrange(9)}"))
 
     def write_mapped(self):
         """A second store to a page that is dirty moves no time."""

@@ -14,7 +14,7 @@ import { failpoint } from '../../store/failpoint.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
 import { encodeTree } from '../../store/tree-codec.ts'
-import { type Dirty, dirtyDirs, distrust, knownDir } from './dirty-dirs.ts'
+import { type Dirty, dirtyDirs, distrust, type HeldFiles, knownDir } from './dirty-dirs.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { OpenedPaths } from './opened-paths.ts'
 import type { PassOptions, PassResult, RuleContext } from './pass.ts'
@@ -60,8 +60,8 @@ export interface CaptureOptions {
   openedList: string
   /** What may have changed since the state that the cache tells; undefined: anything. */
   dirty?: Dirty
-  /** Files that are read whatever their timestamps say: they are mapped into memory. */
-  mapped?: readonly Raw[]
+  /** Files that processes of a run can write unseen. */
+  held?: HeldFiles
   /** Called after each pass over `dirty`: what was touched since; undefined when that is not known. */
   touchedSince?: () => Promise<Raw[] | undefined>
   onProgress?: (progress: IngestProgress) => void
@@ -97,10 +97,11 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     // git is asked while the cache is being loaded and the directories are listed.
     const opening = openRules(options)
     const cache = options.loadCache()
-    distrust(cache, options.mapped ?? none)
+    const alsoHeld = options.held ? distrust(cache, options.held) : none
     const isPlain = !options.override && !options.written && options.stage === undefined && !opened && !options.dirty
     const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
     const dirty = options.dirty && dirtyDirs(root, cache, options.dirty)
+    for (const path of alsoHeld) dirty?.add(path)
     const known = dirty ?? (scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined)
     const { pass, touched, settled } =
       known?.size === 0

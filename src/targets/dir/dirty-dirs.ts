@@ -86,12 +86,32 @@ function isAsKnown(root: number, cache: StatCache, path: Raw): boolean {
   }
 }
 
-/** Files that may have changed although their timestamps are the same: the cache forgets what it knows of them. */
-export function distrust(cache: StatCache, files: Iterable<Raw>): void {
-  for (const path of files) {
+/** Files that processes can write without another call. */
+export interface HeldFiles {
+  /** Mapped into memory: they may have changed although their timestamps are the same. */
+  mapped: Raw[]
+  /** Of files with several names: their names are looked for. */
+  inodes: Set<bigint>
+  mappedInodes: Set<bigint>
+}
+
+/** The cache forgets what it knows of mapped files. Returns the directories in which files with several names lie. */
+export function distrust(cache: StatCache, { mapped, inodes, mappedInodes }: HeldFiles): Set<Raw> {
+  const found = new Set<Raw>()
+  for (const path of mapped) {
     const known = recordOf(cache, path)
     if (known) smudgeRecord(known.records, known.at)
   }
+  if (inodes.size === 0) return found
+  // Not only those with several names: the other one may be gone by now.
+  for (const [path, { records }] of cache.dirs)
+    forEachRecord(records, at => {
+      const inode = recordIno(records, at)
+      if (!inodes.has(inode)) return
+      found.add(path)
+      if (mappedInodes.has(inode)) smudgeRecord(records, at)
+    })
+  return found
 }
 
 function recordOf({ dirs }: StatCache, path: Raw): { records: Buffer; at: number } | undefined {
