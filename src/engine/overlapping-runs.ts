@@ -3,11 +3,12 @@
  * both went on; whose it was, their traces tell, if they are complete.
  */
 import type { Raw } from '../model/raw-path.ts'
-import type { Operation, Run } from '../model/snapshot.ts'
+import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { changedPaths, type Span } from '../targets/dir/others-paths.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { isAlive } from './run-state.ts'
-import { touchedBy, touchedSoFar } from './touched-paths.ts'
+import { isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
 /** Root trees around those that have ended and are not undone, or still go on. */
 export function overlappingRuns(ctx: Context, id: string): Span[] {
@@ -21,7 +22,7 @@ export function overlappingRuns(ctx: Context, id: string): Span[] {
   )
   if (!own) return []
   const isOwn = touchedBy(ctx, id)
-  return runs.flatMap(run => {
+  const overlapping = runs.flatMap(run => {
     const isLive = run.endedAt === undefined && isAlive(run.pid)
     const other = orderOf(ctx, isLive ? { ...run, after: own.after.id } : run)
     if (run.id === id || !other || (!isLive && operations.get(run.id)?.state !== 'done')) return []
@@ -36,6 +37,24 @@ export function overlappingRuns(ctx: Context, id: string): Span[] {
     const paths = isOthers ? changed.filter(isOthers) : changed
     return [{ ...span, paths, foreign: isOwn ? paths.filter(path => !isOwn(path)) : [] }]
   })
+  return isOwn ? [...overlapping, ...outsiders(ctx, own, isOwn, overlapping)] : overlapping
+}
+
+/** What changed while it went on without any run's doing. Of a repository all goes back: its parts must fit together. */
+function outsiders(ctx: Context, own: Order, isOwn: (path: Raw) => boolean, known: Span[]): Span[] {
+  const others = new Set(known.flatMap(({ paths = [] }) => paths))
+  // Whoever went back to a snapshot meanwhile did that to the work of the run.
+  const isRestored = isTouchedIn(ctx.db.events.restoredBetween(own.before.createdAt, own.after.createdAt))
+  const isUnknown = known.some(({ paths }) => paths === undefined)
+  const paths = Array.from(stateChanges(ctx.store, own.before.root, own.after.root))
+    // Under another name of the same file it was the run all the same.
+    .filter(({ before, after }) => !before?.linkGroup && !after?.linkGroup)
+    .map(({ path }) => path)
+    .filter(
+      path => path !== '' && !isOwn(path) && !isRestored(path) && !others.has(path) && !/(^|\/)\.git(\/|$)/.test(path),
+    )
+  if (isUnknown || paths.length === 0) return []
+  return [{ before: own.after.root, after: own.after.root, paths, isOutside: true }]
 }
 
 /** What the trace of a run that goes on shows until now is not all; what the one that is taken back has not touched is the other's. */
@@ -48,7 +67,9 @@ function sharedWithLive(ctx: Context, run: string, { before, after }: Span, isOw
   }
 }
 
-function orderOf(ctx: Context, run: Run | undefined) {
+type Order = { before: Snapshot; after: Snapshot }
+
+function orderOf(ctx: Context, run: Run | undefined): Order | undefined {
   const [before, after] = [run?.before, run?.after].map(id => (id === undefined ? undefined : ctx.db.snapshot(id)))
   return before && after && { before, after }
 }

@@ -28,7 +28,7 @@ export interface PlannedChange {
 
 export interface LeftAlonePath {
   path: Raw
-  why: 'edited' | 'not-stored' | 'no-room' | 'holds-uncaptured' | 'refused' | 'in-the-way' | 'overlapped'
+  why: 'edited' | 'not-stored' | 'no-room' | 'holds-uncaptured' | 'refused' | 'in-the-way' | 'outside' | 'overlapped'
 }
 
 /** Paths that were not captured (ignored, too large, unreadable…) and do not exist any more: how many, and the first hundred. */
