@@ -168,6 +168,7 @@ function configPage(): string {
   })
   return page('Configuration', [
     'YAML, in two files: `savepoint.yaml` in the protected directory, over `config.yaml` in the home of Savepoint (`~/.savepoint`).',
+    'A `savepoint.yaml` that a run wrote takes effect only after `savepoint trust`; while a run goes on, the version that it began with holds.',
     'A key that is set wins over the same key of a weaker file; a list replaces the whole list. Unknown keys and wrong values are',
     'errors with file, line and column. Sizes are written as people write them: `500 MB`, `5 GiB`, `unlimited`.',
     '',

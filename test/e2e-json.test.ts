@@ -41,6 +41,7 @@ const calls: string[][] = [
   ['runs'],
   ['trace'],
   ['events'],
+  ['trust'],
   ['why', 'a.txt'],
   ['operations'],
   ['tag', 'good'],

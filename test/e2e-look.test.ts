@@ -78,7 +78,7 @@ describe('snapshot and the lists', () => {
     expect(savepoint(space, ['snapshot', '-q']).stdout).toMatch(/^snap_[a-z2-7]{8}\n$/)
     const made = json('commit', '-m', 'by alias')
     expect(keys(made)).toEqual(
-      [...snapshotKeys, 'command', 'root', 'unsettled', 'skipped', 'deleted_at'].filter(key => key),
+      [...snapshotKeys, 'command', 'root', 'unsettled', 'coverage', 'skipped', 'deleted_at'].filter(key => key),
     )
     expect(made).toMatchObject({ type: 'manual', label: 'by alias', head: true, partial: false, skipped: [] })
     expect(made.root).toMatch(/^[0-9a-f]{64}$/)

@@ -1,13 +1,16 @@
 /** R8 for two runs at the same time: taking one back leaves what changed while the other was at work, and says so. */
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { RunResult, Savepoint } from '../src/index.ts'
 import { cliCommand, runCli } from './support/cli.ts'
 import { runVerbs } from './support/engine-process.ts'
+import { gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
+
+const hasMountNamespaces = spawnSync('unshare', ['-m', 'true']).status === 0
 
 let space: Workspace
 let savepoint: Savepoint
@@ -65,7 +68,7 @@ describe('undo of the outer of two runs', () => {
     await both()
     const { status, stdout } = runCli(space, ['undo'])
     expect(stdout).toMatch(
-      /\nFiles: 1 created\nLeft alone \(2\):\n {2}B: another run was at work, too: whose change it is cannot be told\n {2}lib\/hl1: .*\nTo take back the changes of both: savepoint rollback snap_\w+ -- B lib\/hl1\nTo redo: /,
+      /\nFiles: 1 created\nLeft alone \(2\):\n {2}B: another run was at work, too: whose change it is cannot be told\n {2}lib\/hl1: .*\nTo take back their changes, too: savepoint rollback snap_\w+ -- B lib\/hl1\nTo redo: /,
     )
     expect(status).toBe(3)
     const force = /savepoint (rollback .*)/.exec(stdout)![1]!.split(' ')
@@ -198,4 +201,53 @@ describe('two runs that are traced', () => {
     await space.open()
     expect(state()).toEqual(['main\n', 'B\n', 'one\nmore\n'])
   })
+})
+
+describe('what somebody outside of the run changes meanwhile', () => {
+  it('stays when the run is taken back, and is named; the way to take it back as well works', async () => {
+    space.write('mine', 'm1\n')
+    space.write('both', 'b1\n')
+    savepoint = await space.open()
+    const run = savepoint.run({
+      command: [
+        'sh',
+        '-c',
+        'echo agent > theirs; echo agent > both; touch ../ready; until [ -e ../go ]; do sleep 0.02; done',
+      ],
+    })
+    await vi.waitUntil(() => existsSync(join(space.base, 'ready')), { timeout: 20_000 })
+    space.write('mine', 'edited by hand\n')
+    space.write('new by hand', 'n\n')
+    writeFileSync(join(space.base, 'go'), '')
+    await run
+    const undone = await savepoint.undo()
+    expect([space.read('theirs'), space.read('both'), space.read('mine'), space.read('new by hand')]).toEqual([
+      undefined,
+      'b1\n',
+      'edited by hand\n',
+      'n\n',
+    ])
+    expect(undone.restore!.leftAlone.map(({ path, why }) => `${why} ${path}`).sort()).toEqual([
+      'outside mine',
+      'outside new by hand',
+    ])
+    const before = savepoint.snapshots().find(({ type }) => type === 'pre-run')!
+    await savepoint.rollback(before.id)
+    expect([space.read('mine'), space.read('new by hand')]).toEqual(['m1\n', undefined])
+  })
+
+  gated(
+    hasMountNamespaces,
+    'unshare -m',
+    'nothing is taken for an outsider that a sandbox of the run did',
+    async () => {
+      space.write('f', '1\n')
+      savepoint = await space.open()
+      const script = 'mount --bind "$PWD" /mnt && cd /mnt && echo 2 > f && echo new > g'
+      const { exitCode } = await savepoint.run({ command: ['unshare', '-m', 'sh', '-ec', script] })
+      expect(exitCode).toBe(0)
+      await savepoint.undo()
+      expect([space.read('f'), space.read('g')]).toEqual(['1\n', undefined])
+    },
+  )
 })

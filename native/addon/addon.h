@@ -43,6 +43,9 @@
   X(dataSegments, data_segments) \
   X(statfs, statfs_fd) \
   X(rawArgv, raw_argv) \
+  X(peerOf, peer_of) \
+  X(terminalModes, terminal_modes) \
+  X(setTerminalModes, set_terminal_modes) \
   X(chunk, chunk_buffer) \
   X(hash, hash_bytes) \
   X(hasherNew, hasher_new) \

@@ -165,6 +165,7 @@ static void tell_path(struct call *call, const struct rule *rule) {
   bool is_kept = !place.exists || S_ISREG(place.stat.st_mode) || S_ISDIR(place.stat.st_mode) || rule->op != OP_WRITE;
   if (!is_kept || !still_waits(call)) return;
   if (before->exists) frame_flag(frame, FLAG_EXISTS);
+  if (call->process->other_mounts) frame_flag(frame, FLAG_UNKNOWN);
   if (place.known && !place.exists) frame_flag(frame, FLAG_ABSENT);
   if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);

@@ -53,6 +53,7 @@ static struct process *add(pid_t pid, const struct process *parent) {
     process->exec = parent->exec;
     process->parent = parent->parent;
     process->depth = parent->depth;
+    process->other_mounts = parent->other_mounts;
   }
   buckets[pid % BUCKETS] = process;
   if (epoll_fd < 0) return process;
@@ -105,6 +106,16 @@ struct process *process_of(pid_t tid) {
   return process;
 }
 
+/* It may have left our mounts since its last execution, as a sandbox does before it becomes the program inside. */
+static bool has_other_mounts(pid_t pid) {
+  static ino_t ours;
+  struct stat now;
+  char file[64];
+  if (ours == 0 && stat("/proc/self/ns/mnt", &now) == 0) ours = now.st_ino;
+  snprintf(file, sizeof file, "/proc/%d/ns/mnt", pid);
+  return stat(file, &now) == 0 && now.st_ino != ours;
+}
+
 uint32_t process_execute(struct process *process, const struct stat *program, uint32_t *replaces) {
   process->exec_before = process->exec;
   process->parent_before = process->parent;
@@ -116,6 +127,7 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
     process->parent = process->exec;
     process->depth = process->exec == 0 ? 0 : process->depth + 1;
   }
+  process->other_mounts = has_other_mounts(process->pid);
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
   process->image = 0;

@@ -15,6 +15,7 @@
 #include "exits.h"
 #include "holds.h"
 #include "processes.h"
+#include "tree.h"
 
 static struct {
   struct stream *stream;
@@ -61,6 +62,8 @@ int ptrace_attach(const struct session *session, bool tells_executions) {
 /* The reader stops with the command, and cannot see it: to whoever looks, a traced process that stopped is a traced one. */
 static void tell_stop(pid_t pid, bool stopped) {
   if (pid != tracer.command || stopped == tracer.stopped) return;
+  /* By us, for a moment: none of the reader's business. */
+  if (stopped && tree_is_frozen()) return;
   tracer.stopped = stopped;
   frame_begin(&frame, FRAME_STOPPED, 0, (uint32_t)pid);
   frame_number(&frame, FIELD_NUMBER, stopped);

@@ -17,6 +17,7 @@
 #include "holds.h"
 #include "notify.h"
 #include "ptrace.h"
+#include "tree.h"
 
 static struct notifier notifier;
 static pid_t guard;
@@ -76,6 +77,7 @@ static int begin(const struct session *session) {
       .listener = launched->listener, .stream = session->stream, .privileges_off = launched->privileges_off};
   if (!notify_share()) return ENOMEM;
   start_guard(launched->listener);
+  tree_init(guard);
   notify_inherited(&notifier, launched->pid);
   pthread_t thread;
   return pthread_create(&thread, NULL, notify_loop, &notifier);

@@ -24,14 +24,27 @@
 #include "keep.h"
 #include "processes.h"
 #include "ptrace.h"
+#include "tree.h"
 #include "watch.h"
 
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 /* Frames that nobody waits for are collected for so long: each write wakes the reader. */
 static const uint64_t collect_ns = 20000000;
+/* How often is looked whether all that is being ended has gone. */
+static const uint64_t look_ns = 20000000;
 
 /* What the reader may ask: u32 kind, u32 number. REQUEST in src/tracers/frames.ts. */
-enum request { REQUEST_BARRIER = 1, REQUEST_SIGNAL = 2, REQUEST_RELEASE = 3, REQUEST_LOOK = 10, REQUEST_CAPTURED = 11, REQUEST_BEGUN = 12 };
+enum request {
+  REQUEST_BARRIER = 1,
+  REQUEST_SIGNAL = 2,
+  REQUEST_RELEASE = 3,
+  REQUEST_FREEZE = 4, /* answered like a barrier */
+  REQUEST_THAW = 5, /* likewise */
+  REQUEST_STOP = 6, /* the number: for how many milliseconds they may tidy up */
+  REQUEST_LOOK = 10,
+  REQUEST_CAPTURED = 11,
+  REQUEST_BEGUN = 12,
+};
 
 struct state {
   int epoll, events, signals, wake, listener, failure, watched;
@@ -84,6 +97,7 @@ static void answer_requests(struct state *state) {
     if (got <= 0) {
       state->reader_gone = true;
       holds_give_up();
+      tree_thaw();
       epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->events, NULL);
       return;
     }
@@ -98,7 +112,10 @@ static void answer_requests(struct state *state) {
     if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
     if (kind == REQUEST_LOOK) keep_look(number);
     if (kind == REQUEST_CAPTURED) keep_captured(number);
-    if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK) continue;
+    if (kind == REQUEST_STOP) tree_end(number);
+    if (kind == REQUEST_FREEZE) tree_freeze();
+    if (kind == REQUEST_THAW) tree_thaw();
+    if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK && kind != REQUEST_FREEZE && kind != REQUEST_THAW) continue;
     if (state->driver->settle != NULL) state->driver->settle();
     if (state->watched >= 0) watch_read();
     tell_number(state, FRAME_BARRIER, number, 0);
@@ -138,7 +155,7 @@ static void reap(struct state *state, int *status, bool *ended) {
 /* The command has stopped: our parent hears of it as if it were its own child, looks, and stops as well. */
 static void pass_stop(const struct state *state) {
   siginfo_t stop = {0};
-  if (state->ended || state->reader_gone || state->ptraces) return;
+  if (state->ended || state->reader_gone || state->ptraces || tree_is_frozen()) return;
   if (waitid(P_PID, (id_t)state->command, &stop, WSTOPPED | WNOHANG) == 0 && stop.si_pid == state->command)
     kill(getppid(), SIGCHLD);
 }
@@ -196,6 +213,7 @@ static int rest_ms(const struct state *state) {
   uint64_t now = monotonic_ns(), next = holds_deadline();
   if (state->behind) return 0;
   if (next == 0 || (state->flush_ns != 0 && state->flush_ns < next)) next = state->flush_ns;
+  if (tree_is_ending() && !state->ended && (next == 0 || now + look_ns < next)) next = now + look_ns;
   if (next == 0) return -1;
   return now >= next ? 0 : (int)((next - now + 999999) / 1000000);
 }
@@ -217,7 +235,9 @@ static void loop(struct state *state) {
     if (state->reader_gone && state->listener < 0) return;
     handle(state, rest_ms(state), &status, &ended);
     tell_late(state);
-    if (ended && !state->ended) {
+    /* While it is stopped as a whole, its end is the end of all. */
+    bool ending = tree_is_ending() && !tree_has_ended();
+    if (ended && !state->ended && !ending) {
       /* The command's own end is told after all that ended before it. */
       while (handle(state, 0, &status, &ended));
       if (state->error != 0) return;

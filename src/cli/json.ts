@@ -180,7 +180,7 @@ export function operationJson(operation: Operation) {
 }
 
 /** An element of `runs`. */
-export function runJson(run: Run & { isInterrupted?: boolean }) {
+export function runJson(run: Run & { isInterrupted?: boolean; continues?: string }) {
   return {
     id: run.id,
     command: run.command,
@@ -193,6 +193,7 @@ export function runJson(run: Run & { isInterrupted?: boolean }) {
     before: orNull(run.before),
     after: orNull(run.after),
     interrupted: run.isInterrupted ?? false,
+    continues: orNull(run.continues),
   }
 }
 
@@ -207,6 +208,8 @@ export function runResultJson(result: results.RunResult) {
     changes: result.changes.map(changeJson),
     moved_to: orNull(result.movedTo),
     gone: goneJson(result.gone),
+    stopped: orNull(result.stopped),
+    taken_back: result.takenBack ? restoreJson(result.takenBack) : null,
   }
 }
 

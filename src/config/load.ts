@@ -27,6 +27,8 @@ export interface LoadOptions {
   env: Record<string, string | undefined>
   /** What a relative SAVEPOINT_CONFIG is relative to. */
   cwd?: string
+  /** Which text counts for the target's savepoint.yaml; default: what is there. */
+  accept?: (read: () => string | undefined) => string | undefined
 }
 
 export interface LoadedConfig {
@@ -39,6 +41,8 @@ export interface LoadedConfig {
   setKeys: string[]
   /** How long to wait for another command. */
   lockWaitMs: number
+  /** Of the target's savepoint.yaml, as it counts. */
+  targetText: string | undefined
 }
 
 interface Source {
@@ -51,8 +55,11 @@ interface Source {
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const variables = readVariables(options.env)
   const sources: Source[] = []
+  let targetText: string | undefined
   for (const { path, file, isOfTarget, variable } of listFiles(options)) {
-    const text = readConfigFile(path, file, { beneath: isOfTarget })
+    const read = () => readConfigFile(path, file, { beneath: isOfTarget })
+    const text = isOfTarget && options.accept ? options.accept(read) : read()
+    if (isOfTarget) targetText = text
     if (text === undefined && variable) {
       throw invalidVariable(variable, `${path} does not exist`, `Create the file, or unset ${variable}.`)
     }
@@ -68,7 +75,14 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     weakens: weakenings(withoutTarget, config),
     setKeys: [...new Set([...sources.flatMap(({ part }) => keysOf(part ?? {})), ...keysOf(variables)])].sort(),
     lockWaitMs: readMs(options.env, 'SAVEPOINT_LOCK_WAIT_MS', defaultLockWaitMs),
+    targetText,
   }
+}
+
+/** As it is in the directory now. Throws config.invalid when it cannot be read as text. */
+export function readTargetConfig(targetDir: Buffer): string | undefined {
+  const { path, file } = targetFile(targetDir)
+  return readConfigFile(path, file, { beneath: true })
 }
 
 /** yaml and zod take some 100 ms to import: only where there is a file to read. */
@@ -81,16 +95,19 @@ function listFiles({ targetDir, homeDir, env, cwd }: LoadOptions) {
   const files: { path: string; file?: Buffer; isOfTarget: boolean; variable?: string }[] = [
     { path: join(homeDir, 'config.yaml'), isOfTarget: false },
   ]
-  if (targetDir !== undefined) {
-    const file = Buffer.concat([Buffer.from(targetDir), Buffer.from('/savepoint.yaml')])
-    files.push({ path: join(targetDir.toString(), 'savepoint.yaml'), file, isOfTarget: true })
-  }
+  if (targetDir !== undefined) files.push({ ...targetFile(targetDir), isOfTarget: true })
   if (env.SAVEPOINT_CONFIG) {
     const path = resolve(cwd ?? process.cwd(), env.SAVEPOINT_CONFIG)
     files.push({ path, isOfTarget: false, variable: 'SAVEPOINT_CONFIG' })
   }
   return files
 }
+
+/** `path` is for people, where the real one is not UTF-8. */
+const targetFile = (targetDir: string | Buffer): { path: string; file: Buffer } => ({
+  path: join(targetDir.toString(), 'savepoint.yaml'),
+  file: Buffer.concat([Buffer.from(targetDir), Buffer.from('/savepoint.yaml')]),
+})
 
 function readVariables(env: LoadOptions['env']): PartialConfig {
   const backend = readChoice(env, 'SAVEPOINT_BACKEND', backendNames)

@@ -29,6 +29,8 @@ export interface Context {
   cwd: Buffer
   subdirectory: Raw
   config: Config
+  /** Of the target's savepoint.yaml, as it counts (see trust.ts); undefined: without one. */
+  configText: string | undefined
   env: NodeJS.ProcessEnv
   force: boolean
   now: () => number

@@ -6,6 +6,8 @@
 
 export interface StartedCommand {
   readonly isStopped: boolean
+  /** It is stopped by us, for a moment. */
+  readonly isFrozen?: boolean
   kill(signal: NodeJS.Signals): void
 }
 
@@ -19,7 +21,8 @@ export interface StopFollower {
 export function followStops(command: () => StartedCommand | undefined): StopFollower {
   const wait = () => {}
   const look = () => {
-    if (!command()?.isStopped) return
+    const child = command()
+    if (!child?.isStopped || child.isFrozen) return
     // Not SIGSTOP: where no shell could wake us again (an orphaned process group), the system ignores this one.
     process.off('SIGTSTP', wait)
     process.kill(process.pid, 'SIGTSTP')

@@ -4,9 +4,9 @@ import { existsSync, readFileSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
-import type { Raw } from '../model/raw-path.ts'
 import type { OperationKind, Snapshot } from '../model/snapshot.ts'
 import { syncDirectory, writeDurably } from '../store/durable.ts'
+import type { Span } from '../targets/dir/others-paths.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import type { Context } from './context.ts'
 import type { RestoreRequest } from './restore.ts'
@@ -20,7 +20,7 @@ export interface Journal {
   wanted: string
   base: string | undefined
   /** What others did meanwhile: root trees in hex, and which paths, if that is known (see Span). */
-  others: { before: string; after: string; paths?: readonly Raw[]; foreign?: readonly Raw[] }[] | undefined
+  others: (Omit<Span, 'before' | 'after'> & { before: string; after: string })[] | undefined
   scope: string[] | undefined
   withoutGit: boolean
   /** The state before. */

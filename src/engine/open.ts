@@ -13,7 +13,7 @@ import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { refuseBackend } from './backend.ts'
 import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
-import { type Context, ownRun, releaseObjects, withTimelineLock } from './context.ts'
+import { type Context, ownRun, RUN_VARIABLE, releaseObjects, withTimelineLock } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, snapshotChanges, status } from './diff.ts'
@@ -21,6 +21,7 @@ import { events } from './events.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
+import { runAbove } from './live-runs.ts'
 import { branches, listSnapshots, log } from './log.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
@@ -36,7 +37,9 @@ import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
 import { relativeTo } from './target-registry.ts'
+import { restoring, throughLiveRun } from './through-live-run.ts'
 import { trace } from './trace.ts'
+import { acceptedConfig, trust } from './trust.ts'
 import { redo, undo } from './undo.ts'
 import { verify } from './verify.ts'
 import { why } from './why.ts'
@@ -47,6 +50,8 @@ const REPAIR_WAIT_MS = 5_000
 export async function open(options: OpenOptions = {}): Promise<Savepoint> {
   const ctx = await openContext(options)
   try {
+    const above = ownRun(ctx) === undefined ? runAbove(ctx) : undefined
+    if (above !== undefined) ctx.env = { ...ctx.env, [RUN_VARIABLE]: above }
     await recoverAtOpen(ctx)
   } catch (error) {
     closeContext(ctx)
@@ -62,20 +67,17 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const cwd = currentDirectory(home, options.cwd)
   makeHome(home)
   const target = chooseTarget(home, cwd, options, env, notice)
-  const { config, weakens, lockWaitMs } = await configFor(
-    target.path,
-    home,
-    cwd,
-    env,
-    options.withoutBrokenConfig ? notice : undefined,
-  )
-  if (weakens.length > 0) notice(`savepoint.yaml of this directory weakens protection: ${weakens.join(', ')}`)
-  refuseBackend(config.snapshots.backend)
   if (options.makeRoom) giveUpReserve(join(home, 'store'))
   const isAsking = options.provisional && !existsSync(target.directory)
   const scratch = isAsking ? mkdtempSync(join(tmpdir(), 'savepoint-asking-')) : undefined
   const store = openStore(join(scratch ?? home, 'store'), options.repair === true, notice)
   const db = await openTimelineOf(store, scratch ?? target.directory, options.repair === true, notice)
+  const loaded = await configFor(target.path, { homeDir: home, env, cwd: cwd.toString() }, db, options, notice).catch(
+    error => {
+      closeFiles({ db, store, scratch })
+      throw error
+    },
+  )
   const unwritable = store.index.unwritable ?? db.unwritable
   return {
     home: realpathSync(home),
@@ -89,7 +91,8 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     identity: target.identity,
     cwd,
     subdirectory: relativeTo(target.path, cwd) ?? '',
-    config,
+    config: loaded.config,
+    configText: loaded.targetText,
     env,
     force: options.force ?? false,
     now: options.now ?? Date.now,
@@ -98,7 +101,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     progress: options.onProgress,
     signal: options.signal,
     onUnstoppable: options.onUnstoppable,
-    lockWaitMs,
+    lockWaitMs: loaded.lockWaitMs,
     untilExit: options.untilExit ?? false,
     seen: undefined,
     held: undefined,
@@ -126,23 +129,24 @@ async function openTimelineOf(
   }
 }
 
-/** With `notice`, a savepoint.yaml of the target that is wrong is said and does not count. */
+/** What it weakens is said. With `withoutBrokenConfig`, a savepoint.yaml of the target that is wrong is said and does not count. */
 async function configFor(
   targetDir: Buffer,
-  homeDir: string,
-  cwd: Buffer,
-  env: NodeJS.ProcessEnv,
-  notice: ((text: string) => void) | undefined,
+  where: { homeDir: string; env: NodeJS.ProcessEnv; cwd: string },
+  db: TimelineDb,
+  { withoutBrokenConfig }: OpenOptions,
+  notice: (text: string) => void,
 ): Promise<LoadedConfig> {
-  const options = { homeDir, env, cwd: cwd.toString() }
-  try {
-    return await loadConfig({ ...options, targetDir })
-  } catch (error) {
-    if (!notice || !(error instanceof SavepointError) || error.code !== 'config.invalid') throw error
-    const loaded = await loadConfig({ ...options, targetDir: undefined })
+  const loaded = await loadConfig({ ...where, targetDir, accept: acceptedConfig(db, notice) }).catch(async error => {
+    if (!withoutBrokenConfig || !(error instanceof SavepointError) || error.code !== 'config.invalid') throw error
+    const without = await loadConfig({ ...where, targetDir: undefined })
     notice(`going on without savepoint.yaml: ${error.message}`)
-    return loaded
-  }
+    return without
+  })
+  if (loaded.weakens.length > 0)
+    notice(`savepoint.yaml of this directory weakens protection: ${loaded.weakens.join(', ')}`)
+  refuseBackend(loaded.config.snapshots.backend)
+  return loaded
 }
 
 function once(say: (text: string) => void): (text: string) => void {
@@ -156,10 +160,13 @@ function once(say: (text: string) => void): (text: string) => void {
 
 export function closeContext(ctx: Context): void {
   releaseObjects(ctx)
-  if (ctx.untilExit && !ctx.scratch) return
-  ctx.db.close()
-  ctx.store.close()
-  if (ctx.scratch) rmSync(ctx.scratch, { recursive: true, force: true })
+  if (!ctx.untilExit || ctx.scratch) closeFiles(ctx)
+}
+
+function closeFiles({ db, store, scratch }: Pick<Context, 'db' | 'store' | 'scratch'>): void {
+  db.close()
+  store.close()
+  if (scratch) rmSync(scratch, { recursive: true, force: true })
 }
 
 /**
@@ -187,12 +194,14 @@ function toSavepoint(ctx: Context): Savepoint {
     foundAbove: ctx.subdirectory !== '',
     subdirectory: ctx.subdirectory,
     config: ctx.config,
-    snapshot: options =>
-      takeSnapshot(ctx, {
-        type: 'manual',
-        ...options,
-        run: options?.run === undefined ? ownRun(ctx) : requireRun(ctx, options.run).id,
-      }),
+    snapshot: (options = {}) =>
+      throughLiveRun(ctx, { op: 'snapshot', ...options }, () =>
+        takeSnapshot(ctx, {
+          type: 'manual',
+          ...options,
+          run: options.run === undefined ? ownRun(ctx) : requireRun(ctx, options.run).id,
+        }),
+      ),
     snapshots: options => listSnapshots(ctx, options?.run),
     find: ref => resolveSnapshot(ctx.db, ref),
     head: () => requireHead(ctx.db),
@@ -218,10 +227,12 @@ function toSavepoint(ctx: Context): Savepoint {
     coverages: paths => coverage(ctx, paths),
     file: (ref, path) => readFile(ctx, ref, path),
     read: (ref, path) => readFile(ctx, ref, path).content,
-    rollback: (ref, options) => rollback(ctx, ref, options ?? {}),
-    revert: (path, options) => revert(ctx, path, options ?? {}),
-    undo: options => undo(ctx, options ?? {}),
-    redo: options => redo(ctx, options ?? {}),
+    rollback: (ref, options = {}) =>
+      restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
+    revert: (path, options = {}) =>
+      restoring(ctx, { op: 'revert', path, ...options }, () => revert(ctx, path, options)),
+    undo: (options = {}) => restoring(ctx, { op: 'undo', ...options }, () => undo(ctx, options)),
+    redo: (options = {}) => restoring(ctx, { op: 'redo', ...options }, () => redo(ctx, options)),
     tags: () => ctx.db.tags(),
     tag: (name, ref) => setTag(ctx, name, ref),
     deleteTag: name => deleteTag(ctx, name),
@@ -241,6 +252,7 @@ function toSavepoint(ctx: Context): Savepoint {
       (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {}),
     importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),
     run: options => runCommand(ctx, options),
+    trust: options => trust(ctx, options ?? {}),
     close: () => closeContext(ctx),
   }
 }

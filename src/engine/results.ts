@@ -28,7 +28,7 @@ export interface PlannedChange {
 
 export interface LeftAlonePath {
   path: Raw
-  why: 'edited' | 'not-stored' | 'no-room' | 'holds-uncaptured' | 'refused' | 'in-the-way' | 'overlapped'
+  why: 'edited' | 'not-stored' | 'no-room' | 'holds-uncaptured' | 'refused' | 'in-the-way' | 'outside' | 'overlapped'
 }
 
 /** Paths that were not captured (ignored, too large, unreadable…) and do not exist any more: how many, and the first hundred. */
@@ -87,6 +87,8 @@ export interface LogNode {
 export interface ListedRun extends Run {
   /** Its supervisor was killed, and its end is not recorded yet. */
   isInterrupted: boolean
+  /** The run that was stopped for a rollback and of which this is the new start. */
+  continues?: string
 }
 
 /** A run whose supervisor was killed: what `undo` would take back first. */
@@ -236,6 +238,19 @@ export interface RunResult {
   gone: Gone
   /** What was seen of it; undefined when it was neither traced nor watched. */
   trace: TraceSummary | undefined
+  /** Who stopped it, if somebody did: "rollback snap_…", carried out when this is answered. */
+  stopped?: string
+  /** It failed and was taken back (`onFailure`). */
+  takenBack?: RestoreResult
+}
+
+/** A version of savepoint.yaml that a run wrote, and that takes effect only when it is trusted. */
+export interface TrustResult {
+  /** Whether there was one. */
+  untrusted: boolean
+  dryRun: boolean
+  /** What it takes away from the protection that holds without it, one phrase each. */
+  weakens: string[]
 }
 
 export interface DoctorResult {

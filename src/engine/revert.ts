@@ -8,7 +8,7 @@ import { hasCaptured, isCapturable, nameOf, requireKnown, unknownPath } from './
 import { resolvePath, typedPath } from './resolve-path.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult } from './results.ts'
-import { closeKilledRuns } from './run.ts'
+import { closeKilledRuns } from './run-end.ts'
 import { settleBefore } from './settle.ts'
 
 export async function revert(

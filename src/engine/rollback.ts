@@ -12,7 +12,7 @@ import { resolvePath } from './resolve-path.ts'
 import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
 import type { RestoreResult } from './results.ts'
-import { closeKilledRuns } from './run.ts'
+import { closeKilledRuns } from './run-end.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
 

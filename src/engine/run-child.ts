@@ -10,10 +10,11 @@ import { isStopped, type TracedEnd } from '../tracers/command-process.ts'
 import { EsloggerCommand } from '../tracers/eslogger-command.ts'
 import { type Inherited, inheritedStdio, type Traced, TracedCommand, type TracedOptions } from '../tracers/helper.ts'
 import { currentDirectory } from './choose-target.ts'
-import { followStops, type StartedCommand } from './follow-stops.ts'
+import { followStops } from './follow-stops.ts'
 import { homeOf } from './home.ts'
 import type { RunResult } from './results.ts'
 import type { OpenOptions, RunOptions } from './savepoint.ts'
+import { type Started, withTree } from './started-command.ts'
 
 export type ChildEnd = TracedEnd
 
@@ -50,6 +51,9 @@ export async function runUnrecorded(
 export interface SuperviseOptions {
   cwd: Buffer
   env: NodeJS.ProcessEnv
+  /** The run whose mark its processes carry. */
+  run?: string
+  onStarted?(command: Started): void
   inherited: Inherited | undefined
   /** Who is told what the command does; undefined: it runs unseen. */
   trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited' | 'onStop'> & { onStart(command: Traced): void }
@@ -71,7 +75,8 @@ export async function supervise(command: string[], options: SuperviseOptions): P
     const start = { command: started, cwd: textOf(cwd), env, inherited }
     const traced = trace && startTraced({ ...start, ...trace, onStop: stops.look })
     if (traced) trace.onStart(traced)
-    child = traced ?? startUntraced(start)
+    child = traced instanceof TracedCommand ? traced : withTree(traced ?? startUntraced(start), options.run)
+    options.onStarted?.(child)
     return await child.ended.catch(error => {
       throw cannotStart(command[0]!, cwd, env, error)
     })
@@ -87,10 +92,6 @@ const startTraced = (options: TracedOptions): Traced =>
     ? new EsloggerCommand({ ...options, start: () => spawnCommand(options) })
     : new TracedCommand(options)
 
-interface Started extends StartedCommand {
-  ended: Promise<ChildEnd>
-}
-
 const nothing: Inherited = { descriptors: [], ignoredSignals: [] }
 
 type StartOptions = Pick<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited'>
@@ -100,7 +101,7 @@ function spawnCommand({ command, cwd, env, inherited }: StartOptions): ChildProc
   return spawn(program!, args, { stdio: inheritedStdio(inherited), cwd, env })
 }
 
-function startUntraced(options: StartOptions): Started {
+function startUntraced(options: StartOptions) {
   const child = spawnCommand(options)
   const ended = new Promise<ChildEnd>((resolve, reject) => {
     child.on('error', reject)
@@ -110,10 +111,11 @@ function startUntraced(options: StartOptions): Started {
   })
   return {
     ended,
+    pid: child.pid,
     get isStopped() {
       return isStopped(child.pid)
     },
-    kill: signal => void child.kill(signal),
+    kill: (signal: NodeJS.Signals) => void child.kill(signal),
   }
 }
 

@@ -8,9 +8,17 @@ import type { ListedRun } from './results.ts'
 export const isInterrupted = (run: Run): boolean => run.endedAt === undefined && !isAlive(run.pid)
 
 export const listRuns = (ctx: Context): ListedRun[] =>
-  ctx.db.runs().map(run => ({ ...run, isInterrupted: isInterrupted(run) }))
+  ctx.db
+    .runs()
+    .map(run => ({ ...run, isInterrupted: isInterrupted(run), continues: ctx.db.meta(continuedKey(run.id)) }))
 
-function isAlive(pid: number | undefined): boolean {
+const continuedKey = (run: string): string => `continues:${run}`
+
+/** A run that was stopped for a rollback and started again is two runs, each with its own snapshots around it. */
+export const setContinued = (ctx: Context, run: string, before: string): void =>
+  ctx.db.setMeta(continuedKey(run), before)
+
+export function isAlive(pid: number | undefined): boolean {
   try {
     return pid !== undefined && process.kill(pid, 0)
   } catch (error) {

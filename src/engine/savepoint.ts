@@ -61,6 +61,18 @@ export interface RestoreOptions {
   run?: string
   /** Not only the current subdirectory. */
   all?: boolean
+  /** A live run goes on, and is only held still meanwhile. From inside of it that is always so. Default: it is stopped. */
+  keepRunning?: boolean
+  /** A live run's command is started again afterwards. */
+  restart?: boolean
+}
+
+export interface UndoOptions {
+  all?: boolean
+  dryRun?: boolean
+  /** As for a rollback. */
+  keepRunning?: boolean
+  restart?: boolean
 }
 
 export interface DiffOptions {
@@ -83,6 +95,8 @@ export interface RunOptions {
   unprotected?: boolean
   /** Called when the state before is safe and the command is about to start. */
   onStart?: (run: Run | undefined, before: Snapshot | undefined) => void
+  /** When the command fails: whether what it did is taken back. Default: it is kept. */
+  onFailure?: 'keep' | 'rollback' | ((result: results.RunResult) => Promise<boolean>)
 }
 
 export interface Savepoint {
@@ -118,7 +132,7 @@ export interface Savepoint {
   rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>
   revert(path: string, options?: { from?: string; dryRun?: boolean }): Promise<results.RestoreResult>
   /** In a subdirectory an operation that reached beyond it is refused, unless `all`. */
-  undo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>
+  undo(options?: UndoOptions): Promise<results.UndoResult>
   redo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>
 
   tags(): Map<string, string>
@@ -146,5 +160,7 @@ export interface Savepoint {
   importArchive(file: string, options?: { label?: string; force?: boolean }): Promise<results.ImportResult>
 
   run(options: RunOptions): Promise<results.RunResult>
+  /** Lets a version of savepoint.yaml take effect that a run wrote. */
+  trust(options?: { dryRun?: boolean }): Promise<results.TrustResult>
   close(): void
 }

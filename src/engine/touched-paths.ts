@@ -17,9 +17,12 @@ export const forgetTraceSummary = (db: Context['db'], run: string): void => db.s
 /** Undefined when its trace is not complete: nobody knows. */
 export function touchedBy(ctx: Context, run: string): ((path: Raw) => boolean) | undefined {
   const summary = JSON.parse(ctx.db.meta(keyOf(run)) ?? 'null') as TraceSummary | null
-  if (!summary || summary.lost > 0 || summary.survivors) return undefined
-  return isTouchedIn(ctx.db.events.touchedBy(run))
+  return !summary || summary.lost > 0 || summary.survivors ? undefined : touchedSoFar(ctx, run)
 }
+
+/** What is known until now, complete or not. */
+export const touchedSoFar = (ctx: Context, run: string): ((path: Raw) => boolean) =>
+  isTouchedIn(ctx.db.events.touchedBy(run))
 
 export const isTouchedIn =
   ({ paths, moved }: Touched) =>

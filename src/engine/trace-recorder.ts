@@ -27,6 +27,7 @@ export class TraceRecorder {
   private readonly ctx: Context
   private readonly run: string
   private readonly patterns: readonly RegExp[]
+  private readonly onLines: (lines: string) => void
   private readonly target: Raw
   private readonly home: Raw
   private readonly file: string
@@ -46,9 +47,12 @@ export class TraceRecorder {
   private failed = 0
   private lost = 0
   private failure: Error | undefined
+  private hasUnknown = false
 
-  constructor(ctx: Context, run: string, patterns: readonly RegExp[]) {
+  /** `onLines` gets what is written to exec.jsonl, for those who follow. */
+  constructor(ctx: Context, run: string, patterns: readonly RegExp[], onLines: (lines: string) => void) {
     this.ctx = ctx
+    this.onLines = onLines
     this.run = run
     this.patterns = patterns
     this.target = rawFromBytes(ctx.targetPath)
@@ -85,6 +89,7 @@ export class TraceRecorder {
       else if (event.type === 'undone') this.undo(event.id)
     }
     if (lines !== '') this.attempt(() => this.append(lines))
+    if (lines !== '') this.onLines(lines)
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
   }
 
@@ -104,9 +109,9 @@ export class TraceRecorder {
     writeSync(this.jsonl, lines)
   }
 
-  /** Whether everything could be written. */
+  /** Whether everything could be written, and it is known which paths were touched. */
   get isWhole(): boolean {
-    return this.failure === undefined
+    return this.failure === undefined && !this.hasUnknown
   }
 
   /** Whether it is about a path of the target. */
@@ -235,7 +240,8 @@ export class TraceRecorder {
     else this.batch.undone.push(id)
   }
 
-  private addPath({ at, op, pid, exec, path, to, existed, absent, directory }: PathEvent): void {
+  private addPath({ at, op, pid, exec, path, to, existed, absent, directory, isUnknown }: PathEvent): void {
+    if (isUnknown) this.hasUnknown = true
     // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
     if (op === 'create' ? existed : absent && op !== 'write') return
     // A file that the shell opened for the whole command is no work of the command's.

@@ -1,14 +1,16 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
-import type { Run } from '../model/snapshot.ts'
-import { hasHelper, type Traced } from '../tracers/helper.ts'
+import type { Traced } from '../tracers/helper.ts'
+import { hasHelper } from '../tracers/probe-helper.ts'
 import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { openSpool } from './kept-files.ts'
 import { LiveRun } from './live-run.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, supervise } from './run-child.ts'
+import type { RunSession } from './run-session.ts'
 import type { RunOptions } from './savepoint.ts'
+import type { Started } from './started-command.ts'
 import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 import { watchedTree } from './watched-tree.ts'
@@ -58,11 +60,19 @@ export async function superviseTraced(
   { name, notice }: RunTracer,
   /** Whether there is a snapshot to go back to; without it, none are taken. */
   isProtected: boolean,
-  run: Run,
+  session: RunSession,
   options: RunOptions,
   patterns: readonly RegExp[],
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
-  const child = { cwd: ctx.cwd, env: { ...ctx.env, [RUN_VARIABLE]: run.id }, inherited: options.inherited }
+  const { run } = session
+  session.tracer = name
+  const child = {
+    cwd: ctx.cwd,
+    env: { ...ctx.env, [RUN_VARIABLE]: run.id },
+    inherited: options.inherited,
+    run: run.id,
+    onStarted: (started: Started) => session.attach(started),
+  }
   // Said now: the terminal is the command's until it ends.
   if (notice) ctx.notice(notice)
   // Inside another run that one sees it all; and without a snapshot to go back to, none on the way are of use.
@@ -80,7 +90,7 @@ export async function superviseTraced(
   // The outer run may hold it.
   if (!canHold && name !== 'none' && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
     ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
-  const recorder = new TraceRecorder(quiet, run.id, patterns)
+  const recorder = new TraceRecorder(quiet, run.id, patterns, lines => session.tell(lines))
   const live = new LiveRun(quiet, run.id, {
     release: exec => command?.release(exec),
     // What comes in unseen makes the rest worth nothing.

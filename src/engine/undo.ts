@@ -12,7 +12,7 @@ import { overlappingRuns } from './overlapping-runs.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { recordedRoot, wayBackOf } from './rollback.ts'
-import { closeKilledRuns } from './run.ts'
+import { closeKilledRuns } from './run-end.ts'
 import { settleBefore } from './settle.ts'
 
 type Direction = 'undo' | 'redo'

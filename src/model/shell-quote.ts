@@ -3,6 +3,14 @@ import { hasStrayBytes, type Raw, rawFromText } from './raw-path.ts'
 /** A command line as a POSIX shell reads it back, for showing and for pasting. */
 export const quoteCommand = (command: readonly string[]): string => command.map(quoteWord).join(' ')
 
+/** The same in one line, short enough to stand in a sentence. */
+export function nameCommand(command: readonly string[]): string {
+  const line = quoteCommand(command).replace(/\s+/g, ' ')
+  return line.length <= NAME_CHARS ? line : `${line.slice(0, NAME_CHARS - 1)}…`
+}
+
+const NAME_CHARS = 60
+
 export function quoteWord(word: string): string {
   if (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word)) return word
   // No terminal shows bytes that are not UTF-8, so that they could be pasted.

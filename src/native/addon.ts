@@ -250,6 +250,12 @@ export interface Addon {
   takeEnd(pid: number): number | undefined
   /** Raw argv bytes of this process, NUL-separated. */
   rawArgv(): Buffer
+  /** Who is at the other end of a unix socket, as the system saw it when it connected (SO_PEERCRED). */
+  peerOf(fd: number): { pid: number; uid: number }
+  /** How a terminal is set (tcgetattr), to be given back later; undefined when it is none. */
+  terminalModes(fd: number): Buffer | undefined
+  /** Only for the process group in the foreground: another one is left alone, and so is its terminal. */
+  setTerminalModes(fd: number, modes: Buffer): void
   /** Free and total bytes for an unprivileged user, and the filesystem's magic number. */
   statfs(fd: number): { free: number; total: number; type: number }
 }

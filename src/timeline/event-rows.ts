@@ -126,6 +126,11 @@ export class EventRows {
     return this.touched('run = ?', run)
   }
 
+  /** By going back to a snapshot, between two times. */
+  restoredBetween(from: number, to: number): Touched {
+    return this.touched("op = 'restore' AND at BETWEEN ? AND ?", from, to)
+  }
+
   /** By anybody, after this event. */
   touchedSince(event: number): Touched {
     return this.touched('id > ?', event)
@@ -151,10 +156,10 @@ export class EventRows {
     this.database.prepare(`DELETE FROM fs_events WHERE run = '' AND at < ? AND id <= ${first}`).run(limit)
   }
 
-  private touched(where: string, value: SQLInputValue): Touched {
+  private touched(where: string, ...values: SQLInputValue[]): Touched {
     const touched: Touched = { paths: new Set(), moved: new Set() }
     const sql = `SELECT DISTINCT ${isMove} AS moves, path, to_path FROM fs_events WHERE ${where}`
-    for (const { moves, path, to_path } of this.database.prepare(sql).iterate(value)) {
+    for (const { moves, path, to_path } of this.database.prepare(sql).iterate(...values)) {
       for (const raw of [rawOrNone(path!), rawOrNone(to_path!)]) {
         if (raw === undefined) continue
         touched.paths.add(raw)

@@ -82,12 +82,16 @@ export class TimelineDb {
     this.run('INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value', key, value)
   }
 
+  deleteMeta(key: string): void {
+    this.run('DELETE FROM meta WHERE key = ?', key)
+  }
+
   get head(): string | undefined {
     return this.meta('head')
   }
 
   setHead(id: string | undefined): void {
-    if (id === undefined) this.run("DELETE FROM meta WHERE key = 'head'")
+    if (id === undefined) this.deleteMeta('head')
     else this.setMeta('head', id)
   }
 
@@ -237,6 +241,11 @@ export class TimelineDb {
 
   runs(): Run[] {
     return this.database.prepare('SELECT * FROM runs ORDER BY started_at').all().map(toRun)
+  }
+
+  /** Those that go on, or whose supervisor was killed. */
+  unendedRuns(): Run[] {
+    return this.database.prepare('SELECT * FROM runs WHERE ended_at IS NULL ORDER BY started_at').all().map(toRun)
   }
 
   // --- operations ---

@@ -57,7 +57,17 @@ export const FIELD = {
 } as const
 
 /** What is asked of the helper: kind and number. */
-export const REQUEST = { barrier: 1, signal: 2, release: 3, look: 10, captured: 11, begun: 12 } as const
+export const REQUEST = {
+  barrier: 1,
+  signal: 2,
+  release: 3,
+  freeze: 4,
+  thaw: 5,
+  stop: 6,
+  look: 10,
+  captured: 11,
+  begun: 12,
+} as const
 
 export const pathOps = [
   'exec',

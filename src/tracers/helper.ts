@@ -2,10 +2,8 @@
  * The helper program (native/helper): starts a command with the terminal handed through, and tells what it does. It goes
  * on when this process dies, and it stays as long as anything that it started is alive.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
 import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 import {
@@ -19,49 +17,15 @@ import {
 } from './command-process.ts'
 import { EventDecoder, signalName } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
+import { type HelperDriver, helperFile } from './probe-helper.ts'
 import type { Held, HeldFile, Look, TraceEvent } from './trace-event.ts'
 
-const PROBE_TIMEOUT_MS = 5000
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
 const LOOK_MS = 200
-
-/** From dist/ and from src/tracers/ alike: it lies in build/ at the root of the package. */
-function helperFile(): string | undefined {
-  return ['../build/savepoint-helper', '../../build/savepoint-helper']
-    .map(relative => fileURLToPath(new URL(relative, import.meta.url)))
-    .find(file => existsSync(file))
-}
-
-export const hasHelper = (): boolean => helperFile() !== undefined
 
 /** Arguments are text, paths are not: every byte that is not plain is written as `%xx`. */
 const spelled = (path: Raw): string =>
   path.replaceAll(/[^\w./-]/g, byte => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
-
-/** The drivers that the helper has (native/helper/drivers.c). */
-export type HelperDriver = 'seccomp' | 'ebpf' | 'ptrace' | 'none'
-
-export interface HelperProbe {
-  works: boolean
-  /** What it cannot, or why it does not work here. */
-  detail: string
-  /** Programs started under it cannot gain any (sudo). */
-  withoutPrivileges: boolean
-}
-
-/** Cheap, and never throws. */
-export function probeHelper(driver: HelperDriver): HelperProbe {
-  const file = helperFile()
-  if (!file) return { works: false, detail: 'build/savepoint-helper does not exist', withoutPrivileges: false }
-  const args = ['--driver', driver, '--probe']
-  const { status, stdout, error } = spawnSync(file, args, { timeout: PROBE_TIMEOUT_MS, encoding: 'utf8' })
-  const detail = error ? error.message : stdout.trim()
-  return {
-    works: status === 0,
-    detail: detail || `the helper ended with ${status}`,
-    withoutPrivileges: detail.includes('without new privileges'),
-  }
-}
 
 /** What the command gets from our own caller, beyond the standard three; signals by number. */
 export interface Inherited {
@@ -122,6 +86,8 @@ export class TracedCommand {
   private nextBarrier = 1
   /** Of the command; undefined until it starts. When it stops, the helper sends us SIGCHLD, as if it were our child. */
   pid: number | undefined
+  /** They are stopped by us: that is no stop for us to follow. */
+  isFrozen = false
   private isOver = false
   private hasStopped = false
 
@@ -200,11 +166,48 @@ export class TracedCommand {
 
   /** Returns when everything that happened before the call has been told. */
   barrier(): Promise<void> {
+    return this.ask(REQUEST.barrier)
+  }
+
+  /** Of the process above all of the command's, whatever leaves its parents. */
+  get root(): number | undefined {
+    return this.child.pid
+  }
+
+  /** Stops all processes of the command; returns when they have. */
+  freeze(): Promise<void> {
+    this.isFrozen = true
+    return this.ask(REQUEST.freeze)
+  }
+
+  /** Returns when they go on. */
+  async thaw(): Promise<void> {
+    await this.ask(REQUEST.thaw)
+    this.isFrozen = false
+  }
+
+  /** Ends all processes of the command, by force after `graceMs`. Returns when they have ended. */
+  async stop(graceMs: number): Promise<void> {
+    this.isFrozen = true
+    if (!this.isOver && this.events.destroyed) this.stopAlone(graceMs)
+    this.request(REQUEST.stop, graceMs)
+    await this.ended.catch(() => {})
+  }
+
+  /** The helper is dead: only the command itself can be reached. */
+  private stopAlone(graceMs: number): void {
+    const send = (signal: NodeJS.Signals) =>
+      this.pid !== undefined && isAlive(this.pid) && process.kill(this.pid, signal)
+    send('SIGTERM')
+    setTimeout(() => send('SIGKILL'), graceMs).unref()
+  }
+
+  private ask(request: number): Promise<void> {
     if (this.isOver || this.events.destroyed) return Promise.resolve()
     const number = this.nextBarrier++
     return new Promise(resolve => {
       this.barriers.set(number, resolve)
-      this.request(REQUEST.barrier, number)
+      this.request(request, number)
     })
   }
 

@@ -5,7 +5,7 @@
 import type { TracerName } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { probeEslogger } from './eslogger-command.ts'
-import { type HelperDriver, probeHelper } from './helper.ts'
+import { type HelperDriver, probeHelper } from './probe-helper.ts'
 
 export interface TracerProbe {
   name: Exclude<TracerName, 'auto'>

@@ -57,4 +57,5 @@ export const runKeys = [
   'before',
   'after',
   'interrupted',
+  'continues',
 ]

@@ -31,12 +31,13 @@ import { register as snapshots } from './snapshots.ts'
 import { register as status } from './status.ts'
 import { register as tag } from './tag.ts'
 import { register as trace } from './trace.ts'
+import { register as trust } from './trust.ts'
 import { register as undo } from './undo.ts'
 import { register as verify } from './verify.ts'
 import { register as why } from './why.ts'
 
 const all = [
-  [run, snapshot],
+  [run, snapshot, trust],
   [status, snapshots, log, show, diff, changes, history, why, coverage, runs, trace, events, operations],
   [undo, redo, rollback, revert],
   [tag, branches, head, deleteSnapshots, compact, exportSnapshot, importArchive],

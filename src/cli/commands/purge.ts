@@ -4,6 +4,7 @@ import { SavepointError } from '../../errors/errors.ts'
 import type { PurgedTraces } from '../../index.ts'
 import { formatBytes, plural } from '../../model/format.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
+import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { purgedTracesJson, purgeJson } from '../json-maintain.ts'
@@ -38,14 +39,14 @@ export function register(program: Command): void {
           throw new SavepointError('usage', 'Cannot purge: name a path or give --text, one of them')
         const savepoint = await context.open({ makeRoom: true })
         if (options.text !== undefined) {
-          if (!options.yes) await confirm(context, '--text …', 'Hide that text in all recorded command lines?')
+          if (!options.yes) await askFirst(context, '--text …', 'Hide that text in all recorded command lines?')
           const purged = await savepoint.purgeText(options.text === '-' ? textFromInput() : options.text)
           if (context.options.json) return context.json(purgedTracesJson(purged))
           if (!context.options.quiet) context.line(`Hidden in ${plural('command line', purged.commands)}`)
           return 0
         }
         if (!options.yes)
-          await confirm(context, path!, `Remove every version of ${showText(path!)} from all snapshots?`)
+          await askFirst(context, path!, `Remove every version of ${showText(path!)} from all snapshots?`)
         const result = await savepoint.purge(path!)
         const exitCode = result.elsewhere.length > 0 ? 3 : 0
         if (context.options.json) {
@@ -81,23 +82,12 @@ const tracesText = ({ commands, events }: PurgedTraces): string => {
 
 const textFromInput = (): string => readFileSync(0, 'utf8').replace(/\n$/, '')
 
-async function confirm(context: Context, path: string, asked: string): Promise<void> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY || context.options.json) {
+async function askFirst(context: Context, path: string, asked: string): Promise<void> {
+  if (!canAsk(context.options.json)) {
     throw new SavepointError('usage', `Cannot purge ${path}: it cannot be undone, and nobody can be asked here`, {
       hint: `If you are sure: savepoint purge ${path.startsWith('--text') ? path : quoteWord(path)} --yes`,
     })
   }
-  const { createInterface } = await import('node:readline/promises')
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  const cancelled = new SavepointError('cancelled', `Cannot purge ${path}: cancelled; nothing was changed`)
-  try {
-    const question = `${asked} This cannot be undone. [y/N] `
-    const answer = await terminal.question(question, { signal: context.cancellation?.signal })
-    if (!/^y(es)?$/i.test(answer.trim())) throw cancelled
-  } catch {
-    process.stderr.write('\n')
-    throw cancelled
-  } finally {
-    terminal.close()
-  }
+  if (await confirm(`${asked} This cannot be undone.`, context.cancellation?.signal)) return
+  throw new SavepointError('cancelled', `Cannot purge ${path}: cancelled; nothing was changed`)
 }

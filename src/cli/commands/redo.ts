@@ -18,7 +18,7 @@ export function register(program: Command): void {
     .action(
       handle<{ all?: boolean; dryRun?: boolean }>(async (context, { options }) => {
         const savepoint = await context.open({ withoutBrokenConfig: true, makeRoom: !options.dryRun })
-        const result = await savepoint.redo(options)
+        const result = await savepoint.redo({ all: options.all, dryRun: options.dryRun })
         if (context.options.json) context.json(undoJson(result))
         else if (!context.options.quiet) context.output.write(undoText(result, 'redo', context.style))
         return restoreExitCode(result.restore)

@@ -33,7 +33,9 @@ export function register(program: Command): void {
     .action(
       handle<{ from?: string; dryRun?: boolean }>(async (context, { words, options }) => {
         const savepoint = await context.open({ withoutBrokenConfig: true, makeRoom: !options.dryRun })
-        const outcomes = await revertEach(words, path => savepoint.revert(path, options))
+        const outcomes = await revertEach(words, path =>
+          savepoint.revert(path, { from: options.from, dryRun: options.dryRun }),
+        )
         const results = outcomes.flatMap(({ result }) => result ?? [])
         const failure = failureOf(outcomes)
         if (results.length === 0) throw failure

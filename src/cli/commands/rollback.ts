@@ -8,11 +8,12 @@ import { quoteWord } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { restoreJson } from '../json.ts'
+import { addLiveOptions, type LiveOptions } from '../live-options.ts'
 import { type RestoreWords, restoreExitCode, restoreText, undoHint } from '../render/restore.ts'
 import { nameOf } from '../render/snapshot.ts'
 import { wrongUsage } from '../usage.ts'
 
-interface Options {
+interface Options extends LiveOptions {
   to?: string
   dryRun?: boolean
   git: boolean
@@ -23,7 +24,7 @@ interface Options {
 }
 
 export function register(program: Command): void {
-  define(program, {
+  const command = define(program, {
     name: 'rollback',
     aliases: ['checkout', 'restore'],
     group: 'back',
@@ -32,7 +33,8 @@ export function register(program: Command): void {
       'Brings the files back to how they were in SNAP, .git included. What no snapshot has captured (ignored files, for ' +
       'example) is left alone. The present state is captured first, so that `savepoint undo` gives it back. ' +
       'With a run instead of a snapshot, only what that run changed is taken back. In a subdirectory only that is ' +
-      'rolled back unless --all is given.',
+      'rolled back unless --all is given. A run that goes on in this directory is stopped first, unless --keep-running is ' +
+      'given or the command comes from a process of it.',
     usage: 'SNAP|RUN [options] [-- PATH…]',
     examples: [
       ['rollback snap_k3m9x2ab --dry-run', 'show what would change'],
@@ -40,9 +42,11 @@ export function register(program: Command): void {
       ['rollback good -- src package.json', 'only these paths'],
       ['rollback run_k3m9x2ab', 'take back one run; keep what others did since'],
       ['rollback good --to /tmp/then', 'write that state somewhere else'],
+      ['rollback good --restart', 'stop the agent at work, go back, and start it again on its terminal'],
     ],
     cancellable: true,
   })
+  addLiveOptions(command)
     .argument('[words...]', 'the snapshot or run, and after -- paths')
     .option('--to <dir>', 'write it into this new or empty directory instead')
     .option('--dry-run', 'only show what would change')
@@ -69,6 +73,8 @@ export function register(program: Command): void {
             noSafety: !options.safety,
             run,
             all: options.all,
+            keepRunning: options.keepRunning,
+            restart: options.restart,
           })
           .catch((error: unknown) => {
             throw withPathHint(error, ref)

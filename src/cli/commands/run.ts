@@ -6,12 +6,14 @@ import type { RunResult, Savepoint } from '../../index.ts'
 import { formatDuration, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { Snapshot } from '../../model/snapshot.ts'
+import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
 import { inherited } from '../inherited.ts'
 import { runResultJson } from '../json.ts'
 import { changeList, changesText } from '../render/changes.ts'
 import { goneText } from '../render/gone.ts'
+import { restoreText, undoHint } from '../render/restore.ts'
 import { skippedText } from '../render/snapshot.ts'
 import { asSavepointError } from '../report-error.ts'
 import { createStyle, type Style, wantsColour } from '../style.ts'
@@ -27,6 +29,7 @@ interface Options {
   tracer?: TracerName
   allowIoUring?: boolean
   allowSudo?: boolean
+  onFailure: 'keep' | 'ask' | 'rollback'
 }
 
 export function register(program: Command): void {
@@ -43,6 +46,7 @@ export function register(program: Command): void {
       ['run -- claude', 'an agent, under protection'],
       ['run -- npm install', 'anything else'],
       ['run -t ~/project -- make', 'protect another directory'],
+      ['run --on-failure rollback -- ./migrate', 'take back what it did if it fails'],
       ['undo', 'take back what it did'],
     ],
     cancellable: true,
@@ -53,6 +57,11 @@ export function register(program: Command): void {
     .addOption(new Option('--tracer <name>', 'how commands are traced (default: tracing.tracer)').choices(tracers))
     .option('--allow-io-uring', 'let io_uring work inside, although its changes are not seen')
     .option('--allow-sudo', 'let sudo work inside: commands are not traced, changes are only watched')
+    .addOption(
+      new Option('--on-failure <what>', 'when the command fails, what it did is kept, taken back, or you are asked')
+        .choices(['keep', 'ask', 'rollback'])
+        .default('keep'),
+    )
     .passThroughOptions()
     .action(
       handle<Options>(async (context, { words, options }) => {
@@ -77,12 +86,23 @@ const runIn = (context: Context, savepoint: Savepoint, command: string[], option
     tracer: options.tracer,
     allowIoUring: options.allowIoUring,
     allowSudo: options.allowSudo,
+    onFailure: options.onFailure === 'ask' ? result => askToTakeBack(context, result) : options.onFailure,
     inherited,
     onStart(_run, before) {
       if (before) context.notice(protectingText(savepoint.target, before))
       context.cancellation?.ignore()
     },
   })
+
+/** Where nobody can be asked, nothing is taken back that somebody may want. */
+async function askToTakeBack(context: Context, result: RunResult): Promise<boolean> {
+  if (!canAsk(context.options.json)) {
+    context.notice('nobody can be asked here: what the run did is kept')
+    return false
+  }
+  const what = `The command failed (${endText(result)}) after it changed ${plural('path', result.changes.length)}.`
+  return confirm(`${what} Take it back?`)
+}
 
 /** Nothing is open. Only a home that cannot be used is what --unprotected is about, not a mistake in the command line. */
 function runWithout(context: Context, command: string[], options: Options, error: SavepointError): Promise<RunResult> {
@@ -117,20 +137,32 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     const colour = wantsColour(process.stderr, process.env, context.options.color)
     const style = createStyle(colour, base, context.program)
     const { run, changes } = result
-    const end = result.signal === undefined ? `exit ${result.exitCode}` : `killed by ${result.signal}`
     // Nothing is recorded: that was said at the start.
     if (!run) return
     const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
-    context.notice(`run ${run.id}: ${end}${took}; ${commandsText(result, style)}${outcomeText(result)}`)
+    context.notice(`run ${run.id}: ${endText(result)}${took}; ${commandsText(result, style)}${outcomeText(result)}`)
     for (const text of traceTexts(result)) context.notice(text)
+    // Its files are not as it left them any more: how to undo was said to whoever did that.
+    if (result.stopped !== undefined) {
+      context.notice(`the run was stopped for \`savepoint ${result.stopped}\``)
+      return
+    }
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (result.gone.count > 0) process.stderr.write(`${goneText(result.gone, style)}\n`)
+    if (result.takenBack) {
+      const words = { done: 'Took it back, to', would: '', undo: undoHint([result.takenBack], style) }
+      process.stderr.write(restoreText(result.takenBack, words, style))
+      return
+    }
     if (changes.length === 0 && result.movedTo === undefined) return
     process.stderr.write(changeList(changes, style, listed, style.command(`diff ${run.id} --name-status`)))
     const changed = [...changes.map(({ path }) => path), ...(result.movedTo === undefined ? [] : [''])]
     process.stderr.write(`To undo: ${style.bold(style.wayBack('undo', changed))}\n`)
   }
 }
+
+const endText = ({ signal, exitCode }: RunResult): string =>
+  signal === undefined ? `exit ${exitCode}` : `killed by ${signal}`
 
 const outcomeText = ({ after, counts, changes, gone, movedTo }: RunResult) => {
   if (!after) return 'what it changed is not recorded'

@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
 import { define, handle } from '../define.ts'
 import { undoJson } from '../json.ts'
+import { addLiveOptions, type LiveOptions } from '../live-options.ts'
 import { restoreExitCode } from '../render/restore.ts'
 import { undoText } from '../render/undo.ts'
 
 export function register(program: Command): void {
-  define(program, {
+  const command = define(program, {
     name: 'undo',
     group: 'back',
     summary: 'take back the last operation',
@@ -13,7 +14,8 @@ export function register(program: Command): void {
       'Takes back the newest operation that can be undone: what a run did to the files, a rollback, a revert, a deletion, ' +
       'a tag. A directory that a run moved away is moved back. Call it again to go further back; `savepoint redo` goes ' +
       'forward. What somebody else edited since, or what changed while another run was at work, too, is left alone and ' +
-      'listed (exit code 3). `savepoint operations` shows what there is.',
+      'listed (exit code 3). A run that goes on is stopped and taken back, unless --keep-running is given or the command ' +
+      'comes from a process of it. `savepoint operations` shows what there is.',
     examples: [
       ['undo', 'take back what the last run did'],
       ['undo --dry-run', 'show what that would change'],
@@ -21,12 +23,18 @@ export function register(program: Command): void {
     ],
     cancellable: true,
   })
+  addLiveOptions(command)
     .option('--all', 'also what the operation changed outside of this subdirectory')
     .option('--dry-run', 'only show what would change')
     .action(
-      handle<{ all?: boolean; dryRun?: boolean }>(async (context, { options }) => {
+      handle<{ all?: boolean; dryRun?: boolean } & LiveOptions>(async (context, { options }) => {
         const savepoint = await context.open({ withoutBrokenConfig: true, makeRoom: !options.dryRun })
-        const result = await savepoint.undo(options)
+        const result = await savepoint.undo({
+          all: options.all,
+          dryRun: options.dryRun,
+          keepRunning: options.keepRunning,
+          restart: options.restart,
+        })
         if (context.options.json) context.json(undoJson(result))
         else if (!context.options.quiet) context.output.write(undoText(result, 'undo', context.style))
         return restoreExitCode(result.restore)

@@ -17,6 +17,7 @@ const reasons: Record<LeftAlonePath['why'], string> = {
   'holds-uncaptured': 'holds files that no snapshot has',
   refused: 'the system refused to change it',
   'in-the-way': 'something else stands where a directory was',
+  outside: 'changed by somebody outside of the run while it went on',
   overlapped: 'another run was at work, too: whose change it is cannot be told',
 }
 
@@ -126,10 +127,12 @@ function inTheWayLines({ leftAlone, snapshot }: RestoreResult, style: Style): st
 }
 
 function overlappedLines({ leftAlone }: RestoreResult, before: string | undefined, style: Style): string[] {
-  const paths = leftAlone.flatMap(({ path, why }) => (why === 'overlapped' ? [wordOf(path, style)] : []))
+  const paths = leftAlone.flatMap(({ path, why }) =>
+    why === 'overlapped' || why === 'outside' ? [wordOf(path, style)] : [],
+  )
   if (before === undefined || paths.length === 0) return []
   const which = paths.length > listedPaths ? '' : ` -- ${paths.join(' ')}`
-  return [`To take back the changes of both: ${style.bold(style.command(`rollback ${before}${which}`))}`]
+  return [`To take back their changes, too: ${style.bold(style.command(`rollback ${before}${which}`))}`]
 }
 
 /** A path as it can be typed where it is shown. */

@@ -39,6 +39,7 @@ export interface LeftAlone {
     | 'holds-uncaptured' // a directory that holds files which are not ours to remove
     | 'refused' // in a directory of somebody else that this user may not change
     | 'in-the-way' // a file or a link where a directory was, of which only something inside is wanted
+    | 'outside' // changed by somebody outside of the run that is being undone
     | 'overlapped' // changed while somebody else was at work, too: whose it is cannot be told
 }
 

@@ -16,6 +16,8 @@ export interface Span {
   paths?: readonly Raw[]
   /** Those of them that nobody but that one has touched: none of the undone operation's business. */
   foreign?: readonly Raw[]
+  /** It was no run: somebody or something outside of it. */
+  isOutside?: boolean
 }
 
 export class OthersPaths {
@@ -23,14 +25,16 @@ export class OthersPaths {
   private readonly above = new Set<Raw>()
   private readonly repositories = new Set<Raw>()
   private readonly foreign = new Set<Raw>()
+  private readonly outside = new Set<Raw>()
 
   constructor(store: Store, spans: readonly Span[]) {
     const shared = new Set<Raw>()
-    for (const { before, after, paths, foreign = [] } of spans) {
+    for (const { before, after, paths, foreign = [], isOutside } of spans) {
       const alone = new Set(foreign)
       for (const path of paths ?? changedPaths(store, before, after)) {
         const place = this.add(path)
-        if (place !== undefined) (alone.has(path) ? this.foreign : shared).add(place)
+        if (place !== undefined && isOutside) this.outside.add(place)
+        else if (place !== undefined) (alone.has(path) ? this.foreign : shared).add(place)
       }
     }
     for (const place of shared) this.foreign.delete(place)
@@ -39,6 +43,11 @@ export class OthersPaths {
   /** Whether it is somebody else's alone: it stays, and there is nothing to say about it. */
   isForeign(path: Raw): boolean {
     return this.foreign.has(path)
+  }
+
+  /** Why it stays. */
+  whyOf(path: Raw): 'outside' | 'overlapped' {
+    return this.outside.has(path) ? 'outside' : 'overlapped'
   }
 
   has(path: Raw): boolean {

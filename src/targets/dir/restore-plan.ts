@@ -183,7 +183,7 @@ class Planner {
   }
 
   private noteOverlapped(path: Raw): void {
-    if (!this.others.isForeign(path)) this.plan.leftAlone.push({ path, why: 'overlapped' })
+    if (!this.others.isForeign(path)) this.plan.leftAlone.push({ path, why: this.others.whyOf(path) })
   }
 
   /** Whether the operation changed this path and nobody else has since. */

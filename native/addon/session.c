@@ -1,0 +1,60 @@
+/* Who is at the other end of a socket, and how the terminal is set. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "addon.h"
+#include "napi-util.h"
+
+napi_value addon_peer_of(napi_env env, napi_callback_info info) {
+  napi_value arguments[1], result;
+  int fd;
+  if (!get_arguments(env, info, 1, arguments) || !get_int(env, arguments[0], &fd)) return NULL;
+  struct ucred peer;
+  socklen_t length = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+    throw_errno(env, errno, "getsockopt", NULL, 0);
+    return NULL;
+  }
+  if (napi_create_object(env, &result) != napi_ok || !set_number(env, result, "pid", peer.pid) ||
+      !set_number(env, result, "uid", peer.uid)) {
+    return NULL;
+  }
+  return result;
+}
+
+napi_value addon_terminal_modes(napi_env env, napi_callback_info info) {
+  napi_value arguments[1];
+  int fd;
+  if (!get_arguments(env, info, 1, arguments) || !get_int(env, arguments[0], &fd)) return NULL;
+  struct termios modes;
+  memset(&modes, 0, sizeof modes);
+  if (tcgetattr(fd, &modes) != 0) return make_undefined(env);
+  return make_buffer_copy(env, &modes, sizeof modes);
+}
+
+napi_value addon_set_terminal_modes(napi_env env, napi_callback_info info) {
+  napi_value arguments[2];
+  int fd;
+  struct bytes_view bytes;
+  if (!get_arguments(env, info, 2, arguments) || !get_int(env, arguments[0], &fd) ||
+      !get_buffer(env, arguments[1], &bytes)) {
+    return NULL;
+  }
+  struct termios modes;
+  if (bytes.length != sizeof modes) {
+    throw_errno(env, EINVAL, "tcsetattr", NULL, 0);
+    return NULL;
+  }
+  memcpy(&modes, bytes.data, sizeof modes);
+  // From the background this would stop us (SIGTTOU).
+  if (tcgetpgrp(fd) == getpgrp() && tcsetattr(fd, TCSANOW, &modes) != 0 && errno != ENOTTY && errno != EIO) {
+    throw_errno(env, errno, "tcsetattr", NULL, 0);
+    return NULL;
+  }
+  return make_undefined(env);
+}

@@ -1,0 +1,185 @@
+/* Reads /proc as a whole, and signals by descriptor. See tree.h. */
+#define _GNU_SOURCE
+#include "tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "frames.h"
+
+enum { MAX_PASSES = 100, PASS_US = 1000, STAT_BYTES = 1024 };
+
+struct member {
+  pid_t pid, parent;
+  char state;
+  bool inside;
+};
+
+struct list {
+  struct member *members;
+  size_t count, room;
+};
+
+static pid_t excepted;
+static struct list frozen; /* whom we have stopped */
+static bool is_frozen;
+static uint64_t end_ns; /* when those that were asked to end are made to; 0: nobody was asked */
+/* What does not even die of SIGKILL within this waits for a device: it is counted as going on. */
+static const uint64_t kill_ns = 2000000000;
+
+void tree_init(pid_t except) { excepted = except; }
+
+static bool look(pid_t pid, struct member *member) {
+  char file[64], text[STAT_BYTES];
+  snprintf(file, sizeof file, "/proc/%d/stat", pid);
+  int fd = open(file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (length <= 0) return false;
+  text[length] = 0;
+  /* The name, in parentheses, may hold anything. */
+  const char *end = strrchr(text, ')');
+  int parent;
+  *member = (struct member){.pid = pid};
+  if (end == NULL || sscanf(end, ") %c %d", &member->state, &parent) != 2) return false;
+  member->parent = parent;
+  return true;
+}
+
+static bool append(struct list *list, const struct member *member) {
+  if (list->count == list->room) {
+    size_t room = list->room == 0 ? 256 : list->room * 2;
+    struct member *members = realloc(list->members, room * sizeof *members);
+    if (members == NULL) return false;
+    list->members = members;
+    list->room = room;
+  }
+  list->members[list->count++] = *member;
+  return true;
+}
+
+static bool holds(const struct list *list, pid_t pid) {
+  for (size_t i = 0; i < list->count; i++) {
+    if (list->members[i].pid == pid) return true;
+  }
+  return false;
+}
+
+/* Moves those to the front whose ancestors lead here, and forgets the others and the dead. */
+static void keep_inside(struct list *list) {
+  pid_t self = getpid();
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (size_t i = 0; i < list->count; i++) {
+      struct member *member = &list->members[i];
+      if (member->inside || member->pid == excepted) continue;
+      bool inside = member->parent == self;
+      for (size_t j = 0; !inside && j < list->count; j++)
+        inside = list->members[j].inside && list->members[j].pid == member->parent;
+      member->inside = inside;
+      grows = grows || inside;
+    }
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    struct member member = list->members[i];
+    if (member.inside && member.state != 'Z' && member.state != 'X') list->members[kept++] = member;
+  }
+  list->count = kept;
+}
+
+/* The result stays valid until the next call. */
+static struct list *list_tree(void) {
+  static struct list list;
+  list.count = 0;
+  DIR *directory = opendir("/proc");
+  if (directory == NULL) return &list;
+  for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+    struct member member;
+    pid_t pid = (pid_t)atoi(entry->d_name);
+    if (pid > 0 && look(pid, &member) && !append(&list, &member)) break;
+  }
+  closedir(directory);
+  keep_inside(&list);
+  return &list;
+}
+
+/* By descriptor, and only if it still is whom we saw: the number may be another's by now. */
+static void send(const struct member *member, int signal) {
+  int pidfd = (int)syscall(SYS_pidfd_open, member->pid, 0);
+  if (pidfd < 0) return;
+  struct member now;
+  if (look(member->pid, &now) && (now.parent == member->parent || now.parent == getpid()))
+    syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+  close(pidfd);
+}
+
+void tree_freeze(void) {
+  is_frozen = true;
+  bool was_quiet = false;
+  for (int pass = 0; pass < MAX_PASSES; pass++) {
+    struct list *list = list_tree();
+    bool quiet = true;
+    for (size_t i = 0; i < list->count; i++) {
+      const struct member *member = &list->members[i];
+      bool is_ours = holds(&frozen, member->pid);
+      /* A process that is traced by ptrace looks the same in any of its stops, most of which are over in a moment. */
+      if (member->state == 'T' || (member->state == 't' && is_ours)) continue;
+      quiet = false;
+      if (is_ours) continue;
+      send(member, SIGSTOP);
+      append(&frozen, member);
+    }
+    /* Twice: a fork may have been under way while the first one looked. */
+    if (quiet && was_quiet) return;
+    was_quiet = quiet;
+    usleep(PASS_US);
+  }
+}
+
+void tree_thaw(void) {
+  if (!is_frozen) return;
+  struct list *list = list_tree();
+  for (size_t i = 0; i < list->count; i++) {
+    if (holds(&frozen, list->members[i].pid)) send(&list->members[i], SIGCONT);
+  }
+  frozen.count = 0;
+  is_frozen = false;
+}
+
+bool tree_is_frozen(void) { return is_frozen; }
+
+static void signal_all(int signal) {
+  struct list *list = list_tree();
+  for (size_t i = 0; i < list->count; i++) send(&list->members[i], signal);
+}
+
+/* All at once, so that none starts another that does not hear of it. They die of the signal, or tidy up, when they go on. */
+void tree_end(uint32_t grace_ms) {
+  if (end_ns != 0) return;
+  tree_freeze();
+  signal_all(SIGTERM);
+  /* Also to what had been stopped before: it would never take the signal. */
+  signal_all(SIGCONT);
+  tree_thaw();
+  end_ns = monotonic_ns() + (uint64_t)grace_ms * 1000000u;
+}
+
+bool tree_is_ending(void) { return end_ns != 0; }
+
+bool tree_has_ended(void) {
+  uint64_t now = monotonic_ns();
+  if (list_tree()->count == 0) return true;
+  if (now < end_ns) return false;
+  tree_freeze();
+  signal_all(SIGKILL);
+  return now > end_ns + kill_ns;
+}

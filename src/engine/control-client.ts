@@ -1,0 +1,90 @@
+/** Asks a live run for something, over its control socket. */
+import { connect, type Socket } from 'node:net'
+import { SavepointError } from '../errors/errors.ts'
+import type { Context } from './context.ts'
+import { CONTROL_VERSION, type Frame, type Hello, lineReader, MAX_LINE_BYTES } from './control-frames.ts'
+import { withSocketPath } from './control-place.ts'
+import type { LiveRunEntry } from './live-runs.ts'
+import { isStopped } from './process-tree.ts'
+
+/** A supervisor at work greets a little later; one that hangs, never. */
+const GREETING_MS = 15_000
+
+/** Nobody answers there: nothing was done. */
+export class Unreachable extends Error {
+  /** The run has ended meanwhile. */
+  readonly isGone: boolean
+
+  constructor(message: string, isGone = false) {
+    super(message)
+    this.isGone = isGone
+  }
+}
+
+export interface Request {
+  op: string
+  [parameter: string]: unknown
+}
+
+type Listener = Pick<Context, 'notice' | 'progress' | 'signal' | 'onUnstoppable'> & { onEvent?(event: unknown): void }
+
+/** Throws `Unreachable` when nothing was done, and what the run threw. */
+export async function askRun(run: LiveRunEntry, request: Request, listener: Listener): Promise<unknown> {
+  if (run.socket === undefined) throw new Unreachable('it has no control socket')
+  if (run.pid !== undefined && isStopped(run.pid)) throw new Unreachable('it is suspended')
+  const answer = Promise.withResolvers<unknown>()
+  const socket = withSocketPath(run.socket, address => connect(address))
+  const cancel = () => socket.write('{"cancel":true}\n')
+  const greeting = setTimeout(() => socket.destroy(new Error('it does not answer')), GREETING_MS)
+  let isAsked = false
+  const onLine = (line: string) => {
+    const frame = JSON.parse(line) as Hello | Frame
+    if (isAsked) return receive(frame as Frame, listener, answer)
+    clearTimeout(greeting)
+    if (!isGreeting(frame, run.id)) return void socket.destroy(new Error('it is another version of Savepoint'))
+    isAsked = true
+    socket.write(`${JSON.stringify(request)}\n`)
+    listener.signal?.addEventListener('abort', cancel)
+    if (listener.signal?.aborted) cancel()
+  }
+  socket.on(
+    'data',
+    lineReader(MAX_LINE_BYTES, onLine, () => socket.destroy(new Error('its answer is too long'))),
+  )
+  socket.on('error', error => answer.reject(isAsked ? lost(run) : new Unreachable(error.message)))
+  socket.on('close', () => answer.reject(isAsked ? lost(run) : new Unreachable('it does not answer')))
+  try {
+    return await answer.promise
+  } finally {
+    clearTimeout(greeting)
+    listener.signal?.removeEventListener('abort', cancel)
+    end(socket)
+  }
+}
+
+function end(socket: Socket): void {
+  socket.on('error', () => {})
+  socket.destroy()
+}
+
+const isGreeting = (frame: object, run: string): boolean =>
+  'savepoint' in frame && (frame as Hello).version === CONTROL_VERSION && (frame as Hello).run === run
+
+function receive(frame: Frame, listener: Listener, answer: PromiseWithResolvers<unknown>): void {
+  if ('notice' in frame) listener.notice(frame.notice)
+  else if ('progress' in frame) listener.progress?.(frame.progress)
+  else if ('unstoppable' in frame) listener.onUnstoppable?.(frame.unstoppable)
+  else if ('event' in frame) listener.onEvent?.(frame.event)
+  else if ('ok' in frame) answer.resolve(frame.result)
+  else if ('gone' in frame) answer.reject(new Unreachable('it has ended', true))
+  else {
+    const { code, message, hint, data } = frame.error
+    answer.reject(new SavepointError(code, message, { hint, data }))
+  }
+}
+
+/** It had the request: what became of it is in the timeline. */
+const lost = ({ id }: LiveRunEntry): SavepointError =>
+  new SavepointError('failed', `Cannot tell what became of the request: ${id} ended before it answered`, {
+    hint: '`savepoint operations` shows whether it was carried out',
+  })

@@ -1,0 +1,211 @@
+/**
+ * What can be asked of a live run: one table of operations, each with its parameters and what carries it out. The run's
+ * process does it, because it is the timeline's writer; results are those of the library.
+ */
+import { z } from 'zod'
+import { SavepointError } from '../errors/errors.ts'
+import { rawToBytes } from '../model/raw-path.ts'
+import { nameCommand } from '../model/shell-quote.ts'
+import { snapshotTypes } from '../model/snapshot.ts'
+import { nearest } from '../model/suggest.ts'
+import { findRun } from '../timeline/resolve-ref.ts'
+import { type Context, RUN_VARIABLE } from './context.ts'
+import type { Asked } from './control-server.ts'
+import { revert } from './revert.ts'
+import { requireRun, rollback } from './rollback.ts'
+import type { RunSession } from './run-session.ts'
+import { takeSnapshot } from './snapshot.ts'
+import { stopOthers } from './stop-others.ts'
+import { relativeTo } from './target-registry.ts'
+import { redo, undo } from './undo.ts'
+
+/** One request, as an operation sees it. */
+interface Call extends Asked {
+  session: RunSession
+  /** It comes from a process of the run itself, which then is not stopped. */
+  isInside: boolean
+  ctx: Context
+}
+
+interface Operation<Input> {
+  input: z.ZodType<Input>
+  handle(call: Call, input: Input): Promise<{ result: unknown } | undefined>
+}
+
+/** Where the caller stands, as raw bytes; default: at the root of the target. */
+const place = { cwd: z.string().max(65_536).optional(), force: z.boolean().optional() }
+const paths = z.array(z.string()).max(100_000).optional()
+const going = { keepRunning: z.boolean().optional(), restart: z.boolean().optional() }
+const walk = { all: z.boolean().optional() }
+
+const operation = <Shape extends z.ZodRawShape>(
+  shape: Shape,
+  handle: Operation<z.output<z.ZodObject<Shape, z.core.$strict>>>['handle'],
+): Operation<unknown> => ({ input: z.strictObject({ ...place, ...shape }), handle }) as unknown as Operation<unknown>
+
+const done = async (work: Promise<unknown>) => ({ result: await work })
+
+export const operations: Record<string, Operation<unknown>> = {
+  status: operation({}, async ({ session: { run, tracer } }) => ({
+    result: { run: run.id, command: run.command, startedAt: run.startedAt, pid: process.pid, tracer },
+  })),
+
+  snapshot: operation(
+    { label: z.string().optional(), type: z.enum(snapshotTypes).optional(), run: z.string().optional() },
+    ({ ctx, session, isInside }, input) =>
+      done(
+        takeSnapshot(ctx, {
+          type: input.type ?? 'manual',
+          label: input.label,
+          run: input.run === undefined ? (isInside ? session.run.id : undefined) : requireRun(ctx, input.run).id,
+        }),
+      ),
+  ),
+
+  rollback: operation(
+    {
+      ref: z.string(),
+      paths,
+      withoutGit: z.boolean().optional(),
+      noSafety: z.boolean().optional(),
+      run: z.string().optional(),
+      ...walk,
+      ...going,
+    },
+    async (call, { ref, keepRunning, restart, ...options }) => {
+      const { ctx, session } = call
+      const work = () => rollback(ctx, ref, options)
+      if (call.isInside || keepRunning) return done(undisturbed(call, work))
+      const isOwn = findRun(ctx.db, options.run ?? ref)?.id === session.run.id
+      if (isOwn) requireBefore(session)
+      // Nothing is stopped for something that cannot be done.
+      else await rollback({ ...ctx, notice: () => {}, warn: () => {} }, ref, { ...options, dryRun: true })
+      if (!isOwn) await stopOthers(ctx, session.run.id, `rollback to ${ref}`)
+      return stopFor(call, `rollback ${ref}`, restart, work)
+    },
+  ),
+
+  undo: operation({ ...walk, ...going }, (call, { all, keepRunning, restart }) => {
+    const work = () => undo(call.ctx, { all })
+    if (call.isInside || keepRunning) return done(undisturbed(call, work))
+    requireBefore(call.session)
+    return stopFor(call, 'undo', restart, work)
+  }),
+
+  redo: operation(walk, (call, { all }) => done(undisturbed(call, () => redo(call.ctx, { all })))),
+
+  revert: operation({ path: z.string(), from: z.string().optional() }, (call, { path, from }) =>
+    done(undisturbed(call, () => revert(call.ctx, path, { from }))),
+  ),
+
+  trace: operation({}, async ({ session, send, signal }) => {
+    await session.follow(lines => {
+      for (const line of lines.split('\n')) if (line !== '') send({ event: JSON.parse(line) })
+    }, signal)
+    return { result: undefined }
+  }),
+
+  shutdown: operation({ why: z.string().max(1000).optional() }, async (call, { why }) => {
+    if (call.isInside)
+      throw new SavepointError('run.inside', `Cannot stop ${call.session.run.id}: this is a process of it`)
+    return stopFor(call, why ?? 'shutdown', false, async () => undefined)
+  }),
+}
+
+/** Undefined: the run is over, and nothing was done. */
+export async function carryOut(session: RunSession, asked: Asked): Promise<{ result: unknown } | undefined> {
+  if (session.isOver) return undefined
+  const { op, ...parameters } = asked.request as Record<string, unknown>
+  const found = typeof op === 'string' && Object.hasOwn(operations, op) ? operations[op] : undefined
+  if (!found) {
+    const meant = nearest(String(op), Object.keys(operations))
+    throw new SavepointError('usage', `Cannot do "${op}": there is no such operation`, {
+      hint: meant ? `Did you mean "${meant}"?` : `Known: ${Object.keys(operations).join(', ')}`,
+    })
+  }
+  const parsed = found.input.safeParse(parameters)
+  if (!parsed.success) throw wrongParameters(op as string, found, parsed.error)
+  const { cwd, force } = parsed.data as { cwd?: string; force?: boolean }
+  const isInside = session.isInside(asked.pid)
+  const ctx = contextFor(session, asked, isInside, cwd, force)
+  const work = found.handle({ ...asked, session, isInside, ctx }, parsed.data)
+  return session.track(work).finally(() => followTarget(ctx, session.ctx))
+}
+
+/** The target was made again, or moved: whoever goes on with it must know. */
+function followTarget(from: Context, to: Context): void {
+  to.targetPath = from.targetPath
+  to.identity = from.identity
+}
+
+/** The run's context, seen from where the caller stands. Its configuration is the run's. */
+function contextFor(
+  { ctx, run }: RunSession,
+  { send, signal }: Asked,
+  isInside: boolean,
+  cwd: string | undefined,
+  force: boolean | undefined,
+): Context {
+  const directory = cwd === undefined ? ctx.targetPath : rawToBytes(cwd)
+  const said = new Set<string>()
+  const notice = (text: string) => send({ notice: text })
+  return {
+    ...ctx,
+    cwd: directory,
+    subdirectory: relativeTo(ctx.targetPath, directory) ?? '',
+    env: { ...ctx.env, [RUN_VARIABLE]: isInside ? run.id : undefined },
+    force: force ?? false,
+    notice,
+    warn: text => {
+      if (!said.has(text)) notice(text)
+      said.add(text)
+    },
+    progress: progress => send({ progress }),
+    signal,
+    onUnstoppable: unstoppable => send({ unstoppable }),
+    held: undefined,
+  }
+}
+
+/** A process of the run that asks waits for the answer; the others, if they are not asking, must not write meanwhile. */
+const undisturbed = <T>({ isInside, session }: Call, work: () => Promise<T>): Promise<T> =>
+  isInside ? work() : session.frozen(work)
+
+async function stopFor<T>(
+  { session, ctx }: Call,
+  why: string,
+  restart: boolean | undefined,
+  work: () => Promise<T>,
+): Promise<{ result: T } | undefined> {
+  const { id, command } = session.run
+  return session.stopThen({ why, restart: restart === true }, () => {
+    // Where the run has left it.
+    followTarget(session.ctx, ctx)
+    ctx.notice(`stopped ${id} (${nameCommand(command)})${restart ? '; it is started again' : ''}`)
+    return work()
+  })
+}
+
+/** What would be taken back must be there, before anything is stopped for it. */
+function requireBefore({ ctx, run }: RunSession): void {
+  const { before } = ctx.db.runs().find(({ id }) => id === run.id)!
+  if (before !== undefined && ctx.db.snapshot(before)) return
+  throw new SavepointError('snapshot.unknown', `Cannot take back ${run.id}: its first snapshot does not exist`, {
+    hint: '`savepoint snapshots` lists what there is',
+  })
+}
+
+function wrongParameters(op: string, { input }: Operation<unknown>, error: z.ZodError): SavepointError {
+  const [issue] = error.issues
+  const known = Object.keys((input as unknown as z.ZodObject).shape)
+  if (issue?.code === 'unrecognized_keys') {
+    const [key] = issue.keys
+    const meant = nearest(key!, known)
+    return new SavepointError('usage', `Cannot do ${op}: it has no parameter "${key}"`, {
+      hint: meant ? `Did you mean "${meant}"?` : `Known: ${known.join(', ')}`,
+    })
+  }
+  return new SavepointError('usage', `Cannot do ${op}: ${issue?.path.join('.')}: ${issue?.message}`, {
+    hint: `Known: ${known.join(', ')}`,
+  })
+}

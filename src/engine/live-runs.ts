@@ -1,0 +1,49 @@
+/** The runs of a timeline that go on, and which of them is to be asked for what. */
+import type { Run } from '../model/snapshot.ts'
+import { findRun } from '../timeline/resolve-ref.ts'
+import { type Context, ownRun } from './context.ts'
+import { announcedSocket } from './control-place.ts'
+import { ancestorsOf, startedIn } from './process-tree.ts'
+import { isAlive } from './run-state.ts'
+
+export interface LiveRunEntry extends Run {
+  /** Undefined: it cannot be asked. */
+  socket: string | undefined
+}
+
+/** In the order of their beginning. */
+export const liveRuns = (ctx: Context): LiveRunEntry[] =>
+  ctx.db
+    .unendedRuns()
+    .filter(({ pid }) => isAlive(pid))
+    .map(run => ({ ...run, socket: announcedSocket(ctx, run.id) }))
+
+/**
+ * Who carries out what a command asks for: the run that it belongs to, or that it is about; else the first, which has the
+ * role of the writer until it ends. Undo is about the last, as it is the newest thing that was done.
+ */
+export function whomToAsk(ctx: Context, ref: string | undefined, isUndo: boolean): LiveRunEntry | undefined {
+  const runs = liveRuns(ctx)
+  if (runs.length === 0) return undefined
+  const own = runs.find(({ id }) => id === ownRun(ctx))
+  if (own) return own
+  const meant = ref === undefined ? undefined : findRun(ctx.db, ref)
+  const about = meant && runs.find(({ id }) => id === meant.id)
+  if (about) return about
+  return isUndo ? (runs.findLast(run => !isInsideOf(run, runs)) ?? runs[0]) : runs[0]
+}
+
+/** A run that a process of another one started is a part of that. */
+const isInsideOf = ({ id, pid }: Run, runs: readonly Run[]): boolean => {
+  const outer = pid === undefined ? undefined : startedIn(pid)
+  return outer !== undefined && runs.some(run => run.id === outer && run.id !== id)
+}
+
+/** The live run that this process belongs to, although its own environment does not say so: that of who started it does. */
+export function runAbove(ctx: Context): string | undefined {
+  const live = new Set(liveRuns(ctx).map(({ id }) => id))
+  if (live.size === 0) return undefined
+  return ancestorsOf(process.pid)
+    .map(startedIn)
+    .find(run => run !== undefined && live.has(run))
+}

@@ -1,0 +1,126 @@
+/** Processes as /proc shows them: who descends from whom, and which belong to a run by what they were given at their start. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { isAlive } from '../tracers/command-process.ts'
+import { RUN_VARIABLE } from './context.ts'
+
+const MAX_ANCESTORS = 256
+const MAX_PASSES = 100
+const PASS_MS = 2
+const LOOK_MS = 20
+/** What does not even die of SIGKILL within this waits for a device. */
+const KILL_MS = 2000
+
+interface Process {
+  pid: number
+  parent: number
+  state: string
+}
+
+function look(pid: number): Process | undefined {
+  try {
+    // The name, in parentheses, may hold anything.
+    const [, state, parent] = /^.*\) (\S) (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))!
+    return { pid, state: state!, parent: Number(parent) }
+  } catch {
+    return undefined
+  }
+}
+
+/** Stopped, by Ctrl-Z for example: it answers nobody. */
+export const isStopped = (pid: number): boolean => look(pid)?.state === 'T'
+
+/** From its parent upwards. */
+export function ancestorsOf(pid: number): number[] {
+  const found: number[] = []
+  for (let at = look(pid)?.parent; at !== undefined && at > 0 && found.length < MAX_ANCESTORS; at = look(at)?.parent)
+    found.push(at)
+  return found
+}
+
+/** Which run a process was started in, by its environment; undefined when that cannot be read. */
+export function startedIn(pid: number): string | undefined {
+  try {
+    const prefix = `${RUN_VARIABLE}=`
+    const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
+    return variables.find(each => each.startsWith(prefix))?.slice(prefix.length)
+  } catch {
+    return undefined
+  }
+}
+
+/** Of a run that no helper watches: what `root` has started, and what has left it but still carries the run's mark. */
+export class UnwatchedTree {
+  private readonly root: number
+  private readonly run: string
+  private readonly frozen = new Set<number>()
+
+  constructor(root: number, run: string) {
+    this.root = root
+    this.run = run
+  }
+
+  /** Stops all until no further one appears. */
+  async freeze(): Promise<void> {
+    for (let pass = 0, quiet = 0; pass < MAX_PASSES && quiet < 2; pass++) {
+      const fresh = this.list().filter(({ pid, state }) => !/[Tt]/.test(state) && !this.frozen.has(pid))
+      for (const { pid } of fresh) {
+        signal(pid, 'SIGSTOP')
+        this.frozen.add(pid)
+      }
+      quiet = fresh.length === 0 ? quiet + 1 : 0
+      await pause(PASS_MS)
+    }
+  }
+
+  thaw(): void {
+    for (const pid of this.frozen) signal(pid, 'SIGCONT')
+    this.frozen.clear()
+  }
+
+  /** Returns when none is left, or only what cannot be killed. */
+  async stop(graceMs: number): Promise<void> {
+    await this.freeze()
+    const all = this.list()
+    for (const { pid } of all) signal(pid, 'SIGTERM')
+    for (const { pid } of all) signal(pid, 'SIGCONT')
+    this.frozen.clear()
+    if (await this.isGoneWithin(graceMs)) return
+    await this.freeze()
+    for (const { pid } of this.list()) signal(pid, 'SIGKILL')
+    await this.isGoneWithin(KILL_MS)
+  }
+
+  private async isGoneWithin(ms: number): Promise<boolean> {
+    for (const until = performance.now() + ms; this.list().length > 0; await pause(LOOK_MS))
+      if (performance.now() > until) return false
+    return true
+  }
+
+  private list(): Process[] {
+    const all = everything(this.root)
+    const inside = new Set([this.root])
+    for (let size = 0; size !== inside.size; ) {
+      size = inside.size
+      for (const { pid, parent } of all) if (inside.has(parent)) inside.add(pid)
+    }
+    return all.filter(
+      ({ pid, state }) =>
+        !/[ZX]/.test(state) && pid !== process.pid && (inside.has(pid) || startedIn(pid) === this.run),
+    )
+  }
+}
+
+/** Where there is no /proc, nothing is known but whether the command itself lives. */
+function everything(root: number): Process[] {
+  if (!existsSync('/proc/self')) return isAlive(root) ? [{ pid: root, parent: 0, state: '?' }] : []
+  return readdirSync('/proc').flatMap(name => (/^\d+$/.test(name) ? (look(Number(name)) ?? []) : []))
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has ended, or it is not ours to signal.
+  }
+}

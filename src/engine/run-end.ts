@@ -1,0 +1,167 @@
+/**
+ * The end of a run: the state after it becomes a snapshot, and the run an operation that `undo` takes back. Also for a run
+ * whose supervisor was killed, by whoever comes next.
+ */
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { idToHex } from '../model/id.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { quoteCommand, quoteWord } from '../model/shell-quote.ts'
+import type { Run, Snapshot } from '../model/snapshot.ts'
+import { encodeTree } from '../store/tree-codec.ts'
+import { rootEntryOf } from '../targets/dir/capture.ts'
+import { identityOf, obstacleAt, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { emptyCache } from '../targets/dir/stat-cache.ts'
+import { captureLive, type Live } from './capture-live.ts'
+import { type Context, ownRun, withTimelineLock } from './context.ts'
+import { removeSocket } from './control-place.ts'
+import { addKept, closeSpool } from './kept-files.ts'
+import { followTarget, moveDetail } from './moved-target.ts'
+import { newOperation } from './new-operation.ts'
+import { recoverPending } from './recover.ts'
+import type { ChildEnd } from './run-child.ts'
+import { isInterrupted } from './run-state.ts'
+import { addSnapshot } from './snapshot.ts'
+import { writeTarget } from './target-registry.ts'
+import { judgeConfig } from './trust.ts'
+
+/** The command has run and its exit code is the answer, whatever became of the disk or of our own files meanwhile. */
+export async function conclude(
+  ctx: Context,
+  run: Run,
+  before: Snapshot | undefined,
+  { code, signal }: ChildEnd,
+  movedTo: Buffer | undefined,
+): Promise<Snapshot | undefined> {
+  if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
+    ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
+    return undefined
+  }
+  const after = before && (await finish(ctx, run, before, movedTo).catch(error => sayUncaptured(ctx, before, error)))
+  try {
+    ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
+    if (!after) noteUnprotected(ctx, run)
+  } catch (error) {
+    if (!errnoOf(error)) throw error
+    ctx.notice(`the end of the run is NOT recorded: ${(error as Error).message}`)
+  }
+  return after
+}
+
+/** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
+function noteUnprotected(ctx: Context, run: Run): void {
+  ctx.db.addOperation({
+    ...newOperation(ctx, 'run', `${run.id}: ${quoteCommand(run.command)}`),
+    state: 'fixed',
+    detail: { run: run.id, unprotected: true },
+  })
+}
+
+function sayUncaptured(ctx: Context, before: Snapshot, error: unknown): undefined {
+  if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+  ctx.notice(
+    `the state after the run is NOT captured: ${(error as Error).message}; to go back: savepoint rollback ${before.id}`,
+  )
+}
+
+/** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
+async function finish(ctx: Context, run: Run, before: Snapshot, movedTo: Buffer | undefined): Promise<Snapshot> {
+  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, movedTo))
+}
+
+function describeGone(path: Buffer): string {
+  const obstacle = obstacleAt(path)
+  const word = quoteWord(showPath(rawFromBytes(path)))
+  return obstacle
+    ? `the run put ${obstacle} in the place of the target directory; to take that back: mv ${word} ${word}.aside; savepoint undo -t ${word}`
+    : 'the run deleted the target directory; `savepoint undo` makes it again'
+}
+
+async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: Buffer): Promise<Snapshot> {
+  const from = ctx.targetPath
+  const moved = movedTo && !statDir(from) ? movedTo : undefined
+  if (moved) followTarget(ctx, moved)
+  const place = movedTo && showPath(rawFromBytes(movedTo))
+  if (moved) ctx.notice(`the run moved the target directory to ${place}; undo moves it back`)
+  const stat = statDir(ctx.targetPath)
+  if (stat && !sameIdentity(identityOf(stat), ctx.identity)) {
+    ctx.notice(`the run replaced the target directory by another one${place ? `; the old one is at ${place}` : ''}`)
+    ctx.identity = identityOf(stat)
+    writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
+  }
+  if (!stat) ctx.notice(describeGone(ctx.targetPath))
+  if (stat) await recoverPending(ctx)
+  // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
+  const live = stat
+    ? await captureLive(ctx, { override: before.root, readOwned: true, ignoreFloor: true })
+    : await captureGone(ctx, before)
+  await addKept(ctx, run.id)
+  closeSpool(ctx, run.id)
+  const head = ctx.db.head
+  const unchanged = live.root === before.root && head === before.id
+  const after = unchanged
+    ? before
+    : addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
+  ctx.db.addOperation({
+    kind: 'run',
+    at: ctx.now(),
+    state: 'done',
+    summary: `${run.id}: ${quoteCommand(run.command)}`,
+    before: before.id,
+    after: after.id,
+    headBefore: before.id,
+    headAfter: after.id,
+    detail: {
+      run: run.id,
+      // Somebody else who closes a killed run does not know which one started it.
+      inside: run.pid === process.pid ? ownRun(ctx) : undefined,
+      before_root: idToHex(before.root),
+      after_root: idToHex(after.root),
+      ...(moved && moveDetail(from, moved)),
+    },
+    rule: undefined,
+  })
+  return after
+}
+
+/**
+ * A run whose supervisor was killed has no end. What is there now counts as its end, so that it can be undone like any
+ * other. Called under the timeline's lock.
+ */
+export async function closeKilledRuns(ctx: Context): Promise<void> {
+  if (ctx.unwritable) return
+  for (const run of ctx.db.runs()) {
+    if (!isInterrupted(run)) continue
+    const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
+    const after = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : undefined
+    ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
+    removeSocket(ctx, run.id)
+    judgeConfig(ctx, run)
+    ctx.notice(`${run.id} ended without us: what is there now counts as its end`)
+  }
+}
+
+/** The state of a target that does not exist: nothing is there. */
+async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
+  const writer = await ctx.store.writer()
+  try {
+    const tree = writer.put(encodeTree([]))
+    const root = writer.put(encodeTree([{ ...rootEntryOf(ctx.store, before.root), content: tree }]))
+    writer.commit()
+    return {
+      root,
+      tree,
+      cache: emptyCache(),
+      changed: true,
+      unsettled: false,
+      files: 0,
+      emptyDirs: 0,
+      bytes: 0,
+      skipped: [],
+      newBytes: writer.newBytes,
+      eventsAt: ctx.db.events.beginCapture(),
+      runOnly: false,
+    }
+  } finally {
+    writer.close()
+  }
+}

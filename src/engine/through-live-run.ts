@@ -1,0 +1,37 @@
+/**
+ * A verb that changes something goes to the run that is at work in the timeline, if there is one: it is the writer, and it
+ * can stop its processes or hold them still. Where none answers, the command does it itself, under the timeline's lock.
+ */
+import { rawFromBytes } from '../model/raw-path.ts'
+import { nameCommand } from '../model/shell-quote.ts'
+import type { Context } from './context.ts'
+import { askRun, type Request, Unreachable } from './control-client.ts'
+import { whomToAsk } from './live-runs.ts'
+
+/** A run may end while it is asked, and another one be the writer then. */
+const MAX_TRIES = 5
+
+/** `direct` does the same without a run. Results are plain data, and cross the socket as they are. */
+export async function throughLiveRun<T>(ctx: Context, request: Request, direct: () => Promise<T>): Promise<T> {
+  if (ctx.scratch !== undefined) return direct()
+  const ref = (request.run ?? request.ref) as string | undefined
+  for (let i = 0; i < MAX_TRIES; i++) {
+    const run = whomToAsk(ctx, ref, request.op === 'undo')
+    if (!run) break
+    try {
+      return (await askRun(run, { ...request, cwd: rawFromBytes(ctx.cwd), force: ctx.force }, ctx)) as T
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error
+      if (error.isGone) continue
+      if (request.op !== 'snapshot') ctx.notice(`${run.id} (${nameCommand(run.command)}) goes on: ${error.message}`)
+      break
+    }
+  }
+  return direct()
+}
+
+/** The same for what changes files. What only looks, or writes elsewhere, needs no run. */
+export function restoring<T>(ctx: Context, request: Request, direct: () => Promise<T>): Promise<T> {
+  const { dryRun, to, ...asked } = request
+  return dryRun || to !== undefined ? direct() : throughLiveRun(ctx, asked as Request, direct)
+}
