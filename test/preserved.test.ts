@@ -89,7 +89,7 @@ const steps: Record<string, Step> = {
   },
   rmdir: (space, pick) => {
     const dir = somewhere(space, pick).dirs.find(each => readdirSync(space.at(each)).length === 0)
-    return dir === undefined ? undefined : { change: of([dir]), act: () => rmdirSync(space.at(dir)) }
+    return dir === undefined ? undefined : { change: of([dir], [dir]), act: () => rmdirSync(space.at(dir)) }
   },
   link: (space, pick) => {
     const [file] = somewhere(space, pick).files
@@ -130,10 +130,14 @@ test('the state before, exactly, whichever changes come when', { timeout: 300_00
             rmSync(join(space.home, 'timelines', id, 'statcache'), { force: true })
         const preserved = new Preserved()
         const capture = captureLive(ctx, { preserved })
+        preserved.start()
         for (const { step, at, pause } of todo) {
           for (let i = 0; i < pause; i++) await new Promise(setImmediate)
           let seed = at
-          const pick = (n: number) => (seed = (seed * 1103515245 + 12345) & 0x7fffffff) % n
+          const pick = (n: number) => {
+            seed = (seed * 1103515245 + 12345) & 0x7fffffff
+            return seed % n
+          }
           const made = steps[step]!(space, pick)
           if (!made) continue
           await preserved.secure(made.change)

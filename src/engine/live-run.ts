@@ -83,6 +83,11 @@ export class LiveRun {
       this.interval = setInterval(() => this.trigger('interval', undefined), auto_interval_seconds * 1000)
   }
 
+  /** The state before is still being captured: nothing is before that. */
+  waitFor(work: Promise<unknown>): void {
+    this.work = work
+  }
+
   /** Which programs are to be held at their beginning. */
   static heldPrograms(ctx: Context): { names: string[]; maxMs: number } | undefined {
     const { disabled, triggers } = ctx.config.snapshots

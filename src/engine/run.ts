@@ -6,8 +6,8 @@ import { redactFlags } from '../config/config.ts'
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { redactCommand } from '../model/redact.ts'
-import { quoteCommand, quoteWord } from '../model/shell-quote.ts'
-import type { Run, Snapshot } from '../model/snapshot.ts'
+import { quoteWord } from '../model/shell-quote.ts'
+import type { Run } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
@@ -15,6 +15,7 @@ import { followDir } from '../targets/dir/dir-target.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { type Context, requireWritable } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
+import { type Protection, protect } from './protect.ts'
 import type { RunResult } from './results.ts'
 import { exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
 import { openControl } from './run-control.ts'
@@ -23,8 +24,7 @@ import { takeBackFailed } from './run-failure.ts'
 import { RunSession } from './run-session.ts'
 import { setContinued } from './run-state.ts'
 import type { RunOptions } from './savepoint.ts'
-import { takeSnapshot } from './snapshot.ts'
-import { type RunTracer, superviseTraced, tracerFor } from './trace-run.ts'
+import { canHoldChanges, type RunTracer, superviseTraced, tracerFor } from './trace-run.ts'
 import { judgeConfig, pinConfig } from './trust.ts'
 
 const STDIN = 0
@@ -115,12 +115,12 @@ function endUnstarted(ctx: Context, run: Run, { exitCode }: SavepointError): voi
 async function carryOut(ctx: Context, tracer: RunTracer, session: RunSession, options: RunOptions): Promise<RunResult> {
   const { run } = session
   ctx.seen = { cache: undefined, answers: new Map() }
-  const before = await protect(ctx, run, options)
+  const protection = await protect(ctx, run, options, canHoldChanges(ctx, tracer, options))
   pinConfig(ctx, run)
   const control = await openControl(ctx, session)
   try {
-    options.onStart?.(run, before)
-    const result = await superviseAndConclude(ctx, tracer, session, before, options)
+    options.onStart?.(run, protection.before, protection.pending !== undefined)
+    const result = await superviseAndConclude(ctx, tracer, session, protection, options)
     await session.finish()
     return { ...result, stopped: session.stop?.why }
   } finally {
@@ -133,12 +133,14 @@ async function superviseAndConclude(
   ctx: Context,
   tracer: RunTracer,
   session: RunSession,
-  before: Snapshot | undefined,
+  protection: Protection,
   options: RunOptions,
 ): Promise<RunResult> {
   const { run } = session
   const place = followDir(ctx.targetPath)
-  const { end, trace } = await superviseTraced(ctx, tracer, before !== undefined, session, options, redactPatterns(ctx))
+  const { end, trace } = await superviseTraced(ctx, tracer, protection, session, options, redactPatterns(ctx))
+  const before = protection.before ?? (await protection.pending?.snapshot)
+  if (protection.pending?.failure) throw protection.pending.failure
   const movedTo = place.now()
   place.close()
   const target = ctx.targetPath
@@ -161,36 +163,6 @@ async function superviseAndConclude(
     movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
     gone: trees ? findGone(ctx.store, trees[0], trees[1]) : { count: 0, paths: [] },
     trace,
-  }
-}
-
-/** The snapshot before. When it fails, the command is not started, unless the user said that this is fine. */
-async function protect(ctx: Context, run: Run, options: RunOptions): Promise<Snapshot | undefined> {
-  const { disabled, triggers } = ctx.config.snapshots
-  if (disabled || triggers.disable_pre_run) {
-    ctx.notice(
-      `${disabled ? 'snapshots are' : 'the pre-run snapshot is'} turned off by the configuration: this run cannot be undone`,
-    )
-    return undefined
-  }
-  try {
-    const before = await takeSnapshot(ctx, { type: 'pre-run', run: run.id, command: quoteCommand(run.command) })
-    ctx.db.setRunBefore(run.id, before.id)
-    return before
-  } catch (cause) {
-    if (options.unprotected && !(cause instanceof SavepointError && cause.code === 'cancelled')) {
-      ctx.notice(`the run is NOT protected: ${(cause as Error).message}`)
-      return undefined
-    }
-    const { hint } = cause as SavepointError
-    throw new SavepointError(
-      'command.failed-to-start',
-      `Cannot start the command: the snapshot before it failed (${(cause as Error).message})`,
-      {
-        hint: `${hint ? `${hint}. ` : ''}--unprotected starts it anyway`,
-        cause,
-      },
-    )
   }
 }
 

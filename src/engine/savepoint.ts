@@ -93,8 +93,11 @@ export interface RunOptions {
   inherited?: Inherited
   /** Starts it also when the state before cannot be captured, or nothing can be recorded at all; says so. */
   unprotected?: boolean
-  /** Called when the state before is safe and the command is about to start. */
-  onStart?: (run: Run | undefined, before: Snapshot | undefined) => void
+  /**
+   * Called when the command is about to start. The state before is safe, or (`isPending`) is being captured while each
+   * change of it waits.
+   */
+  onStart?: (run: Run | undefined, before: Snapshot | undefined, isPending?: boolean) => void
   /** When the command fails: whether what it did is taken back. Default: it is kept. */
   onFailure?: 'keep' | 'rollback' | ((result: results.RunResult) => Promise<boolean>)
 }

@@ -3,7 +3,7 @@ import { isDamage, SavepointError } from '../errors/errors.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
-import { captureLive, explainCapture, type Live } from './capture-live.ts'
+import { captureLive, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
@@ -17,7 +17,10 @@ export interface TakeOptions {
   command?: string
 }
 
-export async function takeSnapshot(ctx: Context, options: TakeOptions): Promise<Snapshot> {
+export async function takeSnapshot(
+  ctx: Context,
+  { preserved, ...options }: TakeOptions & Pick<LiveOptions, 'preserved'>,
+): Promise<Snapshot> {
   if (ctx.config.snapshots.disabled) {
     throw new SavepointError('snapshots.disabled', 'Cannot take a snapshot: snapshots.disabled is set', {
       hint: 'Remove snapshots.disabled from savepoint.yaml or config.yaml',
@@ -27,7 +30,7 @@ export async function takeSnapshot(ctx: Context, options: TakeOptions): Promise<
   return withTimelineLock(ctx, 'take a snapshot', async () => {
     await recoverPending(ctx)
     if (options.type === 'manual') checkManualPool(ctx)
-    const live = await captureLive(ctx)
+    const live = await captureLive(ctx, { preserved })
     return explained(ctx, () => addSnapshot(ctx, live, options))
   })
 }

@@ -3,9 +3,11 @@ import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Traced } from '../tracers/helper.ts'
 import { hasHelper } from '../tracers/probe-helper.ts'
 import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
+import type { PathEvent } from '../tracers/trace-event.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { openSpool } from './kept-files.ts'
 import { LiveRun } from './live-run.ts'
+import { changeOf, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
@@ -55,16 +57,21 @@ function sayFallback(ctx: Context, name: RunTracer['name'], reason: string): voi
     ctx.notice(`commands are traced (${name}), but not which of them changes a file: ${reason}`)
 }
 
+/** Whether each change can wait until what it changes is safe. */
+export const canHoldChanges = (ctx: Context, { name }: RunTracer, { allowIoUring }: RunOptions): boolean =>
+  name === 'seccomp' && !allowIoUring && ownRun(ctx) === undefined
+
 export async function superviseTraced(
   ctx: Context,
   { name, notice }: RunTracer,
-  /** Whether there is a snapshot to go back to; without it, none are taken. */
-  isProtected: boolean,
+  /** Without a snapshot to go back to, none are taken on the way. */
+  { before, pending }: Protection,
   session: RunSession,
   options: RunOptions,
   patterns: readonly RegExp[],
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
   const { run } = session
+  const isProtected = before !== undefined || pending !== undefined
   session.tracer = name
   const child = {
     cwd: ctx.cwd,
@@ -91,8 +98,11 @@ export async function superviseTraced(
   if (!canHold && name !== 'none' && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
     ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
   const recorder = new TraceRecorder(quiet, run.id, patterns, lines => session.tell(lines))
+  /** What the command was given to write must be safe before it begins. */
+  const inherited: Promise<void>[] = []
+  const secure = (event: PathEvent): Promise<void> => pending!.preserved.secure(changeOf(ctx.targetPath, event))
   const live = new LiveRun(quiet, run.id, {
-    release: exec => command?.release(exec),
+    release: exec => void Promise.all(exec === 1 ? inherited : []).then(() => command?.release(exec)),
     // What comes in unseen makes the rest worth nothing.
     look: async onBarrier => {
       if (isWhole) return command?.look(onBarrier)
@@ -105,6 +115,7 @@ export async function superviseTraced(
     isInside: event => recorder.isInside(event),
   })
   if (!seesChanges && !isWatching) live.goBlind()
+  if (pending) live.waitFor(pending.snapshot)
   let command: Traced | undefined
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
@@ -118,12 +129,28 @@ export async function superviseTraced(
         allowIoUring: options.allowIoUring ?? false,
         spool: isProtected && seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
+        holdsChanges: pending !== undefined,
         onStart: started => {
           command = started
+          void pending?.snapshot.then(() => {
+            // What waits must not go on when it is not safe.
+            if (pending.failure) void started.stop(0)
+            else started.begun()
+          })
           if (name === 'none') live.follow(started.helperPid)
         },
         onEvent(event) {
           recorder.add(event)
+          if (pending && event.type === 'path') {
+            const { hold } = event
+            // What could not be made safe waits for the end of the capture, which says why.
+            if (event.op === 'inherited') inherited.push(secure(event).catch(() => pending.snapshot.then(() => {})))
+            else if (hold !== undefined)
+              secure(event).then(
+                () => command?.release(hold),
+                () => {},
+              )
+          }
           if (isProtected) live.handle(event)
         },
         onBatch: () => recorder.settle(),

@@ -87,6 +87,10 @@ export class EsloggerCommand {
 
   begun(): void {}
 
+  async stop(): Promise<void> {
+    this.kill('SIGKILL')
+  }
+
   /** Returns when everything that happened before the call has been told, or eslogger does not answer. */
   async barrier(): Promise<void> {
     await this.mark(BARRIER_MS)

@@ -71,7 +71,7 @@ export interface TracedOptions {
 /** A command that is traced, whoever does it. */
 export type Traced = Pick<
   TracedCommand,
-  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look' | 'helperPid'
+  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look' | 'helperPid' | 'stop'
 >
 
 export class TracedCommand {

@@ -88,8 +88,10 @@ const runIn = (context: Context, savepoint: Savepoint, command: string[], option
     allowSudo: options.allowSudo,
     onFailure: options.onFailure === 'ask' ? result => askToTakeBack(context, result) : options.onFailure,
     inherited,
-    onStart(_run, before) {
+    onStart(_run, before, isPending) {
       if (before) context.notice(protectingText(savepoint.target, before))
+      if (isPending)
+        context.notice(`protecting ${savepoint.target} (being captured; what is changed before that waits)`)
       context.cancellation?.ignore()
     },
   })

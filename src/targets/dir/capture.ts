@@ -121,6 +121,8 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const rootId = writer.put(encodeTree([entry]))
     findRacy(pass.cache, touched, startedAtMs)
     pass.cache.root = rootId
+    // Not after a failure: then nothing is safe.
+    await options.preserved?.close()
     const { dirs } = pass.cache
     return {
       root: rootId,
@@ -135,7 +137,6 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
       skipped: listSkipped(pass, store, writer),
     }
   } finally {
-    options.preserved?.close()
     opened?.close()
     await ingest.close()
   }
@@ -179,21 +180,18 @@ async function passUntilQuiet(
   let pass = await new TreeWalk({ ...shared, ...first, isFirst: true }).run()
   let { changed } = pass
   const touched = new Set(pass.unsettled)
-  if (options.preserved?.isUsed) {
-    // It has held still for the run. What others changed meanwhile can only be said.
-    const others = await changedDirs(options.root, pass.cache)
-    const settled = others.every(path => options.preserved!.isTouched(path))
-    return { pass: { ...pass, changed }, touched, settled }
-  }
   const deadline = Date.now() + MAX_GIT_MS
   for (let passes = 1; passes <= MAX_PASSES || Date.now() < deadline; passes++) {
     options.writer.prepareCommit()
     // What had to be made readable is listed otherwise by the walk than by the look.
+    if (options.preserved?.isStarted) return seenByRun(options, { ...pass, changed }, touched)
     const since = options.touchedSince ? await options.touchedSince() : none
     for (const path of since ?? none) pass.unsettled.add(knownDir(pass.cache, path))
     const isQuiet =
       pass.unsettled.size === 0 || (!opened && (await areAsKnown(options.root, pass.cache, pass.unsettled)))
     if (isQuiet) return { pass: { ...pass, changed }, touched, settled: since !== undefined }
+    // It has begun while we looked: what differs now may be its work.
+    if (options.preserved?.isStarted) return seenByRun(options, { ...pass, changed }, touched)
     const isLate = passes >= MAX_PASSES
     const next = await new TreeWalk({
       ...shared,
@@ -211,6 +209,12 @@ async function passUntilQuiet(
     pass = next
   }
   return { pass: { ...pass, changed }, touched, settled: false }
+}
+
+/** For a run that has begun, the state has held still. What others changed meanwhile can only be said. */
+async function seenByRun(options: CaptureOptions, pass: PassResult, touched: Set<Raw>) {
+  const changed = await changedDirs(options.root, pass.cache)
+  return { pass, touched, settled: changed.every(path => options.preserved!.isTouched(path)) }
 }
 
 /** The tree of the target directory in a snapshot's root tree. */

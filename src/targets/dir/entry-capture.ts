@@ -156,7 +156,7 @@ export class EntryCapture {
 
   private receiveRead(node: DirNode, name: Raw, at: number, read: ReadResult): void {
     const { preserved } = this.state.options
-    const result = preserved?.isUsed ? preserved.result(joinRaw(node.path, name), read) : read
+    const result = preserved?.isStarted ? preserved.result(joinRaw(node.path, name), read) : read
     const entries = node.entries!
     const placeholder = entries.get(name)
     // Gone, or a directory that turned out to be unreadable.

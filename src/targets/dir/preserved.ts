@@ -45,6 +45,7 @@ export class Preserved {
   private source: Source | undefined
   private exclusions: Exclusions | undefined
   private isOver = false
+  isStarted = false
   private secured = 0
 
   constructor() {
@@ -61,11 +62,13 @@ export class Preserved {
     this.opened.resolve()
   }
 
-  /** The capture is over, well or not: nothing waits any more. */
-  close(): void {
+  /** The capture has all, or is given up: nothing waits any more. */
+  async close(): Promise<void> {
     this.isOver = true
     this.opened.resolve()
     this.finished.resolve()
+    // What is being put aside is in the same pack.
+    await this.work
   }
 
   /** What the directory held when the capture began, if that was put aside. */
@@ -88,9 +91,21 @@ export class Preserved {
     return this.results.get(path) ?? this.byInode.get(result.ino) ?? result
   }
 
-  /** Whether anything was put aside. */
-  get isUsed(): boolean {
-    return this.touched.size > 0
+  /** From here on a run may change the tree. */
+  start(): void {
+    this.isStarted = true
+  }
+
+  /** A pass begins, over these directories alone if they are named: what was seen of them before counts no more. */
+  onPass(only: ReadonlySet<Raw> | undefined): void {
+    if (!only) {
+      this.listed.clear()
+      this.done.clear()
+    }
+    for (const path of only ?? []) {
+      this.listed.delete(path)
+      this.done.delete(path)
+    }
   }
 
   /** Whether the run has touched something in the directory since. */
@@ -115,6 +130,7 @@ export class Preserved {
     if (this.isOver) return
     const files: Raw[] = []
     for (const path of paths) {
+      if (this.isOver) return
       const directory = parentOf(path)
       if (this.done.has(directory) || this.results.has(path) || (await this.isExcluded(path))) continue
       await this.list([directory])
@@ -134,7 +150,7 @@ export class Preserved {
   /** Level by level: all directories below, then all files. */
   private async putTree(path: Raw): Promise<void> {
     let level = [path]
-    while (level.length > 0) {
+    while (level.length > 0 && !this.isOver) {
       const listings = await this.list(level)
       const below: Raw[] = []
       const files: Raw[] = []

@@ -52,6 +52,7 @@ export class TreeWalk {
     const { cache, rules, override } = this.options
     const root = createNode(undefined, '', rules.root, cache.dirs.get(''))
     root.override = override
+    this.options.preserved?.onPass(this.options.only)
     this.queue.push(root)
     await this.walkQueue()
     for (const phase of ['objects', 'packs'] as const) {

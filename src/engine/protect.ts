@@ -1,0 +1,127 @@
+/**
+ * The snapshot before a run. In a small tree the command waits for it. In a large one that takes long, it begins meanwhile,
+ * where the tracer sees each change before it is made: a change then waits until what it changes is safe (preserved.ts).
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { SavepointError } from '../errors/errors.ts'
+import { isWithin, type Raw, rawFromBytes } from '../model/raw-path.ts'
+import { quoteCommand } from '../model/shell-quote.ts'
+import type { Run, Snapshot } from '../model/snapshot.ts'
+import { type Change, Preserved } from '../targets/dir/preserved.ts'
+import type { PathEvent } from '../tracers/trace-event.ts'
+import type { Context } from './context.ts'
+import type { RunOptions } from './savepoint.ts'
+import { takeSnapshot } from './snapshot.ts'
+
+/** For so long the command waits. */
+const PATIENCE_MS = 80
+
+export interface Protection {
+  /** There already. */
+  before: Snapshot | undefined
+  /** Still being taken. */
+  pending: PendingSnapshot | undefined
+}
+
+export interface PendingSnapshot {
+  /** Does not reject. Undefined when it failed and the run goes on without. */
+  snapshot: Promise<Snapshot | undefined>
+  /** Set when it failed and the run must not go on. */
+  failure: SavepointError | undefined
+  preserved: Preserved
+}
+
+/** `mayBeginEarly`: whether the tracer can hold each change. */
+export async function protect(
+  ctx: Context,
+  run: Run,
+  options: RunOptions,
+  mayBeginEarly: boolean,
+): Promise<Protection> {
+  const { disabled, triggers } = ctx.config.snapshots
+  if (disabled || triggers.disable_pre_run) {
+    ctx.notice(
+      `${disabled ? 'snapshots are' : 'the pre-run snapshot is'} turned off by the configuration: this run cannot be undone`,
+    )
+    return { before: undefined, pending: undefined }
+  }
+  const preserved = mayBeginEarly ? new Preserved() : undefined
+  const taking = take(ctx, run, options, preserved)
+  if (!preserved) return { before: await taking, pending: undefined }
+  const done = await Promise.race([taking.then(before => ({ before })), pause(PATIENCE_MS, undefined)])
+  if (done) return { ...done, pending: undefined }
+  preserved.start()
+  const pending: PendingSnapshot = {
+    preserved,
+    failure: undefined,
+    snapshot: taking.catch(error => {
+      pending.failure = error as SavepointError
+      return undefined
+    }),
+  }
+  return { before: undefined, pending }
+}
+
+/** When it fails, the command is not started, unless the user said that this is fine. */
+async function take(
+  ctx: Context,
+  run: Run,
+  options: RunOptions,
+  preserved: Preserved | undefined,
+): Promise<Snapshot | undefined> {
+  const isBegun = () => preserved?.isStarted === true
+  // Once the command has begun, the terminal and its keys are the command's.
+  const stop = new AbortController()
+  ctx.signal?.addEventListener('abort', () => !isBegun() && stop.abort(), { once: true })
+  if (ctx.signal?.aborted) stop.abort()
+  // It shows the state of now, however long it takes.
+  const at = ctx.now()
+  const own: Context = {
+    ...ctx,
+    now: () => at,
+    signal: stop.signal,
+    progress: ctx.progress && (progress => !isBegun() && ctx.progress!(progress)),
+  }
+  try {
+    const command = quoteCommand(run.command)
+    const before = await takeSnapshot(own, { type: 'pre-run', run: run.id, command, preserved })
+    ctx.db.setRunBefore(run.id, before.id)
+    return before
+  } catch (cause) {
+    if (options.unprotected && !(cause instanceof SavepointError && cause.code === 'cancelled')) {
+      void preserved?.close()
+      ctx.notice(`the run is NOT protected: ${(cause as Error).message}`)
+      return undefined
+    }
+    const { hint } = cause as SavepointError
+    const what = isBegun() ? 'The command was stopped' : 'Cannot start the command'
+    throw new SavepointError(
+      'command.failed-to-start',
+      `${what}: the snapshot before it failed (${(cause as Error).message})`,
+      { hint: `${hint ? `${hint}. ` : ''}--unprotected starts it anyway`, cause },
+    )
+  }
+}
+
+const everything: Change = { paths: [''], subtrees: [] }
+
+/** What must be safe before a change is made. */
+export function changeOf(targetPath: Buffer, event: PathEvent): Change {
+  const target = rawFromBytes(targetPath)
+  const { op, path, to, directory, existed, linked, isUnknown } = event
+  const isMove = op === 'rename' || op === 'exchange'
+  const both = [path, to].filter(each => each !== undefined)
+  const inside = both.filter(each => isWithin(each, target))
+  // Other names of the file may lie anywhere; the target itself may go.
+  const isShared = linked && inside.length < both.length
+  if (isUnknown || isShared || (isMove && both.some(each => isWithin(target, each)))) return everything
+  const relative = (each: Raw) => each.slice(target.length + 1)
+  const gone = directory && (isMove || op === 'delete') ? [path] : []
+  const replaced = directory && (op === 'exchange' || (op === 'rename' && existed)) ? [to] : []
+  return {
+    paths: inside.map(relative),
+    subtrees: [...gone, ...replaced]
+      .filter(each => each !== undefined && isWithin(each, target))
+      .map(each => relative(each!)),
+  }
+}

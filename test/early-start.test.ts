@@ -1,0 +1,170 @@
+/** In a large tree the command begins before its state is captured. The snapshot is that state all the same. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { Savepoint } from '../src/index.ts'
+import { builtCommand } from './support/built-cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+let savepoint: Savepoint
+beforeEach(() => {
+  space = new Workspace()
+  // So much that it takes longer than a command is let to wait for it.
+  execFileSync('python3', ['-c', makeTree, space.dir])
+})
+afterEach(() => space.remove())
+
+const makeTree = `
+import os, sys
+os.chdir(sys.argv[1])
+for i in range(300):
+    os.makedirs(f"d{i}/sub")
+    for j in range(30):
+        with open(f"d{i}/f{j}", "w") as f: f.write(f"{i} {j} " * 50)
+    with open(f"d{i}/sub/x", "w") as f: f.write(str(i))
+os.link("d0/f0", "d299/linked")
+os.symlink("d0", "link")
+with open(".gitignore", "w") as f: f.write("ignored/\\n")
+os.mkdir("ignored")
+`
+
+/** Everything that a run may do to a tree, from its first moment on. */
+const destroy = `
+import os, shutil, random
+r = random.Random(7)
+dirs = [f"d{i}" for i in range(300)]
+r.shuffle(dirs)
+with open("d299/linked", "a") as f: f.write("through another name")
+for n, d in enumerate(dirs[:120]):
+    k = n % 8
+    if k == 0: os.rename(d, d + "-moved")
+    elif k == 1: os.unlink(d + "/f1")
+    elif k == 2: open(d + "/f2", "w").write("other")
+    elif k == 3: os.truncate(d + "/f3", 3)
+    elif k == 4: os.rename(d + "/f4", d + "/f5")
+    elif k == 5: os.unlink(d + "/sub/x"); os.rmdir(d + "/sub")
+    elif k == 6: os.chmod(d + "/f6", 0o600); os.mkdir(d + "/new"); open(d + "/new/y", "w").write("y")
+    elif k == 7: os.symlink("x", d + "/sym"); open("ignored/" + d, "w").write("i")
+`
+
+const list = "find . ! -path './ignored/*' -printf '%P %y %m %l\\n' | sort"
+function reference(): string {
+  space.sh('cp -a . ../reference')
+  return join(space.base, 'reference')
+}
+
+/** How a snapshot differs from a directory, by reading every byte. */
+async function differences(snapshot: string, directory: string): Promise<string> {
+  const copy = join(space.base, 'copy')
+  await savepoint.rollback(snapshot, { to: copy })
+  return space.sh(
+    `mkdir -p '${copy}/ignored'; diff -r --no-dereference . '${copy}' || true
+     (${list}) > ../a; (cd '${copy}' && ${list}) > ../b; diff ../a ../b || true`,
+    directory,
+  )
+}
+
+it('the snapshot before is the state before, whatever is done meanwhile; undo brings it back', async () => {
+  const before = reference()
+  savepoint = await space.open()
+  let isEarly: boolean | undefined
+  const result = await savepoint.run({
+    command: ['python3', '-c', destroy],
+    onStart: (_run, _before, isPending) => {
+      isEarly = isPending
+    },
+  })
+  expect([result.exitCode, isEarly]).toEqual([0, true])
+  expect(result.before).toMatchObject({ type: 'pre-run', unsettled: false })
+  expect(await differences(result.before!.id, before)).toBe('')
+  await savepoint.undo()
+  expect(space.sh(`diff -r --no-dereference -x ignored . '${before}'`)).toBe('')
+}, 120_000)
+
+it('the command begins at once, and its snapshots on the way come after the one before', async () => {
+  space.write('savepoint.yaml', 'snapshots: { triggers: { disable_idle: true } }\n')
+  savepoint = await space.open()
+  const { exitCode } = await savepoint.run({ command: ['sh', '-c', 'echo new > d5/new; rm -rf d5'] })
+  expect(exitCode).toBe(0)
+  const [first, guard] = savepoint.snapshots()
+  expect([first?.type, guard?.type]).toEqual(['pre-run', 'guard'])
+  expect(savepoint.read(guard!.id, 'd5/new').toString()).toBe('new\n')
+  expect(savepoint.read(first!.id, 'd5/f0').length).toBeGreaterThan(0)
+}, 120_000)
+
+it('a file that the command was given to write is captured before it begins', async () => {
+  space.write('log', 'before\n')
+  spawnSync(
+    'sh',
+    ['-c', `"$@" >> log`, 'sh', ...builtCommand, 'run', '-q', '--', 'sh', '-c', 'echo after; echo x > d1/f1'],
+    {
+      cwd: space.dir,
+      env: space.env,
+    },
+  )
+  savepoint = await space.open()
+  const [first] = savepoint.snapshots()
+  expect(savepoint.read(first!.id, 'log').toString()).toBe('before\n')
+  expect(space.read('log')).toBe('before\nafter\n')
+}, 120_000)
+
+it('what somebody else changes meanwhile is said', async () => {
+  savepoint = await space.open()
+  const result = await savepoint.run({
+    command: ['sh', '-c', 'echo x > d1/f1'],
+    onStart: () => {
+      for (let i = 0; i < 300; i++) space.write(`d${i}/by-hand`, 'outside')
+    },
+  })
+  expect(result.before?.unsettled).toBe(true)
+}, 120_000)
+
+it('when it fails, the command is stopped before it changes what is not safe; --unprotected lets it go on', () => {
+  const env = { ...space.env, SAVEPOINT_FAILPOINT: 'capture:before-root@ENOSPC' }
+  const run = (...flags: string[]) =>
+    spawnSync(
+      builtCommand[0]!,
+      [...builtCommand.slice(1), 'run', ...flags, '--', 'sh', '-c', 'echo x > .gitignore; sleep 0.2; echo done > done'],
+      {
+        cwd: space.dir,
+        env,
+        encoding: 'utf8',
+      },
+    )
+  const { status, stderr } = run()
+  expect([status, stderr]).toEqual([
+    125,
+    expect.stringContaining('The command was stopped: the snapshot before it failed'),
+  ])
+  expect([space.read('.gitignore'), space.read('done')]).toEqual(['ignored/\n', undefined])
+  expect(run('--unprotected').status).toBe(0)
+  expect(space.read('done')).toBe('done\n')
+}, 120_000)
+
+it('the command goes on when we are killed meanwhile', async () => {
+  const script =
+    'kill -9 $(cat "$SUPERVISOR"); for i in 1 2 3 4 5 6 7 8 9; do echo $i > d$i/f1; done; echo end > ../end'
+  const command = [
+    'sh',
+    '-c',
+    'echo $$ > "$SUPERVISOR"; exec "$@"',
+    'sh',
+    ...builtCommand,
+    'run',
+    '-q',
+    '--',
+    'sh',
+    '-c',
+    script,
+  ]
+  const child = spawn(command[0]!, command.slice(1), {
+    cwd: space.dir,
+    env: { ...space.env, SUPERVISOR: join(space.base, 'supervisor') },
+    stdio: 'ignore',
+  })
+  await new Promise(resolve => child.on('exit', resolve))
+  await vi.waitUntil(() => existsSync(join(space.base, 'end')), { timeout: 20_000 })
+  expect(readFileSync(space.at('d9/f1'), 'utf8')).toBe('9\n')
+}, 60_000)
