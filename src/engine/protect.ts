@@ -103,10 +103,40 @@ async function take(
   }
 }
 
+/** Lets the changes of a run go on, each when what it changes is safe. */
+export class HeldChanges {
+  private readonly targetPath: Buffer
+  private readonly pending: PendingSnapshot
+  private readonly inherited: Promise<void>[] = []
+
+  constructor(targetPath: Buffer, pending: PendingSnapshot) {
+    this.targetPath = targetPath
+    this.pending = pending
+  }
+
+  handle(event: PathEvent, release: (hold: number) => void): void {
+    const { op, hold } = event
+    if (op !== 'inherited' && hold === undefined) return
+    const safe = this.pending.preserved.secure(changeOf(this.targetPath, event))
+    // What could not be made safe waits for the end of the capture, which says why.
+    if (op === 'inherited') this.inherited.push(safe.catch(() => this.pending.snapshot.then(() => {})))
+    else
+      safe.then(
+        () => release(hold!),
+        () => {},
+      )
+  }
+
+  /** What the command was given to write must be safe before it begins. */
+  get mayBegin(): Promise<unknown> {
+    return Promise.all(this.inherited)
+  }
+}
+
 const everything: Change = { paths: [''], subtrees: [] }
 
 /** What must be safe before a change is made. */
-export function changeOf(targetPath: Buffer, event: PathEvent): Change {
+function changeOf(targetPath: Buffer, event: PathEvent): Change {
   const target = rawFromBytes(targetPath)
   const { op, path, to, directory, existed, linked, isUnknown } = event
   const isMove = op === 'rename' || op === 'exchange'

@@ -3,11 +3,10 @@ import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import type { Traced } from '../tracers/helper.ts'
 import { hasHelper } from '../tracers/probe-helper.ts'
 import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
-import type { PathEvent } from '../tracers/trace-event.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { openSpool } from './kept-files.ts'
 import { LiveRun } from './live-run.ts'
-import { changeOf, type Protection } from './protect.ts'
+import { HeldChanges, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
@@ -16,6 +15,9 @@ import type { Started } from './started-command.ts'
 import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 import { watchedTree } from './watched-tree.ts'
+
+/** The number of the command's own execution. */
+const FIRST = 1
 
 export interface RunTracer extends Pick<ChosenTracer, 'name'> {
   /** Programs inside cannot gain any (sudo). */
@@ -98,11 +100,16 @@ export async function superviseTraced(
   if (!canHold && name !== 'none' && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
     ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
   const recorder = new TraceRecorder(quiet, run.id, patterns, lines => session.tell(lines))
-  /** What the command was given to write must be safe before it begins. */
-  const inherited: Promise<void>[] = []
-  const secure = (event: PathEvent): Promise<void> => pending!.preserved.secure(changeOf(ctx.targetPath, event))
+  const spool = isProtected && seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined
+  // Without it the helper does not know what to hold.
+  if (pending && spool === undefined) await pending.snapshot
+  if (pending?.failure) throw pending.failure
+  const changes = pending && spool !== undefined ? new HeldChanges(ctx.targetPath, pending) : undefined
   const live = new LiveRun(quiet, run.id, {
-    release: exec => void Promise.all(exec === 1 ? inherited : []).then(() => command?.release(exec)),
+    release: exec => {
+      if (exec === FIRST && changes) void changes.mayBegin.then(() => command?.release(exec))
+      else command?.release(exec)
+    },
     // What comes in unseen makes the rest worth nothing.
     look: async onBarrier => {
       if (isWhole) return command?.look(onBarrier)
@@ -127,9 +134,9 @@ export async function superviseTraced(
         protect: ctx.home,
         watch: isWatching ? watchedTree(ctx) : undefined,
         allowIoUring: options.allowIoUring ?? false,
-        spool: isProtected && seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined,
+        spool,
         hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
-        holdsChanges: pending !== undefined,
+        holdsChanges: changes !== undefined,
         onStart: started => {
           command = started
           void pending?.snapshot.then(() => {
@@ -141,21 +148,13 @@ export async function superviseTraced(
         },
         onEvent(event) {
           recorder.add(event)
-          if (pending && event.type === 'path') {
-            const { hold } = event
-            // What could not be made safe waits for the end of the capture, which says why.
-            if (event.op === 'inherited') inherited.push(secure(event).catch(() => pending.snapshot.then(() => {})))
-            else if (hold !== undefined)
-              secure(event).then(
-                () => command?.release(hold),
-                () => {},
-              )
-          }
+          if (event.type === 'path') changes?.handle(event, hold => command?.release(hold))
           if (isProtected) live.handle(event)
         },
         onBatch: () => recorder.settle(),
         onHelperDied() {
           live.goBlind()
+          pending?.preserved.giveUp()
           say('the tracer was killed: the command went on, and from there on nothing is traced')
         },
       },

@@ -213,8 +213,9 @@ async function passUntilQuiet(
 
 /** For a run that has begun, the state has held still. What others changed meanwhile can only be said. */
 async function seenByRun(options: CaptureOptions, pass: PassResult, touched: Set<Raw>) {
+  const preserved = options.preserved!
   const changed = await changedDirs(options.root, pass.cache)
-  return { pass, touched, settled: changed.every(path => options.preserved!.isTouched(path)) }
+  return { pass, touched, settled: !preserved.isBroken && changed.every(path => preserved.isTouched(path)) }
 }
 
 /** The tree of the target directory in a snapshot's root tree. */
