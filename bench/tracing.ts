@@ -3,7 +3,7 @@
  * strace, in turn; it says itself how long it took, so that snapshots before and after are not in it. Writes bench/tracing.md.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,6 +20,8 @@ const work = join(base, 'work')
 const took = join(base, 'took')
 const env = { ...process.env, SAVEPOINT_HOME: join(base, 'home'), GIT_CONFIG_GLOBAL: '/dev/null' }
 
+const npmFlags = '--ignore-scripts --no-audit --no-fund --loglevel=error'
+
 /** [name, limit, shell script]; the limits are those that we set ourselves. */
 const workloads: [name: string, limit: number, script: string][] = [
   ['2,000 short processes', 1.25, 'i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done'],
@@ -29,6 +31,7 @@ const workloads: [name: string, limit: number, script: string][] = [
     'rm -rf c; git clone -q ../source c; cd c; for i in $(seq 20); do git status >/dev/null; done',
   ],
   ['make -j2 of 60 C files', 1.15, 'cd c60; rm -f *.o p; make -s -j2'],
+  ['npm ci of this project', 1.1, `cd npm; npm ci --offline ${npmFlags}`],
 ]
 const ways: [name: string, command: string[]][] = [
   ['untraced', []],
@@ -48,6 +51,12 @@ function prepare(): void {
   git('init', '-q')
   git('add', '-A')
   git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-qm', 'all')
+  // Its dependencies, from npm's own cache. Most projects ignore them.
+  mkdirSync(join(work, 'npm'))
+  for (const name of ['package.json', 'package-lock.json', '.npmrc'])
+    copyFileSync(here(`../${name}`), join(work, 'npm', name))
+  writeFileSync(join(work, '.gitignore'), 'node_modules/\n')
+  execFileSync('sh', ['-c', `npm ci --prefer-offline ${npmFlags}`], { cwd: join(work, 'npm'), env, stdio: 'ignore' })
   for (let i = 0; i < 60; i++) {
     const text = `#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint f${i}(int a) { char b[99]; snprintf(b, 99, "%d", a); return (int)strlen(b); }\n`
     writeFileSync(join(work, 'c60', `f${i}.c`), text)
@@ -90,7 +99,7 @@ try {
     '| --- | --- | --- | --- | --- | --- |',
     ...rows,
     '',
-    'Not measured yet: `npm ci`, the time of a snapshot on the way, the time for which a guard holds.',
+    'Times of snapshots on the way, of guards, and of the start: bench/live.md.',
     '',
   ].join('\n')
   writeFileSync(here('tracing.md'), text)
