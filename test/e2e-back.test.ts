@@ -40,7 +40,18 @@ describe('run', () => {
       .map(line => JSON.parse(line))
     expect(stdout).toBe('out\n')
     expect(lines[0].notice).toMatch(/^protecting /)
-    expect(keys(lines[1])).toEqual(['run', 'trace', 'exit_code', 'signal', 'counts', 'changes', 'moved_to', 'gone'])
+    expect(keys(lines[1])).toEqual([
+      'run',
+      'trace',
+      'exit_code',
+      'signal',
+      'counts',
+      'changes',
+      'moved_to',
+      'gone',
+      'stopped',
+      'taken_back',
+    ])
     expect(keys(lines[1].run)).toEqual(runKeys)
     expect(lines[1].counts).toEqual({ added: 0, modified: 1, deleted: 0 })
   })

@@ -124,6 +124,7 @@ export async function superviseTraced(
   if (!seesChanges && !isWatching) live.goBlind()
   if (pending) live.waitFor(pending.snapshot)
   let command: Traced | undefined
+  let isCut = false
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {
@@ -153,6 +154,7 @@ export async function superviseTraced(
         },
         onBatch: () => recorder.settle(),
         onHelperDied() {
+          isCut = true
           live.goBlind()
           pending?.preserved.giveUp()
           say('the tracer was killed: the command went on, and from there on nothing is traced')
@@ -166,7 +168,7 @@ export async function superviseTraced(
   }
   const trace: TraceSummary = { tracer: name, ...summary, snapshots: live.taken, survivors: end.survivors }
   // Whoever asks later whose a change was must know whether anything is missing.
-  if (isWhole && recorder.isWhole) saveSummary(ctx, run.id, trace)
+  if (isWhole && recorder.isWhole && !isCut) saveSummary(ctx, run.id, trace)
   return { end, trace }
 }
 
