@@ -7,9 +7,9 @@ import { type Raw, rawToBytes } from '../model/raw-path.ts'
 import type { Context } from './context.ts'
 
 const TIMEOUT_MS = 1000
-/** Verbs that git never takes for an alias, and that are used all the time. */
+/** Verbs that git never takes for an alias: its builtins, which it also starts itself. Newer ones are asked about, no more. */
 const known = new Set(
-  'add am apply bisect blame branch cat-file checkout cherry-pick clean clone commit config diff fetch filter-branch gc grep init log ls-files ls-tree merge mv notes pull push rebase reflog remote reset restore rev-list rev-parse revert rm show stash status submodule switch symbolic-ref tag update-index update-ref version worktree'.split(
+  'add am annotate apply archive bisect bisect--helper blame branch bugreport bundle cat-file check-attr check-ignore check-mailmap check-ref-format checkout checkout--worker checkout-index cherry cherry-pick clean clone column commit commit-graph commit-tree config count-objects credential credential-cache credential-cache--daemon credential-store describe diagnose diff diff-files diff-index diff-tree difftool env--helper fast-export fast-import fetch fetch-pack filter-branch fmt-merge-msg for-each-ref for-each-repo format-patch fsck fsck-objects fsmonitor--daemon gc get-tar-commit-id grep hash-object help hook index-pack init init-db interpret-trailers log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index merge-ours merge-recursive merge-recursive-ours merge-recursive-theirs merge-subtree merge-tree mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant pack-refs patch-id pickaxe prune prune-packed pull push range-diff read-tree rebase receive-pack reflog remote remote-ext remote-fd repack replace rerere reset restore rev-list rev-parse revert rm send-pack shortlog show show-branch show-index show-ref sparse-checkout stage stash status stripspace submodule submodule--helper switch symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info upload-archive upload-archive--writer upload-pack var verify-commit verify-pack verify-tag version whatchanged worktree write-tree'.split(
     ' ',
   ),
 )
