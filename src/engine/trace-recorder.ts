@@ -12,6 +12,7 @@ import type { TraceBatch } from '../timeline/trace-rows.ts'
 import type { ExecEvent, ExitEvent, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 import { noteSizes } from './event-sizes.ts'
+import { execLine, exitLine } from './exec-lines.ts'
 import type { TraceSummary } from './results.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
@@ -188,22 +189,7 @@ export class TraceRecorder {
     this.unsaved.add(execution)
     const name = rawToText(event.program)
     if (setuid) this.ctx.warn(`${name} has no special rights inside this run (sudo and the like do not work)`)
-    return jsonLine({
-      type,
-      id: event.id,
-      time: new Date(event.at).toISOString(),
-      run: this.run,
-      pid: event.pid,
-      ppid: event.ppid,
-      parent: event.parent,
-      depth: event.depth,
-      replaces: event.replaces ?? null,
-      command: name,
-      argv: argv.map(rawToText),
-      truncated: event.truncated,
-      detached,
-      cwd: rawToText(event.cwd),
-    })
+    return execLine(this.run, event, argv)
   }
 
   private addEnd({ id, at, code, signal }: ExitEvent): string {
@@ -213,16 +199,7 @@ export class TraceRecorder {
     if (hasFailed(execution)) this.failed++
     // How it ended is missing.
     if (code === undefined && signal === undefined) this.lost++
-    return jsonLine({
-      type: 'exit',
-      id,
-      time: new Date(at).toISOString(),
-      run: this.run,
-      pid: execution.pid,
-      exit_code: code ?? null,
-      signal: signal ?? null,
-      duration_ms: Math.round((at - execution.at) * 1000) / 1000,
-    })
+    return exitLine(execution)
   }
 
   private end(execution: Execution, end: Pick<Execution, 'endedAt' | 'exitCode' | 'signal'>): void {
@@ -241,7 +218,8 @@ export class TraceRecorder {
   }
 
   private addPath({ at, op, pid, exec, path, to, existed, absent, directory, isUnknown }: PathEvent): void {
-    if (isUnknown) this.hasUnknown = true
+    // What lies in the target went with it.
+    if (isUnknown || (op === 'rename' && path !== undefined && isWithin(this.target, path))) this.hasUnknown = true
     // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
     if (op === 'create' ? existed : absent && op !== 'write') return
     // A file that the shell opened for the whole command is no work of the command's.
@@ -298,5 +276,3 @@ export class TraceRecorder {
 }
 
 const emptyBatch = (): TraceBatch => ({ executions: [], ends: [], undone: [], notes: [], files: [] })
-/** Bytes that are not UTF-8 are lone surrogates, which JSON writes as escapes. */
-const jsonLine = (value: object): string => `${JSON.stringify(value)}\n`

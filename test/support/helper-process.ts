@@ -35,6 +35,8 @@ export class HelperProcess {
       if (event) this.events.push(event)
       if (event) this.onEvent?.(event)
       if (frame.type === FRAME.hello) hello.resolve()
+      // It waits until we have taken note.
+      if (frame.type === FRAME.end) this.socket.end()
       if (frame.type === FRAME.barrier) this.waiting.get(frame.number(FIELD.number)!)?.()
     }
     const reader = new FrameReader(receive)
