@@ -108,6 +108,16 @@ it('also when we are killed before it was stored', async () => {
   expect(space.read('f')).toBe('precious\n')
 })
 
+it('a purge takes what was kept with it, also of a run that was killed', async () => {
+  space.write('f', 'old\n')
+  savepoint = await space.open()
+  await savepoint.snapshot()
+  expect(killedRun(space, 'echo secret > f; rm f; echo other > g; rm g')).toBe('SIGKILL')
+  await savepoint.purge('f')
+  await savepoint.revert('g')
+  expect([space.read('g'), kept().map(({ label }) => label)]).toEqual(['other\n', ['g']])
+})
+
 gated(canDropPrivilege, 'setpriv', 'for an ordinary user', async () => {
   const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', 'echo precious > f; rm f'] }]])
   expect(error).toBeUndefined()

@@ -3,10 +3,10 @@
  * become a snapshot of their own, of type `kept`: HEAD with those files where they were. All that works on snapshots works
  * on it. A spool that a killed run left is taken up when the run is closed.
  */
-import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { blankEntry, type Entry } from '../model/entry.ts'
-import { isWithin, nameOf, type Raw, rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
+import { isWithin, joinRaw, nameOf, type Raw, rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { encodeTree } from '../store/tree-codec.ts'
@@ -45,6 +45,17 @@ export function openSpool(ctx: Context, run: string): string {
 /** The run is over, and what was kept is in its snapshots. */
 export const closeSpool = (ctx: Context, run: string): void =>
   rmSync(spoolOf(ctx, run), { recursive: true, force: true })
+
+/** Of runs that go on, or were killed: what was at the path, or below it, is not to become a snapshot. */
+export function purgeKept(ctx: Context, path: Raw): void {
+  const place = joinRaw(rawFromBytes(ctx.targetPath), path)
+  for (const { id } of ctx.db.runs()) {
+    const spool = spoolOf(ctx, id)
+    if (!existsSync(spool)) continue
+    for (const file of readKeptLog(join(spool, 'log')).kept)
+      if (isWithin(file.path, place)) rmSync(join(spool, file.name), { force: true })
+  }
+}
 
 /** Adds snapshots of what is in the spool, and empties it. HEAD is the last of them. Called under the timeline's lock. */
 export async function addKept(ctx: Context, run: string): Promise<void> {

@@ -29,6 +29,8 @@ export interface PendingSnapshot {
   /** Set when it failed and the run must not go on. */
   failure: SavepointError | undefined
   preserved: Preserved
+  /** What was to be said while the terminal was the command's. */
+  notices: string[]
 }
 
 /** `mayBeginEarly`: whether the tracer can hold each change. */
@@ -46,13 +48,15 @@ export async function protect(
     return { before: undefined, pending: undefined }
   }
   const preserved = mayBeginEarly ? new Preserved() : undefined
-  const taking = take(ctx, run, options, preserved)
+  const notices: string[] = []
+  const taking = take(ctx, run, options, preserved, notices)
   if (!preserved) return { before: await taking, pending: undefined }
   const done = await Promise.race([taking.then(before => ({ before })), pause(PATIENCE_MS, undefined)])
   if (done) return { ...done, pending: undefined }
   preserved.start()
   const pending: PendingSnapshot = {
     preserved,
+    notices,
     failure: undefined,
     snapshot: taking.catch(error => {
       pending.failure = error as SavepointError
@@ -68,17 +72,21 @@ async function take(
   run: Run,
   options: RunOptions,
   preserved: Preserved | undefined,
+  notices: string[],
 ): Promise<Snapshot | undefined> {
   const isBegun = () => preserved?.isStarted === true
   // Once the command has begun, the terminal and its keys are the command's.
   const stop = new AbortController()
   ctx.signal?.addEventListener('abort', () => !isBegun() && stop.abort(), { once: true })
   if (ctx.signal?.aborted) stop.abort()
+  const say = (told: (text: string) => void) => (text: string) => (isBegun() ? void notices.push(text) : told(text))
   // It shows the state of now, however long it takes.
   const at = ctx.now()
   const own: Context = {
     ...ctx,
     now: () => at,
+    notice: say(ctx.notice),
+    warn: say(ctx.warn),
     signal: stop.signal,
     progress: ctx.progress && (progress => !isBegun() && ctx.progress!(progress)),
   }
@@ -90,7 +98,7 @@ async function take(
   } catch (cause) {
     if (options.unprotected && !(cause instanceof SavepointError && cause.code === 'cancelled')) {
       void preserved?.close()
-      ctx.notice(`the run is NOT protected: ${(cause as Error).message}`)
+      own.notice(`the run is NOT protected: ${(cause as Error).message}`)
       return undefined
     }
     const { hint } = cause as SavepointError

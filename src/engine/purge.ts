@@ -17,6 +17,7 @@ import { unknownEntry } from '../targets/dir/dir-node.ts'
 import { directoriesOf, type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
+import { purgeKept } from './kept-files.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
@@ -41,6 +42,7 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, contents.snapshots > 0))
     failpoint('purge:forgotten')
     purgeTraceFiles(ctx, hidingOf(ctx, raw))
+    purgeKept(ctx, raw)
     const elsewhere = findElsewhere(ctx.store, timelines, contents.ids)
     const { freedBytes } = collect(ctx, timelines, true)
     ctx.db.setMeta(PENDING, '')
@@ -60,6 +62,7 @@ export async function completePurge(ctx: Context): Promise<void> {
     const path = ctx.db.meta(PENDING)
     if (!path) return
     purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
+    purgeKept(ctx, rawFromShown(path))
     collect(ctx, timelines, true)
     // Its end may have been killed before the log was emptied.
     ctx.db.purging(() => ctx.db.setMeta(PENDING, ''))

@@ -140,6 +140,7 @@ async function superviseAndConclude(
   const place = followDir(ctx.targetPath)
   const { end, trace } = await superviseTraced(ctx, tracer, protection, session, options, redactPatterns(ctx))
   const before = protection.before ?? (await protection.pending?.snapshot)
+  for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
   if (protection.pending?.failure) throw protection.pending.failure
   const movedTo = place.now()
   place.close()
