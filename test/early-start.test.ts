@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
 import { builtCommand } from './support/built-cli.ts'
+import { runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -92,6 +93,18 @@ it('the command begins at once, and its snapshots on the way come after the one 
   expect([first?.type, guard?.type]).toEqual(['pre-run', 'guard'])
   expect(savepoint.read(guard!.id, 'd5/new').toString()).toBe('new\n')
   expect(savepoint.read(first!.id, 'd5/f0').length).toBeGreaterThan(0)
+}, 120_000)
+
+it('a directory that is closed at once hides nothing; what the run alone changes leaves the snapshot settled', async () => {
+  const { error } = await runAsUser(space, [
+    ['run', { command: ['sh', '-c', 'chmod 000 d7 d8; sleep 1; chmod 755 d7 d8; rm -r d7; echo 1 > d9/sub/new'] }],
+  ])
+  expect(error).toBeUndefined()
+  savepoint = await space.open()
+  const [first] = savepoint.snapshots()
+  expect(first).toMatchObject({ type: 'pre-run', skippedCount: 0, unsettled: false })
+  await savepoint.undo()
+  expect(space.read('d7/sub/x')).toBe('7')
 }, 120_000)
 
 it('a file that the command was given to write is captured before it begins', async () => {

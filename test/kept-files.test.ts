@@ -56,6 +56,12 @@ describe('a file that was made in the run', () => {
     expect(space.sh('stat -c %a f; cat f')).toBe('640\nprecious\n')
   })
 
+  it('its directory comes back as it was', async () => {
+    await run('mkdir -m 700 d d/e; echo precious > d/e/f; rm d/e/f; rmdir d/e d')
+    await savepoint.revert('d')
+    expect(space.sh('stat -c %a d d/e; cat d/e/f')).toBe('700\n700\nprecious\n')
+  })
+
   it('the run can be undone all the same, and history tells it', async () => {
     await run('echo precious > f; rm f; echo more >> old')
     const { versions } = await savepoint.history('f')

@@ -63,6 +63,7 @@ enum field_tag {
   FIELD_MTIME = 22,
   FIELD_UID = 23,
   FIELD_GID = 24,
+  FIELD_DIRECTORY = 26, /* of KEPT: mode, owner and group of the directory, as u32 */
   FIELD_INODE = 25, /* of HELD: when the file has several names */
   FIELD_THREAD = 20, /* of PATH: who calls, when it is not the first thread of its process */
 };

@@ -127,6 +127,16 @@ bool keep(const struct loss *loss, struct frame *frame) {
   frame_number(frame, FIELD_MODE, place->stat.st_mode);
   frame_number(frame, FIELD_UID, place->stat.st_uid);
   frame_number(frame, FIELD_GID, place->stat.st_gid);
+  /* The directory may go as well, and is in no snapshot then. */
+  struct stat above;
+  const char *slash = strrchr(place->path, '/');
+  char directory[PATH_ROOM];
+  memcpy(directory, place->path, (size_t)(slash - place->path));
+  directory[slash - place->path] = 0;
+  if (lstat(directory, &above) == 0) {
+    uint32_t attributes[] = {above.st_mode, above.st_uid, above.st_gid};
+    frame_bytes(frame, FIELD_DIRECTORY, attributes, sizeof attributes);
+  }
   frame_long(frame, FIELD_TIME, realtime_ns());
   frame_long(frame, FIELD_MTIME, in_ns(place->stat.st_mtim));
   frame_bytes(frame, FIELD_PATH, place->path, place->length);

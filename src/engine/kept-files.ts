@@ -5,8 +5,8 @@
  */
 import { existsSync, lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { blankEntry, type Entry } from '../model/entry.ts'
-import { isWithin, joinRaw, nameOf, type Raw, rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
+import { blankEntry, type Entry, type Id } from '../model/entry.ts'
+import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { encodeTree } from '../store/tree-codec.ts'
@@ -30,6 +30,7 @@ interface Version {
   path: Raw
   exec: number
   entry: Entry
+  directory: KeptFile['directory']
 }
 
 const spoolOf = (ctx: Context, run: string): string => join(ctx.timelineDir, 'runs', run, 'kept')
@@ -73,7 +74,7 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
     })
     let counted = 0
     for (const layer of layersOf(versions)) {
-      const edits = new Map(layer.map(({ path, entry }) => [path, entry]))
+      const edits = new Map([...missingDirs(ctx, writer, root.content, layer), ...layer.map(withPath)])
       const tree = rewriteTree(ctx.store, writer, root.content, edits)
       const id = writer.put(encodeTree([{ ...root, content: tree }]))
       writer.commit()
@@ -87,6 +88,23 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
     writer.close()
   }
   for (const { name } of files) rmSync(join(spool, name), { force: true })
+}
+
+const withPath = ({ path, entry }: Version): [Raw, Entry] => [path, entry]
+
+/** Directories that went with what was in them, as they were; of those further above nobody knows better. */
+function missingDirs(ctx: Context, writer: StoreWriter, tree: Id, layer: Version[]): Map<Raw, Entry> {
+  const made = new Map<Raw, Entry>()
+  const empty = writer.put(encodeTree([]))
+  writer.commit()
+  for (const { path, directory } of layer) {
+    for (let at = parentOf(path); directory && at !== '' && !made.has(at); at = parentOf(at)) {
+      if (entryAt(ctx.store, tree, at)?.kind === 'dir') break
+      const { mode, uid, gid } = directory
+      made.set(at, { ...blankEntry(nameOf(at), 'dir'), mode: mode & 0o7777, uid, gid, content: empty })
+    }
+  }
+  return made
 }
 
 const sizeOf = (file: string): number | undefined => lstatSync(file, { throwIfNoEntry: false })?.size
@@ -127,7 +145,7 @@ async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: K
           entry.content = result.content
           entry.sparse = result.sparse
           entry.xattrs = result.xattrs
-          versions[i] = { path, exec, entry }
+          versions[i] = { path, exec, entry, directory: file.directory }
         }
         reader.submit({ path: name, size: sizeOf(join(spool, name)) ?? 0, isCounted: true, done })
         await reader.room()

@@ -154,7 +154,8 @@ function changeOf(targetPath: Buffer, event: PathEvent): Change {
   const isShared = linked && inside.length < both.length
   if (isUnknown || isShared || (isMove && both.some(each => isWithin(target, each)))) return everything
   const relative = (each: Raw) => each.slice(target.length + 1)
-  const gone = directory && (isMove || op === 'delete') ? [path] : []
+  // Its attributes decide whether what is in it can be read.
+  const gone = directory && (isMove || op === 'delete' || op === 'attributes') ? [path] : []
   const replaced = directory && (op === 'exchange' || (op === 'rename' && existed)) ? [to] : []
   return {
     paths: inside.map(relative),

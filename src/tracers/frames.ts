@@ -54,6 +54,7 @@ export const FIELD = {
   uid: 23,
   gid: 24,
   inode: 25,
+  directory: 26,
 } as const
 
 /** What is asked of the helper: kind and number. */

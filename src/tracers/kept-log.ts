@@ -15,6 +15,8 @@ export interface KeptFile {
   uid: number
   gid: number
   mtimeNs: bigint
+  /** The directory that it was in. */
+  directory: { mode: number; uid: number; gid: number } | undefined
 }
 
 /** Oldest first. A record that is not whole, at the end, is one that was never finished. */
@@ -33,6 +35,13 @@ export function readKeptLog(file: string): { kept: KeptFile[]; lost: number } {
   return { kept, lost }
 }
 
+function directoryOf(frame: Frame): KeptFile['directory'] {
+  const attributes = frame.field(FIELD.directory)
+  if (!attributes) return undefined
+  const [mode, uid, gid] = [0, 4, 8].map(at => attributes.readUInt32LE(at))
+  return { mode: mode!, uid: uid!, gid: gid! }
+}
+
 const toKept = (frame: Frame): KeptFile => ({
   name: String(frame.number(FIELD.number)!),
   path: rawFromBytes(frame.field(FIELD.path)!),
@@ -42,4 +51,5 @@ const toKept = (frame: Frame): KeptFile => ({
   uid: frame.number(FIELD.uid)!,
   gid: frame.number(FIELD.gid)!,
   mtimeNs: frame.long(FIELD.mtime)!,
+  directory: directoryOf(frame),
 })

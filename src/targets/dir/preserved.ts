@@ -37,6 +37,7 @@ export class Preserved {
   private readonly results = new Map<Raw, ReadResult>()
   private readonly byInode = new Map<bigint, ReadResult>()
   private readonly touched = new Set<Raw>()
+  private readonly trees = new Set<Raw>()
   private readonly listed = new Set<Raw>()
   private readonly done = new Set<Raw>()
   private readonly opened = Promise.withResolvers<void>()
@@ -116,7 +117,9 @@ export class Preserved {
 
   /** Whether the run has touched something in the directory since. */
   isTouched(path: Raw): boolean {
-    return this.touched.has(path)
+    if (this.touched.has(path)) return true
+    for (let at = path; at !== ''; at = parentOf(at)) if (this.trees.has(at)) return true
+    return false
   }
 
   // --- for the run ---
@@ -125,7 +128,12 @@ export class Preserved {
   async secure(change: Change): Promise<void> {
     await this.opened.promise
     if (this.isOver) return
-    for (const path of change.paths) this.touched.add(parentOf(path))
+    for (const path of change.paths) {
+      // The change time of the directory stands in the one above it.
+      this.touched.add(parentOf(path))
+      this.touched.add(parentOf(parentOf(path)))
+    }
+    for (const path of change.subtrees) this.trees.add(path)
     if (change.paths.some(decides) || ++this.secured > MANY) await this.finished.promise
     const next = this.work.then(() => this.put(change))
     this.work = next.catch(() => {})
@@ -161,7 +169,6 @@ export class Preserved {
       const below: Raw[] = []
       const files: Raw[] = []
       for (const [i, directory] of level.entries()) {
-        this.touched.add(directory)
         const { records } = listings[i]!
         record.forEachRecord(records, at => {
           const entry = joinRaw(directory, record.recordName(records, at))
