@@ -156,28 +156,18 @@ it('when it fails, the command is stopped before it changes what is not safe; --
   expect(space.read('done')).toBe('done\n')
 }, 120_000)
 
-it('the command goes on when we are killed meanwhile', async () => {
+it('when we are killed meanwhile, so is the command: what it wants to change is not safe', async () => {
   const script =
-    'kill -9 $(cat "$SUPERVISOR"); for i in 1 2 3 4 5 6 7 8 9; do echo $i > d$i/f1; done; echo end > ../end'
-  const command = [
-    'sh',
-    '-c',
-    'echo $$ > "$SUPERVISOR"; exec "$@"',
-    'sh',
-    ...builtCommand,
-    'run',
-    '-q',
-    '--',
-    'sh',
-    '-c',
-    script,
-  ]
-  const child = spawn(command[0]!, command.slice(1), {
+    'echo $$ > ../pid; kill -9 $(cat "$SUPERVISOR"); for i in 1 2 3 4 5 6 7 8 9; do rm -f d$i/f1; done; echo end > ../end'
+  const run = [...builtCommand, 'run', '-q', '--', 'sh', '-c', script]
+  const child = spawn('sh', ['-c', 'echo $$ > "$SUPERVISOR"; exec "$@"', 'sh', ...run], {
     cwd: space.dir,
     env: { ...space.env, SUPERVISOR: join(space.base, 'supervisor') },
     stdio: 'ignore',
   })
   await new Promise(resolve => child.on('exit', resolve))
-  await vi.waitUntil(() => existsSync(join(space.base, 'end')), { timeout: 20_000 })
-  expect(readFileSync(space.at('d9/f1'), 'utf8')).toBe('9\n')
+  const pid = readFileSync(join(space.base, 'pid'), 'utf8').trim()
+  await vi.waitUntil(() => !existsSync(`/proc/${pid}`), { timeout: 20_000 })
+  expect(existsSync(join(space.base, 'end'))).toBe(false)
+  expect(existsSync(space.at('d9/f1'))).toBe(true)
 }, 60_000)

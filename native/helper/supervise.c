@@ -96,7 +96,9 @@ static void answer_requests(struct state *state) {
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) {
       state->reader_gone = true;
-      holds_give_up();
+      /* Nobody will ever say that what a change waits for is safe: then it must not be made. */
+      if (holds_want_changes()) tree_end(0);
+      else holds_give_up();
       tree_thaw();
       epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->events, NULL);
       return;

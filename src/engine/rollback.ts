@@ -77,7 +77,7 @@ function rollbackRun(
 export const wayBackOf = ({ before }: Run): string =>
   before === undefined
     ? 'Its state before is not captured; `savepoint log` shows the snapshots that you can roll back to'
-    : `\`savepoint rollback ${before}\` goes back to the state before it, also from inside; \`savepoint undo\` works when it has ended`
+    : `\`savepoint rollback ${before}\` goes back to the state before it, also from inside (or with --keep-running); \`savepoint undo\` in another terminal stops it and takes it back`
 
 export function requireRun(ctx: Context, ref: string): Run {
   const run = findRun(ctx.db, ref)

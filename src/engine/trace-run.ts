@@ -125,6 +125,7 @@ export async function superviseTraced(
   if (pending) live.waitFor(pending.snapshot)
   let command: Traced | undefined
   let isCut = false
+  let isBegun = false
   let end: ChildEnd
   let summary: ReturnType<TraceRecorder['finish']>
   try {
@@ -144,6 +145,7 @@ export async function superviseTraced(
             // What waits must not go on when it is not safe.
             if (pending.failure) void started.stop(0)
             else started.begun()
+            isBegun = true
           })
           if (name === 'none') live.follow(started.helperPid)
         },
@@ -157,6 +159,8 @@ export async function superviseTraced(
           isCut = true
           live.goBlind()
           pending?.preserved.giveUp()
+          // Nothing holds its changes any more.
+          if (changes && !isBegun) void command?.stop(0)
           say('the tracer was killed: the command went on, and from there on nothing is traced')
         },
       },
