@@ -13,8 +13,10 @@ import type { Context } from './context.ts'
 import type { RunOptions } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 
-/** For so long the command waits. */
+/** For so long the command waits in any case, */
 const PATIENCE_MS = 80
+/** and to the end in a tree with fewer files than this: that is soon, if the machine is not busy with something else. */
+const LARGE = 3000
 
 export interface Protection {
   /** There already. */
@@ -49,10 +51,14 @@ export async function protect(
   }
   const preserved = mayBeginEarly ? new Preserved() : undefined
   const notices: string[] = []
-  const taking = take(ctx, run, options, preserved, notices)
+  const size = { files: lastSize(ctx) }
+  const taking = take(ctx, run, options, preserved, notices, size)
   if (!preserved) return { before: await taking, pending: undefined }
-  const done = await Promise.race([taking.then(before => ({ before })), pause(PATIENCE_MS, undefined)])
-  if (done) return { ...done, pending: undefined }
+  const taken = taking.then(before => ({ before }))
+  do {
+    const done = await Promise.race([taken, pause(PATIENCE_MS, undefined)])
+    if (done) return { ...done, pending: undefined }
+  } while (size.files < LARGE)
   preserved.start()
   const pending: PendingSnapshot = {
     preserved,
@@ -66,6 +72,8 @@ export async function protect(
   return { before: undefined, pending }
 }
 
+const lastSize = ({ db }: Context): number => (db.head === undefined ? 0 : (db.snapshot(db.head)?.files ?? 0))
+
 /** When it fails, the command is not started, unless the user said that this is fine. */
 async function take(
   ctx: Context,
@@ -73,6 +81,7 @@ async function take(
   options: RunOptions,
   preserved: Preserved | undefined,
   notices: string[],
+  size: { files: number },
 ): Promise<Snapshot | undefined> {
   const isBegun = () => preserved?.isStarted === true
   // Once the command has begun, the terminal and its keys are the command's.
@@ -88,7 +97,10 @@ async function take(
     notice: say(ctx.notice),
     warn: say(ctx.warn),
     signal: stop.signal,
-    progress: ctx.progress && (progress => !isBegun() && ctx.progress!(progress)),
+    progress(progress) {
+      size.files = Math.max(size.files, progress.totalFiles ?? 0)
+      if (!isBegun()) ctx.progress?.(progress)
+    },
   }
   try {
     const command = quoteCommand(run.command)
