@@ -26,7 +26,7 @@ const find = (start: string): Execution => traced().find(execution => line(execu
 describe('processes whose parents are gone', () => {
   it('what lost its parents stands below the command that it came from', async () => {
     await run(
-      'mkfifo f; sh -c "(setsid sh -c \'/bin/true one; echo > f\' &) ; exit 0"; read line < f; setsid --fork sh -c "sleep 0.1; /bin/true two; echo > f"; read line < f',
+      'mkfifo f g; sh -c "(setsid sh -c \'/bin/true one; echo > f\' &) ; exit 0"; read line < f; setsid --fork sh -c "sleep 0.1; /bin/true two; echo > g"; read line < g',
     )
     const byId = new Map(traced().map(execution => [execution.id, execution]))
     const above = (execution: Execution): string[] => {
