@@ -20,12 +20,12 @@ afterEach(() => space.remove())
 const makeTree = `
 import os, sys
 os.chdir(sys.argv[1])
-for i in range(300):
+for i in range(130):
     os.makedirs(f"d{i}/sub")
     for j in range(30):
         with open(f"d{i}/f{j}", "w") as f: f.write(f"{i} {j} " * 50)
     with open(f"d{i}/sub/x", "w") as f: f.write(str(i))
-os.link("d0/f0", "d299/linked")
+os.link("d0/f0", "d129/linked")
 os.symlink("d0", "link")
 with open(".gitignore", "w") as f: f.write("ignored/\\n")
 os.mkdir("ignored")
@@ -35,9 +35,9 @@ os.mkdir("ignored")
 const destroy = `
 import os, shutil, random
 r = random.Random(7)
-dirs = [f"d{i}" for i in range(300)]
+dirs = [f"d{i}" for i in range(130)]
 r.shuffle(dirs)
-with open("d299/linked", "a") as f: f.write("through another name")
+with open("d129/linked", "a") as f: f.write("through another name")
 for n, d in enumerate(dirs[:120]):
     k = n % 8
     if k == 0: os.rename(d, d + "-moved")
@@ -128,7 +128,7 @@ it('what somebody else changes meanwhile is said', async () => {
   const result = await savepoint.run({
     command: ['sh', '-c', 'echo x > d1/f1'],
     onStart: () => {
-      for (let i = 0; i < 300; i++) space.write(`d${i}/by-hand`, 'outside')
+      for (let i = 0; i < 130; i++) space.write(`d${i}/by-hand`, 'outside')
     },
   })
   expect(result.before?.unsettled).toBe(true)

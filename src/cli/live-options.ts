@@ -11,7 +11,7 @@ export const addLiveOptions = (command: Command): Command =>
     .addOption(
       new Option(
         '--keep-running',
-        'a live run is held still meanwhile and goes on, instead of being stopped',
+        'a live run is held still meanwhile and goes on, instead of being stopped; it is not taken back itself',
       ).conflicts('restart'),
     )
     .option('--restart', 'a live run is stopped, and its command started again on its terminal')

@@ -48,6 +48,8 @@ import { why } from './why.ts'
 const REPAIR_WAIT_MS = 5_000
 
 export async function open(options: OpenOptions = {}): Promise<Savepoint> {
+  if (typeof options === 'string')
+    throw new SavepointError('usage', 'Cannot open: a path is not what open() takes', { hint: 'open({ cwd: PATH })' })
   const ctx = await openContext(options)
   try {
     const above = ownRun(ctx) === undefined ? runAbove(ctx) : undefined

@@ -13,6 +13,7 @@ import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { recordedRoot, wayBackOf } from './rollback.ts'
 import { closeKilledRuns } from './run-end.ts'
+import { isAlive } from './run-state.ts'
 import { settleBefore } from './settle.ts'
 
 type Direction = 'undo' | 'redo'
@@ -83,12 +84,12 @@ function walk(
 }
 
 /**
- * A run is an operation only when it has ended. Until then there is nothing of it to undo, and a process of it that asks
- * for `undo` does not mean what was done before it.
+ * A run is an operation only when it has ended. Until then there is nothing of it to undo, and who asks for `undo` does not
+ * mean what was done before it.
  */
 function refuseWhileRunning(ctx: Context, operation: Operation | undefined): void {
   const inside = ctx.env[RUN_VARIABLE]
-  const run = ctx.db.runs().findLast(({ id, endedAt }) => endedAt === undefined && (id === inside || !operation))
+  const run = ctx.db.runs().findLast(({ id, endedAt, pid }) => endedAt === undefined && (id === inside || isAlive(pid)))
   if (!run || (operation && operation.at >= run.startedAt)) return
   throw new SavepointError('operation.none', `Cannot undo: ${run.id} is still going`, { hint: wayBackOf(run) })
 }
