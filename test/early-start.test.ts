@@ -20,12 +20,12 @@ afterEach(() => space.remove())
 const makeTree = `
 import os, sys
 os.chdir(sys.argv[1])
-for i in range(130):
+for i in range(200):
     os.makedirs(f"d{i}/sub")
     for j in range(30):
         with open(f"d{i}/f{j}", "w") as f: f.write(f"{i} {j} " * 50)
     with open(f"d{i}/sub/x", "w") as f: f.write(str(i))
-os.link("d0/f0", "d129/linked")
+os.link("d0/f0", "d199/linked")
 os.symlink("d0", "link")
 with open(".gitignore", "w") as f: f.write("ignored/\\n")
 os.mkdir("ignored")
@@ -35,9 +35,9 @@ os.mkdir("ignored")
 const destroy = `
 import os, shutil, random
 r = random.Random(7)
-dirs = [f"d{i}" for i in range(130)]
+dirs = [f"d{i}" for i in range(200)]
 r.shuffle(dirs)
-with open("d129/linked", "a") as f: f.write("through another name")
+with open("d199/linked", "a") as f: f.write("through another name")
 for n, d in enumerate(dirs[:120]):
     k = n % 8
     if k == 0: os.rename(d, d + "-moved")
@@ -125,12 +125,15 @@ it('a file that the command was given to write is captured before it begins', as
 
 it('what somebody else changes meanwhile is said', async () => {
   savepoint = await space.open()
+  let count = 0
+  let timer: NodeJS.Timeout | undefined
   const result = await savepoint.run({
     command: ['sh', '-c', 'echo x > d1/f1'],
     onStart: () => {
-      for (let i = 0; i < 130; i++) space.write(`d${i}/by-hand`, 'outside')
+      timer = setInterval(() => space.write(`d${count++ % 200}/by-hand`, `${count}`), 1)
     },
   })
+  clearInterval(timer)
   expect(result.before?.unsettled).toBe(true)
 }, 120_000)
 
