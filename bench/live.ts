@@ -56,13 +56,16 @@ function snapshotOfTen(tree: string): number {
   const script = `i=0; while [ $i -lt ${ROUNDS} ]; do
     for j in 1 2 3 4 5 6 7 8 9 10; do echo $i > d$j/live; done; mark; sleep 0.4; i=$((i+1)); done; rm -f d*/live`
   execFileSync(savepoint, ['run', '-q', '--', 'sh', '-c', script], { cwd: tree, env, stdio: 'ignore' })
-  const snapshots = json(tree, 'snapshots').filter((each: { type: string }) => each.type === 'test')
-  const ends = json(tree, 'trace').executions.filter((each: { argv: string[] }) => each.argv.join(' ').endsWith('mark'))
-  return median(
-    snapshots.map(
-      (each: { created_at: string }, i: number) => Date.parse(each.created_at) - Date.parse(ends[i].ended_at),
-    ),
-  )
+  const made: number[] = json(tree, 'snapshots')
+    .filter((each: { type: string }) => each.type === 'test')
+    .map((each: { created_at: string }) => Date.parse(each.created_at))
+  const ended: number[] = json(tree, 'trace')
+    .commands.filter(
+      (each: { argv: string[] }) => each.argv.some(word => word.endsWith('mark')) && each.argv.length < 3,
+    )
+    .map((each: { time: string; duration_ms: number }) => Date.parse(each.time) + each.duration_ms)
+  // Each belongs to the last command before it.
+  return median(made.map(at => at - Math.max(...ended.filter(end => end <= at))))
 }
 
 /** Milliseconds that `rm -r` of a small new directory takes longer than without us. */
