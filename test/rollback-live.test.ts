@@ -127,6 +127,20 @@ it('when the supervisor dies while it holds the agent still, the agent goes on, 
   expect(space.read('a')).toBe('a1')
 })
 
+it('undo --keep-running does not reach for what was done before the run', async () => {
+  first()
+  space.write('a', 'edited')
+  expect(savepoint(space, ['rollback', 'good']).status).toBe(0)
+  const run = await startRun(space, 'printf a2 > b; READY; read line')
+  expect(savepoint(space, ['undo', '--keep-running'])).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/Cannot undo: run_\w+ is still going\n.*stops it and takes it back/),
+  })
+  expect([space.read('a'), space.read('b')]).toEqual(['a1', 'a2'])
+  run.say('')
+  expect(await run.ended).toMatchObject({ status: 0 })
+})
+
 it('nothing is stopped for a rollback that cannot be done', async () => {
   first()
   const run = await startRun(space, 'read line; echo "still $line"')
