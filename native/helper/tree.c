@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "frames.h"
+#include "thaw.h"
 
 enum { MAX_PASSES = 100, PASS_US = 1000, STAT_BYTES = 1024 };
 
@@ -80,7 +81,7 @@ static void keep_inside(struct list *list) {
     grows = false;
     for (size_t i = 0; i < list->count; i++) {
       struct member *member = &list->members[i];
-      if (member->inside || member->pid == excepted) continue;
+      if (member->inside || member->pid == excepted || member->pid == thaw_keeper()) continue;
       bool inside = member->parent == self;
       for (size_t j = 0; !inside && j < list->count; j++)
         inside = list->members[j].inside && list->members[j].pid == member->parent;
@@ -124,6 +125,7 @@ static void send(const struct member *member, int signal) {
 
 void tree_freeze(void) {
   is_frozen = true;
+  thaw_begin();
   bool was_quiet = false;
   for (int pass = 0; pass < MAX_PASSES; pass++) {
     struct list *list = list_tree();
@@ -135,6 +137,7 @@ void tree_freeze(void) {
       if (member->state == 'T' || (member->state == 't' && is_ours)) continue;
       quiet = false;
       if (is_ours) continue;
+      thaw_note(member->pid);
       send(member, SIGSTOP);
       append(&frozen, member);
     }
@@ -151,6 +154,7 @@ void tree_thaw(void) {
   for (size_t i = 0; i < list->count; i++) {
     if (holds(&frozen, list->members[i].pid)) send(&list->members[i], SIGCONT);
   }
+  thaw_end();
   frozen.count = 0;
   is_frozen = false;
 }
@@ -177,9 +181,12 @@ bool tree_is_ending(void) { return end_ns != 0; }
 
 bool tree_has_ended(void) {
   uint64_t now = monotonic_ns();
-  if (list_tree()->count == 0) return true;
-  if (now < end_ns) return false;
-  tree_freeze();
-  signal_all(SIGKILL);
-  return now > end_ns + kill_ns;
+  bool has_ended = list_tree()->count == 0;
+  if (!has_ended && now >= end_ns) {
+    tree_freeze();
+    signal_all(SIGKILL);
+    has_ended = now > end_ns + kill_ns;
+  }
+  if (has_ended) thaw_end();
+  return has_ended;
 }

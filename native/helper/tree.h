@@ -12,11 +12,11 @@
 /* `except`: a child that is none of the run's, the guard. */
 void tree_init(pid_t except);
 /*
- * Stops all until no further one appears. One that waits in a system call for our own answer cannot stop before that, and
- * is not waited for beyond a limit: it stops before its next instruction.
+ * Stops all until no further one appears; should we be killed, they go on (thaw.h). One that waits in a system call for our
+ * own answer cannot stop before that, and is not waited for beyond a limit: it stops before its next instruction.
  */
 void tree_freeze(void);
-/* Lets go on what `tree_freeze` has stopped; what had been stopped before stays so. */
+/* Lets go on what `tree_freeze` has stopped; what had been stopped before stays so, unless it is traced by ptrace. */
 void tree_thaw(void);
 bool tree_is_frozen(void);
 /* Asks all to end, and makes them after `grace_ms`; the second call changes nothing. */

@@ -17,15 +17,12 @@ import {
 } from './command-process.ts'
 import { EventDecoder, signalName } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
+import { helperArguments } from './helper-arguments.ts'
 import { type HelperDriver, helperFile } from './probe-helper.ts'
 import type { Held, HeldFile, Look, TraceEvent } from './trace-event.ts'
 
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
 const LOOK_MS = 200
-
-/** Arguments are text, paths are not: every byte that is not plain is written as `%xx`. */
-const spelled = (path: Raw): string =>
-  path.replaceAll(/[^\w./-]/g, byte => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
 
 /** What the command gets from our own caller, beyond the standard three; signals by number. */
 export interface Inherited {
@@ -88,30 +85,19 @@ export class TracedCommand {
   pid: number | undefined
   /** They are stopped by us: that is no stop for us to follow. */
   isFrozen = false
+  /** It was asked to end all. */
+  private graceMs: number | undefined
   private isOver = false
   private hasStopped = false
 
   constructor(options: TracedOptions) {
     this.options = options
-    const { hold, inherited, watch } = options
+    const { inherited } = options
     const stdio: (ReturnType<typeof inheritedStdio>[number] | 'pipe')[] = inheritedStdio(inherited)
     const eventsFd = stdio.includes('ignore') ? stdio.indexOf('ignore') : stdio.length
     stdio[eventsFd] = 'pipe'
-    const flags = [
-      ...['--events', String(eventsFd), '--driver', options.driver],
-      // For tests: as on a kernel that is older than this one.
-      ...(options.env.SAVEPOINT_EXITS ? ['--exits', options.env.SAVEPOINT_EXITS] : []),
-      ...(options.allowIoUring ? ['--allow-io-uring'] : []),
-      ...['--protect', options.protect],
-      ...(inherited.ignoredSignals.length > 0 ? ['--ignore', inherited.ignoredSignals.join(',')] : []),
-      ...(options.spool === undefined ? [] : ['--spool', options.spool]),
-      ...(options.holdsChanges ? ['--hold-changes'] : []),
-      ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
-      ...(watch ? ['--watch', spelled(watch.path)] : []),
-      ...(watch?.ignored ?? []).flatMap(path => ['--watch-ignore', spelled(path)]),
-    ]
     startAdopting()
-    this.child = spawn(helperFile()!, [...flags, '--', ...options.command], {
+    this.child = spawn(helperFile()!, helperArguments(options, eventsFd), {
       stdio,
       cwd: options.cwd,
       env: options.env,
@@ -189,6 +175,7 @@ export class TracedCommand {
   /** Ends all processes of the command, by force after `graceMs`. Returns when they have ended. */
   async stop(graceMs: number): Promise<void> {
     this.isFrozen = true
+    this.graceMs = graceMs
     if (!this.isOver && this.events.destroyed) this.stopAlone(graceMs)
     this.request(REQUEST.stop, graceMs)
     await this.ended.catch(() => {})
@@ -289,6 +276,8 @@ export class TracedCommand {
     if (this.isOver) return
     this.giveUp()
     this.options.onHelperDied()
+    // It may have died before it could do what it was asked for.
+    if (this.graceMs !== undefined) this.stopAlone(this.graceMs)
     const timer = setInterval(() => {
       const end = this.pid === undefined ? unknownEnd : takeEnd(this.pid)
       if (!end) return

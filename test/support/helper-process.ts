@@ -60,11 +60,16 @@ export class HelperProcess {
   }
 
   /** Everything that happened before the call has been told. */
-  async barrier(): Promise<void> {
+  barrier(): Promise<void> {
+    return this.ask(REQUEST.barrier)
+  }
+
+  /** One of the requests that are answered. */
+  async ask(request: number): Promise<void> {
     const number = this.waiting.size + 1
     await new Promise<void>(resolve => {
       this.waiting.set(number, resolve)
-      this.socket.write(encodeRequest(REQUEST.barrier, number))
+      this.socket.write(encodeRequest(request, number))
     })
   }
 

@@ -1,0 +1,26 @@
+/** What the helper program is told at its start (native/helper/main.c). */
+import type { Raw } from '../model/raw-path.ts'
+import type { TracedOptions } from './helper.ts'
+
+/** Arguments are text, paths are not: every byte that is not plain is written as `%xx`. */
+const spelled = (path: Raw): string =>
+  path.replaceAll(/[^\w./-]/g, byte => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
+
+/** `eventsFd`: the descriptor on which it is to tell. */
+export function helperArguments(options: TracedOptions, eventsFd: number): string[] {
+  const { hold, inherited, watch } = options
+  return [
+    ...['--events', String(eventsFd), '--driver', options.driver],
+    // For tests: as on a kernel that is older than this one.
+    ...(options.env.SAVEPOINT_EXITS ? ['--exits', options.env.SAVEPOINT_EXITS] : []),
+    ...(options.allowIoUring ? ['--allow-io-uring'] : []),
+    ...['--protect', options.protect],
+    ...(inherited.ignoredSignals.length > 0 ? ['--ignore', inherited.ignoredSignals.join(',')] : []),
+    ...(options.spool === undefined ? [] : ['--spool', options.spool]),
+    ...(options.holdsChanges ? ['--hold-changes'] : []),
+    ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
+    ...(watch ? ['--watch', spelled(watch.path)] : []),
+    ...(watch?.ignored ?? []).flatMap(path => ['--watch-ignore', spelled(path)]),
+    ...['--', ...options.command],
+  ]
+}

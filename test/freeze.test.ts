@@ -1,0 +1,117 @@
+/** Processes that the helper holds still do not stay so when it is killed, by whatever driver, and whoever reads lives on. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { REQUEST } from '../src/tracers/frames.ts'
+import { probeTracers } from '../src/tracers/select.ts'
+import { endRuns, startRun } from './support/background-run.ts'
+import { builtCommand, savepoint } from './support/built-cli.ts'
+import { HelperProcess } from './support/helper-process.ts'
+import { Workspace } from './support/workspace.ts'
+
+const works = new Map(probeTracers().map(probe => [probe.name as string, probe]))
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'savepoint-freeze-'))
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+const stateOf = (pid: number): string => {
+  try {
+    return /\) (\S)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))![1]!
+  } catch {
+    return 'gone'
+  }
+}
+const at = (name: string) => join(directory, name)
+const pidIn = (name: string) => Number(readFileSync(at(name), 'utf8'))
+
+/** Until something is so that nobody tells us. */
+async function until(isSo: () => boolean): Promise<void> {
+  for (let i = 0; i < 3000 && !isSo(); i++) await new Promise(resolve => setTimeout(resolve, 10))
+  expect(isSo()).toBe(true)
+}
+
+/** Waits for a file of each name, then ends; what was stopped before stays so. */
+const script = `echo $$ > first
+  sh -c 'echo $$ > second.new; mv second.new second; while [ ! -e go ]; do sleep 0.02; done; echo > second-ended' &
+  sh -c 'echo $$ > before.new; mv before.new before; kill -STOP $$; echo > before-ended' &
+  while [ ! -e go ]; do sleep 0.02; done; echo > first-ended`
+
+const drivers = ['seccomp', 'ptrace', 'ebpf', 'none']
+
+describe.each(drivers)('%s', driver => {
+  const probe = works.get(driver)
+  const isMissing = driver !== 'none' && !probe?.works
+
+  it.skipIf(isMissing)(isMissing ? `(skipped: ${probe?.detail})` : 'what it has stopped goes on', async () => {
+    const helper = new HelperProcess(['--driver', driver, '--', 'sh', '-c', script], { cwd: directory })
+    const closed = once(helper.child, 'close')
+    await until(() => existsSync(at('second')) && existsSync(at('before')) && /[Tt]/.test(stateOf(pidIn('before'))))
+    await helper.ask(REQUEST.freeze)
+    const [first, second, before] = [pidIn('first'), pidIn('second'), pidIn('before')]
+    expect([first, second, before].map(stateOf).join('')).toMatch(/^[Tt]{3}$/)
+    writeFileSync(at('go'), '')
+    helper.child.kill('SIGKILL')
+    await until(() => existsSync(at('first-ended')) && existsSync(at('second-ended')))
+    // That one was not stopped by the helper, which cannot tell the stops of a traced process apart.
+    if (driver !== 'ptrace') {
+      expect(stateOf(before)).toBe('T')
+      process.kill(before, 'SIGCONT')
+    }
+    await until(() => existsSync(at('before-ended')) && stateOf(before) === 'gone')
+    await closed
+  })
+
+  it.skipIf(isMissing)(
+    isMissing ? `nothing is left (skipped: ${probe?.detail})` : 'nothing is left of a freeze that ended',
+    async () => {
+      const helper = new HelperProcess(['--driver', driver, '--', 'sh', '-c', 'echo > first; exec sleep 300'], {
+        cwd: directory,
+      })
+      const closed = once(helper.child, 'close')
+      const children = () => readFileSync(`/proc/${helper.child.pid}/task/${helper.child.pid}/children`, 'utf8')
+      await until(() => existsSync(at('first')))
+      await helper.barrier()
+      const before = children()
+      for (let i = 0; i < 3; i++) {
+        await helper.ask(REQUEST.freeze)
+        expect(children()).not.toBe(before)
+        await helper.ask(REQUEST.thaw)
+        expect(children()).toBe(before)
+      }
+      helper.child.kill('SIGTERM')
+      await closed
+    },
+  )
+})
+
+describe('a helper that is killed while it stops an agent', () => {
+  let space: Workspace
+  beforeEach(() => {
+    space = new Workspace()
+    space.write('a', 'a1')
+  })
+  afterEach(async () => {
+    await endRuns()
+    space.remove()
+  })
+
+  it('the agent is stopped all the same, and the rollback carried out', async () => {
+    expect(savepoint(space, ['snapshot', '-m', 'good']).status).toBe(0)
+    const script = `printf a2 > a; trap 'touch ../asked' TERM; echo $PPID > ../helper; READY; while :; do sleep 0.02; done`
+    const run = await startRun(space, script)
+    const [program, ...words] = [...builtCommand, 'rollback', 'good']
+    const rollback = spawn(program!, words, { cwd: space.dir, env: space.env, stdio: 'ignore' })
+    const done = once(rollback, 'close')
+    await until(() => existsSync(join(space.base, 'asked')))
+    process.kill(Number(readFileSync(join(space.base, 'helper'), 'utf8')), 'SIGKILL')
+    expect(await done).toEqual([0, null])
+    expect(space.read('a')).toBe('a1')
+    expect(await run.ended).toMatchObject({ status: 137 })
+  })
+})
