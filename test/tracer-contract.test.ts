@@ -322,6 +322,15 @@ print(os.WSTOPSIG(stopped) == signal.SIGSTOP, os.WEXITSTATUS(ended), file=open('
       expect(savepoint.read(guard!.id, 'b').toString()).toBe('new\n')
     })
 
+    it('git that finds its repository by variables alone is guarded, too', async () => {
+      space.sh('git init -q .; git add -A; git commit -qm one')
+      await run('echo edit > a; D=$PWD; cd /; GIT_DIR="$D/.git" GIT_WORK_TREE="$D" git reset -q --hard')
+      expect(space.read('a')).toBe('a1\n')
+      const guard = savepoint.snapshots().find(({ type }) => type === 'guard')
+      if (cannotHold) expect(guard).toBeUndefined()
+      else expect(savepoint.read(guard!.id, 'a').toString()).toBe('edit\n')
+    })
+
     it('the command itself may be one that is held', async () => {
       const { exitCode } = await savepoint.run({ command: ['rm', '-rf', 'a'] })
       expect([exitCode, space.read('a'), traced().map(line)]).toEqual([0, undefined, ['rm -rf a']])

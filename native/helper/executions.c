@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "git-env.h"
 #include "holds.h"
 #include "tracee.h"
 
@@ -102,8 +103,10 @@ bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool p
   if (!bound_arguments(given, &length) || !complete) frame_flag(frame, FLAG_TRUNCATED);
   frame_bytes(frame, FIELD_ARGV, given, length);
   if (privileges_off && (exe.stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
-  bool held = holds_want(place.path, length > 0 ? given : "") && holds_add((uint64_t)pid, exec);
+  const char *first = length > 0 ? given : "";
+  bool held = holds_want(place.path, first) && holds_add((uint64_t)pid, exec);
   if (held) frame_flag(frame, FLAG_HELD);
+  if (held && (names_git(place.path) || names_git(first))) put_own_git_env(frame, pid);
   stream_put(stream, frame);
   /* Somebody waits for it. */
   if (held) stream_flush(stream);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "executions.h"
+#include "git-env.h"
 #include "holds.h"
 #include "keep.h"
 #include "processes.h"
@@ -203,30 +204,6 @@ static bool put_argv(struct call *call, uint64_t address, size_t word, const cha
   return complete;
 }
 
-/* The variables that say where git's directories are: no option of its need name them. */
-static void put_git_env(struct call *call, uint64_t address, size_t word) {
-  static const char *const names[] = {"GIT_DIR=", "GIT_WORK_TREE="};
-  static char bytes[2 * PATH_ROOM];
-  char start[16];
-  size_t length = 0;
-  for (size_t i = 0; i < MAX_ARGUMENTS; i++) {
-    uint64_t pointer = 0;
-    if (read_memory(tid_of(call), address + i * word, &pointer, word) < word || pointer == 0) break;
-    if (read_memory(tid_of(call), pointer, start, sizeof start) < sizeof start || memcmp(start, "GIT_", 4) != 0) continue;
-    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-      if (memcmp(start, names[n], strlen(names[n])) != 0) continue;
-      ssize_t got = read_text(tid_of(call), pointer, bytes + length, sizeof bytes - length);
-      if (got > 0) length += (size_t)got + 1;
-    }
-  }
-  if (length > 0) frame_bytes(call->frame, FIELD_ENV, bytes, length);
-}
-
-static bool is_git(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return strcmp(slash == NULL ? path : slash + 1, "git") == 0;
-}
-
 /* `vectors`: the addresses of argv and of the environment. */
 static void tell_exec(struct call *call, const struct place *place, const uint64_t *vectors, size_t word) {
   struct stat loaded;
@@ -240,7 +217,7 @@ static void tell_exec(struct call *call, const struct place *place, const uint64
   call->held = exec == 1 && holds_add_first(call->notification->id, exec);
   if (!call->held) call->held = holds_want(place->path, first) && holds_add(call->notification->id, exec);
   if (call->held) frame_flag(frame, FLAG_HELD);
-  if (call->held && (is_git(place->path) || is_git(first))) put_git_env(call, vectors[1], word);
+  if (call->held && (names_git(place->path) || names_git(first))) put_git_env(frame, tid_of(call), vectors[1], word);
   stream_put(call->notifier->stream, frame);
   /* Somebody waits for it. */
   if (call->held) stream_flush(call->notifier->stream);
