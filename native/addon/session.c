@@ -52,9 +52,12 @@ napi_value addon_set_terminal_modes(napi_env env, napi_callback_info info) {
   }
   memcpy(&modes, bytes.data, sizeof modes);
   // From the background this would stop us (SIGTTOU).
-  if (tcgetpgrp(fd) == getpgrp() && tcsetattr(fd, TCSANOW, &modes) != 0 && errno != ENOTTY && errno != EIO) {
-    throw_errno(env, errno, "tcsetattr", NULL, 0);
+  bool is_ours = tcgetpgrp(fd) == getpgrp();
+  int error = is_ours && tcsetattr(fd, TCSANOW, &modes) != 0 ? errno : 0;
+  if (error != 0 && error != ENOTTY && error != EIO) {
+    throw_errno(env, error, "tcsetattr", NULL, 0);
     return NULL;
   }
-  return make_undefined(env);
+  napi_value result;
+  return napi_get_boolean(env, is_ours && error == 0, &result) == napi_ok ? result : NULL;
 }

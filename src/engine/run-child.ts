@@ -54,6 +54,8 @@ export interface SuperviseOptions {
   /** The run whose mark its processes carry. */
   run?: string
   onStarted?(command: Started): void
+  /** Before anything else is done. */
+  onEnded?(end: ChildEnd): void
   inherited: Inherited | undefined
   /** Who is told what the command does; undefined: it runs unseen. */
   trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited' | 'onStop'> & { onStart(command: Traced): void }
@@ -77,9 +79,11 @@ export async function supervise(command: string[], options: SuperviseOptions): P
     if (traced) trace.onStart(traced)
     child = traced instanceof TracedCommand ? traced : withTree(traced ?? startUntraced(start), options.run)
     options.onStarted?.(child)
-    return await child.ended.catch(error => {
+    const end = await child.ended.catch(error => {
       throw cannotStart(command[0]!, cwd, env, error)
     })
+    options.onEnded?.(end)
+    return end
   } finally {
     stops.close()
     for (const signal of ignored) process.off(signal, ignore)

@@ -4,8 +4,10 @@
  */
 import { SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
+import type { TracedEnd } from '../tracers/command-process.ts'
 import type { Context } from './context.ts'
 import { ancestorsOf, startedIn } from './process-tree.ts'
+import type { RunTerminal } from './run-terminal.ts'
 import type { Started } from './started-command.ts'
 
 /** How long an agent that is told to stop may tidy up before it is killed. */
@@ -29,16 +31,23 @@ export class RunSession {
   private readonly listeners = new Set<(lines: string) => void>()
   private readonly over = Promise.withResolvers<void>()
   private readonly pending = new Set<Promise<unknown>>()
+  private readonly terminal: RunTerminal
   isOver = false
 
-  constructor(ctx: Context, run: Run) {
+  constructor(ctx: Context, run: Run, terminal: RunTerminal) {
     this.ctx = ctx
     this.run = run
+    this.terminal = terminal
   }
 
   /** The command of the run has been started. */
   attach(command: Started): void {
     this.command = command
+  }
+
+  /** The command has ended: whatever is said next, or started, needs the terminal. */
+  commandEnded(end: TracedEnd): void {
+    this.terminal.tidyUp(end, this.stop !== undefined)
   }
 
   /** Lines of exec.jsonl, as they are written. */

@@ -8,7 +8,6 @@ import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { redactCommand } from '../model/redact.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import type { Run } from '../model/snapshot.ts'
-import { addon } from '../native/addon.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { followDir } from '../targets/dir/dir-target.ts'
@@ -23,11 +22,10 @@ import { conclude } from './run-end.ts'
 import { takeBackFailed } from './run-failure.ts'
 import { RunSession } from './run-session.ts'
 import { setContinued } from './run-state.ts'
+import { RunTerminal } from './run-terminal.ts'
 import type { RunOptions } from './savepoint.ts'
 import { canHoldChanges, type RunTracer, superviseTraced, tracerFor } from './trace-run.ts'
 import { judgeConfig, pinConfig } from './trust.ts'
-
-const STDIN = 0
 
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
   const [program] = options.command
@@ -37,14 +35,12 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
     ctx.notice('the patterns of tracing.redact take too long: the arguments of this command are not recorded'),
   )
   const tracer = tracerFor(ctx, options)
-  const terminal = addon.terminalModes(STDIN)
+  const terminal = new RunTerminal(ctx.env.TERM)
   for (let before: Run | undefined; ; ) {
     const run = await recordOr(ctx, command, options)
     if (!('id' in run)) return run
     if (before) setContinued(ctx, run.id, before.id)
-    const { result, session } = await runOnce(ctx, tracer, run, options)
-    // A full-screen program that was stopped had no chance to tidy up.
-    if (session.stop && terminal) addon.setTerminalModes(STDIN, terminal)
+    const { result, session } = await runOnce(ctx, tracer, new RunSession(ctx, run, terminal), options)
     if (!session.stop) return takeBackFailed(ctx, result, options)
     if (!session.stop.restart) return result
     ctx.notice(`${run.id} was stopped for \`savepoint ${session.stop.why}\`, and is started again`)
@@ -67,14 +63,13 @@ async function recordOr(ctx: Context, command: string[], options: RunOptions): P
 async function runOnce(
   ctx: Context,
   tracer: RunTracer,
-  run: Run,
+  session: RunSession,
   options: RunOptions,
 ): Promise<{ result: RunResult; session: RunSession }> {
-  const session = new RunSession(ctx, run)
   try {
     return { session, result: await carryOut(ctx, tracer, session, options) }
   } catch (error) {
-    if (startCodes.has((error as SavepointError).code)) endUnstarted(ctx, run, error as SavepointError)
+    if (startCodes.has((error as SavepointError).code)) endUnstarted(ctx, session.run, error as SavepointError)
     throw error
   }
 }

@@ -81,6 +81,7 @@ export async function superviseTraced(
     inherited: options.inherited,
     run: run.id,
     onStarted: (started: Started) => session.attach(started),
+    onEnded: (end: ChildEnd) => session.commandEnded(end),
   }
   // Said now: the terminal is the command's until it ends.
   if (notice) ctx.notice(notice)

@@ -254,8 +254,8 @@ export interface Addon {
   peerOf(fd: number): { pid: number; uid: number }
   /** How a terminal is set (tcgetattr), to be given back later; undefined when it is none. */
   terminalModes(fd: number): Buffer | undefined
-  /** Only for the process group in the foreground: another one is left alone, and so is its terminal. */
-  setTerminalModes(fd: number, modes: Buffer): void
+  /** Only for the process group in the foreground: another one is left alone, and so is its terminal. Whether it was done. */
+  setTerminalModes(fd: number, modes: Buffer): boolean
   /** Free and total bytes for an unprivileged user, and the filesystem's magic number. */
   statfs(fd: number): { free: number; total: number; type: number }
 }
