@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mounts.h"
 #include "tracee.h"
 
 enum { MAX_PROCESSES = 65536 };
@@ -23,6 +24,7 @@ struct look {
   pid_t *pids;
   size_t count;
   unsigned unseen;
+  bool other_mounts; /* of the process that is looked at: its paths are not ours, but the files may be */
 };
 
 /* A process that is gone holds nothing. */
@@ -83,7 +85,7 @@ static void look_at_descriptors(struct look *look, pid_t pid) {
     if (fstatat(directory, entry->d_name, &stat, 0) != 0 || !S_ISREG(stat.st_mode) || stat.st_nlink == 0) continue;
     ssize_t length = readlinkat(directory, entry->d_name, path, sizeof path);
     if (length <= 0 || (size_t)length >= sizeof path || path[0] != '/') continue;
-    bool has_others = stat.st_nlink > 1 || is_deleted(path, (size_t)length);
+    bool has_others = look->other_mounts || stat.st_nlink > 1 || is_deleted(path, (size_t)length);
     tell_held(look, pid, path, (size_t)length, has_others ? stat.st_ino : 0, false);
   }
   closedir(list);
@@ -106,7 +108,7 @@ static void look_at_mapping(struct look *look, pid_t pid, char *line) {
   }
   *to = 0;
   struct stat found;
-  bool has_others = is_deleted(from, (size_t)(to - from)) || (stat(from, &found) == 0 && found.st_nlink > 1);
+  bool has_others = look->other_mounts || is_deleted(from, (size_t)(to - from)) || (stat(from, &found) == 0 && found.st_nlink > 1);
   tell_held(look, pid, from, (size_t)(to - from), has_others ? strtoull(inode, NULL, 10) : 0, true);
 }
 
@@ -130,6 +132,7 @@ unsigned tell_holders(struct stream *stream, struct frame *frame) {
   find_children(&look, getpid());
   for (size_t i = 0; i < look.count; i++) {
     find_children(&look, pids[i]);
+    look.other_mounts = mounts_are_expected() || mounts_differ(pids[i]);
     look_at_descriptors(&look, pids[i]);
     look_at_mappings(&look, pids[i]);
   }

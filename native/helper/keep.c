@@ -49,6 +49,8 @@ void keep_init(const char *spool) {
   captured_ns = realtime_ns();
 }
 
+const char *keep_target(void) { return kept_below_length == 0 ? NULL : kept_below; }
+
 void keep_look(uint32_t number) {
   looks[number % LOOKS].number = number;
   looks[number % LOOKS].at_ns = realtime_ns();

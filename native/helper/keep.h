@@ -12,6 +12,8 @@
 
 /* `spool`: a directory whose file `target` has the path below which files are kept; NULL: none are. */
 void keep_init(const char *spool);
+/* That path; NULL when there is none. */
+const char *keep_target(void);
 /* A look number `number` begins now: what it captures is safe once keep_captured is told so. */
 void keep_look(uint32_t number);
 void keep_captured(uint32_t number);

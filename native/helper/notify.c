@@ -9,6 +9,7 @@
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include "git-env.h"
 #include "holds.h"
 #include "keep.h"
+#include "mounts.h"
 #include "processes.h"
 #include "program.h"
 #include "protect.h"
@@ -136,6 +138,21 @@ static enum path_op op_of(const struct call *call, const struct rule *rule) {
   return rule->op;
 }
 
+/* Whether its paths are to be translated. */
+static bool sees_otherwise(const struct call *call) {
+  struct process *process = call->process;
+  /* A child may begin in a mount namespace of its own; one that executes is looked at then. */
+  if (!process->mounts_known) process->other_mounts = process->other_mounts || mounts_differ(process->pid);
+  process->mounts_known = true;
+  return process->other_mounts || mounts_have_changed();
+}
+
+/* The call is about to change what paths mean: for the process, or, as a mount may, for all. */
+static void note_mounts(const struct call *call, const struct rule *rule) {
+  if (rule->number == __NR_mount || rule->number == __NR_move_mount) mounts_expect();
+  else if (rule->number != __NR_unshare || (argument(call, 0) & CLONE_NEWNS) != 0) call->process->other_mounts = true;
+}
+
 static void tell_path(struct call *call, const struct rule *rule) {
   static struct place place, to; /* one thread */
   bool follows = rule->follows != 0, has_empty = rule->flags != NONE || rule->path == NONE;
@@ -148,6 +165,8 @@ static void tell_path(struct call *call, const struct rule *rule) {
     if (!socket_place(call, &place)) return;
   } else if (rule->op == OP_WRITE && opens_for_reading(open_flags(call))) return;
   else place_at(call, rule->dir, rule->path, follows, has_empty, &place);
+  bool is_translated = sees_otherwise(call);
+  if (is_translated) mounts_translate(tid_of(call), &place);
   if (!place.known && place.moot) return;
   struct frame *frame = call->frame;
   frame_begin(frame, FRAME_PATH, (uint16_t)op_of(call, rule), (uint32_t)call->process->pid);
@@ -157,6 +176,7 @@ static void tell_path(struct call *call, const struct rule *rule) {
   const struct place *before = &place;
   if (rule->to_path != NONE) {
     place_at(call, rule->to_dir, rule->to_path, false, false, &to);
+    if (is_translated) mounts_translate(tid_of(call), &to);
     put_place(frame, FIELD_TO, &to);
     if (rule->op == OP_RENAME || rule->op == OP_LINK) before = &to;
   }
@@ -166,7 +186,6 @@ static void tell_path(struct call *call, const struct rule *rule) {
   bool is_kept = !place.exists || S_ISREG(place.stat.st_mode) || S_ISDIR(place.stat.st_mode) || rule->op != OP_WRITE;
   if (!is_kept || !still_waits(call)) return;
   if (before->exists) frame_flag(frame, FLAG_EXISTS);
-  if (call->process->other_mounts) frame_flag(frame, FLAG_UNKNOWN);
   if (place.known && !place.exists) frame_flag(frame, FLAG_ABSENT);
   if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
@@ -263,6 +282,10 @@ static void tell(struct call *call) {
   }
   const struct rule *rule = rule_for(call->notification->data.nr);
   if (rule == NULL) return;
+  if (rule->op == OP_MOUNTS) {
+    note_mounts(call, rule);
+    return;
+  }
   if (rule->op != OP_EXEC) {
     tell_path(call, rule);
     return;

@@ -11,6 +11,7 @@
 
 #include "frames.h"
 #include "lineage.h"
+#include "mounts.h"
 #include "tracee.h"
 
 enum { BUCKETS = 4096, THREADS = 4096, MAX_ANCESTORS = 64 };
@@ -106,16 +107,6 @@ struct process *process_of(pid_t tid) {
   return process;
 }
 
-/* It may have left our mounts since its last execution, as a sandbox does before it becomes the program inside. */
-static bool has_other_mounts(pid_t pid) {
-  static ino_t ours;
-  struct stat now;
-  char file[64];
-  if (ours == 0 && stat("/proc/self/ns/mnt", &now) == 0) ours = now.st_ino;
-  snprintf(file, sizeof file, "/proc/%d/ns/mnt", pid);
-  return stat(file, &now) == 0 && now.st_ino != ours;
-}
-
 uint32_t process_execute(struct process *process, const struct stat *program, uint32_t *replaces) {
   process->exec_before = process->exec;
   process->parent_before = process->parent;
@@ -127,7 +118,9 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
     process->parent = process->exec;
     process->depth = process->exec == 0 ? 0 : process->depth + 1;
   }
-  process->other_mounts = has_other_mounts(process->pid);
+  /* It may have left our mounts since its last execution, as a sandbox does before it becomes the program inside. */
+  process->other_mounts = mounts_differ(process->pid);
+  process->mounts_known = true;
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
   process->image = 0;

@@ -15,6 +15,7 @@
 #include "exits.h"
 #include "filter.h"
 #include "holds.h"
+#include "mounts.h"
 #include "notify.h"
 #include "ptrace.h"
 #include "tree.h"
@@ -79,6 +80,7 @@ static int begin(const struct session *session) {
   start_guard(launched->listener);
   tree_init(guard);
   notify_inherited(&notifier, launched->pid);
+  mounts_init();
   pthread_t thread;
   return pthread_create(&thread, NULL, notify_loop, &notifier);
 }

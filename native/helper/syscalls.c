@@ -5,6 +5,9 @@
 #include <sys/syscall.h>
 
 /* Newer than the headers of some systems; the numbers are the same everywhere. */
+#ifndef __NR_move_mount
+#define __NR_move_mount 429
+#endif
 #ifndef __NR_openat2
 #define __NR_openat2 437
 #endif
@@ -69,6 +72,10 @@ const struct rule rules[] = {
     {__NR_fremovexattr, OP_ATTRIBUTES, 0, NONE, NONE, NONE, NONE, 0},
     {__NR_ioctl, OP_ATTRIBUTES, 0, NONE, NONE, NONE, NONE, 0},
     {__NR_bind, OP_CREATE, CWD, 1, NONE, NONE, NONE, 0},
+    {__NR_mount, OP_MOUNTS, NONE, NONE, NONE, NONE, NONE, 0},
+    {__NR_move_mount, OP_MOUNTS, NONE, NONE, NONE, NONE, NONE, 0},
+    {__NR_unshare, OP_MOUNTS, NONE, NONE, NONE, NONE, NONE, 0},
+    {__NR_setns, OP_MOUNTS, NONE, NONE, NONE, NONE, NONE, 0},
 };
 const size_t rule_count = sizeof rules / sizeof *rules;
 

@@ -17,6 +17,7 @@ enum path_op {
   OP_ATTRIBUTES = 7,
   OP_TRUNCATE = 8,
   OP_INHERITED = 9, /* a descriptor for writing that the command was started with */
+  OP_MOUNTS = 11,   /* never in a PATH frame: paths may mean something else from here on */
   OP_SEEN = 10,     /* by watching: it may have changed; of a directory that came, all in it may be new */
 };
 

@@ -1,0 +1,311 @@
+/*
+ * What a path means there is opened through /proc/TID/root; which mount that is on says where in its filesystem it lies; a
+ * mount of the same filesystem in our view says what we call it. See mounts.h.
+ */
+#define _GNU_SOURCE
+#include "mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "keep.h"
+#include "mount-table.h"
+
+#ifndef STATX_MNT_ID
+#define STATX_MNT_ID 0x1000
+#endif
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000
+#endif
+
+enum { JOINED_ROOM = PATH_ROOM + 64, MAX_DEPTH = 4096, KNOWN_MOUNTS = 64 };
+
+/* Ours, and a stream of it that says when it changes. */
+static struct mount_table ours;
+static FILE *own_info;
+static _Atomic bool is_expecting;
+static bool has_changed;
+
+bool mounts_differ(pid_t pid) {
+  static ino_t own;
+  struct stat now;
+  char file[64];
+  if (own == 0 && stat("/proc/self/ns/mnt", &now) == 0) own = now.st_ino;
+  snprintf(file, sizeof file, "/proc/%d/ns/mnt", pid);
+  return stat(file, &now) == 0 && now.st_ino != own;
+}
+
+/* Whether our table is up to date now, having been read again if need be. */
+static bool is_own_current(bool *was_read) {
+  *was_read = false;
+  if (own_info == NULL) {
+    own_info = fopen("/proc/self/mountinfo", "re");
+    if (own_info == NULL) return false;
+  } else {
+    struct pollfd change = {.fd = fileno(own_info), .events = POLLPRI};
+    if (ours.count > 0 && (poll(&change, 1, 0) <= 0 || (change.revents & (POLLPRI | POLLERR)) == 0)) return true;
+    rewind(own_info);
+  }
+  *was_read = true;
+  return mount_table_read(&ours, own_info) && ours.count > 0;
+}
+
+void mounts_expect(void) {
+  bool was_read;
+  if (!is_expecting) is_own_current(&was_read);
+  is_expecting = true;
+}
+
+bool mounts_are_expected(void) { return is_expecting; }
+
+bool mounts_have_changed(void) {
+  bool was_read;
+  if (!is_expecting || has_changed) return has_changed;
+  if (is_own_current(&was_read) && was_read) has_changed = true;
+  return has_changed;
+}
+
+/* Which file a descriptor of ours means, and on which mount. */
+struct spot {
+  uint64_t mount, inode;
+  uint32_t major, minor;
+  bool is_directory;
+};
+
+static bool look_at(int fd, struct spot *spot) {
+  struct statx found;
+  if (statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_TYPE | STATX_MNT_ID, &found) != 0) return false;
+  if ((found.stx_mask & STATX_MNT_ID) == 0) return false;
+  *spot = (struct spot){.mount = found.stx_mnt_id,
+                        .inode = found.stx_ino,
+                        .major = found.stx_dev_major,
+                        .minor = found.stx_dev_minor,
+                        .is_directory = S_ISDIR(found.stx_mode)};
+  return true;
+}
+
+static bool is_same_file(const struct spot *a, const struct spot *b) {
+  return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+
+/* How many directories lie between the root of its mount and this one; -1 when that cannot be told. */
+static int depth_in_mount(int directory, const struct spot *start) {
+  struct spot spot = *start;
+  int fd = dup(directory), depth = -1;
+  for (int i = 0; fd >= 0 && i < MAX_DEPTH; i++) {
+    struct spot above;
+    int next = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    close(fd);
+    fd = next;
+    if (fd < 0 || !look_at(fd, &above)) break;
+    /* The root of all is its own parent. */
+    if (above.mount != start->mount || is_same_file(&above, &spot)) {
+      depth = i;
+      break;
+    }
+    spot = above;
+  }
+  if (fd >= 0) close(fd);
+  return depth;
+}
+
+/* The nearest that exists, of `path` in the view of a thread: itself, or a directory above. `length`: how much of it that is. */
+static int open_nearest(pid_t tid, const char *path, size_t *length) {
+  char joined[JOINED_ROOM];
+  size_t before = (size_t)snprintf(joined, sizeof joined, "/proc/%d/root", tid);
+  memcpy(joined + before, path, *length + 1);
+  for (;;) {
+    joined[before + *length] = 0;
+    int fd = open(*length == 0 ? strcat(joined, "/") : joined, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 || *length == 0 || errno != ENOENT) return fd;
+    while (path[--*length] != '/');
+  }
+}
+
+/* Where in a path its last `count` parts begin, with the slash before them. */
+static size_t tail_of(const char *path, size_t length, int count) {
+  while (count-- > 0 && length > 0) while (path[--length] != '/');
+  return length;
+}
+
+/* What is found out of a path there. */
+struct found {
+  struct spot spot; /* of the nearest that exists */
+  size_t length;    /* how much of the path that is */
+  size_t start;     /* where in the path begins what is below the root of the mount */
+  uint64_t unique;  /* a number of the mount that no other ever has; 0: the system knows none */
+};
+
+static uint64_t unique_mount(int fd) {
+  struct statx found;
+  if (statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_MNT_ID_UNIQUE, &found) != 0) return 0;
+  return (found.stx_mask & STATX_MNT_ID_UNIQUE) == 0 ? 0 : found.stx_mnt_id;
+}
+
+static bool find(pid_t tid, const struct place *place, struct found *found) {
+  struct spot above;
+  size_t length = place->length == 1 ? 0 : place->length;
+  int fd = open_nearest(tid, place->path, &length), depth = -1;
+  if (fd < 0 || !look_at(fd, &found->spot)) {
+    if (fd >= 0) close(fd);
+    return false;
+  }
+  found->length = length;
+  if (found->spot.is_directory) depth = depth_in_mount(fd, &found->spot);
+  else {
+    size_t parent_length = tail_of(place->path, length, 1);
+    int parent = open_nearest(tid, place->path, &parent_length);
+    /* A file may be a mount of its own. */
+    if (parent >= 0 && look_at(parent, &above)) {
+      bool is_alone = above.mount != found->spot.mount;
+      depth = is_alone ? 0 : depth_in_mount(parent, &above);
+      if (depth >= 0 && !is_alone) depth++;
+    }
+    if (parent >= 0) close(parent);
+  }
+  found->unique = unique_mount(fd);
+  close(fd);
+  if (depth < 0) return false;
+  found->start = tail_of(place->path, length, depth);
+  return true;
+}
+
+/* What of which filesystem a mount shows, which never changes: of the last ones it is remembered. */
+static const struct mount *mount_of(pid_t tid, const struct found *found) {
+  static struct mount_table theirs;
+  static struct {
+    uint64_t unique;
+    struct mount mount;
+  } known[KNOWN_MOUNTS];
+  size_t slot = found->unique % KNOWN_MOUNTS;
+  if (found->unique != 0 && known[slot].unique == found->unique) return &known[slot].mount;
+  char file[64];
+  snprintf(file, sizeof file, "/proc/%d/mountinfo", tid);
+  FILE *info = fopen(file, "re");
+  bool is_read = info != NULL && mount_table_read(&theirs, info);
+  if (info != NULL) fclose(info);
+  const struct mount *mount = is_read ? mount_find(&theirs, (unsigned long)found->spot.mount) : NULL;
+  char *root = mount == NULL || found->unique == 0 ? NULL : strdup(mount->root);
+  if (root == NULL) return mount;
+  free(known[slot].mount.root);
+  known[slot].unique = found->unique;
+  known[slot].mount = *mount;
+  known[slot].mount.root = root;
+  known[slot].mount.point = NULL;
+  return &known[slot].mount;
+}
+
+/* `path` below `root`, both within a filesystem; NULL when it is not. */
+static const char *below(const char *path, const char *root) {
+  size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
+  return strncmp(path, root, length) == 0 && (path[length] == '/' || path[length] == 0) ? path + length : NULL;
+}
+
+/* What is at the path in our view, whose last `missing` bytes are of what does not exist. */
+static bool is_there(const struct place *place, size_t missing, const struct spot *wanted) {
+  char path[PATH_ROOM];
+  struct spot spot;
+  size_t length = place->length - missing;
+  memcpy(path, place->path, length);
+  path[length] = 0;
+  int fd = open(length == 0 ? "/" : path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  bool is_same = fd >= 0 && look_at(fd, &spot) && is_same_file(&spot, wanted);
+  if (fd >= 0) close(fd);
+  return is_same;
+}
+
+static bool spell(struct place *place, const char *point, const char *rest) {
+  size_t before = strcmp(point, "/") == 0 ? 0 : strlen(point), after = strlen(rest);
+  if (before + after + 1 >= sizeof place->path) return false;
+  memcpy(place->path, point, before);
+  memcpy(place->path + before, rest, after + 1);
+  place->length = before + after;
+  if (place->length == 0) place->length = (size_t)snprintf(place->path, sizeof place->path, "/");
+  return true;
+}
+
+/* Filesystems that lie on no file of ours; a process that writes to an overlay or a loop device may change one. */
+static bool is_apart(const char *type) {
+  static const char *const types[] = {"tmpfs", "ramfs", "devtmpfs", "devpts", "sysfs", "mqueue", "cgroup2", "cgroup"};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    if (strcmp(type, types[i]) == 0) return true;
+  }
+  return false;
+}
+
+/* Names `inside`, a path in the filesystem of `mount`, as we see it. */
+static void name_ours(struct place *place, const struct mount *mount, const char *inside, const struct found *found,
+                      size_t missing) {
+  static struct place candidate;
+  bool is_visible = false;
+  place->known = false;
+  for (int wants_target = 1; wants_target >= 0 && !place->known; wants_target--) {
+    for (size_t i = 0; i < ours.count && !place->known; i++) {
+      const struct mount *own = &ours.mounts[i];
+      if (own->major != mount->major || own->minor != mount->minor) continue;
+      const char *rest = below(inside, own->root);
+      if (rest == NULL || !spell(&candidate, own->point, rest)) continue;
+      is_visible = true;
+      if (wants_target && !keep_concerns(&candidate)) continue;
+      if (!is_there(&candidate, missing, &found->spot)) continue;
+      memcpy(place->path, candidate.path, candidate.length + 1);
+      place->length = candidate.length;
+      place->known = true;
+    }
+  }
+  place->moot = !place->known && !is_visible && is_apart(mount->type);
+}
+
+/* The path within the filesystem of `mount` of what was found; false when it is too long. */
+static bool spell_inside(const struct place *place, const struct mount *mount, const struct found *found, char *inside) {
+  const char *before = strcmp(mount->root, "/") == 0 ? "" : mount->root;
+  const char *after = place->length == 1 ? "" : place->path + found->start;
+  int length = snprintf(inside, PATH_ROOM, "%s%s", before, after);
+  return length >= 0 && length < PATH_ROOM;
+}
+
+void mounts_init(void) {
+  static struct place target;
+  char inside[PATH_ROOM];
+  struct found found;
+  bool was_read;
+  if (keep_target() == NULL || !spell(&target, "/", keep_target())) return;
+  if (!find(getpid(), &target, &found) || !is_own_current(&was_read)) return;
+  const struct mount *mount = mount_of(getpid(), &found);
+  if (mount == NULL || !spell_inside(&target, mount, &found, inside)) return;
+  for (size_t i = 0; i < ours.count; i++) {
+    const struct mount *own = &ours.mounts[i];
+    if (own->id == mount->id || own->major != mount->major || own->minor != mount->minor) continue;
+    if (below(inside, own->root) != NULL || below(own->root, inside) != NULL) is_expecting = has_changed = true;
+  }
+}
+
+void mounts_translate(pid_t tid, struct place *place) {
+  char root[PATH_ROOM], inside[PATH_ROOM];
+  struct found found;
+  const struct mount *mount;
+  bool was_read;
+  if (!place->known) return;
+  size_t root_length = read_link(tid, "root", root, sizeof root);
+  bool is_found = root_length == 1 && find(tid, place, &found) && is_own_current(&was_read);
+  mount = is_found ? mount_of(tid, &found) : NULL;
+  if (mount == NULL) {
+    place->known = false;
+    return;
+  }
+  if (was_read && is_expecting) has_changed = true;
+  /* As it is: nothing on it is anybody's file, and the path may be a word to us (protect.h). */
+  if (strcmp(mount->type, "proc") == 0) return;
+  place->known = spell_inside(place, mount, &found, inside);
+  if (!place->known) return;
+  size_t whole = place->length == 1 ? 0 : place->length;
+  name_ours(place, mount, inside, &found, whole - found.length);
+}

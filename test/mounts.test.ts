@@ -1,0 +1,166 @@
+/** What a run changes through other mounts than ours: sandboxes, `unshare -m`, a directory that is mounted elsewhere. */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect } from 'vitest'
+import type { Savepoint, Snapshot } from '../src/index.ts'
+import { probeTracers } from '../src/tracers/select.ts'
+import { asOrdinaryUser, giveToUser, savepointAsUser } from './support/built-cli.ts'
+import { cliCommand } from './support/cli.ts'
+import { gated } from './support/machine.ts'
+import { Workspace } from './support/workspace.ts'
+
+const seesCalls = probeTracers().some(({ name, works }) => name === 'seccomp' && works)
+const hasMounts = seesCalls && spawnSync('unshare', ['-m', 'true']).status === 0
+const asUser = ['sh', ...asOrdinaryUser.before, 'unshare', '-Urm', 'true']
+const hasUserMounts =
+  seesCalls && spawnSync('sh', ['-c', '"$@"', ...asUser], { ...asOrdinaryUser.spawn, cwd: '/' }).status === 0
+
+let space: Workspace
+let savepoint: Savepoint
+beforeEach(async () => {
+  space = new Workspace()
+  for (const path of ['src/a', 'src/b', 'gone/x', 'gone too/x']) space.write(path, '1\n')
+  mkdirSync(join(space.base, 'elsewhere'))
+  savepoint = await space.open()
+})
+afterEach(() => space.remove())
+
+const snapshots = (type: Snapshot['type']) => savepoint.snapshots().filter(each => each.type === type)
+const ops = (path: string): string[] => savepoint.why(path).causes.map(({ event }) => event.op)
+const read = (snapshot: Snapshot, path: string) => savepoint.read(snapshot.id, path).toString()
+
+/** Destroys something outside of the sandbox then, so that there is a snapshot on the way. */
+const inside = (script: string, unshare = 'unshare -m') => ({
+  command: ['sh', '-ec', `${unshare} sh -ec '${script}'\nrm -rf gone`],
+})
+
+/** What the run did is known, and its snapshot on the way was one of what it touched. */
+async function isExact(): Promise<void> {
+  const [guard] = snapshots('guard')
+  expect(guard).toMatchObject({ runOnly: true })
+  expect([read(guard!, 'src/a'), read(guard!, 'src/new/deep'), read(guard!, 'src/moved')]).toEqual([
+    '2\n',
+    '3\n',
+    '1\n',
+  ])
+  expect([ops('src/a'), ops('src/new/deep'), ops('src/b')]).toEqual([['write'], ['write'], ['rename']])
+  const command = savepoint.why('src/a').causes[0]!.execution!.argv.join(' ')
+  expect(command).toMatch(/^sh -ec mount/)
+  await savepoint.undo()
+  expect([space.read('src/a'), space.read('src/new/deep'), space.read('src/b')]).toEqual(['1\n', undefined, '1\n'])
+}
+
+const changes = 'echo 2 > a; mkdir new; echo 3 > new/deep; mv b moved'
+
+gated(hasMounts, 'unshare -m, seccomp', 'through a bind mount in a namespace of its own: exact', async () => {
+  const script = `mount --bind src ../elsewhere; cd ../elsewhere; ${changes}`
+  expect(await savepoint.run(inside(script))).toMatchObject({ exitCode: 0 })
+  await isExact()
+})
+
+gated(hasUserMounts, 'unshare -Urm as an ordinary user, seccomp', 'the same for an ordinary user', async () => {
+  const script = `mount --bind src ../elsewhere; cd ../elsewhere; ${changes}`
+  giveToUser(space)
+  expect(savepointAsUser(space, ['run', '--', ...inside(script, 'unshare -Urm').command]).status).toBe(0)
+  savepoint = await space.open()
+  await isExact()
+})
+
+gated(hasMounts, 'unshare -m, seccomp', 'with another root, and the target at another place below it', async () => {
+  const root = `mount -t tmpfs none ../elsewhere; cd ../elsewhere; mkdir -p old proc work lib lib64 usr bin etc;
+    for each in usr lib lib64 bin etc; do mount --rbind /$each $each; done; mount --bind ../work/src work; mount -t proc proc proc
+    pivot_root . old; cd /work; umount -l /old; exec sh -ec "${changes}"`
+  expect(await savepoint.run(inside(root))).toMatchObject({ exitCode: 0 })
+  const [guard] = snapshots('guard')
+  expect(guard).toMatchObject({ runOnly: true })
+  expect([read(guard!, 'src/a'), read(guard!, 'src/new/deep'), read(guard!, 'src/moved')]).toEqual([
+    '2\n',
+    '3\n',
+    '1\n',
+  ])
+  expect([ops('src/a'), ops('src/new/deep'), ops('src/b')]).toEqual([['write'], ['write'], ['rename']])
+})
+
+gated(
+  hasMounts,
+  'unshare -m, seccomp',
+  'in memory over a directory of the target: nothing of it is changed',
+  async () => {
+    const script = 'mount -t tmpfs none src; echo 2 > src/a; echo 3 > src/c; echo 4 > real'
+    expect(await savepoint.run(inside(script))).toMatchObject({ exitCode: 0 })
+    const [guard] = snapshots('guard')
+    expect(guard).toMatchObject({ runOnly: true })
+    expect([read(guard!, 'real'), read(guard!, 'src/a')]).toEqual(['4\n', '1\n'])
+    expect([ops('src/a'), ops('src/c'), ops('real')]).toEqual([[], [], ['write']])
+  },
+)
+
+gated(hasMounts, 'unshare -m, seccomp', 'a single file that is mounted elsewhere', async () => {
+  const script = 'touch ../file; mount --bind src/a ../file; echo 2 > ../file'
+  expect(await savepoint.run(inside(script))).toMatchObject({ exitCode: 0 })
+  expect(snapshots('guard')[0]).toMatchObject({ runOnly: true })
+  expect([read(snapshots('guard')[0]!, 'src/a'), ops('src/a')]).toEqual(['2\n', ['write']])
+})
+
+gated(hasMounts, 'unshare -m, seccomp', 'by a process that leaves our mounts and executes nothing', async () => {
+  space.write(
+    'leave.py',
+    `
+import ctypes, os
+libc = ctypes.CDLL(None)
+assert libc.unshare(0x20000) == 0
+assert libc.mount(b'none', b'/', None, 1 << 14 | 1 << 18, None) == 0
+assert libc.mount(b'src', b'../elsewhere', None, 4096, None) == 0
+open('../elsewhere/a', 'w').write('2\\n')
+if os.fork() == 0:
+    open('../elsewhere/c', 'w').write('3\\n')
+    os._exit(0)
+os.wait()
+`,
+  )
+  const { exitCode } = await savepoint.run({ command: ['sh', '-ec', 'python3 leave.py; rm -rf gone'] })
+  expect(exitCode).toBe(0)
+  expect(snapshots('guard')[0]).toMatchObject({ runOnly: true })
+  expect([read(snapshots('guard')[0]!, 'src/a'), read(snapshots('guard')[0]!, 'src/c')]).toEqual(['2\n', '3\n'])
+})
+
+gated(hasMounts, 'unshare -m, seccomp', 'what it holds open there is captured as long as it does', async () => {
+  const script = `mkfifo ../go ../done
+    unshare -m sh -ec 'mount --bind src ../elsewhere; exec 3>> ../elsewhere/a; echo > ../done; read x < ../go; echo late >&3; echo > ../done; read x < ../go' &
+    read x < ../done; rm -rf gone; echo > ../go; read x < ../done; sleep 2.1; rm -rf 'gone too'; echo > ../go; wait`
+  expect(await savepoint.run({ command: ['sh', '-ec', script] })).toMatchObject({ exitCode: 0 })
+  const found = snapshots('guard').sort((a, b) => a.createdAt - b.createdAt)
+  expect(found.map(each => [each.runOnly, read(each, 'src/a')])).toEqual([[true, '1\nlate\n']])
+})
+
+gated(
+  hasMounts,
+  'unshare -m, seccomp',
+  'a directory of the target that the run mounts elsewhere in our own view',
+  async () => {
+    const [program, ...before] = cliCommand
+    const script = 'mount --bind src ../elsewhere; echo 2 > ../elsewhere/a; echo 3 > ../elsewhere/c; rm -rf gone'
+    const args = ['-m', program!, ...before, 'run', '--', 'sh', '-ec', script]
+    expect(spawnSync('unshare', args, { cwd: space.dir, env: space.env, encoding: 'utf8' })).toMatchObject({
+      status: 0,
+    })
+    expect(snapshots('guard')[0]).toMatchObject({ runOnly: true })
+    expect([read(snapshots('guard')[0]!, 'src/a'), ops('src/a'), ops('src/c')]).toEqual(['2\n', ['write'], ['write']])
+  },
+)
+
+gated(hasMounts, 'unshare -m, seccomp', 'one that had been mounted there before the run', async () => {
+  const [program, ...before] = cliCommand
+  const run = [program!, ...before, 'run', '--', 'sh', '-ec', 'echo 2 > ../elsewhere/a; rm -rf gone']
+  const script = 'mount --bind src ../elsewhere; exec "$@"'
+  const args = ['-m', 'sh', '-ec', script, 'sh', ...run]
+  expect(spawnSync('unshare', args, { cwd: space.dir, env: space.env, encoding: 'utf8' })).toMatchObject({ status: 0 })
+  expect(snapshots('guard')[0]).toMatchObject({ runOnly: true })
+  expect([read(snapshots('guard')[0]!, 'src/a'), ops('src/a')]).toEqual(['2\n', ['write']])
+})
+
+gated(hasMounts, 'unshare -m, seccomp', 'our own directory is not changed through another mount either', async () => {
+  const script = 'mount --bind "$SAVEPOINT_HOME" ../elsewhere; ! rm -rf ../elsewhere/store 2>/dev/null'
+  expect(await savepoint.run(inside(script))).toMatchObject({ exitCode: 0 })
+})
