@@ -95,7 +95,7 @@ test('a failure beside the work is told by the commit, which then has nothing', 
   await failed.promise
   stopListening()
   // Never a second try: after a failed sync the system forgets that the bytes were not written.
-  await new Promise(setImmediate)
+  await setImmediate()
   expect(() => writer.commit()).toThrow('EIO')
   expect(store.has(ids[0]!)).toBe(false)
   writer.close()
