@@ -174,7 +174,7 @@ export interface CommandContext {
 export function destructiveOf(argv: readonly string[], context: CommandContext = {}): Destructive | undefined {
   const { patterns = [], file } = context
   const calls = [callOf(argv), ...(file === undefined ? [] : [callOf([file, ...argv.slice(1)])])]
-  const isNamed = patterns.some(pattern => matchesCommand(pattern, argv))
+  const isNamed = matchesCommand(patterns, argv)
   const result = isNamed ? {} : calls.map(call => destroys(call, context)).find(each => each !== undefined)
   return (
     result && {
@@ -283,7 +283,7 @@ export function milestoneOf(
   argv: readonly string[],
   { buildCommands, testCommands }: { buildCommands: readonly string[]; testCommands: readonly string[] },
 ): 'build' | 'test' | undefined {
-  if ([...tests, ...testCommands].some(pattern => matchesCommand(pattern, argv))) return 'test'
-  if ([...builds, ...buildCommands].some(pattern => matchesCommand(pattern, argv))) return 'build'
+  if (matchesCommand(tests, argv) || matchesCommand(testCommands, argv)) return 'test'
+  if (matchesCommand(builds, argv) || matchesCommand(buildCommands, argv)) return 'build'
   return undefined
 }
