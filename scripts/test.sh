@@ -20,6 +20,7 @@ git:git                ignore rules and diffs are compared with git
 less:less              diff through a pager
 mount:mount            mount points inside a target
 patch:patch            our diffs apply with patch
+podman:podman          a run inside a container, and a container inside a run
 procps:ps              what is left running
 python3:python3        a terminal (pty) for the CLI
 strace:strace          what a tracer sees is compared with what strace sees

@@ -70,7 +70,7 @@ gated(hasUserMounts, 'unshare -Urm as an ordinary user, seccomp', 'the same for 
 gated(hasMounts, 'unshare -m, seccomp', 'with another root, and the target at another place below it', async () => {
   const root = `mount -t tmpfs none ../elsewhere; cd ../elsewhere; mkdir -p old proc work lib lib64 usr bin etc;
     for each in usr lib lib64 bin etc; do mount --rbind /$each $each; done; mount --bind ../work/src work; mount -t proc proc proc
-    pivot_root . old; cd /work; umount -l /old; exec sh -ec "${changes}"`
+    pivot_root . old; cd /work; umount -l /old; exec sh -ec "${changes}; cp /usr/bin/true /own; /own 1; echo \\"#!/own\\" > /script; chmod +x /script; /script 2"`
   expect(await savepoint.run(inside(root))).toMatchObject({ exitCode: 0 })
   const [guard] = snapshots('guard')
   expect(guard).toMatchObject({ runOnly: true })

@@ -26,7 +26,7 @@
 #define STATX_MNT_ID_UNIQUE 0x4000
 #endif
 
-enum { JOINED_ROOM = PATH_ROOM + 64, MAX_DEPTH = 4096, KNOWN_MOUNTS = 64 };
+enum { JOINED_ROOM = PATH_ROOM + 64, MAX_DEPTH = 4096, KNOWN_MOUNTS = 64, MAX_TRIES = 3 };
 
 /* Ours, and a stream of it that says when it changes. */
 static struct mount_table ours;
@@ -288,24 +288,28 @@ void mounts_init(void) {
   }
 }
 
-void mounts_translate(pid_t tid, struct place *place) {
-  char root[PATH_ROOM], inside[PATH_ROOM];
+static void translate_once(pid_t tid, struct place *place) {
+  char inside[PATH_ROOM];
   struct found found;
-  const struct mount *mount;
   bool was_read;
-  if (!place->known) return;
-  size_t root_length = read_link(tid, "root", root, sizeof root);
-  bool is_found = root_length == 1 && find(tid, place, &found) && is_own_current(&was_read);
-  mount = is_found ? mount_of(tid, &found) : NULL;
-  if (mount == NULL) {
-    place->known = false;
-    return;
-  }
+  place->known = false;
+  if (!find(tid, place, &found) || !is_own_current(&was_read)) return;
   if (was_read && is_expecting) has_changed = true;
+  const struct mount *mount = mount_of(tid, &found);
+  if (mount == NULL) return;
   /* As it is: nothing on it is anybody's file, and the path may be a word to us (protect.h). */
-  if (strcmp(mount->type, "proc") == 0) return;
-  place->known = spell_inside(place, mount, &found, inside);
-  if (!place->known) return;
+  place->known = strcmp(mount->type, "proc") == 0;
+  if (place->known || !spell_inside(place, mount, &found, inside)) return;
   size_t whole = place->length == 1 ? 0 : place->length;
   name_ours(place, mount, inside, &found, whole - found.length);
+}
+
+void mounts_translate(pid_t tid, struct place *place) {
+  char root[PATH_ROOM];
+  if (!place->known) return;
+  place->known = false;
+  /* From a root of its own below that of its mounts, paths are not what we have found. */
+  if (read_link(tid, "root", root, sizeof root) != 1) return;
+  /* Others may be removing what lies there, and what is around it. */
+  for (int i = 0; i < MAX_TRIES && !place->known && !place->moot; i++) translate_once(tid, place);
 }

@@ -55,9 +55,18 @@ void program_remember(const char *text, const struct place *place) {
   entry->stat = place->stat;
 }
 
-static bool is_executable(const struct place *place) {
-  return place->known && place->exists && S_ISREG(place->stat.st_mode) &&
-         faccessat(AT_FDCWD, place->path, X_OK, AT_EACCESS) == 0;
+static bool is_executable(const char *path, const struct stat *wanted) {
+  struct stat found;
+  if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) != 0 || stat(path, &found) != 0) return false;
+  return found.st_dev == wanted->st_dev && found.st_ino == wanted->st_ino;
+}
+
+/* By which path we can have it: its own, or, of a process that sees other mounts, through its root. NULL: it cannot be executed. */
+static const char *reach(pid_t tid, const struct place *place, char *joined, size_t room) {
+  if (!place->known || !place->exists || !S_ISREG(place->stat.st_mode)) return NULL;
+  if (is_executable(place->path, &place->stat)) return place->path;
+  int length = snprintf(joined, room, "/proc/%d/root%s", tid, place->path);
+  return length > 0 && (size_t)length < room && is_executable(joined, &place->stat) ? joined : NULL;
 }
 
 /* The interpreter in the first line of a script; NULL when it is none. */
@@ -71,10 +80,12 @@ static char *interpreter_in(char *head, ssize_t length) {
 
 bool program_loads(pid_t tid, const struct place *place, struct stat *loaded) {
   struct place current = *place;
+  char joined[PATH_ROOM + 64];
   for (int i = 0; i < MAX_INTERPRETERS; i++) {
-    if (!is_executable(&current)) return false;
+    const char *path = reach(tid, &current, joined, sizeof joined);
+    if (path == NULL) return false;
     *loaded = current.stat;
-    int fd = open(current.path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return true; /* executable but not readable: there is nothing to look at */
     char head[HEAD_BYTES + 1];
     ssize_t length = pread(fd, head, HEAD_BYTES, 0);
