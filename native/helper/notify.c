@@ -238,7 +238,7 @@ static void tell_exec(struct call *call, struct place *place, const char *text, 
   struct arguments arguments = put_argv(call, vectors[0], word);
   if (!arguments.complete) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
-  call->held = exec == 1 && holds_add_first(call->notification->id, exec);
+  call->held = exec == 1 && call->notifier->inherits && holds_add_first(call->notification->id, exec);
   if (!call->held) call->held = holds_want(place->path, &arguments) && holds_add(call->notification->id, exec);
   if (call->held) frame_flag(frame, FLAG_HELD);
   if (call->held && (names_git(place->path) || (arguments.length > 0 && names_git(arguments.bytes))))
@@ -392,6 +392,7 @@ void notify_inherited(struct notifier *notifier, pid_t pid) {
     frame_number(&frame, FIELD_EXEC, 0);
     put_place(&frame, FIELD_PATH, &place);
     stream_put(notifier->stream, &frame);
+    if (may_concern(&place)) notifier->inherits = true;
   }
   closedir(list);
 }
