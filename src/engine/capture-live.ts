@@ -63,13 +63,14 @@ export interface Live extends CaptureResult {
 export async function captureLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
   checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
+  const held = options.held ?? (await ctx.heldFiles?.())
   return orAfresh(options.afresh, afresh => {
     // What a run has changed since can be put aside only once.
     if (afresh && options.preserved?.isStarted)
       throw new SavepointError('store.damaged', 'Cannot capture: the store is damaged', {
         hint: 'Run `savepoint verify`',
       })
-    return captureOnce(ctx, { ...options, afresh })
+    return captureOnce(ctx, { ...options, held, afresh })
   })
 }
 

@@ -1,9 +1,10 @@
-/** What git's aliases mean, asked only for a verb that may be one. */
+/** What git's aliases mean, asked only for a verb that may be one; and where git works by its variables. */
 
 import { runGit } from '../files/run-git.ts'
 import { callOf } from '../model/command-words.ts'
 import { parseGit } from '../model/git-call.ts'
-import { type Raw, rawToBytes } from '../model/raw-path.ts'
+import { type Raw, rawToBytes, rawToText } from '../model/raw-path.ts'
+import type { ExecEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 
 const TIMEOUT_MS = 1000
@@ -33,4 +34,14 @@ export async function gitAliases(ctx: Context, cwd: Raw, argv: readonly string[]
     aliases.set(name!.slice('alias.'.length), meaning.join('\n'))
   }
   return aliases
+}
+
+/** Where an execution of git finds its directories by its environment. */
+export function gitEnvOf({ env }: ExecEvent): { workTree: string | undefined; gitDirectory: string | undefined } {
+  const find = (name: string) =>
+    env
+      .map(rawToText)
+      .find(each => each.startsWith(`${name}=`))
+      ?.slice(name.length + 1)
+  return { workTree: find('GIT_WORK_TREE'), gitDirectory: find('GIT_DIR') }
 }

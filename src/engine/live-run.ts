@@ -8,13 +8,13 @@ import { destructiveOf, isCommit, milestoneOf, suspects } from '../model/command
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
-import type { Dirty } from '../targets/dir/dirty-dirs.ts'
+import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { ExecEvent, ExitEvent, Look, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 import type { RunDirty } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { DirtySet } from './dirty-set.ts'
 import { endangers } from './endangers.ts'
-import { gitAliases } from './git-aliases.ts'
+import { gitAliases, gitEnvOf } from './git-aliases.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
 
@@ -38,6 +38,8 @@ interface Milestone {
 
 interface Hooks {
   release(exec: number): void
+  /** Whether all changes of the run are told; otherwise each capture looks at everything. */
+  tellsAll: boolean
   /** Calls `onBarrier` when all that happened until now has been told, then gives what can be written unseen. */
   look(onBarrier: () => void): Promise<Look | undefined>
   barrier(): Promise<void>
@@ -109,6 +111,12 @@ export class LiveRun {
     else if (event.type === 'late') this.hooks.note(event.id, 'went on before its snapshot was there')
     else if (event.type === 'lost') this.lose(event)
     else if (event.type === 'kept' && ++this.kept % MANY_KEPT === 0) this.trigger('interval', undefined)
+  }
+
+  /** For a capture that others want: what could be written unseen. Undefined when nobody can tell. */
+  async heldFiles(): Promise<HeldFiles | undefined> {
+    const look = await this.hooks.look(() => {})
+    return look && this.dirty.hold(undefined, look)
   }
 
   /** Changes are not told, or not any more: every capture looks at everything, and anything may have changed. */
@@ -262,7 +270,7 @@ export class LiveRun {
       taken = this.dirty.take()
     })
     const held = look && this.dirty.hold(taken, look)
-    const dirty = taken && held && !isWalk ? this.sinceTaken(taken) : undefined
+    const dirty = taken && held && this.hooks.tellsAll && !isWalk ? this.sinceTaken(taken) : undefined
     try {
       const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, held })
       if (!dirty || snapshot?.runOnly === false) this.walkedAt = now
@@ -283,13 +291,4 @@ export class LiveRun {
       },
     }
   }
-}
-
-function gitEnvOf({ env }: ExecEvent): { workTree: string | undefined; gitDirectory: string | undefined } {
-  const find = (name: string) =>
-    env
-      .map(rawToText)
-      .find(each => each.startsWith(`${name}=`))
-      ?.slice(name.length + 1)
-  return { workTree: find('GIT_WORK_TREE'), gitDirectory: find('GIT_DIR') }
 }

@@ -112,12 +112,13 @@ export async function superviseTraced(
       if (exec === FIRST && changes) void changes.mayBegin.then(() => command?.release(exec))
       else command?.release(exec)
     },
-    // What comes in unseen makes the rest worth nothing.
+    // What comes in unseen makes the rest worth nothing. What is watched is a hint that something changed; what it was, only a
+    // look at everything tells.
+    tellsAll: isWhole,
     look: async onBarrier => {
-      if (isWhole) return command?.look(onBarrier)
-      // What is watched is a hint that something changed; what it was, only a look at everything tells.
-      if (isWatching) await command?.barrier().then(onBarrier)
-      return undefined
+      if (isWhole || isWatching) return command?.look(onBarrier)
+      // Anything may have changed, and goes on to be so.
+      return seesChanges ? command?.look(() => {}) : undefined
     },
     barrier: async () => command?.barrier(),
     note: (exec, text) => recorder.note(exec, text),
@@ -125,6 +126,7 @@ export async function superviseTraced(
   })
   if (!seesChanges && !isWatching) live.goBlind()
   if (pending) live.waitFor(pending.snapshot)
+  ctx.heldFiles = () => live.heldFiles()
   let command: Traced | undefined
   let isCut = false
   let isBegun = false
@@ -168,6 +170,7 @@ export async function superviseTraced(
       },
     })
   } finally {
+    ctx.heldFiles = undefined
     await live.close()
     summary = recorder.finish()
     for (const text of later) ctx.notice(text)

@@ -12,8 +12,8 @@ import { isRoot } from './machine.ts'
 
 const checkout = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))
 
-/** podman wants one hierarchy of control groups, which not every machine has mounted, and leaves files in /run. */
-const apart = `umount -R /sys/fs/cgroup 2>/dev/null || true; mount -t cgroup2 none /sys/fs/cgroup; mount -t tmpfs none /run; exec "$@"`
+/** podman wants one hierarchy of control groups, which not every machine has mounted, and leaves files in /run and /dev/shm. */
+const apart = `umount -R /sys/fs/cgroup 2>/dev/null || true; mount -t cgroup2 none /sys/fs/cgroup; mount -t tmpfs none /run; mount -t tmpfs none /dev/shm; exec "$@"`
 
 /** Puts a command where containers can be made. */
 export const besideContainers = (command: string[]): string[] => ['unshare', '-m', 'sh', '-ec', apart, 'sh', ...command]

@@ -120,6 +120,8 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const entry = first ? { ...first, content: pass.tree } : rootEntry(root, pass.tree, opened?.modeOf(''))
     const rootId = writer.put(encodeTree([entry]))
     findRacy(pass.cache, touched, startedAtMs)
+    // They may be written to until they are unmapped, without another timestamp: the next capture reads them, too.
+    if (options.held) distrust(pass.cache, options.held)
     pass.cache.root = rootId
     // Not after a failure: then nothing is safe.
     await options.preserved?.close()

@@ -1,0 +1,89 @@
+/** T9: what is stored through memory after a capture, which moves no timestamp, is in the next one, whatever the tracer. */
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { Savepoint, Snapshot } from '../src/index.ts'
+import { endRuns, startRun } from './support/background-run.ts'
+import { savepoint } from './support/built-cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  // In memory: what is written to a disk meanwhile gets a timestamp with the next store.
+  if (existsSync('/dev/shm')) vi.stubEnv('TMPDIR', '/dev/shm')
+  space = new Workspace()
+  vi.unstubAllEnvs()
+  space.write('f', 'x'.repeat(4096))
+  space.write('savepoint.yaml', 'snapshots:\n  triggers:\n    disable_idle: true\n    test_commands: [mark]\n')
+  writeFileSync(join(space.base, 'mark'), '#!/bin/sh\nexit 0\n', { mode: 0o755 })
+  writeFileSync(join(space.base, 'program.py'), program)
+})
+afterEach(async () => {
+  await endRuns()
+  space.remove()
+})
+
+/** Stores once before a capture and once after it. Without the wait the first would be too young to be relied on anyway. */
+const program = `
+import mmap, os, subprocess, sys, time
+file = open('f', 'r+b')
+os.fsync(file.fileno())
+memory = mmap.mmap(file.fileno(), 4096)
+memory[0:1] = b'1'
+time.sleep(0.5)
+open('other', 'w').write('')
+subprocess.run(['../mark'])
+print('STORED', flush=True)
+sys.stdin.readline()
+memory[1:2] = b'2'
+print('STORED AGAIN', flush=True)
+sys.stdin.readline()
+memory.close()
+file.close()
+`
+
+const start = async (tracer: string) => {
+  const run = await startRun(space, 'READY; exec python3 ../program.py', { args: ['--tracer', tracer] })
+  let output = ''
+  run.child.stdout!.on('data', (chunk: string) => {
+    output += chunk
+  })
+  const says = async (text: string) => {
+    for (let i = 0; i < 3000 && !output.includes(text); i++) await new Promise(resolve => setTimeout(resolve, 10))
+    expect(output).toContain(text)
+  }
+  return { run, says }
+}
+let reader: Savepoint
+const newest = async (type: string): Promise<Snapshot | undefined> => {
+  reader = await space.open()
+  const found = reader.snapshots().filter(each => each.type === type)
+  return found.sort((a, b) => b.seq - a.seq)[0]
+}
+const inNewest = async (type: string): Promise<string> => {
+  const { id } = (await newest(type))!
+  return reader.read(id, 'f').toString().slice(0, 3)
+}
+
+it('after a snapshot that was asked for, in another one; without a tracer', async () => {
+  const { run, says } = await start('none')
+  await says('STORED')
+  expect(savepoint(space, ['snapshot', '-m', 'one']).status).toBe(0)
+  expect(await inNewest('manual')).toBe('1xx')
+  run.say('again')
+  await says('STORED AGAIN')
+  expect(savepoint(space, ['snapshot', '-m', 'two']).status).toBe(0)
+  expect(await inNewest('manual')).toBe('12x')
+  run.say('end')
+  expect((await run.ended).status).toBe(0)
+})
+
+it.each(['seccomp', 'ptrace'])('after a snapshot on the way, at the end: tracer %s', async tracer => {
+  const { run, says } = await start(tracer)
+  await says('STORED')
+  await vi.waitUntil(() => newest('test'), { timeout: 20_000, interval: 50 })
+  expect(await inNewest('test')).toBe('1xx')
+  run.say('again\nend')
+  expect((await run.ended).status).toBe(0)
+  expect(await inNewest('final')).toBe('12x')
+})
