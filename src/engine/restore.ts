@@ -123,7 +123,8 @@ export const lookAndPlan = (
 
 const lookBefore = (ctx: Context, request: RestoreRequest, afresh: boolean): Promise<Live> =>
   request.dryRun
-    ? lookAtLive(ctx, { override: request.wanted, afresh })
+    ? // It tells what would be done: so it reads what that would read.
+      lookAtLive(ctx, { override: request.wanted, afresh, readOwned: true })
     : captureBefore(ctx, request, {
         override: request.wanted,
         afresh,
