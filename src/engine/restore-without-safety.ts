@@ -17,7 +17,7 @@ import { captureLive, type Live } from './capture-live.ts'
 import { type Context, requireWritable, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
-import { applyFor, lookAndPlan, type RestoreRequest } from './restore.ts'
+import { applyFor, lookAndPlan, overrideOf, type RestoreRequest } from './restore.ts'
 import { notePlanned } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
@@ -25,7 +25,7 @@ import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
   const { live, plan } = await lookAndPlan(ctx, request, afresh =>
     captureLive(ctx, {
-      override: request.wanted,
+      override: overrideOf(request),
       readOwned: true,
       discard: true,
       ignoreFloor: true,

@@ -121,12 +121,15 @@ export const lookAndPlan = (
     return { live, plan: planFor(ctx, request, live) }
   })
 
+/** What must be seen whatever today's rules say: what shall be there, and of an undo what the operation had left there. */
+export const overrideOf = ({ wanted, base }: RestoreRequest): Id[] => (base === undefined ? [wanted] : [wanted, base])
+
 const lookBefore = (ctx: Context, request: RestoreRequest, afresh: boolean): Promise<Live> =>
   request.dryRun
     ? // It tells what would be done: so it reads what that would read.
-      lookAtLive(ctx, { override: request.wanted, afresh, readOwned: true })
+      lookAtLive(ctx, { override: overrideOf(request), afresh, readOwned: true })
     : captureBefore(ctx, request, {
-        override: request.wanted,
+        override: overrideOf(request),
         afresh,
         readOwned: true,
         ignoreFloor: true,
@@ -210,7 +213,7 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
   })
   failpoint('restore:synced')
   const after = await captureAfter(ctx, {
-    override: request.wanted,
+    override: overrideOf(request),
     written,
     readOwned: true,
     ignoreFloor: true,
