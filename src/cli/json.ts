@@ -132,7 +132,10 @@ export function diffJson(diff: { from: string; to: string; changes: Change[] }, 
 }
 
 /** What no snapshot has and is not there any more; `count` is of all, `paths` the first hundred. */
-const goneJson = ({ count, paths }: results.Gone) => ({ count, paths: paths.map(skippedJson) })
+const goneJson = ({ count, paths }: results.Gone) => ({
+  count,
+  paths: paths.map(path => ({ ...skippedJson(path), snapshot: orNull(path.snapshot) })),
+})
 
 /** `rollback`, `revert`, and inside `undo` and `redo`. */
 export function restoreJson(result: results.RestoreResult) {

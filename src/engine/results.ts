@@ -34,7 +34,12 @@ export interface LeftAlonePath {
 /** Paths that were not captured (ignored, too large, unreadable…) and do not exist any more: how many, and the first hundred. */
 export interface Gone {
   count: number
-  paths: Skipped[]
+  paths: GonePath[]
+}
+
+export interface GonePath extends Skipped {
+  /** The newest snapshot that has it, of a time when it was captured. */
+  snapshot: string | undefined
 }
 
 export interface RestoreResult {

@@ -162,7 +162,7 @@ async function superviseAndConclude(
     changes,
     counts: countChanges(changes),
     movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
-    gone: trees ? findGone(ctx.store, trees[0], trees[1]) : { count: 0, paths: [] },
+    gone: trees ? findGone(ctx, trees[0], trees[1]) : { count: 0, paths: [] },
     trace,
   }
 }
