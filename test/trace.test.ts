@@ -126,7 +126,11 @@ describe('the tracer', () => {
   })
 
   it('one that is named and does not work here is refused before anything is started', async () => {
-    await expect(savepoint.run({ command: ['rm', 'a'], tracer: 'eslogger' })).rejects.toMatchObject({ exitCode: 125 })
+    const refused = { exitCode: 125, hint: expect.stringMatching(/^Leave out --tracer/) }
+    await expect(savepoint.run({ command: ['rm', 'a'], tracer: 'eslogger' })).rejects.toMatchObject(refused)
+    const configured = await space.open({ env: { ...space.env, SAVEPOINT_TRACER: 'eslogger' } })
+    const inConfig = { exitCode: 125, hint: expect.stringMatching(/^Leave tracing.tracer at auto/) }
+    await expect(configured.run({ command: ['rm', 'a'] })).rejects.toMatchObject(inConfig)
     expect(space.read('a')).toBe('a1\n')
   })
 })
