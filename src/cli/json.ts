@@ -169,7 +169,7 @@ export function undoJson(result: results.UndoResult) {
 /** An element of `operations`; also `tag` and `delete`. */
 export function operationJson(operation: Operation) {
   return {
-    id: operation.id,
+    id: operation.id || null,
     kind: operation.kind,
     at: time(operation.at),
     state: operation.state,

@@ -22,10 +22,10 @@ import { notePlanned } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 
-export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
-  const { live, plan } = await lookAndPlan(ctx, request, afresh =>
+export async function restoreWithoutSafety(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
+  const { request, live, plan } = await lookAndPlan(ctx, asked, afresh =>
     captureLive(ctx, {
-      override: overrideOf(request),
+      override: overrideOf(asked),
       readOwned: true,
       discard: true,
       ignoreFloor: true,

@@ -40,6 +40,8 @@ export interface RestoreRequest {
   base?: Id
   /** What others did while the operation that is undone went on. */
   others?: readonly Span[]
+  /** Of a run that still goes on: both of these, by what is there now. */
+  soFar?: (live: Live) => Pick<RestoreRequest, 'base' | 'others'>
   scope?: readonly Raw[]
   withoutGit?: boolean
   dryRun?: boolean
@@ -67,15 +69,15 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
   }
 }
 
-async function restoreInto(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
-  if (ctx.unwritable && !request.dryRun) return restoreWithoutSafety(ctx, request)
-  let planned: { live: Live; plan: RestorePlan }
+async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
+  if (ctx.unwritable && !asked.dryRun) return restoreWithoutSafety(ctx, asked)
+  let planned: Planned
   try {
-    planned = await lookAndPlan(ctx, request, afresh => lookBefore(ctx, request, afresh))
+    planned = await lookAndPlan(ctx, asked, afresh => lookBefore(ctx, asked, afresh))
   } catch (error) {
-    return goOnWithout(ctx, request, error)
+    return goOnWithout(ctx, asked, error)
   }
-  const { live, plan } = planned
+  const { request, live, plan } = planned
   const lacksRoom = plan.leftAlone.some(({ why }) => why === 'no-room')
   if (lacksRoom && request.noSafety) return restoreWithoutSafety(ctx, request)
   const rootChanges = shallChangeRoot(ctx, request, live)
@@ -110,15 +112,22 @@ function goOnWithout(ctx: Context, request: RestoreRequest, error: unknown): Pro
   throw cannotSave(request.kind, error as Error)
 }
 
+interface Planned {
+  request: RestoreRequest
+  live: Live
+  plan: RestorePlan
+}
+
 /** What the last capture left in the store may be damaged: that does not matter as long as the live files are there. */
 export const lookAndPlan = (
   ctx: Context,
-  request: RestoreRequest,
+  asked: RestoreRequest,
   look: (afresh: boolean) => Promise<Live>,
-): Promise<{ live: Live; plan: RestorePlan }> =>
+): Promise<Planned> =>
   orAfresh(false, async afresh => {
     const live = await look(afresh)
-    return { live, plan: planFor(ctx, request, live) }
+    const request = { ...asked, ...asked.soFar?.(live) }
+    return { request, live, plan: planFor(ctx, request, live) }
   })
 
 /** What must be seen whatever today's rules say: what shall be there, and of an undo what the operation had left there. */

@@ -13,6 +13,7 @@ import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
 import type { RestoreResult } from './results.ts'
 import { closeKilledRuns } from './run-end.ts'
+import { isAlive } from './run-state.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
 
@@ -51,33 +52,33 @@ function rollbackRun(
   options: RestoreOptions,
 ): Promise<RestoreResult> {
   const [before, after] = [run.before, run.after].map(id => (id === undefined ? undefined : ctx.db.snapshot(id)))
-  if (!before || !after) {
+  const isGoing = run.endedAt === undefined && isAlive(run.pid)
+  if (!before || !(after || isGoing)) {
     throw new SavepointError(
       'snapshot.unknown',
       `Cannot take back ${run.id}: its ${before ? 'final' : 'first'} snapshot does not exist`,
-      {
-        hint: run.endedAt === undefined ? wayBackOf(run) : '`savepoint snapshots` lists what there is',
-      },
+      { hint: '`savepoint snapshots` lists what there is' },
     )
   }
   return restore(ctx, {
     ...requestOptions(options),
     wanted: before.root,
-    base: after.root,
-    others: overlappingRuns(ctx, run.id),
+    base: after?.root,
+    others: after && overlappingRuns(ctx, run.id),
+    soFar: after ? undefined : live => ({ base: live.root, others: overlappingRuns(ctx, run.id, live.root) }),
     scope,
     kind: 'rollback',
-    summary: `take back ${run.id}${scopeText(scope)}`,
+    summary: `take back ${run.id}${after ? '' : ' so far'}${scopeText(scope)}`,
     snapshot: before,
     detail: { run: run.id },
   })
 }
 
-/** To the state before a run that has not ended: only then is known what it changed. */
-export const wayBackOf = ({ before }: Run): string =>
+/** From a run that has not ended, which is no operation yet. */
+export const wayBackOf = ({ id, before }: Run): string =>
   before === undefined
     ? 'Its state before is not captured; `savepoint log` shows the snapshots that you can roll back to'
-    : `\`savepoint rollback ${before}\` goes back to the state before it, also from inside (or with --keep-running); \`savepoint undo\` in another terminal stops it and takes it back`
+    : `\`savepoint rollback ${id} --keep-running\` takes back what it has done until now; \`savepoint undo\` in another terminal stops it and takes it back`
 
 export function requireRun(ctx: Context, ref: string): Run {
   const run = findRun(ctx.db, ref)

@@ -118,6 +118,11 @@ export class TraceRecorder {
     return this.failure === undefined && !this.hasUnknown
   }
 
+  /** The same, and nothing is missing until now. */
+  get isComplete(): boolean {
+    return this.isWhole && this.lost === 0
+  }
+
   /** Whether it is about a path of the target. */
   isInside({ path, to }: PathEvent): boolean {
     return this.relative(path) !== undefined || this.relative(to) !== undefined

@@ -12,7 +12,7 @@ import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
 import type { RunOptions } from './savepoint.ts'
 import type { Started } from './started-command.ts'
-import { saveTraceSummary } from './touched-paths.ts'
+import { forgetTraceSummary, noteTracing, saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 import { watchedTree } from './watched-tree.ts'
 
@@ -125,6 +125,12 @@ export async function superviseTraced(
   })
   if (!seesChanges && !isWatching) live.goBlind()
   if (pending) live.waitFor(pending.snapshot)
+  let isReliable = isWhole
+  if (isWhole) attempt(() => noteTracing(ctx, run.id))
+  const relyNoMore = () => {
+    if (isReliable) attempt(() => forgetTraceSummary(ctx.db, run.id))
+    isReliable = false
+  }
   let command: Traced | undefined
   let isCut = false
   let isBegun = false
@@ -156,9 +162,13 @@ export async function superviseTraced(
           if (event.type === 'path') changes?.handle(event, hold => command?.release(hold))
           if (isProtected) live.handle(event)
         },
-        onBatch: () => recorder.settle(),
+        onBatch() {
+          recorder.settle()
+          if (!recorder.isComplete) relyNoMore()
+        },
         onHelperDied() {
           isCut = true
+          relyNoMore()
           live.goBlind()
           pending?.preserved.giveUp()
           // Nothing holds its changes any more.
