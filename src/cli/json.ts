@@ -211,6 +211,7 @@ export function runResultJson(result: results.RunResult) {
     changes: result.changes.map(changeJson),
     moved_to: orNull(result.movedTo),
     gone: goneJson(result.gone),
+    kept: result.kept,
     stopped: orNull(result.stopped),
     taken_back: result.takenBack ? restoreJson(result.takenBack) : null,
   }

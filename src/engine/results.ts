@@ -228,6 +228,13 @@ export interface PurgeResult extends PurgedTraces {
   freedBytes: number
 }
 
+/** Files that a run deleted or overwrote before any other snapshot had them. */
+export interface Kept {
+  files: number
+  /** The snapshots that have them. */
+  snapshots: string[]
+}
+
 export interface RunResult {
   /** undefined when nothing could be recorded (`unprotected`). */
   run: Run | undefined
@@ -241,6 +248,7 @@ export interface RunResult {
   movedTo: string | undefined
   /** What the run took away although no snapshot has it. */
   gone: Gone
+  kept: Kept
   /** What was seen of it; undefined when it was neither traced nor watched. */
   trace: TraceSummary | undefined
   /** Who stopped it, if somebody did: "rollback snap_…", carried out when this is answered. */
