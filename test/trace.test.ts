@@ -1,6 +1,7 @@
 /** What a run executed, as it is written down and shown; what a tracer owes is in tracer-contract.test.ts. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Execution, Savepoint } from '../src/index.ts'
 import { compileC } from './support/c-program.ts'
@@ -171,6 +172,9 @@ describe('the command line', () => {
       if (text.includes('first')) sawFirst.resolve()
     })
     await sawFirst.promise
+    // The run tells it: in /proc/net/unix its socket stands once to listen, and once for each who is connected.
+    const sockets = readFileSync('/proc/net/unix', 'utf8').split('\n')
+    expect(sockets.filter(each => each.endsWith(`/${savepoint.runs().at(-1)!.id}.sock`))).toHaveLength(2)
     expect(text).not.toContain('second')
     space.sh('echo > go')
     await Promise.all([liveEnded, followed])

@@ -107,9 +107,12 @@ export const operations: Record<string, Operation<unknown>> = {
   ),
 
   trace: operation({}, async ({ session, send, signal }) => {
-    await session.follow(lines => {
+    const following = session.follow(lines => {
       for (const line of lines.split('\n')) if (line !== '') send({ event: JSON.parse(line) })
     }, signal)
+    // What was executed before this stands in exec.jsonl.
+    send({ event: { type: 'following' } })
+    await following
     return { result: undefined }
   }),
 
