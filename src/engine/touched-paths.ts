@@ -13,8 +13,27 @@ export function saveTraceSummary(ctx: Context, run: string, summary: TraceSummar
   ctx.db.setMeta(keyOf(run), JSON.stringify(summary))
 }
 
-/** While a run goes on: its trace has all until now. */
-export const noteTracing = (ctx: Context, run: string): void => ctx.db.setMeta(keyOf(run), TRACING)
+/** While a run goes on: whether its trace has all until now. What is once missing stays so. */
+export class TraceSoFar {
+  private readonly ctx: Context
+  private readonly run: string
+  private noted: boolean | undefined
+
+  constructor(ctx: Context, run: string) {
+    this.ctx = ctx
+    this.run = run
+  }
+
+  note(isComplete: boolean): void {
+    if (this.noted === isComplete || this.noted === false) return
+    this.noted = isComplete
+    try {
+      this.ctx.db.setMeta(keyOf(this.run), isComplete ? TRACING : 'null')
+    } catch {
+      // What is traced goes on, whatever becomes of the timeline; the recorder says that it could not write.
+    }
+  }
+}
 
 /** Something is missing from it, or it is about to go: it cannot be relied on. */
 export const forgetTraceSummary = (db: Context['db'], run: string): void => db.setMeta(keyOf(run), 'null')

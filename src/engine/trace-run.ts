@@ -12,7 +12,7 @@ import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
 import type { RunOptions } from './savepoint.ts'
 import type { Started } from './started-command.ts'
-import { forgetTraceSummary, noteTracing, saveTraceSummary } from './touched-paths.ts'
+import { saveTraceSummary, TraceSoFar } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 import { watchedTree } from './watched-tree.ts'
 
@@ -125,12 +125,7 @@ export async function superviseTraced(
   })
   if (!seesChanges && !isWatching) live.goBlind()
   if (pending) live.waitFor(pending.snapshot)
-  let isReliable = isWhole
-  if (isWhole) attempt(() => noteTracing(ctx, run.id))
-  const relyNoMore = () => {
-    if (isReliable) attempt(() => forgetTraceSummary(ctx.db, run.id))
-    isReliable = false
-  }
+  const soFar = isWhole ? new TraceSoFar(ctx, run.id) : undefined
   let command: Traced | undefined
   let isCut = false
   let isBegun = false
@@ -164,11 +159,11 @@ export async function superviseTraced(
         },
         onBatch() {
           recorder.settle()
-          if (!recorder.isComplete) relyNoMore()
+          soFar?.note(recorder.isComplete)
         },
         onHelperDied() {
           isCut = true
-          relyNoMore()
+          soFar?.note(false)
           live.goBlind()
           pending?.preserved.giveUp()
           // Nothing holds its changes any more.
