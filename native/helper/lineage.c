@@ -2,37 +2,23 @@
 #define _GNU_SOURCE
 #include "lineage.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-enum { MAX_ENDED = 256, CODE_FIELD = 26, STACK_FIELD = 28, FIRST_FIELD = 3 };
+#include "tracee.h"
+
+enum { MAX_ENDED = 256 };
 
 static struct process ended[MAX_ENDED];
 static size_t next_ended;
 
 uint64_t lineage_image(pid_t pid) {
-  char file[64], text[2048];
-  snprintf(file, sizeof file, "/proc/%d/stat", pid);
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  ssize_t length = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (length <= 0) return 0;
-  text[length] = 0;
-  /* The name of the program, in brackets, may hold anything. */
-  const char *at = strrchr(text, ')');
-  uint64_t code = 0, stack = 0;
-  for (int field = FIRST_FIELD; at != NULL && field <= STACK_FIELD; field++) {
-    at = strchr(at + 1, ' ');
-    if (at == NULL) return 0;
-    if (field == CODE_FIELD) code = strtoull(at + 1, NULL, 10);
-    if (field == STACK_FIELD) stack = strtoull(at + 1, NULL, 10);
-  }
-  return stack == 0 ? 0 : stack ^ (code << 20);
+  /* Addresses of its program, its stack and what the system put there: each execution has its own, and forks copy them. */
+  uint8_t words[1024];
+  ssize_t length = read_file(pid, "auxv", words, sizeof words);
+  uint64_t image = 14695981039346656037u;
+  for (ssize_t i = 0; i < length; i++) image = (image ^ words[i]) * 1099511628211u;
+  return length <= 0 ? 0 : image;
 }
 
 void lineage_ended(const struct process *process) {
