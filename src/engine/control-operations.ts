@@ -151,7 +151,7 @@ function followTarget(from: Context, to: Context): void {
 
 /** The run's context, seen from where the caller stands. Its configuration is the run's. */
 function contextFor(
-  { ctx, run }: RunSession,
+  { ctx, run, traceSoFar }: RunSession,
   { send, signal }: Asked,
   isInside: boolean,
   cwd: string | undefined,
@@ -175,6 +175,7 @@ function contextFor(
     signal,
     onUnstoppable: unstoppable => send({ unstoppable }),
     held: undefined,
+    session: { run: run.id, traceSoFar },
   }
 }
 

@@ -9,18 +9,22 @@ import { changedPaths, type Span } from '../targets/dir/others-paths.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { isAlive } from './run-state.ts'
-import { isTouchedIn, touchedBy, touchedSoFar, touchedUntilNow } from './touched-paths.ts'
+import { isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
-/** Root trees around those that have ended and are not undone, or still go on. `now`: the state, of one that goes on itself. */
-export function overlappingRuns(ctx: Context, id: string, now?: Id): Span[] {
+/** Root trees around those that have ended and are not undone, or still go on. `now`: of one that goes on itself. */
+export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTraced: boolean }): Span[] {
   const operations = new Map(
     ctx.db.operations().flatMap(operation => (operation.kind === 'run' ? [[operation.detail.run, operation]] : [])),
   ) as Map<string, Operation>
   const runs = ctx.db.runs()
   const meant = runs.find(run => run.id === id)
-  const own = orderOf(ctx, meant, now === undefined ? undefined : { root: now, seq: Infinity, createdAt: ctx.now() })
+  const own = orderOf(
+    ctx,
+    meant,
+    now === undefined ? undefined : { root: now.root, seq: Infinity, createdAt: ctx.now() },
+  )
   if (!own) return []
-  const isOwn = now === undefined ? touchedBy(ctx, id) : touchedUntilNow(ctx, id)
+  const isOwn = now === undefined ? touchedBy(ctx, id) : now.isTraced ? touchedSoFar(ctx, id) : undefined
   const overlapping = runs.flatMap(run => {
     const isLive = run.endedAt === undefined && isAlive(run.pid)
     const other = orderOf(ctx, run, isLive ? own.after : undefined)

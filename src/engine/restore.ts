@@ -41,7 +41,7 @@ export interface RestoreRequest {
   /** What others did while the operation that is undone went on. */
   others?: readonly Span[]
   /** Of a run that still goes on: both of these, by what is there now. */
-  soFar?: (live: Live) => Pick<RestoreRequest, 'base' | 'others'>
+  soFar?: (live: Live) => Promise<Pick<RestoreRequest, 'base' | 'others'>>
   scope?: readonly Raw[]
   withoutGit?: boolean
   dryRun?: boolean
@@ -126,7 +126,7 @@ export const lookAndPlan = (
 ): Promise<Planned> =>
   orAfresh(false, async afresh => {
     const live = await look(afresh)
-    const request = { ...asked, ...asked.soFar?.(live) }
+    const request = { ...asked, ...(await asked.soFar?.(live)) }
     return { request, live, plan: planFor(ctx, request, live) }
   })
 

@@ -5,7 +5,8 @@ import { idFromHex } from '../model/id.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Run } from '../model/snapshot.ts'
 import { findRun, resolveSnapshot } from '../timeline/resolve-ref.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import type { Live } from './capture-live.ts'
+import { type Context, type OwnRun, withTimelineLock } from './context.ts'
 import { nameOf, requireKnown } from './known-path.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import { resolvePath } from './resolve-path.ts'
@@ -13,7 +14,6 @@ import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
 import type { RestoreResult } from './results.ts'
 import { closeKilledRuns } from './run-end.ts'
-import { isAlive } from './run-state.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
 
@@ -52,12 +52,18 @@ function rollbackRun(
   options: RestoreOptions,
 ): Promise<RestoreResult> {
   const [before, after] = [run.before, run.after].map(id => (id === undefined ? undefined : ctx.db.snapshot(id)))
-  const isGoing = run.endedAt === undefined && isAlive(run.pid)
-  if (!before || !(after || isGoing)) {
+  // Only the run itself knows all that it has done until now.
+  const own = ctx.session?.run === run.id ? ctx.session : undefined
+  if (!before || !(after || own)) {
     throw new SavepointError(
       'snapshot.unknown',
       `Cannot take back ${run.id}: its ${before ? 'final' : 'first'} snapshot does not exist`,
-      { hint: '`savepoint snapshots` lists what there is' },
+      {
+        hint:
+          before && run.endedAt === undefined
+            ? `It goes on, and does not answer; \`savepoint rollback ${before.id}\` goes back to the state before it`
+            : '`savepoint snapshots` lists what there is',
+      },
     )
   }
   return restore(ctx, {
@@ -65,13 +71,19 @@ function rollbackRun(
     wanted: before.root,
     base: after?.root,
     others: after && overlappingRuns(ctx, run.id),
-    soFar: after ? undefined : live => ({ base: live.root, others: overlappingRuns(ctx, run.id, live.root) }),
+    soFar: after ? undefined : live => soFar(ctx, own!, live),
     scope,
     kind: 'rollback',
     summary: `take back ${run.id}${after ? '' : ' so far'}${scopeText(scope)}`,
     snapshot: before,
     detail: { run: run.id },
   })
+}
+
+/** What is there now stands for the state after it. */
+async function soFar(ctx: Context, { run, traceSoFar }: OwnRun, { root }: Live) {
+  const isTraced = await traceSoFar()
+  return { base: root, others: overlappingRuns(ctx, run, { root, isTraced }) }
 }
 
 /** From a run that has not ended, which is no operation yet. */

@@ -67,8 +67,7 @@ export class TraceRecorder {
     })
     // What a capture may have seen is written before it; what comes afterwards is the next one's, also if it is the same.
     this.stopKeeping = ctx.db.events.beforeCaptures(() => {
-      this.settle()
-      this.flush()
+      this.save()
       this.noted.clear()
       this.renamed.clear()
     })
@@ -134,11 +133,16 @@ export class TraceRecorder {
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
   }
 
+  /** What was added until now is in the timeline when this returns. */
+  save(): void {
+    this.settle()
+    this.flush()
+  }
+
   /** Everything is written when this returns; nothing may come after it. */
   finish(): Pick<TraceSummary, 'commands' | 'failed' | 'outside' | 'lost'> {
     this.stopKeeping()
-    this.settle()
-    this.flush()
+    this.save()
     clearTimeout(this.timer)
     if (this.jsonl !== undefined) this.attempt(() => closeSync(this.jsonl!))
     if (this.failure) this.ctx.notice(`the trace of this run is NOT complete: ${this.failure.message}`)

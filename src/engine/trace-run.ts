@@ -13,7 +13,7 @@ import { type ChildEnd, supervise } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
 import type { RunOptions } from './savepoint.ts'
 import type { Started } from './started-command.ts'
-import { saveTraceSummary, TraceSoFar } from './touched-paths.ts'
+import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 import { watchedTree } from './watched-tree.ts'
 
@@ -126,7 +126,11 @@ export async function superviseTraced(
   })
   if (!seesChanges && !isWatching) live.goBlind()
   if (pending) live.waitFor(pending.snapshot)
-  const soFar = isWhole ? new TraceSoFar(ctx, run.id) : undefined
+  session.traceSoFar = async () => {
+    await command?.barrier()
+    recorder.save()
+    return isWhole && !isCut && recorder.isComplete
+  }
   let command: Traced | undefined
   let isCut = false
   let isBegun = false
@@ -158,13 +162,9 @@ export async function superviseTraced(
           if (event.type === 'path') changes?.handle(event, hold => command?.release(hold))
           if (isProtected) live.handle(event)
         },
-        onBatch() {
-          recorder.settle()
-          soFar?.note(recorder.isComplete)
-        },
+        onBatch: () => recorder.settle(),
         onHelperDied() {
           isCut = true
-          soFar?.note(false)
           live.goBlind()
           pending?.preserved.giveUp()
           // Nothing holds its changes any more.
