@@ -63,7 +63,8 @@ describe('processes whose parents are gone', () => {
     // Two of the same program have ended, and which of them it was is not to be seen.
     space.sh('rm f go')
     await run(
-      'mkfifo f; for i in 1 2; do ./daemonise sh -c "/bin/true inside; echo > f"; done; sleep 0.1; touch go; read line < f; read line < f',
+      // Held open: what both write at once would otherwise go to the first who reads, and the second wait for ever.
+      'mkfifo f; exec 3<> f; for i in 1 2; do ./daemonise sh -c "/bin/true inside; echo > f"; done; sleep 0.1; touch go; read line <&3; read line <&3',
     )
     const orphans = traced().filter(execution => line(execution).startsWith('sh -c /bin/true inside'))
     expect(orphans.map(({ parent, note }) => [parent, note])).toEqual(Array(2).fill([0, 'detached']))
