@@ -34,6 +34,7 @@ describe('a file that was made in the run', () => {
     ['removed', 'echo precious > f; rm f'],
     ['overwritten', 'echo precious > f; echo other > f'],
     ['emptied by name', `echo precious > f; ${python('import os; os.truncate("f", 0)')}`],
+    ['emptied by descriptor', `echo precious > f; ${python('open("f", "r+").truncate(0)')}`],
     ['replaced by another', `echo precious > f; echo x > g; ${python('import os; os.rename("g", "f")')}`],
     ['removed with its directory', 'mkdir d; echo precious > d/f; rm d/f; rmdir d'],
     ['moved and removed', `echo precious > g; ${python('import os; os.rename("g", "f")')}; rm f`],

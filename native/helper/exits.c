@@ -11,6 +11,7 @@
 #include "tracee.h"
 
 enum { MAX_ASKS = 100, ASK_AGAIN_US = 50 };
+static const uint64_t lasting_ns = 20000000;
 
 /* The last number in /proc/PID/stat of a process that its parent has not waited for. */
 static bool ask_zombie(pid_t pid, int *status) {
@@ -44,6 +45,8 @@ static void tell(struct stream *stream, struct frame *frame, struct process *pro
     if (status != NULL && WIFSIGNALED(*status)) frame_number(frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(*status));
     else if (status != NULL) frame_number(frame, FIELD_CODE, (uint32_t)WEXITSTATUS(*status));
     stream_put(stream, frame);
+    /* The end of what took its time may be worth a snapshot, and the next command comes soon. */
+    if (monotonic_ns() - process->executed_ns > lasting_ns) stream_flush(stream);
   }
   process_forget(process);
 }

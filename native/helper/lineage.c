@@ -7,7 +7,7 @@
 
 #include "tracee.h"
 
-enum { MAX_ENDED = 256 };
+enum { MAX_ENDED = 256, MAX_CANDIDATES = 64 };
 
 static struct process ended[MAX_ENDED];
 static size_t next_ended;
@@ -27,24 +27,50 @@ void lineage_ended(const struct process *process) {
   next_ended = (next_ended + 1) % MAX_ENDED;
 }
 
+/* Processes that an orphan may come from. */
+struct candidates {
+  const struct process *list[MAX_CANDIDATES];
+  size_t count;
+};
+
+/* One for each execution. */
+static void add(struct candidates *candidates, const struct process *process) {
+  for (size_t i = 0; i < candidates->count; i++) {
+    if (candidates->list[i]->exec == process->exec) return;
+  }
+  if (candidates->count < MAX_CANDIDATES) candidates->list[candidates->count++] = process;
+}
+
+/* Whether it has the memory of another only because it is about to execute something: it was told, and not done yet. */
+static bool is_about_to_execute(const struct candidates *candidates, const struct process *process) {
+  for (size_t i = 0; i < candidates->count; i++) {
+    if (process->unverified && candidates->list[i]->exec == process->exec_before) return true;
+  }
+  return false;
+}
+
+/* NULL when there is none, or more than one. */
+static const struct process *only(const struct candidates *candidates) {
+  const struct process *found = NULL;
+  for (size_t i = 0; i < candidates->count; i++) {
+    if (is_about_to_execute(candidates, candidates->list[i])) continue;
+    if (found != NULL) return NULL;
+    found = candidates->list[i];
+  }
+  return found;
+}
+
 /* The search: by the memory, which decides, and among those of unknown memory by the program, if only one has it. */
 struct search {
   uint64_t image;
   struct stat program;
-  struct process exact, similar;
-  unsigned exact_count, similar_count;
+  struct candidates exact, similar;
 };
 
 static void consider(struct search *search, const struct process *process, uint64_t image) {
-  bool is_known = search->exact_count > 0 && search->exact.exec == process->exec;
-  if (image != 0 && image == search->image && !is_known) {
-    search->exact = *process;
-    search->exact_count++;
-  }
   bool has_program = process->device == search->program.st_dev && process->inode == search->program.st_ino;
-  if (image != 0 || !has_program || (search->similar_count > 0 && search->similar.exec == process->exec)) return;
-  search->similar = *process;
-  search->similar_count++;
+  if (image == search->image) add(&search->exact, process);
+  else if (image == 0 && has_program) add(&search->similar, process);
 }
 
 bool lineage_find(pid_t orphan, struct process *const *buckets, size_t count, struct process *origin) {
@@ -60,9 +86,8 @@ bool lineage_find(pid_t orphan, struct process *const *buckets, size_t count, st
   for (size_t i = 0; i < MAX_ENDED; i++) {
     if (ended[i].exec != 0) consider(&search, &ended[i], ended[i].image);
   }
-  bool is_exact = search.exact_count == 1;
-  if (!is_exact && (search.exact_count > 1 || search.similar_count != 1)) return false;
-  const struct process *found = is_exact ? &search.exact : &search.similar;
+  const struct process *found = only(search.exact.count > 0 ? &search.exact : &search.similar);
+  if (found == NULL) return false;
   origin->exec = found->exec;
   origin->parent = found->parent;
   origin->depth = found->depth;

@@ -115,6 +115,7 @@ static bool replaces_nothing(const struct call *call) {
 static void keep_lost(struct call *call, enum path_op op, const struct place *place, const struct place *to) {
   struct loss loss = {.place = place, .op = op, .exec = call->process->exec, .pid = call->process->pid};
   if (op == OP_RENAME && !replaces_nothing(call)) loss.place = to;
+  else if (op == OP_TRUNCATE && (off_t)argument(call, 1) >= place->stat.st_size) return; /* it grows */
   else if (op == OP_TRUNCATE || (op == OP_WRITE && (open_flags(call) & O_TRUNC) != 0)) loss.empties = true;
   else if (op != OP_DELETE) return;
   if (keep(&loss, call->frame)) stream_put(call->notifier->stream, call->frame);
@@ -247,7 +248,7 @@ static void tell_exec(struct call *call, struct place *place, const char *text, 
   struct arguments arguments = put_argv(call, vectors[0], word);
   if (!arguments.complete) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
-  call->held = exec == 1 && holds_add_first(call->notification->id, exec);
+  call->held = exec == 1 && call->notifier->inherits && holds_add_first(call->notification->id, exec);
   if (!call->held) call->held = holds_want(place->path, &arguments) && holds_add(call->notification->id, exec);
   if (call->held) frame_flag(frame, FLAG_HELD);
   if (call->held && (is_git(place->path) || (arguments.length > 0 && is_git(arguments.bytes)))) put_git_env(call, vectors[1], word);
@@ -396,6 +397,7 @@ void notify_inherited(struct notifier *notifier, pid_t pid) {
     frame_number(&frame, FIELD_EXEC, 0);
     put_place(&frame, FIELD_PATH, &place);
     stream_put(notifier->stream, &frame);
+    if (may_concern(&place)) notifier->inherits = true;
   }
   closedir(list);
 }

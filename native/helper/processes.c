@@ -138,6 +138,7 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
   process->other_mounts = has_other_mounts(process->pid);
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
+  process->executed_ns = monotonic_ns();
   process->image = 0;
   process->is_savepoint = false;
   process->device = program->st_dev;
