@@ -33,6 +33,8 @@ export class RunSession {
   private readonly pending = new Set<Promise<unknown>>()
   private readonly terminal: RunTerminal
   isOver = false
+  /** Everything that was seen until now is in the timeline when it returns; whether that is all. */
+  traceSoFar: () => Promise<boolean> = async () => false
 
   constructor(ctx: Context, run: Run, terminal: RunTerminal) {
     this.ctx = ctx
