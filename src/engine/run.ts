@@ -25,8 +25,9 @@ import { takeBackFailed } from './run-failure.ts'
 import { RunSession } from './run-session.ts'
 import { setContinued } from './run-state.ts'
 import { RunTerminal } from './run-terminal.ts'
+import { canHoldChanges, type RunTracer, tracerFor } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
-import { canHoldChanges, type RunTracer, superviseTraced, tracerFor } from './trace-run.ts'
+import { superviseTraced } from './trace-run.ts'
 import { judgeConfig, pinConfig } from './trust.ts'
 
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {

@@ -1,16 +1,18 @@
-/** Runs the command of a run under the tracer that works here, and records what it does. */
-import { isUnwritable, SavepointError } from '../errors/errors.ts'
+/** Runs the command of a run under its tracer, records what it does, and takes snapshots on the way. */
+import { isUnwritable } from '../errors/errors.ts'
 import type { RedactPatterns } from '../model/redact.ts'
 import type { Traced } from '../tracers/helper.ts'
 import { hasHelper } from '../tracers/probe-helper.ts'
-import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
+import { traitsOf } from '../tracers/select.ts'
+import type { Look, TraceEvent } from '../tracers/trace-event.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import { openSpool } from './kept-files.ts'
 import { LiveRun } from './live-run.ts'
 import { HeldChanges, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
-import { type ChildEnd, supervise } from './run-child.ts'
+import { type ChildEnd, type SuperviseOptions, supervise } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
+import type { RunTracer } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
 import type { Started } from './started-command.ts'
 import { saveTraceSummary } from './touched-paths.ts'
@@ -20,63 +22,16 @@ import { watchedTree } from './watched-tree.ts'
 /** The number of the command's own execution. */
 const FIRST = 1
 
-export interface RunTracer extends Pick<ChosenTracer, 'name'> {
-  /** Programs inside cannot gain any (sudo). */
-  withoutPrivileges: boolean
-  /** Something to say at the start. */
-  notice?: string
-}
-
-/** Which one a run will use. Throws when one is named that does not work here: then nothing is to be started. */
-export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
-  const { disable_exec, tracer } = ctx.config.tracing
-  try {
-    const wanted = options.tracer ?? (disable_exec ? 'none' : tracer)
-    const { name, probes } = selectTracer(wanted, options.tracer === undefined ? configHint : optionHint)
-    // Of a run in a run the outer one sees it all.
-    if (wanted === 'auto' && !ownRun(ctx)) sayFallback(ctx, name, probes[0]!.detail)
-    const { withoutPrivileges } = probes.at(-1)!
-    if (!withoutPrivileges) return { name, withoutPrivileges }
-    if (!options.allowSudo) return { name, withoutPrivileges, notice: withoutSudo }
-    if (options.tracer !== undefined && options.tracer !== 'auto')
-      throw new SavepointError('usage', `the tracer ${name} takes special rights away, and --allow-sudo wants them`, {
-        hint: 'Leave out one of --tracer and --allow-sudo',
-      })
-    return { name: 'none', withoutPrivileges: false, notice: withSudo }
-  } catch (cause) {
-    const { message, hint } = cause as SavepointError
-    throw new SavepointError('command.failed-to-start', `Cannot start the command: ${message}`, { hint, cause })
-  }
-}
-
-const optionHint = 'Leave out --tracer, or take another one: `savepoint doctor` says which work here'
-const configHint = 'Leave tracing.tracer at auto, or set it to none; `savepoint doctor` says which work here'
-const withoutSudo =
-  'sudo and other set-user-id programs have no special rights inside this run; --allow-sudo gives them back, without tracing'
-const withSudo =
-  'sudo works inside this run (--allow-sudo): commands are not traced, no snapshot is taken before what destroys, changes are only watched'
-
-function sayFallback(ctx: Context, name: RunTracer['name'], reason: string): void {
-  if (name === 'none') ctx.notice(`commands are not traced, changes are only watched: ${reason}`)
-  else if (!traitsOf(name).seesChanges)
-    ctx.notice(`commands are traced (${name}), but not which of them changes a file: ${reason}`)
-}
-
-/** Whether each change can wait until what it changes is safe. */
-export const canHoldChanges = (ctx: Context, { name }: RunTracer, { allowIoUring }: RunOptions): boolean =>
-  name === 'seccomp' && !allowIoUring && ownRun(ctx) === undefined
-
 export async function superviseTraced(
   ctx: Context,
   { name, notice }: RunTracer,
   /** Without a snapshot to go back to, none are taken on the way. */
-  { before, pending }: Protection,
+  protection: Protection,
   session: RunSession,
   options: RunOptions,
   patterns: RedactPatterns,
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
   const { run } = session
-  const isProtected = before !== undefined || pending !== undefined
   session.tracer = name
   const child = {
     cwd: ctx.cwd,
@@ -89,103 +44,174 @@ export async function superviseTraced(
   // Said now: the terminal is the command's until it ends.
   if (notice) ctx.notice(notice)
   // Inside another run that one sees it all; and without a snapshot to go back to, none on the way are of use.
-  const isUnseen = name === 'none' && (ownRun(ctx) !== undefined || !isProtected || !hasHelper())
+  const isUnseen = name === 'none' && (ownRun(ctx) !== undefined || !isProtected(protection) || !hasHelper())
   if (isUnseen) return { end: await supervise(options.command, child), trace: undefined }
-  const later: string[] = []
-  const say = (text: string) => {
-    if (!later.includes(text)) later.push(text)
-  }
-  const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
-  const { seesChanges, canHold } = traitsOf(name)
-  const isWhole = seesChanges && !options.allowIoUring
-  // Who sees no changes has them watched; on a Mac nobody does.
-  const isWatching = !seesChanges && isProtected && name !== 'eslogger'
-  // The outer run may hold it.
-  if (!canHold && name !== 'none' && isProtected && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
-    ctx.notice(`the tracer ${name} cannot hold a destructive command: no snapshot is taken right before one`)
-  const recorder = new TraceRecorder(quiet, run.id, patterns, lines => session.tell(lines))
-  const spool = isProtected && seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined
+  const spool =
+    isProtected(protection) && traitsOf(name).seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined
   // Without it the helper does not know what to hold.
+  const { pending } = protection
   if (pending && spool === undefined) await pending.snapshot
   if (pending?.failure) throw pending.failure
-  const changes = pending && spool !== undefined ? new HeldChanges(ctx.targetPath, pending) : undefined
-  const live = new LiveRun(quiet, run.id, {
-    release: exec => {
-      if (exec === FIRST && changes) void changes.mayBegin.then(() => command?.release(exec))
-      else command?.release(exec)
-    },
-    // What comes in unseen makes the rest worth nothing. What is watched is a hint that something changed; what it was, only a
-    // look at everything tells.
-    tellsAll: isWhole,
-    look: async onBarrier => {
-      if (isWhole || isWatching) return command?.look(onBarrier)
-      // Anything may have changed, and goes on to be so.
-      return seesChanges ? command?.look(() => {}) : undefined
-    },
-    barrier: async () => command?.barrier(),
-    note: (exec, text) => recorder.note(exec, text),
-    isInside: event => recorder.isInside(event),
-  })
-  if (!seesChanges && !isWatching) live.goBlind()
-  if (pending) live.waitFor(pending.snapshot)
-  ctx.heldFiles = () => live.heldFiles()
-  session.traceSoFar = async () => {
-    await command?.barrier()
-    recorder.save()
-    return isWhole && !isCut && recorder.isComplete
-  }
-  let command: Traced | undefined
-  let isCut = false
-  let isBegun = false
-  let end: ChildEnd
-  let summary: ReturnType<TraceRecorder['finish']>
+  const traced = new TracedRun(ctx, name, protection, session, options, patterns, spool)
   try {
-    end = await supervise(options.command, {
-      ...child,
-      trace: {
-        driver: name,
-        protect: ctx.home,
-        watch: isWatching ? watchedTree(ctx) : undefined,
-        allowIoUring: options.allowIoUring ?? false,
-        spool,
-        hold: isProtected ? LiveRun.heldPrograms(ctx) : undefined,
-        holdsChanges: changes !== undefined,
-        onStart: started => {
-          command = started
-          void pending?.snapshot.then(() => {
-            // What waits must not go on when it is not safe.
-            if (pending.failure) void started.stop(0)
-            else started.begun()
-            isBegun = true
-          })
-          if (name === 'none') live.follow(started.helperPid)
-        },
-        onEvent(event) {
-          recorder.add(event)
-          if (event.type === 'path') changes?.handle(event, hold => command?.release(hold))
-          if (isProtected) live.handle(event)
-        },
-        onBatch: () => recorder.settle(),
-        onHelperDied() {
-          isCut = true
-          live.goBlind()
-          pending?.preserved.giveUp()
-          // Nothing holds its changes any more.
-          if (changes && !isBegun) void command?.stop(0)
-          say('the tracer was killed: the command went on, and from there on nothing is traced')
-        },
-      },
-    })
+    const end = await supervise(options.command, { ...child, trace: traced.options() })
+    return { end, trace: await traced.finish(end) }
   } finally {
-    ctx.heldFiles = undefined
-    await live.close()
-    summary = recorder.finish()
-    for (const text of later) ctx.notice(text)
+    await traced.close()
   }
-  const trace: TraceSummary = { tracer: name, ...summary, snapshots: live.taken, survivors: end.survivors }
-  // Whoever asks later whose a change was must know whether anything is missing.
-  if (isWhole && recorder.isWhole && !isCut) saveSummary(ctx, run.id, trace)
-  return { end, trace }
+}
+
+const isProtected = ({ before, pending }: Protection): boolean => before !== undefined || pending !== undefined
+
+/** What is known of a command while it is traced. */
+class TracedRun {
+  private readonly ctx: Context
+  private readonly driver: RunTracer['name']
+  private readonly protection: Protection
+  private readonly run: string
+  private readonly allowIoUring: boolean
+  private readonly spool: string | undefined
+  private readonly recorder: TraceRecorder
+  private readonly live: LiveRun
+  private readonly changes: HeldChanges | undefined
+  private readonly seesChanges: boolean
+  /** Whether all changes are told. */
+  private readonly isWhole: boolean
+  private readonly isWatching: boolean
+  private readonly later: string[] = []
+  private command: Traced | undefined
+  private summary: ReturnType<TraceRecorder['finish']> | undefined
+  private isCut = false
+  private isBegun = false
+
+  constructor(
+    ctx: Context,
+    driver: RunTracer['name'],
+    protection: Protection,
+    session: RunSession,
+    { allowIoUring = false }: RunOptions,
+    patterns: RedactPatterns,
+    spool: string | undefined,
+  ) {
+    const { pending } = protection
+    const { seesChanges, canHold } = traitsOf(driver)
+    this.ctx = ctx
+    this.driver = driver
+    this.protection = protection
+    this.run = session.run.id
+    this.allowIoUring = allowIoUring
+    this.spool = spool
+    this.seesChanges = seesChanges
+    this.isWhole = seesChanges && !allowIoUring
+    // Who sees no changes has them watched; on a Mac nobody does.
+    this.isWatching = !seesChanges && isProtected(protection) && driver !== 'eslogger'
+    // The outer run may hold it.
+    if (!canHold && driver !== 'none' && isProtected(protection) && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
+      ctx.notice(`the tracer ${driver} cannot hold a destructive command: no snapshot is taken right before one`)
+    const say = (text: string) => this.say(text)
+    const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
+    this.recorder = new TraceRecorder(quiet, this.run, patterns, lines => session.tell(lines))
+    this.changes = pending && spool !== undefined ? new HeldChanges(ctx.targetPath, pending) : undefined
+    this.live = new LiveRun(quiet, this.run, {
+      release: exec => this.release(exec),
+      tellsAll: this.isWhole,
+      look: onBarrier => this.look(onBarrier),
+      barrier: async () => this.command?.barrier(),
+      note: (exec, text) => this.recorder.note(exec, text),
+      isInside: event => this.recorder.isInside(event),
+    })
+    if (!seesChanges && !this.isWatching) this.live.goBlind()
+    if (pending) this.live.waitFor(pending.snapshot)
+    ctx.heldFiles = () => this.live.heldFiles()
+    session.traceSoFar = () => this.saveSoFar()
+  }
+
+  options(): SuperviseOptions['trace'] {
+    return {
+      driver: this.driver,
+      protect: this.ctx.home,
+      watch: this.isWatching ? watchedTree(this.ctx) : undefined,
+      allowIoUring: this.allowIoUring,
+      spool: this.spool,
+      hold: isProtected(this.protection) ? LiveRun.heldPrograms(this.ctx) : undefined,
+      holdsChanges: this.changes !== undefined,
+      onStart: command => this.start(command),
+      onEvent: event => this.handle(event),
+      onBatch: () => this.recorder.settle(),
+      onHelperDied: () => this.loseHelper(),
+    }
+  }
+
+  /** The command has ended. */
+  async finish(end: ChildEnd): Promise<TraceSummary> {
+    await this.close()
+    const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors: end.survivors }
+    // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
+    if (this.isWhole && this.recorder.isWhole && !this.isCut) attempt(() => saveTraceSummary(this.ctx, this.run, trace))
+    return trace
+  }
+
+  /** Nothing is captured, nothing recorded any more. What could not be said while the terminal was the command's is said. */
+  async close(): Promise<void> {
+    if (this.summary) return
+    this.ctx.heldFiles = undefined
+    await this.live.close()
+    this.summary = this.recorder.finish()
+    for (const text of this.later) this.ctx.notice(text)
+  }
+
+  private say(text: string): void {
+    if (!this.later.includes(text)) this.later.push(text)
+  }
+
+  private start(command: Traced): void {
+    const { pending } = this.protection
+    this.command = command
+    void pending?.snapshot.then(() => {
+      // What waits must not go on when it is not safe.
+      if (pending.failure) void command.stop(0)
+      else command.begun()
+      this.isBegun = true
+    })
+    if (this.driver === 'none') this.live.follow(command.helperPid)
+  }
+
+  private handle(event: TraceEvent): void {
+    this.recorder.add(event)
+    if (event.type === 'path') this.changes?.handle(event, hold => this.command?.release(hold))
+    if (isProtected(this.protection)) this.live.handle(event)
+  }
+
+  private release(exec: number): void {
+    if (exec === FIRST && this.changes) void this.changes.mayBegin.then(() => this.command?.release(exec))
+    else this.command?.release(exec)
+  }
+
+  /**
+   * What comes in unseen makes the rest worth nothing. What is watched is a hint that something changed; what it was, only a
+   * look at everything tells.
+   */
+  private async look(onBarrier: () => void): Promise<Look | undefined> {
+    if (this.isWhole || this.isWatching) return this.command?.look(onBarrier)
+    // Anything may have changed, and goes on to be so.
+    return this.seesChanges ? this.command?.look(() => {}) : undefined
+  }
+
+  /** Whether the trace, saved up to now, is complete. */
+  private async saveSoFar(): Promise<boolean> {
+    await this.command?.barrier()
+    this.recorder.save()
+    return this.isWhole && !this.isCut && this.recorder.isComplete
+  }
+
+  private loseHelper(): void {
+    this.isCut = true
+    this.live.goBlind()
+    this.protection.pending?.preserved.giveUp()
+    // Nothing holds its changes any more.
+    if (this.changes && !this.isBegun) void this.command?.stop(0)
+    this.say('the tracer was killed: the command went on, and from there on nothing is traced')
+  }
 }
 
 /** Without room for it, nothing that is destroyed can be kept; the run goes on. */
@@ -196,9 +222,4 @@ function attempt<T>(work: () => T): T | undefined {
     if (!isUnwritable(error)) throw error
     return undefined
   }
-}
-
-function saveSummary(ctx: Context, run: string, trace: TraceSummary): void {
-  // Without it the trace is not relied on.
-  attempt(() => saveTraceSummary(ctx, run, trace))
 }
