@@ -1,0 +1,42 @@
+/* A system call that waits for our answer, and what its arguments mean. */
+#ifndef SAVEPOINT_CALL_H
+#define SAVEPOINT_CALL_H
+
+#include <linux/seccomp.h>
+
+#include "frames.h"
+#include "notify.h"
+#include "processes.h"
+#include "syscalls.h"
+#include "tracee.h"
+
+enum { MAX_TEXT = PATH_ROOM };
+
+struct call {
+  struct notifier *notifier;
+  const struct seccomp_notif *notification;
+  struct process *process;
+  struct frame *frame;
+  bool held;    /* set when it is not to go on yet */
+  bool refused; /* set when it is to fail */
+};
+
+static inline uint64_t argument(const struct call *call, int index) { return call->notification->data.args[index]; }
+static inline pid_t tid_of(const struct call *call) { return (pid_t)call->notification->pid; }
+
+/* Whether the thread still waits in this call: if not, what was read may be another's. */
+bool still_waits(const struct call *call);
+/* The path at argument `path` seen from argument `dir` (both as in a rule). */
+void place_at(const struct call *call, int dir, int path, bool follows, bool may_be_empty, struct place *place);
+
+/* Tells a change of files, keeps what it destroys, and holds or refuses it, if it must be (notify-path.c). */
+void tell_path(struct call *call, const struct rule *rule);
+/* The call is about to change what paths mean: for the process, or, as a mount may, for all. */
+void note_mounts(const struct call *call, const struct rule *rule);
+/*
+ * Tells an execution, and holds it, if it must be (notify-exec.c). `vectors`: the addresses of argv and of the environment.
+ * `text`: the path as it was given, or NULL: then `place` says what it means.
+ */
+void tell_exec(struct call *call, struct place *place, const char *text, const uint64_t *vectors, size_t word);
+
+#endif

@@ -1,0 +1,180 @@
+/* Changes of files as frames. See call.h. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "call.h"
+#include "holds.h"
+#include "keep.h"
+#include "mounts.h"
+#include "protect.h"
+
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE 2
+#endif
+
+static void put_place(struct frame *frame, enum field_tag tag, const struct place *place) {
+  if (!place->known || !frame_bytes(frame, tag, place->path, place->length)) frame_flag(frame, FLAG_UNKNOWN);
+}
+
+/* A socket's address holds its path. */
+static bool socket_place(const struct call *call, struct place *place) {
+  struct sockaddr_un address;
+  size_t length = (size_t)argument(call, 2);
+  if (length > sizeof address) return false;
+  memset(&address, 0, sizeof address);
+  if (read_memory(tid_of(call), argument(call, 1), &address, length) < length) return false;
+  if (address.sun_family != AF_UNIX || address.sun_path[0] == 0) return false;
+  char text[sizeof address.sun_path + 1];
+  memcpy(text, address.sun_path, sizeof address.sun_path);
+  text[sizeof address.sun_path] = 0;
+  find_place(tid_of(call), AT_FDCWD, text, false, place);
+  return true;
+}
+
+/* What a file is opened for. openat2 says it in memory; what cannot be read counts as a truncation. */
+static int open_flags(const struct call *call) {
+  struct open_how how;
+  switch (call->notification->data.nr) {
+    case __NR_openat2:
+      return read_memory(tid_of(call), argument(call, 2), &how, sizeof how) < sizeof how ? O_WRONLY | O_TRUNC : (int)how.flags;
+    case __NR_openat: return (int)argument(call, 2);
+#ifdef __NR_open
+    case __NR_open: return (int)argument(call, 1);
+#endif
+    default: return O_WRONLY | O_TRUNC;
+  }
+}
+
+static bool opens_for_reading(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0; }
+
+/* It fails where something is already. */
+static bool replaces_nothing(const struct call *call) {
+  return call->notification->data.nr == __NR_renameat2 && (argument(call, 4) & RENAME_NOREPLACE) != 0;
+}
+
+/* Keeps what the call destroys, if that is in no snapshot yet. */
+static void keep_lost(struct call *call, enum path_op op, const struct place *place, const struct place *to) {
+  struct loss loss = {.place = place, .op = op, .exec = call->process->exec, .pid = call->process->pid};
+  if (op == OP_RENAME && !replaces_nothing(call)) loss.place = to;
+  else if (op == OP_TRUNCATE && (off_t)argument(call, 1) >= place->stat.st_size) return; /* it grows */
+  else if (op == OP_TRUNCATE || (op == OP_WRITE && (open_flags(call) & O_TRUNC) != 0)) loss.empties = true;
+  else if (op != OP_DELETE) return;
+  if (keep(&loss, call->frame)) stream_put(call->notifier->stream, call->frame);
+}
+
+/* Whether a change may be one of a file that the capture of the state before has not read yet. Other names may lie anywhere. */
+static bool may_concern(const struct place *place) {
+  bool is_shared = place->exists && !S_ISDIR(place->stat.st_mode) && place->stat.st_nlink > 1;
+  return !place->known || is_shared || keep_concerns(place);
+}
+
+static void hold_change(struct call *call, const struct place *place, const struct place *to) {
+  if (!holds_want_changes() || !(may_concern(place) || (to != NULL && may_concern(to)))) return;
+  uint32_t number = holds_add_change(call->notification->id);
+  if (number == 0) return;
+  call->held = true;
+  frame_number(call->frame, FIELD_NUMBER, number);
+}
+
+/* What a path operation is, beyond what its system call says. */
+static enum path_op op_of(const struct call *call, const struct rule *rule) {
+  if (rule->number == __NR_renameat2 && (argument(call, 4) & RENAME_EXCHANGE) != 0) return OP_EXCHANGE;
+  return rule->op;
+}
+
+/* Whether its paths are to be translated. */
+static bool sees_otherwise(const struct call *call) {
+  struct process *process = call->process;
+  /* A child may begin in a mount namespace of its own; one that executes is looked at then. */
+  if (!process->mounts_known) process->other_mounts = process->other_mounts || mounts_differ(process->pid);
+  process->mounts_known = true;
+  return process->other_mounts || mounts_have_changed();
+}
+
+void note_mounts(const struct call *call, const struct rule *rule) {
+  if (rule->number == __NR_mount || rule->number == __NR_move_mount) mounts_expect();
+  else if (rule->number != __NR_unshare || (argument(call, 0) & CLONE_NEWNS) != 0) call->process->other_mounts = true;
+}
+
+void tell_path(struct call *call, const struct rule *rule) {
+  static struct place place, to; /* one thread */
+  bool follows = rule->follows != 0, has_empty = rule->flags != NONE || rule->path == NONE;
+  if (rule->flags != NONE) {
+    int flags = (int)argument(call, rule->flags);
+    if (flags & AT_SYMLINK_NOFOLLOW) follows = false;
+  }
+  int opened = rule->op == OP_WRITE ? open_flags(call) : 0;
+  /* What is created exclusively is never a link. */
+  if ((opened & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) follows = false;
+  if (rule->number == __NR_bind) {
+    if (!socket_place(call, &place)) return;
+  } else if (rule->op == OP_WRITE && opens_for_reading(opened)) return;
+  else place_at(call, rule->dir, rule->path, follows, has_empty, &place);
+  bool is_translated = sees_otherwise(call);
+  if (is_translated) mounts_translate(tid_of(call), &place);
+  if (!place.known && place.moot) return;
+  struct frame *frame = call->frame;
+  frame_begin(frame, FRAME_PATH, (uint16_t)op_of(call, rule), (uint32_t)call->process->pid);
+  frame_number(frame, FIELD_EXEC, call->process->exec);
+  if (tid_of(call) != call->process->pid) frame_number(frame, FIELD_THREAD, (uint32_t)tid_of(call));
+  put_place(frame, FIELD_PATH, &place);
+  const struct place *before = &place;
+  if (rule->to_path != NONE) {
+    place_at(call, rule->to_dir, rule->to_path, false, false, &to);
+    if (is_translated) mounts_translate(tid_of(call), &to);
+    put_place(frame, FIELD_TO, &to);
+    if (rule->op == OP_RENAME || rule->op == OP_LINK) before = &to;
+  }
+  call->refused = protect_refuses(call->process, rule->op, &place, rule->to_path == NONE ? NULL : &to);
+  if (call->refused) return;
+  /* Pipes, terminals and devices hold nothing that could be kept. */
+  bool is_kept = !place.exists || S_ISREG(place.stat.st_mode) || S_ISDIR(place.stat.st_mode) || rule->op != OP_WRITE;
+  if (!is_kept || !still_waits(call)) return;
+  if (before->exists) frame_flag(frame, FLAG_EXISTS);
+  if (place.known && !place.exists) frame_flag(frame, FLAG_ABSENT);
+  if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
+  if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
+  hold_change(call, &place, rule->to_path == NONE ? NULL : &to);
+  stream_put(call->notifier->stream, frame);
+  if (call->held) stream_flush(call->notifier->stream);
+  keep_lost(call, op_of(call, rule), &place, &to);
+}
+
+void notify_inherited(struct notifier *notifier, pid_t pid) {
+  static struct frame frame;
+  static struct place place;
+  char directory[64];
+  snprintf(directory, sizeof directory, "/proc/%d/fdinfo", pid);
+  DIR *list = opendir(directory);
+  if (list == NULL) return;
+  for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+    char text[512];
+    if (entry->d_name[0] == '.') continue;
+    int fd = openat(dirfd(list), entry->d_name, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) close(fd);
+    if (length <= 0) continue;
+    text[length] = 0;
+    const char *flags = strstr(text, "flags:");
+    if (flags == NULL || (strtol(flags + 6, NULL, 8) & O_ACCMODE) == O_RDONLY) continue;
+    find_descriptor(pid, atoi(entry->d_name), &place);
+    if (!place.known || !S_ISREG(place.stat.st_mode)) continue;
+    frame_begin(&frame, FRAME_PATH, OP_INHERITED, (uint32_t)pid);
+    frame_flag(&frame, FLAG_EXISTS);
+    frame_number(&frame, FIELD_EXEC, 0);
+    put_place(&frame, FIELD_PATH, &place);
+    stream_put(notifier->stream, &frame);
+    if (may_concern(&place)) notifier->inherits = true;
+  }
+  closedir(list);
+}
