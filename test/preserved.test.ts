@@ -39,7 +39,11 @@ function somewhere(space: Workspace, pick: (n: number) => number): { files: stri
   }
 }
 
-const of = (paths: string[], subtrees: string[] = []): Change => ({ paths, subtrees })
+const of = (paths: string[], subtrees: string[] = []): Change => ({ paths, shared: [], subtrees })
+const isShared = (file: string): boolean => {
+  const stat = statSync(file, { throwIfNoEntry: false })
+  return stat?.isFile() === true && stat.nlink > 1
+}
 const steps: Record<string, Step> = {
   write: (space, pick) => {
     const [file] = somewhere(space, pick).files
@@ -140,7 +144,8 @@ test('the state before, exactly, whichever changes come when', { timeout: 300_00
           }
           const made = steps[step]!(space, pick)
           if (!made) continue
-          await preserved.secure(made.change)
+          const shared = made.change.paths.filter(path => isShared(space.at(path)))
+          await preserved.secure({ ...made.change, shared })
           try {
             made.act()
           } catch (error) {

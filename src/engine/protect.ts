@@ -152,7 +152,7 @@ export class HeldChanges {
   }
 }
 
-const everything: Change = { paths: [''], subtrees: [] }
+const everything: Change = { paths: [''], shared: [], subtrees: [] }
 
 /** What must be safe before a change is made. */
 function changeOf(targetPath: Buffer, event: PathEvent): Change {
@@ -170,6 +170,7 @@ function changeOf(targetPath: Buffer, event: PathEvent): Change {
   const replaced = directory && (op === 'exchange' || (op === 'rename' && existed)) ? [to] : []
   return {
     paths: inside.map(relative),
+    shared: linked ? inside.map(relative) : [],
     subtrees: [...gone, ...replaced]
       .filter(each => each !== undefined && isWithin(each, target))
       .map(each => relative(each!)),

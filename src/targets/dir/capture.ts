@@ -217,7 +217,9 @@ async function passUntilQuiet(
 async function seenByRun(options: CaptureOptions, pass: PassResult, touched: Set<Raw>) {
   const preserved = options.preserved!
   const changed = await changedDirs(options.root, pass.cache)
-  return { pass, touched, settled: !preserved.isBroken && changed.every(path => preserved.isTouched(path)) }
+  const isOfRun = ({ path, listing }: (typeof changed)[number]) =>
+    preserved.isTouched(path) || preserved.isOfShared(pass.cache.dirs.get(path)!.records, listing.records)
+  return { pass, touched, settled: !preserved.isBroken && changed.every(isOfRun) }
 }
 
 /** The tree of the target directory in a snapshot's root tree. */

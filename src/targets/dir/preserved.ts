@@ -15,6 +15,8 @@ import * as record from './walk-record.ts'
 /** What a change is about; paths are relative to the target. */
 export interface Change {
   paths: Raw[]
+  /** Of files that have other names, too: those may lie where the capture has not been yet. */
+  shared: Raw[]
   /** Directories that go elsewhere, or are replaced, with all that is in them. */
   subtrees: Raw[]
 }
@@ -122,6 +124,21 @@ export class Preserved {
     return false
   }
 
+  /** Whether two listings differ only in files that the run changed under another name. */
+  isOfShared(before: Buffer, now: Buffer): boolean {
+    const cursor = new record.RecordCursor(now)
+    let isSame = true
+    let count = 0
+    record.forEachRecord(before, at => {
+      const other = cursor.find(before, at)
+      const isKnown = other !== undefined && record.sameRecord(before, at, now, other)
+      if (other === undefined || !(isKnown || this.byInode.has(record.recordIno(before, at)))) isSame = false
+      count++
+    })
+    record.forEachRecord(now, () => count--)
+    return isSame && count === 0
+  }
+
   // --- for the run ---
 
   /** Returns when the change may be carried out. */
@@ -140,14 +157,15 @@ export class Preserved {
     await next
   }
 
-  private async put({ paths, subtrees }: Change): Promise<void> {
+  private async put({ paths, shared, subtrees }: Change): Promise<void> {
     if (this.isOver) return
     const files: Raw[] = []
     for (const path of paths) {
       if (this.isOver) return
       const directory = parentOf(path)
-      if (this.done.has(directory) || this.results.has(path) || (await this.isExcluded(path))) continue
-      await this.list([directory])
+      const isDone = this.done.has(directory)
+      if ((isDone && !shared.includes(path)) || this.results.has(path) || (await this.isExcluded(path))) continue
+      if (!isDone) await this.list([directory])
       files.push(path)
     }
     await this.read(files)

@@ -40,12 +40,12 @@ export async function areAsKnown(root: number, cache: StatCache, paths: Readonly
   return (await scanRecords(root, dirs)).every(({ isSame }) => isSame)
 }
 
-/** The directories of the cache that are not as it says any more. */
-export async function changedDirs(root: number, cache: StatCache): Promise<Raw[]> {
+/** The directories of the cache that are not as it says any more, and what they hold now. */
+export async function changedDirs(root: number, cache: StatCache): Promise<KnownScan['changed']> {
   const result: KnownScan = { changed: [], listings: new Map() }
   for (const { part, scan, isSame } of await scanRecords(root, [...cache.dirs]))
     if (!isSame) addListings(result, part, scan)
-  return result.changed.map(({ path }) => path)
+  return result.changed
 }
 
 /** Compares with the records wherever they are. */
