@@ -97,7 +97,7 @@ describe('purge PATH', () => {
     const child = startVerbs(space, [['run', { command }]])
     const ended = finishVerbs(child)
     await readFile(join(space.base, 'ready'))
-    await vi.waitFor(() => expect(jsonl()).toContain('"type":"exit"'))
+    await vi.waitUntil(() => jsonl().includes('"type":"exit"'), { timeout: 60_000 })
     await savepoint.purge('.env')
     expect(space.notices).toContainEqual(
       expect.stringMatching(/^run_\w+ is still going: .* purge again when it has ended$/),

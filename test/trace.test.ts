@@ -1,7 +1,7 @@
 /** What a run executed, as it is written down and shown; what a tracer owes is in tracer-contract.test.ts. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Execution, Savepoint } from '../src/index.ts'
 import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
@@ -155,9 +155,10 @@ describe('the command line', () => {
     const start = (...args: string[]) => spawn(program!, [...before, ...args], { cwd: space.dir, env: space.env })
     const live = start('run', '--', 'sh', '-c', '/bin/true first; read line < go; /bin/true second')
     const liveEnded = once(live, 'exit')
-    space.sh(
-      'for i in $(seq 200); do grep -rqs first "$SAVEPOINT_HOME"/timelines/*/runs && exit; sleep 0.05; done; exit 1',
-    )
+    await vi.waitUntil(() => space.sh('grep -rs first "$SAVEPOINT_HOME"/timelines/*/runs || true') !== '', {
+      timeout: 60_000,
+      interval: 50,
+    })
     const follower = start('trace', '--follow')
     let text = ''
     const followed = once(follower, 'exit')
