@@ -1,8 +1,8 @@
 /** Files go back while an agent is at work: it is stopped, held still, or started again, as asked. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { endRuns, isRunning, startRun } from './support/background-run.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { isRunning, startRun, useRuns } from './support/background-run.ts'
 import {
   asOrdinaryUser,
   builtCommand,
@@ -13,18 +13,13 @@ import {
 } from './support/built-cli.ts'
 import { isRoot } from './support/machine.ts'
 import { hasTerminal, onTerminal } from './support/terminal.ts'
-import { Workspace } from './support/workspace.ts'
+import type { Workspace } from './support/workspace.ts'
 
 const TERM_EXIT = 143
 
 let space: Workspace
-beforeEach(() => {
-  space = new Workspace()
-  space.write('a', 'a1')
-})
-afterEach(async () => {
-  await endRuns()
-  space.remove()
+useRuns(made => {
+  space = made
 })
 
 function environmentOf(pid: string): string {

@@ -1,27 +1,21 @@
 /** What a run executed, as it is written down and shown; what a tracer owes is in tracer-contract.test.ts. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Execution, Savepoint } from '../src/index.ts'
 import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
 import { gated, isRoot } from './support/machine.ts'
+import { line, useTracedRuns } from './support/traced-runs.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
-import { Workspace } from './support/workspace.ts'
+import type { Workspace } from './support/workspace.ts'
 
 let space: Workspace
 let savepoint: Savepoint
-beforeEach(async () => {
-  space = new Workspace()
-  space.write('a', 'a1\n')
-  savepoint = await space.open()
+const { run, traced, find } = useTracedRuns((made, opened) => {
+  space = made
+  savepoint = opened
 })
-afterEach(() => space.remove())
-
-const run = (script: string) => savepoint.run({ command: ['sh', '-c', script] })
-const traced = (): Execution[] => savepoint.trace().executions
-const line = ({ argv }: Execution) => argv.join(' ')
-const find = (start: string): Execution => traced().find(execution => line(execution).startsWith(start))!
 
 describe('processes whose parents are gone', () => {
   it('what lost its parents stands below the command that it came from', async () => {

@@ -3,15 +3,16 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Execution, Savepoint } from '../src/index.ts'
+import { describe, expect, it, vi } from 'vitest'
+import type { Savepoint } from '../src/index.ts'
 import { probeTracers } from '../src/tracers/select.ts'
 import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
 import { gated } from './support/machine.ts'
 import { hasStrace, ownLines, straceLines } from './support/strace.ts'
+import { line, useTracedRuns } from './support/traced-runs.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
-import { Workspace } from './support/workspace.ts'
+import type { Workspace } from './support/workspace.ts'
 
 interface Driver {
   title: string
@@ -43,26 +44,15 @@ for (const driver of drivers) {
 function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): void {
   let space: Workspace
   let savepoint: Savepoint
-  beforeEach(async () => {
-    space = new Workspace('work', settings)
-    space.write('a', 'a1\n')
-    savepoint = await space.open()
-  })
-  afterEach(() => space.remove())
-
-  const run = (script: string) => savepoint.run({ command: ['sh', '-c', script] })
-  const traced = (): Execution[] => savepoint.trace().executions
-  const line = ({ argv }: Execution) => argv.join(' ')
-  const find = (start: string): Execution => traced().find(execution => line(execution).startsWith(start))!
-
-  function jsonl(): Record<string, unknown>[] {
-    const { id } = savepoint.runs().at(-1)!
-    const file = join(space.home, 'timelines', savepoint.timeline, 'runs', id, 'exec.jsonl')
-    return readFileSync(file, 'utf8')
+  const { run, traced, find, jsonl } = useTracedRuns((made, opened) => {
+    space = made
+    savepoint = opened
+  }, settings)
+  const told = (): Record<string, unknown>[] =>
+    jsonl()
       .split('\n')
       .filter(Boolean)
       .map(text => JSON.parse(text))
-  }
 
   describe('completeness', () => {
     const build = 'exec make -j2 >/dev/null 2>&1'
@@ -256,7 +246,7 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       await run(`printf '\\377' > name; /bin/true "$(cat name)" "
 "; mkdir gone; cd gone; rmdir ../gone; /bin/true lost`)
       expect(find('/bin/true \xff').argv).toEqual(['/bin/true', '\xff', '\n'])
-      expect(jsonl().find(({ argv }) => (argv as string[])?.[2] === '\n')!.argv).toEqual(['/bin/true', '\udcff', '\n'])
+      expect(told().find(({ argv }) => (argv as string[])?.[2] === '\n')!.argv).toEqual(['/bin/true', '\udcff', '\n'])
       expect(find('/bin/true lost').cwd).toContain('gone')
       await run('/bin/true $(seq 20000)')
       const long = find('/bin/true 1 2')
@@ -283,7 +273,7 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
         'exec 2>/dev/null; sh -c "kill -KILL \\$\\$"; sh -c "trap \\"exit 6\\" USR1; kill -USR1 \\$\\$"; sh -c "exit 5"',
       )
       expect(find('sh -c kill')).toMatchObject({ signal: 'SIGKILL', exitCode: undefined })
-      const ends = jsonl().filter(({ type }) => type === 'exit')
+      const ends = told().filter(({ type }) => type === 'exit')
       expect(ends.map(({ exit_code, signal }) => [exit_code, signal])).toEqual([
         [null, 'SIGKILL'],
         [6, null],
@@ -291,7 +281,7 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
         [5, null],
       ])
       expect(ends.every(({ duration_ms }) => (duration_ms as number) >= 0)).toBe(true)
-      expect(jsonl().filter(({ type }) => type === 'exec').length).toBe(4)
+      expect(told().filter(({ type }) => type === 'exec').length).toBe(4)
     })
   })
 
