@@ -7,8 +7,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-# Longer than this, and something hangs: the whole suite is meant to take less.
-readonly LIMIT_SECONDS=900
+# Longer than this, and something hangs. The suite is meant to take less than 900 s; on a busy machine it takes more.
+readonly LIMIT_SECONDS=2700
 
 # package:command, and what the tests use it for.
 readonly PREREQUISITES='

@@ -82,6 +82,7 @@ bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool p
   static char named[PATH_ROOM], arguments[MAX_ARGV_BYTES + 1];
   struct process *process = process_of(pid);
   if (process->pid != pid) return false; /* killed meanwhile: nothing was executed that anybody could have seen */
+  forget_memory();
   find_executable(pid, &exe);
   place.known = place.exists = false;
   if (read_named(pid, named, sizeof named) > 0) find_place(pid, AT_FDCWD, named, true, &place);
@@ -99,10 +100,12 @@ bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool p
   if (length > 0) arguments[length - 1] = 0;
   const char *given = is_script ? given_arguments(arguments, length, named) : arguments;
   length -= (size_t)(given - arguments);
-  if (!bound_arguments(given, &length) || !complete) frame_flag(frame, FLAG_TRUNCATED);
+  complete = bound_arguments(given, &length) && complete;
+  if (!complete) frame_flag(frame, FLAG_TRUNCATED);
   frame_bytes(frame, FIELD_ARGV, given, length);
   if (privileges_off && (exe.stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
-  bool held = holds_want(place.path, length > 0 ? given : "") && holds_add((uint64_t)pid, exec);
+  struct arguments told = {.bytes = given, .length = length, .complete = complete};
+  bool held = holds_want(place.path, &told) && holds_add((uint64_t)pid, exec);
   if (held) frame_flag(frame, FLAG_HELD);
   stream_put(stream, frame);
   /* Somebody waits for it. */

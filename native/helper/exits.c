@@ -2,32 +2,16 @@
 #define _GNU_SOURCE
 #include "exits.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pidfd.h"
 #include "tracee.h"
 
-/* Newer than the headers of most systems. */
-struct exit_info {
-  uint64_t mask, cgroup;
-  uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
-  int32_t exit_code;
-};
-_Static_assert(sizeof(struct exit_info) == 64, "the first version of struct pidfd_info");
-enum { INFO_EXIT = 1 << 3, MAX_ASKS = 100, ASK_AGAIN_US = 50 };
-#define GET_INFO _IOWR(0xFF, 11, struct exit_info)
-
-static bool ask_descriptor(int pidfd, int *status) {
-  struct exit_info info = {.mask = INFO_EXIT};
-  if (ioctl(pidfd, GET_INFO, &info) != 0 || (info.mask & INFO_EXIT) == 0) return false;
-  *status = info.exit_code;
-  return true;
-}
+enum { MAX_ASKS = 100, ASK_AGAIN_US = 50 };
+static const uint64_t lasting_ns = 20000000;
 
 /* The last number in /proc/PID/stat of a process that its parent has not waited for. */
 static bool ask_zombie(pid_t pid, int *status) {
@@ -41,12 +25,12 @@ static bool ask_zombie(pid_t pid, int *status) {
 
 /* The status as wait(2) has it; false when nobody knows. */
 static bool find_status(const struct process *process, int *status) {
-  if (ask_descriptor(process->pidfd, status)) return true;
+  if (pidfd_status(process->pidfd, status)) return true;
   int seen;
   bool has_seen = ask_zombie(process->pid, &seen);
   /* Waited for in between: then the number may be another's, and the descriptor knows, or will in a moment. */
   for (int i = 0; i < (has_seen ? 1 : MAX_ASKS); i++) {
-    if (ask_descriptor(process->pidfd, status)) return true;
+    if (pidfd_status(process->pidfd, status)) return true;
     if (!has_seen) usleep(ASK_AGAIN_US);
   }
   if (has_seen) *status = seen;
@@ -61,14 +45,17 @@ static void tell(struct stream *stream, struct frame *frame, struct process *pro
     if (status != NULL && WIFSIGNALED(*status)) frame_number(frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(*status));
     else if (status != NULL) frame_number(frame, FIELD_CODE, (uint32_t)WEXITSTATUS(*status));
     stream_put(stream, frame);
+    /* The end of what took its time may be worth a snapshot, and the next command comes soon. */
+    if (monotonic_ns() - process->executed_ns > lasting_ns) stream_flush(stream);
   }
   process_forget(process);
 }
 
 void tell_exit(struct stream *stream, struct frame *frame, struct process *process) {
   int status = 0;
+  /* Not under the lock, for which the next execution would wait: nobody else forgets it. */
+  bool is_known = find_status(process, &status);
   processes_lock();
-  bool is_known = process->executed && find_status(process, &status);
   tell(stream, frame, process, is_known ? &status : NULL);
   processes_unlock();
 }
@@ -84,9 +71,9 @@ bool exits_are_known(void) {
   pid_t pid = fork();
   if (pid == 0) _exit(7);
   if (pid < 0) return false;
-  int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), status = 0;
+  int pidfd = pidfd_of(pid), status = 0;
   waitpid(pid, NULL, 0);
-  bool known = pidfd >= 0 && ask_descriptor(pidfd, &status) && WEXITSTATUS(status) == 7;
+  bool known = pidfd >= 0 && pidfd_status(pidfd, &status) && WEXITSTATUS(status) == 7;
   if (pidfd >= 0) close(pidfd);
   return known;
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "holds.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
@@ -39,22 +40,68 @@ void holds_init(void (*release)(uint64_t key), const char *names, uint64_t max_n
   wait_ns = max_ns;
 }
 
-static bool is_listed(const char *path) {
+static const char *last_part(const char *path) {
   const char *slash = strrchr(path, '/');
-  const char *name = slash == NULL ? path : slash + 1;
+  return slash == NULL ? path : slash + 1;
+}
+
+static const char *next_argument(const struct arguments *arguments, const char *at) {
+  at += strlen(at) + 1;
+  return at < arguments->bytes + arguments->length ? at : NULL;
+}
+
+/* Whether an option among the arguments has one of the letters, or is a long one. */
+static bool has_option(const struct arguments *arguments, const char *letters, size_t count) {
+  if (arguments->length == 0) return false;
+  for (const char *at = arguments->bytes; (at = next_argument(arguments, at)) != NULL;) {
+    if (at[0] != '-') continue;
+    if (at[1] == '-') return true;
+    for (const char *letter = at + 1; isalpha((unsigned char)*letter); letter++) {
+      if (memchr(letters, *letter, count) != NULL) return true;
+    }
+  }
+  return false;
+}
+
+/* Whether the first argument is one of the words, which have slashes between them. */
+static bool begins_with(const struct arguments *arguments, const char *words, size_t length) {
+  const char *first = arguments->length == 0 ? NULL : next_argument(arguments, arguments->bytes);
+  size_t wanted = first == NULL ? 0 : strlen(first);
+  for (const char *at = words, *end = words + length; wanted > 0 && at < end;) {
+    size_t part = strcspn(at, "/,");
+    if (part == wanted && memcmp(at, first, part) == 0) return true;
+    at += part + 1;
+  }
+  return false;
+}
+
+static bool is_listed(const char *path, const struct arguments *arguments);
+
+static bool is_wanted(const struct arguments *arguments, const char *condition, size_t length) {
+  if (arguments == NULL || length == 0 || !arguments->complete) return true;
+  if (*condition == '/') return !begins_with(arguments, condition + 1, length - 1);
+  /* An interpreter may be given the script of a program that is listed: `python3 /usr/bin/pip`. */
+  const char *first = arguments->length == 0 ? NULL : next_argument(arguments, arguments->bytes);
+  return has_option(arguments, condition + 1, length - 1) || (first != NULL && is_listed(first, NULL));
+}
+
+/* `arguments`: NULL for any. */
+static bool is_listed(const char *path, const struct arguments *arguments) {
+  const char *name = last_part(path);
   size_t length = strlen(name);
-  if (length == 0) return false;
-  for (const char *at = held_names; *at != 0;) {
-    size_t part = strcspn(at, ",");
-    if ((part == length && memcmp(at, name, length) == 0) || (part == 1 && *at == '*')) return true;
+  for (const char *at = held_names; *at != 0 && length > 0;) {
+    size_t part = strcspn(at, ","), named = strcspn(at, ",=/");
+    bool is_meant = (named == length && memcmp(at, name, length) == 0) || (part == 1 && *at == '*');
+    if (is_meant && is_wanted(arguments, at + named, part - named)) return true;
     at += part;
     if (*at == ',') at++;
   }
   return false;
 }
 
-bool holds_want(const char *program, const char *argument) {
-  return held_names != NULL && (is_listed(program) || is_listed(argument));
+bool holds_want(const char *program, const struct arguments *arguments) {
+  if (held_names == NULL) return false;
+  return is_listed(program, arguments) || (arguments->length > 0 && is_listed(arguments->bytes, arguments));
 }
 
 /* Under the lock. `deadline_ns`: 0 for none. */

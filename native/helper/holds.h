@@ -3,14 +3,25 @@
 #define SAVEPOINT_HOLDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Before anything else, and before the guard is forked: whoever survives must know what waits. False without memory. */
 bool holds_share(void);
-/* `release`: lets what was added with a key go on. `names`: programs to hold, with commas between them, `*` for all; NULL for none. */
+/*
+ * `release`: lets what was added with a key go on. `names`: programs to hold, with commas between them, `*` for all; NULL for
+ * none. `rm=rR`: only with an option that has one of these letters, or a long one. `git/log/show`: not when the first
+ * argument is one of these words. What cannot destroy anything need not wait for an answer.
+ */
 void holds_init(void (*release)(uint64_t key), const char *names, uint64_t max_ns);
-/* Whether a program is to be held, by the last part of its path or of its first argument. */
-bool holds_want(const char *program, const char *argument);
+/* As they were given, each with a NUL behind it, the name of the program before them. */
+struct arguments {
+  const char *bytes;
+  size_t length;
+  bool complete;
+};
+/* Whether a program is to be held, by the last part of its path or of the name that it is called by. */
+bool holds_want(const char *program, const struct arguments *arguments);
 /* Notes that whoever has this key waits. False when that is not possible: then it goes on. */
 bool holds_add(uint64_t key, uint32_t exec);
 void holds_release(uint32_t number);

@@ -2,37 +2,23 @@
 #define _GNU_SOURCE
 #include "lineage.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-enum { MAX_ENDED = 256, CODE_FIELD = 26, STACK_FIELD = 28, FIRST_FIELD = 3 };
+#include "tracee.h"
+
+enum { MAX_ENDED = 256, MAX_CANDIDATES = 64 };
 
 static struct process ended[MAX_ENDED];
 static size_t next_ended;
 
 uint64_t lineage_image(pid_t pid) {
-  char file[64], text[2048];
-  snprintf(file, sizeof file, "/proc/%d/stat", pid);
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  ssize_t length = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (length <= 0) return 0;
-  text[length] = 0;
-  /* The name of the program, in brackets, may hold anything. */
-  const char *at = strrchr(text, ')');
-  uint64_t code = 0, stack = 0;
-  for (int field = FIRST_FIELD; at != NULL && field <= STACK_FIELD; field++) {
-    at = strchr(at + 1, ' ');
-    if (at == NULL) return 0;
-    if (field == CODE_FIELD) code = strtoull(at + 1, NULL, 10);
-    if (field == STACK_FIELD) stack = strtoull(at + 1, NULL, 10);
-  }
-  return stack == 0 ? 0 : stack ^ (code << 20);
+  /* Addresses of its program, its stack and what the system put there: each execution has its own, and forks copy them. */
+  uint8_t words[1024];
+  ssize_t length = read_file(pid, "auxv", words, sizeof words);
+  uint64_t image = 14695981039346656037u;
+  for (ssize_t i = 0; i < length; i++) image = (image ^ words[i]) * 1099511628211u;
+  return length <= 0 ? 0 : image;
 }
 
 void lineage_ended(const struct process *process) {
@@ -41,24 +27,50 @@ void lineage_ended(const struct process *process) {
   next_ended = (next_ended + 1) % MAX_ENDED;
 }
 
+/* Processes that an orphan may come from. */
+struct candidates {
+  const struct process *list[MAX_CANDIDATES];
+  size_t count;
+};
+
+/* One for each execution. */
+static void add(struct candidates *candidates, const struct process *process) {
+  for (size_t i = 0; i < candidates->count; i++) {
+    if (candidates->list[i]->exec == process->exec) return;
+  }
+  if (candidates->count < MAX_CANDIDATES) candidates->list[candidates->count++] = process;
+}
+
+/* Whether it has the memory of another only because it is about to execute something: it was told, and not done yet. */
+static bool is_about_to_execute(const struct candidates *candidates, const struct process *process) {
+  for (size_t i = 0; i < candidates->count; i++) {
+    if (process->unverified && candidates->list[i]->exec == process->exec_before) return true;
+  }
+  return false;
+}
+
+/* NULL when there is none, or more than one. */
+static const struct process *only(const struct candidates *candidates) {
+  const struct process *found = NULL;
+  for (size_t i = 0; i < candidates->count; i++) {
+    if (is_about_to_execute(candidates, candidates->list[i])) continue;
+    if (found != NULL) return NULL;
+    found = candidates->list[i];
+  }
+  return found;
+}
+
 /* The search: by the memory, which decides, and among those of unknown memory by the program, if only one has it. */
 struct search {
   uint64_t image;
   struct stat program;
-  struct process exact, similar;
-  unsigned exact_count, similar_count;
+  struct candidates exact, similar;
 };
 
 static void consider(struct search *search, const struct process *process, uint64_t image) {
-  bool is_known = search->exact_count > 0 && search->exact.exec == process->exec;
-  if (image != 0 && image == search->image && !is_known) {
-    search->exact = *process;
-    search->exact_count++;
-  }
   bool has_program = process->device == search->program.st_dev && process->inode == search->program.st_ino;
-  if (image != 0 || !has_program || (search->similar_count > 0 && search->similar.exec == process->exec)) return;
-  search->similar = *process;
-  search->similar_count++;
+  if (image == search->image) add(&search->exact, process);
+  else if (image == 0 && has_program) add(&search->similar, process);
 }
 
 bool lineage_find(pid_t orphan, struct process *const *buckets, size_t count, struct process *origin) {
@@ -74,9 +86,8 @@ bool lineage_find(pid_t orphan, struct process *const *buckets, size_t count, st
   for (size_t i = 0; i < MAX_ENDED; i++) {
     if (ended[i].exec != 0) consider(&search, &ended[i], ended[i].image);
   }
-  bool is_exact = search.exact_count == 1;
-  if (!is_exact && (search.exact_count > 1 || search.similar_count != 1)) return false;
-  const struct process *found = is_exact ? &search.exact : &search.similar;
+  const struct process *found = only(search.exact.count > 0 ? &search.exact : &search.similar);
+  if (found == NULL) return false;
   origin->exec = found->exec;
   origin->parent = found->parent;
   origin->depth = found->depth;

@@ -142,10 +142,12 @@ static void tell_path(struct call *call, const struct rule *rule) {
     int flags = (int)argument(call, rule->flags);
     if (flags & AT_SYMLINK_NOFOLLOW) follows = false;
   }
-  /* What was opened exclusively is never a link. */
+  int opened = rule->op == OP_WRITE ? open_flags(call) : 0;
+  /* What is created exclusively is never a link. */
+  if ((opened & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) follows = false;
   if (rule->number == __NR_bind) {
     if (!socket_place(call, &place)) return;
-  } else if (rule->op == OP_WRITE && opens_for_reading(open_flags(call))) return;
+  } else if (rule->op == OP_WRITE && opens_for_reading(opened)) return;
   else place_at(call, rule->dir, rule->path, follows, has_empty, &place);
   if (!place.known && place.moot) return;
   struct frame *frame = call->frame;
@@ -175,32 +177,28 @@ static void tell_path(struct call *call, const struct rule *rule) {
   keep_lost(call, op_of(call, rule), &place, &to);
 }
 
-/* Adds argv as one field, each argument with a NUL behind it; false when it is not complete. `first` is the first of them. */
-static bool put_argv(struct call *call, uint64_t address, size_t word, const char **first) {
+/* Adds argv as one field, each argument with a NUL behind it. */
+static struct arguments put_argv(struct call *call, uint64_t address, size_t word) {
   static char bytes[MAX_ARGV_BYTES];
-  size_t length = 0;
-  bool complete = false;
-  for (size_t i = 0; i < MAX_ARGUMENTS; i++) {
+  struct arguments told = {.bytes = bytes};
+  for (size_t i = 0; i < MAX_ARGUMENTS && told.length < sizeof bytes; i++) {
     uint64_t pointer = 0;
     if (read_memory(tid_of(call), address + i * word, &pointer, word) < word) break;
     if (pointer == 0) {
-      complete = true;
+      told.complete = true;
       break;
     }
-    ssize_t got = read_text(tid_of(call), pointer, bytes + length, sizeof bytes - length);
+    ssize_t got = read_text(tid_of(call), pointer, bytes + told.length, sizeof bytes - told.length);
     if (got < 0) {
       /* As much of it as there is room for. */
-      size_t part = read_memory(tid_of(call), pointer, bytes + length, sizeof bytes - 1 - length);
-      length += part;
-      bytes[length++] = 0;
+      told.length += read_memory(tid_of(call), pointer, bytes + told.length, sizeof bytes - 1 - told.length);
+      bytes[told.length++] = 0;
       break;
     }
-    length += (size_t)got + 1;
-    if (length >= sizeof bytes) break;
+    told.length += (size_t)got + 1;
   }
-  frame_bytes(call->frame, FIELD_ARGV, bytes, length);
-  *first = length > 0 ? bytes : "";
-  return complete;
+  frame_bytes(call->frame, FIELD_ARGV, bytes, told.length);
+  return told;
 }
 
 /* The variables that say where git's directories are: no option of its need name them. */
@@ -227,20 +225,27 @@ static bool is_git(const char *path) {
   return strcmp(slash == NULL ? path : slash + 1, "git") == 0;
 }
 
-/* `vectors`: the addresses of argv and of the environment. */
-static void tell_exec(struct call *call, const struct place *place, const uint64_t *vectors, size_t word) {
+/* `vectors`: the addresses of argv and of the environment. `text`: the path as it was given, or NULL. */
+static void tell_exec(struct call *call, struct place *place, const char *text, const uint64_t *vectors, size_t word) {
   struct stat loaded;
-  if (!program_loads(tid_of(call), place, &loaded) || !still_waits(call)) return;
+  if (text != NULL && program_recall(tid_of(call), text, place)) loaded = place->stat;
+  else {
+    if (text != NULL) find_place(tid_of(call), AT_FDCWD, text, true, place);
+    if (!program_loads(tid_of(call), place, &loaded)) return;
+    bool is_script = loaded.st_ino != place->stat.st_ino || loaded.st_dev != place->stat.st_dev;
+    if (text != NULL && !is_script) program_remember(text, place);
+  }
+  if (!still_waits(call)) return;
   struct frame *frame = call->frame;
   uint32_t exec = frame_execution(frame, call->process, tid_of(call), &loaded, place->path, place->length);
   if (call->process->detached) frame_flag(frame, FLAG_DETACHED);
-  const char *first;
-  if (!put_argv(call, vectors[0], word, &first)) frame_flag(frame, FLAG_TRUNCATED);
+  struct arguments arguments = put_argv(call, vectors[0], word);
+  if (!arguments.complete) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
-  call->held = exec == 1 && holds_add_first(call->notification->id, exec);
-  if (!call->held) call->held = holds_want(place->path, first) && holds_add(call->notification->id, exec);
+  call->held = exec == 1 && call->notifier->inherits && holds_add_first(call->notification->id, exec);
+  if (!call->held) call->held = holds_want(place->path, &arguments) && holds_add(call->notification->id, exec);
   if (call->held) frame_flag(frame, FLAG_HELD);
-  if (call->held && (is_git(place->path) || is_git(first))) put_git_env(call, vectors[1], word);
+  if (call->held && (is_git(place->path) || (arguments.length > 0 && is_git(arguments.bytes)))) put_git_env(call, vectors[1], word);
   stream_put(call->notifier->stream, frame);
   /* Somebody waits for it. */
   if (call->held) stream_flush(call->notifier->stream);
@@ -253,9 +258,7 @@ static void tell_foreign(struct call *call) {
   if (data->arch == AUDIT_ARCH_I386 && data->nr == 11) {
     char text[MAX_TEXT];
     ssize_t length = read_text(tid_of(call), data->args[0], text, sizeof text);
-    place.known = false;
-    if (length > 0) find_place(tid_of(call), AT_FDCWD, text, true, &place);
-    tell_exec(call, &place, (uint64_t[]){data->args[1], data->args[2]}, sizeof(uint32_t));
+    if (length > 0) tell_exec(call, &place, text, (uint64_t[]){data->args[1], data->args[2]}, sizeof(uint32_t));
     return;
   }
   if (holds_want_changes()) call->held = holds_add_change(call->notification->id) != 0;
@@ -291,9 +294,11 @@ static void tell(struct call *call) {
     return;
   }
   static struct place place;
-  place_at(call, rule->dir, rule->path, true, rule->flags != NONE, &place);
+  char text[MAX_TEXT];
+  bool is_plain = rule->dir == CWD && read_text(tid_of(call), argument(call, rule->path), text, sizeof text) > 0;
+  if (!is_plain) place_at(call, rule->dir, rule->path, true, rule->flags != NONE, &place);
   int first = rule->number == __NR_execve ? 1 : 2;
-  tell_exec(call, &place, (uint64_t[]){argument(call, first), argument(call, first + 1)}, sizeof(uint64_t));
+  tell_exec(call, &place, is_plain ? text : NULL, (uint64_t[]){argument(call, first), argument(call, first + 1)}, sizeof(uint64_t));
 }
 
 /* One notification; false when there will be no more. */
@@ -345,6 +350,7 @@ void *notify_loop(void *argument_) {
   while (receive(notifier->listener, current, current_room)) {
     struct call call = {.notifier = notifier, .notification = current, .frame = &frame};
     if (!stream_is_broken(notifier->stream)) {
+      forget_memory();
       processes_lock();
       call.process = process_of(tid_of(&call));
       tell(&call);
@@ -385,6 +391,7 @@ void notify_inherited(struct notifier *notifier, pid_t pid) {
     frame_number(&frame, FIELD_EXEC, 0);
     put_place(&frame, FIELD_PATH, &place);
     stream_put(notifier->stream, &frame);
+    if (may_concern(&place)) notifier->inherits = true;
   }
   closedir(list);
 }

@@ -10,6 +10,7 @@ struct notifier {
   int listener;
   struct stream *stream;
   bool privileges_off;
+  bool inherits; /* the command begins with something open for writing that is to be captured first */
 };
 
 /* Before anything else, and before the guard is forked; false without memory. */

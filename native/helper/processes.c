@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "frames.h"
 #include "lineage.h"
+#include "pidfd.h"
 #include "tracee.h"
 
 enum { BUCKETS = 4096, THREADS = 4096, MAX_ANCESTORS = 64 };
@@ -43,10 +43,15 @@ struct process *process_find(pid_t pid) {
   return NULL;
 }
 
-static struct process *add(pid_t pid, const struct process *parent) {
+/* `pidfd`: its descriptor, which is ours to close, or -1. */
+static struct process *add(pid_t pid, int pidfd, const struct process *parent) {
   struct process *process = unused;
   if (process != NULL) unused = process->next;
   else process = calloc(1, sizeof *process);
+  if (process == NULL || epoll_fd < 0) {
+    if (pidfd >= 0) close(pidfd);
+    pidfd = -1;
+  }
   if (process == NULL) return &nobody;
   *process = (struct process){.pid = pid, .pidfd = -1, .serial = process->serial + 1, .next = buckets[pid % BUCKETS]};
   if (parent != NULL) {
@@ -58,7 +63,7 @@ static struct process *add(pid_t pid, const struct process *parent) {
   buckets[pid % BUCKETS] = process;
   if (epoll_fd < 0) return process;
   /* Its end must be noticed, or its number would be taken for it when another process gets it. */
-  process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  process->pidfd = pidfd >= 0 ? pidfd : pidfd_of(pid);
   if (process->pidfd >= 0) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = process};
     epoll_ctl(epoll_fd, EPOLL_CTL_ADD, process->pidfd, &event);
@@ -79,11 +84,11 @@ static struct process *find_ancestor(pid_t parent) {
 }
 
 /* One that its parents left to us has the memory of what forked it, and nothing else to know it by. */
-static struct process *add_found(pid_t pid, pid_t parent) {
+static struct process *add_found(pid_t pid, int pidfd, pid_t parent) {
   struct process origin = {0}, *above = find_ancestor(parent);
   bool is_first = last_exec == 0;
   if (above == NULL && !is_first && lineage_find(pid, buckets, BUCKETS, &origin)) above = &origin;
-  struct process *process = add(pid, above);
+  struct process *process = add(pid, pidfd, above);
   if (process != &nobody) process->detached = above == NULL && !is_first;
   return process;
 }
@@ -95,9 +100,12 @@ struct process *process_of(pid_t tid) {
   bool is_known = threads[slot].tid == tid && process != NULL && process->serial == threads[slot].serial;
   if (is_known && now - threads[slot].seen_ns < trust_ns) return process;
   pid_t group, parent;
-  if (!find_parents(tid, &group, &parent)) return &nobody;
-  process = process_find(group);
-  if (process == NULL) process = add_found(group, parent);
+  int pidfd = pidfd_of(tid);
+  bool is_alive = (pidfd >= 0 && pidfd_parents(pidfd, &group, &parent)) || find_parents(tid, &group, &parent);
+  process = is_alive ? process_find(group) : &nobody;
+  if (process == NULL) process = add_found(group, pidfd, parent);
+  else if (pidfd >= 0) close(pidfd);
+  if (!is_alive) return process;
   process->ppid = parent;
   threads[slot].tid = tid;
   threads[slot].process = process;
@@ -130,6 +138,7 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
   process->other_mounts = has_other_mounts(process->pid);
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
+  process->executed_ns = monotonic_ns();
   process->image = 0;
   process->is_savepoint = false;
   process->device = program->st_dev;

@@ -22,6 +22,7 @@ struct process {
   uint32_t exec_before, parent_before, depth_before;
   bool executed_before;
   bool executed; /* has an execution of its own */
+  uint64_t executed_ns;
   bool detached; /* its parents are gone, and nobody can tell who they were */
   uint64_t image; /* where its memory lies (lineage.h), if that was seen since its execution; 0 otherwise */
   bool other_mounts; /* sees other filesystems than we do: its paths may mean something else */

@@ -3,10 +3,57 @@
 #include "program.h"
 
 #include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES = 256, MAX_INTERPRETERS = 5 };
+enum { HEAD_BYTES = 256, MAX_INTERPRETERS = 5, KNOWN = 64, TEXT_ROOM = 256 };
+
+/* Programs that were found to load, under the absolute paths that they were called by. */
+static struct known {
+  struct stat stat;
+  char text[TEXT_ROOM], path[TEXT_ROOM];
+} known[KNOWN];
+
+static struct known *known_at(const char *text) {
+  uint32_t hash = 2166136261u;
+  for (const char *at = text; *at != 0; at++) hash = (hash ^ (uint8_t)*at) * 16777619u;
+  return &known[hash % KNOWN];
+}
+
+/* What changes the file or its rights changes one of these. */
+static bool is_same(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+         a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* Not what means another file for each process. */
+static bool is_lasting(const char *text) {
+  return text[0] == '/' && strncmp(text, "/proc/", 6) != 0 && strncmp(text, "/dev/", 5) != 0;
+}
+
+bool program_recall(pid_t tid, const char *text, struct place *place) {
+  char joined[TEXT_ROOM + 64];
+  if (!is_lasting(text) || strlen(text) >= TEXT_ROOM) return false;
+  const struct known *found = known_at(text);
+  if (strcmp(found->text, text) != 0) return false;
+  snprintf(joined, sizeof joined, "/proc/%d/root%s", tid, text);
+  if (stat(joined, &place->stat) != 0 || !is_same(&place->stat, &found->stat)) return false;
+  place->known = place->exists = true;
+  place->moot = false;
+  place->length = strlen(found->path);
+  memcpy(place->path, found->path, place->length + 1);
+  return true;
+}
+
+void program_remember(const char *text, const struct place *place) {
+  if (!is_lasting(text) || strlen(text) >= TEXT_ROOM || place->length >= TEXT_ROOM) return;
+  struct known *entry = known_at(text);
+  strcpy(entry->text, text);
+  memcpy(entry->path, place->path, place->length + 1);
+  entry->stat = place->stat;
+}
 
 static bool is_executable(const struct place *place) {
   return place->known && place->exists && S_ISREG(place->stat.st_mode) &&

@@ -28,7 +28,7 @@
 #include "watch.h"
 
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
-/* Frames that nobody waits for are collected for so long: each write wakes the reader. */
+/* Frames that nobody waits for go out with so much time between: each write wakes the reader. */
 static const uint64_t collect_ns = 20000000;
 /* How often is looked whether all that is being ended has gone. */
 static const uint64_t look_ns = 20000000;
@@ -58,7 +58,8 @@ struct state {
   bool reader_gone, ended, unfiltered;
   uint8_t request[REQUEST_BYTES];
   size_t request_length;
-  uint64_t flush_ns; /* when to hand over what was collected; 0: there is nothing */
+  uint64_t flush_ns;   /* when to hand over what was collected; 0: there is nothing */
+  uint64_t flushed_ns; /* when that was done last */
 };
 
 static void watch(int epoll, int fd, uint32_t events, void *tag) {
@@ -188,7 +189,7 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
     uint64_t number;
     if (tag == &state->wake) {
       if (read(state->wake, &number, sizeof number) == (ssize_t)sizeof number && state->flush_ns == 0)
-        state->flush_ns = monotonic_ns() + collect_ns;
+        state->flush_ns = state->flushed_ns + collect_ns;
     } else if (tag == &state->events) answer_requests(state);
     else if (tag == &state->signals) {
       pass_stop(state);
@@ -248,7 +249,8 @@ static void loop(struct state *state) {
     }
     if (state->flush_ns == 0 || monotonic_ns() < state->flush_ns) continue;
     /* A reader that does not keep up is tried again after the same pause. */
-    state->flush_ns = stream_flush(state->stream) ? 0 : monotonic_ns() + collect_ns;
+    state->flushed_ns = monotonic_ns();
+    state->flush_ns = stream_flush(state->stream) ? 0 : state->flushed_ns + collect_ns;
   }
 }
 

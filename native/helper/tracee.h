@@ -19,6 +19,8 @@ struct place {
   char path[PATH_ROOM]; /* absolute, without symbolic links (but in the last place, if that is not followed) */
 };
 
+/* What was read before may have changed: to be called before a process is looked at anew. */
+void forget_memory(void);
 /* Bytes that were read; fewer than asked for where the memory ends. */
 size_t read_memory(pid_t tid, uint64_t address, void *out, size_t length);
 /* Length of the text without its NUL, or -1 when it cannot be read or does not end within `room`. */

@@ -88,12 +88,12 @@ export class LiveRun {
     this.work = work
   }
 
-  /** Which programs are to be held at their beginning. */
+  /** Which programs are to be held at their beginning, as the helper understands it. */
   static heldPrograms(ctx: Context): { names: string[]; maxMs: number } | undefined {
     const { disabled, triggers } = ctx.config.snapshots
     if (disabled || triggers.disable_guard) return undefined
     const own = triggers.guard_commands.map(pattern => pattern.trim().split(/\s+/)[0]!)
-    const names = own.some(name => name.includes('*') || name.includes(',')) ? ['*'] : [...suspects, ...own]
+    const names = own.some(name => /[*,=/]/.test(name)) ? ['*'] : [...suspects, ...own]
     return { names, maxMs: triggers.guard_max_hold_ms }
   }
 

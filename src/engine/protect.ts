@@ -13,10 +13,10 @@ import type { Context } from './context.ts'
 import type { RunOptions } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 
-/** For so long the command waits in any case, */
-const PATIENCE_MS = 80
-/** and to the end in a tree with fewer files than this: that is soon, if the machine is not busy with something else. */
+/** In a tree with fewer files than this, the command waits: it is not for long. */
 const LARGE = 3000
+/** In one that was large the last time, so long: whatever makes a capture impossible shows by then. */
+const PATIENCE_MS = 40
 
 export interface Protection {
   /** There already. */
@@ -51,14 +51,13 @@ export async function protect(
   }
   const preserved = mayBeginEarly ? new Preserved() : undefined
   const notices: string[] = []
-  const size = { files: lastSize(ctx) }
-  const taking = take(ctx, run, options, preserved, notices, size)
+  const large = Promise.withResolvers<void>()
+  const onFiles = (count: number) => count >= LARGE && large.resolve()
+  const taking = take(ctx, run, options, preserved, notices, onFiles)
   if (!preserved) return { before: await taking, pending: undefined }
-  const taken = taking.then(before => ({ before }))
-  do {
-    const done = await Promise.race([taken, pause(PATIENCE_MS, undefined)])
-    if (done) return { ...done, pending: undefined }
-  } while (size.files < LARGE)
+  if (lastSize(ctx) >= LARGE) void pause(PATIENCE_MS).then(large.resolve)
+  const done = await Promise.race([taking.then(before => ({ before })), large.promise])
+  if (done) return { ...done, pending: undefined }
   preserved.start()
   const pending: PendingSnapshot = {
     preserved,
@@ -81,7 +80,7 @@ async function take(
   options: RunOptions,
   preserved: Preserved | undefined,
   notices: string[],
-  size: { files: number },
+  onFiles: (count: number) => void,
 ): Promise<Snapshot | undefined> {
   const isBegun = () => preserved?.isStarted === true
   // Once the command has begun, the terminal and its keys are the command's.
@@ -98,7 +97,7 @@ async function take(
     warn: say(ctx.warn),
     signal: stop.signal,
     progress(progress) {
-      size.files = Math.max(size.files, progress.totalFiles ?? 0)
+      onFiles(progress.totalFiles ?? 0)
       if (!isBegun()) ctx.progress?.(progress)
     },
   }

@@ -3,9 +3,10 @@
  * that `undo` takes back. The lock is held only while capturing, so other commands work meanwhile.
  */
 import { redactFlags } from '../config/config.ts'
+import { defaultRedact } from '../config/default-redact.ts'
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
-import { redactCommand } from '../model/redact.ts'
+import { type RedactPatterns, redactCommand } from '../model/redact.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import type { Run } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
@@ -80,7 +81,13 @@ async function runOnce(
 }
 
 /** The configuration is checked when it is read: these are regular expressions. */
-const redactPatterns = (ctx: Context) => ctx.config.tracing.redact.map(source => new RegExp(source, redactFlags))
+function redactPatterns(ctx: Context): RedactPatterns {
+  const patternsOf = (isOurs: boolean) =>
+    ctx.config.tracing.redact
+      .filter(source => defaultRedact.includes(source) === isOurs)
+      .map(source => new RegExp(source, redactFlags))
+  return { quick: patternsOf(true), other: patternsOf(false) }
+}
 
 /** On a full disk even this fails: then nothing was started. */
 function record(ctx: Context, command: string[]): Run {

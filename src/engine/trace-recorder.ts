@@ -5,7 +5,7 @@
 import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
-import { redactCommands } from '../model/redact.ts'
+import { type RedactPatterns, redactCommands } from '../model/redact.ts'
 import { type Execution, hasFailed, kindOfEvent } from '../model/trace.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
 import type { TraceBatch } from '../timeline/trace-rows.ts'
@@ -27,7 +27,7 @@ const nowhere = ['/dev', '/proc', '/sys', '/run']
 export class TraceRecorder {
   private readonly ctx: Context
   private readonly run: string
-  private readonly patterns: readonly RegExp[]
+  private readonly patterns: RedactPatterns
   private readonly onLines: (lines: string) => void
   private readonly target: Raw
   private readonly home: Raw
@@ -51,7 +51,7 @@ export class TraceRecorder {
   private hasUnknown = false
 
   /** `onLines` gets what is written to exec.jsonl, for those who follow. */
-  constructor(ctx: Context, run: string, patterns: readonly RegExp[], onLines: (lines: string) => void) {
+  constructor(ctx: Context, run: string, patterns: RedactPatterns, onLines: (lines: string) => void) {
     this.ctx = ctx
     this.onLines = onLines
     this.run = run

@@ -1,5 +1,6 @@
 /** Runs the command of a run under the tracer that works here, and records what it does. */
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
+import type { RedactPatterns } from '../model/redact.ts'
 import type { Traced } from '../tracers/helper.ts'
 import { hasHelper } from '../tracers/probe-helper.ts'
 import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
@@ -70,7 +71,7 @@ export async function superviseTraced(
   { before, pending }: Protection,
   session: RunSession,
   options: RunOptions,
-  patterns: readonly RegExp[],
+  patterns: RedactPatterns,
 ): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
   const { run } = session
   const isProtected = before !== undefined || pending !== undefined

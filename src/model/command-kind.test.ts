@@ -140,10 +140,10 @@ test.each<[line: string, type: string | undefined]>([
 test('patterns of the user', () => {
   expect(milestoneOf(words('just release'), { ...none, buildCommands: ['just rel*'] })).toBe('build')
   expect(milestoneOf(words('make all'), { ...none, testCommands: ['make all'] })).toBe('test')
-  expect(matchesCommand('terraform destroy', words('/opt/terraform -chdir=x destroy -auto-approve'))).toBe(true)
-  expect(matchesCommand('tool --wipe', words('tool all --wipe'))).toBe(false)
-  expect(matchesCommand('tool a.c', words('tool abc'))).toBe(false)
-  expect(matchesCommand('', words('tool'))).toBe(false)
+  expect(matchesCommand(['terraform destroy'], words('/opt/terraform -chdir=x destroy -auto-approve'))).toBe(true)
+  expect(matchesCommand(['tool --wipe'], words('tool all --wipe'))).toBe(false)
+  expect(matchesCommand(['tool a.c'], words('tool abc'))).toBe(false)
+  expect(matchesCommand([''], words('tool'))).toBe(false)
 })
 
 test('the program is the script that an interpreter runs', () => {

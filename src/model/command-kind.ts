@@ -120,7 +120,29 @@ function findStart(words: readonly string[]): number {
 
 const aliases: Record<string, string> = { pip3: 'pip' }
 
-/** Names of programs that may destroy something; the words tell whether they do. */
+const packageVerbs = 'run run-script test t start install i add exec view ls list info pack publish version init config'
+const systemVerbs = 'install update upgrade show search list info'
+const containerVerbs = 'ps images run exec build logs inspect pull push version info'
+const gitVerbs =
+  'add annotate apply blame branch cat-file check-ignore clone commit config describe diff diff-files diff-index diff-tree fetch for-each-ref fsck gc grep hash-object index-pack init log ls-files ls-remote ls-tree maintenance merge-base name-rev pack-objects pull reflog remote rev-list rev-parse shortlog show show-ref status symbolic-ref tag unpack-objects update-index update-ref upload-pack version write-tree'
+
+/**
+ * What the helper itself can tell, so that a command that destroys nothing need not wait for us (native/helper/holds.h): letters
+ * of the options that matter, or first words that do no harm. No alias of git's can have the name of a command of its.
+ */
+const options: Record<string, string> = { rm: 'rR', find: 'dxk', rsync: '', sed: 'i', python: 'm', python3: 'm' }
+const harmless: Record<string, string> = {
+  git: gitVerbs,
+  ...{ npm: packageVerbs, yarn: packageVerbs, pnpm: packageVerbs, bun: packageVerbs },
+  ...{ apt: systemVerbs, 'apt-get': systemVerbs, dnf: systemVerbs, docker: containerVerbs, podman: containerVerbs },
+}
+
+function suspectOf(name: string): string {
+  if (options[name] !== undefined) return `${name}=${options[name]}`
+  return harmless[name] === undefined ? name : [name, ...harmless[name].split(' ')].join('/')
+}
+
+/** Programs that may destroy something, and when they need not be held; beyond that the words tell whether they do. */
 export const suspects: readonly string[] = [
   ...Object.keys(rules),
   ...Object.keys(aliases),
@@ -132,7 +154,7 @@ export const suspects: readonly string[] = [
   'toybox',
   'mkfs',
   ...mkfsNames(),
-]
+].map(suspectOf)
 
 function mkfsNames(): string[] {
   return ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'vfat', 'f2fs'].map(kind => `mkfs.${kind}`)
@@ -152,7 +174,7 @@ export interface CommandContext {
 export function destructiveOf(argv: readonly string[], context: CommandContext = {}): Destructive | undefined {
   const { patterns = [], file } = context
   const calls = [callOf(argv), ...(file === undefined ? [] : [callOf([file, ...argv.slice(1)])])]
-  const isNamed = patterns.some(pattern => matchesCommand(pattern, argv))
+  const isNamed = matchesCommand(patterns, argv)
   const result = isNamed ? {} : calls.map(call => destroys(call, context)).find(each => each !== undefined)
   return (
     result && {
@@ -261,7 +283,7 @@ export function milestoneOf(
   argv: readonly string[],
   { buildCommands, testCommands }: { buildCommands: readonly string[]; testCommands: readonly string[] },
 ): 'build' | 'test' | undefined {
-  if ([...tests, ...testCommands].some(pattern => matchesCommand(pattern, argv))) return 'test'
-  if ([...builds, ...buildCommands].some(pattern => matchesCommand(pattern, argv))) return 'build'
+  if (matchesCommand(tests, argv) || matchesCommand(testCommands, argv)) return 'test'
+  if (matchesCommand(builds, argv) || matchesCommand(buildCommands, argv)) return 'build'
   return undefined
 }

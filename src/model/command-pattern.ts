@@ -5,17 +5,18 @@
  */
 import { baseName, plainWords, scriptCall } from './command-words.ts'
 
-export function matchesCommand(pattern: string, argv: readonly string[]): boolean {
-  const { program, words, namesOptions } = parsed(pattern)
-  if (!program) return false
-  const [first = '', ...rest] = argv
-  const name = baseName(first)
-  if (program(name)) return matchesWords(words, namesOptions, name, rest)
+export function matchesCommand(patterns: readonly string[], argv: readonly string[]): boolean {
+  const name = baseName(argv[0] ?? '')
   // `node node_modules/.bin/jest` is jest.
   const script = scriptCall(argv)
-  return (
-    script !== undefined && program(script.program) && matchesWords(words, namesOptions, script.program, script.words)
-  )
+  return patterns.some(pattern => {
+    const { program, words, namesOptions } = parsed(pattern)
+    if (!program) return false
+    if (program(name)) return matchesWords(words, namesOptions, name, argv.slice(1))
+    return (
+      script !== undefined && program(script.program) && matchesWords(words, namesOptions, script.program, script.words)
+    )
+  })
 }
 
 type Matcher = (word: string) => boolean

@@ -36,7 +36,7 @@ export const textFromBytes = (bytes: Buffer): string =>
   )
 
 /** The same of a raw string. */
-export const rawToText = (raw: Raw): string => textFromBytes(rawToBytes(raw))
+export const rawToText = (raw: Raw): string => (isAscii(raw) ? raw : textFromBytes(rawToBytes(raw)))
 
 /** Joins a relative directory ('' is the root) and a name. */
 export const joinRaw = (dir: Raw, name: Raw): Raw => (dir === '' ? name : `${dir}/${name}`)

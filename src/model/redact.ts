@@ -1,5 +1,5 @@
 /** Hides secrets in a command line before it is written down. */
-import { matchWithin } from './bounded-match.ts'
+import { matchAll, matchWithin } from './bounded-match.ts'
 
 const HIDDEN = '‹redacted›'
 /** A pattern of the user's may take time that grows with the square of what it is given: 64 KiB took 12 s, this 0.14 s. */
@@ -10,9 +10,15 @@ const CUT = '…'
 /** The command waits for this. What is searched takes the default patterns some milliseconds. */
 const BUDGET_MS = 2000
 
+export interface RedactPatterns {
+  /** Known to take no longer than the text is long: they need no watch, whose start takes longer than the search. */
+  quick: readonly RegExp[]
+  other: readonly RegExp[]
+}
+
 export function redactCommand(
   command: readonly string[],
-  patterns: readonly RegExp[],
+  patterns: RedactPatterns,
   onLate: () => void = () => {},
 ): string[] {
   return redactCommands([command], patterns, onLate)[0]!
@@ -25,21 +31,23 @@ export function redactCommand(
  */
 export function redactCommands(
   commands: readonly (readonly string[])[],
-  patterns: readonly RegExp[],
+  { quick, other }: RedactPatterns,
   onLate: () => void,
 ): string[][] {
   if (commands.length === 0) return []
   const texts = commands.map(command => command.join(' ').slice(0, MAX_SEARCHED))
-  const secrets = patterns.length === 0 ? texts.map(() => []) : matchWithin(BUDGET_MS, texts, patterns)
+  const secrets = other.length === 0 ? texts.map(() => []) : matchWithin(BUDGET_MS, texts, other)
   if (!secrets) {
     onLate()
     return commands.map(command => command.map((word, index) => (index === 0 ? word : HIDDEN)))
   }
-  return commands.map((command, i) => hideIn(command, secrets[i]!))
+  return commands.map((command, i) => hideIn(command, [...matchAll(texts[i]!, quick), ...secrets[i]!]))
 }
 
 function hideIn(command: readonly string[], secrets: readonly (readonly [number, number])[]): string[] {
   let start = 0
+  // Most have none.
+  if (secrets.length === 0 && command.reduce((sum, word) => sum + word.length + 1, 0) <= MAX_KEPT) return [...command]
   return command.map(word => {
     const from = start
     start += word.length + 1

@@ -3,10 +3,11 @@
  * them durable in this order: pack bytes fsynced, then the index transaction. Before `commit` nothing is visible; after
  * a crash there are at most unreferenced bytes. `commit` may be called many times.
  */
+import { setImmediate } from 'node:timers/promises'
 import type { Id } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
 import { BlockBuilder } from './block-builder.ts'
-import type { BlockNames } from './block-names.ts'
+import { type BlockNames, NameList } from './block-names.ts'
 import { failpoint } from './failpoint.ts'
 import type { FileLock } from './file-lock.ts'
 import type { Location } from './object-index.ts'
@@ -16,6 +17,8 @@ import type { Store } from './store.ts'
 
 /** Pending index rows are flushed beyond this many, so that memory stays bounded. */
 const MAX_PENDING = 16_000
+/** So many rows go into the index at a time while others work. */
+const SLICE = 1500
 /** From here on it is worth beginning before the commit. */
 const MIN_EARLY = 2000
 /** With a disk that does not keep up, so many more may wait before the work waits, too. */
@@ -143,16 +146,26 @@ export class StoreWriter {
     this.pending = []
     this.pendingObjects = 0
     Promise.all(this.writers.map(writer => writer.syncBeside()))
-      .then(() => {
-        // A commit may have been faster.
-        if (this.syncing !== appended) return
-        this.store.index.looseTransaction(() => this.addToIndex(appended))
-        this.syncing = undefined
-        this.hasLooseRows = true
-      })
+      .then(() => this.addBeside(appended))
       .catch(error => {
         this.failure ??= error
       })
+  }
+
+  /** In slices: whoever waits for this thread meanwhile does not wait for all of it. A commit may be faster. */
+  private async addBeside(appended: Appended): Promise<void> {
+    const { index } = this.store
+    const names = new NameList(appended.blocks)
+    for (let at = 0; at < names.length && this.syncing === appended; at += SLICE) {
+      index.looseTransaction(() => {
+        failpoint('store:before-index')
+        if (at === 0) this.setPackSizes(appended)
+        index.addNames(names, at, Math.min(at + SLICE, names.length))
+      })
+      this.hasLooseRows = true
+      await setImmediate()
+    }
+    if (this.syncing === appended) this.syncing = undefined
   }
 
   private flush(): void {
@@ -179,11 +192,14 @@ export class StoreWriter {
     return this.writers.map(({ pack, bytes }) => ({ pack, bytes }))
   }
 
-  private addToIndex({ blocks, packs }: Appended): void {
+  private addToIndex(appended: Appended): void {
     failpoint('store:before-index')
-    const { index } = this.store
-    index.addBlocks(blocks)
-    for (const { pack, bytes } of packs) index.setPackBytes(pack, bytes)
+    this.store.index.addBlocks(appended.blocks)
+    this.setPackSizes(appended)
+  }
+
+  private setPackSizes({ packs }: Appended): void {
+    for (const { pack, bytes } of packs) this.store.index.setPackBytes(pack, bytes)
   }
 
   private throwFailure(): void {

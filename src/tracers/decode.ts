@@ -1,6 +1,6 @@
 /** From frames to events: numbers become names, and the helper's clock becomes the time of day. */
 import { constants } from 'node:os'
-import { rawFromBytes } from '../model/raw-path.ts'
+import type { Raw } from '../model/raw-path.ts'
 import { FIELD, FLAG, FRAME, type Frame, LOST, pathOps } from './frames.ts'
 import type { ExecEvent, LostEvent, PathEvent, TraceEvent } from './trace-event.ts'
 
@@ -10,6 +10,9 @@ const lostReason = (flags: number): LostEvent['why'] => {
   if (flags & LOST.watches) return 'watches'
   return flags & LOST.architecture ? 'architecture' : 'overflow'
 }
+
+/** Each has a NUL behind it, the last one too. */
+const listOf = (raw: Raw | undefined): Raw[] => (raw === undefined ? [] : raw.split('\0').slice(0, -1))
 
 export const signalName = (number: number): string => signalNames.get(number) ?? `signal ${number}`
 
@@ -59,7 +62,6 @@ export class EventDecoder {
   }
 
   private exec(frame: Frame): ExecEvent {
-    const argv = rawFromBytes(frame.field(FIELD.argv) ?? Buffer.alloc(0))
     return {
       type: 'exec',
       id: frame.number(FIELD.exec)!,
@@ -69,23 +71,18 @@ export class EventDecoder {
       parent: frame.number(FIELD.parent)!,
       depth: frame.number(FIELD.depth)!,
       replaces: frame.number(FIELD.replaces),
-      program: rawFromBytes(frame.field(FIELD.program)!),
-      // Each has a NUL behind it, the last one too.
-      argv: argv.split('\0').slice(0, -1),
+      program: frame.raw(FIELD.program)!,
+      argv: listOf(frame.raw(FIELD.argv)),
       detached: (frame.flags & FLAG.detached) !== 0,
       truncated: (frame.flags & FLAG.truncated) !== 0,
-      cwd: rawFromBytes(frame.field(FIELD.cwd)!),
+      cwd: frame.raw(FIELD.cwd)!,
       setuid: (frame.flags & FLAG.setuid) !== 0,
       held: (frame.flags & FLAG.held) !== 0,
-      env: rawFromBytes(frame.field(FIELD.env) ?? Buffer.alloc(0))
-        .split('\0')
-        .slice(0, -1),
+      env: listOf(frame.raw(FIELD.env)),
     }
   }
 
   private path(frame: Frame): PathEvent {
-    const path = frame.field(FIELD.path)
-    const to = frame.field(FIELD.to)
     return {
       type: 'path',
       at: this.time(frame),
@@ -93,8 +90,8 @@ export class EventDecoder {
       pid: frame.pid,
       thread: frame.number(FIELD.thread) ?? frame.pid,
       exec: frame.number(FIELD.exec)!,
-      path: path && rawFromBytes(path),
-      to: to && rawFromBytes(to),
+      path: frame.raw(FIELD.path),
+      to: frame.raw(FIELD.to),
       existed: (frame.flags & FLAG.exists) !== 0,
       directory: (frame.flags & FLAG.directory) !== 0,
       past: (frame.flags & FLAG.past) !== 0,

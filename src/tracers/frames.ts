@@ -1,4 +1,5 @@
 /** The frames that the helper sends (native/helper/frames.h), taken apart as they come in, whatever the pieces. */
+import type { Raw } from '../model/raw-path.ts'
 
 export const FRAME = {
   hello: 1,
@@ -124,6 +125,12 @@ export class Frame {
   field(tag: number): Buffer | undefined {
     const at = this.find(tag)
     return at < 0 ? undefined : Buffer.from(this.bytes.subarray(at, at + this.bytes.readUInt32LE(at - LENGTH_BYTES)))
+  }
+
+  /** Bytes as a raw string. */
+  raw(tag: number): Raw | undefined {
+    const at = this.find(tag)
+    return at < 0 ? undefined : this.bytes.toString('latin1', at, at + this.bytes.readUInt32LE(at - LENGTH_BYTES))
   }
 
   number(tag: number): number | undefined {

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
-import { type Raw, rawFromBytes } from '../model/raw-path.ts'
+import type { Raw } from '../model/raw-path.ts'
 import {
   isAlive,
   isStopped,
@@ -255,7 +255,7 @@ export class TracedCommand {
       this.barriers.get(number)?.()
       this.barriers.delete(number)
     } else if (frame.type === FRAME.held) {
-      const path = rawFromBytes(frame.field(FIELD.path)!)
+      const path = frame.raw(FIELD.path)!
       this.held.push({ path, mapped: (frame.flags & FLAG.mapped) !== 0, inode: frame.long(FIELD.inode) })
     } else if (frame.type === FRAME.looked) {
       const number = frame.number(FIELD.number)!

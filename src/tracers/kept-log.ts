@@ -1,6 +1,6 @@
 /** The log in a spool (native/helper/keep.c): one frame for each file that was about to be destroyed. */
 import { readFileSync } from 'node:fs'
-import { type Raw, rawFromBytes } from '../model/raw-path.ts'
+import type { Raw } from '../model/raw-path.ts'
 import { BadFrame, FIELD, FLAG, type Frame, FrameReader, type PathOp, pathOps } from './frames.ts'
 
 export interface KeptFile {
@@ -44,7 +44,7 @@ function directoryOf(frame: Frame): KeptFile['directory'] {
 
 const toKept = (frame: Frame): KeptFile => ({
   name: String(frame.number(FIELD.number)!),
-  path: rawFromBytes(frame.field(FIELD.path)!),
+  path: frame.raw(FIELD.path)!,
   op: pathOps[frame.op]!,
   exec: frame.number(FIELD.exec)!,
   mode: frame.number(FIELD.mode)!,
