@@ -3,7 +3,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
 import { onFailpoint } from '../src/store/failpoint.ts'
 import { builtCommand } from './support/built-cli.ts'
@@ -12,6 +12,13 @@ import { Workspace } from './support/workspace.ts'
 
 let space: Workspace
 let savepoint: Savepoint
+/** The tree as each test begins with it. */
+let untouched: Workspace
+beforeAll(() => {
+  untouched = new Workspace()
+  execFileSync('python3', ['-c', makeTree, untouched.dir])
+})
+afterAll(() => untouched.remove())
 beforeEach(() => {
   space = new Workspace()
   execFileSync('python3', ['-c', makeTree, space.dir])
@@ -58,10 +65,6 @@ for n, d in enumerate(dirs[:120]):
 `
 
 const list = "find . ! -path './ignored/*' -printf '%P %y %m %l\\n' | sort"
-function reference(): string {
-  space.sh('cp -a . ../reference')
-  return join(space.base, 'reference')
-}
 
 /** How a snapshot differs from a directory, by reading every byte. */
 async function differences(snapshot: string, directory: string): Promise<string> {
@@ -92,7 +95,6 @@ const holdUntil = (file: string, more = '') => ({
 
 describe.each(['held until its end', 'at the same time'])('the capture and the command: %s', how => {
   it('the snapshot before is the state before, whatever is done meanwhile; undo brings it back', async () => {
-    const before = reference()
     savepoint = await space.open()
     const held = how === 'at the same time' ? undefined : holdCapture()
     const command = ['python3', '-c', `${destroy}\nopen("../done", "w").close()`]
@@ -111,9 +113,9 @@ describe.each(['held until its end', 'at the same time'])('the capture and the c
     const result = await running
     expect(result.exitCode).toBe(0)
     expect(result.before).toMatchObject({ type: 'pre-run', unsettled: false })
-    expect(await differences(result.before!.id, before)).toBe('')
+    expect(await differences(result.before!.id, untouched.dir)).toBe('')
     await savepoint.undo()
-    expect(space.sh(`diff -r --no-dereference -x ignored . '${before}'`)).toBe('')
+    expect(space.sh(`diff -r --no-dereference -x ignored . '${untouched.dir}'`)).toBe('')
   }, 120_000)
 })
 
