@@ -2,11 +2,15 @@
  * Snapshots in a run look only at what it touched. Whatever it does, and however it does it: they hold what a look at
  * everything finds.
  */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
+import { quoteCommand } from '../src/model/shell-quote.ts'
+import { cliCommand } from './support/cli.ts'
 import { Workspace } from './support/workspace.ts'
 
 const RUNS = Number(process.env.SAVEPOINT_TEST_RUNS ?? 3)
@@ -73,4 +77,44 @@ describe('a random program', () => {
     seed => mutate(seed, 5, 4, false),
     120_000,
   )
+})
+
+const unseen = `
+import mmap, os, subprocess, sys, time
+
+def mark(count):
+    subprocess.run(["mark"])
+    while not os.path.exists(os.path.join(sys.argv[1], f"go-{count}")):
+        time.sleep(0.005)
+
+held = open("held", "w")
+with open("mapped", "wb+") as file:
+    file.truncate(4096)
+    mapped = mmap.mmap(file.fileno(), 4096)
+mapped[0:1] = b"1"
+plain = os.open("plain", os.O_RDONLY)
+print("before", flush=True)
+mark(1)
+held.write("through a descriptor from before\\n")
+held.flush()
+mapped[1:2] = b"2"
+os.fchmod(plain, 0o600)
+print("after", flush=True)
+mark(2)
+`
+
+it('T9 a held descriptor, a page that is dirty already, an inherited and a read-only descriptor: in the next snapshot', async () => {
+  space.write('plain', 'p\n')
+  const script = join(space.base, 'unseen.py')
+  writeFileSync(script, unseen)
+  const env = { ...space.env, PATH: `${bin}:${process.env.PATH}` }
+  const command = quoteCommand([...cliCommand, 'run', '-q', '--', 'python3', script, space.base])
+  const child = spawn('sh', ['-c', `exec ${command} > log`], { cwd: space.dir, env, stdio: 'ignore' })
+  const ended = once(child, 'exit')
+  for (const count of [1, 2]) {
+    expect({ count, differences: await differences(await markOf(count)) }).toEqual({ count, differences: '' })
+    writeFileSync(join(space.base, `go-${count}`), '')
+  }
+  expect(await ended).toEqual([0, null])
+  expect([space.read('held'), space.read('log')]).toEqual(['through a descriptor from before\n', 'before\nafter\n'])
 })

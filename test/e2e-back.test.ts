@@ -49,6 +49,7 @@ describe('run', () => {
       'changes',
       'moved_to',
       'gone',
+      'kept',
       'stopped',
       'taken_back',
     ])
@@ -56,7 +57,7 @@ describe('run', () => {
     expect(lines[1].counts).toEqual({ added: 0, modified: 1, deleted: 0 })
   })
 
-  it('126, 127, 128+n and stdin; --json after -- belongs to the command', () => {
+  it('T3 126, 127, 128+n and stdin; --json after -- belongs to the command', () => {
     space.write('plain', 'no program')
     refused(
       ['run', '-q', '--', './plain'],

@@ -116,7 +116,7 @@ test.each([
   [['completion', 'csh'], 2],
   [['run'], 2],
   [['run', '--', 'no-such-program'], 127],
-  [['status', '-t', '/nowhere/at/all'], 10],
+  [['status', '-t', '/nowhere/at/all'], 1],
 ])('savepoint %j --json: an error is JSON, too', (args, status) => {
   const result = savepoint(space, ['--json', ...args])
   expect({ status: result.status, stdout: result.stdout }).toEqual({ status, stdout: '' })

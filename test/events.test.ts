@@ -92,6 +92,15 @@ describe('the changes of a snapshot are one query', () => {
     expect(changesOf(after!.id)).toEqual(['created made', 'created there', 'deleted a'])
   })
 
+  it('mv over a file, which is tried without replacing it first, is one event; what is renamed again is another', async () => {
+    const { after } = await run('mv a b')
+    expect(changesOf(after!.id)).toEqual(['renamed a → b'])
+    expect(savepoint.why('b').causes.map(({ event }) => event.kind)).toEqual(['renamed'])
+    const script = 'import os\nfor i in range(2):\n  os.rename("b", "dir/c")\n  if i == 0: open("b", "w").close()'
+    const again = await savepoint.run({ command: ['python3', '-c', script] })
+    expect(changesOf(again.after!.id)).toEqual(['renamed b → dir/c', 'created b', 'renamed b → dir/c'])
+  })
+
   it('of snapshots that were compacted into one: all of them', async () => {
     await savepoint.snapshot()
     space.write('a', 'a2\n')

@@ -243,6 +243,41 @@ describe('R2: rules that became stricter or looser between two snapshots', () =>
   })
 })
 
+describe("undo of what today's rules exclude", () => {
+  it('a revert that brought it: it goes again, and redo brings it', async () => {
+    space.write('made/f', 'one')
+    savepoint = await space.open()
+    const { id } = await savepoint.snapshot()
+    space.sh('rm -r made; echo made > .gitignore')
+    await savepoint.snapshot()
+    expect((await savepoint.revert('made/f', { from: id })).changes).toHaveLength(2)
+    const tried = await savepoint.undo({ dryRun: true })
+    expect(tried.restore!.changes).toEqual([{ action: 'delete', path: 'made', files: 1 }])
+    await savepoint.undo()
+    expect(existsSync(space.at('made'))).toBe(false)
+    await savepoint.redo()
+    expect(space.read('made/f')).toBe('one')
+    space.write('made/f', 'edited')
+    space.write('made/other', 'ignored')
+    const { restore } = await savepoint.undo()
+    expect(restore!.leftAlone).toEqual([{ path: 'made/f', why: 'edited' }])
+    expect([space.read('made/f'), space.read('made/other')]).toEqual(['edited', 'ignored'])
+  })
+
+  it('a run that made it before the rules excluded it: it goes, and what the rules always excluded stays', async () => {
+    space.write('a')
+    savepoint = await space.open()
+    await savepoint.run({ command: ['sh', '-c', 'mkdir dist; echo x > dist/x'] })
+    space.write('.gitignore', 'dist/\n')
+    space.write('dist/later', 'precious')
+    const { restore } = await savepoint.undo()
+    expect([existsSync(space.at('dist/x')), space.read('dist/later')]).toEqual([false, 'precious'])
+    expect(restore!.keptDirs).toEqual(['dist'])
+    await savepoint.redo()
+    expect(space.read('dist/x')).toBe('x\n')
+  })
+})
+
 describe('conflicts', () => {
   it('a directory that must become a file but holds excluded children is left alone and reported', async () => {
     space.write('thing', 'a file')

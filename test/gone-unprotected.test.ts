@@ -31,9 +31,9 @@ it('in JSON, with the reason of each', () => {
   const gone = {
     count: 3,
     paths: [
-      { path: 'data.db', reason: 'excluded' },
-      { path: 'large', reason: 'too-large' },
-      { path: 'node_modules', reason: 'excluded' },
+      { path: 'data.db', reason: 'excluded', snapshot: null },
+      { path: 'large', reason: 'too-large', snapshot: null },
+      { path: 'node_modules', reason: 'excluded', snapshot: null },
     ],
   }
   const run = runCli(space, ['run', '--json', '--', 'rm', '-r', 'data.db', 'node_modules', 'large', 'a'])
@@ -60,7 +60,7 @@ it('what is still there, or there again, is not called gone; nor what the target
   expect(taken.gone.count).toBe(2)
   space.write('node_modules/m/index.js', 'installed again')
   const { restore } = await savepoint.undo()
-  expect(restore!.gone).toEqual({ count: 1, paths: [{ path: 'data.db', reason: 'excluded' }] })
+  expect(restore!.gone).toEqual({ count: 1, paths: [{ path: 'data.db', reason: 'excluded', snapshot: undefined }] })
 })
 
 it('of a run that deleted the whole target', async () => {
@@ -68,4 +68,20 @@ it('of a run that deleted the whole target', async () => {
   const { gone } = await savepoint.run({ command: ['sh', '-c', `cd /; rm -rf '${space.dir}'`] })
   expect(gone.paths.map(({ path }) => path)).toEqual(['data.db', 'node_modules'])
   expect((await savepoint.undo()).restore!.gone.count).toBe(2)
+})
+
+it('where an older snapshot has it, that is named with the command that brings it back', () => {
+  space.write('.gitignore', '*.o\n')
+  const older = runCli(space, ['snapshot', '-q']).stdout.trim()
+  space.write('data.db', 'changed')
+  space.write('.gitignore', '*.db\nnode_modules/\n*.o\n')
+  space.write('never.o')
+  runCli(space, ['snapshot'])
+  const run = runCli(space, ['run', '--', 'git', 'clean', '-fdxq'])
+  const command = `revert data.db node_modules --from ${older}`
+  expect(run.stderr).toContain('gone: data.db, never.o, node_modules (ignored;')
+  expect(run.stderr).toContain(`\n${older} has older versions: savepoint ${command}\n`)
+  expect(runCli(space, ['undo']).stdout).toContain(command)
+  runCli(space, command.split(' '))
+  expect([space.read('data.db'), space.read('node_modules/m/index.js')]).toEqual(['precious', 'module'])
 })

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
+import { runCli } from './support/cli.ts'
 import { killedRun } from './support/killed-run.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
@@ -33,6 +34,7 @@ describe('a file that was made in the run', () => {
     ['removed', 'echo precious > f; rm f'],
     ['overwritten', 'echo precious > f; echo other > f'],
     ['emptied by name', `echo precious > f; ${python('import os; os.truncate("f", 0)')}`],
+    ['emptied by descriptor', `echo precious > f; ${python('open("f", "r+").truncate(0)')}`],
     ['replaced by another', `echo precious > f; echo x > g; ${python('import os; os.rename("g", "f")')}`],
     ['removed with its directory', 'mkdir d; echo precious > d/f; rm d/f; rmdir d'],
     ['moved and removed', `echo precious > g; ${python('import os; os.rename("g", "f")')}; rm f`],
@@ -54,6 +56,21 @@ describe('a file that was made in the run', () => {
     expect(kept().map(({ command }) => command)).toEqual(['rm f'])
     await savepoint.revert('f')
     expect(space.sh('stat -c %a f; cat f')).toBe('640\nprecious\n')
+  })
+
+  it('is counted in the summary of the run, with the command that shows it', () => {
+    const kept = (script: string) => {
+      const { stderr } = runCli(space, ['run', '--json', '--', 'sh', '-c', script])
+      return JSON.parse(stderr.trim().split('\n').at(-1)!).kept
+    }
+    expect(kept('echo new > new; echo more >> old')).toEqual({ files: 0, snapshots: [] })
+    const twice = kept('echo 1 > f; echo 2 > f; echo 3 > f; echo precious > d; rm f d')
+    expect(twice).toEqual({ files: 2, snapshots: expect.objectContaining({ length: 3 }) })
+    const { stderr } = runCli(space, ['run', '--', 'sh', '-c', 'echo precious > g; rm g'])
+    const [, id] = /: 1 file deleted or overwritten on the way is kept: savepoint show (snap_\w+)\n/.exec(stderr)!
+    expect(runCli(space, ['show', id!]).stdout).toMatch(/\bg$/m)
+    const many = runCli(space, ['run', '--', 'sh', '-c', 'echo 1 > f; echo 2 > f; rm f'])
+    expect(many.stderr).toMatch(/kept: savepoint snapshots run_\w+\n/)
   })
 
   it('its directory comes back as it was', async () => {

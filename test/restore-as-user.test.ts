@@ -1,6 +1,7 @@
 /** Capture and restore with the rights of an ordinary user: read-only directories, unreadable files, files of others. */
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
+import type { RestoreResult } from '../src/index.ts'
 import { fullImageOf } from './support/full-image.ts'
 import { gated, isRoot } from './support/machine.ts'
 import { differences } from './support/tree-image.ts'
@@ -99,6 +100,22 @@ asUser(
     expect(differences(changed, fullImageOf(ws.dir))).toEqual([])
   },
 )
+
+asUser('--dry-run tells of what is closed to its owner what the rollback then does, and leaves its mode', async () => {
+  ws.write('file', 'then')
+  ws.write('same', 'then')
+  expect((await runAsUser(ws, [['snapshot', { label: 'one' }]])).error).toBeUndefined()
+  ws.sh('echo now > file; mkdir made; echo now > made/x; echo now > new; chmod 000 file same made new')
+  const changed = fullImageOf(ws.dir)
+  const tried = await runAsUser(ws, [['rollback', 'one', { dryRun: true }]])
+  expect(tried.error).toBeUndefined()
+  expect(differences(changed, fullImageOf(ws.dir))).toEqual([])
+  const rolled = await runAsUser(ws, [['rollback', 'one']])
+  const told = ({ changes, leftAlone, uncaptured }: RestoreResult) => ({ changes, leftAlone, uncaptured })
+  expect(told(tried.results[0])).toEqual(told(rolled.results[0]))
+  expect(rolled.results[0].leftAlone).toEqual([])
+  expect(fs.existsSync(ws.at('new'))).toBe(false)
+})
 
 withOthers("R16 another user's file that is unreadable today is left alone and reported", async () => {
   ws.write('file', 'then')

@@ -154,6 +154,60 @@ it('`rollback RUN` of the run at work stops it and takes back what it did', asyn
   expect((await run.ended).signal).toBe('SIGTERM')
 })
 
+describe('what the run at work has done until now', () => {
+  const script = 'printf a2 > a; echo x > made; echo said >&2; READY; read line; cat a; echo " $line"; echo y > later'
+  /** With a log in the target that the shell opened for the run, and somebody else at work. */
+  async function startWithLog() {
+    space.write('theirs', 't1')
+    space.sh('mkdir sub')
+    const run = await startRun(space, script, { before: ['sh', '-c', 'exec 2> log; exec "$@"', 'sh'] })
+    space.write('theirs', 't2')
+    return run
+  }
+  const outside = { path: 'theirs', why: 'outside' }
+
+  it('--dry-run of `rollback RUN` and of `undo` shows it, and stops nothing', async () => {
+    const run = await startWithLog()
+    const plan = {
+      dry_run: true,
+      changes: [
+        { action: 'replace', path: 'a', files: 1 },
+        { action: 'replace', path: 'log', files: 1 },
+        { action: 'delete', path: 'made', files: 1 },
+      ],
+      left_alone: [outside],
+    }
+    expect(savepointJson(space, ['rollback', run.id, '--dry-run'])).toMatchObject(plan)
+    expect(savepointJson(space, ['undo', '--dry-run'])).toMatchObject({ operation: { id: null }, restore: plan })
+    const { stderr } = savepoint(space, ['undo', '--dry-run'])
+    expect(stderr).toContain(`${run.id} (`)
+    expect(stderr).toContain('would be stopped first')
+    run.say('still here')
+    expect(await run.ended).toMatchObject({ status: 0, stdout: expect.stringContaining('a2 still here') })
+  })
+
+  it('`rollback RUN --keep-running` takes that back, leaves what others did, and can be undone', async () => {
+    const run = await startWithLog()
+    expect(savepointJson(space, ['rollback', run.id, '--keep-running']).left_alone).toEqual([outside])
+    expect(['a', 'log', 'made', 'theirs'].map(path => space.read(path))).toEqual(['a1', '', undefined, 't2'])
+    run.say('on it goes')
+    expect(await run.ended).toMatchObject({ status: 0, stdout: expect.stringContaining('a1 on it goes') })
+    expect(savepoint(space, ['undo']).stdout).toContain(`Undone: ${run.id}`)
+    expect([space.read('a'), space.read('later')]).toEqual(['a1', undefined])
+    expect(savepoint(space, ['undo']).stdout).toContain(`Undone: take back ${run.id} so far`)
+    expect([space.read('a'), space.read('made')]).toEqual(['a2', 'x\n'])
+  })
+
+  it('where undo would be refused, in a subdirectory, nothing is stopped for it', async () => {
+    const run = await startWithLog()
+    const refused = { status: 2, stderr: expect.stringContaining('the operation also changed a outside of it') }
+    for (const args of [['undo'], ['undo', '--dry-run']])
+      expect(savepoint(space, args, { cwd: space.at('sub') })).toMatchObject(refused)
+    run.say('still here')
+    expect(await run.ended).toMatchObject({ status: 0, stdout: expect.stringContaining('a2 still here') })
+  })
+})
+
 it('from inside of the run it goes on, whatever was asked for', async () => {
   first()
   const cli = builtCommand.map(word => `'${word}'`).join(' ')

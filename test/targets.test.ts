@@ -38,6 +38,20 @@ describe('the nearest ancestor', () => {
     })
   })
 
+  it('a path that does not exist, or is no directory, is an error of its own: no snapshot would help', async () => {
+    const missing = { code: 'target.missing', exitCode: 1 }
+    await expect(space.open({ target: 'nowhere', create: false })).rejects.toMatchObject({
+      ...missing,
+      message: `Cannot use ${space.at('nowhere')}: the directory does not exist`,
+      hint: expect.stringContaining('--target'),
+    })
+    await expect(space.open({ target: 'backend/server', create: false })).rejects.toMatchObject({
+      ...missing,
+      message: `Cannot use ${space.at('backend/server')}: it is not a directory`,
+      hint: 'Name the directory that it lies in',
+    })
+  })
+
   it('can be asked about before there is one; what would need it is refused and leaves nothing', async () => {
     const asked = await space.open({ create: false, provisional: true })
     expect(await asked.coverage('backend/server')).toMatchObject({ covered: true, isBeforeFirst: true, versions: 0 })

@@ -1,6 +1,7 @@
 /** What a run executed, as it is written down and shown; what a tracer owes is in tracer-contract.test.ts. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { describe, expect, it, vi } from 'vitest'
 import type { Execution, Savepoint } from '../src/index.ts'
 import { compileC } from './support/c-program.ts'
@@ -56,7 +57,8 @@ describe('processes whose parents are gone', () => {
     // Two of the same program have ended, and which of them it was is not to be seen.
     space.sh('rm f go')
     await run(
-      'mkfifo f; for i in 1 2; do ./daemonise sh -c "/bin/true inside; echo > f"; done; sleep 0.1; touch go; read line < f; read line < f',
+      // Held open: what both write at once would otherwise go to the first who reads, and the second wait for ever.
+      'mkfifo f; exec 3<> f; for i in 1 2; do ./daemonise sh -c "/bin/true inside; echo > f"; done; sleep 0.1; touch go; read line <&3; read line <&3',
     )
     const orphans = traced().filter(execution => line(execution).startsWith('sh -c /bin/true inside'))
     expect(orphans.map(({ parent, note }) => [parent, note])).toEqual(Array(2).fill([0, 'detached']))
@@ -120,7 +122,11 @@ describe('the tracer', () => {
   })
 
   it('one that is named and does not work here is refused before anything is started', async () => {
-    await expect(savepoint.run({ command: ['rm', 'a'], tracer: 'eslogger' })).rejects.toMatchObject({ exitCode: 125 })
+    const refused = { exitCode: 125, hint: expect.stringMatching(/^Leave out --tracer/) }
+    await expect(savepoint.run({ command: ['rm', 'a'], tracer: 'eslogger' })).rejects.toMatchObject(refused)
+    const configured = await space.open({ env: { ...space.env, SAVEPOINT_TRACER: 'eslogger' } })
+    const inConfig = { exitCode: 125, hint: expect.stringMatching(/^Leave tracing.tracer at auto/) }
+    await expect(configured.run({ command: ['rm', 'a'] })).rejects.toMatchObject(inConfig)
     expect(space.read('a')).toBe('a1\n')
   })
 })
@@ -162,6 +168,9 @@ describe('the command line', () => {
       if (text.includes('first')) sawFirst.resolve()
     })
     await sawFirst.promise
+    // The run tells it: in /proc/net/unix its socket stands once to listen, and once for each who is connected.
+    const sockets = readFileSync('/proc/net/unix', 'utf8').split('\n')
+    expect(sockets.filter(each => each.endsWith(`/${savepoint.runs().at(-1)!.id}.sock`))).toHaveLength(2)
     expect(text).not.toContain('second')
     space.sh('echo > go')
     await Promise.all([liveEnded, followed])

@@ -2,13 +2,14 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
 import { probeTracers } from '../src/tracers/select.ts'
 import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
-import { gated } from './support/machine.ts'
+import { gated, isRoot } from './support/machine.ts'
 import { hasStrace, ownLines, straceLines } from './support/strace.ts'
 import { line, useTracedRuns } from './support/traced-runs.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
@@ -90,6 +91,18 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', build] }]])
       expect(error).toBeUndefined()
       expect(ownLines(traced()).sort()).toEqual(seen.sort())
+    })
+
+    // Where the tracer does not see changes, fanotify knows the process.
+    const isKnown = isRoot || settings.SAVEPOINT_TRACER === 'seccomp'
+    gated(isKnown, 'root', 'events of files name the command', async () => {
+      space.sh('mkfifo go')
+      const ended = run('echo x > made; read line < go; exit 0')
+      const made = () => savepoint.events().events.find(each => each.type === 'file' && each.event.path === 'made')
+      await vi.waitFor(() => expect(made()).toBeDefined(), { timeout: 30_000, interval: 20 })
+      await writeFile(space.at('go'), '\n')
+      await ended
+      expect(made()).toMatchObject({ execution: { argv: ['sh', '-c', expect.stringContaining('echo x > made')] } })
     })
 
     // Not a container, but what one is made of; no engine that could start one is needed.

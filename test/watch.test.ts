@@ -139,7 +139,7 @@ describe.each(ways)('%s', (_, way, works) => {
     expect(types()).toEqual(['change', 'change', 'idle', 'idle', 'interval'])
   })
 
-  gated(works, 'the rights', 'more changes than the system keeps: said, and everything is looked at', async () => {
+  gated(works, 'the rights', 'T1 more changes than the system keeps: said, and everything is looked at', async () => {
     space.write('savepoint.yaml', 'snapshots: { auto_interval_seconds: 1, triggers: { disable_idle: true } }\n')
     space.write('many.py', 'for i in range(20000):\n  open("d/%d" % i, "w").close()\n')
     mkdirSync(space.at('d'))

@@ -106,10 +106,16 @@ static int open_flags(const struct call *call) {
 
 static bool opens_for_reading(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0; }
 
+/* It fails where something is already. */
+static bool replaces_nothing(const struct call *call) {
+  return call->notification->data.nr == __NR_renameat2 && (argument(call, 4) & RENAME_NOREPLACE) != 0;
+}
+
 /* Keeps what the call destroys, if that is in no snapshot yet. */
 static void keep_lost(struct call *call, enum path_op op, const struct place *place, const struct place *to) {
   struct loss loss = {.place = place, .op = op, .exec = call->process->exec, .pid = call->process->pid};
-  if (op == OP_RENAME) loss.place = to;
+  if (op == OP_RENAME && !replaces_nothing(call)) loss.place = to;
+  else if (op == OP_TRUNCATE && (off_t)argument(call, 1) >= place->stat.st_size) return; /* it grows */
   else if (op == OP_TRUNCATE || (op == OP_WRITE && (open_flags(call) & O_TRUNC) != 0)) loss.empties = true;
   else if (op != OP_DELETE) return;
   if (keep(&loss, call->frame)) stream_put(call->notifier->stream, call->frame);

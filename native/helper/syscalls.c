@@ -45,6 +45,7 @@ const struct rule rules[] = {
     {__NR_openat, OP_WRITE, 0, 1, NONE, NONE, NONE, 1},
     {__NR_openat2, OP_WRITE, 0, 1, NONE, NONE, NONE, 1},
     {__NR_truncate, OP_TRUNCATE, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_ftruncate, OP_TRUNCATE, 0, NONE, NONE, NONE, NONE, 0},
     {__NR_renameat2, OP_RENAME, 0, 1, 2, 3, NONE, 0},
     {__NR_mkdirat, OP_CREATE, 0, 1, NONE, NONE, NONE, 0},
     {__NR_unlinkat, OP_DELETE, 0, 1, NONE, NONE, NONE, 0},

@@ -132,7 +132,10 @@ export function diffJson(diff: { from: string; to: string; changes: Change[] }, 
 }
 
 /** What no snapshot has and is not there any more; `count` is of all, `paths` the first hundred. */
-const goneJson = ({ count, paths }: results.Gone) => ({ count, paths: paths.map(skippedJson) })
+const goneJson = ({ count, paths }: results.Gone) => ({
+  count,
+  paths: paths.map(path => ({ ...skippedJson(path), snapshot: orNull(path.snapshot) })),
+})
 
 /** `rollback`, `revert`, and inside `undo` and `redo`. */
 export function restoreJson(result: results.RestoreResult) {
@@ -166,7 +169,7 @@ export function undoJson(result: results.UndoResult) {
 /** An element of `operations`; also `tag` and `delete`. */
 export function operationJson(operation: Operation) {
   return {
-    id: operation.id,
+    id: operation.id || null,
     kind: operation.kind,
     at: time(operation.at),
     state: operation.state,
@@ -208,6 +211,7 @@ export function runResultJson(result: results.RunResult) {
     changes: result.changes.map(changeJson),
     moved_to: orNull(result.movedTo),
     gone: goneJson(result.gone),
+    kept: result.kept,
     stopped: orNull(result.stopped),
     taken_back: result.takenBack ? restoreJson(result.takenBack) : null,
   }

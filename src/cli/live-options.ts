@@ -11,7 +11,7 @@ export const addLiveOptions = (command: Command): Command =>
     .addOption(
       new Option(
         '--keep-running',
-        'a live run is held still meanwhile and goes on, instead of being stopped; it is not taken back itself',
+        'a live run is held still meanwhile and goes on, instead of being stopped; undo then does not take it back',
       ).conflicts('restart'),
     )
     .option('--restart', 'a live run is stopped, and its command started again on its terminal')

@@ -130,6 +130,8 @@ it('renders errors as text with a hint and as one line of JSON', () => {
 it('takes failed system calls for the state of the machine and everything else for our bug', () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
   expect(asSavepointError(full)).toMatchObject({ code: 'disk.full', exitCode: 1 })
+  const locked = Object.assign(new Error('database is locked'), { code: 'ERR_SQLITE_ERROR', errcode: 5 })
+  expect(asSavepointError(locked)).toMatchObject({ code: 'busy', exitCode: 11, hint: expect.stringMatching(/Ctrl-Z/) })
   expect(asSavepointError(AbortSignal.abort().reason)).toMatchObject({ code: 'cancelled', exitCode: 130 })
   const bug = reportError(new TypeError('x is not a function'), false)
   expect(bug.exitCode).toBe(70)

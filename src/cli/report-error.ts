@@ -48,6 +48,15 @@ export function asSavepointError(thrown: unknown): SavepointError {
     })
   }
   const errno = errnoOf(thrown)
+  if (errno === 'EBUSY' && 'errcode' in (thrown as object))
+    return new SavepointError(
+      'busy',
+      'Cannot go on: another process is in the middle of writing, and does not finish',
+      {
+        hint: 'Is one stopped (Ctrl-Z)? Let it go on, or end it, then say the same again; nothing is lost',
+        cause: thrown,
+      },
+    )
   if (errno) {
     const { message } = thrown as Error
     const code = isNoRoom(thrown) ? 'disk.full' : 'io.failed'

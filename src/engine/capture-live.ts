@@ -23,8 +23,8 @@ import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
 
 export interface LiveOptions {
-  /** Root tree whose captured paths are captured whatever the rules say. */
-  override?: Id
+  /** Root trees whose captured paths are captured whatever the rules say. */
+  override?: readonly Id[]
   written?: WrittenFiles
   /** Captures this working directory of an interrupted restore too. */
   stage?: Raw

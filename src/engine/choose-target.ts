@@ -11,6 +11,7 @@ import {
   allTargets,
   createTarget,
   findTarget,
+  missingTarget,
   noteTarget,
   proposeTarget,
   type RegisteredTarget,
@@ -31,7 +32,9 @@ export function chooseTarget(
   if (found) return options.force ? acceptReplaced(found) : found
   if (options.create) return createTarget(home, path, options.force ?? false, env)
   if (options.provisional) return proposeTarget(home, path, options.force ?? false, env)
-  throw noTimeline(path)
+  throw statDir(path)
+    ? noTimeline(path)
+    : missingTarget(path, 'use', 'Name another one with --target; this one has no timeline, either')
 }
 
 export const noTimeline = (path: Buffer): SavepointError =>

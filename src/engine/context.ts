@@ -47,6 +47,14 @@ export interface Context {
   seen: Seen | undefined
   /** Keeps collection away while results that read lazily are in use. */
   held: FileLock | undefined
+  /** The run that this process supervises, for what is asked of it. */
+  session?: OwnRun
+}
+
+export interface OwnRun {
+  run: string
+  /** See RunSession. */
+  traceSoFar: () => Promise<boolean>
 }
 
 /** What a run remembers from one capture to the next. */

@@ -17,7 +17,7 @@ import type { RunSession } from './run-session.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { stopOthers } from './stop-others.ts'
 import { relativeTo } from './target-registry.ts'
-import { redo, undo } from './undo.ts'
+import { redo, undo, undoOfRun } from './undo.ts'
 
 /** One request, as an operation sees it. */
 interface Call extends Asked {
@@ -37,6 +37,7 @@ const place = { cwd: z.string().max(65_536).optional(), force: z.boolean().optio
 const paths = z.array(z.string()).max(100_000).optional()
 const going = { keepRunning: z.boolean().optional(), restart: z.boolean().optional() }
 const walk = { all: z.boolean().optional() }
+const dry = { dryRun: z.boolean().optional() }
 
 const operation = <Shape extends z.ZodRawShape>(
   shape: Shape,
@@ -69,26 +70,33 @@ export const operations: Record<string, Operation<unknown>> = {
       withoutGit: z.boolean().optional(),
       noSafety: z.boolean().optional(),
       run: z.string().optional(),
+      ...dry,
       ...walk,
       ...going,
     },
     async (call, { ref, keepRunning, restart, ...options }) => {
       const { ctx, session } = call
       const work = () => rollback(ctx, ref, options)
+      if (options.dryRun) return done(lookOnly(call, keepRunning, work))
       if (call.isInside || keepRunning) return done(undisturbed(call, work))
       const isOwn = findRun(ctx.db, options.run ?? ref)?.id === session.run.id
       if (isOwn) requireBefore(session)
       // Nothing is stopped for something that cannot be done.
-      else await rollback({ ...ctx, notice: () => {}, warn: () => {} }, ref, { ...options, dryRun: true })
+      else await rollback(quietly(ctx), ref, { ...options, dryRun: true })
       if (!isOwn) await stopOthers(ctx, session.run.id, `rollback to ${ref}`)
       return stopFor(call, `rollback ${ref}`, restart, work)
     },
   ),
 
-  undo: operation({ ...walk, ...going }, (call, { all, keepRunning, restart }) => {
-    const work = () => undo(call.ctx, { all })
-    if (call.isInside || keepRunning) return done(undisturbed(call, work))
+  undo: operation({ ...dry, ...walk, ...going }, async (call, { all, dryRun, keepRunning, restart }) => {
+    const work = () => undo(call.ctx, { all, dryRun })
+    const isStopped = !call.isInside && !keepRunning
+    if (dryRun && isStopped) return done(lookOnly(call, false, () => undoOfRun(call.ctx, call.session.run, { all })))
+    if (dryRun) return done(work())
+    if (!isStopped) return done(undisturbed(call, work))
     requireBefore(call.session)
+    // In a subdirectory it may be refused: nothing is stopped for that.
+    if (call.ctx.subdirectory !== '' && !all) await undoOfRun(quietly(call.ctx), call.session.run, {})
     return stopFor(call, 'undo', restart, work)
   }),
 
@@ -99,9 +107,12 @@ export const operations: Record<string, Operation<unknown>> = {
   ),
 
   trace: operation({}, async ({ session, send, signal }) => {
-    await session.follow(lines => {
+    const following = session.follow(lines => {
       for (const line of lines.split('\n')) if (line !== '') send({ event: JSON.parse(line) })
     }, signal)
+    // What was executed before this stands in exec.jsonl.
+    send({ event: { type: 'following' } })
+    await following
     return { result: undefined }
   }),
 
@@ -140,7 +151,7 @@ function followTarget(from: Context, to: Context): void {
 
 /** The run's context, seen from where the caller stands. Its configuration is the run's. */
 function contextFor(
-  { ctx, run }: RunSession,
+  { ctx, run, traceSoFar }: RunSession,
   { send, signal }: Asked,
   isInside: boolean,
   cwd: string | undefined,
@@ -164,12 +175,26 @@ function contextFor(
     signal,
     onUnstoppable: unstoppable => send({ unstoppable }),
     held: undefined,
+    session: { run: run.id, traceSoFar },
   }
 }
 
 /** A process of the run that asks waits for the answer; the others, if they are not asking, must not write meanwhile. */
 const undisturbed = <T>({ isInside, session }: Call, work: () => Promise<T>): Promise<T> =>
   isInside ? work() : session.frozen(work)
+
+const quietly = (ctx: Context): Context => ({ ...ctx, notice: () => {}, warn: () => {} })
+
+/** Nothing is stopped for it; what would be is said. */
+function lookOnly<T>(
+  { isInside, session, ctx }: Call,
+  keepRunning: boolean | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { id, command } = session.run
+  if (!isInside && !keepRunning) ctx.notice(`${id} (${nameCommand(command)}) would be stopped first`)
+  return work()
+}
 
 async function stopFor<T>(
   { session, ctx }: Call,

@@ -58,7 +58,7 @@ async function isCurrent(ctx: Context, raw: Raw, latest: Snapshot, live: Live): 
 
 /** What it would be as an entry if everything that `latest` has were captured again. */
 async function captureAgainstRules(ctx: Context, raw: Raw, latest: Snapshot): Promise<Entry | undefined> {
-  const live = await lookAtLive(ctx, { override: latest.root })
+  const live = await lookAtLive(ctx, { override: [latest.root] })
   return entryAt(ctx.store, live.tree, raw)
 }
 

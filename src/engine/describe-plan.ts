@@ -23,7 +23,7 @@ export function describeRestore(ctx: Context, request: RestoreRequest, live: Liv
   if (why) result.leftAlone = [{ path: '', why }, ...result.leftAlone]
   if (request.base === undefined) return result
   const [wanted, base] = [rootTreeOf(ctx.store, request.wanted), rootTreeOf(ctx.store, request.base)]
-  return { ...result, gone: findGone(ctx.store, wanted, base, live.tree, request.scope) }
+  return { ...result, gone: findGone(ctx, wanted, base, live.tree, request.scope) }
 }
 
 export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot | undefined): RestoreResult {

@@ -1,6 +1,7 @@
 /** `events`: what happened to files, and the snapshots that it led to, as one list. */
-import type { Execution, FileEvent, SnapshotEvents } from '../model/trace.ts'
+import type { FileEvent, SnapshotEvents } from '../model/trace.ts'
 import type { Context } from './context.ts'
+import { Executions } from './executions.ts'
 import type { EventsResult, ListedEvent } from './results.ts'
 import { requireRun } from './rollback.ts'
 
@@ -16,11 +17,11 @@ export function events(ctx: Context, options: { run?: string; limit?: number } =
   const taken = ctx.db.events
     .snapshots()
     .filter(({ snapshot, stopEvent }) => stopEvent >= oldest && (!run || snapshots.get(snapshot)?.run === run))
-  const commandOf = commands(ctx)
+  const executions = new Executions(ctx)
   const listed: ListedEvent[] = merge(files, taken).map(item =>
     'snapshot' in item
       ? { type: 'snapshot', events: item, snapshot: snapshots.get(item.snapshot) }
-      : { type: 'file', event: item, execution: commandOf(item) },
+      : { type: 'file', event: item, execution: executions.of(item) },
   )
   return { run, events: listed.slice(0, limit) }
 }
@@ -29,14 +30,4 @@ export function events(ctx: Context, options: { run?: string; limit?: number } =
 function merge(files: FileEvent[], taken: SnapshotEvents[]): (FileEvent | SnapshotEvents)[] {
   const at = (item: FileEvent | SnapshotEvents) => ('snapshot' in item ? item.stopEvent + 0.5 : item.id)
   return [...files, ...taken].sort((a, b) => at(b) - at(a))
-}
-
-function commands(ctx: Context): (event: FileEvent) => Execution | undefined {
-  const known = new Map<string, Execution | undefined>()
-  return ({ run, exec }) => {
-    if (exec === 0) return undefined
-    const key = `${run} ${exec}`
-    if (!known.has(key)) known.set(key, ctx.db.trace.execution(run, exec))
-    return known.get(key)
-  }
 }

@@ -7,7 +7,9 @@ import type { Raw } from '../model/raw-path.ts'
 import type { Skipped } from '../model/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import { differingEntries } from '../store/tree-diff.ts'
-import type { Gone } from './results.ts'
+import type { Context } from './context.ts'
+import { hasCaptured } from './known-path.ts'
+import type { Gone, GonePath } from './results.ts'
 
 /** How many are listed: a tree full of ignored files must not fill a report. */
 const LISTED_GONE = 100
@@ -16,10 +18,21 @@ const LISTED_GONE = 100
 const passing: ReadonlySet<UnknownReason> = new Set(['mount', 'store', 'socket', 'lock', 'vanished'])
 
 /** Trees of the target. Only what is missing from `after` and also from `now`: what was made again since is not gone. */
-export function findGone(store: Store, before: Id, after: Id, now = after, scope?: readonly Raw[]): Gone {
+export function findGone(ctx: Context, before: Id, after: Id, now = after, scope?: readonly Raw[]): Gone {
+  const { store } = ctx
   const missingNow = now === after ? undefined : new Set(missing(store, before, now, scope).map(({ path }) => path))
   const gone = missing(store, before, after, scope).filter(({ path }) => missingNow?.has(path) ?? true)
-  return { count: gone.length, paths: gone.slice(0, LISTED_GONE) }
+  return { count: gone.length, paths: withOlderVersions(ctx, gone.slice(0, LISTED_GONE)) }
+}
+
+/** It may have been captured once, before rules or caps left it out. Snapshot by snapshot: the paths share most trees. */
+function withOlderVersions(ctx: Context, gone: Skipped[]): GonePath[] {
+  const found = new Map<Raw, string>()
+  for (const { id, root } of gone.length > 0 ? ctx.db.snapshots().reverse() : []) {
+    if (found.size === gone.length) break
+    for (const { path } of gone) if (!found.has(path) && hasCaptured(ctx, root, path)) found.set(path, id)
+  }
+  return gone.map(skipped => ({ ...skipped, snapshot: found.get(skipped.path) }))
 }
 
 function missing(store: Store, before: Id, after: Id, scope: readonly Raw[] | undefined): Skipped[] {

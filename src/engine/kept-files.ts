@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
+import type { Snapshot } from '../model/snapshot.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { encodeTree } from '../store/tree-codec.ts'
 import { sameContent } from '../store/tree-diff.ts'
@@ -18,9 +19,11 @@ import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { Exclusions } from '../targets/dir/explain-exclusion.ts'
 import { Ingest } from '../targets/dir/ingest.ts'
 import type { ReadResult } from '../targets/dir/ingest-read.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
 import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
+import type { Kept } from './results.ts'
 import { addSnapshot } from './snapshot.ts'
 
 /** Of each path so many versions at most: a script that writes a file again and again must not fill the timeline. */
@@ -88,6 +91,19 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
     writer.close()
   }
   for (const { name } of files) rmSync(join(spool, name), { force: true })
+}
+
+/** What of it is there for a run. */
+export function keptBy(ctx: Context, run: string): Kept {
+  const snapshots = ctx.db.snapshots().filter(snapshot => snapshot.type === 'kept' && snapshot.run === run)
+  const paths = new Set<Raw>()
+  for (const snapshot of snapshots) {
+    let state: Snapshot | undefined = snapshot
+    while (state?.type === 'kept') state = state.parent === undefined ? undefined : ctx.db.snapshot(state.parent)
+    for (const { path, after } of stateChanges(ctx.store, state?.root, snapshot.root))
+      if (after?.kind === 'file') paths.add(path)
+  }
+  return { files: paths.size, snapshots: snapshots.map(({ id }) => id) }
 }
 
 const withPath = ({ path, entry }: Version): [Raw, Entry] => [path, entry]

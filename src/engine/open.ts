@@ -18,6 +18,7 @@ import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, snapshotChanges, status } from './diff.ts'
 import { events } from './events.ts'
+import { followTrace } from './follow-trace.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
@@ -244,6 +245,7 @@ function toSavepoint(ctx: Context): Savepoint {
     operations: () => reachableOperations(ctx.db),
     runs: () => listRuns(ctx),
     trace: run => trace(ctx, run),
+    followTrace: (run, onExecution) => followTrace(ctx, run, onExecution),
     why: (path, options) => why(ctx, path, options),
     events: options => events(ctx, options),
     gc: () => gc(ctx),

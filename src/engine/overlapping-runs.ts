@@ -2,6 +2,7 @@
  * Runs that went on at the same time as one that is taken back. Both of their pairs of snapshots show what changed while
  * both went on; whose it was, their traces tell, if they are complete.
  */
+import type { Id } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { changedPaths, type Span } from '../targets/dir/others-paths.ts'
@@ -10,21 +11,23 @@ import type { Context } from './context.ts'
 import { isAlive } from './run-state.ts'
 import { isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
-/** Root trees around those that have ended and are not undone, or still go on. */
-export function overlappingRuns(ctx: Context, id: string): Span[] {
+/** Root trees around those that have ended and are not undone, or still go on. `now`: of one that goes on itself. */
+export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTraced: boolean }): Span[] {
   const operations = new Map(
     ctx.db.operations().flatMap(operation => (operation.kind === 'run' ? [[operation.detail.run, operation]] : [])),
   ) as Map<string, Operation>
   const runs = ctx.db.runs()
+  const meant = runs.find(run => run.id === id)
   const own = orderOf(
     ctx,
-    runs.find(run => run.id === id),
+    meant,
+    now === undefined ? undefined : { root: now.root, seq: Infinity, createdAt: ctx.now() },
   )
   if (!own) return []
-  const isOwn = touchedBy(ctx, id)
+  const isOwn = now === undefined ? touchedBy(ctx, id) : now.isTraced ? touchedSoFar(ctx, id) : undefined
   const overlapping = runs.flatMap(run => {
     const isLive = run.endedAt === undefined && isAlive(run.pid)
-    const other = orderOf(ctx, isLive ? { ...run, after: own.after.id } : run)
+    const other = orderOf(ctx, run, isLive ? own.after : undefined)
     if (run.id === id || !other || (!isLive && operations.get(run.id)?.state !== 'done')) return []
     // Snapshots are taken one after another, so that their order tells it, whatever the clock did.
     const isApart = own.after.seq <= other.before.seq || other.after.seq <= own.before.seq
@@ -67,11 +70,14 @@ function sharedWithLive(ctx: Context, run: string, { before, after }: Span, isOw
   }
 }
 
-type Order = { before: Snapshot; after: Snapshot }
+type Moment = Pick<Snapshot, 'root' | 'seq' | 'createdAt'>
+type Order = { before: Moment; after: Moment }
 
-function orderOf(ctx: Context, run: Run | undefined): Order | undefined {
+/** `end`: of a run that has none yet. */
+function orderOf(ctx: Context, run: Run | undefined, end?: Moment): Order | undefined {
   const [before, after] = [run?.before, run?.after].map(id => (id === undefined ? undefined : ctx.db.snapshot(id)))
-  return before && after && { before, after }
+  const last = end ?? after
+  return before && last && { before, after: last }
 }
 
 /** A run that a process of another one started is a part of that: taking the outer back means the inner, too. */

@@ -22,7 +22,7 @@ import { captureLive, type Live } from './capture-live.ts'
 import { type Context, requireWritable } from './context.ts'
 import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
 import { closeAgain, closeOpened, isLeftOpen, isOpened } from './opened-modes.ts'
-import { carryOut, planFor, type RestoreRequest } from './restore.ts'
+import { carryOut, overrideOf, planFor, type RestoreRequest } from './restore.ts'
 import { addSnapshot } from './snapshot.ts'
 
 export const hasPending = (ctx: Context): boolean => readJournal(ctx.timelineDir) !== undefined || isLeftOpen(ctx)
@@ -88,7 +88,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     remade: journal.detail.remade === true,
   }
   const leftovers = await captureLive(ctx, {
-    override: request.wanted,
+    override: overrideOf(request),
     stage: journal.stage,
     readOwned: true,
     ignoreFloor: true,
@@ -104,7 +104,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     if (isOpened(was!, now!)) chmodRoot(root, was!.mode)
   })
   const live = await captureLive(ctx, {
-    override: request.wanted,
+    override: overrideOf(request),
     readOwned: true,
     ignoreFloor: true,
     phase: 'recovering',

@@ -17,15 +17,15 @@ import { captureLive, type Live } from './capture-live.ts'
 import { type Context, requireWritable, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
-import { applyFor, lookAndPlan, type RestoreRequest } from './restore.ts'
+import { applyFor, lookAndPlan, overrideOf, type RestoreRequest } from './restore.ts'
 import { notePlanned } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 
-export async function restoreWithoutSafety(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
-  const { live, plan } = await lookAndPlan(ctx, request, afresh =>
+export async function restoreWithoutSafety(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
+  const { request, live, plan } = await lookAndPlan(ctx, asked, afresh =>
     captureLive(ctx, {
-      override: request.wanted,
+      override: overrideOf(asked),
       readOwned: true,
       discard: true,
       ignoreFloor: true,

@@ -40,6 +40,8 @@ export interface RestoreRequest {
   base?: Id
   /** What others did while the operation that is undone went on. */
   others?: readonly Span[]
+  /** Of a run that still goes on: both of these, by what is there now. */
+  soFar?: (live: Live) => Promise<Pick<RestoreRequest, 'base' | 'others'>>
   scope?: readonly Raw[]
   withoutGit?: boolean
   dryRun?: boolean
@@ -67,15 +69,15 @@ export async function restore(ctx: Context, asked: RestoreRequest): Promise<Rest
   }
 }
 
-async function restoreInto(ctx: Context, request: RestoreRequest): Promise<RestoreResult> {
-  if (ctx.unwritable && !request.dryRun) return restoreWithoutSafety(ctx, request)
-  let planned: { live: Live; plan: RestorePlan }
+async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
+  if (ctx.unwritable && !asked.dryRun) return restoreWithoutSafety(ctx, asked)
+  let planned: Planned
   try {
-    planned = await lookAndPlan(ctx, request, afresh => lookBefore(ctx, request, afresh))
+    planned = await lookAndPlan(ctx, asked, afresh => lookBefore(ctx, asked, afresh))
   } catch (error) {
-    return goOnWithout(ctx, request, error)
+    return goOnWithout(ctx, asked, error)
   }
-  const { live, plan } = planned
+  const { request, live, plan } = planned
   const lacksRoom = plan.leftAlone.some(({ why }) => why === 'no-room')
   if (lacksRoom && request.noSafety) return restoreWithoutSafety(ctx, request)
   const rootChanges = shallChangeRoot(ctx, request, live)
@@ -110,22 +112,33 @@ function goOnWithout(ctx: Context, request: RestoreRequest, error: unknown): Pro
   throw cannotSave(request.kind, error as Error)
 }
 
+interface Planned {
+  request: RestoreRequest
+  live: Live
+  plan: RestorePlan
+}
+
 /** What the last capture left in the store may be damaged: that does not matter as long as the live files are there. */
 export const lookAndPlan = (
   ctx: Context,
-  request: RestoreRequest,
+  asked: RestoreRequest,
   look: (afresh: boolean) => Promise<Live>,
-): Promise<{ live: Live; plan: RestorePlan }> =>
+): Promise<Planned> =>
   orAfresh(false, async afresh => {
     const live = await look(afresh)
-    return { live, plan: planFor(ctx, request, live) }
+    const request = { ...asked, ...(await asked.soFar?.(live)) }
+    return { request, live, plan: planFor(ctx, request, live) }
   })
+
+/** What must be seen whatever today's rules say: what shall be there, and of an undo what the operation had left there. */
+export const overrideOf = ({ wanted, base }: RestoreRequest): Id[] => (base === undefined ? [wanted] : [wanted, base])
 
 const lookBefore = (ctx: Context, request: RestoreRequest, afresh: boolean): Promise<Live> =>
   request.dryRun
-    ? lookAtLive(ctx, { override: request.wanted, afresh })
+    ? // It tells what would be done: so it reads what that would read.
+      lookAtLive(ctx, { override: overrideOf(request), afresh, readOwned: true })
     : captureBefore(ctx, request, {
-        override: request.wanted,
+        override: overrideOf(request),
         afresh,
         readOwned: true,
         ignoreFloor: true,
@@ -209,7 +222,7 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
   })
   failpoint('restore:synced')
   const after = await captureAfter(ctx, {
-    override: request.wanted,
+    override: overrideOf(request),
     written,
     readOwned: true,
     ignoreFloor: true,

@@ -34,7 +34,12 @@ export interface LeftAlonePath {
 /** Paths that were not captured (ignored, too large, unreadable…) and do not exist any more: how many, and the first hundred. */
 export interface Gone {
   count: number
-  paths: Skipped[]
+  paths: GonePath[]
+}
+
+export interface GonePath extends Skipped {
+  /** The newest snapshot that has it, of a time when it was captured. */
+  snapshot: string | undefined
 }
 
 export interface RestoreResult {
@@ -223,6 +228,13 @@ export interface PurgeResult extends PurgedTraces {
   freedBytes: number
 }
 
+/** Files that a run deleted or overwrote before any other snapshot had them. */
+export interface Kept {
+  files: number
+  /** The snapshots that have them. */
+  snapshots: string[]
+}
+
 export interface RunResult {
   /** undefined when nothing could be recorded (`unprotected`). */
   run: Run | undefined
@@ -236,6 +248,7 @@ export interface RunResult {
   movedTo: string | undefined
   /** What the run took away although no snapshot has it. */
   gone: Gone
+  kept: Kept
   /** What was seen of it; undefined when it was neither traced nor watched. */
   trace: TraceSummary | undefined
   /** Who stopped it, if somebody did: "rollback snap_…", carried out when this is answered. */

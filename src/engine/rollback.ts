@@ -5,7 +5,8 @@ import { idFromHex } from '../model/id.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Run } from '../model/snapshot.ts'
 import { findRun, resolveSnapshot } from '../timeline/resolve-ref.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import type { Live } from './capture-live.ts'
+import { type Context, type OwnRun, withTimelineLock } from './context.ts'
 import { nameOf, requireKnown } from './known-path.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import { resolvePath } from './resolve-path.ts'
@@ -51,33 +52,45 @@ function rollbackRun(
   options: RestoreOptions,
 ): Promise<RestoreResult> {
   const [before, after] = [run.before, run.after].map(id => (id === undefined ? undefined : ctx.db.snapshot(id)))
-  if (!before || !after) {
+  // Only the run itself knows all that it has done until now.
+  const own = ctx.session?.run === run.id ? ctx.session : undefined
+  if (!before || !(after || own)) {
     throw new SavepointError(
       'snapshot.unknown',
       `Cannot take back ${run.id}: its ${before ? 'final' : 'first'} snapshot does not exist`,
       {
-        hint: run.endedAt === undefined ? wayBackOf(run) : '`savepoint snapshots` lists what there is',
+        hint:
+          before && run.endedAt === undefined
+            ? `It goes on, and does not answer; \`savepoint rollback ${before.id}\` goes back to the state before it`
+            : '`savepoint snapshots` lists what there is',
       },
     )
   }
   return restore(ctx, {
     ...requestOptions(options),
     wanted: before.root,
-    base: after.root,
-    others: overlappingRuns(ctx, run.id),
+    base: after?.root,
+    others: after && overlappingRuns(ctx, run.id),
+    soFar: after ? undefined : live => soFar(ctx, own!, live),
     scope,
     kind: 'rollback',
-    summary: `take back ${run.id}${scopeText(scope)}`,
+    summary: `take back ${run.id}${after ? '' : ' so far'}${scopeText(scope)}`,
     snapshot: before,
     detail: { run: run.id },
   })
 }
 
-/** To the state before a run that has not ended: only then is known what it changed. */
-export const wayBackOf = ({ before }: Run): string =>
+/** What is there now stands for the state after it. */
+async function soFar(ctx: Context, { run, traceSoFar }: OwnRun, { root }: Live) {
+  const isTraced = await traceSoFar()
+  return { base: root, others: overlappingRuns(ctx, run, { root, isTraced }) }
+}
+
+/** From a run that has not ended, which is no operation yet. */
+export const wayBackOf = ({ id, before }: Run): string =>
   before === undefined
     ? 'Its state before is not captured; `savepoint log` shows the snapshots that you can roll back to'
-    : `\`savepoint rollback ${before}\` goes back to the state before it, also from inside (or with --keep-running); \`savepoint undo\` in another terminal stops it and takes it back`
+    : `\`savepoint rollback ${id} --keep-running\` takes back what it has done until now; \`savepoint undo\` in another terminal stops it and takes it back`
 
 export function requireRun(ctx: Context, ref: string): Run {
   const run = findRun(ctx.db, ref)

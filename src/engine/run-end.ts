@@ -92,7 +92,7 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: 
   if (stat) await recoverPending(ctx)
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = stat
-    ? await captureLive(ctx, { override: before.root, readOwned: true, ignoreFloor: true })
+    ? await captureLive(ctx, { override: [before.root], readOwned: true, ignoreFloor: true })
     : await captureGone(ctx, before)
   await addKept(ctx, run.id)
   closeSpool(ctx, run.id)

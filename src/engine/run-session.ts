@@ -30,6 +30,8 @@ export class RunSession {
   private readonly over = Promise.withResolvers<void>()
   private readonly pending = new Set<Promise<unknown>>()
   isOver = false
+  /** Everything that was seen until now is in the timeline when it returns; whether that is all. */
+  traceSoFar: () => Promise<boolean> = async () => false
 
   constructor(ctx: Context, run: Run) {
     this.ctx = ctx

@@ -16,6 +16,7 @@ import { followDir } from '../targets/dir/dir-target.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { type Context, requireWritable } from './context.ts'
 import { findGone } from './gone-unprotected.ts'
+import { keptBy } from './kept-files.ts'
 import { type Protection, protect } from './protect.ts'
 import type { RunResult } from './results.ts'
 import { exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
@@ -169,7 +170,8 @@ async function superviseAndConclude(
     changes,
     counts: countChanges(changes),
     movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
-    gone: trees ? findGone(ctx.store, trees[0], trees[1]) : { count: 0, paths: [] },
+    gone: trees ? findGone(ctx, trees[0], trees[1]) : { count: 0, paths: [] },
+    kept: after ? keptBy(ctx, run.id) : { files: 0, snapshots: [] },
     trace,
   }
 }

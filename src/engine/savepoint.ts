@@ -3,6 +3,7 @@
 import type { TracerName } from '../config/config.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot, SnapshotType } from '../model/snapshot.ts'
+import type { Execution } from '../model/trace.ts'
 import type { Inherited } from '../tracers/helper.ts'
 import type * as results from './results.ts'
 
@@ -149,6 +150,11 @@ export interface Savepoint {
   runs(): results.ListedRun[]
   /** What a run executed; the newest run by default. */
   trace(run?: string): results.TraceResult
+  /** Tells each execution of a run once, when it has ended, and returns when the run has. The newest run by default. */
+  followTrace(
+    run: string | undefined,
+    onExecution: (execution: Execution, run: results.FollowedRun) => void,
+  ): Promise<void>
   /** Which commands changed a path, newest first. */
   why(path: string, options?: { limit?: number }): results.WhyResult
   /** What happened to files and the snapshots it led to, newest first; a hundred by default. */

@@ -87,17 +87,20 @@ export function proposeTarget(home: string, path: Buffer, force: boolean, env: N
   refuseWholeHome(path, force, env)
   refuseOwnStore(home, path)
   const stat = statDir(path)
-  if (!stat) {
-    const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined
-    const what = isThere ? 'it is not a directory' : 'the directory does not exist'
-    throw new SavepointError('target.missing', `Cannot protect ${shown(path)}: ${what}`, {
-      hint: isThere ? 'Name the directory that it lies in' : 'Make it first, or name another one with --target',
-    })
-  }
+  if (!stat) throw missingTarget(path, 'protect', 'Make it first, or name another one with --target')
   let id = timelineIdFor(path)
   while (existsSync(join(home, 'timelines', id, 'target.json')))
     id = idToHex(hashBytes(Buffer.from(id))).slice(0, ID_LENGTH)
   return { id, directory: join(home, 'timelines', id), path, identity: identityOf(stat) }
+}
+
+/** Nothing is there, or something else. */
+export function missingTarget(path: Buffer, verb: string, hint: string): SavepointError {
+  const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined
+  const what = isThere ? 'it is not a directory' : 'the directory does not exist'
+  return new SavepointError('target.missing', `Cannot ${verb} ${shown(path)}: ${what}`, {
+    hint: isThere ? 'Name the directory that it lies in' : hint,
+  })
 }
 
 /** The timeline `known` (an id, or the path that its target had) belongs to the directory at `path` from now on. */

@@ -4,9 +4,11 @@
  */
 import { rawFromBytes } from '../model/raw-path.ts'
 import { nameCommand } from '../model/shell-quote.ts'
+import { findRun } from '../timeline/resolve-ref.ts'
 import type { Context } from './context.ts'
 import { askRun, type Request, Unreachable } from './control-client.ts'
 import { whomToAsk } from './live-runs.ts'
+import { isAlive } from './run-state.ts'
 
 /** A run may end while it is asked, and another one be the writer then. */
 const MAX_TRIES = 5
@@ -23,15 +25,27 @@ export async function throughLiveRun<T>(ctx: Context, request: Request, direct: 
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error
       if (error.isGone) continue
-      if (request.op !== 'snapshot') ctx.notice(`${run.id} (${nameCommand(run.command)}) goes on: ${error.message}`)
+      if (request.op !== 'snapshot' && !request.dryRun)
+        ctx.notice(`${run.id} (${nameCommand(run.command)}) goes on: ${error.message}`)
       break
     }
   }
   return direct()
 }
 
-/** The same for what changes files. What only looks, or writes elsewhere, needs no run. */
+/**
+ * The same for what changes files. What writes elsewhere needs no run; what only looks needs one that it is about, which
+ * alone knows all that it has done until now.
+ */
 export function restoring<T>(ctx: Context, request: Request, direct: () => Promise<T>): Promise<T> {
-  const { dryRun, to, ...asked } = request
-  return dryRun || to !== undefined ? direct() : throughLiveRun(ctx, asked as Request, direct)
+  const { to, dryRun, ...asked } = request
+  if (to !== undefined) return direct()
+  if (!dryRun) return throughLiveRun(ctx, asked as Request, direct)
+  return isAboutLive(ctx, request) ? throughLiveRun(ctx, { ...asked, dryRun } as Request, direct) : direct()
+}
+
+function isAboutLive(ctx: Context, { op, run, ref }: Request): boolean {
+  if (op === 'undo') return true
+  const meant = op === 'rollback' ? findRun(ctx.db, (run ?? ref) as string) : undefined
+  return meant !== undefined && meant.endedAt === undefined && isAlive(meant.pid)
 }

@@ -37,6 +37,8 @@ export class TraceRecorder {
   private readonly noted = new Set<string>()
   /** How often a name was given up. */
   private readonly lives = new Map<Raw | undefined, number>()
+  /** Names that were renamed, and nothing has been seen under them since: by whom, and to what. */
+  private readonly renamed = new Map<Raw, string>()
   private readonly outside = new Set<Raw>()
   private fresh: TraceEvent[] = []
   private batch: TraceBatch = emptyBatch()
@@ -65,9 +67,9 @@ export class TraceRecorder {
     })
     // What a capture may have seen is written before it; what comes afterwards is the next one's, also if it is the same.
     this.stopKeeping = ctx.db.events.beforeCaptures(() => {
-      this.settle()
-      this.flush()
+      this.save()
       this.noted.clear()
+      this.renamed.clear()
     })
   }
 
@@ -115,6 +117,11 @@ export class TraceRecorder {
     return this.failure === undefined && !this.hasUnknown
   }
 
+  /** The same, and nothing is missing until now. */
+  get isComplete(): boolean {
+    return this.isWhole && this.lost === 0
+  }
+
   /** Whether it is about a path of the target. */
   isInside({ path, to }: PathEvent): boolean {
     return this.relative(path) !== undefined || this.relative(to) !== undefined
@@ -126,11 +133,16 @@ export class TraceRecorder {
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
   }
 
+  /** What was added until now is in the timeline when this returns. */
+  save(): void {
+    this.settle()
+    this.flush()
+  }
+
   /** Everything is written when this returns; nothing may come after it. */
   finish(): Pick<TraceSummary, 'commands' | 'failed' | 'outside' | 'lost'> {
     this.stopKeeping()
-    this.settle()
-    this.flush()
+    this.save()
     clearTimeout(this.timer)
     if (this.jsonl !== undefined) this.attempt(() => closeSync(this.jsonl!))
     if (this.failure) this.ctx.notice(`the trace of this run is NOT complete: ${this.failure.message}`)
@@ -246,16 +258,26 @@ export class TraceRecorder {
     const made = `${who}\0created\0${name}\0${this.lives.get(name)}`
     const kind = kindOfEvent(file)
     const key = kind === 'created' ? made : `${who}\0${op}\0${file.path}\0${file.to}\0${this.lives.get(file.path)}`
+    if (this.isSecondTry(file, `${who}\0${file.to}`)) return
     // What comes under a name that was given up is another file.
     if (op === 'delete' || op === 'rename') for (const each of [file.path, file.to]) this.endLife(each)
     // Who makes a file also writes it.
     if (this.noted.has(key) || (kind === 'modified' && this.noted.has(made))) return
-    if (this.noted.size + this.lives.size >= MAX_NOTED) {
+    if (this.noted.size + this.lives.size + this.renamed.size >= MAX_NOTED) {
       this.noted.clear()
       this.lives.clear()
+      this.renamed.clear()
     }
     this.noted.add(key)
     this.batch.files.push(file)
+  }
+
+  /** `mv` first asks not to replace anything, and when that fails renames the same again: one of the two had no effect. */
+  private isSecondTry({ op, path, to }: NewEvent, by: string): boolean {
+    const isAgain = op === 'rename' && path !== undefined && this.renamed.get(path) === by
+    for (const each of [path, to]) if (each !== undefined) this.renamed.delete(each)
+    if (op === 'rename' && path !== undefined) this.renamed.set(path, by)
+    return isAgain
   }
 
   private endLife(name: Raw | undefined): void {

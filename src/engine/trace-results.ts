@@ -25,6 +25,12 @@ export interface TraceResult {
   executions: Execution[]
 }
 
+/** What is to be known of a run to show an execution of it. */
+export interface FollowedRun {
+  startedAt: number
+  isOver: boolean
+}
+
 export type ListedEvent =
   | { type: 'file'; event: FileEvent; execution: Execution | undefined }
   /** `snapshot`: undefined when its row is gone. */

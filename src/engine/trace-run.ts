@@ -32,7 +32,7 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
   const { disable_exec, tracer } = ctx.config.tracing
   try {
     const wanted = options.tracer ?? (disable_exec ? 'none' : tracer)
-    const { name, probes } = selectTracer(wanted)
+    const { name, probes } = selectTracer(wanted, options.tracer === undefined ? configHint : optionHint)
     // Of a run in a run the outer one sees it all.
     if (wanted === 'auto' && !ownRun(ctx)) sayFallback(ctx, name, probes[0]!.detail)
     const { withoutPrivileges } = probes.at(-1)!
@@ -49,6 +49,8 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
   }
 }
 
+const optionHint = 'Leave out --tracer, or take another one: `savepoint doctor` says which work here'
+const configHint = 'Leave tracing.tracer at auto, or set it to none; `savepoint doctor` says which work here'
 const withoutSudo =
   'sudo and other set-user-id programs have no special rights inside this run; --allow-sudo gives them back, without tracing'
 const withSudo =
@@ -124,6 +126,11 @@ export async function superviseTraced(
   })
   if (!seesChanges && !isWatching) live.goBlind()
   if (pending) live.waitFor(pending.snapshot)
+  session.traceSoFar = async () => {
+    await command?.barrier()
+    recorder.save()
+    return isWhole && !isCut && recorder.isComplete
+  }
   let command: Traced | undefined
   let isCut = false
   let isBegun = false

@@ -11,7 +11,7 @@ export function trace(ctx: Context, ref?: string): TraceResult {
   return { run, isOver: run.endedAt !== undefined || isInterrupted(run), executions: ctx.db.trace.executions(run.id) }
 }
 
-function newestRun(ctx: Context): Run {
+export function newestRun(ctx: Context): Run {
   const run = ctx.db.runs().at(-1)
   if (run) return run
   throw new SavepointError('run.unknown', 'Cannot show a trace: nothing was run here yet', {

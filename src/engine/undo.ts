@@ -1,8 +1,9 @@
 /** `undo` and `redo` walk the operations. Each takes back, or does again, exactly what one operation changed. */
 import { SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
-import { showPath } from '../model/raw-path.ts'
-import type { Operation } from '../model/snapshot.ts'
+import { isWithin, type Raw, showPath } from '../model/raw-path.ts'
+import { quoteCommand } from '../model/shell-quote.ts'
+import type { Operation, Run } from '../model/snapshot.ts'
 import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { moveTarget } from './moved-target.ts'
@@ -11,7 +12,7 @@ import { hiddenBehind, isUnprotected, reachableOperations } from './operations.t
 import { overlappingRuns } from './overlapping-runs.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
-import { recordedRoot, wayBackOf } from './rollback.ts'
+import { recordedRoot, rollback, wayBackOf } from './rollback.ts'
 import { closeKilledRuns } from './run-end.ts'
 import { isAlive } from './run-state.ts'
 import { settleBefore } from './settle.ts'
@@ -83,6 +84,21 @@ function walk(
   })
 }
 
+/** What `undo` would do with a run that goes on: stop it, and take back what it has done. */
+export function undoOfRun(ctx: Context, run: Run, { all }: WalkOptions): Promise<UndoResult> {
+  const operation = {
+    ...newOperation(ctx, 'run', `${run.id}: ${quoteCommand(run.command)}`),
+    // There is none as long as the run goes on.
+    id: '',
+    seq: 0,
+  }
+  return rollback(ctx, run.id, { dryRun: true, all: true }).then(plan => {
+    const outside = plan.changes.find(({ path }) => !isWithin(path, ctx.subdirectory))
+    if (outside && !all) throw reachesOutside(ctx, 'undo', outside.path)
+    return { operation, dryRun: true, restore: plan, effect: '' }
+  })
+}
+
 /**
  * A run is an operation only when it has ended. Until then there is nothing of it to undo, and who asks for `undo` does not
  * mean what was done before it.
@@ -97,15 +113,17 @@ function refuseWhileRunning(ctx: Context, operation: Operation | undefined): voi
 /** Started in frontend/, nothing in backend/ is touched: half an operation cannot be undone, so the whole needs a word. */
 function refuseOutside(ctx: Context, direction: Direction, operation: Operation): void {
   const [outside] = changedOutside(ctx, operation)
-  if (outside === undefined) return
-  throw new SavepointError(
+  if (outside !== undefined) throw reachesOutside(ctx, direction, outside)
+}
+
+const reachesOutside = (ctx: Context, direction: Direction, outside: Raw): SavepointError =>
+  new SavepointError(
     'usage',
     `Cannot ${direction} in ${showPath(ctx.subdirectory)}: the operation also changed ${showPath(outside) || './'} outside of it`,
     {
       hint: `\`savepoint ${direction} --all\` takes the whole operation; \`savepoint rollback SNAP\` here touches this directory only`,
     },
   )
-}
 
 interface Step {
   ctx: Context

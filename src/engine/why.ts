@@ -12,37 +12,31 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Context } from './context.ts'
 import { eventsOf, type NamedEvent } from './earlier-names.ts'
+import { Executions } from './executions.ts'
 import { resolvePath } from './resolve-path.ts'
 import type { WhyCause, WhyResult } from './results.ts'
 
 const WHY_LIMIT = 50
 /** A snapshot that was finished so much later had not begun when the call was made. */
 const CAPTURE_MS = 30_000
-/** What was only watched is told a little later than it happened. */
-const WATCH_DELAY_MS = 200
 const MAX_LIKELY = 3
 
 export function why(ctx: Context, path: string, { limit = WHY_LIMIT }: { limit?: number } = {}): WhyResult {
   const raw = resolvePath(ctx, path)
   const around = new Around(ctx)
   const events = eventsOf(ctx.db.events, raw, limit, event => around.outcome(event) !== 'unchanged')
-  const suspects = new Map<string, Execution[]>()
-  return { path: raw, causes: events.map(each => causeOf(ctx, each, around, suspects)) }
+  const executions = new Executions(ctx)
+  return { path: raw, causes: events.map(each => causeOf(each, around, executions)) }
 }
 
-function causeOf(ctx: Context, { event, name }: NamedEvent, around: Around, known: Map<string, Execution[]>): WhyCause {
+function causeOf({ event, name }: NamedEvent, around: Around, executions: Executions): WhyCause {
   const cause = { event, name, outcome: around.outcome(event), ...around.snapshotsOf(event) }
-  if (event.exec !== 0) return { ...cause, execution: ctx.db.trace.execution(event.run, event.exec), likely: [] }
-  const executions = known.get(event.run) ?? ctx.db.trace.executions(event.run)
-  known.set(event.run, executions)
-  const running = executions.filter(
-    ({ at, endedAt }) => at <= event.at && (endedAt === undefined || endedAt >= event.at - WATCH_DELAY_MS),
-  )
-  const execution = event.pid === 0 ? undefined : running.findLast(({ pid }) => pid === event.pid)
-  if (execution) return { ...cause, execution, likely: [] }
+  const execution = executions.of(event)
+  if (execution || event.exec !== 0) return { ...cause, execution, likely: [] }
   // Those that had not ended, and of them the innermost: what started them waits for them, mostly.
   const hasEnded = ({ endedAt }: Execution) => Number(endedAt !== undefined && endedAt < event.at)
-  const likely = running
+  const likely = executions
+    .around(event)
     .toSorted((a, b) => hasEnded(a) - hasEnded(b) || b.depth - a.depth || b.at - a.at)
     .slice(0, MAX_LIKELY)
   return { ...cause, execution: undefined, likely }

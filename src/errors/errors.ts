@@ -84,7 +84,14 @@ export function errnoOf(error: unknown): string | undefined {
 
 /** SQLite's extended codes have the plain one in their low byte. 4874: no room for the index of the write-ahead log. */
 const PLAIN_CODE = 0xff
-const sqliteErrnos: Record<number, string> = { 8: 'EROFS', 10: 'EIO', 13: 'ENOSPC', 14: 'EACCES', 4874: 'ENOSPC' }
+const sqliteErrnos: Record<number, string> = {
+  5: 'EBUSY',
+  8: 'EROFS',
+  10: 'EIO',
+  13: 'ENOSPC',
+  14: 'EACCES',
+  4874: 'ENOSPC',
+}
 
 export const isNoRoom = (error: unknown): boolean => /^(ENOSPC|EDQUOT)$/.test(errnoOf(error) ?? '')
 

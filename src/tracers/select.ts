@@ -50,8 +50,8 @@ export const probeTracers = (): TracerProbe[] => tracers.map(({ name, probe }) =
 
 export const traitsOf = (name: TracerProbe['name']): TracerTraits => tracers.find(each => each.name === name)!.traits
 
-/** Throws when `wanted` is named and does not work here. */
-export function selectTracer(wanted: TracerName): ChosenTracer {
+/** Throws when `wanted` is named and does not work here; `hint`: what to do about that, where it was named. */
+export function selectTracer(wanted: TracerName, hint: string): ChosenTracer {
   const probes: TracerProbe[] = []
   for (const { name, probe } of tracers) {
     if (wanted !== 'auto' && wanted !== name) continue
@@ -59,7 +59,5 @@ export function selectTracer(wanted: TracerName): ChosenTracer {
     probes.push(result)
     if (result.works) return { name: name as ChosenTracer['name'], probes }
   }
-  throw new SavepointError('unsupported', `Cannot use the tracer ${wanted}: ${probes[0]!.detail}`, {
-    hint: 'Leave tracing.tracer at auto, or set it to none',
-  })
+  throw new SavepointError('unsupported', `Cannot use the tracer ${wanted}: ${probes[0]!.detail}`, { hint })
 }

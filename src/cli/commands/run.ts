@@ -143,7 +143,7 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     if (!run) return
     const took = run.endedAt === undefined ? '' : `, ${formatDuration(run.endedAt - run.startedAt)}`
     context.notice(`run ${run.id}: ${endText(result)}${took}; ${commandsText(result, style)}${outcomeText(result)}`)
-    for (const text of traceTexts(result)) context.notice(text)
+    for (const text of [...traceTexts(result), ...keptTexts(result, style)]) context.notice(text)
     // Its files are not as it left them any more: how to undo was said to whoever did that.
     if (result.stopped !== undefined) {
       context.notice(`the run was stopped for \`savepoint ${result.stopped}\``)
@@ -180,6 +180,13 @@ function commandsText({ trace }: RunResult, style: Style): string {
   const commands = trace.tracer === 'none' ? [] : [`${plural('command', trace.commands)}${failed}`]
   const parts = [...commands, ...snapshots].join(', ')
   return parts === '' ? '' : `${parts}; `
+}
+
+/** No other snapshot has them, so that nobody would look for them. */
+function keptTexts({ run, kept: { files, snapshots } }: RunResult, style: Style): string[] {
+  if (files === 0) return []
+  const where = style.command(snapshots.length === 1 ? `show ${snapshots[0]}` : `snapshots ${run!.id}`)
+  return [`${plural('file', files)} deleted or overwritten on the way ${files === 1 ? 'is' : 'are'} kept: ${where}`]
 }
 
 function traceTexts({ trace }: RunResult): string[] {

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { SavepointError } from '../../errors/errors.ts'
 import { type Execution, hasFailed, type Savepoint } from '../../index.ts'
@@ -7,9 +6,6 @@ import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { executionJson, traceJson } from '../json-trace.ts'
 import { commandText, executionLine, treeLines } from '../render/trace.ts'
-
-/** How often a live run is looked at. */
-const FOLLOW_MS = 200
 
 interface Options {
   tree?: boolean
@@ -80,27 +76,14 @@ function toPattern(source: string): RegExp {
 }
 
 /** A command is shown when it has ended, or when the run has. */
-async function follow(
+const follow = (
   context: Context,
   savepoint: Savepoint,
   ref: string | undefined,
   visible: (execution: Execution) => boolean,
-): Promise<void> {
-  const shown = new Set<number>()
-  const id = savepoint.trace(ref).run.id
-  for (;;) {
-    // Asked before the rows are read: what was written until the end is then among them.
-    const run = savepoint.runs().find(each => each.id === id)
-    if (!run) return
-    const isOver = run.endedAt !== undefined || run.isInterrupted
-    for (const execution of savepoint.trace(id).executions) {
-      if (shown.has(execution.id) || (execution.endedAt === undefined && !isOver)) continue
-      shown.add(execution.id)
-      if (!visible(execution)) continue
-      if (context.options.json) context.output.write(`${JSON.stringify(executionJson(execution))}\n`)
-      else context.output.write(executionLine(execution, { startedAt: run.startedAt, isOver }, context.style))
-    }
-    if (isOver) return
-    await setTimeout(FOLLOW_MS)
-  }
-}
+): Promise<void> =>
+  savepoint.followTrace(ref, (execution, run) => {
+    if (!visible(execution)) return
+    if (context.options.json) context.output.write(`${JSON.stringify(executionJson(execution))}\n`)
+    else context.output.write(executionLine(execution, run, context.style))
+  })

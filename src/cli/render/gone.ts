@@ -1,17 +1,35 @@
-import type { Gone, UnknownReason } from '../../index.ts'
+import type { Gone, GonePath, UnknownReason } from '../../index.ts'
 import { formatCount } from '../../model/format.ts'
 import type { Style } from '../style.ts'
 import { reasonWords } from './reason-words.ts'
+import { wordOf } from './typed-path.ts'
 
 const listedGone = 5
 
 const words: Partial<Record<UnknownReason, string>> = { excluded: 'ignored', 'too-large': 'too large' }
 
-/** "NOT protected and gone: data.db, node_modules (ignored; undo cannot bring them back)". */
+/**
+ * "NOT protected and gone: data.db, node_modules (ignored; undo cannot bring them back)", and a line for each snapshot that
+ * has an older version of some of them.
+ */
 export function goneText({ count, paths }: Gone, style: Style): string {
   const shown = paths.slice(0, listedGone)
   const more = count > shown.length ? ` and ${formatCount(count - shown.length)} more` : ''
   const why = [...new Set(paths.map(({ reason }) => words[reason] ?? reasonWords(reason)))].join(', ')
   const names = shown.map(({ path }) => style.path(path)).join(', ')
-  return `${style.red('NOT protected')} and gone: ${names}${more} (${why}; undo cannot bring ${count === 1 ? 'it' : 'them'} back)`
+  const line = `${style.red('NOT protected')} and gone: ${names}${more} (${why}; undo cannot bring ${count === 1 ? 'it' : 'them'} back)`
+  return [line, ...olderLines(paths, style)].join('\n')
+}
+
+function olderLines(paths: GonePath[], style: Style): string[] {
+  const bySnapshot = Map.groupBy(
+    paths.filter(({ snapshot }) => snapshot !== undefined),
+    ({ snapshot }) => snapshot!,
+  )
+  return Array.from(bySnapshot, ([snapshot, found]) => {
+    const words = found.slice(0, listedGone).map(({ path }) => wordOf(path, style))
+    const what = found.length === 1 ? 'an older version' : 'older versions'
+    const some = found.length > listedGone ? ` of ${formatCount(found.length)}, ${listedGone} of them` : ''
+    return `${snapshot} has ${what}${some}: ${style.bold(style.command(`revert ${words.join(' ')} --from ${snapshot}`))}`
+  })
 }

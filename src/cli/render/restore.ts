@@ -3,12 +3,12 @@
 import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts'
 import { formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
-import { quoteWord } from '../../model/shell-quote.ts'
 import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
 import { goneText } from './gone.ts'
 import { reasonWords } from './reason-words.ts'
 import { nameOf } from './snapshot.ts'
+import { wordOf } from './typed-path.ts'
 
 const reasons: Record<LeftAlonePath['why'], string> = {
   edited: 'edited by somebody else since',
@@ -133,12 +133,6 @@ function overlappedLines({ leftAlone }: RestoreResult, before: string | undefine
   if (before === undefined || paths.length === 0) return []
   const which = paths.length > listedPaths ? '' : ` -- ${paths.join(' ')}`
   return [`To take back their changes, too: ${style.bold(style.command(`rollback ${before}${which}`))}`]
-}
-
-/** A path as it can be typed where it is shown. */
-function wordOf(path: Raw, style: Style): string {
-  const shown = style.path(path) || '.'
-  return quoteWord(shown.startsWith('-') ? `./${shown}` : shown)
 }
 
 function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): string[] {

@@ -50,8 +50,8 @@ export interface CaptureOptions {
   answers?: RuleOptions['answers']
   /** Our own home: never captured. */
   homeStat: Stat | undefined
-  /** A root tree whose captured paths are captured whatever the rules and caps say. */
-  override?: Id
+  /** Root trees whose captured paths are captured whatever the rules and caps say. */
+  override?: readonly Id[]
   /** Files that a restore has just written: their content is known. */
   written?: WrittenFiles
   /** Captures this working directory of an interrupted restore too. */
@@ -170,7 +170,7 @@ async function passUntilQuiet(
     rules,
     // On another filesystem the same number is another directory.
     homeIno: options.homeStat?.dev === addon.statFd(options.root).dev ? options.homeStat?.ino : undefined,
-    override: options.override === undefined ? undefined : rootTreeOf(options.store, options.override),
+    override: (options.override ?? []).map(id => rootTreeOf(options.store, id)),
     written: options.written,
     stage: options.stage,
     opened,

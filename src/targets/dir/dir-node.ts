@@ -14,8 +14,8 @@ export interface DirNode {
   /** Rules from above until the listing is known, then those in force for its entries. */
   rules: DirRules
   rulesIn: string
-  /** What the tree that a rollback goes to has here: those names are captured whatever the rules say. */
-  override: Id | undefined
+  /** What the trees that a restore is about have here: those names are captured whatever the rules say. */
+  override: readonly Id[]
   /** Inside an excluded directory that is entered only for `override`. */
   overrideOnly: boolean
   /** Something was captured only because of `override`: an ordinary capture must look again. */
@@ -52,7 +52,7 @@ export function createNode(
     parent,
     rules,
     rulesIn: rules.key,
-    override: undefined,
+    override: [],
     overrideOnly: false,
     overridden: false,
     cached,

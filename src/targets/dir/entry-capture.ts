@@ -5,7 +5,7 @@ import { EntryCursor } from '../../store/tree-lookup.ts'
 import { type DirNode, entryFromResult, isPackDir, unknownEntry } from './dir-node.ts'
 import type { Job } from './ingest-queue.ts'
 import type { ReadResult } from './ingest-read.ts'
-import { overrideEntry } from './override.ts'
+import { isOverridden } from './override.ts'
 import type { PassState } from './pass.ts'
 import { markOf } from './stage-mark.ts'
 import type { CachedDir } from './stat-cache.ts'
@@ -75,15 +75,14 @@ export class EntryCapture {
     }
     const verdict = node.rules.verdict(name, isDirectory, size)
     const overridden =
-      (node.overrideOnly || verdict.kind === 'exclude') &&
-      overrideEntry(this.state.options.store, node, name) !== undefined
+      (node.overrideOnly || verdict.kind === 'exclude') && isOverridden(this.state.options.store, node, name)
     if (overridden) node.overridden = true
     if ((verdict.kind === 'exclude' || node.overrideOnly) && !overridden) {
       entries.set(name, unknownEntry(name, 'excluded'))
       return
     }
     if (size > this.state.options.maxFileBytes && type === record.S_IFREG) {
-      if (!overrideEntry(this.state.options.store, node, name)) {
+      if (!isOverridden(this.state.options.store, node, name)) {
         entries.set(name, unknownEntry(name, 'too-large'))
         return
       }

@@ -22,6 +22,9 @@ const INLINE_BYTES = 12 * 1024 * 1024
 const QUEUE_LIMIT = 4096
 
 /** The totals grow as long as the walk goes on. */
+/** Progress is told each time so many more are found. */
+const TOLD_FILES = 1000
+
 export interface IngestProgress {
   files: number
   bytes: number
@@ -62,8 +65,9 @@ export class Ingest {
   /** Queues an entry; its `done` is called with the result before `drain` returns. */
   submit(job: Job): void {
     this.queue.push(job)
-    if (job.isCounted) this.progress.totalFiles++
     this.progress.totalBytes += job.size
+    // How many there are shows before the first of them is read.
+    if (job.isCounted && ++this.progress.totalFiles % TOLD_FILES === 0) this.onProgress?.(this.progress)
     if (!this.threads && (this.queue.length > INLINE_ENTRIES || this.queue.bytes > INLINE_BYTES)) this.startThreads()
     this.threads?.pump()
   }

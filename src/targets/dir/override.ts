@@ -1,4 +1,7 @@
-/** The tree that a rollback goes to: what it has captured is captured before, whatever the rules say. */
+/**
+ * The tree that a restore goes to, and of an undo the one that the operation left: what they have captured is captured
+ * before, whatever the rules say.
+ */
 import { isDamage } from '../../errors/errors.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import type { Raw } from '../../model/raw-path.ts'
@@ -6,11 +9,15 @@ import type { Store } from '../../store/store.ts'
 import { findEntry } from '../../store/tree-lookup.ts'
 import type { DirNode } from './dir-node.ts'
 
-export function overrideEntry(store: Store, node: DirNode, name: Raw, kind?: Entry['kind']): Entry | undefined {
-  if (node.override === undefined) return undefined
-  const entry = findEntry(overrideTree(store, node.override), name)
-  return entry && entry.kind !== 'unknown' && (kind === undefined || entry.kind === kind) ? entry : undefined
-}
+export const isOverridden = (store: Store, node: DirNode, name: Raw): boolean =>
+  node.override.some(tree => (findEntry(overrideTree(store, tree), name)?.kind ?? 'unknown') !== 'unknown')
+
+/** The trees of a directory in them. */
+export const overridesIn = (store: Store, parent: DirNode, name: Raw): Id[] =>
+  parent.override.flatMap(tree => {
+    const entry = findEntry(overrideTree(store, tree), name)
+    return entry?.kind === 'dir' ? [entry.content] : []
+  })
 
 /** One that the store has lost asks for nothing: the plan of the restore, which needs it, refuses. */
 function overrideTree(store: Store, id: Id): Entry[] {

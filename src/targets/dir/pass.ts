@@ -33,7 +33,7 @@ export interface PassOptions {
   maxFileBytes: number
   /** Inode of our own home, which is never captured. */
   homeIno: bigint | undefined
-  override: Id | undefined
+  override: readonly Id[]
   only: ReadonlySet<Raw> | undefined
   /** The cache is of no use to anybody else: saves a copy. */
   mayChangeCache?: boolean

@@ -79,7 +79,8 @@ function addListings({ changed, listings }: KnownScan, part: KnownDir[], scan: B
   for (const [i, listing] of splitListings(scan, part.length).entries()) {
     const [path, dir] = part[i]!
     if (!listing.same) changed.push({ path, listing })
-    if (!isGitDir(dir.noteworthy) && !/(^|\/)\.git(\/|$)/.test(path)) listings.set(path, listing)
+    const isGits = isGitDir(dir.noteworthy) || (path.includes('.git') && /(^|\/)\.git(\/|$)/.test(path))
+    if (!isGits) listings.set(path, listing)
   }
 }
 

@@ -119,7 +119,7 @@ export const emptyCache = (rootKey = ''): StatCache => ({
 
 /** A directory as it lies in the cache's bytes: its records become a buffer only when somebody asks for them. */
 class StoredDir implements CachedDir {
-  private readonly cacheBytes: Buffer
+  readonly cacheBytes: Buffer
   readonly recordsAt: number
   readonly recordsLength: number
   rulesIn = ''
@@ -156,7 +156,7 @@ export function saveStatCache(file: string, cache: StatCache): void {
   writeByRename(file, [encode(cache)])
 }
 
-function encode({ dirs, rootKey, root }: StatCache): Buffer {
+function encode({ dirs, rootKey, root, bytes }: StatCache): Buffer {
   const rules = new Map<string, number>()
   for (const dir of dirs.values()) {
     for (const key of [dir.rulesIn, dir.rulesOut]) if (!rules.has(key)) rules.set(key, rules.size)
@@ -172,23 +172,18 @@ function encode({ dirs, rootKey, root }: StatCache): Buffer {
     parts.push(path, dir.tree, children)
     const pathEnd = text + path.length
     text = pathEnd + ID_BYTES + children.length
-    records += dir.records.length
-    table.set(
-      [
-        pathEnd,
-        text,
-        records,
-        rules.get(dir.rulesIn)!,
-        rules.get(dir.rulesOut)!,
-        dir.noteworthy | (dir.overridden ? OVERRIDDEN : 0),
-        dir.unknown,
-        dir.skipped,
-        dir.files,
-        dir.bytes % TWO_32,
-        Math.floor(dir.bytes / TWO_32),
-      ],
-      row,
-    )
+    records += storedSpan(dir)?.length ?? dir.records.length
+    table[row + COLUMN.pathEnd] = pathEnd
+    table[row + COLUMN.childrenEnd] = text
+    table[row + COLUMN.recordsEnd] = records
+    table[row + COLUMN.rulesIn] = rules.get(dir.rulesIn)!
+    table[row + COLUMN.rulesOut] = rules.get(dir.rulesOut)!
+    table[row + COLUMN.marks] = dir.noteworthy | (dir.overridden ? OVERRIDDEN : 0)
+    table[row + COLUMN.unknown] = dir.unknown
+    table[row + COLUMN.skipped] = dir.skipped
+    table[row + COLUMN.files] = dir.files
+    table[row + COLUMN.bytesLow] = dir.bytes % TWO_32
+    table[row + COLUMN.bytesHigh] = Math.floor(dir.bytes / TWO_32)
     row += COLUMN.count
   }
   const textAt = HEADER.size + table.byteLength
@@ -202,10 +197,28 @@ function encode({ dirs, rootKey, root }: StatCache): Buffer {
   out.writeUInt32LE(rootKey.length + root.length + ruleLines.length, HEADER.rulesEnd)
   out.set(new Uint8Array(table.buffer), HEADER.size)
   out.write(parts.join(''), textAt, 'latin1')
-  let at = textAt + text
-  for (const dir of dirs.values()) at += dir.records.copy(out, at)
+  const at = copyRecords(dirs, bytes, out, textAt + text)
   out.write(hashBytes(out.subarray(0, at)), at, 'latin1')
   return out
+}
+
+/** Those that lie one behind another in the cache's bytes, as most do, are copied together. Returns where they end. */
+function copyRecords(dirs: CachedDirs, bytes: Buffer, out: Buffer, start: number): number {
+  let at = start
+  let from = 0
+  let to = 0
+  for (const dir of dirs.values()) {
+    const span = dir instanceof StoredDir && dir.cacheBytes === bytes ? storedSpan(dir) : undefined
+    if (span?.offset === to) {
+      to += span.length
+      continue
+    }
+    at += bytes.copy(out, at, from, to)
+    from = to = span ? span.offset : 0
+    if (span) to += span.length
+    else at += dir.records.copy(out, at)
+  }
+  return at + bytes.copy(out, at, from, to)
 }
 
 /** The cache in `file`, or an empty one when there is none that can be trusted. */

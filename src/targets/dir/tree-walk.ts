@@ -14,7 +14,7 @@ import { pausepoint } from '../../store/failpoint.ts'
 import { createNode, type DirNode, isObjectDir, unknownEntry } from './dir-node.ts'
 import { EntryCapture } from './entry-capture.ts'
 import { isGitDir, NOTEWORTHY, noteworthyNames } from './noteworthy-names.ts'
-import { overrideEntry } from './override.ts'
+import { overridesIn } from './override.ts'
 import { type PassOptions, type PassResult, PassState } from './pass.ts'
 import { spansOf } from './scan-known.ts'
 import { findGoneLinks, findStaleLinks } from './stale-links.ts'
@@ -196,7 +196,7 @@ export class TreeWalk {
     // The pass before has looked at everything with the same eyes.
     if (this.options.only) return true
     if (cached.skipped > 0 || cached.overridden || node.overrideOnly) return false
-    return node.override === undefined || cached.unknown === 0 || node.override === cached.tree
+    return cached.unknown === 0 || node.override.every(tree => tree === cached.tree)
   }
 
   private reuse(node: DirNode, cached: CachedDir): void {
@@ -234,7 +234,7 @@ export class TreeWalk {
 
   private queueChild(parent: DirNode, name: Raw): DirNode {
     const child = createNode(parent, name, parent.rules, this.options.cache.dirs.get(joinRaw(parent.path, name)))
-    child.override = overrideEntry(this.options.store, parent, name, 'dir')?.content
+    child.override = overridesIn(this.options.store, parent, name)
     parent.pending++
     if (parent.gitDir === parent.path && name === 'objects') this.objects.push(child)
     else if (parent.gitDir !== undefined && parent.path === joinRaw(parent.gitDir, 'objects') && name === 'pack')

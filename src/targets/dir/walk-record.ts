@@ -19,17 +19,19 @@ export interface Listing {
   errno: number
 }
 
+/** Most are: one object for all. */
+const asKnown: Listing = { records: Buffer.alloc(0), same: true, errno: 0 }
+
 /** Splits the result of `scanDirs` into the listings, in the order of its paths. */
 export function splitListings(scan: Buffer, directories: number): Listing[] {
   const listings: Listing[] = []
   for (let i = 0, at = 0; i < directories; i++) {
     const bytes = scan.readUInt32LE(at + SCAN_HEADER.bytes)
     const start = at + SCAN_HEADER.size
-    listings.push({
-      records: scan.subarray(start, start + bytes),
-      same: scan.readUInt32LE(at + SCAN_HEADER.same) === 1,
-      errno: scan.readInt32LE(at + SCAN_HEADER.errno),
-    })
+    const same = scan.readUInt32LE(at + SCAN_HEADER.same) === 1
+    const errno = scan.readInt32LE(at + SCAN_HEADER.errno)
+    const isKnown = same && bytes === 0 && errno === 0
+    listings.push(isKnown ? asKnown : { records: scan.subarray(start, start + bytes), same, errno })
     at = start + bytes
   }
   return listings
