@@ -13,7 +13,7 @@ processes() {
     find /proc/[0-9]*/cwd -maxdepth 0 \( -lname "$directory" -o -lname "$directory/*" \) 2>/dev/null
   } | cut -d / -f 3 | sort -u | while read -r process; do
     # One that has ended, and only waits for its parent to take note, has no command line.
-    command=$(tr '\0' ' ' 2>/dev/null <"/proc/$process/cmdline" | cut -c 1-150)
+    command=$(tr '\0' ' ' 2>/dev/null <"/proc/$process/cmdline" | sed 's/ *$//' | cut -c 1-150)
     [ -z "$command" ] || echo "still running: $process $command"
   done
 }

@@ -60,7 +60,7 @@ test('what is left of files and processes is named', async () => {
     expect(leftBehind().split('\n').sort()).toEqual([
       '',
       'left in the temporary directory: a\\nb',
-      ...children.map((child, i) => `still running: ${child.pid} sleep 30${i + 1} `).sort(),
+      ...children.map((child, i) => `still running: ${child.pid} sleep 30${i + 1}`).sort(),
     ])
   } finally {
     for (const child of children) child.kill('SIGKILL')
