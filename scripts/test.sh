@@ -2,7 +2,8 @@
 # `npm test`: installs, builds, checks types and style, runs every test, and ends with "N passed, N failed, N skipped".
 # Needs Node 20, npm, git, a C compiler and python3. Arguments go to vitest: npm test -- src/store -t pack
 # A failed typecheck or lint counts as one failed test. With CI=true a skip without an accepted reason counts as failed
-# (scripts/summary-reporter.mjs).
+# (scripts/summary-reporter.mjs), and so does what the tests leave behind (scripts/left-behind.sh). What failed is said
+# once more at the very end, a line for each.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -32,7 +33,14 @@ zstd:zstd              export and import
 '
 
 failed=0
+failures=
+fail() {
+  failed=$((failed + 1))
+  failures="${failures}failed: $1
+"
+}
 finish() {
+  printf %s "$failures"
   echo "$1 passed, $2 failed, $3 skipped"
   [ "$2" -eq 0 ]
   exit
@@ -59,24 +67,38 @@ if [ -n "$missing" ]; then
   fi
 fi
 
-node=$(sh scripts/setup.sh --dev) || finish 0 1 0
+if ! node=$(sh scripts/setup.sh --dev); then
+  fail 'scripts/setup.sh'
+  finish 0 1 0
+fi
 
 echo 'test: types'
-sh scripts/check.sh types || failed=$((failed + 1))
+sh scripts/check.sh types || fail 'types'
 echo 'test: lint'
-sh scripts/check.sh lint || failed=$((failed + 1))
+sh scripts/check.sh lint || fail 'lint'
 
 echo 'test: vitest'
 summary=build/test-summary
 rm -f "$summary"
-timeout --foreground -k 10 "$LIMIT_SECONDS" \
+# The tests have a temporary directory of their own, open to all as /tmp is: what is left in it is theirs, and it goes
+# away whatever happens to them.
+temporary=$(mktemp -d "${TMPDIR:-/tmp}/sp.XXXXXX") && chmod 1777 "$temporary" || exit 1
+trap 'chmod -R u+rwX "$temporary"; rm -rf --one-file-system "$temporary"' EXIT
+trap 'exit 130' INT TERM
+TMPDIR=$temporary timeout --foreground -k 10 "$LIMIT_SECONDS" \
   "$node" --disable-warning=ExperimentalWarning node_modules/vitest/vitest.mjs run "$@" </dev/null
 code=$?
-if ! read -r passed broken skipped 2>/dev/null <"$summary"; then
-  echo "test: vitest ended with $code before it could count the tests (124 means the limit of $LIMIT_SECONDS s)"
-  passed=0 broken=1 skipped=0
-elif [ "$code" -ne 0 ] && [ "$broken" -eq 0 ]; then
-  echo "test: every test passed, yet vitest ended with $code"
-  broken=1
+if { read -r passed broken skipped && list=$(cat); } 2>/dev/null <"$summary"; then
+  failed=$((failed + broken))
+  [ -z "$list" ] || failures="$failures$list
+"
+  [ "$code" -eq 0 ] || [ "$broken" -ne 0 ] || fail "every test passed, yet vitest ended with $code"
+else
+  fail "vitest ended with $code before it could count the tests (124 means the limit of $LIMIT_SECONDS s)"
+  passed=0 skipped=0
 fi
-finish "$passed" $((failed + broken)) "$skipped"
+left=$(sh scripts/left-behind.sh "$temporary")
+if [ -n "$left" ]; then
+  if [ "${CI:-}" = true ]; then fail "$(echo "$left" | sed "2,\$ s/^/failed: /")"; else echo "$left"; fi
+fi
+finish "$passed" "$failed" "$skipped"

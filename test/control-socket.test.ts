@@ -5,22 +5,17 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync }
 import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type BackgroundRun, endRuns, startRun } from './support/background-run.ts'
+import { describe, expect, it } from 'vitest'
+import { type BackgroundRun, startRun, useRuns } from './support/background-run.ts'
 import { savepoint, savepointInShell, savepointJson } from './support/built-cli.ts'
 import { isRoot } from './support/machine.ts'
-import { Workspace } from './support/workspace.ts'
+import type { Workspace } from './support/workspace.ts'
 
 const SOMEBODY = 54_321
 
 let space: Workspace
-beforeEach(() => {
-  space = new Workspace()
-  space.write('a', 'a1')
-})
-afterEach(async () => {
-  await endRuns()
-  space.remove()
+useRuns(made => {
+  space = made
 })
 
 function controlFile(run: BackgroundRun): string {

@@ -35,7 +35,7 @@ const marks = (): Snapshot[] => savepoint.snapshots().filter(({ type }) => type 
 
 /** The snapshot that a run's `mark` number `count` led to. */
 async function markOf(count: number): Promise<Snapshot> {
-  await vi.waitUntil(() => marks().length >= count, { timeout: 20_000, interval: 5 })
+  await vi.waitUntil(() => marks().length >= count, { timeout: 60_000, interval: 5 })
   return marks().sort((a, b) => b.seq - a.seq)[0]!
 }
 

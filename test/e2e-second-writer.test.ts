@@ -1,13 +1,11 @@
 /** Two commands at once: the second one waits, or says who is at work; a dead one holds nobody up. */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { builtCommand, savepoint, savepointJson } from './support/built-cli.ts'
 import { dialogue, smallWorkspace } from './support/dialogue.ts'
-import { noise } from './support/tree-ops.ts'
 import type { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -18,19 +16,27 @@ afterEach(() => space.remove())
 
 const { take } = dialogue(() => space)
 
+/** A snapshot that waits in the middle of its capture, with the lock, until `go` exists. */
+async function slowSnapshot(): Promise<{ first: ChildProcess; ended: Promise<unknown[]>; goOn: () => void }> {
+  const go = join(space.base, 'go')
+  const [program, ...args] = builtCommand
+  const first = spawn(program!, [...args, 'snapshot', '-m', 'slow'], {
+    cwd: space.dir,
+    env: { ...space.env, SAVEPOINT_FAILPOINT: `capture:walking~${go}` },
+    stdio: 'ignore',
+  })
+  const ended = once(first, 'exit')
+  const timelines = join(space.home, 'timelines')
+  const lock = join(timelines, readdirSync(timelines)[0]!, 'lock')
+  await vi.waitUntil(() => readFileSync(lock, 'utf8').startsWith(`${first.pid} `), { timeout: 60_000 })
+  return { first, ended, goOn: () => writeFileSync(go, '') }
+}
+
 describe('a second writer', () => {
   it('11 with the number of the process that is at work; looking works meanwhile; afterwards both are done', async () => {
     take('-m', 'first')
-    for (let i = 0; i < 40; i++) space.write(`large/${i}`, noise(2_000_000, i))
-    const [program, ...args] = builtCommand
-    const first = spawn(program!, [...args, 'snapshot', '-m', 'slow'], {
-      cwd: space.dir,
-      env: space.env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const ended = once(first, 'exit')
-    await lockHeldBy(first.pid!)
-    first.kill('SIGSTOP')
+    space.write('a.txt', 'two\n')
+    const { first, ended, goOn } = await slowSnapshot()
     try {
       const env = { ...space.env, SAVEPOINT_LOCK_WAIT_MS: '200' }
       const second = savepoint(space, ['snapshot'], { env })
@@ -50,7 +56,7 @@ describe('a second writer', () => {
       for (const verb of ['log', 'snapshots', 'operations']) expect(savepoint(space, [verb], { env }).status).toBe(0)
       expect(savepoint(space, ['status'], { env }).stdout).toContain(`Busy: process ${first.pid} (`)
     } finally {
-      first.kill('SIGCONT')
+      goOn()
     }
     expect(await ended).toEqual([0, null])
     expect(savepoint(space, ['status']).stdout).not.toContain('Busy')
@@ -59,25 +65,12 @@ describe('a second writer', () => {
 
   it('a process that was killed while it wrote holds nobody up', async () => {
     take('-m', 'first')
-    for (let i = 0; i < 40; i++) space.write(`large/${i}`, noise(2_000_000, i))
-    const [program, ...args] = builtCommand
-    const first = spawn(program!, [...args, 'snapshot'], { cwd: space.dir, env: space.env, stdio: 'ignore' })
-    const ended = once(first, 'exit')
-    await lockHeldBy(first.pid!)
+    space.write('a.txt', 'two\n')
+    const { first, ended } = await slowSnapshot()
     first.kill('SIGKILL')
     await ended
     expect(savepoint(space, ['snapshot', '-m', 'after'])).toMatchObject({ status: 0, stderr: '' })
     expect(savepoint(space, ['verify']).status).toBe(0)
     expect(savepointJson(space, ['snapshots'])).toHaveLength(2)
   })
-
-  async function lockHeldBy(pid: number): Promise<void> {
-    const timelines = join(space.home, 'timelines')
-    const [id] = readdirSync(timelines)
-    for (let i = 0; i < 3000; i++) {
-      if (readFileSync(join(timelines, id!, 'lock'), 'utf8').startsWith(`${pid} `)) return
-      await pause(3)
-    }
-    throw new Error(`process ${pid} never took the lock`)
-  }
 })

@@ -1,9 +1,9 @@
 /** On a terminal: progress, colours, a pager, questions and Ctrl-C. In pipes: none of it. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { builtCommand, savepoint, savepointJson } from './support/built-cli.ts'
-import { hasTerminal, onTerminal, type Step } from './support/terminal.ts'
+import { hasTerminal, onTerminal, type Step, type TerminalResult } from './support/terminal.ts'
 import { noise } from './support/tree-ops.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -22,15 +22,29 @@ afterEach(() => space.remove())
 const typed = (args: string[], steps: Step[] = [], settings: string[] = []) =>
   onTerminal(['env', ...settings, ...builtCommand, ...args], steps, { cwd: space.dir, env: space.env })
 
-/** Enough that storing it takes longer than a progress line waits. */
+const PROGRESS_WAIT_MS = 300
+
+/** Most of it in a directory that a capture sees last. */
 function makeMuch(): void {
-  for (let i = 0; i < 120; i++) space.write(`much/${i}`, noise(2_000_000, i))
+  for (let i = 0; i < 120; i++) space.write(i < 20 ? `much/${i}` : `much/deep/${i}`, noise(2_000_000, i))
+}
+
+/** However fast the machine is: the capture of `makeMuch` is in its midst when a progress line has waited for long enough. */
+async function typedLong(args: string[], steps: Step[] = []): Promise<TerminalResult> {
+  const go = join(space.base, 'go')
+  const timer = setTimeout(() => writeFileSync(go, ''), 4 * PROGRESS_WAIT_MS)
+  try {
+    return await typed(args, steps, [`SAVEPOINT_FAILPOINT=capture:walking#2~${go}`])
+  } finally {
+    clearTimeout(timer)
+    rmSync(go, { force: true })
+  }
 }
 
 describe.skipIf(!hasTerminal)(title, () => {
   it('long work shows how far it is and takes the line away; in a pipe, with -q and --json it is silent', async () => {
     makeMuch()
-    const { output, status } = await typed(['snapshot', '-m', 'much'])
+    const { output, status } = await typedLong(['snapshot', '-m', 'much'])
     expect(status).toBe(0)
     expect(output).toMatch(/\rcapturing {2}.*\d+(\/\d+)? files {2}\d.*B.* [KMG]?B\/s/)
     expect(output.slice(output.lastIndexOf(ERASED))).toMatch(/snap_\w+ \(much\) {2}\+240 MB {2}121 files, 240 MB\r\n$/)
@@ -45,7 +59,8 @@ describe.skipIf(!hasTerminal)(title, () => {
   it('Ctrl-C during a capture: it stops at a safe point, 130, no snapshot, and the next one works', async () => {
     savepoint(space, ['snapshot', '-m', 'first'])
     makeMuch()
-    const { output, status, complete } = await typed(['snapshot', '-m', 'never'], [{ wait: 'capturing', type: '\x03' }])
+    const ctrlC = { wait: 'capturing', type: '\x03' }
+    const { output, status, complete } = await typedLong(['snapshot', '-m', 'never'], [ctrlC])
     expect({ status, complete, output }).toMatchObject({ status: 130, complete: true })
     expect(output).toContain('stopping at the next safe point; Ctrl-C again stops at once')
     expect(output).toMatch(/savepoint: .*[cC]ancelled/)

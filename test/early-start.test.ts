@@ -1,21 +1,35 @@
 /** In a large tree the command begins before its state is captured. The snapshot is that state all the same. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
+import { onFailpoint } from '../src/store/failpoint.ts'
 import { builtCommand } from './support/built-cli.ts'
 import { runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
 let space: Workspace
 let savepoint: Savepoint
+/** The tree as each test begins with it. */
+let untouched: Workspace
+beforeAll(() => {
+  untouched = new Workspace()
+  execFileSync('python3', ['-c', makeTree, untouched.dir])
+})
+afterAll(() => untouched.remove())
 beforeEach(() => {
   space = new Workspace()
-  // So much that it takes longer than a command is let to wait for it.
   execFileSync('python3', ['-c', makeTree, space.dir])
 })
-afterEach(() => space.remove())
+afterEach(() => {
+  release()
+  space.remove()
+})
+/** The root, then two batches of directories: enough to know that the tree is large, and not all of it. */
+const WALKED_BATCHES = 3
+let release = () => {}
 
 const makeTree = `
 import os, sys
@@ -51,10 +65,6 @@ for n, d in enumerate(dirs[:120]):
 `
 
 const list = "find . ! -path './ignored/*' -printf '%P %y %m %l\\n' | sort"
-function reference(): string {
-  space.sh('cp -a . ../reference')
-  return join(space.base, 'reference')
-}
 
 /** How a snapshot differs from a directory, by reading every byte. */
 async function differences(snapshot: string, directory: string): Promise<string> {
@@ -67,22 +77,47 @@ async function differences(snapshot: string, directory: string): Promise<string>
   )
 }
 
-it('the snapshot before is the state before, whatever is done meanwhile; undo brings it back', async () => {
-  const before = reference()
-  savepoint = await space.open()
-  let isEarly: boolean | undefined
-  const result = await savepoint.run({
-    command: ['python3', '-c', destroy],
-    onStart: (_run, _before, isPending) => {
-      isEarly = isPending
-    },
-  })
-  expect([result.exitCode, isEarly]).toEqual([0, true])
-  expect(result.before).toMatchObject({ type: 'pre-run', unsettled: false })
-  expect(await differences(result.before!.id, before)).toBe('')
-  await savepoint.undo()
-  expect(space.sh(`diff -r --no-dereference -x ignored . '${before}'`)).toBe('')
-}, 120_000)
+/**
+ * Holds captures in the middle of the walk, when it has seen that the tree is large, until `done` is called; a command
+ * that is started meanwhile begins before its state is captured, however fast the machine is.
+ */
+function holdCapture(): { done: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let batches = 0
+  release = onFailpoint('capture:walking', () => (++batches >= WALKED_BATCHES ? promise : undefined))
+  return { done: resolve }
+}
+/** The same for another process: until `file` exists. */
+const holdUntil = (file: string, more = '') => ({
+  ...space.env,
+  SAVEPOINT_FAILPOINT: `capture:walking#${WALKED_BATCHES}~${file}${more}`,
+})
+
+describe.each(['held until its end', 'at the same time'])('the capture and the command: %s', how => {
+  it('the snapshot before is the state before, whatever is done meanwhile; undo brings it back', async () => {
+    savepoint = await space.open()
+    const held = how === 'at the same time' ? undefined : holdCapture()
+    const command = ['python3', '-c', `${destroy}\nopen("../done", "w").close()`]
+    let isEarly: boolean | undefined
+    const running = savepoint.run({
+      command,
+      onStart: (_run, _before, isPending) => {
+        isEarly = isPending
+      },
+    })
+    if (held) {
+      await vi.waitUntil(() => existsSync(join(space.base, 'done')), { timeout: 60_000 })
+      expect(isEarly).toBe(true)
+      held.done()
+    }
+    const result = await running
+    expect(result.exitCode).toBe(0)
+    expect(result.before).toMatchObject({ type: 'pre-run', unsettled: false })
+    expect(await differences(result.before!.id, untouched.dir)).toBe('')
+    await savepoint.undo()
+    expect(space.sh(`diff -r --no-dereference -x ignored . '${untouched.dir}'`)).toBe('')
+  }, 120_000)
+})
 
 it('the command begins at once, and its snapshots on the way come after the one before', async () => {
   space.write('savepoint.yaml', 'snapshots: { triggers: { disable_idle: true } }\n')
@@ -125,30 +160,26 @@ it('a file that the command was given to write is captured before it begins', as
 
 it('what somebody else changes meanwhile is said', async () => {
   savepoint = await space.open()
-  let count = 0
-  let timer: NodeJS.Timeout | undefined
+  const held = holdCapture()
   const result = await savepoint.run({
     command: ['sh', '-c', 'echo x > d1/f1'],
     onStart: () => {
-      timer = setInterval(() => space.write(`d${count++ % 200}/by-hand`, `${count}`), 1)
+      for (let i = 0; i < 200; i++) space.write(`d${i}/by-hand`)
+      held.done()
     },
   })
-  clearInterval(timer)
   expect(result.before?.unsettled).toBe(true)
 }, 120_000)
 
 it('when it fails, the command is stopped before it changes what is not safe; --unprotected lets it go on', () => {
-  const env = { ...space.env, SAVEPOINT_FAILPOINT: 'capture:before-root@ENOSPC' }
+  const begun = join(space.base, 'begun')
+  const script = `echo > '${begun}'; echo x > .gitignore; echo done > done`
   const run = (...flags: string[]) =>
-    spawnSync(
-      builtCommand[0]!,
-      [...builtCommand.slice(1), 'run', ...flags, '--', 'sh', '-c', 'echo x > .gitignore; sleep 0.2; echo done > done'],
-      {
-        cwd: space.dir,
-        env,
-        encoding: 'utf8',
-      },
-    )
+    spawnSync(builtCommand[0]!, [...builtCommand.slice(1), 'run', ...flags, '--', 'sh', '-c', script], {
+      cwd: space.dir,
+      env: holdUntil(begun, ',capture:before-root@ENOSPC'),
+      encoding: 'utf8',
+    })
   const { status, stderr } = run()
   expect([status, stderr]).toEqual([
     125,
@@ -160,17 +191,19 @@ it('when it fails, the command is stopped before it changes what is not safe; --
 }, 120_000)
 
 it('when we are killed meanwhile, so is the command: what it wants to change is not safe', async () => {
-  const script =
-    'echo $$ > ../pid; kill -9 $(cat "$SUPERVISOR"); for i in 1 2 3 4 5 6 7 8 9; do rm -f d$i/f1; done; echo end > ../end'
-  const run = [...builtCommand, 'run', '-q', '--', 'sh', '-c', script]
-  const child = spawn('sh', ['-c', 'echo $$ > "$SUPERVISOR"; exec "$@"', 'sh', ...run], {
+  // The changes go on while the capture waits; that of .gitignore waits for all of it.
+  const script = `echo $$ > ../pid; for i in 1 2 3 4 5 6 7 8 9; do rm -f d$i/f1; done; echo > ../changed
+    echo x > .gitignore; echo end > ../end`
+  const child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '-q', '--', 'sh', '-c', script], {
     cwd: space.dir,
-    env: { ...space.env, SUPERVISOR: join(space.base, 'supervisor') },
+    env: holdUntil(join(space.base, 'never')),
     stdio: 'ignore',
   })
-  await new Promise(resolve => child.on('exit', resolve))
+  const ended = once(child, 'exit')
+  await vi.waitUntil(() => existsSync(join(space.base, 'changed')), { timeout: 60_000 })
+  child.kill('SIGKILL')
+  await ended
   const pid = readFileSync(join(space.base, 'pid'), 'utf8').trim()
-  await vi.waitUntil(() => !existsSync(`/proc/${pid}`), { timeout: 20_000 })
-  expect(existsSync(join(space.base, 'end'))).toBe(false)
-  expect(existsSync(space.at('d9/f1'))).toBe(true)
-}, 60_000)
+  await vi.waitUntil(() => !existsSync(`/proc/${pid}`), { timeout: 60_000 })
+  expect([existsSync(join(space.base, 'end')), space.read('.gitignore')]).toEqual([false, 'ignored/\n'])
+}, 120_000)

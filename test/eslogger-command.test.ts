@@ -29,7 +29,7 @@ function program(script: string): string {
 }
 
 const optionsFor = ([program, ...args]: string[], events: TraceEvent[]): EsloggerOptions => ({
-  start: () => spawn(program!, args, { cwd: directory, stdio: 'inherit' }),
+  start: () => spawn(program!, args, { cwd: directory, stdio: 'ignore' }),
   onEvent: event => void events.push(event),
   onBatch() {},
   onHelperDied() {},

@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { probeTracers } from '../src/tracers/select.ts'
 import { checkout } from './support/built-cli.ts'
 import { Workspace } from './support/workspace.ts'
@@ -42,7 +42,8 @@ describe.each(working.map(({ name }) => name))('tracer %s', tracer => {
     const daemon = 'setsid sh -c "echo \\$\\$ > pid; exec sleep 60" 3>&- 4>&- >/dev/null 2>&1 </dev/null'
     const script = `{ ${prefix} sh -c '(${daemon} &); echo last >&3' 3>&1 >/dev/null 2>&1; } | cat; echo $?`
     expect(shell(script)).toMatchObject({ stdout: 'last\n0\n' })
-    space.sh('for i in $(seq 100); do [ -s pid ] && kill $(cat pid) && exit; sleep 0.05; done; exit 1')
+    await vi.waitUntil(() => space.read('pid')?.endsWith('\n'), { timeout: 60_000 })
+    process.kill(Number(space.read('pid')))
   })
 
   it('the variable that names them is not handed down', () => {

@@ -1,6 +1,6 @@
 /** Ctrl-C when a restore has begun: it is completed, and that is what is said. Before: e2e-terminal.test.ts. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { runCli } from './support/cli.ts'
+import { runCli, sourceCommand } from './support/cli.ts'
 import { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -14,7 +14,7 @@ afterEach(() => space.remove())
 
 const interrupted = (point: string, args: string[]) => {
   const preload = `--import=${new URL('support/interrupt-at.ts', import.meta.url)}`
-  return runCli(space, args, { env: { ...space.env, NODE_OPTIONS: preload, INTERRUPT_AT: point } })
+  return runCli(space, args, { env: { ...space.env, NODE_OPTIONS: preload, INTERRUPT_AT: point } }, sourceCommand)
 }
 
 it('while it restores: it says that it will be completed, and completes it', () => {

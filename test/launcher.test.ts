@@ -88,7 +88,10 @@ describe('the launcher of this checkout', () => {
   })
 })
 
-/** A checkout of its own with a CLI that only reports how it was started; it shares the installed dependencies. */
+/**
+ * A checkout of its own with a CLI that only reports how it was started; it shares the installed dependencies, and has what
+ * this one has compiled of C, which takes the most time and is looked at by two tests only.
+ */
 function makeCheckout(name: string): string {
   const checkout = join(temporary, name)
   for (const path of ['savepoint', 'scripts', 'native', 'package.json', 'package-lock.json', 'tsconfig.json']) {
@@ -98,6 +101,10 @@ function makeCheckout(name: string): string {
   // Says that they are installed, whatever the dates: a test must not run npm on the dependencies of this checkout.
   mkdirSync(join(checkout, 'build'))
   cpSync(join(root, 'package-lock.json'), join(checkout, 'build/installed-lock.json'))
+  for (const file of compiledFiles) {
+    const from = join(root, 'build', file)
+    if (existsSync(from)) cpSync(from, join(checkout, 'build', file), { preserveTimestamps: true })
+  }
   const report = 'JSON.stringify({ pid: process.pid, args: process.argv.slice(2) })'
   const files = {
     'src/cli/main.ts': `console.log(${report})\nif (process.argv[2] === 'wait') setInterval(() => {}, 1000)\n`,
@@ -111,6 +118,11 @@ function makeCheckout(name: string): string {
   return checkout
 }
 
+const compiledFiles = ['savepoint.node', 'savepoint-helper']
+const removeCompiled = (checkout: string) => {
+  for (const file of compiledFiles) rmSync(join(checkout, 'build', file), { force: true })
+}
+
 describe('a fresh checkout', () => {
   let checkout: string
   let launcher: string
@@ -121,9 +133,11 @@ describe('a fresh checkout', () => {
   })
 
   it('builds once, says so on stderr only, and passes arguments through', () => {
+    removeCompiled(checkout)
     const first = run(launcher, ['a b', '', '--json'])
     expect(first.stderr).toBe('savepoint: building…\n')
     expect(JSON.parse(first.stdout as string).args).toEqual(['a b', '', '--json'])
+    expect(readdirSync(join(checkout, 'build'))).toEqual(expect.arrayContaining(compiledFiles))
     expect(run(launcher)).toMatchObject({ status: 0, stderr: '' })
   })
 
@@ -165,8 +179,11 @@ describe('a fresh checkout', () => {
   it('takes over from a first use that was killed', async () => {
     const lock = join(checkout, 'build/lock')
     writeFileSync(lock, '')
-    const holder = spawn('flock', [lock, 'sleep', '600'], { stdio: 'ignore', detached: true })
-    await once(holder, 'spawn')
+    const holder = spawn('flock', [lock, 'sh', '-c', 'echo locked; exec sleep 600'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      detached: true,
+    })
+    await firstOutput(holder, 'stdout')
     const waiting = spawn(launcher, ['x'], { stdio: ['ignore', 'pipe', 'pipe'] })
     expect(await firstOutput(waiting, 'stderr')).toContain('waiting for another process')
     process.kill(-holder.pid!, 'SIGKILL')
@@ -205,6 +222,7 @@ describe('a fresh checkout', () => {
   })
 
   it('says in one sentence that there is no compiler, and builds nothing', () => {
+    removeCompiled(checkout)
     const failed = run(launcher, ['x'], { env: { ...process.env, CC: 'no-such-compiler' } })
     expect(failed).toMatchObject({ status: 1, stdout: '' })
     expect(failed.stderr).toMatch(

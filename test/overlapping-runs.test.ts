@@ -215,7 +215,7 @@ describe('what somebody outside of the run changes meanwhile', () => {
         'echo agent > theirs; echo agent > both; touch ../ready; until [ -e ../go ]; do sleep 0.02; done',
       ],
     })
-    await vi.waitUntil(() => existsSync(join(space.base, 'ready')), { timeout: 20_000 })
+    await vi.waitUntil(() => existsSync(join(space.base, 'ready')), { timeout: 60_000 })
     space.write('mine', 'edited by hand\n')
     space.write('new by hand', 'n\n')
     writeFileSync(join(space.base, 'go'), '')

@@ -1,14 +1,14 @@
 /** X3 for traces: what was purged is gone from command lines and events too. And traces that nothing belongs to do not pile up. */
-import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
 import { hidePath } from '../src/model/hide-words.ts'
 import { runCli } from './support/cli.ts'
 import { finishVerbs, runVerbs, startVerbs } from './support/engine-process.ts'
 import { holdsBytes } from './support/raw-scan.ts'
-import { Workspace } from './support/workspace.ts'
+import { line, useTracedRuns } from './support/traced-runs.ts'
+import type { Workspace } from './support/workspace.ts'
 
 // Nothing that a pattern of tracing.redact knows.
 const SECRET = 'xq7-vulture-93'
@@ -16,21 +16,13 @@ const DAY = 24 * 60 * 60 * 1000
 
 let space: Workspace
 let savepoint: Savepoint
-beforeEach(async () => {
-  space = new Workspace()
-  space.write('a', 'a1\n')
-  savepoint = await space.open()
+const { run, traced, jsonl } = useTracedRuns((made, opened) => {
+  space = made
+  savepoint = opened
 })
-afterEach(() => space.remove())
 
-const run = (script: string) => savepoint.run({ command: ['sh', '-c', script] })
 const leaks = () => holdsBytes(space.home, Buffer.from(SECRET))
-const lines = () => savepoint.trace().executions.map(({ argv }) => argv.join(' '))
-const jsonl = () =>
-  readFileSync(
-    join(space.home, 'timelines', savepoint.timeline, 'runs', savepoint.runs().at(-1)!.id, 'exec.jsonl'),
-    'utf8',
-  )
+const lines = () => traced().map(line)
 
 describe('purge PATH', () => {
   it('leaves no byte of it in command lines, run, snapshots, operations and exec.jsonl', async () => {
@@ -97,7 +89,7 @@ describe('purge PATH', () => {
     const child = startVerbs(space, [['run', { command }]])
     const ended = finishVerbs(child)
     await readFile(join(space.base, 'ready'))
-    await vi.waitFor(() => expect(jsonl()).toContain('"type":"exit"'))
+    await vi.waitUntil(() => jsonl().includes('"type":"exit"'), { timeout: 60_000 })
     await savepoint.purge('.env')
     expect(space.notices).toContainEqual(
       expect.stringMatching(/^run_\w+ is still going: .* purge again when it has ended$/),

@@ -1,8 +1,8 @@
 /** Files go back while an agent is at work: it is stopped, held still, or started again, as asked. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { endRuns, isRunning, startRun } from './support/background-run.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { isRunning, startRun, useRuns } from './support/background-run.ts'
 import {
   asOrdinaryUser,
   builtCommand,
@@ -13,18 +13,13 @@ import {
 } from './support/built-cli.ts'
 import { isRoot } from './support/machine.ts'
 import { hasTerminal, onTerminal } from './support/terminal.ts'
-import { Workspace } from './support/workspace.ts'
+import type { Workspace } from './support/workspace.ts'
 
 const TERM_EXIT = 143
 
 let space: Workspace
-beforeEach(() => {
-  space = new Workspace()
-  space.write('a', 'a1')
-})
-afterEach(async () => {
-  await endRuns()
-  space.remove()
+useRuns(made => {
+  space = made
 })
 
 function environmentOf(pid: string): string {
@@ -122,7 +117,7 @@ it('when the supervisor dies while it holds the agent still, the agent goes on, 
   expect({ status, stderr }).toMatchObject({ status: 1, stderr: expect.stringContaining('Cannot tell what became of') })
   expect(run.child.signalCode ?? (await run.ended).signal).toBe('SIGKILL')
   run.say('')
-  await waitFor(() => space.sh('cat ../on 2>/dev/null || true') === 'went on\n')
+  await vi.waitUntil(() => existsSync(join(space.base, 'on')), { timeout: 60_000 })
   expect(savepoint(space, ['status']).stderr).toContain('completed a rollback that was interrupted')
   expect(space.read('a')).toBe('a1')
 })
@@ -273,19 +268,13 @@ while True: signal.pause()
       [{ wait: 'COOKED True a1[\\s\\S]*COOKED True a1', type: 'typed\n' }],
       { cwd: space.dir, env: space.env },
     )
-    await waitFor(() => space.read('a') === 'a2')
+    await vi.waitUntil(() => space.read('a') === 'a2', { timeout: 60_000 })
     expect(savepoint(space, ['rollback', 'good', '--restart']).status).toBe(0)
     const { output, status, complete } = await shell
     expect({ output, status, complete }).toMatchObject({ status: 4, complete: true })
     expect(output).toContain('READ typed')
   })
 })
-
-/** Until something is so that nobody tells us. */
-async function waitFor(isSo: () => boolean): Promise<void> {
-  for (let i = 0; i < 1000 && !isSo(); i++) await new Promise(resolve => setTimeout(resolve, 10))
-  expect(isSo()).toBe(true)
-}
 
 describe('two runs at once', () => {
   it('a rollback to a snapshot stops both', async () => {

@@ -254,7 +254,7 @@ it('--adopt takes the timeline of a directory that is gone, and not of one that 
 it('a home below /proc is refused, not waited for', () => {
   const { status, stderr } = savepoint(space, ['snapshot'], {
     env: { ...space.env, SAVEPOINT_HOME: '/proc/nope' },
-    timeout: 20_000,
+    timeout: 60_000,
   })
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringMatching(/Cannot use \/proc\/nope: /) })
 })

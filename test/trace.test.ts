@@ -2,27 +2,21 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Execution, Savepoint } from '../src/index.ts'
 import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
 import { gated, isRoot } from './support/machine.ts'
+import { line, useTracedRuns } from './support/traced-runs.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
-import { Workspace } from './support/workspace.ts'
+import type { Workspace } from './support/workspace.ts'
 
 let space: Workspace
 let savepoint: Savepoint
-beforeEach(async () => {
-  space = new Workspace()
-  space.write('a', 'a1\n')
-  savepoint = await space.open()
+const { run, traced, find } = useTracedRuns((made, opened) => {
+  space = made
+  savepoint = opened
 })
-afterEach(() => space.remove())
-
-const run = (script: string) => savepoint.run({ command: ['sh', '-c', script] })
-const traced = (): Execution[] => savepoint.trace().executions
-const line = ({ argv }: Execution) => argv.join(' ')
-const find = (start: string): Execution => traced().find(execution => line(execution).startsWith(start))!
 
 describe('processes whose parents are gone', () => {
   it('what lost its parents stands below the command that it came from', async () => {
@@ -161,9 +155,10 @@ describe('the command line', () => {
     const start = (...args: string[]) => spawn(program!, [...before, ...args], { cwd: space.dir, env: space.env })
     const live = start('run', '--', 'sh', '-c', '/bin/true first; read line < go; /bin/true second')
     const liveEnded = once(live, 'exit')
-    space.sh(
-      'for i in $(seq 200); do grep -rqs first "$SAVEPOINT_HOME"/timelines/*/runs && exit; sleep 0.05; done; exit 1',
-    )
+    await vi.waitUntil(() => space.sh('grep -rs first "$SAVEPOINT_HOME"/timelines/*/runs || true') !== '', {
+      timeout: 60_000,
+      interval: 50,
+    })
     const follower = start('trace', '--follow')
     let text = ''
     const followed = once(follower, 'exit')

@@ -1,21 +1,16 @@
 /** A savepoint.yaml that a run wrote takes effect only when a person trusts it. */
 import { rmSync } from 'node:fs'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { endRuns, startRun } from './support/background-run.ts'
+import { describe, expect, it } from 'vitest'
+import { startRun, useRuns } from './support/background-run.ts'
 import { savepoint, savepointInShell, savepointJson } from './support/built-cli.ts'
-import { Workspace } from './support/workspace.ts'
+import type { Workspace } from './support/workspace.ts'
 
 const OFF = 'snapshots:\n  disabled: true\n'
 const untrusted = /a run changed savepoint\.yaml: it takes effect only after `savepoint trust`/
 
 let space: Workspace
-beforeEach(() => {
-  space = new Workspace()
-  space.write('a', 'a1')
-})
-afterEach(async () => {
-  await endRuns()
-  space.remove()
+useRuns(made => {
+  space = made
 })
 
 const run = (script: string, ...args: string[]) => savepoint(space, ['run', ...args, '--', 'sh', '-c', script])

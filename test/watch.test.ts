@@ -1,12 +1,15 @@
 /** Runs that are not traced: changes are watched, by fanotify as root and by inotify as anybody, and snapshots follow them. */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { RunResult, Savepoint } from '../src/index.ts'
 import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
 import { canMount, gated, isRoot } from './support/machine.ts'
+import { inSteps } from './support/steps.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -105,17 +108,34 @@ describe.each(ways)('%s', (_, way, works) => {
   })
 
   gated(works, 'the rights', 'snapshots on the way: change, interval and idle', async () => {
-    const config = 'snapshots: { auto_interval_seconds: 600, triggers: { enable_change: true, disable_idle: true } }\n'
-    space.write('savepoint.yaml', config)
-    await way('echo 2 > a; sleep 2; echo 3 > a; sleep 2')
     const types = () =>
       savepoint.snapshots().flatMap(({ type }) => (type === 'pre-run' || type === 'final' ? [] : type))
+    const runInSteps = async (config: string, steps: [script: string, snapshots: number][]) => {
+      space.write('savepoint.yaml', config)
+      savepoint = await space.open()
+      await inSteps(
+        space,
+        steps.map(([script, awaited]) => [script, () => types().length >= awaited]),
+        way,
+      )
+    }
+    await runInSteps(
+      'snapshots: { auto_interval_seconds: 600, triggers: { enable_change: true, disable_idle: true } }\n',
+      [
+        ['echo 2 > a', 1],
+        ['echo 3 > a', 2],
+      ],
+    )
     expect(types()).toEqual(['change', 'change'])
-    space.write('savepoint.yaml', 'snapshots: { triggers: { idle_threshold_seconds: 1 } }\n')
-    await way('echo 4 > a; sleep 4; echo 5 > a; sleep 4')
+    await runInSteps('snapshots: { triggers: { idle_threshold_seconds: 1 } }\n', [
+      ['echo 4 > a', 3],
+      ['echo 5 > a', 4],
+    ])
     expect(types()).toEqual(['change', 'change', 'idle', 'idle'])
-    space.write('savepoint.yaml', 'snapshots: { auto_interval_seconds: 1, triggers: { disable_idle: true } }\n')
-    await way('echo 6 > a; sleep 3.5')
+    await runInSteps('snapshots: { auto_interval_seconds: 1, triggers: { disable_idle: true } }\n', [
+      ['echo 6 > a', 5],
+      ['sleep 2', 5],
+    ])
     expect(types()).toEqual(['change', 'change', 'idle', 'idle', 'interval'])
   })
 
@@ -123,10 +143,14 @@ describe.each(ways)('%s', (_, way, works) => {
     space.write('savepoint.yaml', 'snapshots: { auto_interval_seconds: 1, triggers: { disable_idle: true } }\n')
     space.write('many.py', 'for i in range(20000):\n  open("d/%d" % i, "w").close()\n')
     mkdirSync(space.at('d'))
+    savepoint = await space.open()
+    const isLookedAt = () =>
+      savepoint.snapshots().some(({ type, counts }) => type === 'interval' && counts.added === 20_000)
     // Our reader sleeps while it happens.
-    const trace = await way('kill -STOP $PPID; python3 many.py; kill -CONT $PPID; sleep 4; echo 9 > d/1; sleep 2')
+    const overflow = 'kill -STOP $PPID; python3 many.py; kill -CONT $PPID'
+    const trace = await inSteps(space, [[overflow, isLookedAt]], way)
     expect(trace?.lost).toBeGreaterThan(0)
-    expect(savepoint.snapshots().some(({ type, counts }) => type === 'interval' && counts.added === 20_000)).toBe(true)
+    expect(isLookedAt()).toBe(true)
   })
 })
 
@@ -135,27 +159,29 @@ const canLimit =
 gated(canLimit, 'user namespaces', 'the limit of watches: said, and everything is looked at instead', async () => {
   for (let i = 0; i < 20; i++) space.write(`d${i}/f`)
   space.write('savepoint.yaml', 'snapshots: { auto_interval_seconds: 1, triggers: { disable_idle: true } }\n')
-  const [program, ...before] = cliCommand
-  const script = 'echo 5 > /proc/sys/user/max_inotify_watches; exec "$@"'
-  const words = [
-    program!,
-    ...before,
-    'run',
-    '--tracer',
-    'none',
-    '--',
-    'sh',
-    '-c',
-    'for d in d*; do echo 2 > $d/f; done; sleep 3.5',
-  ]
-  const { status, stderr } = spawnSync('unshare', ['-U', '-r', 'sh', '-c', script, 'sh', ...words], {
-    cwd: space.dir,
-    env: space.env,
-    encoding: 'utf8',
-  })
-  expect([status, stderr]).toEqual([0, expect.stringMatching(/not all directories could be watched/)])
   savepoint = await space.open()
-  expect(savepoint.snapshots().some(({ type, counts }) => type === 'interval' && counts.modified === 20)).toBe(true)
+  const seen = () => {
+    const last = savepoint.snapshots().findLast(({ type }) => type === 'interval')
+    const contents = space
+      .sh('ls -d d*/f')
+      .trim()
+      .split('\n')
+      .map(path => last && savepoint.read(last.id, path).toString())
+    return contents.filter(content => content === '2\n').length
+  }
+  const limited = 'echo 5 > /proc/sys/user/max_inotify_watches; exec "$@"'
+  const run = async (script: string) => {
+    const words = [...cliCommand, 'run', '--tracer', 'none', '--', 'sh', '-c', script]
+    const child = spawn('unshare', ['-U', '-r', 'sh', '-c', limited, 'sh', ...words], {
+      cwd: space.dir,
+      env: space.env,
+    })
+    const [stderr, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])
+    return { status, stderr }
+  }
+  const { status, stderr } = await inSteps(space, [['for d in d*; do echo 2 > $d/f; done', () => seen() === 20]], run)
+  expect([status, stderr]).toEqual([0, expect.stringMatching(/not all directories could be watched/)])
+  expect(seen()).toBe(20)
 })
 
 it('the store is not watched, wherever it lies', async () => {

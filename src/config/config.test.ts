@@ -1,4 +1,5 @@
 import { describe, expect, it, test } from 'vitest'
+import { cpuMsDuring } from '../../test/support/cpu-time.ts'
 import { defaultConfig, keysOf, mergeConfig, notYetInEffect, redactFlags } from './config.ts'
 import { configSchema } from './schema.ts'
 
@@ -98,11 +99,12 @@ describe('default redaction', () => {
   ])('leaves alone: %s', line => expect(redact(line)).toBe(line))
 
   it('is quick on a long command line', () => {
-    const started = performance.now()
-    for (const part of ['a', 'a-', ' ', '-p ', 'mysql ', 'http://', 'token=', ':@', 'password ']) {
-      redact(part.repeat(32_768 / part.length))
-    }
-    expect(performance.now() - started).toBeLessThan(3_000)
+    const ms = cpuMsDuring(() => {
+      for (const part of ['a', 'a-', ' ', '-p ', 'mysql ', 'http://', 'token=', ':@', 'password ']) {
+        redact(part.repeat(32_768 / part.length))
+      }
+    })
+    expect(ms).toBeLessThan(3_000)
   })
 })
 

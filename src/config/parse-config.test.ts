@@ -1,4 +1,5 @@
 import { describe, expect, it, test } from 'vitest'
+import { cpuMsDuring } from '../../test/support/cpu-time.ts'
 import type { SavepointError } from '../errors/errors.ts'
 import type { PartialConfig } from './config.ts'
 import { parseConfig } from './parse-config.ts'
@@ -215,10 +216,12 @@ describe('broken YAML', () => {
   })
 
   it('stays quick and short on a file of nothing but mistakes', () => {
-    const started = performance.now()
-    const error = failureOf(Array.from({ length: 50_000 }, (_, index) => `k${index}: 1`).join('\n'))
-    expect(error.message.split('\n')).toHaveLength(11)
-    expect(error.message).toMatch(/\nand more$/)
-    expect(performance.now() - started).toBeLessThan(10_000)
+    let message = ''
+    const ms = cpuMsDuring(() => {
+      message = failureOf(Array.from({ length: 50_000 }, (_, index) => `k${index}: 1`).join('\n')).message
+    })
+    expect(message.split('\n')).toHaveLength(11)
+    expect(message).toMatch(/\nand more$/)
+    expect(ms).toBeLessThan(10_000)
   })
 })

@@ -16,6 +16,8 @@ export class IdleWatch {
   private lastExecMs = performance.now()
   private before: { atMs: number; cpuS: number; bytes: number } | undefined
   private isSettled = false
+  /** From its rest, by a change alone. */
+  private isRoused = false
   private top: number | undefined
 
   constructor(thresholdMs: number, onIdle: () => void) {
@@ -26,6 +28,7 @@ export class IdleWatch {
 
   began(exec: number, pid: number): void {
     this.running.set(exec, pid)
+    this.isRoused = false
     this.stirred()
   }
 
@@ -38,6 +41,16 @@ export class IdleWatch {
   stirred(): void {
     this.lastExecMs = performance.now()
     this.isSettled = false
+  }
+
+  /**
+   * A file changed, though no command began. While it works that postpones nothing: a log that grows now and then is no
+   * work. After a rest it is, and the next rest is when nothing changes any more.
+   */
+  changed(): void {
+    if (!this.isSettled && !this.isRoused) return
+    this.isRoused = true
+    this.stirred()
   }
 
   ended(exec: number): void {

@@ -148,6 +148,7 @@ export class LiveRun {
     if (event.past) this.idle?.stirred()
     this.dirty.add(event)
     if (!this.hooks.isInside(event)) return
+    this.idle?.changed()
     if (this.ctx.config.snapshots.triggers.enable_change) this.debounce('change', CHANGE_DEBOUNCE_MS, undefined)
   }
 

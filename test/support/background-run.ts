@@ -1,8 +1,9 @@
 /** `savepoint run` of a shell script, going on while the test does something else. The script prints READY when it is. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { afterEach, beforeEach } from 'vitest'
 import { builtCommand } from './built-cli.ts'
-import type { Workspace } from './workspace.ts'
+import { Workspace } from './workspace.ts'
 
 export interface BackgroundRun {
   child: ChildProcess
@@ -52,8 +53,22 @@ export async function startRun(
   return { child, id, say: words => void child.stdin!.write(`${words}\n`), ended }
 }
 
+/** For the tests of a file: each has a workspace with the file `a`, and leaves no run behind. */
+export function useRuns(take: (space: Workspace) => void): void {
+  let space: Workspace
+  beforeEach(() => {
+    space = new Workspace()
+    space.write('a', 'a1')
+    take(space)
+  })
+  afterEach(async () => {
+    await endRuns()
+    space.remove()
+  })
+}
+
 /** What a failed test has left; the helper lets the command go when its reader dies, so that it is ended by SIGTERM. */
-export async function endRuns(): Promise<void> {
+async function endRuns(): Promise<void> {
   for (const child of started.splice(0)) {
     if (child.exitCode !== null || child.signalCode !== null) continue
     child.kill('SIGCONT')

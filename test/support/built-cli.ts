@@ -6,9 +6,15 @@ import { type SpawnSyncOptions, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { CliResult } from './cli.ts'
 import { isRoot } from './machine.ts'
 import type { Workspace } from './workspace.ts'
+
+export interface CliResult {
+  status: number | null
+  signal: NodeJS.Signals | null
+  stdout: string
+  stderr: string
+}
 
 export const checkout: string = fileURLToPath(new URL('../..', import.meta.url))
 const launched = spawnSync(join(checkout, 'savepoint'), ['--version'], { encoding: 'utf8' })
@@ -53,7 +59,7 @@ export function steady(text: string, space: Workspace): string {
   return text
     .replaceAll(space.base, 'BASE')
     .replace(/\b(snap|run|op)_[a-z2-7]{8}\b/g, '$1_ID')
-    .replace(/\bjust now\b|\b\d+ seconds? ago\b/g, 'AGE')
+    .replace(/\bjust now\b|\b\d+ (second|minute)s? ago\b/g, 'AGE')
     .replace(/ [+-]?\d[\d.,]* [KMG]?B\b/g, ' SIZE')
     .replace(/\b\d[\d.]* (ms|s)\b/g, 'TOOK')
     .replace(/ {2,}/g, '  ')

@@ -35,6 +35,6 @@ const lineOf = (argv: string[], end: string | number | undefined): string => `${
 /** Names of temporary files and numbers of processes differ from one time to the next. */
 const normal = (text: string) =>
   text
-    .replaceAll(/\/tmp\/cc\w+/g, '/tmp/cc')
+    .replaceAll(/\/[^ ]*\/cc\w{6}\b/g, '/tmp/cc')
     .replaceAll(/--jobserver-\S+/g, '')
     .replaceAll(/-mtune\S+/g, '')

@@ -71,7 +71,7 @@ export async function onTerminal(
   const child = spawn('python3', ['-c', driver], { stdio: ['pipe', 'pipe', 'inherit'] })
   const env = { ...options.env, TERM: 'xterm', NO_COLOR: '1', PS1: '$ ' }
   child.stdin.end(
-    JSON.stringify({ command, steps, cwd: options.cwd, env, timeoutSeconds: options.timeoutSeconds ?? 40 }),
+    JSON.stringify({ command, steps, cwd: options.cwd, env, timeoutSeconds: options.timeoutSeconds ?? 120 }),
   )
   const chunks: Buffer[] = []
   for await (const chunk of child.stdout) chunks.push(chunk as Buffer)

@@ -111,12 +111,3 @@ export function changeOps(mix: Mix = { hardLinks: true }): fc.Arbitrary<TreeOp[]
   )
   return fc.array(anything, { minLength: 1, maxLength: 20 }).map(ops => ops.flat())
 }
-
-/** The same operations below a directory of their own. */
-export const below = (dir: string, ops: readonly TreeOp[]): TreeOp[] =>
-  ops.map(op => {
-    const moved = { ...op, path: `${dir}/${op.path}` }
-    if (moved.op === 'hard') moved.from = `${dir}/${moved.from}`
-    if (moved.op === 'rename') moved.to = `${dir}/${moved.to}`
-    return moved
-  })

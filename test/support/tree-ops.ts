@@ -1,6 +1,7 @@
 /**
  * Things that may happen to a tree: the same language builds one and mutates it. An operation that cannot be carried out
- * (its path is a directory, its parent does not exist) does nothing, so that any list of operations is valid.
+ * (its path is a directory, its parent does not exist) does nothing, so that any list of operations is valid. Nor does
+ * one whose path leads out of the tree through a link: what is outside is not the test's.
  */
 import { spawnSync } from 'node:child_process'
 import { createCipheriv } from 'node:crypto'
@@ -35,7 +36,7 @@ export function applyOps(root: string, ops: readonly TreeOp[]): void {
 }
 
 function applyOp(root: string, op: TreeOp): unknown {
-  const at = (path: string) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(path, 'latin1')])
+  const at = (path: string) => within(root, Buffer.from(path, 'latin1'))
   const path = at(op.path)
   const absent = () => {
     if (fs.lstatSync(path, { throwIfNoEntry: false })) throw Object.assign(new Error(op.path), { code: 'EEXIST' })
@@ -77,6 +78,17 @@ function applyOp(root: string, op: TreeOp): unknown {
     case 'remove':
       return fs.rmSync(path, { recursive: true })
   }
+}
+
+/** The path itself is never followed below, so only the directories above it can lead out. */
+function within(root: string, path: Buffer): Buffer {
+  const full = Buffer.concat([Buffer.from(`${root}/`), path])
+  const parent = fs.realpathSync.native(full.subarray(0, full.lastIndexOf('/')), 'buffer')
+  const top = fs.realpathSync.native(Buffer.from(root), 'buffer')
+  const isWithin =
+    parent.equals(top) || parent.subarray(0, top.length + 1).equals(Buffer.concat([top, Buffer.from('/')]))
+  if (!isWithin) throw Object.assign(new Error('leads out of the tree'), { code: 'EXDEV' })
+  return full
 }
 
 /** Reproducible bytes that do not compress and do not repeat. */

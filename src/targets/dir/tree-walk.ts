@@ -10,6 +10,7 @@ import { cancelled } from '../../errors/errors.ts'
 import type { Present } from '../../files/ignore-rules.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
+import { pausepoint } from '../../store/failpoint.ts'
 import { createNode, type DirNode, isObjectDir, unknownEntry } from './dir-node.ts'
 import { EntryCapture } from './entry-capture.ts'
 import { isGitDir, NOTEWORTHY, noteworthyNames } from './noteworthy-names.ts'
@@ -109,6 +110,7 @@ export class TreeWalk {
       }
       await Promise.race(inFlight)
       await this.options.ingest.room()
+      await pausepoint('capture:walking')
       if (failure) throw failure
     }
   }
