@@ -68,7 +68,7 @@ export function useRuns(take: (space: Workspace) => void): void {
 }
 
 /** What a failed test has left; the helper lets the command go when its reader dies, so that it is ended by SIGTERM. */
-async function endRuns(): Promise<void> {
+export async function endRuns(): Promise<void> {
   for (const child of started.splice(0)) {
     if (child.exitCode !== null || child.signalCode !== null) continue
     child.kill('SIGCONT')
