@@ -262,7 +262,7 @@ describe('going back', () => {
     savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo agent > a.txt; echo agent > made'])
     space.write('a.txt', 'by hand\n')
     expect(say(['undo'], 3)).toMatch(
-      /^Undone: run_ID: .*\nFiles: 1 deleted\nLeft alone \(1\):\n {2}a\.txt: edited by somebody else since\nTo redo: savepoint redo\n$/,
+      /^Undone: run_ID: .*\nFiles: 1 deleted\nLeft alone \(1\):\n {2}a\.txt: edited by somebody else since\nTo take back their changes, too: savepoint rollback snap_ID -- a\.txt\nTo redo: savepoint redo\n$/,
     )
     expect([space.read('a.txt'), existsSync(space.at('made'))]).toEqual(['by hand\n', false])
   })

@@ -12,6 +12,7 @@ import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { changedOutside, firstOutside } from './changed-outside.ts'
 import { type Context, holdObjects } from './context.ts'
+import { leftHistory } from './left-history.ts'
 import { readLive, resolvePath } from './resolve-path.ts'
 import type { DiffResult, InterruptedRun, StatusResult } from './results.ts'
 import { isInterrupted } from './run-state.ts'
@@ -24,15 +25,22 @@ export async function diff(ctx: Context, options: DiffOptions): Promise<DiffResu
   const to = options.to === undefined ? undefined : resolveSnapshot(ctx.db, options.to)
   const after = (to ?? (await captureForReading(ctx))).root
   const wholeTarget = scope?.includes('') ? undefined : scope
+  const changes = [...stateChanges(ctx.store, from.root, after, wholeTarget)]
   return {
     from: from.id,
     to: to?.id ?? 'live',
-    changes: [...stateChanges(ctx.store, from.root, after, wholeTarget)],
+    changes: to ? changes : withLeft(changes, leftHistory(ctx, from.root, after, wholeTarget)),
     content: (change, side) => {
       if (side === 'before') return contentOf(ctx, change.before)
       return to ? contentOf(ctx, change.after) : liveContentOf(ctx, change.path, change.after)
     },
   }
+}
+
+/** Both in the order of paths. */
+const withLeft = (changes: Change[], left: Iterable<Change>): Change[] => {
+  const more = [...left]
+  return more.length === 0 ? changes : [...changes, ...more].sort((a, b) => (a.path < b.path ? -1 : 1))
 }
 
 /** What changed since the snapshot that the live state descends from. */
@@ -47,7 +55,8 @@ export function snapshotChanges(ctx: Context, snapshot: Snapshot): Change[] {
 export async function status(ctx: Context): Promise<StatusResult> {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const live = await captureForReading(ctx)
-  const changed = head && [...stateChanges(ctx.store, head.root, live.root)]
+  const changed =
+    head && withLeft([...stateChanges(ctx.store, head.root, live.root)], leftHistory(ctx, head.root, live.root))
   const lastOperation = ctx.db.operations().at(-1)
   return {
     target: showPath(rawFromBytes(ctx.targetPath)),

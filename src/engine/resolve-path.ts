@@ -12,7 +12,7 @@ import {
   showPath,
 } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
-import { addon } from '../native/addon.ts'
+import { addon, type Stat } from '../native/addon.ts'
 import { openDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
 import { absolutePath, relativeTo } from './target-registry.ts'
@@ -86,6 +86,15 @@ export function lookLive(ctx: Context, path: Raw): 'there' | 'absent' | 'hidden'
     return 'there'
   } catch (error) {
     return errnoOf(error) === 'EACCES' ? 'hidden' : 'absent'
+  }
+}
+
+/** undefined when nothing is there, or that cannot be seen. */
+export function statLive(ctx: Context, path: Raw): Stat | undefined {
+  try {
+    return beneath(ctx, root => addon.statAt(root, path))
+  } catch {
+    return undefined
   }
 }
 

@@ -86,7 +86,7 @@ async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<Restore
     return {
       ...describeRestore(ctx, request, live, plan),
       dryRun: request.dryRun === true,
-      operation: noteNothing(ctx, request),
+      operation: noteNothing(ctx, request, plan),
     }
   }
   // The last moment at which it can be stopped; from here to the journal nothing waits.
@@ -286,7 +286,9 @@ function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot): strin
 }
 
 /** Nothing had to change: a whole rollback still moves HEAD. */
-function noteNothing(ctx: Context, request: RestoreRequest): Operation | undefined {
+function noteNothing(ctx: Context, request: RestoreRequest, plan: RestorePlan): Operation | undefined {
+  // A step that left all alone has not been done.
+  if (request.isStep && plan.leftAlone.length > 0) return undefined
   if (request.dryRun || request.headAfter === undefined || !ctx.db.snapshot(request.headAfter)) return undefined
   ctx.db.setHead(request.headAfter)
   ctx.db.events.setNextStart(ctx.db.events.newest())

@@ -5,6 +5,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { sayWhatLeft } from './left-history.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
@@ -31,6 +32,8 @@ export async function takeSnapshot(
     await recoverPending(ctx)
     if (options.type === 'manual') checkManualPool(ctx)
     const live = await captureLive(ctx, { preserved })
+    const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+    if (head) unlessDamaged(() => sayWhatLeft(ctx, head, live.root))
     return explained(ctx, () => addSnapshot(ctx, live, options))
   })
 }
@@ -85,12 +88,22 @@ export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Sn
 
 /** Against a parent of which the store has lost something, all counts as new: that must not stop further snapshots. */
 function differencesFrom(ctx: Context, parent: Snapshot | undefined, live: State): Differences {
+  const known =
+    parent &&
+    unlessDamaged(() =>
+      differencesOf(ctx, stateChanges(ctx.store, parent.root, live.root), startOf(ctx, live.eventsAt)),
+    )
+  if (known) return known
+  return { counts: { added: live.files + live.emptyDirs, modified: 0, deleted: 0 }, events: [], unlisted: 0 }
+}
+
+function unlessDamaged<T>(work: () => T): T | undefined {
   try {
-    if (parent) return differencesOf(ctx, stateChanges(ctx.store, parent.root, live.root), startOf(ctx, live.eventsAt))
+    return work()
   } catch (error) {
     if (!isDamage(error)) throw error
+    return undefined
   }
-  return { counts: { added: live.files + live.emptyDirs, modified: 0, deleted: 0 }, events: [], unlisted: 0 }
 }
 
 /** Throws when snapshots.retention.manual_max allows no further named snapshot. */

@@ -78,11 +78,16 @@ function walk(
     if (!options.all) refuseOutside(ctx, direction, operation)
     const dryRun = options.dryRun === true
     const result = await step({ ctx, direction, operation, dryRun })
-    if (dryRun) return { ...result, dryRun, operation }
+    // It can be said again when what stood in its way is gone.
+    if (dryRun || isAllLeft(result)) return { ...result, dryRun, operation }
     ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
     return { ...result, dryRun, operation: { ...operation, state: direction === 'undo' ? 'undone' : 'done' } }
   })
 }
+
+/** Whether nothing of the operation could be taken back or done again. */
+const isAllLeft = ({ restore, effect }: StepResult): boolean =>
+  restore !== undefined && effect === '' && restore.leftAlone.length > 0 && restore.changes.length === 0
 
 /** What `undo` would do with a run that goes on: stop it, and take back what it has done. */
 export function undoOfRun(ctx: Context, run: Run, { all }: WalkOptions): Promise<UndoResult> {

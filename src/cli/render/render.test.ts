@@ -144,13 +144,14 @@ it('undo points to redo and back', () => {
     emptyDirs: 2,
     changes: [{ action: 'create', path: 'a', files: 2 }],
   })
-  const operation = makeOperation({ summary: 'run_x: make' })
+  const operation = makeOperation({ summary: 'run_x: make', state: 'undone' })
   expect(undoText({ operation, dryRun: false, restore, effect: '' }, 'undo', plain)).toBe(
     'Undone: run_x: make\nFiles: 2 created (2 empty directories included)\nTo redo: savepoint redo\n',
   )
-  expect(undoText({ operation, dryRun: false, restore: undefined, effect: '3 snapshots back' }, 'redo', plain)).toBe(
-    'Redone: run_x: make (3 snapshots back)\nTo undo: savepoint undo\n',
-  )
+  const redone = makeOperation({ summary: 'run_x: make' })
+  expect(
+    undoText({ operation: redone, dryRun: false, restore: undefined, effect: '3 snapshots back' }, 'redo', plain),
+  ).toBe('Redone: run_x: make (3 snapshots back)\nTo undo: savepoint undo\n')
 })
 
 it('folds the inside of .git into one line and cuts long lists', () => {

@@ -66,7 +66,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   }
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
   lines.push(...leftAloneLines(result.leftAlone, style), ...inTheWayLines(result, style), ...noRoomLines(result, style))
-  lines.push(...overlappedLines(result, words.before ?? result.snapshot?.id, style))
+  lines.push(...othersLines(result, words.before ?? result.snapshot?.id, style))
   if (result.keptDirs.length > 0) {
     lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
   }
@@ -126,13 +126,22 @@ function inTheWayLines({ leftAlone, snapshot }: RestoreResult, style: Style): st
   return [`To put ${what} back: ${style.bold(style.command(`revert ${paths.join(' ')} --from ${snapshot.id}`))}`]
 }
 
-function overlappedLines({ leftAlone }: RestoreResult, before: string | undefined, style: Style): string[] {
-  const paths = leftAlone.flatMap(({ path, why }) =>
-    why === 'overlapped' || why === 'outside' ? [wordOf(path, style)] : [],
-  )
-  if (before === undefined || paths.length === 0) return []
-  const which = paths.length > listedPaths ? '' : ` -- ${paths.join(' ')}`
-  return [`To take back their changes, too: ${style.bold(style.command(`rollback ${before}${which}`))}`]
+/** What others did, or what no snapshot can give back, is left to the user: how to have the state `before` all the same. */
+function othersLines({ leftAlone }: RestoreResult, before: string | undefined, style: Style): string[] {
+  const pathsOf = (...reasons: LeftAlonePath['why'][]) =>
+    leftAlone.flatMap(({ path, why }) => (path !== '' && reasons.includes(why) ? [wordOf(path, style)] : []))
+  const lines: string[] = []
+  const others = pathsOf('overlapped', 'outside', 'edited')
+  if (before !== undefined && others.length > 0) {
+    const which = others.length > listedPaths ? '' : ` -- ${others.join(' ')}`
+    lines.push(`To take back their changes, too: ${style.bold(style.command(`rollback ${before}${which}`))}`)
+  }
+  const [holder] = pathsOf('holds-uncaptured')
+  if (before !== undefined && holder !== undefined) {
+    const revert = style.command(`revert ${holder} --from ${before}`)
+    lines.push(`To put it back: ${style.bold(`mv ${holder} ${holder}.aside; ${revert}`)}`)
+  }
+  return lines
 }
 
 function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): string[] {

@@ -4,19 +4,26 @@ import { showText } from '../text.ts'
 import { changedPaths, restoreText } from './restore.ts'
 
 const words = {
-  undo: { done: 'Undone', would: 'Would undo', back: 'redo' },
-  redo: { done: 'Redone', would: 'Would redo', back: 'undo' },
+  undo: { state: 'undone', done: 'Undone', not: 'Not undone', would: 'Would undo', back: 'redo' },
+  redo: { state: 'done', done: 'Redone', not: 'Not redone', would: 'Would redo', back: 'undo' },
 } as const
 
 export function undoText(result: UndoResult, direction: 'undo' | 'redo', style: Style): string {
-  const { done, would, back } = words[direction]
+  const { state, done, not, would, back } = words[direction]
   const { operation, restore, effect, dryRun } = result
-  const heading = `${dryRun ? would : done}: ${showText(operation.summary)}${effect === '' ? '' : ` (${showText(effect)})`}\n`
+  // Everything was left alone.
+  const isNot = !dryRun && operation.state !== state
+  const heading = `${dryRun ? would : isNot ? not : done}: ${showText(operation.summary)}${effect === '' ? '' : ` (${showText(effect)})`}\n`
   const changed = restore ? changedPaths(restore) : []
-  const next = dryRun ? '' : `To ${back}: ${style.bold(style.wayBack(back, changed))}\n`
+  const next = dryRun || isNot ? '' : `To ${back}: ${style.bold(style.wayBack(back, changed))}\n`
   if (!restore) return heading + (dryRun ? 'Nothing was changed (dry run)\n' : next)
   // The operation of a step is not one to undo: the way back is the other direction.
   const restored = { ...restore, snapshot: undefined, operation: undefined }
-  const text = { done: 'Files', would: 'Files', undo: '', before: operation.before }
+  const text = {
+    done: 'Files',
+    would: 'Files',
+    undo: '',
+    before: direction === 'undo' ? operation.before : operation.after,
+  }
   return heading + restoreText(restored, text, style) + next
 }

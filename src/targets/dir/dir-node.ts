@@ -67,7 +67,7 @@ export function createNode(
   }
 }
 
-const kindOfType = new Map<number, Entry['kind']>([
+export const kindOfType = new Map<number, Entry['kind']>([
   [record.S_IFREG, 'file'],
   [record.S_IFDIR, 'dir'],
   [record.S_IFLNK, 'link'],

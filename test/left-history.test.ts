@@ -1,0 +1,72 @@
+/** Paths that were captured once, are something else now and are not captured any more: not "nothing changed". */
+import { mkdirSync } from 'node:fs'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { runCli } from './support/cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+let first: string
+beforeEach(() => {
+  space = new Workspace()
+  space.write('.gitignore', '.env\n')
+  space.write('.env', 'SECRET=1\n')
+  space.write('a', 'a1')
+  space.sh('git init -q .')
+  first = runCli(space, ['snapshot', '-q']).stdout.trim()
+})
+afterEach(() => space.remove())
+
+const becomeDirectory = () => space.sh('rm .env; mkdir .env; echo x > .env/x')
+
+it('a kept file that became a directory is named by status, changes, diff and the next snapshot', () => {
+  becomeDirectory()
+  expect(runCli(space, ['status']).stdout).toMatch(/Since then: 1 modified.*\n {2}T \.env/)
+  expect(runCli(space, ['changes']).stdout).toContain('T .env')
+  expect(runCli(space, ['diff']).stdout).toContain('-SECRET=1')
+  expect(JSON.parse(runCli(space, ['changes', '--json']).stdout).changes).toMatchObject([
+    { kind: 'type-changed', path: '.env', before: { type: 'file' }, after: { type: 'dir' } },
+  ])
+  const { stderr } = runCli(space, ['snapshot'])
+  expect(stderr).toContain(`.env changed and is not captured any more; ${first} has it as before`)
+})
+
+it('so is one that grew beyond what is kept; one that a new rule leaves out is as it was', () => {
+  space.write('.gitignore', '.env\na\n')
+  expect(runCli(space, ['status']).stdout).toMatch(/Since then: 1 modified\n {2}M \.gitignore/)
+  space.write('.env', Buffer.alloc(2 ** 20 + 1, 'x'))
+  expect(runCli(space, ['status']).stdout).toMatch(/Since then: 2 modified\n {2}M \.env\n {2}M \.gitignore/)
+})
+
+it('a rollback that leaves it alone names the way to have it back, and that works', () => {
+  becomeDirectory()
+  const { stdout, status } = runCli(space, ['rollback', first])
+  const hint = `mv .env .env.aside; savepoint revert .env --from ${first}`
+  expect([status, stdout]).toEqual([3, expect.stringContaining(`To put it back: ${hint}\n`)])
+  space.sh('mv .env .env.aside')
+  expect(runCli(space, ['revert', '.env', '--from', first]).status).toBe(0)
+  expect(space.read('.env')).toBe('SECRET=1\n')
+})
+
+it('an undo that left everything alone can be said again, once the way is free', () => {
+  const run = runCli(space, ['run', '--', 'sh', '-c', 'rm .env; mkdir .env; echo x > .env/x'])
+  expect(run.stderr).toContain('To undo: savepoint undo')
+  const left = runCli(space, ['undo'])
+  expect(left.status).toBe(3)
+  expect(left.stdout).toMatch(
+    /^Not undone: run_.*\nNothing was changed\nLeft alone \(1\):\n.*\nTo put it back: mv .*\n$/,
+  )
+  space.sh('rm -r .env')
+  mkdirSync(space.at('.env'))
+  expect(runCli(space, ['undo']).stdout).toMatch(/^Undone: run_/)
+  expect(space.read('.env')).toBe('SECRET=1\n')
+})
+
+it('what somebody else edited since has its way back named, too', () => {
+  runCli(space, ['run', '--', 'sh', '-c', 'echo a2 > a'])
+  space.write('a', 'by hand')
+  const { stdout } = runCli(space, ['undo'])
+  const [, way] = /To take back their changes, too: savepoint (rollback snap_\w+ -- a)\n/.exec(stdout)!
+  expect(runCli(space, ['undo']).stdout).toContain('Not undone')
+  runCli(space, way!.split(' '))
+  expect(space.read('a')).toBe('a1')
+})
