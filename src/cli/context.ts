@@ -13,7 +13,7 @@ import { choosePager, throughPager } from './pager.ts'
 import { createProgress, type ProgressLine, silentProgress } from './progress.ts'
 import { createStyle, type Style, wantsColour } from './style.ts'
 import { showLines } from './text.ts'
-import { hasComeBack, workingDirectory } from './working-directory.ts'
+import { whereTheShellIs, workingDirectory } from './working-directory.ts'
 
 export interface CommonOptions {
   target?: string
@@ -147,9 +147,8 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       opened?.close()
       opened = undefined
       cancellation?.dispose()
-      if (hasComeBack(directory)) {
-        notice('this shell still stands in the directory that was removed; enter the new one with: cd "$PWD"')
-      }
+      const text = whereTheShellIs(directory)
+      if (text !== undefined) notice(text)
     },
   }
   return context

@@ -40,6 +40,7 @@ export const makeRestore = (over: Partial<RestoreResult> = {}): RestoreResult =>
   keptDirs: [],
   hidden: { count: 0, paths: [] },
   gone: { count: 0, paths: [] },
+  unprotected: { count: 0, paths: [] },
   uncaptured: [],
   safety: undefined,
   lateEdits: undefined,

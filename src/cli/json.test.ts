@@ -81,6 +81,7 @@ it('names what a restore did', () => {
     kept_dirs: ['node_modules'],
     hidden: { count: 300, paths: [String.raw`made/\xff`] },
     gone: { count: 200, paths: [{ path: String.raw`x\xff`, reason: 'excluded', snapshot: null }] },
+    unprotected: { count: 0, paths: [] },
     uncaptured: [{ path: String.raw`was\xff`, reason: 'mount' }],
     safety: 'snap_bbbb2222',
     late_edits: null,

@@ -137,6 +137,12 @@ const goneJson = ({ count, paths }: results.Gone) => ({
   paths: paths.map(path => ({ ...skippedJson(path), snapshot: orNull(path.snapshot) })),
 })
 
+/** What no snapshot has and is not as it was, or (`to`) where it was. */
+const unprotectedJson = ({ count, paths }: results.Unprotected) => ({
+  count,
+  paths: paths.map(path => ({ ...skippedJson(path), to: path.to === undefined ? null : showPath(path.to) })),
+})
+
 /** `rollback`, `revert`, and inside `undo` and `redo`. */
 export function restoreJson(result: results.RestoreResult) {
   return {
@@ -150,6 +156,7 @@ export function restoreJson(result: results.RestoreResult) {
     kept_dirs: result.keptDirs.map(showPath),
     hidden: { count: result.hidden.count, paths: result.hidden.paths.map(showPath) },
     gone: goneJson(result.gone),
+    unprotected: unprotectedJson(result.unprotected),
     uncaptured: result.uncaptured.map(({ path, reason }) => ({ path: showPath(path), reason })),
     safety: orNull(result.safety?.id),
     late_edits: orNull(result.lateEdits?.id),
@@ -211,6 +218,7 @@ export function runResultJson(result: results.RunResult) {
     changes: result.changes.map(changeJson),
     moved_to: orNull(result.movedTo),
     gone: goneJson(result.gone),
+    unprotected: unprotectedJson(result.unprotected),
     kept: result.kept,
     stopped: orNull(result.stopped),
     taken_back: result.takenBack ? restoreJson(result.takenBack) : null,

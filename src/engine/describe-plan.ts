@@ -5,11 +5,13 @@ import { withAllBelow } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { PlanAction, RestorePlan } from '../targets/dir/restore-plan.ts'
 import type { Live } from './capture-live.ts'
+import { noneUnprotected } from './changed-unprotected.ts'
 import type { Context } from './context.ts'
-import { findGone } from './gone-unprotected.ts'
+import { noneGone } from './gone-unprotected.ts'
 import type { RestoreRequest } from './restore.ts'
 import type { PlannedChange, RestoreResult } from './results.ts'
 import { shallChangeRoot, whyRootStays } from './root-metadata.ts'
+import { unprotectedWork } from './unprotected.ts'
 
 /** Of a restore of the target itself: with the directory that it is, and with what it cannot bring back. */
 export function describeRestore(ctx: Context, request: RestoreRequest, live: Live, plan: RestorePlan): RestoreResult {
@@ -22,8 +24,9 @@ export function describeRestore(ctx: Context, request: RestoreRequest, live: Liv
   const why = whyRootStays(ctx, request, live)
   if (why) result.leftAlone = [{ path: '', why }, ...result.leftAlone]
   if (request.base === undefined) return result
-  const [wanted, base] = [rootTreeOf(ctx.store, request.wanted), rootTreeOf(ctx.store, request.base)]
-  return { ...result, gone: findGone(ctx, wanted, base, live.tree, request.scope) }
+  const [before, after] = [rootTreeOf(ctx.store, request.wanted), rootTreeOf(ctx.store, request.base)]
+  const { gone, changed } = unprotectedWork(ctx, { before, after, now: live.tree, scope: request.scope }, request.doer)
+  return { ...result, gone, unprotected: changed }
 }
 
 export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot | undefined): RestoreResult {
@@ -61,7 +64,8 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
     leftAlone: plan.leftAlone,
     keptDirs: plan.keptDirs,
     hidden: plan.hidden,
-    gone: { count: 0, paths: [] },
+    gone: noneGone,
+    unprotected: noneUnprotected,
     uncaptured: plan.uncaptured,
     safety: undefined,
     lateEdits: undefined,

@@ -17,13 +17,26 @@ const LISTED_GONE = 100
 /** Come and go by themselves, or lie elsewhere: nothing of the user's is lost with the name. */
 const passing: ReadonlySet<UnknownReason> = new Set(['mount', 'store', 'socket', 'lock', 'vanished'])
 
+export const isPassing = (reason: UnknownReason): boolean => passing.has(reason)
+
+export const noneGone: Gone = { count: 0, paths: [] }
+
 /** Trees of the target. Only what is missing from `after` and also from `now`: what was made again since is not gone. */
-export function findGone(ctx: Context, before: Id, after: Id, now = after, scope?: readonly Raw[]): Gone {
-  const { store } = ctx
+export function missingUnprotected(
+  { store }: Context,
+  before: Id,
+  after: Id,
+  now = after,
+  scope?: readonly Raw[],
+): Skipped[] {
   const missingNow = now === after ? undefined : new Set(missing(store, before, now, scope).map(({ path }) => path))
-  const gone = missing(store, before, after, scope).filter(({ path }) => missingNow?.has(path) ?? true)
-  return { count: gone.length, paths: withOlderVersions(ctx, gone.slice(0, LISTED_GONE)) }
+  return missing(store, before, after, scope).filter(({ path }) => missingNow?.has(path) ?? true)
 }
+
+export const toGone = (ctx: Context, gone: Skipped[]): Gone => ({
+  count: gone.length,
+  paths: withOlderVersions(ctx, gone.slice(0, LISTED_GONE)),
+})
 
 /** It may have been captured once, before rules or caps left it out. Snapshot by snapshot: the paths share most trees. */
 function withOlderVersions(ctx: Context, gone: Skipped[]): GonePath[] {

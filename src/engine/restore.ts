@@ -21,6 +21,7 @@ import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
 import { type Context, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
+import { headAfterwards, noteNothing } from './head-afterwards.ts'
 import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, makeJournal, removeJournal, writeJournal } from './journal.ts'
@@ -31,6 +32,7 @@ import { noteRestored } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 import { addSnapshot } from './snapshot.ts'
+import type { Doer } from './unprotected.ts'
 
 const OWNER_LOOKS = 0o500
 
@@ -55,6 +57,8 @@ export interface RestoreRequest {
   detail?: Record<string, unknown>
   /** undo and redo mark the operation they walk instead of adding one that can itself be undone. */
   isStep?: boolean
+  /** Of an undo: the run that is taken back. What it did to what no snapshot has is reported. */
+  doer?: Doer
   /** The target directory was gone and has just been made: everything about it is ours to set. */
   remade?: boolean
 }
@@ -83,11 +87,8 @@ async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<Restore
   const rootChanges = shallChangeRoot(ctx, request, live)
   if (request.dryRun && !request.noSafety) sayWhatMayNotFit(ctx, live, request)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
-    return {
-      ...describeRestore(ctx, request, live, plan),
-      dryRun: request.dryRun === true,
-      operation: noteNothing(ctx, request, plan),
-    }
+    noteNothing(ctx, request, plan)
+    return { ...describeRestore(ctx, request, live, plan), dryRun: request.dryRun === true }
   }
   // The last moment at which it can be stopped; from here to the journal nothing waits.
   if (ctx.signal?.aborted) throw cancelled()
@@ -277,22 +278,6 @@ function close(ctx: Context, { request, journal, safety }: Promised, after: Live
   failpoint('restore:operation')
   removeJournal(ctx.timelineDir)
   return operation
-}
-
-/** The snapshot that an undo goes back to may be forgotten, although its content is not: then the state descends from `safety`. */
-function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot): string | undefined {
-  const head = journal.headAfter ?? journal.headBefore
-  return head === undefined || ctx.db.snapshot(head) ? head : safety.id
-}
-
-/** Nothing had to change: a whole rollback still moves HEAD. */
-function noteNothing(ctx: Context, request: RestoreRequest, plan: RestorePlan): Operation | undefined {
-  // A step that left all alone has not been done.
-  if (request.isStep && plan.leftAlone.length > 0) return undefined
-  if (request.dryRun || request.headAfter === undefined || !ctx.db.snapshot(request.headAfter)) return undefined
-  ctx.db.setHead(request.headAfter)
-  ctx.db.events.setNextStart(ctx.db.events.newest())
-  return undefined
 }
 
 const stripStage = (path: Raw, stage: string): Raw =>

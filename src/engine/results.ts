@@ -3,8 +3,10 @@ import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/en
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 import type { PurgedTraces, TraceSummary } from './trace-results.ts'
+import type { Gone, Unprotected } from './unprotected-results.ts'
 
 export type * from './trace-results.ts'
+export type * from './unprotected-results.ts'
 
 /** How far a long operation is. `phase` is a verb form for people: "capturing", "restoring", "verifying". */
 export interface Progress {
@@ -31,17 +33,6 @@ export interface LeftAlonePath {
   why: 'edited' | 'not-stored' | 'no-room' | 'holds-uncaptured' | 'refused' | 'in-the-way' | 'outside' | 'overlapped'
 }
 
-/** Paths that were not captured (ignored, too large, unreadable…) and do not exist any more: how many, and the first hundred. */
-export interface Gone {
-  count: number
-  paths: GonePath[]
-}
-
-export interface GonePath extends Skipped {
-  /** The newest snapshot that has it, of a time when it was captured. */
-  snapshot: string | undefined
-}
-
 export interface RestoreResult {
   /** What it went to; undefined for undo and redo across several. */
   snapshot: Snapshot | undefined
@@ -58,6 +49,8 @@ export interface RestoreResult {
   hidden: { count: number; paths: Raw[] }
   /** Of a step across an operation: what was there on the wanted side of it, is not now, and cannot be brought back. */
   gone: Gone
+  /** Of a run that is taken back: what it did to what was not captured, and stays so. */
+  unprotected: Unprotected
   /** Paths that stay because the snapshot did not capture them for another reason. */
   uncaptured: { path: Raw; reason: UnknownReason }[]
   /** The state before, for `undo`; undefined for a dry run or when nothing had to change. */
@@ -248,6 +241,8 @@ export interface RunResult {
   movedTo: string | undefined
   /** What the run took away although no snapshot has it. */
   gone: Gone
+  /** What it changed or moved although no snapshot has it. */
+  unprotected: Unprotected
   kept: Kept
   /** What was seen of it; undefined when it was neither traced nor watched. */
   trace: TraceSummary | undefined

@@ -16,6 +16,7 @@ import type { RestoreResult } from './results.ts'
 import { closeKilledRuns } from './run-end.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
+import { doerOf } from './unprotected.ts'
 
 /** `ref` may be a run: then what that run changed is taken back, and what others changed since stays. */
 export async function rollback(ctx: Context, ref: string, options: RestoreOptions): Promise<RestoreResult> {
@@ -72,6 +73,7 @@ function rollbackRun(
     base: after?.root,
     others: after && overlappingRuns(ctx, run.id),
     soFar: after ? undefined : live => soFar(ctx, own!, live),
+    doer: doerOf(ctx, run.id),
     scope,
     kind: 'rollback',
     summary: `take back ${run.id}${after ? '' : ' so far'}${scopeText(scope)}`,

@@ -44,6 +44,7 @@ export async function runUnrecorded(
     counts: { added: 0, modified: 0, deleted: 0 },
     movedTo: undefined,
     gone: { count: 0, paths: [] },
+    unprotected: { count: 0, paths: [] },
     kept: { files: 0, snapshots: [] },
     trace: undefined,
   }

@@ -23,6 +23,7 @@ import { isInterrupted } from './run-state.ts'
 import { addSnapshot } from './snapshot.ts'
 import { writeTarget } from './target-registry.ts'
 import { judgeConfig } from './trust.ts'
+import { formerPlaceDetail } from './unprotected.ts'
 
 /** The command has run and its exit code is the answer, whatever became of the disk or of our own files meanwhile. */
 export async function conclude(
@@ -83,7 +84,8 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: 
   const place = movedTo && showPath(rawFromBytes(movedTo))
   if (moved) ctx.notice(`the run moved the target directory to ${place}; undo moves it back`)
   const stat = statDir(ctx.targetPath)
-  if (stat && !sameIdentity(identityOf(stat), ctx.identity)) {
+  const isReplaced = stat !== undefined && !sameIdentity(identityOf(stat), ctx.identity)
+  if (isReplaced) {
     ctx.notice(`the run replaced the target directory by another one${place ? `; the old one is at ${place}` : ''}`)
     ctx.identity = identityOf(stat)
     writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
@@ -117,6 +119,7 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: 
       before_root: idToHex(before.root),
       after_root: idToHex(after.root),
       ...(moved && moveDetail(from, moved)),
+      ...formerPlaceDetail(isReplaced ? movedTo : undefined),
     },
     rule: undefined,
   })

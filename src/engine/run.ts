@@ -8,13 +8,14 @@ import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type RedactPatterns, redactCommand } from '../model/redact.ts'
 import { quoteWord } from '../model/shell-quote.ts'
-import type { Run } from '../model/snapshot.ts'
+import type { Run, Snapshot } from '../model/snapshot.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { followDir } from '../targets/dir/dir-target.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
+import { noneUnprotected } from './changed-unprotected.ts'
 import { type Context, requireWritable } from './context.ts'
-import { findGone } from './gone-unprotected.ts'
+import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
 import { type Protection, protect } from './protect.ts'
 import type { RunResult } from './results.ts'
@@ -29,6 +30,7 @@ import { canHoldChanges, type RunTracer, tracerFor } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
 import { superviseTraced } from './trace-run.ts'
 import { judgeConfig, pinConfig } from './trust.ts'
+import { doerOf, unprotectedWork } from './unprotected.ts'
 
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
   const [program] = options.command
@@ -155,7 +157,7 @@ async function superviseAndConclude(
     const [from, to] = [movedTo, target].map(path => quoteWord(showPath(rawFromBytes(path))))
     ctx.notice(`the run moved the target directory away; to take that back: mv ${from} ${to}`)
   }
-  const trees = before && after && ([rootTreeOf(ctx.store, before.root), rootTreeOf(ctx.store, after.root)] as const)
+  const work = before && after && workOf(ctx, run, before, after)
   const changes = before && after ? [...stateChanges(ctx.store, before.root, after.root)] : []
   return {
     run: { ...run, before: before?.id, after: after?.id, endedAt: ctx.now(), exitCode: end.code, signal: end.signal },
@@ -166,10 +168,16 @@ async function superviseAndConclude(
     changes,
     counts: countChanges(changes),
     movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
-    gone: trees ? findGone(ctx, trees[0], trees[1]) : { count: 0, paths: [] },
+    gone: work?.gone ?? noneGone,
+    unprotected: work?.changed ?? noneUnprotected,
     kept: after ? keptBy(ctx, run.id) : { files: 0, snapshots: [] },
     trace,
   }
+}
+
+function workOf(ctx: Context, { id }: Run, { root: before }: Snapshot, { root: after }: Snapshot) {
+  const now = rootTreeOf(ctx.store, after)
+  return unprotectedWork(ctx, { before: rootTreeOf(ctx.store, before), after: now, now }, doerOf(ctx, id))
 }
 
 const blankRun = (ctx: Context): Omit<Run, 'id' | 'command' | 'cwd'> => ({

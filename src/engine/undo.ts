@@ -16,6 +16,7 @@ import { recordedRoot, rollback, wayBackOf } from './rollback.ts'
 import { closeKilledRuns } from './run-end.ts'
 import { isAlive } from './run-state.ts'
 import { settleBefore } from './settle.ts'
+import { doerOf } from './unprotected.ts'
 
 type Direction = 'undo' | 'redo'
 
@@ -175,6 +176,7 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
     wanted: isUndo ? before : after,
     base: isUndo ? after : before,
     others: isUndo && operation.kind === 'run' ? overlappingRuns(ctx, operation.detail.run as string) : undefined,
+    doer: isUndo && operation.kind === 'run' ? doerOf(ctx, operation.detail.run as string) : undefined,
     kind: direction,
     summary: `${direction} ${operation.summary}`,
     headAfter: isUndo ? (operation.before ?? operation.headBefore) : operation.headAfter,

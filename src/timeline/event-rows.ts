@@ -15,6 +15,9 @@ export interface Touched {
   moved: Set<Raw>
 }
 
+/** What one call of a run was about. */
+export type Change = Pick<FileEvent, 'op' | 'path' | 'to' | 'existed'>
+
 /** In `meta`: the events after this one are the next snapshot's. */
 const NEXT_START = 'events_from'
 
@@ -124,6 +127,13 @@ export class EventRows {
 
   touchedBy(run: string): Touched {
     return this.touched('run = ?', run)
+  }
+
+  /** In their order; only what took names away or gave others, if that is asked for. */
+  *changesOf(run: string, onlyMoves = false): Generator<Change> {
+    const sql = `SELECT op, path, to_path, existed FROM fs_events WHERE run = ? ${onlyMoves ? `AND ${isMove}` : ''} ORDER BY id`
+    for (const { op, path, to_path, existed } of this.database.prepare(sql).iterate(run))
+      yield { op: op as string, path: rawOrNone(path!), to: rawOrNone(to_path!), existed: existed === 1 }
   }
 
   /** By going back to a snapshot, between two times. */

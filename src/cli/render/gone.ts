@@ -1,5 +1,6 @@
-import type { Gone, GonePath, UnknownReason } from '../../index.ts'
+import type { Gone, GonePath, UnknownReason, Unprotected, UnprotectedPath } from '../../index.ts'
 import { formatCount } from '../../model/format.ts'
+import { type Raw, showPath } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { reasonWords } from './reason-words.ts'
 import { wordOf } from './typed-path.ts'
@@ -15,11 +16,33 @@ const words: Partial<Record<UnknownReason, string>> = { excluded: 'ignored', 'to
 export function goneText({ count, paths }: Gone, style: Style): string {
   const shown = paths.slice(0, listedGone)
   const more = count > shown.length ? ` and ${formatCount(count - shown.length)} more` : ''
-  const why = [...new Set(paths.map(({ reason }) => words[reason] ?? reasonWords(reason)))].join(', ')
   const names = shown.map(({ path }) => style.path(path)).join(', ')
-  const line = `${style.red('NOT protected')} and gone: ${names}${more} (${why}; undo cannot bring ${count === 1 ? 'it' : 'them'} back)`
+  const line = `${style.red('NOT protected')} and gone: ${names}${more} (${whyOf(paths)}; undo cannot bring ${count === 1 ? 'it' : 'them'} back)`
   return [line, ...olderLines(paths, style)].join('\n')
 }
+
+/** The same of what was changed or moved; '' when there is none. Ends in a line feed. */
+export function unprotectedText({ count, paths }: Unprotected, style: Style): string {
+  const moved = paths.filter(({ to }) => to !== undefined)
+  const changed = paths.filter(({ to }) => to === undefined)
+  const line = (verb: string, all: UnprotectedPath[], number: number, undo: string) => {
+    if (all.length === 0) return ''
+    const names = all
+      .slice(0, listedGone)
+      .map(({ path, to }) => style.path(path) + (to === undefined ? '' : ` (now ${placeOf(to, style)})`))
+    const more = number > listedGone ? ` and ${formatCount(number - listedGone)} more` : ''
+    return `${style.red('NOT protected')} and ${verb}: ${names.join(', ')}${more} (${whyOf(all)}; undo ${undo})\n`
+  }
+  return (
+    line('changed', changed, count - moved.length, 'cannot take that back') +
+    line('moved', moved, moved.length, 'does not move that back')
+  )
+}
+
+const placeOf = (to: Raw, style: Style): string => (to.startsWith('/') ? showPath(to) : style.path(to))
+
+const whyOf = (paths: { reason: UnknownReason }[]): string =>
+  [...new Set(paths.map(({ reason }) => words[reason] ?? reasonWords(reason)))].join(', ')
 
 function olderLines(paths: GonePath[], style: Style): string[] {
   const bySnapshot = Map.groupBy(

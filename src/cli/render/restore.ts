@@ -5,7 +5,7 @@ import { formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
-import { goneText } from './gone.ts'
+import { goneText, unprotectedText } from './gone.ts'
 import { reasonWords } from './reason-words.ts'
 import { nameOf } from './snapshot.ts'
 import { wordOf } from './typed-path.ts'
@@ -75,6 +75,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
     lines.push(`Stay, because ignore rules hid them: ${pathList(hidden.paths, style, hidden.count)}`)
   }
   if (result.gone.count > 0) lines.push(goneText(result.gone, style))
+  if (result.unprotected.count > 0) lines.push(unprotectedText(result.unprotected, style).trimEnd())
   if (result.uncaptured.length > 0) lines.push(uncapturedLine(result.uncaptured, style))
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')

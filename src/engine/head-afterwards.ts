@@ -1,0 +1,21 @@
+/** Where HEAD stands after a restore. */
+import type { Snapshot } from '../model/snapshot.ts'
+import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+import type { Context } from './context.ts'
+import type { Journal } from './journal.ts'
+import type { RestoreRequest } from './restore.ts'
+
+/** The snapshot that an undo goes back to may be forgotten, although its content is not: then the state descends from `safety`. */
+export function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot): string | undefined {
+  const head = journal.headAfter ?? journal.headBefore
+  return head === undefined || ctx.db.snapshot(head) ? head : safety.id
+}
+
+/** Nothing had to change: a whole rollback still moves HEAD. */
+export function noteNothing(ctx: Context, request: RestoreRequest, plan: RestorePlan): void {
+  // A step that left all alone has not been done.
+  if (request.isStep && plan.leftAlone.length > 0) return
+  if (request.dryRun || request.headAfter === undefined || !ctx.db.snapshot(request.headAfter)) return
+  ctx.db.setHead(request.headAfter)
+  ctx.db.events.setNextStart(ctx.db.events.newest())
+}

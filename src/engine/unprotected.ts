@@ -1,0 +1,69 @@
+/** What a run did to what no snapshot has: what is gone, and what is not as it was or where it was. */
+import { lstatSync } from 'node:fs'
+import type { Id } from '../model/entry.ts'
+import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import type { Run, Skipped } from '../model/snapshot.ts'
+import { entryAt } from '../store/tree-lookup.ts'
+import { changedUnprotected, followRenames, noneUnprotected } from './changed-unprotected.ts'
+import type { Context } from './context.ts'
+import { missingUnprotected, toGone } from './gone-unprotected.ts'
+import type { Gone, Unprotected, UnprotectedPath } from './results.ts'
+import { absolutePath } from './target-registry.ts'
+
+export interface UnprotectedWork {
+  gone: Gone
+  changed: Unprotected
+}
+
+/** Trees of the target: before and after the operation, and now. */
+interface States {
+  before: Id
+  after: Id
+  now: Id
+  scope?: readonly Raw[]
+}
+
+/** Which run it was; undefined: an operation of ours, which changes nothing that is not captured. */
+export interface Doer {
+  run: Run
+  /** Where the directory is that the run put another one in the place of. */
+  formerPlace?: Buffer
+}
+
+/** What `operation` records of a directory that was replaced and is still somewhere. */
+export const formerPlaceDetail = (place: Buffer | undefined): Record<string, unknown> =>
+  place ? { former_place: rawFromBytes(place) } : {}
+
+export function doerOf(ctx: Context, id: string): Doer | undefined {
+  const run = ctx.db.runs().find(run => run.id === id)
+  const operation = ctx.db.operations().findLast(({ kind, detail }) => kind === 'run' && detail.run === id)
+  const place = operation?.detail.former_place
+  return run && { run, formerPlace: typeof place === 'string' ? rawToBytes(place) : undefined }
+}
+
+export function unprotectedWork(ctx: Context, states: States, doer: Doer | undefined): UnprotectedWork {
+  const { before, after, now, scope } = states
+  const missing = missingUnprotected(ctx, before, after, now, scope)
+  if (!doer) return { gone: toGone(ctx, missing), changed: noneUnprotected }
+  const moved = movedAway(ctx, doer, missing, now)
+  const isMoved = new Set(moved.map(({ path }) => path))
+  return {
+    gone: toGone(
+      ctx,
+      missing.filter(({ path }) => !isMoved.has(path)),
+    ),
+    changed: changedUnprotected(ctx, doer.run, { before, now }, moved),
+  }
+}
+
+function movedAway(ctx: Context, { run, formerPlace }: Doer, missing: readonly Skipped[], now: Id): UnprotectedPath[] {
+  const paths = missing.map(({ path }) => path)
+  const renamed = followRenames(ctx, run.id, paths)
+  return missing.flatMap(skipped => {
+    const to = renamed.get(skipped.path)
+    if (to !== undefined && entryAt(ctx.store, now, to)) return [{ ...skipped, to }]
+    const place = formerPlace && absolutePath(formerPlace, skipped.path)
+    const isThere = place && lstatSync(place, { throwIfNoEntry: false }) !== undefined
+    return isThere ? [{ ...skipped, to: rawFromBytes(place) }] : []
+  })
+}

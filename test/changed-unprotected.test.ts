@@ -1,0 +1,73 @@
+/** What no snapshot has and a run overwrote, truncated, chmodded or moved: it cannot be taken back, so it must be said. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { cliCommand, runCli } from './support/cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+  space.write('a', 'a1')
+  space.write('.gitignore', '*.log\nnode_modules/\n')
+  space.write('savepoint.yaml', 'snapshots:\n  max_file_bytes: 100 KiB\n')
+  for (const name of ['a', 'data', 'mode', 'other']) space.write(`${name}.log`, 'precious')
+  space.write('large', Buffer.alloc(200 * 1024))
+  space.write('node_modules/x/i.js', 'module')
+  space.sh('git init -q .')
+})
+afterEach(() => space.remove())
+
+const inRun = (script: string, ...options: string[]) => runCli(space, ['run', ...options, '--', 'sh', '-c', script])
+const spoil = 'echo x > a.log; truncate -s 0 data.log; chmod 600 mode.log; echo y >> large; rm node_modules/x/i.js'
+
+it('run, undo and rollback of the run name it', () => {
+  const named =
+    'NOT protected and changed: a.log, data.log, large, mode.log, node_modules (ignored, too large; undo cannot take that back)\n'
+  const run = inRun(spoil)
+  expect(run.stderr).toContain('nothing that is protected changed')
+  expect(run.stderr).toContain(named)
+  const id = /run (run_\w+)/.exec(run.stderr)![1]!
+  expect(runCli(space, ['rollback', id, '--dry-run']).stdout).toContain(named)
+  expect(runCli(space, ['undo']).stdout).toContain(named)
+})
+
+it('in JSON, with the reason of each', () => {
+  const result = JSON.parse(inRun(spoil, '--json').stderr.trim().split('\n').at(-1)!)
+  expect(result.unprotected.count).toBe(5)
+  expect(result.unprotected.paths).toContainEqual({ path: 'large', reason: 'too-large', to: null })
+  expect(JSON.parse(runCli(space, ['undo', '--json']).stdout).restore.unprotected).toEqual(result.unprotected)
+})
+
+it('not what is new, what a call failed to change, or what was only read', async () => {
+  const savepoint = await space.open()
+  const script =
+    'cat a.log; echo n > new.log; echo n > node_modules/n; rm node_modules/n; chmod 600 gone.log; mkdir a.log'
+  const { unprotected, gone } = await savepoint.run({ command: ['sh', '-c', `(${script}) > /dev/null 2>&1; true`] })
+  expect([unprotected.count, gone.count]).toEqual([0, 0])
+})
+
+it('what was moved is not gone: where it is now is said', () => {
+  space.write('src/x.log')
+  const { stderr } = inRun('mv a.log b.log; mv b.log c.log; mv src lib')
+  expect(stderr).not.toContain('gone')
+  expect(stderr).toContain(
+    'NOT protected and moved: a.log (now c.log), src/x.log (now lib/x.log) (ignored; undo does not move that back)\n',
+  )
+})
+
+it('a run that moved the directory away and made a new one: what is in the old one is not gone, and `undo` is found', () => {
+  const words = cliCommand.map(word => `'${word}'`).join(' ')
+  const move = `mv ../work ../moved; mkdir ../work; echo z > ../work/z`
+  const out = space.sh(
+    `{ ${words} run -- sh -c '${move}'; ${words} undo || echo "code $?"; cd "$PWD"; ${words} undo; cat a; } 2>&1`,
+  )
+  expect(out).not.toContain('gone')
+  expect(out).toContain(`a.log (now ${join(space.base, 'moved/a.log')})`)
+  expect(out).toContain(
+    `this shell stands in the directory that is now ${join(space.base, 'moved')}; enter the new one with: cd "$PWD"`,
+  )
+  expect(out).toContain('code 10')
+  expect(out).toMatch(/Undone: run_[\s\S]*a1$/)
+  expect([space.read('a'), existsSync(space.at('z'))]).toEqual(['a1', false])
+})
