@@ -182,7 +182,7 @@ describe('what changed', () => {
     expect(say(['status'])).toMatch(/Last operation: undo .*\nTo redo: savepoint redo\n$/)
     expect(keys(json('status'))).toEqual([
       ...['target', 'timeline', 'home', 'backend', 'head', 'snapshots', 'store_bytes', 'counts', 'changes', 'skipped'],
-      ...['last_operation', 'writer', 'interrupted'],
+      ...['last_operation', 'writer', 'running', 'interrupted'],
     ])
   })
 

@@ -141,10 +141,30 @@ it('nothing is stopped for a rollback that cannot be done', async () => {
   const run = await startRun(space, 'read line; echo "still $line"')
   expect(savepoint(space, ['rollback', 'nowhere'])).toMatchObject({ status: 12 })
   expect(savepoint(space, ['rollback', 'good', '--', 'b'])).toMatchObject({ status: 12 })
-  expect(savepoint(space, ['rollback', 'good', '--dry-run'])).toMatchObject({ status: 0, stderr: '' })
+  const dry = savepoint(space, ['rollback', 'good', '--dry-run'])
+  expect(dry).toMatchObject({
+    status: 0,
+    stderr: expect.stringMatching(`^savepoint: ${run.id} .* would be stopped first\\n$`),
+  })
+  expect(savepointJson(space, ['rollback', 'good', '--dry-run']).would_stop).toEqual([run.id])
+  expect(savepointJson(space, ['rollback', 'good', '--dry-run', '--keep-running']).would_stop).toEqual([])
   expect(savepoint(space, ['rollback', 'good', '--to', join(space.base, 'then')])).toMatchObject({ status: 0 })
   run.say('here')
   expect(await run.ended).toMatchObject({ status: 0, stdout: expect.stringContaining('still here') })
+})
+
+it('status names a live run, how to end it, and offers no other step meanwhile', async () => {
+  savepoint(space, ['run', '-q', '--', 'touch', 'made'])
+  savepoint(space, ['undo'])
+  const run = await startRun(space, 'read line; echo more >> a')
+  const { stdout } = savepoint(space, ['status'])
+  expect(stdout).toMatch(new RegExp(`^Running: ${run.id}, just now: sh -c`, 'm'))
+  expect(stdout).toContain('To stop it and take it back: savepoint undo\n')
+  expect(stdout).not.toContain('To redo')
+  expect(savepointJson(space, ['status']).running).toMatchObject([{ id: run.id, ended_at: null }])
+  run.say('go on')
+  await run.ended
+  expect(savepoint(space, ['status']).stdout).not.toContain('Running')
 })
 
 it('`rollback RUN` of the run at work stops it and takes back what it did', async () => {
@@ -176,6 +196,7 @@ describe('what the run at work has done until now', () => {
         { action: 'delete', path: 'made', files: 1 },
       ],
       left_alone: [outside],
+      would_stop: [run.id],
     }
     expect(savepointJson(space, ['rollback', run.id, '--dry-run'])).toMatchObject(plan)
     expect(savepointJson(space, ['undo', '--dry-run'])).toMatchObject({ operation: { id: null }, restore: plan })

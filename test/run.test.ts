@@ -235,3 +235,15 @@ describe('where it runs', () => {
     expect(space.read('args')).toBe("| |$HOME|*|a'b|--json|--|x\ny|")
   })
 })
+
+it('`diff RUN` is what that run changed: not what came after it, and also when it is undone', () => {
+  const [id] = /run_\w+/.exec(runCli(space, ['run', '--', 'sh', '-c', 'echo a2 > a']).stderr)!
+  runCli(space, ['run', '--', 'sh', '-c', 'echo b > b'])
+  const diff = () => runCli(space, ['diff', id!, '--name-status']).stdout
+  expect(diff()).toBe('M a\n')
+  runCli(space, ['undo'])
+  runCli(space, ['undo'])
+  expect(space.read('a')).toBe('a1')
+  expect(diff()).toBe('M a\n')
+  expect(JSON.parse(runCli(space, ['diff', id!, '--json']).stdout).to).toMatch(/^snap_/)
+})

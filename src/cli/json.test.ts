@@ -83,6 +83,7 @@ it('names what a restore did', () => {
     gone: { count: 200, paths: [{ path: String.raw`x\xff`, reason: 'excluded', snapshot: null }] },
     unprotected: { count: 0, paths: [] },
     uncaptured: [{ path: String.raw`was\xff`, reason: 'mount' }],
+    would_stop: [],
     safety: 'snap_bbbb2222',
     late_edits: null,
     operation: 'op_aaaa2222',

@@ -158,6 +158,7 @@ export function restoreJson(result: results.RestoreResult) {
     gone: goneJson(result.gone),
     unprotected: unprotectedJson(result.unprotected),
     uncaptured: result.uncaptured.map(({ path, reason }) => ({ path: showPath(path), reason })),
+    would_stop: result.wouldStop ?? [],
     safety: orNull(result.safety?.id),
     late_edits: orNull(result.lateEdits?.id),
     operation: orNull(result.operation?.id),
@@ -239,6 +240,7 @@ export function statusJson(status: results.StatusResult) {
     skipped: status.skipped.map(skippedJson),
     last_operation: status.lastOperation ? operationJson(status.lastOperation) : null,
     writer: status.writer ? { pid: status.writer.pid, purpose: status.writer.purpose } : null,
+    running: status.running.map(runJson),
     interrupted: status.interrupted.map(({ run }) => runJson({ ...run, isInterrupted: true })),
   }
 }

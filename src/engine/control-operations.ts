@@ -11,12 +11,14 @@ import { nearest } from '../model/suggest.ts'
 import { findRun } from '../timeline/resolve-ref.ts'
 import { type Context, RUN_VARIABLE } from './context.ts'
 import type { Asked } from './control-server.ts'
+import type { RestoreResult, UndoResult } from './results.ts'
 import { revert } from './revert.ts'
 import { requireRun, rollback } from './rollback.ts'
 import type { RunSession } from './run-session.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { stopOthers } from './stop-others.ts'
 import { relativeTo } from './target-registry.ts'
+import { wouldStop } from './through-live-run.ts'
 import { redo, undo, undoOfRun } from './undo.ts'
 
 /** One request, as an operation sees it. */
@@ -77,7 +79,7 @@ export const operations: Record<string, Operation<unknown>> = {
     async (call, { ref, keepRunning, restart, ...options }) => {
       const { ctx, session } = call
       const work = () => rollback(ctx, ref, options)
-      if (options.dryRun) return done(lookOnly(call, keepRunning, work))
+      if (options.dryRun) return done(lookOnly(call, keepRunning, work, naming))
       if (call.isInside || keepRunning) return done(undisturbed(call, work))
       const isOwn = findRun(ctx.db, options.run ?? ref)?.id === session.run.id
       if (isOwn) requireBefore(session)
@@ -91,7 +93,10 @@ export const operations: Record<string, Operation<unknown>> = {
   undo: operation({ ...dry, ...walk, ...going }, async (call, { all, dryRun, keepRunning, restart }) => {
     const work = () => undo(call.ctx, { all, dryRun })
     const isStopped = !call.isInside && !keepRunning
-    if (dryRun && isStopped) return done(lookOnly(call, false, () => undoOfRun(call.ctx, call.session.run, { all })))
+    if (dryRun && isStopped) {
+      const { ctx, session } = call
+      return done(lookOnly(call, false, () => undoOfRun(ctx, session.run, { all }), namingInside))
+    }
     if (dryRun) return done(work())
     if (!isStopped) return done(undisturbed(call, work))
     requireBefore(call.session)
@@ -185,16 +190,23 @@ const undisturbed = <T>({ isInside, session }: Call, work: () => Promise<T>): Pr
 
 const quietly = (ctx: Context): Context => ({ ...ctx, notice: () => {}, warn: () => {} })
 
-/** Nothing is stopped for it; what would be is said. */
-function lookOnly<T>(
+/** Nothing is stopped for it; what would be is said, and stands in the result. */
+async function lookOnly<T>(
   { isInside, session, ctx }: Call,
   keepRunning: boolean | undefined,
   work: () => Promise<T>,
+  name: (result: T, stopped: string[]) => T,
 ): Promise<T> {
-  const { id, command } = session.run
-  if (!isInside && !keepRunning) ctx.notice(`${id} (${nameCommand(command)}) would be stopped first`)
-  return work()
+  if (isInside || keepRunning) return work()
+  ctx.notice(wouldStop(session.run))
+  return name(await work(), [session.run.id])
 }
+
+const naming = (result: RestoreResult, wouldStop: string[]): RestoreResult => ({ ...result, wouldStop })
+const namingInside = (result: UndoResult, wouldStop: string[]): UndoResult => ({
+  ...result,
+  restore: result.restore && naming(result.restore, wouldStop),
+})
 
 async function stopFor<T>(
   { session, ctx }: Call,

@@ -8,21 +8,25 @@ import { lockHolder, tryLock } from '../store/file-lock.ts'
 import { MAX_SHOWN_BYTES, readContent } from '../store/read-content.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
-import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { findRun, requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { changedOutside, firstOutside } from './changed-outside.ts'
 import { type Context, holdObjects } from './context.ts'
 import { leftHistory } from './left-history.ts'
+import { liveRuns } from './live-runs.ts'
 import { readLive, resolvePath } from './resolve-path.ts'
 import type { DiffResult, InterruptedRun, StatusResult } from './results.ts'
 import { isInterrupted } from './run-state.ts'
 import type { DiffOptions } from './savepoint.ts'
 
-/** Nothing given: HEAD against the live tree. One: that snapshot against the live tree. Two: one against the other. */
+/**
+ * Nothing given: HEAD against the live tree. One: that snapshot against the live tree, or a run that has ended from its
+ * beginning to its end. Two: one against the other.
+ */
 export async function diff(ctx: Context, options: DiffOptions): Promise<DiffResult> {
   const scope = options.paths?.length ? options.paths.map(path => resolvePath(ctx, path)) : undefined
   const from = options.from === undefined ? requireHead(ctx.db) : resolveSnapshot(ctx.db, options.from)
-  const to = options.to === undefined ? undefined : resolveSnapshot(ctx.db, options.to)
+  const to = options.to === undefined ? endOf(ctx, options.from, from) : resolveSnapshot(ctx.db, options.to)
   const after = (to ?? (await captureForReading(ctx))).root
   const wholeTarget = scope?.includes('') ? undefined : scope
   const changes = [...stateChanges(ctx.store, from.root, after, wholeTarget)]
@@ -35,6 +39,12 @@ export async function diff(ctx: Context, options: DiffOptions): Promise<DiffResu
       return to ? contentOf(ctx, change.after) : liveContentOf(ctx, change.path, change.after)
     },
   }
+}
+
+/** What a run left behind, when `ref` names one. */
+function endOf(ctx: Context, ref: string | undefined, from: Snapshot): Snapshot | undefined {
+  const run = ref === undefined || ref === from.id ? undefined : findRun(ctx.db, ref)
+  return run?.after === undefined || run.before !== from.id ? undefined : ctx.db.snapshot(run.after)
 }
 
 /** Both in the order of paths. */
@@ -72,6 +82,7 @@ export async function status(ctx: Context): Promise<StatusResult> {
     lastOperation,
     lastChangedOutside: lastOperation ? changedOutside(ctx, lastOperation) : [],
     writer: currentWriter(ctx),
+    running: liveRuns(ctx).map(({ socket, ...run }) => run),
     interrupted: interruptedRuns(ctx, live),
   }
 }

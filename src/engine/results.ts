@@ -60,6 +60,8 @@ export interface RestoreResult {
   operation: Operation | undefined
   /** restore --to: where. */
   to?: string
+  /** Of a dry run: which live runs it would stop first. */
+  wouldStop?: string[]
 }
 
 export interface UndoResult {
@@ -114,6 +116,8 @@ export interface StatusResult {
   /** A path outside of the current subdirectory that it changed: then undoing it, or redoing it, needs `all`. */
   lastChangedOutside: Raw[]
   writer: { pid: number; purpose: string } | undefined
+  /** Runs that go on, in the order of their beginning. */
+  running: Run[]
   /** Newest first. */
   interrupted: InterruptedRun[]
 }

@@ -4,10 +4,11 @@
  */
 import { rawFromBytes } from '../model/raw-path.ts'
 import { nameCommand } from '../model/shell-quote.ts'
+import type { Run } from '../model/snapshot.ts'
 import { findRun } from '../timeline/resolve-ref.ts'
-import type { Context } from './context.ts'
+import { type Context, ownRun } from './context.ts'
 import { askRun, type Request, Unreachable } from './control-client.ts'
-import { whomToAsk } from './live-runs.ts'
+import { liveRuns, runAbove, whomToAsk } from './live-runs.ts'
 import { isAlive } from './run-state.ts'
 
 /** A run may end while it is asked, and another one be the writer then. */
@@ -41,8 +42,18 @@ export function restoring<T>(ctx: Context, request: Request, direct: () => Promi
   const { to, dryRun, ...asked } = request
   if (to !== undefined) return direct()
   if (!dryRun) return throughLiveRun(ctx, asked as Request, direct)
-  return isAboutLive(ctx, request) ? throughLiveRun(ctx, { ...asked, dryRun } as Request, direct) : direct()
+  if (isAboutLive(ctx, request)) return throughLiveRun(ctx, { ...asked, dryRun } as Request, direct)
+  return request.op === 'rollback' && !request.keepRunning ? sayingWhatStops(ctx, direct) : direct()
 }
+
+/** A rollback to a snapshot stops all runs, unless it comes from one of them. */
+async function sayingWhatStops<T>(ctx: Context, direct: () => Promise<T>): Promise<T> {
+  const runs = ownRun(ctx) === undefined && runAbove(ctx) === undefined ? liveRuns(ctx) : []
+  for (const run of runs) ctx.notice(wouldStop(run))
+  return { ...(await direct()), wouldStop: runs.map(({ id }) => id) }
+}
+
+export const wouldStop = ({ id, command }: Run): string => `${id} (${nameCommand(command)}) would be stopped first`
 
 function isAboutLive(ctx: Context, { op, run, ref }: Request): boolean {
   if (op === 'undo') return true

@@ -21,13 +21,14 @@ export function register(program: Command): void {
     summary: 'compare the live files or any two snapshots',
     description:
       'Compares two states: without a name HEAD with the live files, with A that snapshot with the live files, with A ' +
-      'and B those two. The output is a patch that `git apply` and `patch -p1` read; binary files, and what is too large, ' +
+      'and B those two. With a run, the state before it with the one after it, or with the live files while it goes on. The output is a patch that `git apply` and `patch -p1` read; binary files, and what is too large, ' +
       'it only names, and `git apply` refuses it then, unless they are left out with --exclude=PATH. Renames are found ' +
       'by content.',
     usage: '[A [B]] [--stat | --name-only] [-- PATH…]',
     examples: [
       ['diff', 'what changed since HEAD'],
       ['diff snap_k3m9x2ab', 'what changed since that snapshot'],
+      ['diff run_k3m9x2ab', 'what that run changed'],
       ['diff good HEAD --stat', 'between a tag and HEAD, lines counted'],
       ['diff good -- src', 'only below src'],
     ],

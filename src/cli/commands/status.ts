@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { StatusResult } from '../../index.ts'
 import { formatAge, formatBytes, plural } from '../../model/format.ts'
 import { quoteCommand } from '../../model/shell-quote.ts'
+import type { Run } from '../../model/snapshot.ts'
 import { define, handle } from '../define.ts'
 import { statusJson } from '../json.ts'
 import { changeList, changesText } from '../render/changes.ts'
@@ -19,7 +20,7 @@ export function register(program: Command): void {
     summary: 'what is protected here, and what changed since',
     description:
       'Says which directory is protected, where its timeline stands, what changed since the snapshot that the live ' +
-      'files descend from, what cannot be captured, a run that was interrupted, and what `undo` would take back.',
+      'files descend from, what cannot be captured, a run that goes on or was interrupted, and what `undo` would take back.',
     examples: [
       ['status', 'here'],
       ['status -t ~/project', 'of another directory'],
@@ -46,21 +47,31 @@ export function statusText(status: StatusResult, now: number, style: Style): str
   }
   text += skippedText(status.skipped, status.skipped.length, style)
   if (writer) text += `Busy: process ${writer.pid} (${showText(writer.purpose)})\n`
-  text += interruptedText(status, now, style)
+  text += runningText(status, now, style) + interruptedText(status, now, style)
   if (lastOperation) {
     text += `Last operation: ${showText(lastOperation.summary)}, ${formatAge(now - lastOperation.at)}\n`
     const next = lastOperation.kind === 'undo' ? 'redo' : 'undo'
-    // An interrupted run is what `undo` takes back first.
-    if (status.interrupted.some(({ isProtected }) => isProtected)) return text
+    // An interrupted run, or one that goes on, is what `undo` takes back first.
+    if (status.running.length > 0 || status.interrupted.some(({ isProtected }) => isProtected)) return text
     if (next === 'redo' || lastOperation.state === 'done' || lastOperation.kind === 'redo')
       text += `To ${next}: ${style.bold(style.wayBack(next, status.lastChangedOutside))}\n`
   }
   return text
 }
 
+const runText = (run: Run, now: number): string =>
+  `${run.id}, ${formatAge(now - run.startedAt)}: ${shorten(showText(quoteCommand(run.command)), commandChars)}`
+
+function runningText({ running }: StatusResult, now: number, style: Style): string {
+  const lines = running.map(run => `${style.green('Running')}: ${runText(run, now)}\n`)
+  const which = running.length > 1 ? 'the newest' : 'it'
+  if (running.length > 0) lines.push(`To stop ${which} and take it back: ${style.bold(style.command('undo'))}\n`)
+  return lines.join('')
+}
+
 function interruptedText({ interrupted }: StatusResult, now: number, style: Style): string {
   const lines = interrupted.map(({ run, isProtected }) => {
-    const what = `${run.id}, ${formatAge(now - run.startedAt)}: ${shorten(showText(quoteCommand(run.command)), commandChars)}`
+    const what = runText(run, now)
     const end = isProtected ? 'what is there now counts as its end' : 'it was not protected'
     return `${style.red('Interrupted')}: ${what} (Savepoint was killed in it; ${end})\n`
   })
