@@ -41,6 +41,7 @@ export const makeRestore = (over: Partial<RestoreResult> = {}): RestoreResult =>
   hidden: { count: 0, paths: [] },
   gone: { count: 0, paths: [] },
   unprotected: { count: 0, paths: [] },
+  mixed: [],
   uncaptured: [],
   safety: undefined,
   lateEdits: undefined,

@@ -82,6 +82,7 @@ it('names what a restore did', () => {
     hidden: { count: 300, paths: [String.raw`made/\xff`] },
     gone: { count: 200, paths: [{ path: String.raw`x\xff`, reason: 'excluded', snapshot: null }] },
     unprotected: { count: 0, paths: [] },
+    mixed: [],
     uncaptured: [{ path: String.raw`was\xff`, reason: 'mount' }],
     would_stop: [],
     safety: 'snap_bbbb2222',

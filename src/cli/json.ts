@@ -157,6 +157,7 @@ export function restoreJson(result: results.RestoreResult) {
     hidden: { count: result.hidden.count, paths: result.hidden.paths.map(showPath) },
     gone: goneJson(result.gone),
     unprotected: unprotectedJson(result.unprotected),
+    mixed: result.mixed.map(showPath),
     uncaptured: result.uncaptured.map(({ path, reason }) => ({ path: showPath(path), reason })),
     would_stop: result.wouldStop ?? [],
     safety: orNull(result.safety?.id),

@@ -7,6 +7,7 @@ import type { PlanAction, RestorePlan } from '../targets/dir/restore-plan.ts'
 import type { Live } from './capture-live.ts'
 import { noneUnprotected } from './changed-unprotected.ts'
 import type { Context } from './context.ts'
+import { mixedIn } from './edits-meanwhile.ts'
 import { noneGone } from './gone-unprotected.ts'
 import type { RestoreRequest } from './restore.ts'
 import type { PlannedChange, RestoreResult } from './results.ts'
@@ -26,7 +27,7 @@ export function describeRestore(ctx: Context, request: RestoreRequest, live: Liv
   if (request.base === undefined) return result
   const [before, after] = [rootTreeOf(ctx.store, request.wanted), rootTreeOf(ctx.store, request.base)]
   const { gone, changed } = unprotectedWork(ctx, { before, after, now: live.tree, scope: request.scope }, request.doer)
-  return { ...result, gone, unprotected: changed }
+  return { ...result, gone, unprotected: changed, mixed: mixedIn(plan.actions, request.doer?.mixed ?? []) }
 }
 
 export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot | undefined): RestoreResult {
@@ -66,6 +67,7 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
     hidden: plan.hidden,
     gone: noneGone,
     unprotected: noneUnprotected,
+    mixed: [],
     uncaptured: plan.uncaptured,
     safety: undefined,
     lateEdits: undefined,

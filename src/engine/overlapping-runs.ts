@@ -8,6 +8,7 @@ import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { changedPaths, type Span } from '../targets/dir/others-paths.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
+import { editsOf } from './edits-meanwhile.ts'
 import { isAlive } from './run-state.ts'
 import { isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
@@ -25,7 +26,7 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
   )
   if (!own) return []
   const isOwn = now === undefined ? touchedBy(ctx, id) : now.isTraced ? touchedSoFar(ctx, id) : undefined
-  const overlapping = runs.flatMap(run => {
+  const overlapping = runs.flatMap((run): Span[] => {
     const isLive = run.endedAt === undefined && isAlive(run.pid)
     const other = orderOf(ctx, run, isLive ? own.after : undefined)
     if (run.id === id || !other || (!isLive && operations.get(run.id)?.state !== 'done')) return []
@@ -40,6 +41,9 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
     const paths = isOthers ? changed.filter(isOthers) : changed
     return [{ ...span, paths, foreign: isOwn ? paths.filter(path => !isOwn(path)) : [] }]
   })
+  const { others } = editsOf(operations.get(id))
+  if (others.length > 0)
+    overlapping.push({ before: own.after.root, after: own.after.root, paths: others, isOutside: true })
   return isOwn ? [...overlapping, ...outsiders(ctx, own, isOwn, overlapping)] : overlapping
 }
 

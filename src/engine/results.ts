@@ -51,6 +51,8 @@ export interface RestoreResult {
   gone: Gone
   /** Of a run that is taken back: what it did to what was not captured, and stays so. */
   unprotected: Unprotected
+  /** Of a run that is taken back: what changed after it last opened it, and so may also hold somebody else's edit. */
+  mixed: Raw[]
   /** Paths that stay because the snapshot did not capture them for another reason. */
   uncaptured: { path: Raw; reason: UnknownReason }[]
   /** The state before, for `undo`; undefined for a dry run or when nothing had to change. */

@@ -14,6 +14,7 @@ import { emptyCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
+import { editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
 import { addKept, closeSpool } from './kept-files.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
@@ -25,19 +26,26 @@ import { writeTarget } from './target-registry.ts'
 import { judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
 
+/** What is known of a run by who was there. */
+interface Known {
+  /** Where it moved the target. */
+  movedTo?: Buffer
+  touched?: Touches
+}
+
 /** The command has run and its exit code is the answer, whatever became of the disk or of our own files meanwhile. */
 export async function conclude(
   ctx: Context,
   run: Run,
   before: Snapshot | undefined,
   { code, signal }: ChildEnd,
-  movedTo: Buffer | undefined,
+  known: Known,
 ): Promise<Snapshot | undefined> {
   if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
     ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
     return undefined
   }
-  const after = before && (await finish(ctx, run, before, movedTo).catch(error => sayUncaptured(ctx, before, error)))
+  const after = before && (await finish(ctx, run, before, known).catch(error => sayUncaptured(ctx, before, error)))
   try {
     ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
     if (!after) noteUnprotected(ctx, run)
@@ -65,8 +73,8 @@ function sayUncaptured(ctx: Context, before: Snapshot, error: unknown): undefine
 }
 
 /** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
-async function finish(ctx: Context, run: Run, before: Snapshot, movedTo: Buffer | undefined): Promise<Snapshot> {
-  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, movedTo))
+async function finish(ctx: Context, run: Run, before: Snapshot, known: Known): Promise<Snapshot> {
+  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, known))
 }
 
 function describeGone(path: Buffer): string {
@@ -77,7 +85,8 @@ function describeGone(path: Buffer): string {
     : 'the run deleted the target directory; `savepoint undo` makes it again'
 }
 
-async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: Buffer): Promise<Snapshot> {
+async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Known = {}): Promise<Snapshot> {
+  const { movedTo, touched } = known
   const from = ctx.targetPath
   const moved = movedTo && !statDir(from) ? movedTo : undefined
   if (moved) followTarget(ctx, moved)
@@ -119,6 +128,9 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, movedTo?: 
       before_root: idToHex(before.root),
       after_root: idToHex(after.root),
       ...(moved && moveDetail(from, moved)),
+      ...editsDetail(
+        editsMeanwhile(ctx, { before: before.root, after: after.root, safeAt: before.createdAt }, touched),
+      ),
       ...formerPlaceDetail(isReplaced ? movedTo : undefined),
     },
     rule: undefined,

@@ -144,14 +144,14 @@ async function superviseAndConclude(
 ): Promise<RunResult> {
   const { run } = session
   const place = followDir(ctx.targetPath)
-  const { end, trace } = await superviseTraced(ctx, tracer, protection, session, options, redactPatterns(ctx))
+  const { end, trace, touched } = await superviseTraced(ctx, tracer, protection, session, options, redactPatterns(ctx))
   const before = protection.before ?? (await protection.pending?.snapshot)
   for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
   if (protection.pending?.failure) throw protection.pending.failure
   const movedTo = place.now()
   place.close()
   const target = ctx.targetPath
-  const after = await conclude(ctx, run, before, end, movedTo)
+  const after = await conclude(ctx, run, before, end, { movedTo, touched })
   judgeConfig(ctx, run)
   if (movedTo && !after) {
     const [from, to] = [movedTo, target].map(path => quoteWord(showPath(rawFromBytes(path))))

@@ -13,16 +13,14 @@ import type { ExecEvent, ExitEvent, LostEvent, PathEvent, TraceEvent } from '../
 import type { Context } from './context.ts'
 import { noteSizes } from './event-sizes.ts'
 import { execLine, exitLine } from './exec-lines.ts'
+import { LastTouches } from './last-touches.ts'
+import { OutsidePaths } from './outside-paths.ts'
 import type { TraceSummary } from './results.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
 const FLUSH_MS = 250
 /** Between two captures, the same change by the same execution is noted once; beyond this many, what was noted is forgotten. */
 const MAX_NOTED = 100_000
-/** Changed paths outside of the target are counted up to here. */
-const MAX_OUTSIDE = 100_000
-/** Not files that anybody would want back. */
-const nowhere = ['/dev', '/proc', '/sys', '/run']
 
 export class TraceRecorder {
   private readonly ctx: Context
@@ -30,7 +28,6 @@ export class TraceRecorder {
   private readonly patterns: RedactPatterns
   private readonly onLines: (lines: string) => void
   private readonly target: Raw
-  private readonly home: Raw
   private readonly file: string
   private jsonl: number | undefined
   private readonly running = new Map<number, Execution>()
@@ -39,7 +36,8 @@ export class TraceRecorder {
   private readonly lives = new Map<Raw | undefined, number>()
   /** Names that were renamed, and nothing has been seen under them since: by whom, and to what. */
   private readonly renamed = new Map<Raw, string>()
-  private readonly outside = new Set<Raw>()
+  private readonly outside: OutsidePaths
+  readonly touches = new LastTouches()
   private fresh: TraceEvent[] = []
   private batch: TraceBatch = emptyBatch()
   /** Executions of the batch, which has no row of theirs yet. */
@@ -59,7 +57,7 @@ export class TraceRecorder {
     this.run = run
     this.patterns = patterns
     this.target = rawFromBytes(ctx.targetPath)
-    this.home = rawFromText(ctx.home)
+    this.outside = new OutsidePaths([this.target, rawFromText(ctx.home)])
     this.file = join(ctx.timelineDir, 'runs', run, 'exec.jsonl')
     this.jsonl = this.attempt(() => {
       mkdirSync(dirname(this.file), { recursive: true, mode: 0o700 })
@@ -238,7 +236,7 @@ export class TraceRecorder {
     // Nor is the target itself, moved, a file outside.
     const isOurs = op === 'inherited' || (path !== undefined && isWithin(this.target, path))
     for (const each of isOurs ? [] : [path, to])
-      if (each !== undefined) this.noteOutside(each, op === 'delete' || each !== (to ?? path))
+      if (each !== undefined) this.outside.note(each, op === 'delete' || each !== (to ?? path))
     const file: NewEvent = {
       run: this.run,
       at,
@@ -252,6 +250,7 @@ export class TraceRecorder {
       size: undefined,
     }
     if (file.path === undefined && file.to === undefined) return
+    this.touches.note(op, at, file.path, file.to)
     // Of what was only watched it is not known who it was: each second may have been another.
     const who = exec === 0 ? `at ${Math.floor(at / 1000)}` : exec
     const name = file.to ?? file.path
@@ -287,13 +286,6 @@ export class TraceRecorder {
   private relative(path: Raw | undefined): Raw | undefined {
     if (path === undefined || !isWithin(path, this.target)) return undefined
     return path.slice(this.target.length + 1)
-  }
-
-  private noteOutside(path: Raw, isGone: boolean): void {
-    if (isWithin(path, this.target) || isWithin(path, this.home)) return
-    if (nowhere.some(directory => isWithin(path, directory))) return
-    if (isGone) this.outside.delete(path)
-    else if (this.outside.size < MAX_OUTSIDE) this.outside.add(path)
   }
 }
 

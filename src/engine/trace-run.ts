@@ -6,7 +6,9 @@ import { hasHelper } from '../tracers/probe-helper.ts'
 import { traitsOf } from '../tracers/select.ts'
 import type { Look, TraceEvent } from '../tracers/trace-event.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
+import type { Touches } from './edits-meanwhile.ts'
 import { openSpool } from './kept-files.ts'
+import type { LastTouches } from './last-touches.ts'
 import { LiveRun } from './live-run.ts'
 import { HeldChanges, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
@@ -22,6 +24,13 @@ import { watchedTree } from './watched-tree.ts'
 /** The number of the command's own execution. */
 const FIRST = 1
 
+export interface Supervised {
+  end: ChildEnd
+  trace: TraceSummary | undefined
+  /** Undefined when not all that it touched is known. */
+  touched?: Touches
+}
+
 export async function superviseTraced(
   ctx: Context,
   { name, notice }: RunTracer,
@@ -30,7 +39,7 @@ export async function superviseTraced(
   session: RunSession,
   options: RunOptions,
   patterns: RedactPatterns,
-): Promise<{ end: ChildEnd; trace: TraceSummary | undefined }> {
+): Promise<Supervised> {
   const { run } = session
   session.tracer = name
   const child = {
@@ -55,7 +64,13 @@ export async function superviseTraced(
   const traced = new TracedRun(ctx, name, protection, session, options, patterns, spool)
   try {
     const end = await supervise(options.command, { ...child, trace: traced.options() })
-    return { end, trace: await traced.finish(end) }
+    const endedAt = ctx.now()
+    const trace = await traced.finish(end)
+    return {
+      end,
+      trace,
+      touched: traced.isComplete && !end.survivors ? { touches: traced.touches, endedAt } : undefined,
+    }
   } finally {
     await traced.close()
   }
@@ -151,6 +166,14 @@ class TracedRun {
     return trace
   }
 
+  get touches(): LastTouches {
+    return this.recorder.touches
+  }
+
+  get isComplete(): boolean {
+    return this.isWhole && this.recorder.isComplete && !this.isCut
+  }
+
   /** Nothing is captured, nothing recorded any more. What could not be said while the terminal was the command's is said. */
   async close(): Promise<void> {
     if (this.summary) return
@@ -201,7 +224,7 @@ class TracedRun {
   private async saveSoFar(): Promise<boolean> {
     await this.command?.barrier()
     this.recorder.save()
-    return this.isWhole && !this.isCut && this.recorder.isComplete
+    return this.isComplete
   }
 
   private loseHelper(): void {

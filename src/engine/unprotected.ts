@@ -6,6 +6,7 @@ import type { Run, Skipped } from '../model/snapshot.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { changedUnprotected, followRenames, noneUnprotected } from './changed-unprotected.ts'
 import type { Context } from './context.ts'
+import { editsOf } from './edits-meanwhile.ts'
 import { missingUnprotected, toGone } from './gone-unprotected.ts'
 import type { Gone, Unprotected, UnprotectedPath } from './results.ts'
 import { absolutePath } from './target-registry.ts'
@@ -28,6 +29,8 @@ export interface Doer {
   run: Run
   /** Where the directory is that the run put another one in the place of. */
   formerPlace?: Buffer
+  /** What it touched and may hold somebody else's edit, too. */
+  mixed: readonly Raw[]
 }
 
 /** What `operation` records of a directory that was replaced and is still somewhere. */
@@ -38,7 +41,8 @@ export function doerOf(ctx: Context, id: string): Doer | undefined {
   const run = ctx.db.runs().find(run => run.id === id)
   const operation = ctx.db.operations().findLast(({ kind, detail }) => kind === 'run' && detail.run === id)
   const place = operation?.detail.former_place
-  return run && { run, formerPlace: typeof place === 'string' ? rawToBytes(place) : undefined }
+  const formerPlace = typeof place === 'string' ? rawToBytes(place) : undefined
+  return run && { run, formerPlace, mixed: editsOf(operation).mixed }
 }
 
 export function unprotectedWork(ctx: Context, states: States, doer: Doer | undefined): UnprotectedWork {

@@ -76,6 +76,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   }
   if (result.gone.count > 0) lines.push(goneText(result.gone, style))
   if (result.unprotected.count > 0) lines.push(unprotectedText(result.unprotected, style).trimEnd())
+  lines.push(...mixedLines(result, style))
   if (result.uncaptured.length > 0) lines.push(uncapturedLine(result.uncaptured, style))
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
@@ -142,6 +143,16 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
     const revert = style.command(`revert ${holder} --from ${before}`)
     lines.push(`To put it back: ${style.bold(`mv ${holder} ${holder}.aside; ${revert}`)}`)
   }
+  return lines
+}
+
+/** It is taken back all the same: the run changed it. */
+function mixedLines({ mixed, safety }: RestoreResult, style: Style): string[] {
+  if (mixed.length === 0) return []
+  const lines = [`May also hold somebody else's edit, made while the run went on: ${pathList(mixed, style)}`]
+  const words = mixed.slice(0, listedPaths).map(path => wordOf(path, style))
+  if (safety)
+    lines.push(`To have that back: ${style.bold(style.command(`revert ${words.join(' ')} --from ${safety.id}`))}`)
   return lines
 }
 

@@ -1,0 +1,76 @@
+/**
+ * Files that a run touched, and that somebody else may have edited while it still went on. The trace tells when the run
+ * opened a file, not when it wrote: so of what changed later it is certain only sometimes whose the change is.
+ */
+import type { Id } from '../model/entry.ts'
+import { isWithin, type Raw } from '../model/raw-path.ts'
+import type { Operation } from '../model/snapshot.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
+import type { Context } from './context.ts'
+import type { LastTouches } from './last-touches.ts'
+import { statLive } from './resolve-path.ts'
+
+/** A call is told before it is carried out, and most programs write at once what they have opened. */
+const WRITE_MS = 300
+/** Where it must be certain: a call may take long on a machine that is busy. */
+const CERTAIN_MS = 1000
+/** How many files are looked at, and so named at most. */
+const MAX_LOOKS = 1000
+
+interface Edits {
+  /** Somebody else made the last change. */
+  others: Raw[]
+  /** Perhaps. */
+  mixed: Raw[]
+}
+
+export interface Touches {
+  touches: LastTouches
+  /** When all processes of the run had ended. */
+  endedAt: number
+}
+
+/** Root trees before the run, and of the live state. `safeAt`: from when on no call of the run waited for us. */
+export function editsMeanwhile(
+  ctx: Context,
+  states: { before: Id; after: Id; safeAt: number },
+  known: Touches | undefined,
+): Edits {
+  const edits: Edits = { others: [], mixed: [] }
+  if (!known) return edits
+  let looks = 0
+  for (const { path, after } of stateChanges(ctx.store, states.before, states.after)) {
+    const last = after?.kind === 'file' && !after.linkGroup && !isGit(path) ? known.touches.of(path) : undefined
+    if (last === undefined || milliseconds(after!.mtimeNs) <= last + WRITE_MS) continue
+    if (++looks > MAX_LOOKS) break
+    const stat = statLive(ctx, path)
+    // The time of the content can be set to anything, that of the change cannot.
+    const changedAt = stat ? milliseconds(stat.ctimeNs) : 0
+    if (changedAt <= last + WRITE_MS) continue
+    // To come to a new file, the run would have had to open or rename it by this name.
+    const isNew = milliseconds(stat!.btimeNs) > Math.max(last, states.safeAt) + CERTAIN_MS
+    if (isNew || changedAt > known.endedAt) edits.others.push(path)
+    else edits.mixed.push(path)
+  }
+  return edits
+}
+
+/** The parts of a repository must fit together. */
+const isGit = (path: Raw): boolean => /(^|\/)\.git(\/|$)/.test(path)
+
+const milliseconds = (ns: bigint): number => Number(ns / 1_000_000n)
+
+/** What `operation` records of it. */
+export const editsDetail = ({ others, mixed }: Edits): Record<string, unknown> => ({
+  ...(others.length > 0 && { others }),
+  ...(mixed.length > 0 && { mixed }),
+})
+
+export const editsOf = (operation: Operation | undefined): Edits => ({
+  others: (operation?.detail.others as Raw[] | undefined) ?? [],
+  mixed: (operation?.detail.mixed as Raw[] | undefined) ?? [],
+})
+
+/** Which of `mixed` a plan overwrites or removes. */
+export const mixedIn = (actions: readonly { path: Raw }[], mixed: readonly Raw[]): Raw[] =>
+  mixed.filter(path => actions.some(action => isWithin(path, action.path)))

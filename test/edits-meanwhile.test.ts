@@ -1,0 +1,37 @@
+/** Hand edits made while a run went on, in files that the run had touched before. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { startRun, useRuns } from './support/background-run.ts'
+import { savepoint, savepointJson } from './support/built-cli.ts'
+import type { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+useRuns(made => {
+  space = made
+})
+
+/** How long after a call a change is certainly not its effect; it is time itself that is waited for. */
+const LATER_MS = 1500
+
+it('what an editor put in the place of a file stays; what was written into one is undone, and named with the way back', async () => {
+  for (const name of ['b', 'c', 'd']) space.write(name, `${name}1`)
+  const touch = 'for each in a b c d; do echo r >> $each; done; echo own > own'
+  const run = await startRun(space, `${touch}; READY; read line; echo r2 >> c; echo r3 > new; mv new d`)
+  await pause(LATER_MS)
+  space.sh('echo hand >> a; echo hand > b.new; mv b.new b')
+  const edited = space.read('a')
+  run.say('end')
+  await run.ended
+
+  const { restore } = savepointJson(space, ['undo', '--dry-run'])
+  expect([restore.mixed, restore.left_alone]).toEqual([['a'], [{ path: 'b', why: 'outside' }]])
+  const { stdout, status } = savepoint(space, ['undo'])
+  expect(status).toBe(3)
+  expect(stdout).toContain('b: changed by somebody outside of the run while it went on\n')
+  expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: a\n")
+  expect(['a', 'b', 'c', 'd', 'own'].map(name => space.read(name))).toEqual(['a1', 'hand\n', 'c1', 'd1', undefined])
+
+  const [, way] = /To have that back: savepoint (revert a --from snap_\w+)\n/.exec(stdout)!
+  savepoint(space, way!.split(' '))
+  expect(space.read('a')).toBe(edited)
+})
