@@ -256,7 +256,7 @@ describe('what changed', () => {
     )
     expect(say(['history', 'a.txt', '--all'])).toContain('unchanged')
     const history = json('history', 'a.txt')
-    expect(keys(history)).toEqual(['path', 'current_size', 'hidden', 'versions'])
+    expect(keys(history)).toEqual(['path', 'current_size', 'directory', 'hidden', 'versions'])
     expect(keys(history.versions[0])).toEqual([
       ...['snapshot', 'type', 'label', 'created_at', 'status', 'reason', 'size', 'digest', 'mode'],
     ])

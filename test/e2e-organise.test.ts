@@ -86,7 +86,16 @@ describe('organise', () => {
       'store_bytes',
     ])
     expect(say(['verify'])).toMatch(/^All good: \d+ objects, SIZE, \d+ snapshots\n$/)
-    expect(keys(json('verify'))).toEqual(['ok', 'objects', 'bytes', 'snapshots', 'problems', 'repaired'])
+    expect(keys(json('verify'))).toEqual([
+      'ok',
+      'objects',
+      'bytes',
+      'snapshots',
+      'snapshots_here',
+      'snapshots_deleted',
+      'problems',
+      'repaired',
+    ])
   })
 
   it('prune says what is pinned, by kind, and which key lets pre-run snapshots go', () => {
@@ -107,7 +116,7 @@ describe('organise', () => {
       expect(say(['export', 'HEAD', file])).toMatch(/^Wrote snap_ID into BASE\/x\.tar\.\w+: 3 files, SIZE\n$/)
       expect(space.sh(`tar -tf '${file}'`)).toContain('src/b.txt\n')
       expect(say(['import', file, '-m', name])).toMatch(
-        /^Imported BASE\/x\S+ as snap_ID \(x\S+\): 3 files\nTo see it: savepoint rollback snap_ID --dry-run\n$/,
+        /^Imported BASE\/x\S+ as snap_ID \(x\S+\): 3 files\nTo see it: savepoint rollback snap_ID --dry-run\nTo undo: savepoint undo\n$/,
       )
       expect(say(['diff', name, 'HEAD', '--name-only', '-q'])).toBe('')
     }

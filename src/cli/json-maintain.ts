@@ -32,6 +32,8 @@ export function verifyJson(result: results.VerifyResult) {
     objects: result.objects,
     bytes: result.bytes,
     snapshots: result.snapshots,
+    snapshots_here: result.here,
+    snapshots_deleted: result.deleted,
     problems: result.problems.map(({ what, snapshots, paths }) => ({ what, snapshots, paths })),
     repaired: result.repaired,
   }

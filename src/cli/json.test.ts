@@ -100,7 +100,7 @@ it('survives JSON: no undefined, no bigint', () => {
     json.diffJson({ from: 'a', to: 'b', changes: [added('x')] }),
     json.undoJson({ operation: makeOperation(), dryRun: false, restore: makeRestore(), effect: '' }),
     doctorJson({ checks: [{ name: 'n', state: 'ok', detail: 'd' }], notYetInEffect: [], config: [] }),
-    json.historyJson({ path: 'p', currentSize: undefined, isHidden: false, versions: [] }),
+    json.historyJson({ path: 'p', currentSize: undefined, isDirectory: false, isHidden: false, versions: [] }),
   ]
   for (const value of values) expect(JSON.parse(JSON.stringify(value))).toEqual(value)
 })

@@ -248,8 +248,9 @@ export function statusJson(status: results.StatusResult) {
 
 export function historyJson(history: results.HistoryResult) {
   return {
-    path: showPath(history.path),
+    path: changedPathJson(history.path),
     current_size: orNull(history.currentSize),
+    directory: history.isDirectory,
     hidden: history.isHidden,
     versions: history.versions.map(version => ({
       snapshot: version.snapshot.id,

@@ -315,14 +315,14 @@ describe('export', () => {
 })
 
 describe('import', () => {
-  it('is an operation that undo passes over, and removes leftovers of a killed one', async () => {
+  it('is an operation that undo takes back, and removes leftovers of a killed one', async () => {
     await makeAndExport('x.tar')
     mkdirSync(join(ctx.home, 'tmp'), { recursive: true })
     writeFileSync(join(ctx.home, 'tmp/import-0123'), 'left behind')
     const { snapshot: imported } = await importArchive(ctx, out('x.tar'))
     expect(ctx.db.operations().at(-1)).toMatchObject({
       kind: 'import',
-      state: 'fixed',
+      state: 'done',
       detail: { snapshot: imported.id },
     })
     expect(readdirSync(join(ctx.home, 'tmp'))).toEqual([])

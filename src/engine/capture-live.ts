@@ -19,6 +19,7 @@ import type { Preserved } from '../targets/dir/preserved.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
 import type { Context } from './context.ts'
+import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
 
@@ -220,16 +221,11 @@ function checkRoom(ctx: Context): void {
   }
   const stored = ctx.store.index.storedBytes()
   if (stored >= max_store_bytes) {
-    const biggest = ctx.db
-      .snapshots()
-      .sort((a, b) => b.sizeDelta - a.sizeDelta)
-      .slice(0, 3)
-      .map(snapshot => `${snapshot.id} (${formatBytes(snapshot.sizeDelta)})`)
     throw new SavepointError(
       'disk.full',
       `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatLimit(max_store_bytes)}`,
       {
-        hint: `Run \`savepoint prune\` and \`savepoint gc\`, or delete the largest: ${biggest.join(', ')}`,
+        hint: howToShrink(ctx, stored),
       },
     )
   }

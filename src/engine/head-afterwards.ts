@@ -19,3 +19,15 @@ export function noteNothing(ctx: Context, request: RestoreRequest, plan: Restore
   ctx.db.setHead(request.headAfter)
   ctx.db.events.setNextStart(ctx.db.events.newest())
 }
+
+/** The restore did not happen, so neither did the snapshot before it. */
+export function takeBackSafety(ctx: Context, { headBefore }: Journal, safety: Snapshot): void {
+  if (safety.id === headBefore || ctx.db.head !== safety.id) return
+  const start = ctx.db.events.snapshots().find(({ snapshot }) => snapshot === safety.id)?.startEvent
+  ctx.db.transaction(() => {
+    ctx.db.setDeleted([safety.id], ctx.now())
+    ctx.db.setHead(headBefore)
+    // What led to it leads to the next one.
+    if (start !== undefined) ctx.db.events.setNextStart(start)
+  })
+}

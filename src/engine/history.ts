@@ -3,11 +3,12 @@
 import { SavepointError } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
-import { addon } from '../native/addon.ts'
-import { sameContent, sameMetadata } from '../store/tree-diff.ts'
+import { addon, type Stat } from '../native/addon.ts'
+import { sameContent, sameMetadata, treeChanges } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
-import { rootTreeOf } from '../targets/dir/capture.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
+import { S_IFDIR, S_IFMT } from '../targets/dir/walk-record.ts'
 import type { Context } from './context.ts'
 import { lookLive, resolvePath } from './resolve-path.ts'
 import type { HistoryResult, HistoryVersion } from './results.ts'
@@ -18,21 +19,25 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
   const entries = new Map<string, Entry | undefined>()
   const versions: HistoryVersion[] = []
   for (const snapshot of ctx.db.snapshots()) {
-    const entry = entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), raw)
+    const entry =
+      raw === '' ? rootEntryOf(ctx.store, snapshot.root) : entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), raw)
     entries.set(snapshot.id, entry)
     const before = snapshot.parent === undefined ? undefined : entries.get(snapshot.parent)
-    const status = statusOf(before, entry)
+    const status = statusOf(ctx, before, entry)
     if (status)
       versions.push({
         snapshot,
         status,
         reason: entry?.reason,
-        size: entry?.size,
+        // A directory has none that would mean anything.
+        size: entry?.kind === 'dir' ? undefined : entry?.size,
         content: entry?.content || undefined,
         mode: entry?.mode,
       })
   }
-  const currentSize = await sizeNow(ctx, raw)
+  const now = await statNow(ctx, raw)
+  const currentSize = now?.size
+  const isDirectory = now !== undefined && (now.mode & S_IFMT) === S_IFDIR
   const isHidden = currentSize === undefined && lookLive(ctx, raw) === 'hidden'
   if (versions.length === 0 && currentSize === undefined) {
     throw new SavepointError(
@@ -43,19 +48,26 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
       },
     )
   }
-  return { path: raw, currentSize, isHidden, versions }
+  return { path: raw, currentSize, isDirectory, isHidden, versions }
 }
 
-function statusOf(before: Entry | undefined, now: Entry | undefined): HistoryVersion['status'] | undefined {
+function statusOf(
+  { store }: Context,
+  before: Entry | undefined,
+  now: Entry | undefined,
+): HistoryVersion['status'] | undefined {
   if (now?.kind === 'unknown') return 'unknown'
   if (!now) return before && before.kind !== 'unknown' ? 'deleted' : undefined
   if (!before || before.kind === 'unknown') return 'new'
-  return sameContent(before, now) && sameMetadata(before, now) ? 'unchanged' : 'modified'
+  if (!sameContent(before, now) || !sameMetadata(before, now)) return 'modified'
+  // Of a directory: whether anything in it changed.
+  const isChanged = now.kind === 'dir' && !treeChanges(store, before.content, now.content).next().done
+  return isChanged ? 'modified' : 'unchanged'
 }
 
-async function sizeNow(ctx: Context, path: Raw): Promise<number | undefined> {
+async function statNow(ctx: Context, path: Raw): Promise<Stat | undefined> {
   try {
-    return await withDir(ctx.targetPath, root => addon.statAt(root, path).size)
+    return await withDir(ctx.targetPath, root => (path === '' ? addon.statFd(root) : addon.statAt(root, path)))
   } catch {
     return undefined
   }

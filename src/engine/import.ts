@@ -136,8 +136,6 @@ function addRow(
     })
     ctx.db.addOperation({
       ...newOperation(ctx, 'import', `imported ${shownFile(path)} as ${snapshot.id}`),
-      // Nothing was changed that undo could take back; `delete` removes the snapshot.
-      state: 'fixed',
       detail: { file: shownFile(path), snapshot: snapshot.id },
     })
     return snapshot

@@ -132,12 +132,12 @@ async function openTimelineOf(
   }
 }
 
-/** What it weakens is said. With `withoutBrokenConfig`, a savepoint.yaml of the target that is wrong is said and does not count. */
+/** What it weakens is said to those who are about to capture: `run`, `snapshot` and `import`. With `withoutBrokenConfig`, a savepoint.yaml of the target that is wrong is said and does not count. */
 async function configFor(
   targetDir: Buffer,
   where: { homeDir: string; env: NodeJS.ProcessEnv; cwd: string },
   db: TimelineDb,
-  { withoutBrokenConfig }: OpenOptions,
+  { withoutBrokenConfig, create }: OpenOptions,
   notice: (text: string) => void,
 ): Promise<LoadedConfig> {
   const loaded = await loadConfig({ ...where, targetDir, accept: acceptedConfig(db, notice) }).catch(async error => {
@@ -146,7 +146,7 @@ async function configFor(
     notice(`going on without savepoint.yaml: ${error.message}`)
     return without
   })
-  if (loaded.weakens.length > 0)
+  if (create && loaded.weakens.length > 0)
     notice(`savepoint.yaml of this directory weakens protection: ${loaded.weakens.join(', ')}`)
   refuseBackend(loaded.config.snapshots.backend)
   return loaded

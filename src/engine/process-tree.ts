@@ -11,6 +11,9 @@ const LOOK_MS = 20
 /** What does not even die of SIGKILL within this waits for a device. */
 const KILL_MS = 2000
 
+/** Of the helper, as far as the kernel keeps it. */
+const OUR_NAME = 'savepoint-helper'.slice(0, 15)
+
 interface Process {
   pid: number
   parent: number
@@ -46,6 +49,21 @@ export function startedIn(pid: number): string | undefined {
     return variables.find(each => each.startsWith(prefix))?.slice(prefix.length)
   } catch {
     return undefined
+  }
+}
+
+/** What still runs of a run whose supervisor was killed. Our own processes do not count. */
+export const leftRunning = (run: string): { pid: number; name: string }[] =>
+  everything(0).flatMap(({ pid, state }) => {
+    const name = /[ZX]/.test(state) || pid === process.pid || startedIn(pid) !== run ? '' : nameOf(pid)
+    return name === '' || name === OUR_NAME ? [] : [{ pid, name }]
+  })
+
+function nameOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+  } catch {
+    return ''
   }
 }
 

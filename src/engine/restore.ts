@@ -21,7 +21,7 @@ import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
 import { type Context, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
-import { headAfterwards, noteNothing } from './head-afterwards.ts'
+import { headAfterwards, noteNothing, takeBackSafety } from './head-afterwards.ts'
 import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, makeJournal, removeJournal, writeJournal } from './journal.ts'
@@ -217,7 +217,10 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
       if (!closes) addon.syncfs(root)
       return applied
     } catch (error) {
-      if (error instanceof RestoreFailed && error.reversed) removeJournal(ctx.timelineDir)
+      if (error instanceof RestoreFailed && error.reversed) {
+        removeJournal(ctx.timelineDir)
+        takeBackSafety(ctx, journal, safety)
+      }
       throw nameWhatStays(error, plan)
     }
   })

@@ -138,6 +138,8 @@ export interface HistoryResult {
   path: Raw
   /** As it is on disk now; undefined when it does not exist, or that cannot be seen. */
   currentSize: number | undefined
+  /** Now: versions are of all that is in it. */
+  isDirectory: boolean
   /** A directory above it does not let this user look. */
   isHidden: boolean
   versions: HistoryVersion[]
@@ -211,7 +213,10 @@ export interface VerifyProblem {
 export interface VerifyResult {
   objects: number
   bytes: number
+  /** All that the store has: of this directory, of others, and those that are deleted but can still come back. */
   snapshots: number
+  here: number
+  deleted: number
   problems: VerifyProblem[]
   repaired: string[]
   /** Whether a repair would mend some of the problems. */

@@ -18,6 +18,7 @@ import { editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
 import { addKept, closeSpool } from './kept-files.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
+import { leftRunning } from './process-tree.ts'
 import { recoverPending } from './recover.ts'
 import type { ChildEnd } from './run-child.ts'
 import { isInterrupted } from './run-state.ts'
@@ -151,8 +152,20 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
     ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
-    ctx.notice(`${run.id} ended without us: what is there now counts as its end`)
+    ctx.notice(endedWithoutUs(run))
   }
+}
+
+/** Named at most. */
+const NAMED = 5
+
+function endedWithoutUs({ id }: Run): string {
+  const left = leftRunning(id)
+  if (left.length === 0) return `${id} ended without us: what is there now counts as its end`
+  const more = left.length > NAMED ? ` and ${left.length - NAMED} more` : ''
+  const names = left.slice(0, NAMED).map(({ name, pid }) => `${name} (${pid})`)
+  const kill = `kill ${left.map(({ pid }) => pid).join(' ')}`
+  return `Savepoint was killed in ${id}, and ${names.join(', ')}${more} of it still ${left.length === 1 ? 'runs' : 'run'}: what is there now counts as its end, and later changes are not part of it; to end that: ${kill}`
 }
 
 /** The state of a target that does not exist: nothing is there. */

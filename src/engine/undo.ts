@@ -151,6 +151,8 @@ async function step(asked: Step): Promise<StepResult> {
     case 'prune':
     case 'retention':
       return stepDeleted(asked, operation.detail.snapshots as string[])
+    case 'import':
+      return stepImport(asked, operation.detail.snapshot as string)
     case 'compact':
       return stepCompact(asked)
     case 'tag':
@@ -198,6 +200,18 @@ function stepDeleted(asked: Step, ids: string[]): StepResult {
   change(asked, () => ctx.db.setDeleted(ids, isUndo ? undefined : ctx.now()))
   const count = plural('snapshot', ids.length)
   return { restore: undefined, effect: isUndo ? `${count} back` : `${count} deleted again` }
+}
+
+/** What was imported is deleted, or back. */
+function stepImport(asked: Step, id: string): StepResult {
+  const { ctx, direction } = asked
+  const isUndo = direction === 'undo'
+  if (isUndo && ctx.db.head === id)
+    throw new SavepointError('operation.none', `Cannot undo the import of ${id}: the live files descend from it`, {
+      hint: '`savepoint log` shows the snapshots that you can roll back to',
+    })
+  change(asked, () => ctx.db.setDeleted([id], isUndo ? ctx.now() : undefined))
+  return { restore: undefined, effect: isUndo ? `${id} deleted` : `${id} back` }
 }
 
 function stepCompact(asked: Step): StepResult {

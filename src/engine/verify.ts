@@ -30,7 +30,7 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     const repaired = options.repair ? repair(ctx, timelines, scan) : []
     const problems: VerifyProblem[] = []
     const found = new FoundObjects(ctx, scan, damage === undefined)
-    let snapshots = 0
+    let [snapshots, here, deleted] = [0, 0, 0]
     let hasDamagedTimeline = false
     for (const timeline of timelines) {
       const damage = timeline.db.damage()
@@ -41,6 +41,8 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
       }
       for (const snapshot of timeline.db.snapshots(true)) {
         snapshots++
+        if (snapshot.deletedAt !== undefined) deleted++
+        else if (timeline.db === ctx.db) here++
         const lost = lostPaths(found, snapshot.root)
         if (lost.length > 0) problems.push(lossOf(snapshot.id, lost))
       }
@@ -54,7 +56,7 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
       repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
     if (options.repair) settleAside(ctx, problems.length === 0)
     const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline) && !options.repair
-    return { objects: scan.objects.size, bytes: scan.bytes, snapshots, problems, repaired, isRepairable }
+    return { objects: scan.objects.size, bytes: scan.bytes, snapshots, here, deleted, problems, repaired, isRepairable }
   }
   return withEverythingLocked(ctx, 'verify', check, options.repair)
 }

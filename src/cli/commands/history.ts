@@ -14,7 +14,8 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'list the versions of a file',
     description:
-      'Lists the snapshots in which a path was new, modified or deleted, newest first. Snapshots that have it unchanged ' +
+      'Lists the snapshots in which a path was new, modified or deleted, newest first; of a directory, those in which ' +
+      'anything in it was. Snapshots that have it unchanged ' +
       'are left out unless --all is given.',
     usage: 'PATH [--all]',
     examples: [
@@ -67,7 +68,8 @@ export function historyText(history: HistoryResult, operand: string, now: number
     { title: 'LABEL' },
   ]
   const absent = history.isHidden ? 'a directory above it does not let you look' : 'does not exist now'
-  const present = history.currentSize === undefined ? absent : `${formatBytes(history.currentSize)} now`
+  const size = history.isDirectory ? 'a directory' : formatBytes(history.currentSize ?? 0)
+  const present = history.currentSize === undefined ? absent : `${size} now`
   const table = rows.length > 0 ? renderTable(columns, rows, style) : 'No snapshot has a version of it\n'
-  return `${table}${style.path(history.path)}: ${present}\n${rows.length > 0 ? nextStep(history, operand, style) : ''}`
+  return `${table}${style.path(history.path) || '.'}: ${present}\n${rows.length > 0 ? nextStep(history, operand, style) : ''}`
 }

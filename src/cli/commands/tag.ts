@@ -37,7 +37,10 @@ export function register(program: Command): void {
           if (context.options.quiet) return
           const id = savepoint.tags().get(name)
           if (!operation) return context.line(`${id} is tagged ${showText(name)} already`)
-          context.line(options.delete ? `Deleted tag ${showText(name)}` : `Tagged ${id} as ${showText(name)}`)
+          const former = operation.detail.before as string | null
+          if (options.delete) context.line(`Deleted tag ${showText(name)}`)
+          else if (former !== null) context.line(`Moved tag ${showText(name)} from ${former} to ${id}`)
+          else context.line(`Tagged ${id} as ${showText(name)}`)
           return context.line(`To undo: ${context.style.bold(context.style.command('undo'))}`)
         }
         const tags = [...savepoint.tags()].sort(([a], [b]) => (a < b ? -1 : 1))

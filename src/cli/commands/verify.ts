@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { errorCatalogue } from '../../errors/errors.ts'
+import type { VerifyResult } from '../../index.ts'
 import { formatBytes, formatCount, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 import { verifyJson } from '../json-maintain.ts'
@@ -42,7 +43,7 @@ export function register(program: Command): void {
           if (snapshots.length > 0)
             context.line(`  in ${plural('snapshot', snapshots.length)}: ${shortList(snapshots)}`)
         }
-        const checked = `${plural('object', result.objects)}, ${formatBytes(result.bytes)}, ${plural('snapshot', result.snapshots)}`
+        const checked = `${plural('object', result.objects)}, ${formatBytes(result.bytes)}, ${snapshotsText(result)}`
         if (exitCode === 0) {
           if (!context.options.quiet) context.line(`${context.style.green('All good')}: ${checked}`)
           return 0
@@ -57,6 +58,16 @@ export function register(program: Command): void {
         return exitCode
       }),
     )
+}
+
+/** The store is shared, so that there may be more than `snapshots` lists. */
+function snapshotsText({ snapshots, here, deleted }: VerifyResult): string {
+  const others = snapshots - here - deleted
+  const parts = [
+    ...(others > 0 ? [`${formatCount(others)} of other directories`] : []),
+    ...(deleted > 0 ? [`${formatCount(deleted)} deleted`] : []),
+  ]
+  return plural('snapshot', snapshots) + (parts.length > 0 ? ` (${formatCount(here)} here, ${parts.join(', ')})` : '')
 }
 
 const shortList = (ids: string[]) => `${ids.slice(0, listed).join(', ')}${ids.length > listed ? ', …' : ''}`
