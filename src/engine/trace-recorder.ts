@@ -18,7 +18,7 @@ import { OutsidePaths } from './outside-paths.ts'
 import type { TraceSummary } from './results.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
-const FLUSH_MS = 250
+const FLUSH_MS = 1000
 /** Between two captures, the same change by the same execution is noted once; beyond this many, what was noted is forgotten. */
 const MAX_NOTED = 100_000
 
