@@ -49,6 +49,7 @@ describe('run', () => {
       'changes',
       'moved_to',
       'gone',
+      'unprotected',
       'kept',
       'stopped',
       'taken_back',

@@ -126,6 +126,6 @@ describe.each(places)('$name', ({ cwd, before, root }) => {
     follow(`delete ${older}`, /undo/)
     follow('prune --keep 0', /undo/)
     ours("export first '../x.tar.gz'")
-    follow("import '../x.tar.gz' -m back", /rollback snap_\w+ --dry-run/)
+    follow("import '../x.tar.gz' -m back", /rollback snap_\w+ --dry-run/, /undo/)
   })
 })
