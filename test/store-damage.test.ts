@@ -527,6 +527,16 @@ describe('what can be made anew', () => {
 })
 
 describe('format.json', () => {
+  test('that is damaged: --repair leaves the index alone, and says nothing of it', async () => {
+    savepoint.close()
+    writeFileSync(storeFile('format.json'), 'x')
+    const files = readdirSync(storeFile())
+    await expect(workspace.open({ repair: true })).rejects.toMatchObject({ code: 'store.damaged' })
+    expect([readdirSync(storeFile()), workspace.notices]).toEqual([files, []])
+    writeFileSync(storeFile('format.json'), '{"format":1}')
+    await expectRestorable()
+  })
+
   test('of the future is refused, and nothing is touched', async () => {
     writeFileSync(storeFile('format.json'), '{"format": 2}')
     await expect(workspace.open()).rejects.toMatchObject({ code: 'store.format', exitCode: 14 })

@@ -68,7 +68,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const home = homeOf(options, env)
   const notice = options.onNotice ?? (() => {})
   const cwd = currentDirectory(home, options.cwd)
-  makeHome(home)
+  makeHome(home, options.create === true)
   const target = chooseTarget(home, cwd, options, env, notice)
   if (options.makeRoom) giveUpReserve(join(home, 'store'))
   const isAsking = options.provisional && !existsSync(target.directory)
@@ -83,7 +83,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   )
   const unwritable = store.index.unwritable ?? db.unwritable
   return {
-    home: realpathSync(home),
+    home: existsSync(home) ? realpathSync(home) : home,
     unwritable: scratch ? noTimeline(target.path) : unwritable && unwritableHome(home, unwritable),
     timelineId: target.id,
     timelineDir: scratch ?? target.directory,

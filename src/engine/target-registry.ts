@@ -3,13 +3,13 @@
  * it was made; target.json says which directory it is, so that a target that was moved is found by its identity.
  */
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
 import { makePrivate, writeDurably } from '../store/durable.ts'
 import { type DirIdentity, identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { homeOfAccount } from './home.ts'
 
 const ID_LENGTH = 16
 const FORMAT = 1
@@ -178,7 +178,7 @@ function refuseDamaged(home: string, id: string): undefined {
 
 function refuseWholeHome(path: Buffer, force: boolean, env: NodeJS.ProcessEnv): void {
   if (force) return
-  const isHome = isSameDir(path, Buffer.from(env.HOME || homedir()))
+  const isHome = isSameDir(path, Buffer.from(env.HOME || homeOfAccount() || '/'))
   if (!isHome && !path.equals(Buffer.from('/'))) return
   throw new SavepointError(
     'target.refused',
@@ -197,6 +197,7 @@ function isSameDir(a: Buffer, b: Buffer): boolean {
 
 /** What we write while we capture would never hold still, and a rollback would rewind the store that it reads from. */
 function refuseOwnStore(home: string, path: Buffer): void {
+  if (!existsSync(home)) return
   const inside = relativeTo(realpathSync.native(home, 'buffer') as unknown as Buffer, path)
   if (inside === undefined || !/^$|^(store|timelines)(\/|$)/.test(inside)) return
   throw new SavepointError('target.refused', `Cannot protect ${shown(path)}: it belongs to Savepoint's own store`, {

@@ -1,9 +1,10 @@
 /** A directory as a target: where it is, which one it is, and the descriptor that everything works beneath. */
-import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readlinkSync, statSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { rawFromBytes, showPath } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { addon, type Stat } from '../../native/addon.ts'
+import { makeDirs } from '../../store/make-dirs.ts'
 
 /** Tells a directory from another one that took its place. Device numbers may change when a disk is mounted again. */
 export interface DirIdentity {
@@ -106,7 +107,7 @@ export function makeDir(path: Buffer, mode: number): void {
       hint: `Move it away, then say it again: mv ${word} ${word}.aside; savepoint undo -t ${word}`,
     })
   }
-  mkdirSync(path, { recursive: true, mode })
+  makeDirs(path, mode)
 }
 
 function cannotOpen(path: Buffer, error: unknown): SavepointError {
