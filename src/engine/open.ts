@@ -92,6 +92,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     db,
     targetPath: target.path,
     identity: target.identity,
+    unrecorded: target.isUnrecorded ? target : undefined,
     cwd,
     subdirectory: relativeTo(target.path, cwd) ?? '',
     config: loaded.config,

@@ -21,17 +21,26 @@ export interface RegisteredTarget {
   identity: DirIdentity
   /** Where it was before it was moved. */
   former?: Buffer
+  /** Taken by --force in the place of another directory, and not yet recorded: a look at it shall change nothing. */
+  isUnrecorded?: boolean
 }
 
 /** The timeline of the nearest directory at or above `start`, or undefined. */
 export function findTarget(home: string, start: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
-  const quick = readTarget(home, timelineIdFor(start)) ?? refuseDamaged(home, timelineIdFor(start))
-  return quick?.path.equals(start) ? quick : searchUp(home, start, notice)
+  return quickTarget(home, start) ?? searchUp(home, start, notice)
+}
+
+function quickTarget(home: string, path: Buffer): RegisteredTarget | undefined {
+  const quick = readTarget(home, timelineIdFor(path)) ?? refuseDamaged(home, timelineIdFor(path))
+  return quick?.path.equals(path) ? quick : undefined
 }
 
 /** The timeline of exactly this directory. */
 export function targetAt(home: string, path: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
-  const found = findTarget(home, path, notice)
+  const quick = quickTarget(home, path)
+  if (quick) return quick
+  const targets = allTargets(home)
+  const found = targetHere(targets, path, notice) ?? findFormer(targets, path, notice)
   return found?.path.equals(path) || found?.former?.equals(path) ? found : undefined
 }
 
@@ -46,14 +55,18 @@ function searchUp(home: string, start: Buffer, notice: (text: string) => void): 
   const targets = allTargets(home)
   if (targets.length === 0) return undefined
   for (let path: Buffer | undefined = start; path; path = parentPath(path)) {
-    const here = path
-    const stat = statDir(here)
-    const known = targets.find(target => target.path.equals(here))
-    if (known) return known
-    const moved = stat && targets.find(target => sameIdentity(target.identity, identityOf(stat)))
-    if (moved) return followMove(moved, here, notice)
+    const found = targetHere(targets, path, notice)
+    if (found) return found
   }
   return findFormer(targets, start, notice)
+}
+
+function targetHere(targets: RegisteredTarget[], path: Buffer, notice: (text: string) => void) {
+  const stat = statDir(path)
+  const known = targets.find(target => target.path.equals(path))
+  if (known) return known
+  const moved = stat && targets.find(target => sameIdentity(target.identity, identityOf(stat)))
+  return moved && followMove(moved, path, notice)
 }
 
 /** Of a place where nothing is any more: the target that was moved away from it. */

@@ -4,7 +4,6 @@ import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { rawFromBytes, showPath } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { addon, type Stat } from '../../native/addon.ts'
-import { makeDirs } from '../../store/make-dirs.ts'
 
 /** Tells a directory from another one that took its place. Device numbers may change when a disk is mounted again. */
 export interface DirIdentity {
@@ -96,18 +95,6 @@ export async function withDir<T>(path: Buffer, work: (root: number) => Promise<T
   } finally {
     addon.close(root)
   }
-}
-
-/** Throws `target.replaced` when something else is in its place. */
-export function makeDir(path: Buffer, mode: number): void {
-  const obstacle = obstacleAt(path)
-  if (obstacle) {
-    const word = quoteWord(showPath(rawFromBytes(path)))
-    throw new SavepointError('target.replaced', `Cannot make ${word} again: ${obstacle} has taken its place`, {
-      hint: `Move it away, then say it again: mv ${word} ${word}.aside; savepoint undo -t ${word}`,
-    })
-  }
-  makeDirs(path, mode)
 }
 
 function cannotOpen(path: Buffer, error: unknown): SavepointError {
