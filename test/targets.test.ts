@@ -1,5 +1,5 @@
 /** Which timeline a directory belongs to: found above, moved, replaced, missing, refused, nested. */
-import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { runCli } from './support/cli.ts'

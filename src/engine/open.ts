@@ -35,6 +35,7 @@ import { requireRun, rollback } from './rollback.ts'
 import { runCommand } from './run.ts'
 import { listRuns } from './run-state.ts'
 import type { OpenOptions, Savepoint } from './savepoint.ts'
+import { asShown } from './shown-snapshot.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
 import { relativeTo } from './target-registry.ts'
@@ -207,15 +208,15 @@ function toSavepoint(ctx: Context): Savepoint {
         }),
       ),
     snapshots: options => listSnapshots(ctx, options?.run),
-    find: ref => resolveSnapshot(ctx.db, ref),
-    head: () => requireHead(ctx.db),
+    find: ref => asShown(ctx, resolveSnapshot(ctx.db, ref)),
+    head: () => asShown(ctx, requireHead(ctx.db)),
     log: () => log(ctx),
     branches: () => branches(ctx),
     status: () => status(ctx),
     diff: options => diff(ctx, options ?? {}),
     changes: () => changes(ctx),
     snapshotChanges: ref => {
-      const snapshot = resolveSnapshot(ctx.db, ref)
+      const snapshot = asShown(ctx, resolveSnapshot(ctx.db, ref))
       return {
         from: snapshot.parent ?? 'nothing',
         to: snapshot.id,
