@@ -102,6 +102,17 @@ describe('the command line', () => {
     expect(existsSync(space.home)).toBe(false)
   })
 
+  it('a path of the target, written from elsewhere: says where paths start, and how to write it', () => {
+    take()
+    const { status, stderr } = savepoint(space, ['-t', 'work', 'revert', 'src/b.txt'], { cwd: space.base })
+    const [target, base] = [space.dir, space.base]
+    expect([status, stderr]).toEqual([
+      2,
+      'savepoint: Cannot use src/b.txt: it lies outside the target\n' +
+        `  hint: The target is ${target}, and paths start at the current directory, ${base}: write ${target}/src/b.txt\n`,
+    ])
+  })
+
   it('paths outside the target: 2, nothing is read or written there', () => {
     take('-m', 'one')
     writeFileSync(join(space.base, 'outside'), 'outside')

@@ -27,7 +27,7 @@ export function register(program: Command): void {
     .action(
       handle<{ withKept?: boolean; force?: boolean }>(async (context, { words: [ref, file], options }) => {
         const savepoint = await context.open({ force: options.force })
-        const result = await savepoint.exportSnapshot(ref!, file!, options)
+        const result = await savepoint.exportSnapshot(ref!, file!, { withKept: options.withKept })
         if (context.options.json) return context.json(exportJson(result))
         if (context.options.quiet) return
         context.line(
