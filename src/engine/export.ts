@@ -50,6 +50,7 @@ export async function exportSnapshot(
     const archive = tarBytes({
       store: ctx.store,
       root: rootEntryOf(ctx.store, snapshot.root),
+      dirTimeMs: snapshot.createdAt,
       leaveOut: isKept,
       onEntry: (_, entry) => count(progress, entry),
       onLeftOut: left => leftOut.push(left),
