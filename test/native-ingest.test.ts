@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { errnoOf } from '../src/errors/errors.ts'
 import { Hasher, hashBytes } from '../src/model/id.ts'
 import { addon, EVENT, META, META_FLAG, type NativeIngest } from '../src/native/addon.ts'
@@ -54,7 +54,7 @@ function open({ zstd = blockParameters()[0]!, wants = true, blockBytes = BLOCK_T
   const reads = new Map<number, (read: Read) => void>()
   let flushed = () => {}
   let batch = 0
-  const settings = { threads: 2, blockBytes, worthwhile: 0.97 }
+  const settings = { threads: 2, blockBytes, nice: 0, worthwhile: 0.97 }
   const native = addon.ingestNew(settings, zstd, (kind, number, errno, bytes, extra) => {
     if (kind === EVENT.block) blocks.push(Buffer.from(bytes))
     else if (kind === EVENT.flushed) flushed()
@@ -345,11 +345,12 @@ describe('an ingest', () => {
 
   it('refuses what makes no sense', () => {
     const { native } = open()
-    const settings = { threads: 2, blockBytes: 1000, worthwhile: 0.97 }
+    const settings = { threads: 2, blockBytes: 1000, nice: 0, worthwhile: 0.97 }
     const wrong = addon as unknown as Record<string, (...values: unknown[]) => unknown>
     expect(codeOf(() => addon.ingestStore(native, 77, none))).toBe('EINVAL')
     expect(codeOf(() => addon.ingestNew({ ...settings, threads: 0 }, none, () => {}))).toBe('EINVAL')
     expect(codeOf(() => addon.ingestNew({ ...settings, blockBytes: 1e12 }, none, () => {}))).toBe('EINVAL')
+    expect(codeOf(() => addon.ingestNew({ ...settings, nice: 20 }, none, () => {}))).toBe('EINVAL')
     expect(codeOf(() => addon.ingestNew(settings, Buffer.alloc(3), () => {}))).toBe('EINVAL')
     // A parameter that zstd does not have.
     expect(codeOf(() => addon.ingestNew(settings, Buffer.from(Int32Array.of(9, 9).buffer), () => {}))).toBe(
@@ -367,10 +368,24 @@ describe('an ingest', () => {
     )
   })
 
+  it('its threads stand back behind others by so much, and nobody else does', async () => {
+    const niceOf = (name: string) =>
+      fs
+        .readdirSync('/proc/self/task')
+        .map(task => fs.readFileSync(`/proc/self/task/${task}/stat`, 'latin1').split(') '))
+        .filter(([start]) => start!.includes('(savepoint-pack') === (name === 'pack'))
+        .map(([, rest]) => Number(rest!.split(' ')[16]))
+    const others = new Set(niceOf('others'))
+    const native = addon.ingestNew({ threads: 2, blockBytes: 1000, nice: 5, worthwhile: 0.97 }, none, () => {})
+    await vi.waitUntil(() => niceOf('pack').join() === '5,5')
+    expect(new Set(niceOf('others'))).toEqual(others)
+    addon.ingestClose(native)
+  })
+
   it('does nothing any more once it is closed, also in the middle of its work', async () => {
     const files = makeFiles()
     const events: number[] = []
-    const settings = { threads: 2, blockBytes: 1000, worthwhile: 0.97 }
+    const settings = { threads: 2, blockBytes: 1000, nice: 0, worthwhile: 0.97 }
     const native = addon.ingestNew(settings, none, kind => events.push(kind))
     const paths = Buffer.from([...files.keys()].join('\0'))
     const before = fs.readdirSync('/proc/self/task').length
@@ -384,7 +399,7 @@ describe('an ingest', () => {
     expect(codeOf(() => addon.ingestFlush(native))).toBe('EBADF')
   })
 
-  const busy = `const native = addon.ingestNew({ threads: 2, blockBytes: 5000, worthwhile: 0.97 }, Buffer.alloc(0), (kind, batch) => {
+  const busy = `const native = addon.ingestNew({ threads: 2, blockBytes: 5000, nice: 0, worthwhile: 0.97 }, Buffer.alloc(0), (kind, batch) => {
       if (kind === 0) { addon.ingestStore(native, batch, Buffer.alloc(300, 1)); again() } else if (++blocks === 20) done() })
     let blocks = 0, batch = 0
     const again = () => addon.ingestRead(native, ++batch, root, paths, 1000, 1048576, 0)

@@ -102,26 +102,29 @@ static bool get_property(napi_env env, napi_value object, const char *name, doub
   if (napi_get_named_property(env, object, name, &value) == napi_ok && napi_get_value_double(env, value, out) == napi_ok) {
     return true;
   }
-  napi_throw_type_error(env, "ERR_INVALID_ARG_TYPE", "expected an object with threads, blockBytes and worthwhile");
+  napi_throw_type_error(env, "ERR_INVALID_ARG_TYPE", "expected an object with threads, blockBytes, nice and worthwhile");
   return false;
 }
 
 static bool get_settings(napi_env env, napi_value *arguments, struct pipeline_settings *out) {
-  double threads, block_bytes;
+  double threads, block_bytes, nice;
   struct bytes_view parameters;
   if (!get_property(env, arguments[0], "threads", &threads) ||
       !get_property(env, arguments[0], "blockBytes", &block_bytes) ||
+      !get_property(env, arguments[0], "nice", &nice) ||
       !get_property(env, arguments[0], "worthwhile", &out->worthwhile) || !get_buffer(env, arguments[1], &parameters)) {
     return false;
   }
   out->parameter_count = parameters.length / sizeof *out->parameters;
-  if (!(threads >= 1 && threads <= MAX_THREADS && block_bytes >= 1 && block_bytes <= max_block_bytes) ||
+  if (!(threads >= 1 && threads <= MAX_THREADS && block_bytes >= 1 && block_bytes <= max_block_bytes &&
+        nice >= 0 && nice <= MAX_NICE) ||
       parameters.length % sizeof *out->parameters != 0 || out->parameter_count > MAX_PARAMETERS) {
     throw_errno(env, EINVAL, "ingest", NULL, 0);
     return false;
   }
   out->threads = (uint32_t)threads;
   out->block_bytes = (uint32_t)block_bytes;
+  out->nice = (uint32_t)nice;
   if (parameters.length > 0) memcpy(out->parameters, parameters.data, parameters.length);
   return true;
 }

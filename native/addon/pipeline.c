@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Segments of at least this size, so that most can be used again, and how many of them wait for that. */
 enum { SEGMENT_BYTES = 2 * 1024 * 1024, MAX_SPARE = 8 };
@@ -155,6 +156,11 @@ static bool work(struct worker *worker) {
 static void *run(void *data) {
   struct worker *worker = data;
   pthread_setname_np(pthread_self(), "savepoint-pack");
+  /* Of this thread alone, where there are threads in the kernel's sense. */
+  if (worker->pipeline->settings.nice > 0) {
+    int before = getpriority(PRIO_PROCESS, 0);
+    setpriority(PRIO_PROCESS, 0, before + (int)worker->pipeline->settings.nice);
+  }
   while (work(worker)) continue;
   zstd_free(worker->zstd);
   block_free(&worker->builder);

@@ -12,7 +12,7 @@
 #include "block.h"
 #include "job.h"
 
-enum { MAX_THREADS = 16, MAX_PARAMETERS = 8 };
+enum { MAX_THREADS = 16, MAX_PARAMETERS = 8, MAX_NICE = 19 };
 
 enum event_kind { EVENT_READ, EVENT_BLOCK, EVENT_FLUSHED, EVENT_FAILED };
 
@@ -29,6 +29,7 @@ void event_free(struct event *event);
 struct pipeline_settings {
   uint32_t threads;
   uint32_t block_bytes; /* a block is finished when it holds so much */
+  uint32_t nice;        /* by so much they stand back behind others */
   double worthwhile;    /* packed objects that are not smaller than this fraction stay as they are */
   struct zstd_parameter parameters[MAX_PARAMETERS];
   size_t parameter_count; /* 0: nothing is packed */

@@ -115,6 +115,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
         loadCache: () => seen ?? (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
+        isBackground: options.preserved !== undefined || ctx.heldFiles !== undefined,
         answers: ctx.seen?.answers,
         openedList: openedList(ctx),
         homeStat: statDir(Buffer.from(ctx.home)),

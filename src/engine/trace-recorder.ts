@@ -16,7 +16,7 @@ import { execLine, exitLine } from './exec-lines.ts'
 import type { TraceSummary } from './results.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
-const FLUSH_MS = 250
+const FLUSH_MS = 1000
 /** Between two captures, the same change by the same execution is noted once; beyond this many, what was noted is forgotten. */
 const MAX_NOTED = 100_000
 /** Changed paths outside of the target are counted up to here. */

@@ -135,7 +135,7 @@ export interface Addon {
    * parameter. `event` is called on this thread and must not throw. The process does not end before `ingestClose`.
    */
   ingestNew(
-    settings: { threads: number; blockBytes: number; worthwhile: number },
+    settings: { threads: number; blockBytes: number; nice: number; worthwhile: number },
     zstd: Buffer,
     event: IngestEvent,
   ): NativeIngest

@@ -67,6 +67,8 @@ export interface CaptureOptions {
   touchedSince?: () => Promise<Raw[] | undefined>
   /** A run may change the tree meanwhile: what it changes is put aside there before. */
   preserved?: Preserved
+  /** A command is at work, or will be, that must not be slowed down. */
+  isBackground?: boolean
   onProgress?: (progress: IngestProgress) => void
   onWarning: (text: string) => void
   signal?: AbortSignal
@@ -93,7 +95,7 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   const startedAtMs = Date.now()
   const { store, writer, root } = options
   const first = options.preserved && rootEntry(root, '', undefined)
-  const ingest = new Ingest(store, writer, root, options.onProgress, options.signal)
+  const ingest = new Ingest(store, writer, root, options.onProgress, options.signal, options.isBackground)
   const opened = options.readOwned ? new OpenedPaths(root, options.openedList) : undefined
   // Before the rules are read: a closed root hides its .gitignore, too.
   opened?.open('')

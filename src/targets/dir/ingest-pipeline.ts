@@ -35,6 +35,8 @@ import { type ChunkSink, captureLargeFile } from './large-file.ts'
 const MAX_THREADS = 4
 /** Batches in flight per thread: what lasts while this thread writes to the index. */
 const DEPTH = 6
+/** How far the threads stand back behind a command that is at work. */
+const BACKGROUND_NICE = 10
 /** Large files at a time. Each has one window being read and some waiting to be packed. */
 const LARGE_AT_ONCE = 2
 
@@ -51,6 +53,8 @@ export interface PipelineOptions {
   onBatch(): void
   /** Something that is no file's fault: the capture cannot go on. */
   onFailure(error: Error): void
+  /** Whether a command is at work that must not be slowed down. */
+  isBackground?: boolean
   /** Whether to use the zstd that Node carries, where it can be reached from the addon. */
   usesNativeZstd?: boolean
 }
@@ -113,7 +117,8 @@ export class IngestPipeline {
   }
 
   private start(usesZstd: boolean): { native: NativeIngest; packsBlocks: boolean } {
-    const settings = { threads: this.threads, blockBytes: BLOCK_TARGET_BYTES, worthwhile: WORTHWHILE }
+    const nice = this.options.isBackground ? BACKGROUND_NICE : 0
+    const settings = { threads: this.threads, blockBytes: BLOCK_TARGET_BYTES, nice, worthwhile: WORTHWHILE }
     for (const parameters of [...(usesZstd ? blockParameters() : []), none]) {
       try {
         const native = addon.ingestNew(settings, parameters, (...event) => this.receive(...event))

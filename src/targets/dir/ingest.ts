@@ -37,6 +37,7 @@ export class Ingest {
   private readonly writer: StoreWriter
   private readonly root: number
   private readonly onProgress: ((progress: IngestProgress) => void) | undefined
+  private readonly isBackground: boolean
   private readonly queue = new IngestQueue()
   private readonly progress: IngestProgress = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0 }
   private readonly failed = Promise.withResolvers<never>()
@@ -50,7 +51,9 @@ export class Ingest {
     root: number,
     onProgress?: (progress: IngestProgress) => void,
     signal?: AbortSignal,
+    isBackground = false,
   ) {
+    this.isBackground = isBackground
     this.store = store
     this.writer = writer
     this.root = root
@@ -108,6 +111,7 @@ export class Ingest {
       writer,
       root,
       queue,
+      isBackground: this.isBackground,
       onResult: (job, result) => this.finish(job, result),
       onBatch: () => {
         this.onProgress?.(this.progress)
