@@ -29,7 +29,7 @@
 
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
 /* Frames that nobody waits for go out with so much time between: each write wakes the reader. */
-static const uint64_t collect_ns = 20000000;
+static const uint64_t collect_ns = 10000000;
 /* How often is looked whether all that is being ended has gone. */
 static const uint64_t look_ns = 20000000;
 
