@@ -1,6 +1,7 @@
 /** Arguments other than paths of the target that are not UTF-8, and what chooses the store. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { cliCommand, runCli } from './support/cli.ts'
 import { Workspace } from './support/workspace.ts'
@@ -71,6 +72,24 @@ describe('where the store is', () => {
     expect(stderr).toContain('Cannot use SAVEPOINT_HOME=store: it is relative')
     expect(stderr).toContain('hint: Make it absolute: export SAVEPOINT_HOME="$PWD/store"')
     expect(space.sh('ls')).toBe('a\n')
+  })
+
+  it('HOME must be absolute for the same reason; an empty one is not the current directory', () => {
+    const { SAVEPOINT_HOME: _, ...env } = space.env
+    const relative = runCli(space, ['snapshot'], { env: { ...env, HOME: 'rel' } })
+    expect([relative.status, relative.stderr]).toEqual([
+      2,
+      expect.stringContaining('Cannot use HOME=rel: it is relative'),
+    ])
+    expect(runCli(space, ['status'], { env: { ...env, HOME: '' } }).status).toBe(10)
+    expect(readdirSync(space.dir)).not.toContain('.savepoint')
+    expect(readdirSync(space.dir)).not.toContain('rel')
+  })
+
+  it('a question makes no home', () => {
+    expect(runCli(space, ['status']).status).toBe(10)
+    expect(runCli(space, ['coverage', '.']).status).toBe(0)
+    expect(readdirSync(space.base)).not.toContain(basename(space.home))
   })
 
   it('an empty SAVEPOINT_HOME counts as none; an empty --home does not', () => {

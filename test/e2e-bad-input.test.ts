@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { savepoint } from './support/built-cli.ts'
+import { giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
 import { dialogue, smallWorkspace } from './support/dialogue.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -102,6 +102,17 @@ describe('the command line', () => {
     expect(existsSync(space.home)).toBe(false)
   })
 
+  it('a path of the target, written from elsewhere: says where paths start, and how to write it', () => {
+    take()
+    const { status, stderr } = savepoint(space, ['-t', 'work', 'revert', 'src/b.txt'], { cwd: space.base })
+    const [target, base] = [space.dir, space.base]
+    expect([status, stderr]).toEqual([
+      2,
+      'savepoint: Cannot use src/b.txt: it lies outside the target\n' +
+        `  hint: The target is ${target}, and paths start at the current directory, ${base}: write ${target}/src/b.txt\n`,
+    ])
+  })
+
   it('paths outside the target: 2, nothing is read or written there', () => {
     take('-m', 'one')
     writeFileSync(join(space.base, 'outside'), 'outside')
@@ -142,6 +153,48 @@ describe('the command line', () => {
     )
     refused(['snapshot', '-t', '/'], 1, 'target.refused', /^savepoint: Cannot protect \/: it is the whole machine\n/)
     expect(savepoint(space, ['snapshot', '-t', space.userHome, '--force']).status).toBe(0)
+  })
+})
+
+describe('a place to write to', () => {
+  beforeEach(() => void take('-m', 'first'))
+  const hint = '\n {2}hint: Name a directory that does not exist yet'
+
+  it('that can hold no directory: said at once, also below /proc, where Node would try for ever', () => {
+    const below = { timeout: 30_000, killSignal: 'SIGKILL' } as const
+    const { status, stderr } = savepoint(space, ['rollback', 'first', '--to', '/proc/x/y'], below)
+    expect({ status, stderr }).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(`^savepoint: Cannot restore to /proc/x/y: nothing can be made there${hint}`),
+    })
+    refused(['rollback', 'first', '--to', '/dev/null'], 2, 'usage', new RegExp(`null: it is not a directory.*${hint}`))
+    refused(['rollback', 'first', '--to', 'a.txt/x'], 2, 'usage', new RegExp(hint))
+  })
+
+  it('that is not this user’s', () => {
+    giveToUser(space)
+    mkdirSync(join(space.base, 'closed'), { mode: 0o555 })
+    const { status, stderr } = savepointAsUser(space, ['rollback', 'first', '--to', '../closed/a/b'])
+    expect({ status, stderr }).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(`^savepoint: Cannot restore to .*closed/a/b: permission denied${hint}`),
+    })
+    const exported = savepointAsUser(space, ['export', 'first', '../closed/x.tar'])
+    expect(exported.stderr).toMatch(
+      /: permission denied\n {2}hint: Name a file in a directory that you may write to\n$/,
+    )
+  })
+
+  it('or to read from, that does not exist', () => {
+    refused(
+      ['export', 'first', 'no/x.tar'],
+      1,
+      'io.failed',
+      /no such file or directory\n {2}hint: .*make the directory/,
+    )
+    refused(['import', 'nothing.tar'], 1, 'io.failed', /no such file or directory\n {2}hint: Look at how it is written/)
+    refused(['snapshot', '-m', ''], 2, 'name.invalid', /\n {2}hint: For example: /)
+    expect(savepoint(space, ['run', '-q', '--', 'no-such']).stderr).toMatch(/command not found\n {2}hint: Look at how/)
   })
 })
 

@@ -218,6 +218,26 @@ describe('a damaged store', () => {
   })
 })
 
+it('packs that are gone as a whole: 14 and what to do, and --repair makes a place for new ones', () => {
+  take('-m', 'lost')
+  rmSync(join(space.home, 'store/packs'), { recursive: true })
+  space.write('a.txt', 'two\n')
+  const refusal = savepoint(space, ['snapshot'])
+  expect(refusal).toMatchObject({ status: 14, stdout: '' })
+  expect(refusal.stderr).toMatch(
+    /Cannot write to the store: .*packs is missing\n {2}hint: .*`savepoint verify --repair`/,
+  )
+  expect(savepoint(space, ['verify'])).toMatchObject({
+    status: 14,
+    stdout: expect.stringMatching(/^pack \w+\.pack is missing\n(.*\n)+To repair: /),
+  })
+  expect(savepoint(space, ['verify', '--repair'])).toMatchObject({ status: 14, stderr: '' })
+  take('-m', 'new')
+  space.write('a.txt', 'three\n')
+  expect(savepoint(space, ['rollback', 'new']).status).toBe(0)
+  expect(space.read('a.txt')).toBe('two\n')
+})
+
 describe('a target that is not what it was', () => {
   beforeEach(() => void take('-m', 'first'))
   const outside = () => ({ cwd: space.base })

@@ -10,6 +10,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -22,6 +23,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { cpuMsOf } from './support/cpu-time.ts'
+import { isRoot } from './support/machine.ts'
 
 const MAX_START_MS = 80
 const NOBODY = 65534
@@ -69,6 +71,16 @@ describe('the launcher of this checkout', () => {
     ]) {
       expect(result).toEqual({ status: 0, stdout: expect.stringContaining(version), stderr: '' })
     }
+  })
+
+  it('works in a directory that its mode closes, and has nothing to say about it', () => {
+    const script = 'mkdir "$1"; cd "$1"; chmod 000 .; exec "$2" --version'
+    const closed = join(temporary, 'closed')
+    const unprivileged = isRoot ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--'] : []
+    const [program, ...args] = [...unprivileged, 'sh', '-c', script, 'sh', closed, link]
+    const result = run(program!, args)
+    rmdirSync(closed)
+    expect(result).toEqual({ status: 0, stdout: expect.stringContaining(version), stderr: '' })
   })
 
   it('works in a directory that was removed, and has nothing to say about it but what sh says itself at its start', () => {

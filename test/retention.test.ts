@@ -275,3 +275,77 @@ async function attempt(step: {
     )
   }
 }
+
+describe('a snapshot whose parent is deleted', () => {
+  const marks = { added: 0, modified: 1, deleted: 1 }
+
+  /** a; then b without one of its files; then c with an edit. */
+  async function threeSnapshots() {
+    workspace.write('edited', 'one')
+    workspace.write('goes')
+    const a = await savepoint.snapshot({ label: 'a' })
+    workspace.sh('rm goes')
+    const b = await savepoint.snapshot({ label: 'b' })
+    workspace.write('edited', 'two')
+    await savepoint.snapshot({ label: 'c' })
+    return { a, b }
+  }
+
+  test('stands on the one before it, with counts against that: in every listing, and after gc', async () => {
+    const { a, b } = await threeSnapshots()
+    const expectShown = () => {
+      const shown = { parent: a.id, counts: marks }
+      expect(savepoint.log()[0]!.snapshot).toMatchObject(shown)
+      expect(savepoint.snapshots().at(-1)).toMatchObject(shown)
+      expect(savepoint.find('c')).toMatchObject(shown)
+      expect(savepoint.head()).toMatchObject(shown)
+      const { from, changes } = savepoint.snapshotChanges('c')
+      expect([from, changes.map(({ path }) => path).sort()]).toEqual([a.id, ['edited', 'goes']])
+    }
+    expect(savepoint.find('c')).toMatchObject({ parent: b.id, counts: { added: 0, modified: 1, deleted: 0 } })
+    await savepoint.delete(['b'])
+    expectShown()
+    expect((await savepoint.history('edited')).versions.map(({ status }) => status)).toEqual(['new', 'modified'])
+    await savepoint.undo()
+    expect(savepoint.find('c').parent).toBe(b.id)
+    await savepoint.redo()
+    nowMs += 8 * DAY_MS
+    expect((await savepoint.gc()).forgottenSnapshots).toBe(1)
+    expectShown()
+  })
+})
+
+describe('redo does not take away what has become HEAD since', () => {
+  test('by deleting it again: refused, as delete refuses it', async () => {
+    workspace.write('f', 'one')
+    const a = await savepoint.snapshot({ label: 'a' })
+    workspace.write('f', 'two')
+    await savepoint.snapshot({ label: 'a2' })
+    await savepoint.rollback('a')
+    workspace.write('f', 'three')
+    await savepoint.snapshot({ label: 'b' })
+    await savepoint.delete(['a'])
+    await savepoint.undo()
+    await savepoint.undo()
+    await savepoint.redo()
+    expect(savepoint.head().id).toBe(a.id)
+    await expect(savepoint.redo()).rejects.toMatchObject({ code: 'snapshot.pinned', hint: expect.any(String) })
+    expect(savepoint.head()).toMatchObject({ id: a.id, deletedAt: undefined })
+  })
+
+  test('by compacting it again: HEAD is then what it was compacted into', async () => {
+    for (const label of ['a', 'a2', 'b']) {
+      workspace.write('f', label)
+      await savepoint.snapshot({ label })
+    }
+    await savepoint.rollback('a')
+    workspace.write('f', 'c')
+    await savepoint.snapshot({ label: 'c' })
+    const { snapshot } = await savepoint.compact(['a', 'a2'])
+    await savepoint.undo()
+    await savepoint.undo()
+    await savepoint.redo()
+    await savepoint.redo()
+    expect(savepoint.head()).toMatchObject({ id: snapshot.id, deletedAt: undefined })
+  })
+})

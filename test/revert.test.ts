@@ -57,6 +57,12 @@ describe('the version is that of HEAD or the nearest ancestor that has it', () =
     expect([space.read('d/a'), space.read('d/b')]).toEqual(['d/a\n', 'd/b\n'])
   })
 
+  it('of everything is recorded by a name', () => {
+    space.sh('rm f')
+    say(['revert', '.'])
+    expect(say(['operations'])).toMatch(/ revert \. to snap_ID/)
+  })
+
   it('of the ancestor where HEAD itself does not have it', () => {
     run('rm f')
     expect(say(['revert', 'f'])).toMatch(/^Reverted f to snap_ID: 1 created\n/)

@@ -427,6 +427,80 @@ describe('a timeline that is damaged, after --repair', () => {
   })
 })
 
+describe('a timeline whose database is gone', () => {
+  const directory = () => join(workspace.home, 'timelines', savepoint.timeline)
+  const file = () => join(directory(), 'timeline.sqlite')
+  const lose = (empty: boolean) => {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(file() + suffix, { force: true })
+    if (empty) writeFileSync(file(), '')
+  }
+  const said = (what: string) => ({
+    code: 'store.damaged',
+    message: expect.stringContaining(`timeline.sqlite is ${what}`),
+    hint: expect.stringContaining('verify --repair'),
+  })
+
+  test.each([
+    ['missing', false],
+    ['empty', true],
+  ])('%s: no empty history in its place; repair begins a new one, and nothing is freed', async (what, empty) => {
+    savepoint.close()
+    lose(empty)
+    const other = new Workspace()
+    try {
+      await expect(workspace.open()).rejects.toMatchObject(said(what))
+      const elsewhere = await other.open({ home: workspace.home })
+      for (const verb of [elsewhere.gc, elsewhere.verify, () => elsewhere.purge('x')])
+        await expect(verb()).rejects.toMatchObject(said(what))
+      expect(existsSync(file())).toBe(empty)
+      const again = await workspace.open({ repair: true })
+      expect(workspace.notices.join()).toMatch(
+        `timeline.sqlite was ${what}: its snapshots, tags and operations are lost`,
+      )
+      const { storeBytes } = await again.status()
+      await expect(again.gc()).rejects.toMatchObject({ hint: expect.stringContaining(`delete ${file()}.damaged`) })
+      await expect(elsewhere.gc()).rejects.toMatchObject({ code: 'store.damaged' })
+      expect((await again.verify({ repair: true })).problems).toEqual([])
+      await again.snapshot({ label: 'begun' })
+      expect((await again.status()).storeBytes).toBeLessThan(storeBytes + 10_000)
+      rmSync(`${file()}.damaged`)
+      await again.gc()
+      again.close()
+      await expectRestorable('begun')
+    } finally {
+      other.remove()
+    }
+  })
+
+  test('also where the stat cache is gone with it', async () => {
+    savepoint.close()
+    lose(false)
+    rmSync(join(directory(), 'statcache'))
+    await expect(workspace.open()).rejects.toMatchObject(said('missing'))
+  })
+
+  test('one of another directory is mended by any verify --repair', async () => {
+    savepoint.close()
+    lose(false)
+    const other = new Workspace()
+    try {
+      const elsewhere = await other.open({ home: workspace.home })
+      expect((await elsewhere.verify({ repair: true })).problems).toEqual([])
+      expect(other.notices.join()).toContain('timeline.sqlite was missing')
+      await expect(elsewhere.gc()).rejects.toMatchObject({ code: 'store.damaged' })
+    } finally {
+      other.remove()
+    }
+  })
+
+  test('a target whose making was interrupted has lost nothing', async () => {
+    const id = '0123456789abcdef'
+    mkdirSync(join(workspace.home, 'timelines', id))
+    writeFileSync(join(workspace.home, 'timelines', id, 'timeline.sqlite'), '')
+    await savepoint.gc()
+  })
+})
+
 describe('what can be made anew', () => {
   test('the stat cache: damaged in any way it is ignored, and the next snapshot is right', async () => {
     const cache = join(workspace.home, 'timelines', savepoint.timeline, 'statcache')
@@ -453,6 +527,16 @@ describe('what can be made anew', () => {
 })
 
 describe('format.json', () => {
+  test('that is damaged: --repair leaves the index alone, and says nothing of it', async () => {
+    savepoint.close()
+    writeFileSync(storeFile('format.json'), 'x')
+    const files = readdirSync(storeFile())
+    await expect(workspace.open({ repair: true })).rejects.toMatchObject({ code: 'store.damaged' })
+    expect([readdirSync(storeFile()), workspace.notices]).toEqual([files, []])
+    writeFileSync(storeFile('format.json'), '{"format":1}')
+    await expectRestorable()
+  })
+
   test('of the future is refused, and nothing is touched', async () => {
     writeFileSync(storeFile('format.json'), '{"format": 2}')
     await expect(workspace.open()).rejects.toMatchObject({ code: 'store.format', exitCode: 14 })

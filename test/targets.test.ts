@@ -1,7 +1,8 @@
 /** Which timeline a directory belongs to: found above, moved, replaced, missing, refused, nested. */
-import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { runCli } from './support/cli.ts'
 import { runVerbs } from './support/engine-process.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import { Workspace } from './support/workspace.ts'
@@ -59,7 +60,7 @@ describe('the nearest ancestor', () => {
     await expect(asked.snapshot()).rejects.toMatchObject(none)
     await expect(asked.run({ command: ['true'] })).rejects.toMatchObject({ cause: none })
     expect(() => asked.tag('x')).toThrow()
-    expect(readdirSync(space.home, { recursive: true })).toEqual(['timelines'])
+    expect(existsSync(space.home)).toBe(false)
     const made = await space.open()
     const { id } = await made.snapshot()
     expect((await space.open({ create: false, provisional: true })).head().id).toBe(id)
@@ -190,6 +191,24 @@ describe('a target that was moved', () => {
     expect(existsSync(space.dir)).toBe(false)
   })
 
+  it('is found through a link that stands where it was, and not through one to another directory', async () => {
+    const { timeline } = await space.open()
+    const moved = join(space.base, 'moved')
+    renameSync(space.dir, moved)
+    symlinkSync('moved', space.dir)
+    const below = { cwd: space.base, target: space.at('backend'), create: false }
+    await expect(space.open(below)).rejects.toMatchObject({ code: 'timeline.none' })
+    expect(space.notices).toEqual([])
+    const savepoint = await space.open({ cwd: space.base, target: space.dir, create: false })
+    expect([savepoint.timeline, savepoint.target]).toEqual([timeline, moved])
+    await savepoint.snapshot()
+    renameSync(moved, join(space.base, 'away'))
+    mkdirSync(moved)
+    await expect((await space.open({ cwd: space.base, target: space.dir })).status()).rejects.toMatchObject({
+      code: 'target.replaced',
+    })
+  })
+
   it('leaves its old place free for another one', async () => {
     const first = await space.open()
     await first.snapshot()
@@ -224,6 +243,10 @@ describe('R10: another directory in its place', () => {
     const to = join(space.base, 'copy')
     await savepoint.rollback(id, { to })
     expect(existsSync(join(to, 'backend/server'))).toBe(true)
+
+    // A look with --force changes nothing: the next one is refused as before.
+    expect((await (await space.open({ force: true })).rollback(id, { dryRun: true })).files.deleted).toBe(1)
+    await expect((await space.open()).status()).rejects.toMatchObject(replaced)
 
     const forced = await space.open({ force: true })
     const { safety } = await forced.rollback(id)
@@ -263,11 +286,40 @@ describe('a target that is gone', () => {
 
   it('is a clear error for what needs it', async () => {
     const savepoint = await space.open()
-    const { id } = await savepoint.snapshot()
+    await savepoint.snapshot()
     space.sh(`rm -rf '${space.dir}'`, '/')
     await expect(savepoint.snapshot()).rejects.toMatchObject({ code: 'target.missing' })
-    await expect(savepoint.rollback(id, { dryRun: true })).rejects.toMatchObject({ code: 'target.missing' })
     expect(existsSync(space.dir)).toBe(false)
+  })
+
+  it('can be planned for: the plan is what is done, and nothing is made', async () => {
+    const savepoint = await space.open()
+    const { id } = await savepoint.snapshot()
+    space.sh(`rm -rf '${space.dir}'`, '/')
+    const plan = await savepoint.rollback(id, { dryRun: true })
+    expect([plan.dryRun, existsSync(space.dir)]).toEqual([true, false])
+    expect(space.notices.join()).toContain('the target directory is gone, and would be made again')
+    const done = await savepoint.rollback(id)
+    expect([done.changes, done.files]).toEqual([plan.changes, plan.files])
+    expect(plan.files.created).toBeGreaterThan(0)
+  })
+
+  it('with something else in its place: the hint says what was said, and that works', () => {
+    const saved = runCli(space, ['snapshot', '-q']).stdout.trim()
+    for (const obstacle of ['touch', 'ln -s nowhere']) {
+      space.sh(`rm -rf '${space.dir}' '${space.dir}.aside'; ${obstacle} '${space.dir}'`, '/')
+      for (const dry of [['--dry-run'], []]) {
+        const { status, stderr } = runCli(space, ['rollback', saved, '-t', space.dir, ...dry], { cwd: space.base })
+        expect([status, stderr]).toEqual([
+          1,
+          expect.stringMatching(/Cannot make .*work again: a \w+ has taken its place/),
+        ])
+        expect(stderr).toContain(`mv ${space.dir} ${space.dir}.aside; savepoint rollback ${saved} -t ${space.dir}\n`)
+      }
+      space.sh(`mv '${space.dir}' '${space.dir}.aside'`, '/')
+      expect(runCli(space, ['rollback', saved, '-t', space.dir], { cwd: space.base }).status).toBe(0)
+      expect(space.read('backend/server')).toBe('one')
+    }
   })
 })
 

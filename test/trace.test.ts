@@ -144,6 +144,7 @@ describe('the command line', () => {
     expect(runCli(space, ['trace', '--failed']).stdout.split('\n').length).toBe(3)
     expect(runCli(space, ['trace', '--grep', 'true x$']).stdout).toMatch(/^[^\n]*\/bin\/true x\n1 command/)
     expect(runCli(space, ['trace', '--grep', '(']).status).toBe(2)
+    expect(runCli(space, ['trace', '--grep', 'nothing']).stdout).toMatch(/^No command of run_\w+ matches nothing\n$/)
     const { commands } = JSON.parse(runCli(space, ['trace', '--json']).stdout)
     expect(commands[2]).toMatchObject({ argv: ['/bin/false'], exit_code: 1, signal: null, parent: 2, depth: 2 })
     expect(runCli(space, ['trace', 'run_nothing']).status).toBe(12)

@@ -88,3 +88,20 @@ it('counts the time of each phase on its own', () => {
   line.update({ ...state, phase: 'verifying' })
   expect(shown.text).toBe('')
 })
+
+it('the same work once more begins its time anew: an hour between is not in the rate', () => {
+  let now = 0
+  const written: string[] = []
+  const line = createProgress({ write: text => void written.push(text), columns: () => 80, now: () => now })
+  const work = (from: number) => {
+    for (const share of [0.1, 0.5, 1]) {
+      now = from + 1000 * share
+      line.update({ phase: 'capturing', files: 100 * share, bytes: 1e6 * share })
+    }
+  }
+  work(0)
+  line.erase()
+  const hour = 3_600_000
+  work(hour)
+  expect(written.at(-1)).toMatch(/100 files {2}1 MB {2}1(\.\d)? MB\/s/)
+})

@@ -26,17 +26,15 @@ export interface ProgressTerminal {
 export const silentProgress: ProgressLine = { update() {}, erase() {} }
 
 export function createProgress(terminal: ProgressTerminal): ProgressLine {
-  let phase = ''
+  let last: Progress = { phase: '', files: 0, bytes: 0 }
   let startedAt = 0
   let drawnAt = Number.NEGATIVE_INFINITY
   let shown = false
   return {
     update(progress) {
       const now = terminal.now()
-      if (progress.phase !== phase) {
-        phase = progress.phase
-        startedAt = now
-      }
+      if (progress.phase !== last.phase || isAnew(progress, last)) startedAt = now
+      last = progress
       if (now - startedAt < appearAfterMs || now - drawnAt < redrawEveryMs) return
       drawnAt = now
       shown = true
@@ -48,6 +46,9 @@ export function createProgress(terminal: ProgressTerminal): ProgressLine {
     },
   }
 }
+
+/** Much less than before: the same work once more, as the capture after a run. What was between is none of its time. */
+const isAnew = (now: Progress, last: Progress): boolean => now.files * 2 < last.files || now.bytes * 2 < last.bytes
 
 /** A part of the line, and the room that it may need later in the same phase. */
 interface Part {

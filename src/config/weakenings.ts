@@ -1,6 +1,6 @@
 /** What a repository's savepoint.yaml takes away from the protection, in words for one line at the start of a run. */
 import { formatCount, formatLimit, plural } from '../model/format.ts'
-import type { Config } from './config.ts'
+import { type Config, notYetInEffect } from './config.ts'
 
 /** One phrase for each way in which `actual` protects less than `without` (the same sources but the repository's). */
 export function weakenings(without: Config, actual: Config): string[] {
@@ -68,7 +68,8 @@ const limits: Limit[] = [
 ]
 
 function weakerLimits(before: Config['snapshots'], after: Config['snapshots']): string[] {
-  return limits.flatMap(({ name, read, weaker, show }) => {
+  const inEffect = limits.filter(({ name }) => !notYetInEffect.includes(`snapshots.${name}`))
+  return inEffect.flatMap(({ name, read, weaker, show }) => {
     const [was, is] = [read(before), read(after)]
     const direction = is < was ? 'lowered' : 'raised'
     return is !== was && weaker.includes(direction) ? [`${name} ${direction} to ${show(is)}`] : []

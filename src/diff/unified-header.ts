@@ -3,6 +3,8 @@ import type { Raw } from '../model/raw-path.ts'
 import type { Side } from './content-change.ts'
 import { quoteName } from './quote.ts'
 
+const OWNER_EXECUTES = 0o100
+
 /** The lines between `diff --git` and `---`, as git writes them. `same` says that both sides hold the same bytes. */
 export function* extendedHeader(
   from: Raw,
@@ -12,7 +14,7 @@ export function* extendedHeader(
   same: boolean,
 ): Generator<string, void> {
   if (!before && after) yield `new file mode ${modeText(after)}`
-  if (before && !after) yield `deleted file mode ${modeText(before)}`
+  if (before && !after) yield `deleted file mode ${gitModeText(before)}`
   const bothThere = before !== undefined && after !== undefined
   if (bothThere && before.mode !== after.mode) {
     yield `old mode ${modeText(before)}`
@@ -31,6 +33,10 @@ export function* extendedHeader(
 }
 
 const modeText = (side: Side) => side.mode.toString(8)
+
+/** Of a file that goes: git knows two modes, and `git apply` warns when the one it has is not that. */
+const gitModeText = (side: Side) =>
+  side.kind === 'link' ? modeText(side) : side.mode & OWNER_EXECUTES ? '100755' : '100644'
 
 const blobIdDigits = 7
 const noBlob = '0'.repeat(blobIdDigits)

@@ -65,6 +65,13 @@ describe('unifiedDiff', () => {
     )
   })
 
+  it('names one of the two modes of git for a file that goes: git apply warns about others', () => {
+    const gone = (mode: number) =>
+      show({ path: 'x', before: fixtureEntry({ mode, content: 'id' }), beforeContent: bytes('') })
+    expect(gone(0o600)).toContain('\ndeleted file mode 100644\n')
+    expect(gone(0o700)).toContain('\ndeleted file mode 100755\n')
+  })
+
   it('needs no content for a rename or a new mode', () => {
     const entry = fixtureEntry({ content: 'id', size: 1 })
     expect(show({ path: 'new', from: 'old name', before: entry, after: { ...entry, mode: 0o4711 } })).toBe(

@@ -1,5 +1,5 @@
 /** Work that concerns the whole store needs every timeline: all are locked, then the store, always in this order. */
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
@@ -8,7 +8,7 @@ import { type FileLock, lockFile } from '../store/file-lock.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, releaseObjects } from './context.ts'
 import { readJournal } from './journal.ts'
-import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
+import { holdsHistory, openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { recordedRoot } from './rollback.ts'
 import { allTargets, type RegisteredTarget } from './target-registry.ts'
 
@@ -29,10 +29,8 @@ export async function withEverythingLocked<T>(
   const { targets, locks } = await lockEverything(ctx, purpose)
   const timelines: OpenTimeline[] = []
   try {
-    for (const target of targets) {
-      refuseLostDatabase(target)
+    for (const target of targets)
       timelines.push({ target, db: target.id === ctx.timelineId ? ctx.db : openOther(ctx, target, repair) })
-    }
     return await work(timelines)
   } finally {
     for (const { db } of timelines) if (db !== ctx.db) db.close()
@@ -66,20 +64,6 @@ async function lockEverything(
   }
 }
 
-/** A database that is gone or empty beside the traces of captures: its snapshots are unknown, so nothing may be freed. */
-function refuseLostDatabase({ directory }: RegisteredTarget): void {
-  const file = join(directory, 'timeline.sqlite')
-  const isEmpty = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0
-  if (!isEmpty || !existsSync(join(directory, 'statcache'))) return
-  throw new SavepointError(
-    'store.damaged',
-    `Cannot work on the whole store: ${file} is ${existsSync(file) ? 'empty' : 'missing'}`,
-    {
-      hint: `Bring it back from a backup; or, if its snapshots may be lost, delete ${directory}`,
-    },
-  )
-}
-
 const releaseAll = (locks: FileLock[]): void => {
   for (const lock of locks.reverse()) lock.release()
 }
@@ -89,9 +73,7 @@ function knownTargets(home: string): RegisteredTarget[] {
   const targets = allTargets(home).sort((a, b) => (a.id < b.id ? -1 : 1))
   const known = new Set(targets.map(target => target.id))
   const directory = join(home, 'timelines')
-  const unreadable = readdirSync(directory).find(
-    id => !known.has(id) && existsSync(join(directory, id, 'timeline.sqlite')),
-  )
+  const unreadable = readdirSync(directory).find(id => !known.has(id) && holdsHistory(join(directory, id)))
   if (unreadable === undefined) return targets
   throw new SavepointError(
     'store.damaged',

@@ -1,5 +1,5 @@
 /** Archives as files of the user: where they lie, and why they cannot be read or written. */
-import { errnoOf, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { errnoOf, errnoWords, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import type { Context } from './context.ts'
 
@@ -19,24 +19,28 @@ export function archivePath(ctx: Context, verb: string, file: string): Buffer {
 export const shownFile = (path: Buffer): string => showPath(rawFromBytes(path))
 
 /** Turns what the system or the decompressor said into an error for people. */
-export function explainArchive(ctx: Context, what: string, error: unknown): unknown {
+export function explainArchive(ctx: Context, verb: 'export' | 'import', what: string, error: unknown): unknown {
   if (ctx.signal?.aborted)
-    return new SavepointError('cancelled', `Cannot ${what}: it was cancelled`, {
+    return new SavepointError('cancelled', `Cannot ${verb} ${what}: it was cancelled`, {
       hint: 'Nothing was changed',
       cause: error,
     })
   const code = errnoOf(error)
   if (error instanceof SavepointError || !code) return error
   if (isNoRoom(error)) {
-    return new SavepointError('disk.full', `Cannot ${what}: the disk is full`, {
+    return new SavepointError('disk.full', `Cannot ${verb} ${what}: the disk is full`, {
       hint: 'Free some space and try again; nothing was changed',
       cause: error,
     })
   }
-  const why = {
-    ENOENT: 'there is no such file or directory',
-    EACCES: 'permission denied',
-    EISDIR: 'it is a directory',
-  }[code]
-  return new SavepointError('io.failed', `Cannot ${what}: ${why ?? (error as Error).message}`, { cause: error })
+  return new SavepointError('io.failed', `Cannot ${verb} ${what}: ${errnoWords(error)}`, {
+    hint: nextStep(verb, code),
+    cause: error,
+  })
+}
+
+function nextStep(verb: 'export' | 'import', errno: string): string {
+  if (errno === 'ENOENT' || errno === 'ENOTDIR')
+    return `Look at how it is written${verb === 'export' ? ', or make the directory first' : ''}; a relative name starts at the current directory`
+  return verb === 'export' ? 'Name a file in a directory that you may write to' : 'Look at who may read it: ls -l'
 }

@@ -40,6 +40,8 @@ describe('GNU tar', () => {
       expect(theirs).toEqual(mine)
       expect(statSync(join(target, 'sparse-large')).blocks * 512).toBeLessThan(MIB)
       expect(statSync(join(target, 'zzz')).nlink).toBe(3)
+      // A state has no times of directories: they are as old as the snapshot.
+      expect(statSync(target).mtimeMs).toBe(Math.floor(requireHead(ctx).createdAt / 1000) * 1000)
     } finally {
       there.db.close()
       there.store.close()

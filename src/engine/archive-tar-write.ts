@@ -25,6 +25,8 @@ export interface TarWriteOptions {
   store: Store
   /** The entry of the target directory itself. */
   root: Entry
+  /** Times of directories are not part of a state: they get this one. */
+  dirTimeMs: number
   /** Files that do not go into the archive; it notes their names. */
   leaveOut(path: Raw, entry: Entry): boolean
   onLeftOut(path: Raw): void
@@ -46,7 +48,7 @@ export function* tarBytes(options: TarWriteOptions): Generator<Buffer> {
   yield Buffer.concat([...gathered, Buffer.alloc(2 * TAR_BLOCK_BYTES)])
 }
 
-function* pieces({ store, root, leaveOut, onLeftOut, onEntry }: TarWriteOptions): Generator<Buffer> {
+function* pieces({ store, root, dirTimeMs, leaveOut, onLeftOut, onEntry }: TarWriteOptions): Generator<Buffer> {
   const linked = new Map<bigint, { path: Raw; entry: Entry }>()
   const isOut = (path: Raw, entry: Entry) =>
     entry.kind === 'unknown' || (entry.kind === 'file' && leaveOut(path, entry))
@@ -56,7 +58,8 @@ function* pieces({ store, root, leaveOut, onLeftOut, onEntry }: TarWriteOptions)
       .filter(entry => isOut(joinRaw(path, entry.name), entry))
       .map(entry => ({ name: entry.name, reason: entry.reason ?? 'excluded' }))
 
-  yield* headerOf('./', root, { records: unknownIn('', root).map(unknownRecord) })
+  const dated = (dir: Entry): Entry => ({ ...dir, mtimeNs: BigInt(Math.floor(dirTimeMs / 1000)) * NS })
+  yield* headerOf('./', dated(root), { records: unknownIn('', root).map(unknownRecord) })
   // Not recursive: paths may be thousands of directories deep.
   const open = [{ path: '', entries: store.tree(root.content), at: 0 }]
   for (let dir = open.at(-1); dir; dir = open.at(-1)) {
@@ -72,7 +75,7 @@ function* pieces({ store, root, leaveOut, onLeftOut, onEntry }: TarWriteOptions)
     }
     onEntry(path, entry)
     if (entry.kind === 'dir') {
-      yield* headerOf(`./${path}/`, entry, { records: unknownIn(path, entry).map(unknownRecord) })
+      yield* headerOf(`./${path}/`, dated(entry), { records: unknownIn(path, entry).map(unknownRecord) })
       open.push({ path, entries: store.tree(entry.content), at: 0 })
     } else if (entry.kind === 'file') {
       const first = entry.linkGroup === 0n ? undefined : linked.get(entry.linkGroup)

@@ -18,7 +18,7 @@ import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { Preserved } from '../targets/dir/preserved.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
-import type { Context } from './context.ts'
+import { type Context, recordTarget } from './context.ts'
 import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
@@ -64,6 +64,7 @@ export interface Live extends CaptureResult {
 export async function captureLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
   checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
+  if (!options.discard) recordTarget(ctx)
   const held = options.held ?? (await ctx.heldFiles?.())
   return orAfresh(options.afresh, afresh => {
     // What a run has changed since can be put aside only once.

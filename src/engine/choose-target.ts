@@ -12,7 +12,6 @@ import {
   createTarget,
   findTarget,
   missingTarget,
-  noteTarget,
   proposeTarget,
   type RegisteredTarget,
   targetAt,
@@ -50,13 +49,11 @@ export const noTimeline = (path: Buffer): SavepointError =>
 export const meantDirectory = (home: string, cwd: Buffer, target: string | undefined): Buffer =>
   target === undefined ? cwd : targetPath(home, target, cwd)
 
-/** --force: the directory that is there now is the target from now on. */
+/** --force: the directory that is there now is the target, from the first time on that something is stored of it. */
 function acceptReplaced(target: RegisteredTarget): RegisteredTarget {
   const stat = statDir(target.path)
   if (!stat || sameIdentity(identityOf(stat), target.identity)) return target
-  const accepted = { ...target, identity: identityOf(stat) }
-  noteTarget(accepted)
-  return accepted
+  return { ...target, identity: identityOf(stat), isUnrecorded: true }
 }
 
 function targetPath(home: string, target: string, cwd: Buffer): Buffer {
@@ -69,10 +66,17 @@ function targetPath(home: string, target: string, cwd: Buffer): Buffer {
   return knownPath(home, resolveRaw(cwd, name!))
 }
 
-/** Targets are known by paths without links. Where one of them was, a link that is there now does not lead to it. */
+/**
+ * Targets are known by paths without links. Where one of them was, a link that is there now does not lead to it, unless it
+ * leads to that very directory, which was moved.
+ */
 function knownPath(home: string, path: Raw): Buffer {
   const named = path === '/' ? Buffer.from(path) : inDirectory(realPath(dirname(path)), basename(path))
-  return allTargets(home).some(target => target.path.equals(named)) ? named : realPath(path)
+  const known = allTargets(home).find(target => target.path.equals(named))
+  if (!known || statDir(named)) return known ? named : realPath(path)
+  const behind = realPath(path)
+  const stat = statDir(behind)
+  return stat && sameIdentity(identityOf(stat), known.identity) ? behind : named
 }
 
 export function currentDirectory(home: string, cwd: string | undefined): Buffer {

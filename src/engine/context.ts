@@ -11,6 +11,7 @@ import type { RuleOptions } from '../targets/dir/rule-context.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Progress } from './results.ts'
+import { noteTarget, type RegisteredTarget } from './target-registry.ts'
 
 export interface Context {
   home: string
@@ -26,6 +27,8 @@ export interface Context {
   targetPath: Buffer
   /** Which directory it was when it was last seen; updated when it is made again. */
   identity: DirIdentity
+  /** See RegisteredTarget; gone once it is recorded. */
+  unrecorded?: RegisteredTarget | undefined
   /** cwd, and cwd relative to the target. */
   cwd: Buffer
   subdirectory: Raw
@@ -84,6 +87,12 @@ export function refuseInsideRun(ctx: Context, verb: string): void {
 /** For everything that changes history: says at once, and in one way, that nothing can be stored. */
 export function requireWritable(ctx: Context): void {
   if (ctx.unwritable) throw ctx.unwritable
+}
+
+/** From now on the directory that --force took is the target. */
+export function recordTarget(ctx: Context): void {
+  if (ctx.unrecorded) noteTarget(ctx.unrecorded)
+  ctx.unrecorded = undefined
 }
 
 /** Until the context is closed, or collects itself, nothing that was looked at is collected by another process. */

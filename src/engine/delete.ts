@@ -1,20 +1,17 @@
 /** `delete`, `compact` and `prune`: snapshots that go. For seven days they can come back (`undo`); then `gc` frees them. */
 import { SavepointError } from '../errors/errors.ts'
-import type { ChangeCounts } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { countChanges } from '../store/tree-diff.ts'
-import { stateChanges } from '../targets/dir/state-changes.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, ownRun, refuseInsideRun, withTimelineLock } from './context.ts'
-import { shownParent } from './log.ts'
 import { checkLabel } from './names.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { PruneDecision, PruneResult } from './results.ts'
 import { decideRetention, isAutomatic, type RetentionInput } from './retention.ts'
 import { requireRun } from './rollback.ts'
+import { countsAgainst, shownParent } from './shown-snapshot.ts'
 
 export function deleteSnapshots(ctx: Context, refs: string[]): Promise<Operation> {
   return withTimelineLock(ctx, 'delete', async () => {
@@ -93,7 +90,7 @@ const decide = (ctx: Context, limits: Pick<RetentionInput, 'keep' | 'run'> = {})
   const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
   return decideRetention({
     snapshots: ctx.db.snapshots(),
-    parentOf: snapshot => shownParent(all, snapshot),
+    parentOf: snapshot => shownParent(id => all.get(id), snapshot),
     head: ctx.db.head,
     tagged: new Set(ctx.db.tags().values()),
     operations: ctx.db.operations(),
@@ -144,7 +141,8 @@ function refuseForeign(ctx: Context, verb: 'delete' | 'compact', snapshots: Snap
   if (foreign) refuseInsideRun(ctx, `${verb} ${foreign.id}, which is no manual snapshot of this run`)
 }
 
-function refusePinned(ctx: Context, snapshot: Snapshot): void {
+/** Also for a redo: HEAD and tags may be others than at the first time. */
+export function refusePinned(ctx: Context, snapshot: Snapshot): void {
   refuseTagged(ctx, snapshot)
   if (snapshot.id !== ctx.db.head) return
   throw new SavepointError(
@@ -174,9 +172,6 @@ function outsideParent(ctx: Context, snapshots: Snapshot[]): string | undefined 
   while (parent !== undefined && inside.has(parent)) parent = ctx.db.snapshot(parent)?.parent
   return parent
 }
-
-const countsAgainst = (ctx: Context, parent: Snapshot | undefined, { root }: Snapshot): ChangeCounts =>
-  countChanges(stateChanges(ctx.store, parent?.root, root))
 
 const nameAll = (snapshots: Snapshot[]): string =>
   snapshots.length <= 3 ? snapshots.map(snapshot => snapshot.id).join(', ') : plural('snapshot', snapshots.length)

@@ -15,7 +15,12 @@ import { shallChangeRoot, whyRootStays } from './root-metadata.ts'
 import { unprotectedWork } from './unprotected.ts'
 
 /** Of a restore of the target itself: with the directory that it is, and with what it cannot bring back. */
-export function describeRestore(ctx: Context, request: RestoreRequest, live: Live, plan: RestorePlan): RestoreResult {
+export function describeRestore(
+  ctx: Context,
+  request: RestoreRequest,
+  live: Pick<Live, 'root' | 'tree'>,
+  plan: RestorePlan,
+): RestoreResult {
   const result = describePlan(ctx, plan, request.snapshot)
   // One that was made again had no attributes of its own before.
   if (!request.remade && shallChangeRoot(ctx, request, live)) {

@@ -41,7 +41,6 @@ export async function exportSnapshot(
   const path = archivePath(ctx, 'export', file)
   const compression = compressionByName(file)
   refuseExisting(path, ctx.force)
-  const what = `export ${snapshot.id} to ${shownFile(path)}`
   const leftOut: Raw[] = []
   const isKept = options.withKept ? () => false : keptMatcher(ctx.config.snapshots.exclude.keep)
   const progress = { phase: 'exporting', files: 0, bytes: 0, totalFiles: snapshot.files, totalBytes: snapshot.bytes }
@@ -51,13 +50,14 @@ export async function exportSnapshot(
     const archive = tarBytes({
       store: ctx.store,
       root: rootEntryOf(ctx.store, snapshot.root),
+      dirTimeMs: snapshot.createdAt,
       leaveOut: isKept,
       onEntry: (_, entry) => count(progress, entry),
       onLeftOut: left => leftOut.push(left),
     })
     await writeArchive(ctx, path, compression, reportEach(ctx, archive, progress))
   } catch (error) {
-    throw explainArchive(ctx, what, error)
+    throw explainArchive(ctx, 'export', `${snapshot.id} to ${shownFile(path)}`, error)
   } finally {
     lock.release()
   }

@@ -4,7 +4,7 @@
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { isDiskFull } from '../errors/errors.ts'
+import { isDamage, isDiskFull } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import type { Operation, Snapshot } from '../model/snapshot.ts'
@@ -13,6 +13,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { reachableFrom } from '../store/reachable.ts'
 import { sweep } from '../store/sweep.ts'
 import { loadStatCacheRoot } from '../targets/dir/stat-cache.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { cannotCollect, directoriesOf, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { forgetOldTraces } from './old-traces.ts'
@@ -20,6 +21,7 @@ import { refuseSalvaged } from './open-timeline.ts'
 import { notCompleted, recoverPending } from './recover.ts'
 import type { GcResult } from './results.ts'
 import { DELETED_KEPT_MS } from './retention.ts'
+import { countsAgainst } from './shown-snapshot.ts'
 
 export async function gc(ctx: Context): Promise<GcResult> {
   refuseInsideRun(ctx, 'collect garbage')
@@ -88,7 +90,10 @@ function forgetOld(ctx: Context, { db }: OpenTimeline): number {
       if (operation.state !== 'fixed' && snapshotsNamed(operation).some(id => gone.has(id)))
         db.setOperationState(operation.id, 'past')
     }
+    // What comes after them gets another parent: its counts are against that one.
+    const orphans = db.snapshots(true).filter(({ id, parent }) => !gone.has(id) && gone.has(parent!))
     db.forgetSnapshots([...gone])
+    for (const { id } of orphans) recount(ctx, db, id)
   })
   return gone.size
 }
@@ -97,4 +102,15 @@ function forgetOld(ctx: Context, { db }: OpenTimeline): number {
 function snapshotsNamed({ detail }: Operation): string[] {
   const { snapshots, result, before, after } = detail
   return [snapshots ?? [], result ?? [], before ?? [], after ?? []].flat() as string[]
+}
+
+function recount(ctx: Context, db: TimelineDb, id: string): void {
+  const snapshot = db.snapshot(id)!
+  try {
+    const parent = snapshot.parent === undefined ? undefined : db.snapshot(snapshot.parent)
+    db.setCounts(id, countsAgainst(ctx, parent, snapshot))
+  } catch (error) {
+    // What follows refuses to free anything, and says why.
+    if (!isDamage(error)) throw error
+  }
 }

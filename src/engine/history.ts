@@ -12,6 +12,7 @@ import { S_IFDIR, S_IFMT } from '../targets/dir/walk-record.ts'
 import type { Context } from './context.ts'
 import { lookLive, resolvePath } from './resolve-path.ts'
 import type { HistoryResult, HistoryVersion } from './results.ts'
+import { shownParent } from './shown-snapshot.ts'
 
 /** Oldest first; each version is compared with the snapshot's own parent, so that branches read right. */
 export async function history(ctx: Context, path: string): Promise<HistoryResult> {
@@ -22,7 +23,8 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
     const entry =
       raw === '' ? rootEntryOf(ctx.store, snapshot.root) : entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), raw)
     entries.set(snapshot.id, entry)
-    const before = snapshot.parent === undefined ? undefined : entries.get(snapshot.parent)
+    const parent = shownParent(id => ctx.db.snapshot(id), snapshot)
+    const before = parent === undefined ? undefined : entries.get(parent)
     const status = statusOf(ctx, before, entry)
     if (status)
       versions.push({

@@ -1,28 +1,21 @@
 /** Savepoint's own directory: where it is, its store, and whether it can be written. */
 import { existsSync, mkdirSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { dirname, isAbsolute, join, resolve } from 'node:path'
-import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
+import { userInfo } from 'node:os'
+import { isAbsolute, join, resolve } from 'node:path'
+import { isDamage, SavepointError } from '../errors/errors.ts'
 import { formatBytes } from '../model/format.ts'
 import { hasStrayBytes, rawFromText, showPath } from '../model/raw-path.ts'
 import { setIndexAside } from '../store/damaged-index.ts'
 import type { Unwritable } from '../store/database.ts'
+import { makeDirs } from '../store/make-dirs.ts'
 import { RESERVE_BYTES } from '../store/reserve.ts'
 import { Store } from '../store/store.ts'
 import type { OpenOptions } from './savepoint.ts'
 
 /** Where it is: `home`, seen from the current directory; else $SAVEPOINT_HOME, which means the same everywhere; else in $HOME. */
 export function homeOf(options: OpenOptions, env: NodeJS.ProcessEnv): string {
-  const given = env.SAVEPOINT_HOME || undefined
-  if (options.home === undefined && given !== undefined && !isAbsolute(given)) {
-    throw new SavepointError(
-      'usage',
-      `Cannot use SAVEPOINT_HOME=${given}: it is relative, so each directory would have another store`,
-      { hint: `Make it absolute: export SAVEPOINT_HOME="$PWD/${given}". Only --home may be relative` },
-    )
-  }
   if (options.home === '') throw new SavepointError('usage', 'Cannot use an empty --home: it names no directory')
-  const home = resolve(options.home ?? given ?? join(env.HOME || homedir(), '.savepoint'))
+  const home = options.home === undefined ? homeByEnvironment(env) : resolve(options.home)
   // SQLite and we ourselves name files in it as text. U+FFFD is what node has made of other bytes.
   if (hasStrayBytes(home) || home.includes('\ufffd')) {
     throw new SavepointError(
@@ -36,17 +29,47 @@ export function homeOf(options: OpenOptions, env: NodeJS.ProcessEnv): string {
   return home
 }
 
+function homeByEnvironment(env: NodeJS.ProcessEnv): string {
+  for (const name of ['SAVEPOINT_HOME', 'HOME']) {
+    const given = env[name]
+    if (!given) continue
+    if (isAbsolute(given)) return resolve(given, name === 'HOME' ? '.savepoint' : '')
+    throw new SavepointError(
+      'usage',
+      `Cannot use ${name}=${given}: it is relative, so each directory would have another store`,
+      { hint: `Make it absolute: export ${name}="$PWD/${given}". Only --home may be relative` },
+    )
+  }
+  const account = homeOfAccount()
+  if (account !== undefined) return join(account, '.savepoint')
+  throw new SavepointError('usage', 'Cannot tell where to keep snapshots: HOME is not set, and this user has no home', {
+    hint: 'Set SAVEPOINT_HOME to a directory that you can write to',
+  })
+}
+
+/** Not os.homedir(), which takes an empty $HOME for the current directory. */
+export function homeOfAccount(): string | undefined {
+  try {
+    const { homedir } = userInfo()
+    return isAbsolute(homedir) ? homedir : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** Whoever runs this is Savepoint: the tracer of a run that we are part of then lets us write to the home. Fails always. */
 const writerWord = '/proc/self/savepoint-writes-its-home'
 
-export function makeHome(home: string): void {
+/** Where there is none, `create` makes it: to look at nothing, nothing is made. */
+export function makeHome(home: string, create: boolean): void {
+  if (!create && !existsSync(home)) return
   try {
     mkdirSync(writerWord)
   } catch {
     // No tracer needs to hear it where there is no /proc.
   }
   try {
-    makeDirs(join(home, 'timelines'))
+    makeDirs(join(home, 'timelines'), 0o700)
   } catch (cause) {
     throw new SavepointError('io.failed', `Cannot use ${home}: ${(cause as Error).message}`, {
       hint: 'Set SAVEPOINT_HOME to a directory that you can write to',
@@ -55,18 +78,10 @@ export function makeHome(home: string): void {
   }
 }
 
-/** Step by step: Node's own `recursive` never ends below /proc. */
-function makeDirs(path: string): void {
-  if (existsSync(path)) return
-  makeDirs(dirname(path))
-  try {
-    mkdirSync(path, { mode: 0o700 })
-  } catch (error) {
-    if (errnoOf(error) !== 'EEXIST') throw error
-  }
-}
-
 export function openStore(directory: string, repair: boolean, notice: (text: string) => void): Store {
+  // First: what lies beside a format that cannot be read is not for us to mend.
+  Store.prepare(directory)
+  if (repair) Store.makeParts(directory)
   try {
     const store = Store.open(directory)
     if (!repair || store.index.unwritable || store.index.damage() === undefined) return store

@@ -54,7 +54,7 @@ export async function importArchive(
       checkManualPool(ctx)
       return await importInto(ctx, path, compression, options, options.force ? withoutSuspicion(limits) : limits)
     } catch (error) {
-      throw explainArchive(ctx, `import ${shownFile(path)}`, explainDamage(error))
+      throw explainArchive(ctx, 'import', shownFile(path), explainDamage(error))
     }
   })
 }

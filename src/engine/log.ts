@@ -3,6 +3,7 @@ import type { Snapshot } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import type { LogNode } from './results.ts'
 import { requireRun } from './rollback.ts'
+import { asShown, shownParent } from './shown-snapshot.ts'
 
 /** Newest first. The parent shown is the nearest one that is not deleted. */
 export function log(ctx: Context): LogNode[] {
@@ -15,12 +16,12 @@ export function log(ctx: Context): LogNode[] {
     live.map(snapshot => [
       snapshot.id,
       {
-        snapshot,
+        snapshot: asShown(ctx, snapshot, id => all.get(id)),
         tags: tags.get(snapshot.id) ?? [],
         isHead: snapshot.id === head,
         children: [] as string[],
         isLeaf: true,
-        shownParent: shownParent(all, snapshot),
+        shownParent: shownParent(id => all.get(id), snapshot),
       },
     ]),
   )
@@ -38,12 +39,8 @@ export const branches = (ctx: Context): LogNode[] => log(ctx).filter(node => nod
 
 export function listSnapshots(ctx: Context, run: string | undefined): Snapshot[] {
   const id = run === undefined ? undefined : requireRun(ctx, run).id
-  return ctx.db.snapshots().filter(snapshot => id === undefined || snapshot.run === id)
-}
-
-/** The nearest ancestor that is not deleted. */
-export function shownParent(all: Map<string, Snapshot>, snapshot: Snapshot): string | undefined {
-  let parent = snapshot.parent
-  while (parent !== undefined && all.get(parent)?.deletedAt !== undefined) parent = all.get(parent)?.parent
-  return parent
+  const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
+  return [...all.values()]
+    .filter(snapshot => snapshot.deletedAt === undefined && (id === undefined || snapshot.run === id))
+    .map(snapshot => asShown(ctx, snapshot, other => all.get(other)))
 }

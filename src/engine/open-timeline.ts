@@ -1,4 +1,5 @@
 /** Opens a timeline's database, and makes it anew from its readable rows where it is damaged and that was asked for. */
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDamage, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
@@ -7,7 +8,31 @@ import { TimelineDb } from '../timeline/timeline-db.ts'
 
 const fileIn = (directory: string): string => join(directory, 'timeline.sqlite')
 
-export const openTimeline = (directory: string): TimelineDb => new TimelineDb(fileIn(directory))
+export function openTimeline(directory: string): TimelineDb {
+  const lost = lossOf(directory)
+  if (lost !== undefined) {
+    throw new SavepointError('store.damaged', `Cannot open the timeline: ${fileIn(directory)} is ${lost}`, {
+      hint: `Nothing was deleted. Bring it back from a backup; or \`savepoint verify --repair\` begins a new timeline, without the snapshots that this one had. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`,
+    })
+  }
+  return new TimelineDb(fileIn(directory))
+}
+
+/**
+ * Whether a database is gone that was there: an empty history must not be begun in its place unasked, and nothing that its
+ * snapshots need may be freed. A target gets its (empty) file before its record, so a record without one is a loss; an empty
+ * one is, too, where something has been captured.
+ */
+function lossOf(directory: string): 'missing' | 'empty' | undefined {
+  const has = (name: string) => existsSync(join(directory, name))
+  const stat = statSync(fileIn(directory), { throwIfNoEntry: false })
+  if (!stat) return has('target.json') || has('statcache') ? 'missing' : undefined
+  return stat.size === 0 && (has('statcache') || has('runs')) ? 'empty' : undefined
+}
+
+/** Whether snapshots may be known here, whatever is left of the rest. */
+export const holdsHistory = (directory: string): boolean =>
+  (statSync(fileIn(directory), { throwIfNoEntry: false })?.size ?? 0) > 0 || existsSync(join(directory, 'statcache'))
 
 /** The same after a look for damage. Called under the timeline's lock. */
 export function openTimelineRepaired(directory: string, notice: (text: string) => void): TimelineDb {
@@ -18,10 +43,13 @@ export function openTimelineRepaired(directory: string, notice: (text: string) =
   } catch (error) {
     if (!isDamage(error)) throw error
   }
+  const lost = lossOf(directory)
   const { snapshots, aside } = salvageTimeline(fileIn(directory))
-  notice(
-    `${fileIn(directory)} was damaged: ${plural('snapshot', snapshots)} could be read and are in a new one; the damaged one is kept as ${aside}`,
-  )
+  const found =
+    lost === undefined
+      ? `was damaged: ${plural('snapshot', snapshots)} could be read and are in a new one; the damaged one is kept as ${aside}`
+      : `was ${lost}: its snapshots, tags and operations are lost, and a new timeline begins. What they held stays in the store until you delete ${aside}`
+  notice(`${fileIn(directory)} ${found}`)
   return openTimeline(directory)
 }
 

@@ -1,5 +1,5 @@
 /** `open`: finds the target's timeline and gives the object whose methods are the verbs. */
-import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
@@ -12,6 +12,7 @@ import type { Store } from '../store/store.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { refuseBackend } from './backend.ts'
+import { checkOpenOptions, withCheckedCalls } from './checked-calls.ts'
 import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
 import { type Context, ownRun, RUN_VARIABLE, releaseObjects, withTimelineLock } from './context.ts'
 import { coverage } from './coverage.ts'
@@ -35,6 +36,8 @@ import { requireRun, rollback } from './rollback.ts'
 import { runCommand } from './run.ts'
 import { listRuns } from './run-state.ts'
 import type { OpenOptions, Savepoint } from './savepoint.ts'
+import { makeScratch } from './scratch.ts'
+import { asShown } from './shown-snapshot.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { deleteTag, setTag } from './tags.ts'
 import { relativeTo } from './target-registry.ts'
@@ -49,8 +52,7 @@ import { why } from './why.ts'
 const REPAIR_WAIT_MS = 5_000
 
 export async function open(options: OpenOptions = {}): Promise<Savepoint> {
-  if (typeof options === 'string')
-    throw new SavepointError('usage', 'Cannot open: a path is not what open() takes', { hint: 'open({ cwd: PATH })' })
+  checkOpenOptions(options)
   const ctx = await openContext(options)
   try {
     const above = ownRun(ctx) === undefined ? runAbove(ctx) : undefined
@@ -60,7 +62,7 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
     closeContext(ctx)
     throw error
   }
-  return toSavepoint(ctx)
+  return withCheckedCalls(toSavepoint(ctx))
 }
 
 export async function openContext(options: OpenOptions): Promise<Context> {
@@ -68,11 +70,11 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const home = homeOf(options, env)
   const notice = options.onNotice ?? (() => {})
   const cwd = currentDirectory(home, options.cwd)
-  makeHome(home)
+  makeHome(home, options.create === true)
   const target = chooseTarget(home, cwd, options, env, notice)
   if (options.makeRoom) giveUpReserve(join(home, 'store'))
   const isAsking = options.provisional && !existsSync(target.directory)
-  const scratch = isAsking ? mkdtempSync(join(tmpdir(), 'savepoint-asking-')) : undefined
+  const scratch = isAsking ? makeScratch(tmpdir()) : undefined
   const store = openStore(join(scratch ?? home, 'store'), options.repair === true, notice)
   const db = await openTimelineOf(store, scratch ?? target.directory, options.repair === true, notice)
   const loaded = await configFor(target.path, { homeDir: home, env, cwd: cwd.toString() }, db, options, notice).catch(
@@ -83,7 +85,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   )
   const unwritable = store.index.unwritable ?? db.unwritable
   return {
-    home: realpathSync(home),
+    home: existsSync(home) ? realpathSync(home) : home,
     unwritable: scratch ? noTimeline(target.path) : unwritable && unwritableHome(home, unwritable),
     timelineId: target.id,
     timelineDir: scratch ?? target.directory,
@@ -92,6 +94,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     db,
     targetPath: target.path,
     identity: target.identity,
+    unrecorded: target.isUnrecorded ? target : undefined,
     cwd,
     subdirectory: relativeTo(target.path, cwd) ?? '',
     config: loaded.config,
@@ -206,15 +209,15 @@ function toSavepoint(ctx: Context): Savepoint {
         }),
       ),
     snapshots: options => listSnapshots(ctx, options?.run),
-    find: ref => resolveSnapshot(ctx.db, ref),
-    head: () => requireHead(ctx.db),
+    find: ref => asShown(ctx, resolveSnapshot(ctx.db, ref)),
+    head: () => asShown(ctx, requireHead(ctx.db)),
     log: () => log(ctx),
     branches: () => branches(ctx),
     status: () => status(ctx),
     diff: options => diff(ctx, options ?? {}),
     changes: () => changes(ctx),
     snapshotChanges: ref => {
-      const snapshot = resolveSnapshot(ctx.db, ref)
+      const snapshot = asShown(ctx, resolveSnapshot(ctx.db, ref))
       return {
         from: snapshot.parent ?? 'nothing',
         to: snapshot.id,

@@ -1,28 +1,30 @@
 /** A target directory that is gone is made again for a restore, and goes again when nothing could be restored into it. */
-import { rmdirSync } from 'node:fs'
+import { existsSync, rmdirSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
+import { makeDirs } from '../store/make-dirs.ts'
+import { EMPTY_TREE } from '../store/tree-codec.ts'
 import { allEntries } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
-import { identityOf, makeDir, statDir } from '../targets/dir/dir-target.ts'
+import { identityOf, obstacleAt, statDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
+import { describeRestore } from './describe-plan.ts'
 import { removeJournal } from './journal.ts'
-import type { RestoreRequest } from './restore.ts'
+import { planFor, type RestoreRequest } from './restore.ts'
+import type { RestoreResult } from './results.ts'
 import { noteTarget, writeTarget } from './target-registry.ts'
 
-/** Whether it had to be made; it is empty then. */
+/** Whether it had to be made, or for a dry run would have to be; it is empty then. */
 export function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
-  const stat = statDir(ctx.targetPath)
-  if (stat) return false
-  if (request.dryRun) {
-    throw new SavepointError('target.missing', `Cannot plan the ${request.kind}: the target directory does not exist`, {
-      hint: 'Without --dry-run it is made again and filled',
-    })
-  }
+  if (statDir(ctx.targetPath)) return false
+  refuseObstacle(ctx, request)
   // Nothing is made for a state that the store has lost.
   for (const _ of allEntries(ctx.store, rootTreeOf(ctx.store, request.wanted)));
+  if (request.dryRun) return true
   // With its own mode from the start: killed before the journal is written, nobody would know that the mode is ours.
   const { mode } = rootEntryOf(ctx.store, request.wanted)
-  makeDir(ctx.targetPath, (mode & 0o777) | 0o700)
+  makeDirs(ctx.targetPath, (mode & 0o777) | 0o700)
   // What was interrupted in the directory that is gone cannot be completed in this one.
   if (!ctx.unwritable) removeJournal(ctx.timelineDir)
   ctx.identity = identityOf(statDir(ctx.targetPath)!)
@@ -31,6 +33,38 @@ export function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
   else writeTarget(target)
   ctx.notice('the target directory was gone and is made again')
   return true
+}
+
+/** What would be done to a target that would first be made. */
+export function planRemade(ctx: Context, request: RestoreRequest): RestoreResult {
+  ctx.notice('the target directory is gone, and would be made again')
+  const live = { root: request.wanted, tree: EMPTY_TREE }
+  return { ...describeRestore(ctx, request, live, planFor(ctx, request, live)), dryRun: true }
+}
+
+function refuseObstacle(ctx: Context, request: RestoreRequest): void {
+  const obstacle = obstacleAt(ctx.targetPath)
+  const word = quoteWord(showPath(rawFromBytes(ctx.targetPath)))
+  if (!obstacle) {
+    // One that is there, but not where we look without links, is reached through a link above it.
+    if (!existsSync(ctx.targetPath)) return
+    throw new SavepointError(
+      'target.replaced',
+      `Cannot make ${word} again: a symlink has taken the place of a directory above it`,
+      { hint: 'Move the symlink away, then say it again' },
+    )
+  }
+  const again = verbOf(request)
+  throw new SavepointError('target.replaced', `Cannot make ${word} again: ${obstacle} has taken its place`, {
+    hint: `Move it away, then say it again: mv ${word} ${word}.aside${again && `; savepoint ${again} -t ${word}`}`,
+  })
+}
+
+/** What says the same again; '' where that has more words than we know. */
+function verbOf({ kind, scope, detail, snapshot }: RestoreRequest): string {
+  if (kind === 'undo' || kind === 'redo') return kind
+  const state = typeof detail?.run === 'string' ? detail.run : snapshot?.id
+  return kind === 'rollback' && !scope && state !== undefined ? `rollback ${state}` : ''
 }
 
 /** After a failure: an empty directory of ours must not pass for the one that was there, attributes and all. */

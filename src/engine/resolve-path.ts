@@ -36,9 +36,18 @@ function toTargetPath(ctx: Context, text: string, raw: Raw): Raw {
     'path.outside',
     `Cannot use ${text === '' ? 'an empty path' : text}: it lies outside the target`,
     {
-      hint: `The target is ${showPath(rawFromBytes(ctx.targetPath))}`,
+      hint: `The target is ${showPath(rawFromBytes(ctx.targetPath))}${whereItStarts(ctx, raw)}`,
     },
   )
+}
+
+/** From elsewhere (`-t DIR`), a path may be meant as one of the target's. */
+function whereItStarts(ctx: Context, raw: Raw): string {
+  const isElsewhere = relativeTo(ctx.targetPath, ctx.cwd) === undefined
+  if (!isElsewhere || raw === '' || raw.startsWith('/') || raw.includes('\0')) return ''
+  const meant = relativeTo(ctx.targetPath, rawToBytes(normalise(`${rawFromBytes(ctx.targetPath)}/${raw}`)))
+  const whole = meant !== undefined && existsLive(ctx, meant) ? `: write ${typedPath(ctx, meant)}` : ''
+  return `, and paths start at the current directory, ${showPath(rawFromBytes(ctx.cwd))}${whole}`
 }
 
 /** By its text; else a leading part of it may lead into the target through links that lie outside of it ($PWD may). */

@@ -1,10 +1,11 @@
 /** `rollback --to DIR`: writes a snapshot into another directory. Neither the target nor the home is touched. */
-import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { readdirSync, realpathSync, statSync } from 'node:fs'
+import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
 import { type Raw, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
+import { makeDirs } from '../store/make-dirs.ts'
 import { GC_LOCK_WAIT_MS } from '../store/store.ts'
 import { EMPTY_TREE } from '../store/tree-codec.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
@@ -73,17 +74,26 @@ async function write(
 
 /** Makes the directory; it must be empty when it exists. Returns whether it was made. */
 function prepare(path: Raw, dryRun: boolean): boolean {
-  const [directory, shown] = [rawToBytes(path), showPath(path)]
+  const directory = rawToBytes(path)
   try {
-    if (readdirSync(directory).length === 0) return false
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') {
-      if (!dryRun) mkdirSync(directory, { recursive: true, mode: 0o700 })
+    if (!isMissing(directory)) {
+      if (readdirSync(directory).length === 0) return false
+    } else {
+      if (!dryRun) makeDirs(directory, 0o700)
       return true
     }
-    throw new SavepointError('usage', `Cannot restore to ${shown}: ${(error as Error).message}`, { cause: error })
+  } catch (cause) {
+    const words = errnoOf(cause) === 'ENOENT' ? 'nothing can be made there' : errnoWords(cause)
+    if (words === undefined) throw cause
+    const isWrong = errnoOf(cause) === 'ENOTDIR' || errnoOf(cause) === 'EEXIST'
+    throw new SavepointError(isWrong ? 'usage' : 'io.failed', `Cannot restore to ${showPath(path)}: ${words}`, {
+      hint: 'Name a directory that does not exist yet, in a place where you may write',
+      cause,
+    })
   }
-  throw new SavepointError('usage', `Cannot restore to ${shown}: it is not empty`, {
+  throw new SavepointError('usage', `Cannot restore to ${showPath(path)}: it is not empty`, {
     hint: 'Name a directory that does not exist yet',
   })
 }
+
+const isMissing = (path: Buffer): boolean => statSync(path, { throwIfNoEntry: false }) === undefined

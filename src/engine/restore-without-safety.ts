@@ -14,7 +14,7 @@ import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import { type Context, requireWritable, unstoppably } from './context.ts'
+import { type Context, recordTarget, requireWritable, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { applyFor, lookAndPlan, overrideOf, type RestoreRequest } from './restore.ts'
@@ -36,6 +36,7 @@ export async function restoreWithoutSafety(ctx: Context, asked: RestoreRequest):
   ctx.notice(
     'the state before is NOT saved: this cannot be undone, and if it is interrupted, give the same command again',
   )
+  recordTarget(ctx)
   const { refused } = await unstoppably(ctx, () => apply(ctx, request, live, plan))
   const operation = record(ctx, request, live.tree, plan)
   const result = describeRestore(ctx, request, live, plan)

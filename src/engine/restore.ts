@@ -26,7 +26,7 @@ import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, makeJournal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
-import { ensureTarget, unmakeTarget } from './remake-target.ts'
+import { ensureTarget, planRemade, unmakeTarget } from './remake-target.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
 import { noteRestored } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
@@ -65,6 +65,7 @@ export interface RestoreRequest {
 
 export async function restore(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
   const remade = ensureTarget(ctx, asked)
+  if (remade && asked.dryRun) return planRemade(ctx, { ...asked, remade })
   try {
     return await restoreInto(ctx, { ...asked, remade })
   } catch (error) {
@@ -152,7 +153,7 @@ function keepBefore(ctx: Context, live: Live, request: RestoreRequest): Snapshot
   return head?.root === live.root ? head : addSnapshot(ctx, live, { type: 'safety', command: request.summary })
 }
 
-export function planFor(ctx: Context, request: RestoreRequest, live: Live): RestorePlan {
+export function planFor(ctx: Context, request: RestoreRequest, live: Pick<Live, 'tree'>): RestorePlan {
   return planRestore({
     store: ctx.store,
     live: live.tree,

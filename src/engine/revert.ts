@@ -27,7 +27,7 @@ export async function revert(
       wanted: snapshot.root,
       scope: [raw],
       kind: 'revert',
-      summary: `revert ${showPath(raw)} to ${nameOf(snapshot)}`,
+      summary: `revert ${raw === '' ? '.' : showPath(raw)} to ${nameOf(snapshot)}`,
       snapshot,
     })
   })

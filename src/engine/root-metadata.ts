@@ -13,7 +13,7 @@ import type { RestoreRequest } from './restore.ts'
 const OWNER_ALL = 0o700
 
 /** As a plan decides for every other directory: undo only what the operation changed and nobody else has since. */
-export function shallChangeRoot(ctx: Context, request: RestoreRequest, live: Live): boolean {
+export function shallChangeRoot(ctx: Context, request: RestoreRequest, live: Pick<Live, 'root'>): boolean {
   if (request.scope) return false
   if (request.remade) return true
   const { now, wanted, base } = rootStates(ctx, request, live)
@@ -21,7 +21,11 @@ export function shallChangeRoot(ctx: Context, request: RestoreRequest, live: Liv
 }
 
 /** Whether the operation that is undone changed it, and somebody else did since, or meanwhile: then why it stays. */
-export function whyRootStays(ctx: Context, request: RestoreRequest, live: Live): LeftAlone['why'] | undefined {
+export function whyRootStays(
+  ctx: Context,
+  request: RestoreRequest,
+  live: Pick<Live, 'root'>,
+): LeftAlone['why'] | undefined {
   if (request.scope || request.remade) return undefined
   const { now, wanted, base } = rootStates(ctx, request, live)
   if (base === undefined || sameMetadata(now, wanted) || sameMetadata(base, wanted)) return undefined
@@ -32,7 +36,7 @@ export function whyRootStays(ctx: Context, request: RestoreRequest, live: Live):
 const isRootOthers = (ctx: Context, { others = [] }: RestoreRequest): boolean =>
   others.some(({ before, after }) => !sameMetadata(rootEntryOf(ctx.store, before), rootEntryOf(ctx.store, after)))
 
-const rootStates = (ctx: Context, { wanted, base }: RestoreRequest, live: Live) => ({
+const rootStates = (ctx: Context, { wanted, base }: RestoreRequest, live: Pick<Live, 'root'>) => ({
   now: rootEntryOf(ctx.store, live.root),
   wanted: rootEntryOf(ctx.store, wanted),
   base: base === undefined ? undefined : rootEntryOf(ctx.store, base),

@@ -3,13 +3,13 @@
  * it was made; target.json says which directory it is, so that a target that was moved is found by its identity.
  */
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
-import { writeDurably } from '../store/durable.ts'
+import { makePrivate, writeDurably } from '../store/durable.ts'
 import { type DirIdentity, identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { homeOfAccount } from './home.ts'
 
 const ID_LENGTH = 16
 const FORMAT = 1
@@ -21,17 +21,26 @@ export interface RegisteredTarget {
   identity: DirIdentity
   /** Where it was before it was moved. */
   former?: Buffer
+  /** Taken by --force in the place of another directory, and not yet recorded: a look at it shall change nothing. */
+  isUnrecorded?: boolean
 }
 
 /** The timeline of the nearest directory at or above `start`, or undefined. */
 export function findTarget(home: string, start: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
-  const quick = readTarget(home, timelineIdFor(start)) ?? refuseDamaged(home, timelineIdFor(start))
-  return quick?.path.equals(start) ? quick : searchUp(home, start, notice)
+  return quickTarget(home, start) ?? searchUp(home, start, notice)
+}
+
+function quickTarget(home: string, path: Buffer): RegisteredTarget | undefined {
+  const quick = readTarget(home, timelineIdFor(path)) ?? refuseDamaged(home, timelineIdFor(path))
+  return quick?.path.equals(path) ? quick : undefined
 }
 
 /** The timeline of exactly this directory. */
 export function targetAt(home: string, path: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
-  const found = findTarget(home, path, notice)
+  const quick = quickTarget(home, path)
+  if (quick) return quick
+  const targets = allTargets(home)
+  const found = targetHere(targets, path, notice) ?? findFormer(targets, path, notice)
   return found?.path.equals(path) || found?.former?.equals(path) ? found : undefined
 }
 
@@ -46,14 +55,18 @@ function searchUp(home: string, start: Buffer, notice: (text: string) => void): 
   const targets = allTargets(home)
   if (targets.length === 0) return undefined
   for (let path: Buffer | undefined = start; path; path = parentPath(path)) {
-    const here = path
-    const stat = statDir(here)
-    const known = targets.find(target => target.path.equals(here))
-    if (known) return known
-    const moved = stat && targets.find(target => sameIdentity(target.identity, identityOf(stat)))
-    if (moved) return followMove(moved, here, notice)
+    const found = targetHere(targets, path, notice)
+    if (found) return found
   }
   return findFormer(targets, start, notice)
+}
+
+function targetHere(targets: RegisteredTarget[], path: Buffer, notice: (text: string) => void) {
+  const stat = statDir(path)
+  const known = targets.find(target => target.path.equals(path))
+  if (known) return known
+  const moved = stat && targets.find(target => sameIdentity(target.identity, identityOf(stat)))
+  return moved && followMove(moved, path, notice)
 }
 
 /** Of a place where nothing is any more: the target that was moved away from it. */
@@ -78,6 +91,8 @@ function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string
 export function createTarget(home: string, path: Buffer, force: boolean, env: NodeJS.ProcessEnv): RegisteredTarget {
   const target = proposeTarget(home, path, force, env)
   mkdirSync(target.directory, { recursive: true, mode: 0o700 })
+  // Before the record: from then on, a database that is not there has been lost (see openTimeline).
+  makePrivate(join(target.directory, 'timeline.sqlite'))
   writeTarget(target)
   return target
 }
@@ -176,7 +191,7 @@ function refuseDamaged(home: string, id: string): undefined {
 
 function refuseWholeHome(path: Buffer, force: boolean, env: NodeJS.ProcessEnv): void {
   if (force) return
-  const isHome = isSameDir(path, Buffer.from(env.HOME || homedir()))
+  const isHome = isSameDir(path, Buffer.from(env.HOME || homeOfAccount() || '/'))
   if (!isHome && !path.equals(Buffer.from('/'))) return
   throw new SavepointError(
     'target.refused',
@@ -195,6 +210,7 @@ function isSameDir(a: Buffer, b: Buffer): boolean {
 
 /** What we write while we capture would never hold still, and a rollback would rewind the store that it reads from. */
 function refuseOwnStore(home: string, path: Buffer): void {
+  if (!existsSync(home)) return
   const inside = relativeTo(realpathSync.native(home, 'buffer') as unknown as Buffer, path)
   if (inside === undefined || !/^$|^(store|timelines)(\/|$)/.test(inside)) return
   throw new SavepointError('target.refused', `Cannot protect ${shown(path)}: it belongs to Savepoint's own store`, {

@@ -6,6 +6,7 @@ import { quoteCommand } from '../model/shell-quote.ts'
 import type { Operation, Run } from '../model/snapshot.ts'
 import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
+import { refusePinned } from './delete.ts'
 import { moveTarget } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { hiddenBehind, isUnprotected, reachableOperations } from './operations.ts'
@@ -197,6 +198,7 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
 function stepDeleted(asked: Step, ids: string[]): StepResult {
   const { ctx, direction } = asked
   const isUndo = direction === 'undo'
+  if (!isUndo) for (const id of ids) refusePinned(ctx, ctx.db.snapshot(id)!)
   change(asked, () => ctx.db.setDeleted(ids, isUndo ? undefined : ctx.now()))
   const count = plural('snapshot', ids.length)
   return { restore: undefined, effect: isUndo ? `${count} back` : `${count} deleted again` }
@@ -228,8 +230,11 @@ function stepCompact(asked: Step): StepResult {
     ctx.db.setDeleted([result], isUndo ? ctx.now() : undefined)
     ctx.db.moveChildren(isUndo ? result : newest, isUndo ? newest : result)
     for (const tag of tags) ctx.db.setTag(tag, isUndo ? newest : result, ctx.now())
-    if (ctx.db.head === (isUndo ? operation.headAfter : operation.headBefore))
-      ctx.db.setHead(isUndo ? operation.headBefore : operation.headAfter)
+    // HEAD may be another than at the first time; it must not stay on what goes.
+    const head = ctx.db.head!
+    if (isUndo && head === result)
+      ctx.db.setHead(snapshots.includes(operation.headBefore!) ? operation.headBefore : newest)
+    else if (!isUndo && snapshots.includes(head)) ctx.db.setHead(result)
   })
   const count = plural('snapshot', snapshots.length)
   return { restore: undefined, effect: `${count} ${isUndo ? 'apart' : 'compacted'} again` }

@@ -82,6 +82,25 @@ export function errnoOf(error: unknown): string | undefined {
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
 }
 
+/** What a system call said, for people; undefined when `error` is none. */
+export function errnoWords(error: unknown): string | undefined {
+  const code = errnoOf(error)
+  return code && (words[code] ?? (error as Error).message)
+}
+
+const words: Record<string, string> = {
+  EACCES: 'permission denied',
+  EBUSY: 'it is in use',
+  EEXIST: 'something else is there',
+  EINVAL: 'this name is not possible there',
+  EISDIR: 'it is a directory',
+  ENAMETOOLONG: 'the name is too long',
+  ENOENT: 'there is no such file or directory',
+  ENOTDIR: 'it is not a directory, or lies below something that is none',
+  EPERM: 'it is not permitted there',
+  EROFS: 'the filesystem is read-only',
+}
+
 /** SQLite's extended codes have the plain one in their low byte. 4874: no room for the index of the write-ahead log. */
 const PLAIN_CODE = 0xff
 const sqliteErrnos: Record<number, string> = {

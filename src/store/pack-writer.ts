@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fdatasync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
 import { syncDirectory } from './durable.ts'
 import type { ObjectIndex } from './object-index.ts'
@@ -46,7 +47,7 @@ export class PackWriter {
 
   private static create(directory: string, index: ObjectIndex): PackWriter {
     const name = `${randomBytes(10).toString('hex')}.pack`
-    const fd = openSync(join(directory, name), 'wx', 0o600)
+    const fd = openNew(directory, name)
     try {
       addon.flock(fd, LOCK_EXCLUSIVE_NOW)
       const header = packHeader()
@@ -122,5 +123,18 @@ export class PackWriter {
     } finally {
       closeSync(this.fd)
     }
+  }
+}
+
+function openNew(directory: string, name: string): number {
+  try {
+    return openSync(join(directory, name), 'wx', 0o600)
+  } catch (cause) {
+    if (errnoOf(cause) !== 'ENOENT') throw cause
+    // Snapshots that were in it are gone: that must be said, not a new one begun.
+    throw new SavepointError('store.damaged', `Cannot write to the store: ${directory} is missing`, {
+      hint: 'Bring it back from a backup; or `savepoint verify --repair` makes it anew, and says which snapshots are lost',
+      cause,
+    })
   }
 }

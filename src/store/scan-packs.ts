@@ -1,5 +1,5 @@
 /** Reads every pack from front to back and says which objects are intact. Of the index it needs the list of packs at most. */
-import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Id } from '../model/entry.ts'
 import { hashBytes, idFromHex } from '../model/id.ts'
@@ -53,7 +53,7 @@ export function scanPacks(
   const isTrue = ({ id, bytes }: PackRow) => bytes > 0 || !store.index.hasObjectsIn(id)
   const rows = new Map(committed.filter(isTrue).map(row => [row.name, row]))
   let nextId = Math.max(0, ...[...rows.values()].map(row => row.id)) + 1
-  for (const name of readdirSync(store.packDirectory).filter(file => file.endsWith('.pack'))) {
+  for (const name of namesIn(store.packDirectory).filter(file => file.endsWith('.pack'))) {
     const row = rows.get(name)
     const file = join(store.packDirectory, name)
     // What is not committed belongs to a writer that died: a tail, a whole pack, a file without a header. Not damage.
@@ -141,7 +141,7 @@ function nextBlock(fd: number, from: number, size: number): number {
 
 function scanClones(store: Store, scan: PackScan): void {
   const directory = join(store.directory, 'clones')
-  for (const name of readdirSync(directory).filter(file => /^[0-9a-f]{64}$/.test(file))) {
+  for (const name of namesIn(directory).filter(file => /^[0-9a-f]{64}$/.test(file))) {
     const fd = openSync(join(directory, name), 'r')
     try {
       const { id, size } = hashFile(fd)
@@ -154,3 +154,6 @@ function scanClones(store: Store, scan: PackScan): void {
     }
   }
 }
+
+/** Of a directory that is gone, everything is missing. */
+const namesIn = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : [])

@@ -3,13 +3,14 @@
  * else; timelines say which objects are alive. Several processes may read and write it at once: each writer appends to a
  * pack of its own, and `gc.lock` keeps collection away from captures (shared while writing, exclusive while collecting).
  */
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import { writeDurably } from './durable.ts'
 import { type FileLock, type LockWait, lockFile } from './file-lock.ts'
+import { makeDirs } from './make-dirs.ts'
 import { type Location, ObjectIndex } from './object-index.ts'
 import { OBJECT } from './pack-format.ts'
 import { PackReader } from './pack-reader.ts'
@@ -48,13 +49,22 @@ export class Store {
 
   /** Opens the store in `directory` and makes it when it does not exist. */
   static open(directory: string): Store {
+    Store.prepare(directory)
+    return new Store(directory)
+  }
+
+  /** Makes it when it does not exist. Throws when its format is not known: then nothing in it may be touched. */
+  static prepare(directory: string): void {
     const formatFile = join(directory, 'format.json')
     if (!existsSync(formatFile)) {
-      for (const part of ['packs', 'clones']) mkdirSync(join(directory, part), { recursive: true, mode: 0o700 })
+      Store.makeParts(directory)
       writeDurably(formatFile, `${JSON.stringify({ format: STORE_FORMAT })}\n`)
     }
     checkFormat(formatFile)
-    return new Store(directory)
+  }
+
+  static makeParts(directory: string): void {
+    for (const part of ['packs', 'clones']) makeDirs(join(directory, part), 0o700)
   }
 
   get packDirectory(): string {

@@ -18,7 +18,7 @@ import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync as Database, SQLOutputValue } from 'node:sqlite'
 import { ID_BYTES } from '../model/id.ts'
 import { openDatabase } from '../store/database.ts'
-import { syncDirectory } from '../store/durable.ts'
+import { makePrivate, syncDirectory } from '../store/durable.ts'
 import { DatabaseSync } from '../store/sqlite.ts'
 import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { timelineSchema } from './timeline-schema.ts'
@@ -83,10 +83,12 @@ export const salvagedIn = (directory: string): string[] =>
 
 /** A second name, so that the first one never leads to nothing. The log goes with it: it must not meet the new file. */
 function setAside(file: string): string {
-  const inode = statSync(file).ino
+  const inode = statSync(file, { throwIfNoEntry: false })?.ino
   const linked = salvagedIn(dirname(file)).find(name => statSync(name).ino === inode)
   const aside = linked ?? freeName(file)
-  if (!linked) linkOrCopy(file, aside)
+  // Of one that is gone, an empty file says that snapshots are unknown.
+  if (inode === undefined) makePrivate(aside)
+  else if (!linked) linkOrCopy(file, aside)
   if (existsSync(`${file}-wal`)) renameSync(`${file}-wal`, `${aside}-wal`)
   rmSync(`${file}-shm`, { force: true })
   syncDirectory(dirname(file))

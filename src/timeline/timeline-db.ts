@@ -179,12 +179,8 @@ export class TimelineDb {
     this.run('UPDATE snapshots SET root = ? WHERE id = ?', idToBytes(root), id)
   }
 
-  setLabel(id: string, label: string | undefined): void {
-    this.run('UPDATE snapshots SET label = ? WHERE id = ?', label ?? null, id)
-  }
-
-  setSnapshotRun(id: string, run: string): void {
-    this.run('UPDATE snapshots SET run = ? WHERE id = ?', run, id)
+  setCounts(id: string, { added, modified, deleted }: Snapshot['counts']): void {
+    this.run('UPDATE snapshots SET added = ?, modified = ?, deleted = ? WHERE id = ?', added, modified, deleted, id)
   }
 
   // --- tags ---

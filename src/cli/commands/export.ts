@@ -11,7 +11,7 @@ export function register(program: Command): void {
     group: 'organise',
     summary: 'write a snapshot into an archive',
     description:
-      'Writes a snapshot as .tar.zst or .tar.gz (.tgz), by the name of FILE. Small secret files that are kept although git ' +
+      'Writes a snapshot as .tar.zst (.tzst), .tar.gz (.tgz) or .tar, by the name of FILE. Small secret files that are kept although git ' +
       'ignores them (.env) are left out unless --with-kept is given.',
     usage: 'SNAP FILE [--with-kept] [--force]',
     examples: [
@@ -21,13 +21,13 @@ export function register(program: Command): void {
     cancellable: true,
   })
     .argument('<snapshot>', 'id, prefix, tag or label')
-    .argument('<file>', 'the archive: .tar.zst, .tar.gz or .tgz')
+    .argument('<file>', 'the archive: .tar.zst, .tzst, .tar.gz, .tgz or .tar')
     .option('--force', 'replace FILE if it exists')
     .option('--with-kept', 'also files that git ignores but Savepoint keeps (.env)')
     .action(
       handle<{ withKept?: boolean; force?: boolean }>(async (context, { words: [ref, file], options }) => {
         const savepoint = await context.open({ force: options.force })
-        const result = await savepoint.exportSnapshot(ref!, file!, options)
+        const result = await savepoint.exportSnapshot(ref!, file!, { withKept: options.withKept })
         if (context.options.json) return context.json(exportJson(result))
         if (context.options.quiet) return
         context.line(

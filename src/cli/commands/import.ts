@@ -21,7 +21,10 @@ export function register(program: Command): void {
     .option('--force', 'also when it unpacks to suspiciously much')
     .action(
       handle<{ label?: string; force?: boolean }>(async (context, { words: [file], options }) => {
-        const result = await (await context.open({ create: true })).importArchive(file!, options)
+        const result = await (await context.open({ create: true })).importArchive(file!, {
+          label: options.label,
+          force: options.force,
+        })
         if (context.options.json) return context.json(importJson(result))
         if (context.options.quiet) return context.line(result.snapshot.id)
         context.line(`Imported ${file} as ${nameOf(result.snapshot)}: ${plural('file', result.files)}`)

@@ -57,7 +57,8 @@ export function register(program: Command): void {
     .action(
       handle<{ keep?: number; dryRun?: boolean }>(async (context, { words: [run], options }) => {
         const { style } = context
-        const result = await (await context.open({ makeRoom: !options.dryRun })).prune({ ...options, run })
+        const { keep, dryRun } = options
+        const result = await (await context.open({ makeRoom: !dryRun })).prune({ keep, dryRun, run })
         if (context.options.json) return context.json(pruneJson(result))
         const gone = result.decisions.filter(({ keep }) => !keep)
         if (context.options.quiet) return context.lines(gone.map(({ snapshot }) => snapshot.id))

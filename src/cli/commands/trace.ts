@@ -6,6 +6,7 @@ import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { executionJson, traceJson } from '../json-trace.ts'
 import { commandText, executionLine, treeLines } from '../render/trace.ts'
+import { showText } from '../text.ts'
 
 interface Options {
   tree?: boolean
@@ -47,6 +48,7 @@ export function register(program: Command): void {
         if (context.options.quiet) return context.lines(executions.map(({ id }) => String(id)))
         await context.paged(output => {
           if (result.executions.length === 0) output.write(`Nothing is traced of ${result.run.id}\n`)
+          else if (executions.length === 0) output.write(`No command of ${result.run.id} ${whichNot(options)}\n`)
           const shown = { startedAt: result.run.startedAt, isOver: result.isOver }
           const lines = options.tree
             ? treeLines(result.executions, visible, shown, context.style)
@@ -61,6 +63,9 @@ export function register(program: Command): void {
       }),
     )
 }
+
+const whichNot = ({ failed, grep }: Options): string =>
+  grep === undefined ? 'failed' : `${failed ? 'failed and ' : ''}matches ${showText(grep)}`
 
 function filterOf({ failed, grep }: Options): (execution: Execution) => boolean {
   const pattern = grep === undefined ? undefined : toPattern(grep)

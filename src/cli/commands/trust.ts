@@ -19,7 +19,7 @@ export function register(program: Command): void {
     .action(
       handle<{ dryRun?: boolean }>(async (context, { options }) => {
         const savepoint = await context.open()
-        const result = await savepoint.trust(options)
+        const result = await savepoint.trust({ dryRun: options.dryRun })
         const { untrusted, dryRun, weakens } = result
         if (context.options.json)
           return context.json({ untrusted, trusted: untrusted && !dryRun, dry_run: dryRun, weakens })

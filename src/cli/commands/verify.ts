@@ -28,7 +28,7 @@ export function register(program: Command): void {
     .option('--repair', 'repair what can be repaired')
     .action(
       handle<{ repair?: boolean }>(async (context, { options }) => {
-        const result = await (await context.open({ repair: options.repair })).verify(options)
+        const result = await (await context.open({ repair: options.repair })).verify({ repair: options.repair })
         const exitCode = result.problems.length > 0 ? errorCatalogue['store.damaged'].exit : 0
         if (context.options.json) {
           context.json(verifyJson(result))

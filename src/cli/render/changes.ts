@@ -87,5 +87,6 @@ export function changesText(counts: ChangeCounts, changes: readonly Change[]): s
 function gitLine(changes: Change[], style: Style): string {
   const kinds = new Set(changes.map(({ kind }) => kind))
   const word = kinds.size > 1 ? 'changes' : kinds.has('added') ? 'added' : kinds.has('deleted') ? 'deleted' : 'changes'
-  return `${style.yellow(kinds.size === 1 ? letters[changes[0]!.kind] : 'M')} .git/ (${formatCount(changes.length)} ${word})`
+  const paint = word === 'added' ? style.green : word === 'deleted' ? style.red : style.yellow
+  return `${paint(kinds.size === 1 ? letters[changes[0]!.kind] : 'M')} .git/ (${formatCount(changes.length)} ${word})`
 }

@@ -160,6 +160,8 @@ it('folds the inside of .git into one line and cuts long lists', () => {
     '  A a\n  A b\n  D .git/ (2 deleted)\n  … and 1 more: savepoint changes\n',
   )
   expect(changeList([added('.git/x')], plain, 2, '')).toBe('  A .git/x\n')
+  const coloured = createStyle(true)
+  expect(changeList(changes, coloured, 2, '')).toContain(`  ${coloured.red('D')} .git/ (2 deleted)\n`)
 })
 
 it('folds directories that came or went as a whole, when there are more changes than lines', () => {

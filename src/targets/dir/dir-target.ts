@@ -1,5 +1,5 @@
 /** A directory as a target: where it is, which one it is, and the descriptor that everything works beneath. */
-import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readlinkSync, statSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { rawFromBytes, showPath } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
@@ -95,18 +95,6 @@ export async function withDir<T>(path: Buffer, work: (root: number) => Promise<T
   } finally {
     addon.close(root)
   }
-}
-
-/** Throws `target.replaced` when something else is in its place. */
-export function makeDir(path: Buffer, mode: number): void {
-  const obstacle = obstacleAt(path)
-  if (obstacle) {
-    const word = quoteWord(showPath(rawFromBytes(path)))
-    throw new SavepointError('target.replaced', `Cannot make ${word} again: ${obstacle} has taken its place`, {
-      hint: `Move it away, then say it again: mv ${word} ${word}.aside; savepoint undo -t ${word}`,
-    })
-  }
-  mkdirSync(path, { recursive: true, mode })
 }
 
 function cannotOpen(path: Buffer, error: unknown): SavepointError {

@@ -1,0 +1,36 @@
+/** Snapshots as people see them: a deleted one is in no listing, so it is nobody's parent, and nothing is counted against it. */
+import { isDamage } from '../errors/errors.ts'
+import type { ChangeCounts } from '../model/entry.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { countChanges } from '../store/tree-diff.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
+import type { Context } from './context.ts'
+
+type Find = (id: string) => Snapshot | undefined
+
+/** The nearest ancestor that is not deleted. */
+export function shownParent(find: Find, snapshot: Snapshot): string | undefined {
+  let parent = snapshot.parent
+  while (parent !== undefined && find(parent)?.deletedAt !== undefined) parent = find(parent)?.parent
+  return parent
+}
+
+/** With that parent, and counts against it. */
+export function asShown(ctx: Context, snapshot: Snapshot, find: Find = id => ctx.db.snapshot(id)): Snapshot {
+  const parent = shownParent(find, snapshot)
+  if (parent === snapshot.parent) return snapshot
+  try {
+    return {
+      ...snapshot,
+      parent,
+      counts: countsAgainst(ctx, parent === undefined ? undefined : find(parent), snapshot),
+    }
+  } catch (error) {
+    // A listing is not where damage is found.
+    if (!isDamage(error)) throw error
+    return { ...snapshot, parent }
+  }
+}
+
+export const countsAgainst = (ctx: Context, parent: Snapshot | undefined, { root }: Snapshot): ChangeCounts =>
+  countChanges(stateChanges(ctx.store, parent?.root, root))
