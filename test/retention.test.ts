@@ -320,6 +320,8 @@ describe('redo does not take away what has become HEAD since', () => {
     workspace.write('f', 'one')
     const a = await savepoint.snapshot({ label: 'a' })
     workspace.write('f', 'two')
+    // Something for undo and redo to do: `f` they leave alone, because it is edited below.
+    workspace.write('g', 'g')
     await savepoint.snapshot({ label: 'a2' })
     await savepoint.rollback('a')
     workspace.write('f', 'three')
@@ -336,6 +338,7 @@ describe('redo does not take away what has become HEAD since', () => {
   test('by compacting it again: HEAD is then what it was compacted into', async () => {
     for (const label of ['a', 'a2', 'b']) {
       workspace.write('f', label)
+      if (label === 'b') workspace.write('g', 'g')
       await savepoint.snapshot({ label })
     }
     await savepoint.rollback('a')
