@@ -54,6 +54,20 @@ describe('a file with two names', () => {
     expect(space.sh('test hard -ef src/f && echo one')).toBe('one\n')
   })
 
+  it('that the run wrote, and then somebody else by the other, is undone and named, or left alone, under both', async () => {
+    space.write('g', 'g1\n')
+    space.sh('ln g g2')
+    const run = await startRun(space, 'echo r >> hard; echo r >> g; READY; read line')
+    await pause(LATER_MS)
+    space.sh('echo hand >> src/f; echo hand > new; ln new new2; mv new g; mv new2 g2')
+    run.say('end')
+    await run.ended
+    const { restore } = savepointJson(space, ['undo'])
+    const outside = ['g', 'g2'].map(path => ({ path, why: 'outside' }))
+    expect([restore.mixed, restore.left_alone]).toEqual([['hard', 'src/f'], outside])
+    expect([contents(), space.read('g'), space.read('g2')]).toEqual([['a1', 'f1\n', 'f1\n'], 'hand\n', 'hand\n'])
+  })
+
   it('that the run wrote by the one goes back under both', async () => {
     const run = await startRun(space, 'echo r > a; echo r >> hard; READY; read line')
     run.say('end')
