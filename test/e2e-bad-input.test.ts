@@ -38,6 +38,7 @@ describe('names that fit nothing, or too much', () => {
       'run.unknown',
       /Cannot find run "run_zzzzzzzz"\n {2}hint: `savepoint runs` lists them\n$/,
     )
+    refused(['snapshot', 'my label'], 12, 'run.unknown', /hint: For a label: savepoint snapshot -m 'my label'\. /)
     refused(['tag', '--delete', 'nothing'], 12, 'tag.unknown', /hint: /)
     refused(['history', 'nothing'], 12, 'path.unknown', /no snapshot has it, and it does not exist\n {2}hint: /)
     refused(['revert', 'nothing'], 12, 'path.unknown', /nothing/)
@@ -168,6 +169,7 @@ describe('a place to write to', () => {
       stderr: expect.stringMatching(`^savepoint: Cannot restore to /proc/x/y: nothing can be made there${hint}`),
     })
     refused(['rollback', 'first', '--to', '/dev/null'], 2, 'usage', new RegExp(`null: it is not a directory.*${hint}`))
+    refused(['rollback', 'first', '--to', join(space.home, 'store', 'x')], 2, 'usage', /belongs to Savepoint itself/)
     refused(['rollback', 'first', '--to', 'a.txt/x'], 2, 'usage', new RegExp(hint))
   })
 

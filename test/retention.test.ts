@@ -133,6 +133,19 @@ describe('deleting', () => {
 })
 
 describe('compacting', () => {
+  test('what was compacted before is older than what was made from it: the newest state stays', async () => {
+    for (const label of ['a', 's1', 's2', 's3']) {
+      workspace.write('f', label)
+      await savepoint.snapshot({ label })
+    }
+    await savepoint.compact(['s1', 's2'], { label: 'j' })
+    const { snapshot } = await savepoint.compact(['j', 's3'], { label: 'k' })
+    expect([savepoint.read(snapshot.id, 'f').toString(), savepoint.head().id]).toEqual(['s3', snapshot.id])
+    expect((await savepoint.status()).changes).toEqual([])
+    await savepoint.undo()
+    expect(savepoint.head().label).toBe('s3')
+  })
+
   test('N3 keeps the newest tree and resurrects nothing', async () => {
     workspace.write('gone', 'deleted in between')
     await take('one', { label: 'a' })

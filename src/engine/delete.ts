@@ -32,7 +32,7 @@ export function compact(
   if (options.label !== undefined) checkLabel(options.label)
   return withTimelineLock(ctx, 'compact', async () => {
     await recoverPending(ctx)
-    const snapshots = resolveAll(ctx, refs).sort((a, b) => a.seq - b.seq)
+    const snapshots = inOrderOfStates(ctx, resolveAll(ctx, refs))
     if (snapshots.length < 2) throw new SavepointError('usage', 'Cannot compact: name at least two snapshots')
     refuseForeign(ctx, 'compact', snapshots)
     const newest = snapshots.at(-1)!
@@ -164,6 +164,27 @@ function refuseTagged(ctx: Context, snapshot: Snapshot): void {
 
 const tagsOf = (ctx: Context, snapshot: Snapshot): string[] =>
   [...ctx.db.tags()].filter(([, id]) => id === snapshot.id).map(([name]) => name)
+
+/** Oldest first; one that comes from another stands behind it, although it may have been made before (by compacting, too). */
+function inOrderOfStates(ctx: Context, snapshots: Snapshot[]): Snapshot[] {
+  const named = new Map(snapshots.map(snapshot => [snapshot.id, snapshot]))
+  const nearest = ({ parent }: Snapshot): string | undefined => {
+    let at = parent
+    while (at !== undefined && !named.has(at)) at = ctx.db.snapshot(at)?.parent
+    return at
+  }
+  const ordered = new Set<Snapshot>()
+  const add = (snapshot: Snapshot): void => {
+    const line = [snapshot]
+    for (let above = nearest(snapshot); above !== undefined; above = nearest(named.get(above)!)) {
+      if (ordered.has(named.get(above)!)) break
+      line.unshift(named.get(above)!)
+    }
+    for (const each of line) ordered.add(each)
+  }
+  for (const snapshot of snapshots.toSorted((a, b) => a.seq - b.seq)) add(snapshot)
+  return [...ordered]
+}
 
 /** The nearest ancestor of the oldest that is not itself compacted. */
 function outsideParent(ctx: Context, snapshots: Snapshot[]): string | undefined {

@@ -1,7 +1,7 @@
 /** `rollback --to DIR`: writes a snapshot into another directory. Neither the target nor the home is touched. */
 import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
-import { type Raw, rawToBytes, showPath } from '../model/raw-path.ts'
+import { isWithin, type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
@@ -46,6 +46,10 @@ async function write(
   options: RestoreOptions,
 ): Promise<RestoreResult> {
   const directory = resolveRaw(ctx.cwd, to)
+  if (isWithin(directory, rawFromText(ctx.home)))
+    throw new SavepointError('usage', `Cannot write into ${showPath(directory)}: it belongs to Savepoint itself`, {
+      hint: 'Name a directory elsewhere',
+    })
   const created = prepare(directory, options.dryRun === true)
   const wanted = rootTreeOf(ctx.store, snapshot.root)
   const plan = planRestore({ store: ctx.store, live: EMPTY_TREE, wanted, scope, withoutGit: options.withoutGit })

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { errorCatalogue } from '../../errors/errors.ts'
+import { errorCatalogue, SavepointError } from '../../errors/errors.ts'
+import { quoteWord } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
 import { snapshotDetailJson } from '../json.ts'
 import { skippedText, snapshotLine } from '../render/snapshot.ts'
@@ -15,6 +16,13 @@ const elsewhere: Record<string, string> = {
   delete: 'delete',
   show: 'show',
   diff: 'diff',
+}
+
+/** A word that is no run was meant as a label, most likely. */
+function withLabelHint(error: unknown, word: string): unknown {
+  if (!(error instanceof SavepointError) || error.code !== 'run.unknown') return error
+  const hint = `For a label: savepoint snapshot -m ${quoteWord(word)}. ${error.hint}`
+  return new SavepointError(error.code, error.message, { hint, cause: error })
 }
 
 export function register(program: Command): void {
@@ -43,8 +51,11 @@ export function register(program: Command): void {
         if (run !== undefined && Object.hasOwn(elsewhere, run)) {
           throw wrongUsage('snapshot', `"${run}" is no run`, `savepoint ${elsewhere[run]}`)
         }
-        const savepoint = await context.open({ create: true, force: options.force })
-        const snapshot = await savepoint.snapshot({ label: options.label, type: 'manual', run })
+        // Where there is no timeline yet, there is no run.
+        const savepoint = await context.open({ create: run === undefined, force: options.force })
+        const snapshot = await savepoint
+          .snapshot({ label: options.label, type: 'manual', run })
+          .catch(error => Promise.reject(run === undefined ? error : withLabelHint(error, run)))
         if (context.options.json) context.json(snapshotDetailJson(snapshot, { head: true }))
         else if (context.options.quiet) context.line(snapshot.id)
         else {
