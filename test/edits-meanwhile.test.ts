@@ -1,6 +1,6 @@
 /** Hand edits made while a run went on, in files that the run had touched before. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { startRun, useRuns } from './support/background-run.ts'
 import { savepoint, savepointJson } from './support/built-cli.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -34,4 +34,70 @@ it('what an editor put in the place of a file stays; what was written into one i
   const [, way] = /To have that back: savepoint (revert a --from snap_\w+)\n/.exec(stdout)!
   savepoint(space, way!.split(' '))
   expect(space.read('a')).toBe(edited)
+})
+
+describe('a file with two names', () => {
+  const contents = () => ['a', 'src/f', 'hard'].map(name => space.read(name))
+  beforeEach(() => {
+    space.write('src/f', 'f1\n')
+    space.sh('ln src/f hard')
+  })
+
+  it('that somebody edits while a run goes on is left alone under both', async () => {
+    const run = await startRun(space, 'echo r > a; READY; read line')
+    space.sh('echo hand >> src/f')
+    run.say('end')
+    await run.ended
+    const { restore } = savepointJson(space, ['undo'])
+    const outside = ['hard', 'src/f'].map(path => ({ path, why: 'outside' }))
+    expect([restore.left_alone, contents()]).toEqual([outside, ['a1', 'f1\nhand\n', 'f1\nhand\n']])
+    expect(space.sh('test hard -ef src/f && echo one')).toBe('one\n')
+  })
+
+  it('that the run wrote, and then somebody else by the other, is undone and named, or left alone, under both', async () => {
+    space.write('g', 'g1\n')
+    space.sh('ln g g2')
+    const run = await startRun(space, 'echo r >> hard; echo r >> g; READY; read line')
+    await pause(LATER_MS)
+    space.sh('echo hand >> src/f; echo hand > new; ln new new2; mv new g; mv new2 g2')
+    run.say('end')
+    await run.ended
+    const { restore } = savepointJson(space, ['undo'])
+    const outside = ['g', 'g2'].map(path => ({ path, why: 'outside' }))
+    expect([restore.mixed, restore.left_alone]).toEqual([['hard', 'src/f'], outside])
+    expect([contents(), space.read('g'), space.read('g2')]).toEqual([['a1', 'f1\n', 'f1\n'], 'hand\n', 'hand\n'])
+  })
+
+  it('that the run wrote by the one goes back under both', async () => {
+    const run = await startRun(space, 'echo r > a; echo r >> hard; READY; read line')
+    run.say('end')
+    await run.ended
+    const { restore } = savepointJson(space, ['undo'])
+    expect([restore.left_alone, contents()]).toEqual([[], ['a1', 'f1\n', 'f1\n']])
+  })
+
+  it.each(['goes on', 'has ended'])(
+    'that another run wrote stays so under both when one that %s is taken back',
+    async state => {
+      const run = await startRun(space, 'echo r > a; READY; read line')
+      expect(savepoint(space, ['run', '--', 'sh', '-c', 'echo r2 >> src/f']).status).toBe(0)
+      if (state === 'has ended') {
+        run.say('end')
+        await run.ended
+      }
+      const { left_alone } = savepointJson(space, ['rollback', run.id])
+      expect([left_alone, contents()]).toEqual([[], ['a1', 'f1\nr2\n', 'f1\nr2\n']])
+      expect(space.sh('test hard -ef src/f && echo one')).toBe('one\n')
+    },
+  )
+
+  it('that two runs wrote, each by another name, is left alone under both', async () => {
+    const run = await startRun(space, 'echo r >> hard; READY; read line')
+    savepoint(space, ['run', '--', 'sh', '-c', 'echo r2 >> src/f'])
+    run.say('end')
+    await run.ended
+    const { restore } = savepointJson(space, ['undo'])
+    const overlapped = ['hard', 'src/f'].map(path => ({ path, why: 'overlapped' }))
+    expect([restore.left_alone, contents()]).toEqual([overlapped, ['a1', 'f1\nr\nr2\n', 'f1\nr\nr2\n']])
+  })
 })

@@ -2,7 +2,7 @@
  * Files that a run touched, and that somebody else may have edited while it still went on. The trace tells when the run
  * opened a file, not when it wrote: so of what changed later it is certain only sometimes whose the change is.
  */
-import type { Id } from '../model/entry.ts'
+import type { Change, Entry, Id } from '../model/entry.ts'
 import { isWithin, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -39,8 +39,10 @@ export function editsMeanwhile(
   const edits: Edits = { others: [], mixed: [] }
   if (!known) return edits
   let looks = 0
-  for (const { path, after } of stateChanges(ctx.store, states.before, states.after)) {
-    const last = after?.kind === 'file' && !after.linkGroup && !isGit(path) ? known.touches.of(path) : undefined
+  const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
+  const lastTouch = lastTouchIn(changes, known.touches)
+  for (const { path, after } of changes) {
+    const last = after?.kind === 'file' && !isGit(path) ? lastTouch(path, after) : undefined
     if (last === undefined || milliseconds(after!.mtimeNs) <= last + WRITE_MS) continue
     if (++looks > MAX_LOOKS) break
     const stat = statLive(ctx, path)
@@ -53,6 +55,16 @@ export function editsMeanwhile(
     else edits.mixed.push(path)
   }
   return edits
+}
+
+/** Of a file with several names, by any of them. */
+function lastTouchIn(changes: readonly Change[], touches: LastTouches) {
+  const linked = new Map<bigint, number>()
+  for (const { path, after } of changes) {
+    const last = after?.linkGroup ? touches.of(path) : undefined
+    if (last !== undefined) linked.set(after!.linkGroup, Math.max(last, linked.get(after!.linkGroup) ?? 0))
+  }
+  return (path: Raw, { linkGroup }: Entry): number | undefined => (linkGroup ? linked.get(linkGroup) : touches.of(path))
 }
 
 /** The parts of a repository must fit together. */

@@ -2,13 +2,14 @@
  * Runs that went on at the same time as one that is taken back. Both of their pairs of snapshots show what changed while
  * both went on; whose it was, their traces tell, if they are complete.
  */
-import type { Id } from '../model/entry.ts'
+import type { Change, Id } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
-import { changedPaths, type Span } from '../targets/dir/others-paths.ts'
+import type { Span } from '../targets/dir/others-paths.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
+import { withOtherNames } from './other-names.ts'
 import { isAlive } from './run-state.ts'
 import { isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
@@ -25,7 +26,9 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
     now === undefined ? undefined : { root: now.root, seq: Infinity, createdAt: ctx.now() },
   )
   if (!own) return []
-  const isOwn = now === undefined ? touchedBy(ctx, id) : now.isTraced ? touchedSoFar(ctx, id) : undefined
+  const isTraced = now === undefined ? touchedBy(ctx, id) : now.isTraced ? touchedSoFar(ctx, id) : undefined
+  const changes = isTraced ? changesIn(ctx, own.before.root, own.after.root) : []
+  const isOwn = isTraced && withOtherNames(isTraced, changes)
   const overlapping = runs.flatMap((run): Span[] => {
     const isLive = run.endedAt === undefined && isAlive(run.pid)
     const other = orderOf(ctx, run, isLive ? own.after : undefined)
@@ -37,40 +40,46 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
     if (isLive) return [isOwn ? { ...span, ...sharedWithLive(ctx, run.id, span, isOwn) } : span]
     const isOthers = touchedBy(ctx, run.id)
     if (!isOwn && !isOthers) return [span]
-    const changed = changedPaths(ctx.store, span.before, span.after)
-    const paths = isOthers ? changed.filter(isOthers) : changed
-    return [{ ...span, paths, foreign: isOwn ? paths.filter(path => !isOwn(path)) : [] }]
+    const theirs = changesIn(ctx, span.before, span.after)
+    const changed = theirs.map(({ path }) => path)
+    const paths = isOthers ? changed.filter(withOtherNames(isOthers, theirs)) : changed
+    const isShared = isOwn && withOtherNames(isOwn, theirs)
+    return [{ ...span, paths, foreign: isShared ? paths.filter(path => !isShared(path)) : [] }]
   })
   const { others } = editsOf(operations.get(id))
   if (others.length > 0)
     overlapping.push({ before: own.after.root, after: own.after.root, paths: others, isOutside: true })
-  return isOwn ? [...overlapping, ...outsiders(ctx, own, isOwn, overlapping)] : overlapping
+  return isOwn ? [...overlapping, ...outsiders(ctx, own, changes, isOwn, overlapping)] : overlapping
 }
 
 /** What changed while it went on without any run's doing. Of a repository all goes back: its parts must fit together. */
-function outsiders(ctx: Context, own: Order, isOwn: (path: Raw) => boolean, known: Span[]): Span[] {
+function outsiders(
+  ctx: Context,
+  own: Order,
+  changes: readonly Change[],
+  isOwn: (path: Raw) => boolean,
+  known: Span[],
+): Span[] {
+  if (known.some(({ paths }) => paths === undefined)) return []
   const others = new Set(known.flatMap(({ paths = [] }) => paths))
   // Whoever went back to a snapshot meanwhile did that to the work of the run.
   const isRestored = isTouchedIn(ctx.db.events.restoredBetween(own.before.createdAt, own.after.createdAt))
-  const isUnknown = known.some(({ paths }) => paths === undefined)
-  const paths = Array.from(stateChanges(ctx.store, own.before.root, own.after.root))
-    // Under another name of the same file it was the run all the same.
-    .filter(({ before, after }) => !before?.linkGroup && !after?.linkGroup)
-    .map(({ path }) => path)
-    .filter(
-      path => path !== '' && !isOwn(path) && !isRestored(path) && !others.has(path) && !/(^|\/)\.git(\/|$)/.test(path),
-    )
-  if (isUnknown || paths.length === 0) return []
-  return [{ before: own.after.root, after: own.after.root, paths, isOutside: true }]
+  const goesBack = withOtherNames(path => isOwn(path) || isRestored(path) || /(^|\/)\.git(\/|$)/.test(path), changes)
+  const paths = changes.map(({ path }) => path).filter(path => path !== '' && !others.has(path) && !goesBack(path))
+  return paths.length === 0 ? [] : [{ before: own.after.root, after: own.after.root, paths, isOutside: true }]
 }
+
+const changesIn = (ctx: Context, before: Id, after: Id): Change[] => Array.from(stateChanges(ctx.store, before, after))
 
 /** What the trace of a run that goes on shows until now is not all; what the one that is taken back has not touched is the other's. */
 function sharedWithLive(ctx: Context, run: string, { before, after }: Span, isOwn: (path: Raw) => boolean) {
-  const isOthers = touchedSoFar(ctx, run)
-  const changed = changedPaths(ctx.store, before, after)
+  const changes = changesIn(ctx, before, after)
+  const isOthers = withOtherNames(touchedSoFar(ctx, run), changes)
+  const isShared = withOtherNames(isOwn, changes)
+  const changed = changes.map(({ path }) => path)
   return {
-    paths: changed.filter(path => !isOwn(path) || isOthers(path)),
-    foreign: changed.filter(path => !isOwn(path)),
+    paths: changed.filter(path => !isShared(path) || isOthers(path)),
+    foreign: changed.filter(path => !isShared(path)),
   }
 }
 

@@ -76,5 +76,5 @@ export class OthersPaths {
   }
 }
 
-export const changedPaths = (store: Store, before: Id, after: Id): Raw[] =>
+const changedPaths = (store: Store, before: Id, after: Id): Raw[] =>
   Array.from(stateChanges(store, before, after), ({ path }) => path)
