@@ -244,6 +244,8 @@ export interface Addon {
     maxBytes: number,
     last: boolean,
   ): Uint32Array
+  /** From the system's generator; at most 256. */
+  randomBytes(length: number): Buffer
   /** Whether descendants that lose their parents become our children (Linux: subreaper). */
   adoptOrphans(adopts: boolean): void
   /** The wait status of a child that Node does not know; undefined while it lives. Throws ECHILD when it is none of ours. */
