@@ -12,7 +12,7 @@ import { forEachRecord, recordCtimeNs, recordMtimeNs } from './walk-record.ts'
 /** Kernel ticks are at most 10 ms; clocks of the process and of the filesystem may differ a little. */
 const TICK_SLACK_MS = 50
 /** Filesystems that store whole seconds (FAT: two). */
-const COARSE_SLACK_MS = 2100
+export const COARSE_SLACK_MS = 2100
 const NS_PER_MS = 1_000_000n
 const NS_PER_S = 1_000_000_000n
 

@@ -7,7 +7,9 @@ import { type CachedDir, emptyCache, type StatCache, smudge } from './stat-cache
 import { loadStatCache, loadStatCacheRoot, removeStatCache, saveStatCache } from './stat-cache-file.ts'
 
 let directory: string
-beforeEach(() => void (directory = mkdtempSync(join(tmpdir(), 'stat-cache-'))))
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'stat-cache-'))
+})
 afterEach(() => rmSync(directory, { recursive: true }))
 
 const idOf = (n: number) => String(n).padStart(32, '0')
