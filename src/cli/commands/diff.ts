@@ -1,9 +1,9 @@
 import { lstatSync } from 'node:fs'
 import type { Command } from 'commander'
+import { diffJson } from '../../api/json.ts'
 import { SavepointError } from '../../errors/errors.ts'
 import type { Savepoint } from '../../index.ts'
 import { type Call, define, handle } from '../define.ts'
-import { diffJson } from '../json.ts'
 import { notNegative } from '../number-option.ts'
 import { wrongUsage } from '../usage.ts'
 

@@ -52,7 +52,7 @@ export function snapshotDetailJson(snapshot: Snapshot, place?: SnapshotPlace) {
     command: orNull(snapshot.command),
     root: hex(snapshot.root),
     unsettled: snapshot.unsettled,
-    coverage: snapshot.runOnly ? 'run-only' : 'all',
+    coverage: snapshot.runOnly ? ('run-only' as const) : ('all' as const),
     skipped: snapshot.skipped.map(skippedJson),
     deleted_at: time(snapshot.deletedAt),
   }
@@ -90,7 +90,7 @@ function entryJson(entry: Entry) {
 
 /** `show SNAP PATH`: `content` is text, or base64 where it is not UTF-8, as `encoding` says. */
 export function fileJson({ snapshot, path, entry, content }: results.FileVersion) {
-  const encoding = isUtf8(content) ? 'utf-8' : 'base64'
+  const encoding = isUtf8(content) ? ('utf-8' as const) : ('base64' as const)
   return {
     snapshot: snapshot.id,
     path: showPath(path),
