@@ -30,6 +30,28 @@ it('a kept file that became a directory is named by status, changes, diff and th
   expect(stderr).toContain(`.env changed and is not captured any more; ${first} has it as before`)
 })
 
+it('the snapshot itself counts and shows it, and so do an archive of it and a comparison with it', () => {
+  becomeDirectory()
+  const taken = runCli(space, ['snapshot', '--label', 'second'])
+  expect(taken.stdout).toContain('1 modified')
+  expect(taken.stdout).not.toContain('empty directory')
+  expect(runCli(space, ['show', 'second']).stdout).toMatch(/1 modified\n(.*\n)* {2}T \.env\//)
+  for (const [from, to] of [
+    [first, 'second'],
+    ['second', first],
+  ] as const) {
+    const { changes } = JSON.parse(runCli(space, ['diff', from, to, '--json']).stdout)
+    expect(changes).toMatchObject([{ kind: 'type-changed', path: '.env' }])
+  }
+  expect(runCli(space, ['diff', first, 'second']).stdout).toContain('-SECRET=1')
+  expect(runCli(space, ['status']).stdout).toContain('Nothing changed since')
+
+  expect(runCli(space, ['export', 'second', '../second.tar']).status).toBe(0)
+  expect(runCli(space, ['import', '../second.tar', '--label', 'third']).status).toBe(0)
+  expect(JSON.parse(runCli(space, ['diff', 'second', 'third', '--json']).stdout).changes).toEqual([])
+  expect(runCli(space, ['diff', first, 'third', '--name-only']).stdout).toBe('.env\n')
+})
+
 it('so is one that grew beyond what is kept; one that a new rule leaves out is as it was', () => {
   space.write('.gitignore', '.env\na\n')
   expect(runCli(space, ['status']).stdout).toMatch(/Since then: 1 modified\n {2}M \.gitignore/)

@@ -3,7 +3,7 @@
  * Without it an import would take them for absent, and a rollback to it would delete them. Noted in `comment` records
  * of the directory, because every tar passes over those in silence.
  */
-import { type UnknownReason, unknownReasons } from '../model/entry.ts'
+import { type KnownKind, type UnknownReason, unknownReasons } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { isSafeName } from '../store/tree-codec.ts'
 import type { PaxRecord } from './archive-pax.ts'
@@ -14,16 +14,27 @@ const PREFIX = 'savepoint.unknown '
 export interface UnknownName {
   name: Raw
   reason: UnknownReason
+  found: KnownKind | undefined
 }
 
-export const unknownRecord = ({ name, reason }: UnknownName): PaxRecord => ['comment', `${PREFIX}${reason} ${name}`]
+const kinds: readonly KnownKind[] = ['file', 'dir', 'link', 'fifo', 'char', 'block']
+
+/** `excluded NAME`, or `excluded:dir NAME` where it is told what is there. */
+export const unknownRecord = ({ name, reason, found }: UnknownName): PaxRecord => [
+  'comment',
+  `${PREFIX}${reason}${found ? `:${found}` : ''} ${name}`,
+]
 
 /** undefined for a comment that is not one of ours. */
 export function decodeUnknown(comment: Raw): UnknownName | undefined {
   if (!comment.startsWith(PREFIX)) return undefined
   const space = comment.indexOf(' ', PREFIX.length)
-  const reason = unknownReasons.find(known => known === comment.slice(PREFIX.length, space))
+  const [why, kind, ...more] = comment.slice(PREFIX.length, space).split(':')
+  const reason = unknownReasons.find(known => known === why)
+  const found = kinds.find(known => known === kind)
   const name = comment.slice(space + 1)
-  if (space < 0 || !reason || !isSafeName(name)) throw unsafeArchive('has a malformed note on what was left out')
-  return { name, reason }
+  const isKind = more.length === 0 && (kind === undefined) === (found === undefined)
+  if (space < 0 || !reason || !isKind || !isSafeName(name))
+    throw unsafeArchive('has a malformed note on what was left out')
+  return { name, reason, found }
 }

@@ -47,9 +47,11 @@ function endOf(ctx: Context, ref: string | undefined, from: Snapshot): Snapshot 
   return run?.after === undefined || run.before !== from.id ? undefined : ctx.db.snapshot(run.after)
 }
 
-/** Both in the order of paths. */
-const withLeft = (changes: Change[], left: Iterable<Change>): Change[] => {
+/** Both in the order of paths. What trees tell by themselves stands in both; the live file says more. */
+const withLeft = (all: Change[], left: Iterable<Change>): Change[] => {
   const more = [...left]
+  const told = new Set(more.map(({ path }) => path))
+  const changes = more.length === 0 ? all : all.filter(({ path }) => !told.has(path))
   return more.length === 0 ? changes : [...changes, ...more].sort((a, b) => (a.path < b.path ? -1 : 1))
 }
 
@@ -109,7 +111,7 @@ function currentWriter(ctx: Context): StatusResult['writer'] {
 }
 
 const contentOf = (ctx: Context, entry: Entry | undefined): Buffer | undefined =>
-  entry?.kind === 'file' ? readContent(ctx.store, entry) : undefined
+  entry?.kind === 'file' && entry.reason === undefined ? readContent(ctx.store, entry) : undefined
 
 /** What could not be stored is read where it lies. undefined also when it has changed since it was looked at. */
 function liveContentOf(ctx: Context, path: Raw, entry: Entry | undefined): Buffer | undefined {

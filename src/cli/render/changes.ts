@@ -70,9 +70,11 @@ function groupLine(group: Change[], style: Style): string {
   return `${paint(letters[first.kind])} ${style.path(first.within)}/ (${counts.join(', ')})`
 }
 
-/** Directories count as changes only when there is nothing in them. */
+/** Directories come and go as changes only when there is nothing in them. */
 export const emptyDirsIn = (changes: readonly Change[]): number =>
-  changes.filter(({ kind, before, after }) => kind !== 'metadata' && (after ?? before)?.kind === 'dir').length
+  changes.filter(({ kind, before, after }) => isComingOrGoing.has(kind) && (after ?? before)?.kind === 'dir').length
+
+const isComingOrGoing: ReadonlySet<ChangeKind> = new Set(['added', 'deleted'])
 
 /** What a count of files and empty directories has of the latter: " (5 empty directories included)", or ''. */
 export const includedText = (emptyDirs: number): string =>
