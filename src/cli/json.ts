@@ -138,6 +138,8 @@ const goneJson = ({ count, paths }: results.Gone) => ({
 })
 
 /** What no snapshot has and is not as it was, or (`to`) where it was. */
+const hiddenJson = ({ count, paths }: results.RestoreResult['hidden']) => ({ count, paths: paths.map(showPath) })
+
 const unprotectedJson = ({ count, paths }: results.Unprotected) => ({
   count,
   paths: paths.map(path => ({ ...skippedJson(path), to: path.to === undefined ? null : showPath(path.to) })),
@@ -154,7 +156,7 @@ export function restoreJson(result: results.RestoreResult) {
     changes: result.changes.map(({ action, path, files }) => ({ action, path: changedPathJson(path), files })),
     left_alone: result.leftAlone.map(({ path, why }) => ({ path: changedPathJson(path), why })),
     kept_dirs: result.keptDirs.map(showPath),
-    hidden: { count: result.hidden.count, paths: result.hidden.paths.map(showPath) },
+    hidden: hiddenJson(result.hidden),
     gone: goneJson(result.gone),
     unprotected: unprotectedJson(result.unprotected),
     mixed: result.mixed.map(showPath),
@@ -221,6 +223,7 @@ export function runResultJson(result: results.RunResult) {
     moved_to: orNull(result.movedTo),
     gone: goneJson(result.gone),
     unprotected: unprotectedJson(result.unprotected),
+    hidden: hiddenJson(result.hidden),
     kept: result.kept,
     stopped: orNull(result.stopped),
     taken_back: result.takenBack ? restoreJson(result.takenBack) : null,

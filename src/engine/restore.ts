@@ -19,6 +19,7 @@ import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { cannotSave, nameWhatStays } from './cannot-save.ts'
 import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
+import { foreseeHidden } from './coming-to-light.ts'
 import { type Context, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { headAfterwards, noteNothing, takeBackSafety } from './head-afterwards.ts'
@@ -88,6 +89,7 @@ async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<Restore
   const rootChanges = shallChangeRoot(ctx, request, live)
   if (request.dryRun && !request.noSafety) sayWhatMayNotFit(ctx, live, request)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
+    if (request.dryRun) await foreseeHidden(ctx, statesOf(ctx, request, live), plan)
     noteNothing(ctx, request, plan)
     return { ...describeRestore(ctx, request, live, plan), dryRun: request.dryRun === true }
   }
@@ -106,6 +108,12 @@ async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<Restore
   failpoint('restore:journal')
   return carryOut(ctx, { request, journal, live, plan, safety })
 }
+
+const statesOf = (ctx: Context, { wanted, scope }: RestoreRequest, { tree }: Live) => ({
+  live: tree,
+  wanted: rootTreeOf(ctx.store, wanted),
+  scope,
+})
 
 /** The state before does not fit on the disk. Nothing is changed yet. */
 function goOnWithout(ctx: Context, request: RestoreRequest, error: unknown): Promise<RestoreResult> {

@@ -254,6 +254,8 @@ export interface RunResult {
   gone: Gone
   /** What it changed or moved although no snapshot has it. */
   unprotected: Unprotected
+  /** What its own ignore rules hide: no snapshot has it, and taking the run back leaves it. As many as of a restore. */
+  hidden: RestoreResult['hidden']
   kept: Kept
   /** What was seen of it; undefined when it was neither traced nor watched. */
   trace: TraceSummary | undefined

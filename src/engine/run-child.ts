@@ -45,6 +45,7 @@ export async function runUnrecorded(
     movedTo: undefined,
     gone: { count: 0, paths: [] },
     unprotected: { count: 0, paths: [] },
+    hidden: { count: 0, paths: [] },
     kept: { files: 0, snapshots: [] },
     trace: undefined,
   }

@@ -39,6 +39,15 @@ export function unprotectedText({ count, paths }: Unprotected, style: Style): st
   )
 }
 
+/** What a run made and hid itself; '' when there is none. Ends in a line feed. */
+export function hiddenText({ count, paths }: { count: number; paths: readonly Raw[] }, style: Style): string {
+  if (count === 0) return ''
+  const shown = paths.slice(0, listedGone)
+  const more = count > shown.length ? ` and ${formatCount(count - shown.length)} more` : ''
+  const names = shown.map(path => style.path(path)).join(', ')
+  return `${style.red('NOT protected')} and made: ${names}${more} (ignored by rules of the run; undo leaves ${count === 1 ? 'it' : 'them'})\n`
+}
+
 const placeOf = (to: Raw, style: Style): string => (to.startsWith('/') ? showPath(to) : style.path(to))
 
 const whyOf = (paths: { reason: UnknownReason }[]): string =>
