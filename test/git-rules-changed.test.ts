@@ -148,11 +148,7 @@ describe('what ignore rules hid is named by the rollback that leaves it where it
   // What the real ones find afterwards, the others must foresee.
   it.each([
     ['of the root', widen, ['made', 'new', 'src/sub']],
-    [
-      'that come with a directory',
-      'mkdir -p made/in; echo x > made/in/.gitignore; echo x > made/in/x',
-      ['made/in/x'],
-    ],
+    ['that come with a directory', 'mkdir -p made/in; echo x > made/in/.gitignore; echo x > made/in/x', ['made/in/x']],
     ['of a repository', 'echo out >> .git/info/exclude; echo x > out; echo x > node_modules/z', ['out']],
     ['of ours', 'echo big > .savepointignore; mkdir big; echo x > big/x', ['big']],
     [

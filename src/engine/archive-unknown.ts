@@ -15,26 +15,31 @@ export interface UnknownName {
   name: Raw
   reason: UnknownReason
   found: KnownKind | undefined
+  limit: number | undefined
 }
 
 const kinds: readonly KnownKind[] = ['file', 'dir', 'link', 'fifo', 'char', 'block']
 
-/** `excluded NAME`, or `excluded:dir NAME` where it is told what is there. */
-export const unknownRecord = ({ name, reason, found }: UnknownName): PaxRecord => [
-  'comment',
-  `${PREFIX}${reason}${found ? `:${found}` : ''} ${name}`,
-]
+/** `excluded NAME`, or `excluded:dir NAME` where it is told what is there; `too-large:file:LIMIT NAME`. */
+export const unknownRecord = ({ name, reason, found, limit }: UnknownName): PaxRecord => {
+  const more = found === undefined ? [] : limit === undefined ? [found] : [found, limit]
+  return ['comment', `${PREFIX}${[reason, ...more].join(':')} ${name}`]
+}
 
 /** undefined for a comment that is not one of ours. */
 export function decodeUnknown(comment: Raw): UnknownName | undefined {
   if (!comment.startsWith(PREFIX)) return undefined
   const space = comment.indexOf(' ', PREFIX.length)
-  const [why, kind, ...more] = comment.slice(PREFIX.length, space).split(':')
+  const [why, kind, size, ...more] = comment.slice(PREFIX.length, space).split(':')
   const reason = unknownReasons.find(known => known === why)
   const found = kinds.find(known => known === kind)
+  const limit = size !== undefined && /^\d{1,15}$/.test(size) ? Number(size) : undefined
   const name = comment.slice(space + 1)
-  const isKind = more.length === 0 && (kind === undefined) === (found === undefined)
-  if (space < 0 || !reason || !isKind || !isSafeName(name))
+  const isWhole =
+    more.length === 0 &&
+    [found === undefined, limit === undefined].every((is, i) => is === ([kind, size][i] === undefined))
+  const isLimited = limit === undefined || reason === 'too-large'
+  if (space < 0 || !reason || !isWhole || !isLimited || !isSafeName(name))
     throw unsafeArchive('has a malformed note on what was left out')
-  return { name, reason, found }
+  return { name, reason, found, limit }
 }

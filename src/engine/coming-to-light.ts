@@ -6,6 +6,7 @@ import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Id } from '../model/entry.ts'
 import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
 import { pairByName } from '../store/tree-diff.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
 import { kindOfType } from '../targets/dir/dir-node.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { Exclusions } from '../targets/dir/explain-exclusion.ts'
@@ -13,24 +14,25 @@ import { Hidden } from '../targets/dir/hidden.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { changesRules, plannedView } from '../targets/dir/rule-view.ts'
 import { S_IFDIR, S_IFMT, S_IFREG } from '../targets/dir/walk-record.ts'
-import { excludeConfig } from './capture-live.ts'
+import { excludeConfig, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { statLive } from './resolve-path.ts'
+import type { RestoreRequest } from './restore.ts'
+import type { RunResult } from './results.ts'
 
 /** How many are asked about. */
 const MAX_ASKED = 20_000
 
-/** Trees of the target, as it is and as it shall be. */
-interface States {
-  live: Id
-  wanted: Id
-  scope?: readonly Raw[]
-}
-
-/** Adds to what `plan` reports. */
-export async function foreseeHidden(ctx: Context, states: States, plan: RestorePlan): Promise<void> {
+/** `wanted`: a root. Adds to what `plan` reports. */
+export async function foreseeHidden(
+  ctx: Context,
+  { wanted, scope }: Pick<RestoreRequest, 'wanted' | 'scope'>,
+  live: Pick<Live, 'tree'>,
+  plan: RestorePlan,
+): Promise<void> {
   if (!changesRules(ctx.store, plan.actions) || !statDir(ctx.targetPath)) return
-  const candidates = runDeep(hiddenIn(ctx, '', states.live, states.wanted, states.scope, [])).slice(0, MAX_ASKED)
+  const then = rootTreeOf(ctx.store, wanted)
+  const candidates = runDeep(hiddenIn(ctx, '', live.tree, then, scope, [])).slice(0, MAX_ASKED)
   if (candidates.length === 0) return
   await withDir(ctx.targetPath, async root => {
     const view = plannedView(root, ctx.store, plan.actions)
@@ -46,14 +48,16 @@ export async function foreseeHidden(ctx: Context, states: States, plan: RestoreP
   })
 }
 
-export const noneHidden: Readonly<Pick<Hidden, 'count' | 'paths'>> = { count: 0, paths: [] }
+type Left = Pick<RunResult, 'hidden' | 'uncaptured'>
+export const nothingLeft: Left = { hidden: { count: 0, paths: [] }, uncaptured: [] }
 
-/** What a run that has ended hid so that taking it back would leave it. */
-export async function hiddenByRun(ctx: Context, before: Id, after: Id): Promise<Hidden> {
-  const plan = planRestore({ store: ctx.store, live: after, wanted: before, base: after })
-  plan.hidden = new Hidden()
-  await foreseeHidden(ctx, { live: after, wanted: before }, plan)
-  return plan.hidden
+/** What a run that has ended made, and taking it back would leave: hidden by its own rules, or too large. Roots around it. */
+export async function leftByRun(ctx: Context, before: Id, after: Id): Promise<Left> {
+  const [wanted, live] = [before, after].map(root => rootTreeOf(ctx.store, root))
+  const plan = planRestore({ store: ctx.store, live: live!, wanted: wanted!, base: live })
+  const report = { ...plan, hidden: new Hidden() }
+  await foreseeHidden(ctx, { wanted: before }, { tree: live! }, report)
+  return { hidden: report.hidden, uncaptured: report.uncaptured.filter(({ reason }) => reason === 'too-large') }
 }
 
 /** What rules exclude now, and the wanted state does not have. */

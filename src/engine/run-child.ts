@@ -46,6 +46,7 @@ export async function runUnrecorded(
     gone: { count: 0, paths: [] },
     unprotected: { count: 0, paths: [] },
     hidden: { count: 0, paths: [] },
+    uncaptured: [],
     kept: { files: 0, snapshots: [] },
     trace: undefined,
   }

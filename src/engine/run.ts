@@ -5,7 +5,6 @@
 import { redactFlags } from '../config/config.ts'
 import { defaultRedact } from '../config/default-redact.ts'
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
-import type { Id } from '../model/entry.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type RedactPatterns, redactCommand } from '../model/redact.ts'
 import { quoteWord } from '../model/shell-quote.ts'
@@ -15,7 +14,7 @@ import { rootTreeOf } from '../targets/dir/capture.ts'
 import { followDir } from '../targets/dir/dir-target.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { noneUnprotected } from './changed-unprotected.ts'
-import { hiddenByRun, noneHidden } from './coming-to-light.ts'
+import { leftByRun, nothingLeft } from './coming-to-light.ts'
 import { type Context, requireWritable } from './context.ts'
 import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
@@ -172,17 +171,15 @@ async function superviseAndConclude(
     movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
     gone: work?.gone ?? noneGone,
     unprotected: work?.changed ?? noneUnprotected,
-    hidden: before && after ? await hiddenByRun(ctx, treeOf(ctx, before), treeOf(ctx, after)) : noneHidden,
+    ...(before && after ? await leftByRun(ctx, before.root, after.root) : nothingLeft),
     kept: after ? keptBy(ctx, run.id) : { files: 0, snapshots: [] },
     trace,
   }
 }
 
-const treeOf = (ctx: Context, { root }: Snapshot): Id => rootTreeOf(ctx.store, root)
-
-function workOf(ctx: Context, { id }: Run, before: Snapshot, after: Snapshot) {
-  const now = treeOf(ctx, after)
-  return unprotectedWork(ctx, { before: treeOf(ctx, before), after: now, now }, doerOf(ctx, id))
+function workOf(ctx: Context, { id }: Run, { root: before }: Snapshot, { root: after }: Snapshot) {
+  const now = rootTreeOf(ctx.store, after)
+  return unprotectedWork(ctx, { before: rootTreeOf(ctx.store, before), after: now, now }, doerOf(ctx, id))
 }
 
 const blankRun = (ctx: Context): Omit<Run, 'id' | 'command' | 'cwd'> => ({

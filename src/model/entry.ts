@@ -50,6 +50,8 @@ export interface Entry {
   reason: UnknownReason | undefined
   /** unknown: what kind of thing is there; absent where that is not told. */
   found?: KnownKind
+  /** too-large: the size that it was above; absent where that is not told. */
+  limit?: number
 }
 
 /** Everything zero, empty or absent: what a kind does not use stays so. */

@@ -37,6 +37,7 @@ function encodeEntry(out: ByteWriter, entry: Entry): void {
   out.raw(entry.name)
   if (entry.kind === 'unknown') {
     out.u8(unknownReasons.indexOf(entry.reason ?? 'excluded'))
+    if (hasLimit(entry)) out.varint(entry.limit ?? 0)
     return
   }
   out.varint(entry.mode)
@@ -61,6 +62,8 @@ function encodeEntry(out: ByteWriter, entry: Entry): void {
   }
   if (entry.linkGroup !== 0n) out.u64(entry.linkGroup)
 }
+
+const hasLimit = ({ reason, found }: Entry): boolean => reason === 'too-large' && found !== undefined
 
 const flagsOf = ({ xattrs, sparse, linkGroup, found }: Entry): number =>
   (xattrs ? FLAG.xattrs : 0) |
@@ -108,6 +111,7 @@ function decodeEntry(input: ByteReader): Entry {
     if (found) entry.found = found as KnownKind
     entry.reason = unknownReasons[input.u8()]
     if (!entry.reason) throw input.malformed('an entry has an unknown reason')
+    if (hasLimit(entry)) entry.limit = input.varint()
     return entry
   }
   entry.mode = input.varint()

@@ -133,15 +133,26 @@ function toOtherKind(path: Raw, before: Entry | undefined, after: Entry | undefi
   if (!before || !after || before.kind === after.kind) return undefined
   // A socket is nothing that a state can hold.
   if (after.reason === 'socket') return { kind: 'deleted', path, before }
-  const [old, now] = [standIn(before), standIn(after)]
-  return old && now && old.kind !== now.kind ? { kind: 'type-changed', path, before: old, after: now } : undefined
+  const [old, now] = [standIn(before, after), standIn(after, before)]
+  if (!old || !now) return undefined
+  if (old.kind !== now.kind) return { kind: 'type-changed', path, before: old, after: now }
+  return isAcrossLimit(before, after) || isAcrossLimit(after, before)
+    ? { kind: 'modified', path, before: old, after: now }
+    : undefined
 }
 
-/** An uncaptured thing as an entry of its kind; that it is not captured, its `reason` says. */
-function standIn(entry: Entry): Entry | undefined {
+/** Of a limit that was lowered, files remain what they were. */
+const isAcrossLimit = ({ kind, size }: Entry, { limit }: Entry): boolean =>
+  kind === 'file' && limit !== undefined && size <= limit
+
+/** An uncaptured thing as an entry of its kind; that it is not captured, its `reason` says. Its size is at least that. */
+function standIn(entry: Entry, other: Entry): Entry | undefined {
   if (entry.kind !== 'unknown') return entry
-  const { name, found, reason } = entry
-  return found && { ...blankEntry(name, found), reason, content: found === 'dir' ? EMPTY_TREE : '' }
+  const { name, found, reason, limit = 0 } = entry
+  if (!found) return undefined
+  // Nobody knows its attributes: they are no difference.
+  const { mode, uid, gid } = other
+  return { ...blankEntry(name, found), mode, uid, gid, reason, size: limit, content: found === 'dir' ? EMPTY_TREE : '' }
 }
 
 const isFullDir = (store: Store, entry: Entry): boolean =>

@@ -1,4 +1,4 @@
-import type { Change, ChangeCounts, ChangeKind } from '../../model/entry.ts'
+import type { Change, ChangeCounts, ChangeKind, Entry } from '../../model/entry.ts'
 import { formatBytes, formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
@@ -28,7 +28,9 @@ export function changeLine(change: Change, style: Style, withSize = false): stri
 function sizeText({ before, after }: Change): string {
   const old = before?.kind === 'file' ? before.size : undefined
   const size = after?.kind === 'file' ? after.size : undefined
-  if (old !== undefined && size !== undefined && old !== size) return `${formatBytes(old)} -> ${formatBytes(size)}`
+  // What is too large is only known to be so.
+  const bytesOf = (entry: Entry) => `${entry.reason === undefined ? '' : 'more than '}${formatBytes(entry.size)}`
+  if (old !== undefined && size !== undefined && old !== size) return `${bytesOf(before!)} -> ${bytesOf(after!)}`
   const only = size ?? old
   return only === undefined ? '' : formatBytes(only)
 }

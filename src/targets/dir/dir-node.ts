@@ -104,10 +104,11 @@ export function entryFromResult(name: Raw, result: ReadResult, blank?: Entry): E
   return entry
 }
 
-export function unknownEntry(name: Raw, reason: UnknownReason, found?: KnownKind): Entry {
+export function unknownEntry(name: Raw, reason: UnknownReason, found?: KnownKind, limit?: number): Entry {
   const entry = blankEntry(name, 'unknown')
   entry.reason = reason
   if (found) entry.found = found
+  if (limit !== undefined) entry.limit = limit
   return entry
 }
 

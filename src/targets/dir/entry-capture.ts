@@ -83,7 +83,7 @@ export class EntryCapture {
     }
     if (size > this.state.options.maxFileBytes && type === record.S_IFREG) {
       if (!isOverridden(this.state.options.store, node, name)) {
-        entries.set(name, unknownEntry(name, 'too-large', 'file'))
+        entries.set(name, unknownEntry(name, 'too-large', 'file', this.state.options.maxFileBytes))
         return
       }
       node.overridden = true
