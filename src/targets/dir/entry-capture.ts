@@ -160,6 +160,7 @@ export class EntryCapture {
     const placeholder = entries.get(name)
     // Gone, or a directory that turned out to be unreadable.
     if (!placeholder || placeholder.kind === 'unknown') return
+    if (result.errno !== 0 || result.unknown !== undefined) this.state.listedAt(undefined)
     if (result.errno === ENOENT || result.unknown === 'vanished') {
       if (isPackDir(node)) this.state.packLost = true
       entries.delete(name)
@@ -175,6 +176,7 @@ export class EntryCapture {
     entry.mode = this.state.options.opened?.modeOf(path, result.ino) ?? entry.mode
     if ((entry.kind === 'dir') !== (placeholder.kind === 'dir')) {
       // Another kind of thing than the walk saw: leave it to the next pass, which sees it as it is now.
+      this.state.listedAt(undefined)
       entries.set(name, unknownEntry(name, 'unstable'))
       return
     }
