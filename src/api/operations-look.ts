@@ -8,6 +8,7 @@ import * as json from './json.ts'
 import { eventJson, traceJson, whyJson } from './json-trace.ts'
 import { looking, operation } from './operation.ts'
 import * as shapes from './shapes.ts'
+import * as traced from './shapes-trace.ts'
 
 const empty = z.object({})
 
@@ -51,7 +52,7 @@ export const lookOperations = [
   }),
   operation({
     name: 'log',
-    summary: 'the tree of snapshots, oldest first, with HEAD and tags',
+    summary: 'the tree of snapshots, newest first, with HEAD and tags',
     effect: 'read',
     input: empty,
     output: z.array(shapes.logNode),
@@ -123,7 +124,7 @@ export const lookOperations = [
   }),
   operation({
     name: 'history',
-    summary: 'the versions of a path, newest first',
+    summary: 'the versions of a path, oldest first',
     effect: 'read',
     isLong: true,
     input: z.object({ path }),
@@ -146,7 +147,7 @@ export const lookOperations = [
     summary: 'which commands changed a path, newest first',
     effect: 'read',
     input: z.object({ path, limit: limit.optional() }),
-    output: shapes.why,
+    output: traced.why,
     opens: looking,
     handler: (savepoint, { path, limit }) => whyJson(savepoint.why(path, { limit })),
   }),
@@ -155,7 +156,7 @@ export const lookOperations = [
     summary: 'what a run executed; the newest run when none is named',
     effect: 'read',
     input: z.object({ run: runRef.optional(), failed: z.boolean().optional().describe('only what failed') }),
-    output: shapes.trace,
+    output: traced.trace,
     opens: looking,
     handler(savepoint, { run, failed }) {
       const result = savepoint.trace(run)
@@ -167,7 +168,7 @@ export const lookOperations = [
     summary: 'what happened to files, and the snapshots it led to, newest first',
     effect: 'read',
     input: z.object({ run: runRef.optional(), limit: limit.default(100) }),
-    output: z.array(shapes.event),
+    output: z.array(traced.event),
     opens: looking,
     handler: (savepoint, { run, limit }) => savepoint.events({ run, limit }).events.map(eventJson),
   }),

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { unknownReasons } from '../model/entry.ts'
 import { operationKinds, snapshotTypes } from '../model/snapshot.ts'
 
-const time = z.string().describe('ISO 8601 in UTC')
-const path = z.string().describe('bytes that are not UTF-8 are escaped as \\xNN, a backslash as \\\\')
-const id = z.string()
+export const time = z.string().describe('ISO 8601 in UTC')
+export const path = z.string().describe('bytes that are not UTF-8 are escaped as \\xNN, a backslash as \\\\')
+export const id = z.string()
 
 export const counts = z.object({ added: z.int(), modified: z.int(), deleted: z.int() })
 
@@ -98,17 +98,16 @@ export const restore = z
         z.object({
           path,
           why: z.enum([
-            ...[
-              'edited',
-              'not-stored',
-              'no-room',
-              'holds-uncaptured',
-              'refused',
-              'in-the-way',
-              'outside',
-              'overlapped',
-            ],
-          ] as const),
+            'edited',
+            'purged',
+            'not-stored',
+            'no-room',
+            'holds-uncaptured',
+            'refused',
+            'in-the-way',
+            'outside',
+            'overlapped',
+          ]),
         }),
       )
       .describe('what was not touched, and why'),
@@ -214,80 +213,6 @@ export const coverage = z
     latest: snapshot.nullable(),
   })
   .meta({ id: 'Coverage' })
-
-export const execution = z
-  .object({
-    id: z.int(),
-    run: id,
-    time: time.nullable(),
-    pid: z.int(),
-    ppid: z.int(),
-    parent: z.int().nullable(),
-    depth: z.int(),
-    replaces: z.int().nullable(),
-    command: z.string(),
-    argv: z.array(z.string()),
-    truncated: z.boolean(),
-    cwd: path,
-    ended_at: time.nullable(),
-    exit_code: z.int().nullable(),
-    signal: z.string().nullable(),
-    note: z.string().nullable(),
-    duration_ms: z.number().nullable(),
-  })
-  .meta({ id: 'Execution' })
-
-export const trace = z.object({ run, commands: z.array(execution) }).meta({ id: 'Trace' })
-
-const fileEvent = z
-  .object({
-    id: z.int(),
-    run: id.nullable(),
-    time: time.nullable(),
-    kind: z.enum(['created', 'modified', 'deleted', 'renamed', 'restored']),
-    op: z.string(),
-    path: path.nullable(),
-    to: path.nullable(),
-    size: z.int().nullable(),
-    pid: z.int().nullable(),
-    exec: z.int().nullable(),
-    existed: z.boolean(),
-    directory: z.boolean(),
-  })
-  .meta({ id: 'FileEvent' })
-
-export const why = z
-  .object({
-    path,
-    causes: z.array(
-      z.object({
-        event: fileEvent,
-        name: path,
-        outcome: z.enum(['changed', 'unchanged', 'unknown']),
-        likely: z.array(execution),
-        command: execution.nullable(),
-        before: id.nullable(),
-        after: id.nullable(),
-      }),
-    ),
-  })
-  .meta({ id: 'Why' })
-
-export const event = z
-  .union([
-    fileEvent.extend({ type: z.literal('file'), command: execution.nullable() }),
-    z.object({
-      type: z.literal('snapshot'),
-      snapshot: id,
-      time: time.nullable(),
-      origin: z.string(),
-      files: z.int(),
-      start_event: z.int(),
-      stop_event: z.int(),
-      unlisted: z.int(),
-    }),
-  ])
-  .meta({ id: 'Event' })
 
 export const prune = z
   .object({
