@@ -37,6 +37,11 @@ const calls: [name: string, input: Record<string, unknown>, has: Record<string, 
   ['show', { snapshot: 'HEAD' }, { changes: [{ path: 'a' }, { path: 'b' }] }],
   ['read', { snapshot: 'first', path: 'a' }, { content: 'one\n', encoding: 'utf-8' }],
   ['diff', { from: 'first', to: 'HEAD', paths: ['b'] }, { changes: [{ kind: 'added', path: 'b' }] }],
+  [
+    'patch',
+    { from: 'first', to: 'HEAD', paths: ['a'], start: 5, limit: 2 },
+    { files: 1, lines: ['-one', '+two'], next: null },
+  ],
   ['changes', {}, { changes: [] }],
   [
     'history',
@@ -109,4 +114,51 @@ it('schemas say that nothing else is taken', () => {
     expect(inputSchema(operation)).toMatchObject({ type: 'object', additionalProperties: false })
     expect(JSON.stringify(outputSchema(operation)).length).toBeGreaterThan(20)
   }
+})
+
+describe('what may be secret is not shown unasked', () => {
+  let secret: Workspace
+  let guarded: Savepoint
+  const ask = async (name: string, input: Record<string, unknown>) => {
+    const operation = findOperation(name)
+    return (await operation.handler(guarded, checkInput(operation, input))) as Record<string, unknown>
+  }
+  beforeAll(async () => {
+    secret = new Workspace()
+    secret.write('.env', 'KEY=1\n')
+    secret.write('sub/.env.local', 'KEY=1\n')
+    secret.write('plain', 'p\n')
+    guarded = await secret.open()
+    await guarded.snapshot({ label: 'before' })
+    secret.sh('echo KEY=2 > .env; mv sub/.env.local sub/moved; echo q > plain')
+  })
+  afterAll(() => secret.remove())
+
+  it('by a patch, renames included', async () => {
+    const patch = await ask('patch', {})
+    expect(patch).toMatchObject({ files: 3, kept: ['.env', 'sub/moved'] })
+    expect(JSON.stringify(patch.lines)).toContain('+q')
+    expect(JSON.stringify(patch.lines)).not.toContain('KEY')
+    const whole = await ask('patch', { kept: true })
+    expect(whole).toMatchObject({ kept: [] })
+    expect(whole.lines).toContain('+KEY=2')
+  })
+
+  it('by reading it', async () => {
+    const wanted = { snapshot: 'before', path: '.env' }
+    await expect(ask('read', wanted)).rejects.toThrow('it may be secret')
+    expect(await ask('read', { ...wanted, kept: true })).toMatchObject({ content: 'KEY=1\n' })
+  })
+
+  it('and a patch comes in pages that are the whole together', async () => {
+    const whole = (await ask('patch', { kept: true })).lines as string[]
+    const lines: string[] = []
+    for (let start: number | null = 0; start !== null; ) {
+      const page = await ask('patch', { kept: true, start, limit: 4 })
+      lines.push(...(page.lines as string[]))
+      start = page.next as number | null
+    }
+    expect(lines).toEqual(whole)
+    expect(lines.length).toBeGreaterThan(8)
+  })
 })

@@ -6,6 +6,7 @@ export const runRef = z.string().min(1).describe('id of a run')
 export const path = z.string().min(1).describe('relative to the target; bytes that are not UTF-8 escaped as \\xNN')
 export const paths = z.array(path).min(1)
 export const limit = z.int().positive()
+export const kept = z.boolean().optional().describe('also what exclude.keep names (.env), which may be secret')
 
 export const dryRun = z.boolean().optional().describe('only say what would change')
 export const all = z.boolean().optional().describe('the whole target, not only the subdirectory that one is in')

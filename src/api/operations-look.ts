@@ -1,12 +1,15 @@
 /** Operations that only look. */
 import { z } from 'zod'
 import { detectRenames } from '../diff/renames.ts'
-import type { DiffResult, Savepoint } from '../index.ts'
+import { SavepointError } from '../errors/errors.ts'
+import type { DiffOptions, DiffResult, Savepoint } from '../index.ts'
+import { type Raw, showPath } from '../model/raw-path.ts'
 import { hasFailed } from '../model/trace.ts'
-import { limit, path, paths, ref, runRef } from './inputs.ts'
+import { kept, limit, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
 import { eventJson, traceJson, whyJson } from './json-trace.ts'
 import { looking, operation } from './operation.ts'
+import { patchPage } from './patch.ts'
 import * as shapes from './shapes.ts'
 import * as traced from './shapes-trace.ts'
 
@@ -21,6 +24,14 @@ function placed(savepoint: Savepoint, wanted: string) {
 
 /** A rename is not a deletion and an addition. */
 const joined = ({ from, to, changes }: DiffResult) => json.diffJson({ from, to, changes: detectRenames(changes) })
+
+const pick = ({ from, to, paths }: DiffOptions): DiffOptions => ({ from, to, paths })
+
+const mayBeSecret = (path: Raw) =>
+  new SavepointError('failed', `Cannot show ${showPath(path)}: exclude.keep names it, so it may be secret`, {
+    hint: 'If its owner agrees, ask again for kept files, too',
+    data: { path: showPath(path) },
+  })
 
 export const lookOperations = [
   operation({
@@ -97,10 +108,14 @@ export const lookOperations = [
     name: 'read',
     summary: 'a file as it was in a snapshot',
     effect: 'read',
-    input: z.object({ snapshot: ref.default('HEAD'), path }),
+    input: z.object({ snapshot: ref.default('HEAD'), path, kept }),
     output: shapes.fileVersion,
     opens: looking,
-    handler: (savepoint, input) => json.fileJson(savepoint.file(input.snapshot, input.path)),
+    handler(savepoint, input) {
+      const version = savepoint.file(input.snapshot, input.path)
+      if (!input.kept && savepoint.isKept(version.path)) throw mayBeSecret(version.path)
+      return json.fileJson(version)
+    },
   }),
   operation({
     name: 'diff',
@@ -111,6 +126,23 @@ export const lookOperations = [
     output: shapes.diff,
     opens: looking,
     handler: async (savepoint, input) => joined(await savepoint.diff(input)),
+  }),
+  operation({
+    name: 'patch',
+    summary: 'the same as lines of a unified diff, a page at a time',
+    effect: 'read',
+    isLong: true,
+    input: z.object({
+      from: ref.optional(),
+      to: ref.optional(),
+      paths: paths.optional(),
+      kept,
+      start: z.int().nonnegative().default(0).describe('the first line, counted from 0'),
+      limit: limit.default(1000).describe('how many lines at most'),
+    }),
+    output: shapes.patch,
+    opens: looking,
+    handler: async (savepoint, input) => patchPage(savepoint, await savepoint.diff(pick(input)), input),
   }),
   operation({
     name: 'changes',

@@ -83,6 +83,19 @@ export const change = z
 
 export const diff = z.object({ from: z.string(), to: z.string(), changes: z.array(change) }).meta({ id: 'Diff' })
 
+export const patch = z
+  .object({
+    from: z.string(),
+    to: z.string(),
+    files: z.int().describe('changed paths, those included that are not shown'),
+    start: z.int(),
+    lines: z.array(z.string()),
+    next: z.int().nullable().describe('the line to go on with; null at the end'),
+    kept: z.array(path).describe('changed, and not shown because they may be secret'),
+    git: z.int().describe('changed inside of .git, and not shown'),
+  })
+  .meta({ id: 'Patch' })
+
 const pathList = z.object({ count: z.int(), paths: z.array(path) })
 
 export const restore = z

@@ -24,7 +24,7 @@ export function findOperation(name: string): Operation {
 }
 
 /** What an operation is called with, checked. A parameter that it does not have is refused, with the one that was meant. */
-export function checkInput(operation: Operation, input: unknown): Record<string, unknown> {
+export function checkInput(operation: Pick<Operation, 'name' | 'input'>, input: unknown): Record<string, unknown> {
   const known = Object.keys(operation.input.shape)
   const given = typeof input === 'object' && input !== null && !Array.isArray(input) ? Object.keys(input) : []
   const unknown = given.find(name => !known.includes(name))
@@ -40,10 +40,11 @@ export function checkInput(operation: Operation, input: unknown): Record<string,
   throw wrong(operation, `${where ? `"${where}": ` : ''}${issue!.message}`, undefined)
 }
 
-const wrong = ({ name }: Operation, why: string, hint: string | undefined) =>
+const wrong = ({ name }: Pick<Operation, 'name'>, why: string, hint: string | undefined) =>
   new SavepointError('usage', `Cannot call ${name}: ${why}`, { hint, data: { operation: name } })
 
 /** JSON Schema 2020-12, as OpenAPI 3.1 and MCP use it. */
-export const inputSchema = ({ input }: Operation) =>
+export const inputSchema = ({ input }: Pick<Operation, 'input'>) =>
   z.toJSONSchema(z.strictObject(input.shape), { io: 'input', reused: 'inline' })
-export const outputSchema = ({ output }: Operation) => z.toJSONSchema(output, { io: 'output', reused: 'inline' })
+export const outputSchema = ({ output }: Pick<Operation, 'output'>) =>
+  z.toJSONSchema(output, { io: 'output', reused: 'inline' })

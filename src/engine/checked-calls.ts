@@ -43,6 +43,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
   snapshotChanges: { takes: ['text'], sync: true },
   file: { takes: ['text', 'text'], sync: true },
   read: { takes: ['text', 'text'], sync: true },
+  isKept: { takes: ['text'], sync: true },
   rollback: {
     takes: [
       'text',

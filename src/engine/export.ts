@@ -8,10 +8,9 @@ import { closeSync, fsyncSync, lstatSync, openSync, type Stats, statSync, unlink
 import { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
-import { parseLines } from '../files/ignore-list.ts'
 import type { Entry } from '../model/entry.ts'
 import { randomHex } from '../model/id.ts'
-import { nameOf, parentOf, type Raw, rawFromBytes, rawFromText } from '../model/raw-path.ts'
+import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { GC_LOCK_WAIT_MS } from '../store/store.ts'
@@ -21,6 +20,7 @@ import { type Compression, compressionByName, createCompressor } from './archive
 import { archivePath, explainArchive, shownFile } from './archive-file.ts'
 import { tarBytes } from './archive-tar-write.ts'
 import type { Context } from './context.ts'
+import { keptMatcher } from './kept-matcher.ts'
 import type { ExportResult } from './results.ts'
 
 const RENAME_NOREPLACE = 1
@@ -79,16 +79,6 @@ function* reportEach(
     ctx.signal?.throwIfAborted()
     yield piece
     ctx.progress?.({ ...progress })
-  }
-}
-
-/** Whether a path matches the patterns of `exclude.keep`, which are relative to the target. */
-function keptMatcher(patterns: string[]): (path: Raw) => boolean {
-  const list = parseLines(patterns.map(rawFromText))
-  return path => {
-    const dir = parentOf(path)
-    const pattern = list.find(nameOf(path), false, dir === '' ? '' : `${dir}/`, path.split('/').length)
-    return pattern !== undefined && !pattern.negative
   }
 }
 

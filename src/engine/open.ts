@@ -23,6 +23,7 @@ import { followTrace } from './follow-trace.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
+import { keptMatcher } from './kept-matcher.ts'
 import { runAbove } from './live-runs.ts'
 import { branches, listSnapshots, log } from './log.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
@@ -233,6 +234,7 @@ function toSavepoint(ctx: Context): Savepoint {
     coverages: paths => coverage(ctx, paths),
     file: (ref, path) => readFile(ctx, ref, path),
     read: (ref, path) => readFile(ctx, ref, path).content,
+    isKept: path => keptMatcher(ctx.config.snapshots.exclude.keep)(path),
     rollback: (ref, options = {}) =>
       restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
     revert: (path, options = {}) =>

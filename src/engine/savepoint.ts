@@ -130,7 +130,9 @@ export interface Savepoint {
   snapshotChanges(ref: string): results.DiffResult
   /** A file in a snapshot: what is known of it, and its content. */
   file(ref: string, path: string): results.FileVersion
-  /** Its content alone. */
+  /** Whether `exclude.keep` names a path (relative to the target): it may be secret, and faces do not show it unasked. */
+  isKept(path: Raw): boolean
+  /** The content of `file` alone. */
   read(ref: string, path: string): Buffer
 
   rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>

@@ -48,6 +48,10 @@ export const nameOf = (path: Raw): Raw => path.slice(path.lastIndexOf('/') + 1)
 /** Whether `path` is `dir` itself or lies below it ('' is the root). */
 export const isWithin = (path: Raw, dir: Raw): boolean => dir === '' || path === dir || path.startsWith(`${dir}/`)
 
+/** Whether a path lies in a git repository's own directory: its objects are noise to people. */
+export const isGitInternal = (path: Raw): boolean =>
+  path.startsWith('.git/') || path.includes('/.git/') || path === '.git'
+
 /** `path` as it is written from the directory `base`; both are relative to the same root. */
 export function relativeRaw(base: Raw, path: Raw): Raw {
   const from = base === '' ? [] : base.split('/')

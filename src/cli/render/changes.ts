@@ -1,6 +1,6 @@
 import type { Change, ChangeCounts, ChangeKind, Entry } from '../../model/entry.ts'
 import { formatBytes, formatCount, plural } from '../../model/format.ts'
-import type { Raw } from '../../model/raw-path.ts'
+import { isGitInternal } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { countsText } from './snapshot.ts'
 
@@ -34,10 +34,6 @@ function sizeText({ before, after }: Change): string {
   const only = size ?? old
   return only === undefined ? '' : formatBytes(only)
 }
-
-/** Whether a path lies in a git repository's own directory: its objects are noise to people. */
-export const isGitInternal = (path: Raw): boolean =>
-  path.startsWith('.git/') || path.includes('/.git/') || path === '.git'
 
 /**
  * Up to `limit` lines, each indented and ending in a line feed; what is inside .git is one line, and so is a directory that

@@ -1,18 +1,17 @@
 /** Diffs for people: unified, --stat or names; and the line counts for --json --stat. */
 
 import type { LinesJson } from '../../api/json.ts'
-import type { ContentChange } from '../../diff/content-change.ts'
+import { contentOf } from '../../diff/content-of.ts'
 import { detectRenames } from '../../diff/renames.ts'
 import { type FileStat, formatStat, statOf } from '../../diff/stat.ts'
 import { unifiedDiff } from '../../diff/unified.ts'
 import type { DiffResult } from '../../index.ts'
 import type { Change } from '../../model/entry.ts'
 import { plural } from '../../model/format.ts'
-import { rawToBytes } from '../../model/raw-path.ts'
+import { isGitInternal, rawToBytes } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
 import type { Output } from '../output.ts'
-import { isGitInternal } from './changes.ts'
 
 /** Joins what was moved, so that a rename is not a deletion and an addition. */
 export const withRenames = (diff: DiffResult): DiffResult => ({
@@ -67,14 +66,3 @@ export const linesOf = (diff: DiffResult): (LinesJson | undefined)[] =>
 
 const statsOf = (diff: DiffResult): (FileStat | undefined)[] =>
   diff.changes.map(change => statOf(contentOf(diff, change)))
-
-/** Reads only what has to be compared: equal contents and links need no bytes. */
-function contentOf(diff: DiffResult, change: Change): ContentChange {
-  const { path, from, before, after } = change
-  const content: ContentChange = { path, from, before, after }
-  const same = before?.kind === 'file' && after?.kind === 'file' && before.content === after.content
-  if (same) return content
-  if (before?.kind === 'file') content.beforeContent = diff.content(change, 'before')
-  if (after?.kind === 'file') content.afterContent = diff.content(change, 'after')
-  return content
-}
