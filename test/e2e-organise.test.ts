@@ -180,7 +180,7 @@ describe('the rest', () => {
   })
 
   it('13: verbs, targets and backends of later versions are known by name', () => {
-    refused(['mcp'], 13, /^savepoint: Cannot serve MCP \(mcp\): not in this version yet\n {2}hint: /)
+    refused(['ui'], 13, /^savepoint: Cannot open the web page \(ui\): not in this version yet\n {2}hint: /)
     refused(['snapshot', '-t', 'env:x'], 13, /this version knows directories only/)
     space.write('savepoint.yaml', 'snapshots:\n  backend: btrfs\n')
     refused(['snapshot'], 13, /Cannot use backend btrfs: this version has cas only\n {2}hint: /)

@@ -29,7 +29,7 @@ const pick = ({ from, to, paths }: DiffOptions): DiffOptions => ({ from, to, pat
 
 const mayBeSecret = (path: Raw) =>
   new SavepointError('failed', `Cannot show ${showPath(path)}: exclude.keep names it, so it may be secret`, {
-    hint: 'If its owner agrees, ask again for kept files, too',
+    hint: 'If its owner agrees, ask again with kept (of an MCP tool: include_kept)',
     data: { path: showPath(path) },
   })
 

@@ -1,8 +1,8 @@
 /** How a verb becomes a command: the same options, help layout and handling for all of them. */
 import { type Command, Option } from 'commander'
+import { asSavepointError } from '../api/as-savepoint-error.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { type CommonOptions, type Context, createContext, withProgram } from './context.ts'
-import { asSavepointError } from './report-error.ts'
 
 export const groups = {
   protect: 'Protect:',

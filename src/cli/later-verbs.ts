@@ -11,7 +11,6 @@ const laterVerbs: Record<string, string> = {
   tournament: 'run a tournament',
   daemon: 'start the daemon',
   ctl: 'talk to the daemon',
-  mcp: 'serve MCP',
   ui: 'open the web page',
   connect: 'connect an agent',
   hook: 'answer an agent’s hook',

@@ -1,11 +1,12 @@
 import { type Command, CommanderError } from 'commander'
 import { describe, expect, it, test } from 'vitest'
+import { asSavepointError } from '../api/as-savepoint-error.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { verbs } from './commands/index.ts'
 import { expandHelp, verbIndex } from './help.ts'
 import { refuseLaterVerb } from './later-verbs.ts'
 import { buildProgram } from './program.ts'
-import { asSavepointError, reportError } from './report-error.ts'
+import { reportError } from './report-error.ts'
 import { commandNames, isHidden } from './usage.ts'
 
 const promised =
@@ -117,7 +118,7 @@ it('finds the verb behind options', () => {
   expect(verbIndex(['--json'])).toBe(-1)
 })
 
-test.each('record bundle env container repl fork tournament daemon ctl mcp ui connect hook'.split(' '))(
+test.each('record bundle env container repl fork tournament daemon ctl ui connect hook'.split(' '))(
   '%s is known, but not yet there',
   verb => {
     expect(() => refuseLaterVerb(verb)).toThrow(expect.objectContaining({ code: 'unsupported', exitCode: 13 }))

@@ -1,11 +1,12 @@
 /** Builds the program from its verbs, runs one command line, and turns whatever happened into output and exit code. */
 import { Command, CommanderError } from 'commander'
+import { asSavepointError } from '../api/as-savepoint-error.ts'
 import { signalNumbers } from './cancellation.ts'
 import { registerVerbs } from './commands/index.ts'
 import { addCommonOptions, groups, outcome } from './define.ts'
 import { expandHelp, helpJson, verbIndex } from './help.ts'
 import { refuseLaterVerb } from './later-verbs.ts'
-import { asSavepointError, reportError } from './report-error.ts'
+import { reportError } from './report-error.ts'
 import { usageError } from './usage.ts'
 import { version } from './version.ts'
 

@@ -17,6 +17,7 @@ import { register as head } from './head.ts'
 import { register as history } from './history.ts'
 import { register as importArchive } from './import.ts'
 import { register as log } from './log.ts'
+import { register as mcp } from './mcp.ts'
 import { register as operations } from './operations.ts'
 import { register as prune } from './prune.ts'
 import { register as purge } from './purge.ts'
@@ -43,7 +44,7 @@ export const verbs: Record<string, (program: Command) => void> = {
   ...{ undo, redo, rollback, revert },
   ...{ tag, branches, head, delete: deleteSnapshots, compact, export: exportSnapshot, import: importArchive },
   ...{ prune, gc, verify, purge, doctor },
-  ...{ demo, completion, __complete: complete },
+  ...{ mcp, demo, completion, __complete: complete },
 }
 /** These ask the program what there is. */
 const lookAround = new Set(['completion', '__complete'])

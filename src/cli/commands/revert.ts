@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { asSavepointError } from '../../api/as-savepoint-error.ts'
 import { orNull, restoreJson } from '../../api/json.ts'
 import { SavepointError } from '../../errors/errors.ts'
 import type { RestoreResult } from '../../index.ts'
@@ -6,7 +7,6 @@ import { quoteWord } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { isUndoable, restoreExitCode, restoreText, undoHint } from '../render/restore.ts'
-import { asSavepointError } from '../report-error.ts'
 import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
 

@@ -1,5 +1,6 @@
 import { constants } from 'node:os'
 import { type Command, Option } from 'commander'
+import { asSavepointError } from '../../api/as-savepoint-error.ts'
 import { runResultJson } from '../../api/json.ts'
 import type { TracerName } from '../../config/config.ts'
 import { type ErrorCode, SavepointError } from '../../errors/errors.ts'
@@ -15,7 +16,6 @@ import { changeList, changesText } from '../render/changes.ts'
 import { goneText, madeText, unprotectedText } from '../render/gone.ts'
 import { restoreText, undoHint } from '../render/restore.ts'
 import { skippedText } from '../render/snapshot.ts'
-import { asSavepointError } from '../report-error.ts'
 import { createStyle, type Style, wantsColour } from '../style.ts'
 
 const listed = 10
