@@ -76,6 +76,8 @@ const calls: string[][] = [
   ['help', 'run'],
   ['run', '--help'],
   ['undo', '-h'],
+  // Its output is the protocol's.
+  ['mcp', '--help'],
   [],
 ]
 

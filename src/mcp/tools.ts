@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { findOperation, inputSchema, outputSchema } from '../api/table.ts'
 import { pageInput, pageOutput } from './page.ts'
+import { portableSchema } from './portable-schema.ts'
 import type { Tool } from './tool.ts'
 import { changeTools } from './tools-change.ts'
 import { lookTools } from './tools-look.ts'
@@ -34,8 +35,8 @@ export function describeTool(tool: Tool) {
     name: tool.name,
     title: tool.title,
     description: tool.description,
-    inputSchema: inputSchema({ input: fullInput(tool) }) as { type: 'object' },
-    outputSchema: outputSchema({ output: fullOutput(tool) }) as { type: 'object' },
+    inputSchema: portableSchema(inputSchema({ input: fullInput(tool) })),
+    outputSchema: portableSchema(outputSchema({ output: fullOutput(tool) })),
     annotations: {
       title: tool.title,
       readOnlyHint: effect === 'read',
