@@ -1,5 +1,6 @@
 /** Measuring: how long a program takes, and the most memory it held. */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 
 /** The peak is read from /proc while the program runs, so the last moments of it can be missed, not more. */
@@ -41,6 +42,19 @@ export async function measure(program: string, args: string[], options: MeasureO
   } finally {
     clearInterval(poll)
   }
+}
+
+/** Seconds from the start of a program that is asked by `request` until its first line; it is then let go. */
+export async function firstAnswer(program: string, args: string[], request: string, options: MeasureOptions = {}) {
+  const start = performance.now()
+  const child = spawn(program, args, { ...options, stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = once(child, 'close')
+  child.stdin.write(request)
+  await once(child.stdout, 'data')
+  const seconds = (performance.now() - start) / 1000
+  child.stdin.end()
+  await ended
+  return seconds
 }
 
 function readPeak(pid: number | undefined): number {

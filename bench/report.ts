@@ -126,6 +126,7 @@ export function targetsOf({ times, bytesUsed }: Results): Target[] {
     { what: 'node_modules back: as fast as cp -a (aim)', value: restore, limit: time('cp-restore'), unit: 's' },
     { what: '`savepoint --version` under 80 ms', value: start, limit: 0.08, unit: 'ms' },
     { what: '`savepoint log` on 1,000 snapshots under 150 ms', value: time('us-log'), limit: 0.15, unit: 'ms' },
+    { what: '`savepoint mcp` from start to first answer under 250 ms', value: time('us-mcp'), limit: 0.25, unit: 'ms' },
     { what: 'peak memory of the first capture under 300 MB', value: size('peak-first'), limit: 300 * MB, unit: 'MB' },
     {
       what: 'peak memory of a capture of 500,000 files under 600 MB',

@@ -4,7 +4,7 @@ import { appendFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { open } from '../src/index.ts'
-import { type Measured, measure } from './measure.ts'
+import { firstAnswer, type Measured, measure } from './measure.ts'
 
 const CHANGED_FILES = 10
 const LOG_SNAPSHOTS = 1000
@@ -33,7 +33,15 @@ const add = (samples: Samples, name: string, value: number) => {
 }
 
 const ours = (bench: Bench, args: string[], cwd = bench.tree): Promise<Measured> =>
-  measure(launcher, args, { cwd, env: { ...process.env, SAVEPOINT_HOME: join(bench.scratch, 'home') } })
+  measure(launcher, args, { cwd, env: envOf(bench) })
+const envOf = (bench: Bench) => ({ ...process.env, SAVEPOINT_HOME: join(bench.scratch, 'home') })
+
+const mcpHello = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'bench', version: '1' } },
+}
 
 /** What an earlier step left in memory must not be written out at the expense of the next one. */
 const settle = () => execFileSync('sync')
@@ -121,6 +129,10 @@ export async function runShortCommands(bench: Bench): Promise<void> {
   ] as const) {
     for (let i = 0; i < SHORT_COMMAND_RUNS; i++)
       add(bench.times, name, (await ours(bench, [...args], directory)).seconds)
+  }
+  for (let i = 0; i < SHORT_COMMAND_RUNS; i++) {
+    const asked = { cwd: directory, env: envOf(bench) }
+    add(bench.times, 'us-mcp', await firstAnswer(launcher, ['mcp'], `${JSON.stringify(mcpHello)}\n`, asked))
   }
 }
 

@@ -1,10 +1,12 @@
 /** What clients of `savepoint mcp` may do to it, and what it does beside live runs. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
 import { startRun, useRuns } from './support/background-run.ts'
-import { asOrdinaryUser, builtCommand, giveToUser } from './support/built-cli.ts'
+import { asOrdinaryUser, builtCommand, giveToUser, savepoint } from './support/built-cli.ts'
 import { closeMcpClients, connectMcp } from './support/mcp-client.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -67,6 +69,19 @@ function startServer() {
     })
   return { child, ended, answer, answers }
 }
+
+it('is loaded by nobody else: ordinary commands start without the protocol and without zod', () => {
+  const loaded = (...args: string[]) => {
+    const coverage = `${space.base}/coverage-${args[0]}`
+    savepoint(space, args, { env: { ...space.env, NODE_V8_COVERAGE: coverage } })
+    const files = readdirSync(coverage).flatMap(file => JSON.parse(readFileSync(`${coverage}/${file}`, 'utf8')).result)
+    const ours = files.map(({ url }: { url: string }) => url).filter(url => url.includes('/dist/'))
+    return ours.map(url => readFileSync(fileURLToPath(url), 'utf8')).join('')
+  }
+  const isHeavy = (code: string) => ({ zod: code.includes('ZodObject'), sdk: code.includes('ProtocolError') })
+  expect(isHeavy(loaded('head'))).toEqual({ zod: false, sdk: false })
+  expect(isHeavy(loaded('mcp'))).toEqual({ zod: true, sdk: true })
+})
 
 describe('pages', () => {
   const MAX = 2_000
