@@ -78,6 +78,7 @@ const calls: string[][] = [
   ['undo', '-h'],
   // Its output is the protocol's.
   ['mcp', '--help'],
+  ['connect', 'claude', '--print'],
   [],
 ]
 

@@ -12,7 +12,6 @@ const laterVerbs: Record<string, string> = {
   daemon: 'start the daemon',
   ctl: 'talk to the daemon',
   ui: 'open the web page',
-  connect: 'connect an agent',
   hook: 'answer an agent’s hook',
 }
 

@@ -5,6 +5,7 @@ import { register as changes } from './changes.ts'
 import { register as compact } from './compact.ts'
 import { register as complete } from './complete.ts'
 import { register as completion } from './completion.ts'
+import { register as connect } from './connect.ts'
 import { register as coverage } from './coverage.ts'
 import { register as deleteSnapshots } from './delete.ts'
 import { register as demo } from './demo.ts'
@@ -44,7 +45,7 @@ export const verbs: Record<string, (program: Command) => void> = {
   ...{ undo, redo, rollback, revert },
   ...{ tag, branches, head, delete: deleteSnapshots, compact, export: exportSnapshot, import: importArchive },
   ...{ prune, gc, verify, purge, doctor },
-  ...{ mcp, demo, completion, __complete: complete },
+  ...{ mcp, connect, demo, completion, __complete: complete },
 }
 /** These ask the program what there is. */
 const lookAround = new Set(['completion', '__complete'])

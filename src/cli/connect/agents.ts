@@ -1,0 +1,105 @@
+/** The agents that can be connected, where each keeps its settings, and what our entry in them looks like. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { getJson, removeJson, setJson } from './jsonc-edit.ts'
+import { hasToml, removeToml, setToml } from './toml-edit.ts'
+
+export type Scope = 'project' | 'user'
+
+/** A settings file, and what becomes of its text ('' when there is none). */
+export interface Place {
+  file: string
+  put(text: string): string
+  take(text: string): string
+  has(text: string): boolean
+}
+
+export interface Surroundings {
+  /** Where the agent is started. */
+  project: string
+  /** $HOME. */
+  home: string
+  env: NodeJS.ProcessEnv
+  /** What starts the server. */
+  server: string[]
+}
+
+export interface Agent {
+  title: string
+  scopes: readonly [preferred: Scope, ...others: Scope[]]
+  /** What the user still has to do; shown after a change. */
+  next: Partial<Record<Scope, string>>
+  places(scope: Scope, where: Surroundings): Place[]
+}
+
+const NAME = 'savepoint'
+
+const json = (file: string, path: string[], entry: unknown): Place => ({
+  file,
+  put: text => setJson(text, path, entry),
+  take: text => removeJson(text, path),
+  has: text => getJson(text, path) !== undefined,
+})
+
+const asCommand = ([command, ...args]: string[]) => ({ command: command!, args })
+const mcpServers = (file: string, server: string[]) => json(file, ['mcpServers', NAME], asCommand(server))
+
+export const agents: Record<string, Agent> = {
+  claude: {
+    title: 'Claude Code',
+    scopes: ['project', 'user'],
+    next: { project: 'Claude Code asks once whether the servers of .mcp.json may be used' },
+    places: (scope, { project, home, env, server }) => [
+      scope === 'project'
+        ? mcpServers(join(project, '.mcp.json'), server)
+        : mcpServers(join(env.CLAUDE_CONFIG_DIR || home, '.claude.json'), server),
+    ],
+  },
+  codex: {
+    title: 'Codex',
+    scopes: ['user', 'project'],
+    next: { project: 'Codex reads it only in directories that it was told to trust' },
+    places(scope, { project, home, env, server }) {
+      const file = scope === 'project' ? join(project, '.codex') : env.CODEX_HOME || join(home, '.codex')
+      const path = ['mcp_servers', NAME]
+      return [
+        {
+          file: join(file, 'config.toml'),
+          put: text => setToml(text, path, asCommand(server)),
+          take: text => removeToml(text, path),
+          has: text => hasToml(text, path),
+        },
+      ]
+    },
+  },
+  gemini: {
+    title: 'Gemini CLI',
+    scopes: ['project', 'user'],
+    next: { project: 'Gemini CLI uses servers only in folders that it was told to trust' },
+    places: (scope, { project, home, server }) => [
+      mcpServers(join(scope === 'project' ? project : home, '.gemini', 'settings.json'), server),
+    ],
+  },
+  cursor: {
+    title: 'Cursor',
+    scopes: ['project', 'user'],
+    next: {},
+    // Cursor does not start servers in the directory of the project; it replaces this word by that.
+    places: (scope, { project, home, server }) => [
+      scope === 'project'
+        ? mcpServers(join(project, '.cursor', 'mcp.json'), [...server, '-t', `\${workspaceFolder}`])
+        : mcpServers(join(home, '.cursor', 'mcp.json'), server),
+    ],
+  },
+  opencode: {
+    title: 'opencode',
+    scopes: ['project', 'user'],
+    next: {},
+    places(scope, { project, home, env, server }) {
+      const directory = scope === 'project' ? project : join(env.XDG_CONFIG_HOME || join(home, '.config'), 'opencode')
+      const commented = join(directory, 'opencode.jsonc')
+      const file = existsSync(commented) ? commented : join(directory, 'opencode.json')
+      return [json(file, ['mcp', NAME], { type: 'local', command: server, enabled: true })]
+    },
+  },
+}

@@ -1,0 +1,116 @@
+/** Changes settings files of other programs: as a whole or not at all, with a copy of what was there. */
+import { isUtf8 } from 'node:buffer'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { errnoOf, SavepointError } from '../../errors/errors.ts'
+import { randomHex } from '../../model/id.ts'
+
+export interface SettingsEdit {
+  file: string
+  action: 'created' | 'changed' | 'removed' | 'unchanged'
+  /** What it was and will be; '' is no file. */
+  before: string
+  after: string
+}
+
+const BACKUP = '.before-savepoint'
+const MAX_BACKUPS = 100
+
+/** What an edit would do; nothing is written. A file that says nothing afterwards goes. */
+export function planEdit(file: string, change: (text: string) => string): SettingsEdit {
+  const before = readSettings(file)
+  const changed = explained(file, () => change(before))
+  if (changed === before) return { file, action: 'unchanged', before, after: before }
+  const after = saysNothing(changed) ? '' : changed
+  return { file, action: before === '' ? 'created' : after === '' ? 'removed' : 'changed', before, after }
+}
+
+/** Answers the name of the copy of what was there, if one was made: what the file goes back to, or only we wrote, needs none. */
+export function carryOut({ file, before, after }: SettingsEdit): string | undefined {
+  try {
+    // Through a link, as keepers of dotfiles have them: it must stay one.
+    const real = existsSync(file) ? realpathSync(file) : file
+    const former = backupsOf(real).find(each => existsSync(each) && readFileSync(each, 'utf8') === after)
+    const backup = before === '' || after === '' || former !== undefined ? undefined : backUp(real, before)
+    if (after === '') rmSync(real)
+    else write(real, after)
+    if (former !== undefined) rmSync(former)
+    return backup
+  } catch (error) {
+    if (!errnoOf(error)) throw error
+    throw new SavepointError('io.failed', `Cannot change ${file}: ${(error as Error).message}`, {
+      hint: '--print shows what is to be written there',
+      cause: error,
+    })
+  }
+}
+
+/** Settings may hold tokens: their mode stays. */
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true })
+  const mode = existsSync(file) ? statSync(file).mode & 0o777 : undefined
+  const temporary = `${file}.${randomHex(4)}.tmp`
+  try {
+    writeFileSync(temporary, text, { flag: 'wx', mode: mode ?? 0o666, flush: true })
+    if (mode !== undefined) chmodSync(temporary, mode)
+    renameSync(temporary, file)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
+}
+
+const backupsOf = (file: string): string[] =>
+  Array.from({ length: MAX_BACKUPS }, (_, i) => `${file}${BACKUP}${i === 0 ? '' : `-${i + 1}`}`)
+
+/** Never over an older one, which may be what the user wants back. */
+function backUp(file: string, text: string): string {
+  const name = backupsOf(file).find(each => !existsSync(each) || readFileSync(each, 'utf8') === text)
+  if (name === undefined)
+    throw new SavepointError('failed', `Cannot change ${file}: there are ${MAX_BACKUPS} copies of it already`, {
+      hint: `Remove those that you do not need: ${file}${BACKUP}*`,
+    })
+  if (!existsSync(name)) {
+    writeFileSync(name, text, { flag: 'wx', mode: 0o600, flush: true })
+    chmodSync(name, statSync(file).mode & 0o777)
+  }
+  return name
+}
+
+/** An object without members says as much as no file, and some agents complain of it. */
+const saysNothing = (text: string): boolean => /^\s*(\{\s*\})?\s*$/.test(text)
+
+function readSettings(file: string): string {
+  try {
+    const bytes = readFileSync(file)
+    if (!isUtf8(bytes)) throw new SavepointError('failed', `Cannot change ${file}: it is not UTF-8`)
+    return bytes.toString()
+  } catch (error) {
+    const errno = errnoOf(error)
+    if (errno === 'ENOENT') return ''
+    if (!errno) throw error
+    throw new SavepointError('io.failed', `Cannot read ${file}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+function explained<T>(file: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw new SavepointError('failed', `Cannot change ${file}: ${error.message}; nothing was written`, {
+      hint: 'Mend the file, or add the server by hand',
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest'
+import { hasToml, headerOf, removeToml, setToml } from './toml-edit.ts'
+
+const PATH = ['mcp_servers', 'savepoint']
+const TABLE = { command: 'savepoint', args: ['mcp', '-t', 'a "b"'] }
+const BLOCK = '[mcp_servers.savepoint]\ncommand = "savepoint"\nargs = ["mcp", "-t", "a \\"b\\""]\n'
+
+const commented = `# mine
+model = "x" # [mcp_servers.savepoint]
+text = """
+[mcp_servers.savepoint]
+"""
+
+[mcp_servers.files]
+command = "files"
+
+# about profiles
+[profiles.a]
+b = 1
+`
+
+describe('a table', () => {
+  it('is put at the end, with everything else as it was, and taken away again', () => {
+    const text = setToml(commented, PATH, TABLE)
+    expect(text).toBe(`${commented}\n${BLOCK}`)
+    expect(setToml(text, PATH, TABLE)).toBe(text)
+    expect(removeToml(text, PATH)).toBe(commented)
+    expect(hasToml(commented, PATH)).toBe(false)
+  })
+
+  it('is changed where it stands; keys of the user stay', () => {
+    const before = `[mcp_servers.savepoint] # ours\ncommand = "old"\nstartup_timeout_sec = 20\n\n# next\n[x]\n`
+    const text = setToml(before, PATH, TABLE)
+    expect(text).toBe(`${BLOCK}startup_timeout_sec = 20\n\n# next\n[x]\n`)
+    expect(removeToml(text, PATH)).toBe('\n# next\n[x]\n')
+  })
+
+  it.each([['[mcp_servers."savepoint"]'], ["[ mcp_servers . 'savepoint' ]"], ['["mcp_servers".savepoint]']])(
+    'is known as %s',
+    header => {
+      expect(hasToml(`${header}\ncommand = "x"\n`, PATH)).toBe(true)
+      expect(setToml(`${header}\ncommand = "x"\n`, PATH, TABLE)).toBe(BLOCK)
+    },
+  )
+
+  it('is found behind values of several lines, and replaces those of its own', () => {
+    const before =
+      'matrix = [\n  ["a"],\n  ["mcp_servers"]\n]\n\n[mcp_servers.savepoint]\nargs = [\n  "x", # ]\n  "y",\n]\nenv = { A = "1" }\n'
+    expect(setToml(before, PATH, TABLE)).toBe(
+      `matrix = [\n  ["a"],\n  ["mcp_servers"]\n]\n\n${BLOCK}env = { A = "1" }\n`,
+    )
+  })
+
+  it('goes with what belongs to it', () => {
+    const text = `a = 1\n\n${BLOCK}\n[mcp_servers.savepoint.env]\nX = "1"\n\n[z]\n`
+    expect(removeToml(text, PATH)).toBe('a = 1\n\n[z]\n')
+  })
+
+  it('goes into nothing, and into lines that end as on Windows', () => {
+    expect(setToml('', PATH, TABLE)).toBe(BLOCK)
+    expect(removeToml(BLOCK, PATH)).toBe('')
+    const text = setToml('a = 1\r\n', PATH, TABLE)
+    expect(text).toBe(`a = 1\r\n\r\n${BLOCK.replaceAll('\n', '\r\n')}`)
+    expect(removeToml(text, PATH)).toBe('a = 1\r\n')
+  })
+
+  it.each([
+    'mcp_servers = { savepoint = { command = "x" } }',
+    '[mcp_servers]\nsavepoint = { command = "x" }',
+    'mcp_servers.savepoint = { command = "x" }',
+  ])('in another form is refused: %s', text => {
+    expect(() => setToml(`${text}\n`, PATH, TABLE)).toThrow(/cannot be edited here/)
+  })
+
+  it('beside [mcp_servers] with others is none', () => {
+    const before = '[mcp_servers]\nother = { command = "x" }\n'
+    expect(setToml(before, PATH, TABLE)).toBe(`${before}\n${BLOCK}`)
+  })
+})
+
+it('names that need it are quoted', () => expect(headerOf(['a', 'b c'])).toBe('[a."b c"]'))

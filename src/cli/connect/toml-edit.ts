@@ -1,0 +1,138 @@
+/**
+ * Changes one table of a TOML text (`[mcp_servers.savepoint]`) and nothing else. It is not a reader of TOML: it knows headers,
+ * and strings of several lines, in which there are none. What is written in a way that it does not know it refuses.
+ */
+
+/** `[a.b]` of a path, with keys that need it in quotes. */
+export const headerOf = (path: readonly string[]): string =>
+  `[${path.map(key => (/^[\w-]+$/.test(key) ? key : JSON.stringify(key))).join('.')}]`
+
+/** Puts a table of strings and lists of strings there. The same text when it is there already. */
+export function setToml(text: string, path: readonly string[], table: Record<string, string | string[]>): string {
+  const lines = Object.entries(table).map(([key, value]) => `${key} = ${tomlValue(value)}`)
+  const block = [headerOf(path), ...lines]
+  const { all, eol } = linesOf(text)
+  const found = rangeOf(all, path)
+  if (found) {
+    const rest = withoutKeys(all.slice(found.start + 1, found.end), Object.keys(table))
+    return [...all.slice(0, found.start), ...block, ...rest, ...all.slice(found.end)].join(eol)
+  }
+  refuseOtherForms(all, path)
+  const before = text.trimEnd() === '' ? [] : [...text.trimEnd().split(/\r?\n/), '']
+  return [...before, ...block, ''].join(eol)
+}
+
+/** Takes it away, the tables below it included. */
+export function removeToml(text: string, path: readonly string[]): string {
+  const { all, eol } = linesOf(text)
+  const found = rangeOf(all, path, true)
+  if (!found) return text
+  const before = all.slice(0, found.start)
+  while (before.at(-1)?.trim() === '') before.pop()
+  const after = all.slice(found.end)
+  const gap = before.length > 0 && after.length > 0 && after[0]!.trim() !== '' ? [''] : []
+  const rest = [...before, ...gap, ...after].join(eol)
+  return rest === '' || rest.endsWith(eol) || !text.endsWith(eol) ? rest : `${rest}${eol}`
+}
+
+export const hasToml = (text: string, path: readonly string[]): boolean =>
+  rangeOf(linesOf(text).all, path) !== undefined
+
+const tomlValue = (value: string | string[]): string =>
+  Array.isArray(value) ? `[${value.map(each => JSON.stringify(each)).join(', ')}]` : JSON.stringify(value)
+
+/** Values may go on over several lines. */
+function withoutKeys(lines: string[], keys: string[]): string[] {
+  const isOurs = (line: string) => keys.some(key => new RegExp(`^\\s*"?${key}"?\\s*=`).test(line))
+  let state = outside
+  let isDropped = false
+  return lines.filter(line => {
+    if (isOutside(state)) isDropped = isOurs(line)
+    state = after(line, state)
+    return !isDropped
+  })
+}
+
+function linesOf(text: string): { all: string[]; eol: string } {
+  return { all: text.split(/\r?\n/), eol: text.includes('\r\n') ? '\r\n' : '\n' }
+}
+
+/** From its header to the next one, comments and empty lines before that not included. */
+function rangeOf(
+  lines: string[],
+  path: readonly string[],
+  withInner = false,
+): { start: number; end: number } | undefined {
+  const headers = headersOf(lines)
+  const start = headers.findIndex(({ keys, isArray }) => !isArray && isEqual(keys, path))
+  if (start < 0) return undefined
+  const isInner = (keys: string[] | undefined) =>
+    withInner && keys !== undefined && isEqual(keys.slice(0, path.length), path)
+  let next = start + 1
+  while (next < headers.length && isInner(headers[next]!.keys)) next++
+  let end = headers[next]?.line ?? lines.length
+  const first = headers[start]!.line
+  while (end > first + 1 && /^\s*(#.*)?$/.test(lines[end - 1]!)) end--
+  return { start: first, end }
+}
+
+const isEqual = (a: readonly string[] | undefined, b: readonly string[]) =>
+  a?.length === b.length && b.every((key, i) => key === a[i])
+
+interface Header {
+  line: number
+  keys: string[] | undefined
+  isArray: boolean
+}
+
+function headersOf(lines: string[]): Header[] {
+  const found: Header[] = []
+  let state = outside
+  for (const [line, text] of lines.entries()) {
+    const [, brackets, name] = /^\s*(\[\[?)\s*([^=]+?)\s*\]\]?\s*(?:#.*)?$/.exec(text) ?? []
+    if (isOutside(state) && name !== undefined) found.push({ line, keys: keysOf(name), isArray: brackets === '[[' })
+    else state = after(text, state)
+  }
+  return found
+}
+
+/** What is open at the beginning of a line: a string of several lines, or so many brackets. */
+interface State {
+  string: string | undefined
+  brackets: number
+}
+const outside: State = { string: undefined, brackets: 0 }
+const isOutside = ({ string, brackets }: State): boolean => string === undefined && brackets === 0
+
+function after(line: string, { string, brackets }: State): State {
+  let [open, depth] = [string, brackets]
+  for (const [mark] of line.matchAll(/"""|'''|#|[[\]{}]|"(?:[^"\\]|\\.)*"|'[^']*'/g)) {
+    if (open !== undefined) {
+      if (mark === open) open = undefined
+    } else if (mark === '#') break
+    else if (mark === '"""' || mark === "'''") open = mark
+    else if (mark === '[' || mark === '{') depth++
+    else if (mark === ']' || mark === '}') depth--
+  }
+  return { string: open, brackets: Math.max(0, depth) }
+}
+
+/** Parts of a dotted key; undefined when it has a form that is not known here. */
+function keysOf(name: string): string[] | undefined {
+  const keys = [...name.matchAll(/\s*(?:([\w-]+)|"([^"\\]*)"|'([^']*)')\s*(\.|$)/gy)]
+  const length = keys.reduce((sum, [whole]) => sum + whole.length, 0)
+  return length === name.length ? keys.map(([, bare, quoted, literal]) => bare ?? quoted ?? literal!) : undefined
+}
+
+/** `mcp_servers = {…}`, `mcp_servers.savepoint = …`, or the same inside of `[mcp_servers]`: to add a table to that would be wrong. */
+function refuseOtherForms(lines: string[], [first, second]: readonly string[]): void {
+  const headers = headersOf(lines)
+  for (const [at, line] of lines.entries()) {
+    const table = headers.findLast(header => header.line < at)?.keys ?? []
+    const key = keysOf(/^\s*([^=#[\]]+?)\s*=/.exec(line)?.[1] ?? '=') ?? []
+    const whole = [...table, ...key]
+    const isWhole = whole.length === 1 && whole[0] === first
+    if (key.length > 0 && (isWhole || (whole.length <= 2 && whole[0] === first && whole[1] === second)))
+      throw new SyntaxError(`line ${at + 1}: ${line.trim()} has a form that cannot be edited here`)
+  }
+}

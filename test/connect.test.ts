@@ -1,0 +1,182 @@
+/** `savepoint connect`: settings of agents get our entry, keep everything else, and lose it again. */
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { checkout, savepoint, savepointJson } from './support/built-cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+let settings: NodeJS.ProcessEnv
+beforeEach(() => {
+  space = new Workspace()
+  // Without a store that must be named.
+  settings = { ...space.env, SAVEPOINT_HOME: '' }
+})
+afterEach(() => space.remove())
+
+const launcher = join(checkout, 'savepoint')
+const connect = (...args: string[]) => savepoint(space, ['connect', ...args], { env: settings })
+const put = (file: string, text: string) => {
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text)
+}
+const read = (file: string) => readFileSync(file, 'utf8')
+
+const stdio = { command: launcher, args: ['mcp'] }
+const mcpServers = JSON.stringify({ mcpServers: { savepoint: stdio } })
+const toml = `[mcp_servers.savepoint]\ncommand = "${launcher}"\nargs = ["mcp"]\n`
+const inWorkspace = { command: launcher, args: ['mcp', '-t', `\${workspaceFolder}`] }
+
+/** Where it is written without more ado, and in the other scope. */
+const places: [agent: string, scope: string | undefined, file: string, content: string][] = [
+  ['claude', undefined, 'work/.mcp.json', mcpServers],
+  ['claude', 'user', 'user/.claude.json', mcpServers],
+  ['codex', undefined, 'user/.codex/config.toml', toml],
+  ['codex', 'project', 'work/.codex/config.toml', toml],
+  ['gemini', undefined, 'work/.gemini/settings.json', mcpServers],
+  ['gemini', 'user', 'user/.gemini/settings.json', mcpServers],
+  ['cursor', undefined, 'work/.cursor/mcp.json', JSON.stringify({ mcpServers: { savepoint: inWorkspace } })],
+  ['cursor', 'user', 'user/.cursor/mcp.json', mcpServers],
+  [
+    'opencode',
+    undefined,
+    'work/opencode.json',
+    JSON.stringify({ mcp: { savepoint: { type: 'local', command: [launcher, 'mcp'], enabled: true } } }),
+  ],
+]
+
+describe('an agent without settings', () => {
+  it.each(places)(
+    '%s, scope %s: %s is made, left alone the second time, and removed',
+    (agent, scope, name, content) => {
+      const file = join(space.base, name)
+      const args = [agent, ...(scope ? ['--scope', scope] : [])]
+      expect(connect(...args)).toMatchObject({
+        status: 0,
+        stdout: expect.stringContaining(`connected: created ${file}\n`),
+      })
+      expect(name.endsWith('.toml') ? read(file) : JSON.stringify(JSON.parse(read(file)))).toBe(content)
+      const before = statSync(file)
+      expect(connect(...args).stdout).toContain(`connected already, in ${file}`)
+      expect(statSync(file).mtimeMs).toBe(before.mtimeMs)
+      expect(connect(...args, '--remove').stdout).toContain(`not connected any more: removed ${file}`)
+      expect(readdirSync(dirname(file)).filter(each => /savepoint|\.tmp$/.test(each))).toEqual([])
+    },
+  )
+
+  it('is only shown with --print, and cannot be removed where it is not', () => {
+    const file = join(space.dir, '.mcp.json')
+    expect(connect('claude', '--print').stdout).toContain(`+++ b${file}`)
+    expect(connect('claude', '--remove').stdout).toContain(`is not connected in ${file}`)
+    expect(existsSync(file)).toBe(false)
+  })
+})
+
+describe('settings that are there', () => {
+  const text = '// mine\n{\n\t"theme": "dark", /* so */\n\t"mcpServers": {\n\t\t"other": {} // theirs\n\t}\n}\n'
+
+  it('stay, comments and mode included, and are kept beside the file', () => {
+    const file = join(space.dir, '.gemini/settings.json')
+    put(file, text)
+    chmodSync(file, 0o600)
+    const result = savepointJson(space, ['connect', 'gemini'], { env: settings })
+    const backup = `${file}.before-savepoint`
+    expect(result).toEqual({
+      agent: 'gemini',
+      scope: 'project',
+      printed: false,
+      command: [launcher, 'mcp'],
+      files: [{ file, action: 'changed', backup }],
+    })
+    expect(read(file)).toContain('"dark", /* so */\n')
+    expect(read(file)).toContain('"other": {}, // theirs\n')
+    expect(read(backup)).toBe(text)
+    expect([statSync(file).mode & 0o777, statSync(backup).mode & 0o777]).toEqual([0o600, 0o600])
+    expect(connect('gemini', '--remove').status).toBe(0)
+    expect(read(file)).toBe(text)
+    expect(existsSync(backup)).toBe(false)
+  })
+
+  it('an older copy is not written over', () => {
+    const file = join(space.dir, '.mcp.json')
+    put(file, text)
+    put(`${file}.before-savepoint`, 'older')
+    expect(connect('claude').stdout).toContain(`(before: ${file}.before-savepoint-2)`)
+    expect([read(`${file}.before-savepoint`), read(`${file}.before-savepoint-2`)]).toEqual(['older', text])
+  })
+
+  it('that are a link stay one', () => {
+    const real = join(space.base, 'dotfiles/claude.json')
+    const file = join(space.userHome, '.claude.json')
+    put(real, '{"a": 1}\n')
+    symlinkSync(real, file)
+    expect(connect('claude', '--scope', 'user').status).toBe(0)
+    expect(lstatSync(file).isSymbolicLink()).toBe(true)
+    expect(JSON.parse(read(real))).toMatchObject({ a: 1, mcpServers: { savepoint: stdio } })
+  })
+
+  it('of opencode with comments have a name of their own', () => {
+    const file = join(space.dir, 'opencode.jsonc')
+    put(file, '{\n  // models\n}\n')
+    expect(connect('opencode').stdout).toContain(file)
+    expect(read(file)).toMatch(/\/\/ models\n {2}"mcp": \{/)
+  })
+
+  it.each([
+    ['gemini', '.gemini/settings.json', '{"mcpServers": {'],
+    ['claude', '.mcp.json', '[]'],
+    ['cursor', '.cursor/mcp.json', '{"mcpServers": "none"}'],
+    ['claude', '.mcp.json', Buffer.from([0x7b, 0xff, 0x7d])],
+  ])('of %s that cannot be read are not touched: %s %s', (agent, name, broken) => {
+    const file = join(space.dir, name)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, broken)
+    const { status, stderr } = connect(agent)
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(`Cannot change ${file}: `) })
+    expect(readFileSync(file)).toEqual(Buffer.from(broken))
+    expect(readdirSync(dirname(file)).filter(each => each.includes('before-savepoint'))).toEqual([])
+  })
+})
+
+describe('what is written', () => {
+  it('is the name where PATH leads to it', () => {
+    const bin = join(space.base, 'bin')
+    mkdirSync(bin)
+    symlinkSync(launcher, join(bin, 'savepoint'))
+    const env = { ...settings, PATH: `${bin}:${settings.PATH}` }
+    expect(savepointJson(space, ['connect', 'claude', '--print'], { env }).command).toEqual(['savepoint', 'mcp'])
+  })
+
+  it('names the store where it is not the usual one', () => {
+    const { command } = savepointJson(space, ['connect', 'claude', '--print'])
+    expect(command).toEqual([launcher, 'mcp', '--home', space.home])
+  })
+
+  it('starts a server', () => {
+    connect('claude')
+    const { command, args } = JSON.parse(read(space.at('.mcp.json'))).mcpServers.savepoint
+    expect([command, args]).toEqual([launcher, ['mcp']])
+    expect(savepoint(space, args, { env: settings })).toMatchObject({ status: 0, stdout: '', stderr: '' })
+  })
+})
+
+it.each([
+  [[], /no agent is named \(claude, codex, gemini, cursor, opencode\)/],
+  [['claud'], /Did you mean claude\?/],
+  [['claude', 'codex'], /"codex" is one word too many/],
+  [['claude', '--scope', 'all'], /scope/],
+])('connect %j is refused', (args, message) => {
+  const { status, stderr } = connect(...args)
+  expect(status).toBe(2)
+  expect(stderr).toMatch(message)
+})
