@@ -29,6 +29,13 @@ check() {
   if "$1" mcp list 2>&1 | grep -q "$root/savepoint"; then echo "$1 ($2) is still connected" >&2 && exit 1; fi
 }
 
+# A prompt that reaches nobody: its hook is called all the same.
+"$root/savepoint" connect -q claude
+ANTHROPIC_API_KEY=none ANTHROPIC_BASE_URL=http://127.0.0.1:9 CLAUDE_CODE_MAX_RETRIES=0 claude -p hello >/dev/null 2>&1 || :
+turn=$("$root/savepoint" snapshots --json | grep '"label": "claude .* turn 1"') || { echo 'the hook of claude was not called' >&2 && exit 1; }
+echo "ok  claude (hook):$turn"
+"$root/savepoint" connect -q claude --remove
+
 check claude user Connected
 check claude project 'Pending approval'
 check codex user enabled

@@ -79,6 +79,7 @@ const calls: string[][] = [
   // Its output is the protocol's.
   ['mcp', '--help'],
   ['connect', 'claude', '--print'],
+  ['hook', '--help'],
   [],
 ]
 

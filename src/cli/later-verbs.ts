@@ -12,7 +12,6 @@ const laterVerbs: Record<string, string> = {
   daemon: 'start the daemon',
   ctl: 'talk to the daemon',
   ui: 'open the web page',
-  hook: 'answer an agent’s hook',
 }
 
 /** Throws for a verb that this version only knows by name. */

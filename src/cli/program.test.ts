@@ -118,7 +118,7 @@ it('finds the verb behind options', () => {
   expect(verbIndex(['--json'])).toBe(-1)
 })
 
-test.each('record bundle env container repl fork tournament daemon ctl ui hook'.split(' '))(
+test.each('record bundle env container repl fork tournament daemon ctl ui'.split(' '))(
   '%s is known, but not yet there',
   verb => {
     expect(() => refuseLaterVerb(verb)).toThrow(expect.objectContaining({ code: 'unsupported', exitCode: 13 }))

@@ -21,13 +21,14 @@ export function register(program: Command): void {
     group: 'more',
     summary: 'let an agent use savepoint by itself',
     description:
-      'Registers `savepoint mcp` in the settings of an agent, so that it can take, compare and bring back snapshots by itself. ' +
+      'Registers `savepoint mcp` in the settings of an agent, so that it can take, compare and bring back snapshots by itself; of Claude ' +
+      'Code also `savepoint hook claude`, so that each turn leaves a snapshot. ' +
       'Everything else in them stays as it is, comments included; what was there before is kept beside the file. To say it again changes ' +
       'nothing. --remove takes the entry away.',
     usage: `${names.join('|')} [--print | --remove] [--scope project|user]`,
     examples: [
-      ['connect claude', 'in .mcp.json of this directory'],
-      ['connect claude --scope user', 'in ~/.claude.json, for all directories'],
+      ['connect claude', 'in .mcp.json and .claude/ of this directory'],
+      ['connect claude --scope user', 'in ~/.claude.json and ~/.claude/, for all directories'],
       ['connect codex --print', 'only show what would be written'],
       ['connect gemini --remove', 'take it away again'],
     ],
@@ -41,13 +42,14 @@ export function register(program: Command): void {
         const name = agentName(words)
         const { agents } = await import('../connect/agents.ts')
         const { carryOut, planEdit } = await import('../connect/edit-settings.ts')
-        const { serverCommand } = await import('../connect/launcher.ts')
+        const { commandFor } = await import('../connect/launcher.ts')
         const agent = agents[name]!
         const scope = options.scope ?? agent.scopes[0]
         const { home, target } = context.options
-        const server = serverCommand(process.env, home)
+        const server = commandFor(['mcp'], process.env, home)
+        const hook = commandFor(['hook', name], process.env, home)
         const project = target ?? process.cwd()
-        const places = agent.places(scope, { project, home: homedir(), env: process.env, server })
+        const places = agent.places(scope, { project, home: homedir(), env: process.env, server, hook })
         // All are planned before the first is written.
         const edits = places.map(place => planEdit(place.file, options.remove ? place.take : place.put))
         const done = edits.map(edit => ({

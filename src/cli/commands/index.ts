@@ -16,6 +16,7 @@ import { register as exportSnapshot } from './export.ts'
 import { register as gc } from './gc.ts'
 import { register as head } from './head.ts'
 import { register as history } from './history.ts'
+import { register as hook } from './hook.ts'
 import { register as importArchive } from './import.ts'
 import { register as log } from './log.ts'
 import { register as mcp } from './mcp.ts'
@@ -45,7 +46,7 @@ export const verbs: Record<string, (program: Command) => void> = {
   ...{ undo, redo, rollback, revert },
   ...{ tag, branches, head, delete: deleteSnapshots, compact, export: exportSnapshot, import: importArchive },
   ...{ prune, gc, verify, purge, doctor },
-  ...{ mcp, connect, demo, completion, __complete: complete },
+  ...{ mcp, connect, hook, demo, completion, __complete: complete },
 }
 /** These ask the program what there is. */
 const lookAround = new Set(['completion', '__complete'])

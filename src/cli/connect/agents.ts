@@ -1,18 +1,12 @@
 /** The agents that can be connected, where each keeps its settings, and what our entry in them looks like. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { getJson, removeJson, setJson } from './jsonc-edit.ts'
-import { hasToml, removeToml, setToml } from './toml-edit.ts'
+import { claudeHooks } from './claude-hooks.ts'
+import { removeJson, setJson } from './jsonc-edit.ts'
+import type { Place } from './place.ts'
+import { removeToml, setToml } from './toml-edit.ts'
 
 export type Scope = 'project' | 'user'
-
-/** A settings file, and what becomes of its text ('' when there is none). */
-export interface Place {
-  file: string
-  put(text: string): string
-  take(text: string): string
-  has(text: string): boolean
-}
 
 export interface Surroundings {
   /** Where the agent is started. */
@@ -20,8 +14,9 @@ export interface Surroundings {
   /** $HOME. */
   home: string
   env: NodeJS.ProcessEnv
-  /** What starts the server. */
+  /** What starts the server, and what answers a hook. */
   server: string[]
+  hook: string[]
 }
 
 export interface Agent {
@@ -38,7 +33,6 @@ const json = (file: string, path: string[], entry: unknown): Place => ({
   file,
   put: text => setJson(text, path, entry),
   take: text => removeJson(text, path),
-  has: text => getJson(text, path) !== undefined,
 })
 
 const asCommand = ([command, ...args]: string[]) => ({ command: command!, args })
@@ -49,11 +43,17 @@ export const agents: Record<string, Agent> = {
     title: 'Claude Code',
     scopes: ['project', 'user'],
     next: { project: 'Claude Code asks once whether the servers of .mcp.json may be used' },
-    places: (scope, { project, home, env, server }) => [
+    places: (scope, { project, home, env, server, hook }) =>
       scope === 'project'
-        ? mcpServers(join(project, '.mcp.json'), server)
-        : mcpServers(join(env.CLAUDE_CONFIG_DIR || home, '.claude.json'), server),
-    ],
+        ? [
+            mcpServers(join(project, '.mcp.json'), server),
+            // The one that is not shared with others, who may have no savepoint.
+            claudeHooks(join(project, '.claude', 'settings.local.json'), hook),
+          ]
+        : [
+            mcpServers(join(env.CLAUDE_CONFIG_DIR || home, '.claude.json'), server),
+            claudeHooks(join(env.CLAUDE_CONFIG_DIR || join(home, '.claude'), 'settings.json'), hook),
+          ],
   },
   codex: {
     title: 'Codex',
@@ -67,7 +67,6 @@ export const agents: Record<string, Agent> = {
           file: join(file, 'config.toml'),
           put: text => setToml(text, path, asCommand(server)),
           take: text => removeToml(text, path),
-          has: text => hasToml(text, path),
         },
       ]
     },

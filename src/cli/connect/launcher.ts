@@ -23,7 +23,7 @@ function launcherAbove(script: string): string {
 }
 
 /** The store is named where it is not the usual one: agents do not hand their environment down. */
-export function serverCommand(env: NodeJS.ProcessEnv, home: string | undefined): string[] {
+export function commandFor(verb: string[], env: NodeJS.ProcessEnv, home: string | undefined): string[] {
   const store = home ?? (env.SAVEPOINT_HOME || undefined)
-  return [programWord(env), 'mcp', ...(store === undefined ? [] : ['--home', resolve(store)])]
+  return [programWord(env), ...verb, ...(store === undefined ? [] : ['--home', resolve(store)])]
 }
