@@ -36,7 +36,8 @@ export function register(program: Command): void {
 
 export function statusText(status: StatusResult, now: number, style: Style): string {
   const { head, changes, lastOperation, writer } = status
-  let text = `${style.bold(status.target)} is protected: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
+  const is = status.snapshots > 0 ? 'is protected' : 'is not protected yet'
+  let text = `${style.bold(status.target)} ${is}: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
   if (!head || !changes) {
     text += `No snapshot yet. Take one: ${style.command('snapshot')}\n`
   } else {
