@@ -255,6 +255,62 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       expect(traced().length).toBe(5)
     })
 
+    it('a thread executes, or tries to, while others beside it change files until they are ended for it', async () => {
+      compileC(
+        space.at('beside'),
+        `#define _GNU_SOURCE
+         #include <pthread.h>
+         #include <unistd.h>
+         #include <fcntl.h>
+         #include <stdlib.h>
+         #include <string.h>
+         #include <sys/wait.h>
+         static void change(const char *name) { close(open(name, O_CREAT | O_WRONLY, 0600)); }
+         static void *busy(void *x) { for (;;) change("busy"); return x; }
+         static void *refused(void *x) {
+           char *argv[] = {"refused", calloc(1, 1 << 20), 0};
+           memset(argv[1], 'x', (1 << 20) - 1);
+           execv("/bin/true", argv);
+           return x;
+         }
+         static void *execute(void *x) {
+           char *argv[] = {"sh", "-c", "echo > made; exit 6", 0};
+           execv("/bin/sh", argv);
+           return x;
+         }
+         int main(void) {
+           for (int i = 0; i < 5; i++) {
+             if (fork() == 0) {
+               pthread_t t;
+               for (int j = 0; j < 2; j++) pthread_create(&t, 0, busy, 0);
+               pthread_create(&t, 0, refused, 0);
+               pthread_join(t, 0);
+               change("after");
+               pthread_create(&t, 0, execute, 0);
+               pause();
+             }
+             wait(0);
+           }
+           return 0;
+         }`,
+        '-static',
+      )
+      await savepoint.run({ command: ['./beside'] })
+      const ends = traced().map(each => `${line(each)} → ${each.exitCode}`)
+      expect(ends).toEqual(['./beside → 0', ...Array(5).fill('sh -c echo > made; exit 6 → 6')])
+      if (settings.SAVEPOINT_TRACER !== 'seccomp') return
+      const byWhom = (path: string) =>
+        new Set(
+          savepoint
+            .events()
+            .events.flatMap(each =>
+              each.type === 'file' && each.event.path === path && each.execution ? [line(each.execution)] : [],
+            ),
+        )
+      expect(byWhom('busy')).toEqual(new Set(['./beside']))
+      expect(byWhom('made')).toEqual(new Set(['sh -c echo > made; exit 6']))
+    })
+
     it('arguments that are not UTF-8, a directory that is gone, more arguments than are kept', async () => {
       await run(`printf '\\377' > name; /bin/true "$(cat name)" "
 "; mkdir gone; cd gone; rmdir ../gone; /bin/true lost`)

@@ -66,7 +66,7 @@ static bool is_foreign(const struct seccomp_data *data) {
 
 static void tell(struct call *call) {
   uint32_t undone;
-  if (!process_verify(call->process, &undone)) {
+  if (!process_verify(call->process, tid_of(call), &undone)) {
     frame_begin(call->frame, FRAME_UNDONE, 0, (uint32_t)call->process->pid);
     frame_number(call->frame, FIELD_EXEC, undone);
     stream_put(call->notifier->stream, call->frame);

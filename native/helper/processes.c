@@ -115,7 +115,7 @@ struct process *process_of(pid_t tid) {
   return process;
 }
 
-uint32_t process_execute(struct process *process, const struct stat *program, uint32_t *replaces) {
+uint32_t process_execute(struct process *process, pid_t tid, const struct stat *program, uint32_t *replaces) {
   process->exec_before = process->exec;
   process->parent_before = process->parent;
   process->depth_before = process->depth;
@@ -131,6 +131,8 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
   process->mounts_known = true;
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
+  process->pending = false;
+  process->executes = tid;
   process->executed_ns = monotonic_ns();
   process->image = 0;
   process->is_savepoint = false;
@@ -139,14 +141,35 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
   return process->exec;
 }
 
-bool process_verify(struct process *process, uint32_t *undone) {
-  if (!process->unverified) return true;
+/* Whether it is the program by now that was to be executed; `known`: whether that can be told. */
+static bool has_become(const struct process *process, bool *known) {
   char file[64];
   struct stat now;
   snprintf(file, sizeof file, "/proc/%d/exe", process->pid);
-  if (stat(file, &now) != 0) return true;
-  process->unverified = false;
-  if (now.st_dev == process->device && now.st_ino == process->inode) {
+  *known = stat(file, &now) == 0;
+  return *known && now.st_dev == process->device && now.st_ino == process->inode;
+}
+
+static bool has_thread(const struct process *process, pid_t tid) {
+  char file[64];
+  snprintf(file, sizeof file, "/proc/%d/task/%d", process->pid, tid);
+  return access(file, F_OK) == 0;
+}
+
+bool process_verify(struct process *process, pid_t tid, uint32_t *undone) {
+  if (!process->unverified) return true;
+  bool known, happened = has_become(process, &known);
+  if (!known) return true;
+  if (!happened && tid != process->executes) {
+    /* Another thread, which goes on until the system ends it for the execution, or after that has failed. */
+    process->pending = has_thread(process, process->executes);
+    if (process->pending) return true;
+    /* The one that executes takes the number of the first when it succeeds. */
+    happened = has_become(process, &known);
+    if (!known) return true;
+  }
+  process->unverified = process->pending = false;
+  if (happened) {
     /* Once for each execution that changes a file: what it forks may outlive it. */
     process->image = lineage_image(process->pid);
     return true;
@@ -158,6 +181,10 @@ bool process_verify(struct process *process, uint32_t *undone) {
   process->depth = process->depth_before;
   process->executed = process->executed_before;
   return false;
+}
+
+uint32_t process_present(const struct process *process) {
+  return process->pending ? process->exec_before : process->exec;
 }
 
 void process_forget(struct process *process) {
