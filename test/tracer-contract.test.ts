@@ -331,9 +331,43 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       const { trace } = await run(
         'mkfifo g up; (setsid sh -c "echo > up; read line < g; touch late" </dev/null >/dev/null 2>&1 &) ; read line < up',
       )
-      expect(trace).toMatchObject({ survivors: true })
+      expect(trace).toMatchObject({ survivors: true, running: [{ pid: expect.any(Number), name: 'sh' }] })
       expect(runCli(space, ['trace']).stdout).toMatch(/ outlived {2}sh -c 'echo > up; read line < g; touch late'\n/)
       space.sh('echo > g')
+      await vi.waitUntil(() => existsSync(space.at('late')), { timeout: 60_000 })
+    })
+
+    it('T5 a daemon that executes nothing is named as well; and one whose first thread has ended', async () => {
+      compileC(
+        space.at('daemon'),
+        `#include <fcntl.h>
+         #include <pthread.h>
+         #include <unistd.h>
+         static pthread_t first;
+         static void *wait_for_go(void *name) {
+           pthread_join(first, 0);
+           char byte;
+           close(open("up", O_WRONLY));
+           if (read(open("go", O_RDONLY), &byte, 1) > 0) close(open(name, O_CREAT | O_WRONLY, 0600));
+           return 0;
+         }
+         int main(int count, char **words) {
+           pthread_t thread;
+           if (fork() != 0) { read(open("up", O_RDONLY), &count, 1); return 0; }
+           setsid();
+           for (int fd = 0; fd < 3; fd++) close(fd);
+           first = pthread_self();
+           pthread_create(&thread, 0, wait_for_go, "late");
+           pthread_exit(0);
+         }`,
+        '-static',
+      )
+      space.sh('mkfifo go up')
+      const { stderr } = runCli(space, ['run', '--', './daemon'])
+      const [, pid, again] = / daemon \((\d+)\) of this run goes on: .* kill (\d+)\n/.exec(stderr)!
+      expect(again).toBe(pid)
+      expect(readFileSync(`/proc/${pid}/comm`, 'utf8')).toBe('daemon\n')
+      await writeFile(space.at('go'), 'x')
       await vi.waitUntil(() => existsSync(space.at('late')), { timeout: 60_000 })
     })
 

@@ -47,18 +47,21 @@ struct process *process_find(pid_t pid);
  * replaces, if any.
  */
 uint32_t process_execute(struct process *process, pid_t tid, const struct stat *program, uint32_t *replaces);
-/*
- * Called when thread `tid` of it makes a call: false if the execution noted last failed; then it is taken back, and `undone`
- * is its number.
- */
-bool process_verify(struct process *process, pid_t tid, uint32_t *undone);
+enum outcome {
+  OUTCOME_SETTLED, /* it happened, or nobody can tell */
+  OUTCOME_OPEN,
+  OUTCOME_LIKELY_FAILED, /* it has, if thread `tid` is still in its call: otherwise it was ended for the execution */
+  OUTCOME_FAILED,
+};
+/* What became of the execution noted last, now that thread `tid` of it makes a call. */
+enum outcome process_outcome(struct process *process, pid_t tid);
+/* It has failed: all is as before. Returns its number. */
+uint32_t process_take_back(struct process *process);
 /* The execution that what is being called now belongs to. */
 uint32_t process_present(const struct process *process);
 /* Forgets a process that has ended. */
 void process_forget(struct process *process);
 /* The execution that a live process belongs to, as far as that is known; 0 otherwise. Takes the lock itself. */
 uint32_t process_exec(pid_t pid);
-/* How many with an execution of their own are alive. */
-unsigned process_count(void);
 
 #endif

@@ -27,7 +27,8 @@
 #include "tree.h"
 #include "watch.h"
 
-enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
+/* MAX_LEFT: so many of the processes that go on are told one by one. */
+enum { MAX_EVENTS = 256, REQUEST_BYTES = 8, MAX_LEFT = 100 };
 /* Frames that nobody waits for go out with so much time between: each write wakes the reader. */
 static const uint64_t collect_ns = 10000000;
 /* How often is looked whether all that is being ended has gone. */
@@ -165,17 +166,15 @@ static void pass_stop(const struct state *state) {
 
 static void tell_end(struct state *state, int status) {
   if (state->driver->settle != NULL) state->driver->settle();
-  processes_lock();
-  unsigned count = state->driver->alive != NULL ? state->driver->alive() : process_count();
-  processes_unlock();
   if (state->watched >= 0) watch_read();
-  /* What has lost its parents is our child now, traced or not. */
-  siginfo_t child;
-  if (state->driver == &none_driver && waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0) count = 1;
+  /* What has lost its parents is our child now, whether it has executed anything or not. */
+  pid_t left[MAX_LEFT];
+  size_t count = tree_members(left, MAX_LEFT);
   frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
   if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
   else frame_number(state->frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
-  frame_number(state->frame, FIELD_NUMBER, count);
+  frame_number(state->frame, FIELD_NUMBER, (uint32_t)count);
+  frame_bytes(state->frame, FIELD_PIDS, left, (count < MAX_LEFT ? count : MAX_LEFT) * sizeof *left);
   stream_put(state->stream, state->frame);
   state->ended = true;
 }

@@ -20,7 +20,7 @@ enum { MAX_PASSES = 100, PASS_US = 1000, STAT_BYTES = 1024 };
 struct member {
   pid_t pid, parent;
   char state;
-  bool inside;
+  bool headless, inside;
 };
 
 struct list {
@@ -48,10 +48,13 @@ static bool look(pid_t pid, struct member *member) {
   text[length] = 0;
   /* The name, in parentheses, may hold anything. */
   const char *end = strrchr(text, ')');
-  int parent;
+  int parent, threads;
   *member = (struct member){.pid = pid};
-  if (end == NULL || sscanf(end, ") %c %d", &member->state, &parent) != 2) return false;
+  const char *format = ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d";
+  if (end == NULL || sscanf(end, format, &member->state, &parent, &threads) != 3) return false;
   member->parent = parent;
+  /* Its first thread has ended, which is all that this file shows, and others go on. */
+  member->headless = member->state == 'Z' && threads > 1;
   return true;
 }
 
@@ -92,7 +95,7 @@ static void keep_inside(struct list *list) {
   size_t kept = 0;
   for (size_t i = 0; i < list->count; i++) {
     struct member member = list->members[i];
-    if (member.inside && member.state != 'Z' && member.state != 'X') list->members[kept++] = member;
+    if (member.inside && (member.headless || (member.state != 'Z' && member.state != 'X'))) list->members[kept++] = member;
   }
   list->count = kept;
 }
@@ -134,7 +137,7 @@ void tree_freeze(void) {
       const struct member *member = &list->members[i];
       bool is_ours = holds(&frozen, member->pid);
       /* A process that is traced by ptrace looks the same in any of its stops, most of which are over in a moment. */
-      if (member->state == 'T' || (member->state == 't' && is_ours)) continue;
+      if (member->state == 'T' || ((member->state == 't' || member->headless) && is_ours)) continue;
       quiet = false;
       if (is_ours) continue;
       thaw_note(member->pid);
@@ -160,6 +163,12 @@ void tree_thaw(void) {
 }
 
 bool tree_is_frozen(void) { return is_frozen; }
+
+size_t tree_members(pid_t *pids, size_t room) {
+  const struct list *list = list_tree();
+  for (size_t i = 0; i < list->count && i < room; i++) pids[i] = list->members[i].pid;
+  return list->count;
+}
 
 static void signal_all(int signal) {
   struct list *list = list_tree();

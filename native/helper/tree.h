@@ -6,6 +6,7 @@
 #define SAVEPOINT_TREE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,6 +20,8 @@ void tree_freeze(void);
 /* Lets go on what `tree_freeze` has stopped; what had been stopped before stays so, unless it is traced by ptrace. */
 void tree_thaw(void);
 bool tree_is_frozen(void);
+/* How many there are; the numbers of at most `room` of them go to `pids`. */
+size_t tree_members(pid_t *pids, size_t room);
 /* Asks all to end, and makes them after `grace_ms`; the second call changes nothing. */
 void tree_end(uint32_t grace_ms);
 bool tree_is_ending(void);

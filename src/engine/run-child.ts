@@ -112,7 +112,7 @@ function startUntraced(options: StartOptions) {
   const ended = new Promise<ChildEnd>((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code, signal) =>
-      resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false }),
+      resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false, left: [] }),
     )
   })
   return {

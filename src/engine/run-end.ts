@@ -5,6 +5,7 @@
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { nameRunning } from '../model/running.ts'
 import { quoteCommand, quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { encodeTree } from '../store/tree-codec.ts'
@@ -156,16 +157,11 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
   }
 }
 
-/** Named at most. */
-const NAMED = 5
-
 function endedWithoutUs({ id }: Run): string {
   const left = leftRunning(id)
   if (left.length === 0) return `${id} ended without us: what is there now counts as its end`
-  const more = left.length > NAMED ? ` and ${left.length - NAMED} more` : ''
-  const names = left.slice(0, NAMED).map(({ name, pid }) => `${name} (${pid})`)
-  const kill = `kill ${left.map(({ pid }) => pid).join(' ')}`
-  return `Savepoint was killed in ${id}, and ${names.join(', ')}${more} of it still ${left.length === 1 ? 'runs' : 'run'}: what is there now counts as its end, and later changes are not part of it; to end that: ${kill}`
+  const { names, kill } = nameRunning(left)
+  return `Savepoint was killed in ${id}, and ${names} of it still ${left.length === 1 ? 'runs' : 'run'}: what is there now counts as its end, and later changes are not part of it; to end that: ${kill}`
 }
 
 /** The state of a target that does not exist: nothing is there. */

@@ -10,6 +10,7 @@ import type { Touches } from './edits-meanwhile.ts'
 import { openSpool } from './kept-files.ts'
 import type { LastTouches } from './last-touches.ts'
 import { LiveRun } from './live-run.ts'
+import { stillRunning } from './process-tree.ts'
 import { HeldChanges, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, type SuperviseOptions, supervise } from './run-child.ts'
@@ -160,7 +161,9 @@ class TracedRun {
   /** The command has ended. */
   async finish(end: ChildEnd): Promise<TraceSummary> {
     await this.close()
-    const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors: end.survivors }
+    const { survivors } = end
+    const running = stillRunning(this.run, this.isCut ? undefined : end.left)
+    const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors, running }
     // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
     if (this.isWhole && this.recorder.isWhole && !this.isCut) attempt(() => saveTraceSummary(this.ctx, this.run, trace))
     return trace

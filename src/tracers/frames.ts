@@ -56,6 +56,7 @@ export const FIELD = {
   gid: 24,
   inode: 25,
   directory: 26,
+  pids: 27,
 } as const
 
 /** What is asked of the helper: kind and number. */

@@ -5,6 +5,7 @@ import { type ErrorCode, SavepointError } from '../../errors/errors.ts'
 import type { RunResult, Savepoint } from '../../index.ts'
 import { formatDuration, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
+import { nameRunning, type Running } from '../../model/running.ts'
 import type { Snapshot } from '../../model/snapshot.ts'
 import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
@@ -193,12 +194,18 @@ function keptTexts({ run, kept: { files, snapshots } }: RunResult, style: Style)
 
 function traceTexts({ trace }: RunResult): string[] {
   if (!trace) return []
-  const { outside, lost, survivors } = trace
+  const { outside, lost, running } = trace
   return [
     ...(outside > 0
       ? [`${plural('file', outside)} changed outside of the protected directory: not recoverable by us`]
       : []),
     ...(lost > 0 ? [`the trace has holes: ${plural('event', lost)} not seen`] : []),
-    ...(survivors ? ['processes of this run go on'] : []),
+    ...(running.length > 0 ? [runningText(running)] : []),
   ]
+}
+
+function runningText(running: readonly Running[]): string {
+  const { names, kill } = nameRunning(running)
+  const go = running.length === 1 ? 'goes' : 'go'
+  return `${names} of this run ${go} on: later changes are not part of it; to end that: ${kill}`
 }
