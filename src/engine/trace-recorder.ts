@@ -138,13 +138,13 @@ export class TraceRecorder {
   }
 
   /** Everything is written when this returns; nothing may come after it. */
-  finish(): Pick<TraceSummary, 'commands' | 'failed' | 'outside' | 'lost'> {
+  finish(): Pick<TraceSummary, 'commands' | 'failed' | 'outside' | 'removed' | 'lost'> {
     this.stopKeeping()
     this.save()
     clearTimeout(this.timer)
     if (this.jsonl !== undefined) this.attempt(() => closeSync(this.jsonl!))
     if (this.failure) this.ctx.notice(`the trace of this run is NOT complete: ${this.failure.message}`)
-    return { commands: this.commands, failed: this.failed, outside: this.outside.size, lost: this.lost }
+    return { commands: this.commands, failed: this.failed, ...this.outside.count(), lost: this.lost }
   }
 
   private flush(): void {
@@ -227,7 +227,8 @@ export class TraceRecorder {
     else this.batch.undone.push(id)
   }
 
-  private addPath({ at, op, pid, exec, path, to, existed, absent, directory, isUnknown }: PathEvent): void {
+  private addPath(event: PathEvent): void {
+    const { at, op, pid, exec, path, to, existed, absent, directory, isUnknown } = event
     // What lies in the target went with it.
     if (isUnknown || (op === 'rename' && path !== undefined && isWithin(this.target, path))) this.hasUnknown = true
     // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
@@ -235,8 +236,7 @@ export class TraceRecorder {
     // A file that the shell opened for the whole command is no work of the command's.
     // Nor is the target itself, moved, a file outside.
     const isOurs = op === 'inherited' || (path !== undefined && isWithin(this.target, path))
-    for (const each of isOurs ? [] : [path, to])
-      if (each !== undefined) this.outside.note(each, op === 'delete' || each !== (to ?? path))
+    if (!isOurs) this.outside.note(event)
     const file: NewEvent = {
       run: this.run,
       at,

@@ -9,8 +9,10 @@ export interface TraceSummary {
   tracer: string
   commands: number
   failed: number
-  /** Files outside of the target that were changed and are still there. */
+  /** Paths outside of the target that were changed, made and left there, or deleted; 0 where changes are not told. */
   outside: number
+  /** Of these, deleted or moved away. */
+  removed: number
   /** Events that were not seen. */
   lost: number
   /** Taken while it went on. */

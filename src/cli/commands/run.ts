@@ -194,14 +194,19 @@ function keptTexts({ run, kept: { files, snapshots } }: RunResult, style: Style)
 
 function traceTexts({ trace }: RunResult): string[] {
   if (!trace) return []
-  const { outside, lost, running } = trace
+  const { outside, removed, lost, running } = trace
   return [
-    ...(outside > 0
-      ? [`${plural('file', outside)} changed outside of the protected directory: not recoverable by us`]
-      : []),
+    ...(outside > 0 ? [outsideText(outside, removed)] : []),
     ...(lost > 0 ? [`the trace has holes: ${plural('event', lost)} not seen`] : []),
     ...(running.length > 0 ? [runningText(running)] : []),
   ]
+}
+
+function outsideText(outside: number, removed: number): string {
+  const where = 'outside of the protected directory'
+  const [what, of] =
+    removed === outside ? ['deleted', ''] : ['changed', removed > 0 ? `, ${removed} of them deleted` : '']
+  return `${plural('path', outside)} ${what} ${where}${of}: not recoverable by us`
 }
 
 function runningText(running: readonly Running[]): string {
