@@ -4,7 +4,8 @@
  * before the end.
  */
 
-import { destructiveOf, isCommit, milestoneOf, suspects } from '../model/command-kind.ts'
+import { destructiveOf, isCommit, suspects } from '../model/command-kind.ts'
+import { milestoneOf } from '../model/milestone.ts'
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
