@@ -136,6 +136,32 @@ it('undo --keep-running does not reach for what was done before the run', async 
   expect(await run.ended).toMatchObject({ status: 0 })
 })
 
+it('what is done beside a live run says how to undo that, and not the run', async () => {
+  first()
+  const cli = builtCommand.map(word => `'${word}'`).join(' ')
+  const script = `printf a2 > a; READY; read line; ${cli} status; ${cli} tag inner good; ${cli} undo; echo "still $line"`
+  const run = await startRun(space, script.replace('READY', `${cli} snapshot -m own; READY`))
+  const hint = 'To undo: savepoint undo --keep-running\n'
+  for (const args of [
+    ['rollback', 'good', '--keep-running'],
+    ['revert', 'a', '--from', 'own'],
+    ['tag', 'then', 'good'],
+  ]) {
+    expect(savepoint(space, args).stdout).toContain(hint)
+  }
+  const undo = () => savepoint(space, ['undo', '--keep-running']).stdout
+  expect(undo()).toMatch(/^Undone: tag/)
+  expect([undo(), space.read('a')]).toEqual([expect.stringMatching(/^Undone: revert/), 'a1'])
+  expect([undo(), space.read('a')]).toEqual([expect.stringMatching(/^Undone: rollback/), 'a2'])
+  run.say('here')
+  const { stdout } = await run.ended
+  expect(stdout).toContain('still here')
+  // From inside of the run `undo` is not about it.
+  expect(stdout).toContain('To undo: savepoint undo\n')
+  expect(stdout).toContain('Undone: tag')
+  expect(stdout).not.toContain('To stop it')
+})
+
 it('nothing is stopped for a rollback that cannot be done', async () => {
   first()
   const run = await startRun(space, 'read line; echo "still $line"')

@@ -34,6 +34,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
   head: { takes: [], sync: true },
   log: { takes: [], sync: true },
   branches: { takes: [], sync: true },
+  undoStops: { takes: [], sync: true },
   status: { takes: [] },
   diff: { takes: [optionsOf<'diff', 0>({ from: 'text', to: 'text', paths: 'texts' })] },
   changes: { takes: [] },

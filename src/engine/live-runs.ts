@@ -39,6 +39,13 @@ const isInsideOf = ({ id, pid }: Run, runs: readonly Run[]): boolean => {
   return outer !== undefined && runs.some(run => run.id === outer && run.id !== id)
 }
 
+/** Whether `undo` is about a run that goes on, which it stops: not if it is asked from inside of that. */
+export function undoStops(ctx: Context): boolean {
+  const own = ownRun(ctx) ?? runAbove(ctx)
+  const runs = liveRuns(ctx)
+  return runs.length > 0 && !runs.some(({ id }) => id === own)
+}
+
 /** The live run that this process belongs to, although its own environment does not say so: that of who started it does. */
 export function runAbove(ctx: Context): string | undefined {
   const live = new Set(liveRuns(ctx).map(({ id }) => id))

@@ -23,7 +23,7 @@ import { followTrace } from './follow-trace.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
-import { runAbove } from './live-runs.ts'
+import { runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log } from './log.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
@@ -213,6 +213,7 @@ function toSavepoint(ctx: Context): Savepoint {
     head: () => asShown(ctx, requireHead(ctx.db)),
     log: () => log(ctx),
     branches: () => branches(ctx),
+    undoStops: () => undoStops(ctx),
     status: () => status(ctx),
     diff: options => diff(ctx, options ?? {}),
     changes: () => changes(ctx),

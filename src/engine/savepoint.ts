@@ -135,6 +135,8 @@ export interface Savepoint {
 
   rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>
   revert(path: string, options?: { from?: string; dryRun?: boolean }): Promise<results.RestoreResult>
+  /** Whether `undo` would stop a run that goes on and take that back; with `keepRunning`, what was done last. */
+  undoStops(): boolean
   /** In a subdirectory an operation that reached beyond it is refused, unless `all`. */
   undo(options?: UndoOptions): Promise<results.UndoResult>
   redo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>

@@ -138,7 +138,7 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
   if (context.options.json) process.stderr.write(`${JSON.stringify(runResultJson(result))}\n`)
   else if (!context.options.quiet) {
     const colour = wantsColour(process.stderr, process.env, context.options.color)
-    const style = createStyle(colour, base, context.program)
+    const style = createStyle(colour, base, context.program, context.undoStops)
     const { run, changes } = result
     // Nothing is recorded: that was said at the start.
     if (!run) return
