@@ -355,6 +355,7 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
            pthread_t thread;
            if (fork() != 0) { read(open("up", O_RDONLY), &count, 1); return 0; }
            setsid();
+           alarm(120); /* should the test fail */
            for (int fd = 0; fd < 3; fd++) close(fd);
            first = pthread_self();
            pthread_create(&thread, 0, wait_for_go, "late");

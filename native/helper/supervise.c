@@ -112,7 +112,10 @@ static void answer_requests(struct state *state) {
     memcpy(&kind, state->request, sizeof kind);
     memcpy(&number, state->request + sizeof kind, sizeof number);
     if (kind == REQUEST_RELEASE) holds_release(number);
-    if (kind == REQUEST_BEGUN) holds_end_changes();
+    if (kind == REQUEST_BEGUN) {
+      holds_end_changes();
+      keep_begun();
+    }
     if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
     if (kind == REQUEST_LOOK) keep_look(number);
     if (kind == REQUEST_CAPTURED) keep_captured(number);

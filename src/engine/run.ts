@@ -4,7 +4,7 @@
  */
 import { redactFlags } from '../config/config.ts'
 import { defaultRedact } from '../config/default-redact.ts'
-import { isUnwritable, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type RedactPatterns, redactCommand } from '../model/redact.ts'
 import { quoteWord } from '../model/shell-quote.ts'
@@ -14,17 +14,17 @@ import { rootTreeOf } from '../targets/dir/capture.ts'
 import { followDir } from '../targets/dir/dir-target.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { noneUnprotected } from './changed-unprotected.ts'
-import { type Context, requireWritable } from './context.ts'
+import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
 import { type Protection, protect } from './protect.ts'
 import type { RunResult } from './results.ts'
 import { exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
 import { openControl } from './run-control.ts'
-import { conclude } from './run-end.ts'
+import { closeKilledRuns, conclude } from './run-end.ts'
 import { takeBackFailed } from './run-failure.ts'
 import { RunSession } from './run-session.ts'
-import { setContinued } from './run-state.ts'
+import { isInterrupted, setContinued } from './run-state.ts'
 import { RunTerminal } from './run-terminal.ts'
 import { canHoldChanges, type RunTracer, tracerFor } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
@@ -40,6 +40,7 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
     ctx.notice('the patterns of tracing.redact take too long: the arguments of this command are not recorded'),
   )
   const tracer = tracerFor(ctx, options)
+  await closeFormer(ctx)
   const terminal = new RunTerminal(ctx.env.TERM)
   for (let before: Run | undefined; ; ) {
     const run = await recordOr(ctx, command, options)
@@ -50,6 +51,19 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
     if (!session.stop.restart) return result
     ctx.notice(`${run.id} was stopped for \`savepoint ${session.stop.why}\`, and is started again`)
     before = run
+  }
+}
+
+/**
+ * What is there now is the end of runs that were killed: later it would be mixed with what this one does, which they would
+ * stand above in the list of operations. What keeps it from being recorded will be said of this run, too.
+ */
+async function closeFormer(ctx: Context): Promise<void> {
+  if (ctx.unwritable || !ctx.db.unendedRuns().some(isInterrupted)) return
+  try {
+    await withTimelineLock(ctx, 'close an interrupted run', () => closeKilledRuns(ctx))
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
   }
 }
 
