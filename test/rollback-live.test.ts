@@ -11,6 +11,7 @@ import {
   savepointAsUser,
   savepointJson,
 } from './support/built-cli.ts'
+import { compileC } from './support/c-program.ts'
 import { isRoot } from './support/machine.ts'
 import { hasTerminal, onTerminal } from './support/terminal.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -107,6 +108,38 @@ describe.each(['auto', 'ptrace', 'none'])('tracer %s', tracer => {
     expect(savepoint(space, ['redo']).status).toBe(0)
     expect(space.read('a')).toBe('a2')
   })
+})
+
+it('a process whose first thread has ended is stopped as well', async () => {
+  compileC(
+    space.at('headless'),
+    `#include <fcntl.h>
+     #include <pthread.h>
+     #include <stdio.h>
+     #include <unistd.h>
+     static pthread_t first;
+     static void *work(void *none) {
+       pthread_join(first, 0);
+       FILE *file = fopen("headless.pid", "w");
+       fprintf(file, "%d\\n", getpid());
+       fclose(file);
+       alarm(300);
+       for (;;) pause();
+       return none;
+     }
+     int main(void) {
+       pthread_t thread;
+       first = pthread_self();
+       pthread_create(&thread, 0, work, 0);
+       pthread_exit(0);
+     }`,
+  )
+  first()
+  const run = await startRun(space, './headless & while [ ! -s headless.pid ]; do sleep 0.01; done; READY; wait')
+  const [pid] = pids('headless.pid')
+  expect(savepoint(space, ['rollback', 'good']).status).toBe(0)
+  expect(existsSync(`/proc/${pid}`)).toBe(false)
+  expect((await run.ended).signal).toBe('SIGTERM')
 })
 
 it('when the supervisor dies while it holds the agent still, the agent goes on, and the next command completes', async () => {
