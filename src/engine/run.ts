@@ -14,6 +14,7 @@ import { rootTreeOf } from '../targets/dir/capture.ts'
 import { followDir } from '../targets/dir/dir-target.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { noneUnprotected } from './changed-unprotected.ts'
+import { leftByRun, nothingLeft } from './coming-to-light.ts'
 import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
@@ -184,6 +185,7 @@ async function superviseAndConclude(
     movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
     gone: work?.gone ?? noneGone,
     unprotected: work?.changed ?? noneUnprotected,
+    ...(before && after ? await leftByRun(ctx, before.root, after.root) : nothingLeft),
     kept: after ? keptBy(ctx, run.id) : { files: 0, snapshots: [] },
     trace,
   }

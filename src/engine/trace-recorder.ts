@@ -206,6 +206,7 @@ export class TraceRecorder {
     const execution = this.running.get(id)
     if (!execution) return ''
     this.end(execution, { endedAt: at, exitCode: code, signal })
+    this.touches.noteEnd(execution.pid, at)
     if (hasFailed(execution)) this.failed++
     // How it ended is missing.
     if (code === undefined && signal === undefined) this.lost++
@@ -250,7 +251,7 @@ export class TraceRecorder {
       size: undefined,
     }
     if (file.path === undefined && file.to === undefined) return
-    this.touches.note(op, at, file.path, file.to)
+    this.touches.note({ ...event, path: file.path, to: file.to })
     // Of what was only watched it is not known who it was: each second may have been another.
     const who = exec === 0 ? `at ${Math.floor(at / 1000)}` : exec
     const name = file.to ?? file.path

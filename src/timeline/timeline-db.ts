@@ -175,8 +175,9 @@ export class TimelineDb {
     this.run('UPDATE snapshots SET parent = ? WHERE parent = ? AND id <> ?', to, from, to)
   }
 
-  setRoot(id: string, root: string): void {
-    this.run('UPDATE snapshots SET root = ? WHERE id = ?', idToBytes(root), id)
+  setState(id: string, { root, files, bytes, label }: Pick<Snapshot, 'root' | 'files' | 'bytes' | 'label'>): void {
+    const sql = 'UPDATE snapshots SET root = ?, files = ?, bytes = ?, label = ? WHERE id = ?'
+    this.run(sql, idToBytes(root), files, bytes, label ?? null, id)
   }
 
   setCounts(id: string, { added, modified, deleted }: Snapshot['counts']): void {

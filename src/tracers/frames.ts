@@ -56,7 +56,9 @@ export const FIELD = {
   gid: 24,
   inode: 25,
   directory: 26,
-  pids: 27,
+  changed: 27,
+  replaced: 28,
+  pids: 29,
 } as const
 
 /** What is asked of the helper: kind and number. */
