@@ -1,6 +1,7 @@
 /** The runs of a timeline that go on, and which of them is to be asked for what. */
 import type { Run } from '../model/snapshot.ts'
 import { findRun } from '../timeline/resolve-ref.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, ownRun } from './context.ts'
 import { announcedSocket } from './control-place.ts'
 import { ancestorsOf, startedIn } from './process-tree.ts'
@@ -12,11 +13,13 @@ export interface LiveRunEntry extends Run {
 }
 
 /** In the order of their beginning. */
-export const liveRuns = (ctx: Context): LiveRunEntry[] =>
-  ctx.db
+export const liveRuns = (ctx: Context): LiveRunEntry[] => liveRunsIn(ctx.db, ctx.timelineDir)
+
+export const liveRunsIn = (db: TimelineDb, timelineDir: string): LiveRunEntry[] =>
+  db
     .unendedRuns()
     .filter(({ pid }) => isAlive(pid))
-    .map(run => ({ ...run, socket: announcedSocket(ctx, run.id) }))
+    .map(run => ({ ...run, socket: announcedSocket({ timelineDir }, run.id) }))
 
 /**
  * Who carries out what a command asks for: the run that it belongs to, or that it is about; else the first, which has the
