@@ -42,6 +42,12 @@ const isInsideOf = ({ id, pid }: Run, runs: readonly Run[]): boolean => {
   return outer !== undefined && runs.some(run => run.id === outer && run.id !== id)
 }
 
+/** A run that whoever started this process belongs to, live or not. */
+export const anyRunAbove = (): string | undefined =>
+  ancestorsOf(process.pid)
+    .map(startedIn)
+    .find(run => run !== undefined)
+
 /** The live run that this process belongs to, although its own environment does not say so: that of who started it does. */
 export function runAbove(ctx: Context): string | undefined {
   const live = new Set(liveRuns(ctx).map(({ id }) => id))

@@ -3,8 +3,11 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDamage, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { salvagedIn, salvageTimeline } from '../timeline/salvage-timeline.ts'
 import { TimelineDb } from '../timeline/timeline-db.ts'
+import type { RegisteredTarget } from './target-registry.ts'
 
 const fileIn = (directory: string): string => join(directory, 'timeline.sqlite')
 
@@ -54,14 +57,16 @@ export function openTimelineRepaired(directory: string, notice: (text: string) =
 }
 
 /** Snapshots that could not be read are still in the store. Nothing may be freed until somebody says that they may go. */
-export function refuseSalvaged(directories: readonly string[], purpose: string): void {
-  const [aside] = directories.flatMap(salvagedIn)
-  if (aside === undefined) return
+export function refuseSalvaged(timelines: readonly { target: RegisteredTarget }[], purpose: string): void {
+  const [found] = timelines.flatMap(({ target }) => salvagedIn(target.directory).map(aside => ({ aside, target })))
+  if (!found) return
+  const { aside, target } = found
+  const of = quoteWord(showPath(rawFromBytes(target.path)))
   throw new SavepointError(
     'store.damaged',
     `Cannot ${purpose}: ${aside} may know of snapshots that could not be read`,
     {
-      hint: `Nothing was deleted. If what \`savepoint log\` shows is all that is needed, delete ${aside}; else bring timeline.sqlite back from a backup`,
+      hint: `Nothing was deleted. If what \`savepoint log -t ${of}\` shows is all that is needed, delete ${aside}; else bring timeline.sqlite back from a backup`,
     },
   )
 }

@@ -15,13 +15,16 @@ import { type PackScan, scanPacks } from '../store/scan-packs.ts'
 import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
 import { damageHint } from '../timeline/explain-open.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
-import { type Context, requireWritable } from './context.ts'
+import { type Context, refuseInsideRun, requireWritable } from './context.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
 
 const LISTED_PATHS = 20
 
 export async function verify(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
-  if (options.repair) requireWritable(ctx)
+  if (options.repair) {
+    refuseInsideRun(ctx, 'repair')
+    requireWritable(ctx)
+  }
   const check = async (timelines: OpenTimeline[]): Promise<VerifyResult> => {
     const damage = ctx.store.index.damage()
     const scan = scanPacks(ctx.store, damage === undefined ? ctx.store.index.packs() : [], progress =>
