@@ -38,6 +38,8 @@ export async function gc(ctx: Context): Promise<GcResult> {
       snapshots: forgetOld(ctx, timeline),
       traces: forgetOldTraces(ctx, timeline),
     }))
+    // What could not be written earlier, for want of room, or because we were killed.
+    for (const { db } of timelines) db.renewLog()
     failpoint('gc:forgotten')
     const result = collect(ctx, timelines, false)
     for (const each of forgotten) noteForgotten(ctx, each, result)

@@ -64,6 +64,7 @@ export async function completePurge(ctx: Context): Promise<void> {
     purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
     purgeKept(ctx, rawFromShown(path))
     collect(ctx, timelines, true)
+    ctx.db.renewLog()
     // Its end may have been killed before the log was emptied.
     ctx.db.purging(() => ctx.db.setMeta(PENDING, ''))
     ctx.notice(`completed a purge that was interrupted: ${path}`)

@@ -16,6 +16,7 @@ import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
 import { damageHint } from '../timeline/explain-open.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable } from './context.ts'
+import { findLostRoots } from './lost-roots.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
 
 const LISTED_PATHS = 20
@@ -33,6 +34,7 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     const repaired = options.repair ? repair(ctx, timelines, scan) : []
     const problems: VerifyProblem[] = []
     const found = new FoundObjects(ctx, scan, damage === undefined)
+    if (options.repair) repaired.push(...findLostRoots(ctx, timelines, root => lostPaths(found, root).length === 0))
     let [snapshots, here, deleted] = [0, 0, 0]
     let hasDamagedTimeline = false
     for (const timeline of timelines) {
@@ -115,7 +117,10 @@ function holds(ctx: Context, { id, kind, ...location }: Location & { id: Id }): 
 
 function repair(ctx: Context, timelines: OpenTimeline[], scan: PackScan): string[] {
   const done = rebuildIndex(ctx.store, scan)
-  for (const { target } of timelines) rmSync(join(target.directory, 'statcache'), { force: true })
+  for (const { target, db } of timelines) {
+    rmSync(join(target.directory, 'statcache'), { force: true })
+    db.renewLog()
+  }
   ctx.store.refresh()
   return done
 }
