@@ -16,7 +16,7 @@
 #include "ptrace.h"
 #include "thaw.h"
 
-enum { MAX_PASSES = 100, PATIENT_PASSES = 5, PASS_US = 1000, STAT_BYTES = 1024 };
+enum { MAX_PASSES = 100, PATIENT_PASSES = 5, THAW_PASSES = 20, PASS_US = 1000, STAT_BYTES = 1024 };
 
 struct member {
   pid_t pid, parent;
@@ -172,7 +172,7 @@ void tree_thaw(void) {
     if (holds(&frozen, list->members[i].pid)) send(&list->members[i], SIGCONT);
   }
   /* That a traced process had stopped may be told late: as long as we know whom we have stopped, it is not taken for others' work. */
-  for (int pass = 0; settle != NULL && pass < MAX_PASSES; pass++) {
+  for (int pass = 0; settle != NULL && pass < THAW_PASSES; pass++) {
     settle();
     if (!is_any_stopped()) break;
     usleep(PASS_US);
