@@ -13,8 +13,10 @@ const dist = join(root, 'dist')
 /**
  * Node's modules are taken as objects, not imported: an import evaluates every export of the module, among them getters
  * that load half of Node (fs/promises, TextDecoder, util.diff), and that at each start. Of the exports that are named
- * here esbuild keeps those that are used.
+ * here esbuild keeps those that are used. Functions of modules that most commands never call load theirs when they are
+ * called: node:crypto alone takes 5 ms.
  */
+const rarelyCalled = /^node:(child_process|crypto|module|net|readline|stream|tty|util|vm|zlib)\b/
 const builtins = {
   name: 'builtins',
   setup({ onResolve, onLoad }) {
@@ -22,13 +24,17 @@ const builtins = {
       kind === 'require-call' ? { external: true } : { path, namespace: 'builtin', sideEffects: false },
     )
     onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => {
-      const names = Object.keys(process.getBuiltinModule(path)).filter(name => /^[A-Za-z]\w*$/.test(name))
+      const module = process.getBuiltinModule(path)
+      const names = Object.keys(module).filter(name => /^[A-Za-z]\w*$/.test(name))
+      const isFunction = name => /^[a-z]/.test(name) && typeof module[name] === 'function'
+      const take = name =>
+        rarelyCalled.test(path) && isFunction(name) ? `(...values) => load().${name}(...values)` : `take('${name}')`
       return {
         contents: [
-          `const module = process.getBuiltinModule('${path}')`,
-          'const take = name => module[name]',
-          'export default module',
-          ...names.map(name => `export const ${name} = /* @__PURE__ */ take('${name}')`),
+          `const load = () => process.getBuiltinModule('${path}')`,
+          'const take = name => load()[name]',
+          'export default /* @__PURE__ */ load()',
+          ...names.map(name => `export const ${name} = /* @__PURE__ */ ${take(name)}`),
         ].join('\n'),
       }
     })

@@ -143,7 +143,7 @@ describe('docs/format.md', () => {
       size: content.length,
       content: id,
     }
-    const excluded: Entry = { ...blankEntry('node_modules', 'unknown'), reason: 'excluded' }
+    const excluded: Entry = { ...blankEntry('node_modules', 'unknown'), reason: 'excluded', found: 'dir' }
     expect(bytesOf('tree')).toBe(encodeTree([file, excluded]).toString('hex'))
     expect(bytesOf('recipe')).toBe(
       encodeRecipe([{ chunk: id, length: content.length }, { hole: 4096 }]).toString('hex'),

@@ -50,6 +50,8 @@ describe('run', () => {
       'moved_to',
       'gone',
       'unprotected',
+      'hidden',
+      'uncaptured',
       'kept',
       'stopped',
       'taken_back',

@@ -317,7 +317,7 @@ describe('what changed', () => {
   it('history of what was purged does not hint at a revert, which could not work', () => {
     say(['purge', 'a.txt', '--yes'])
     expect(say(['history', 'a.txt'])).toBe(
-      'SNAPSHOT  STATUS  SIZE  CREATED  LABEL\nsnap_ID  purged  SIZE  AGE  first\na.txt: SIZE now\nNo snapshot can bring it back\n',
+      'SNAPSHOT  STATUS  SIZE  CREATED  LABEL\nsnap_ID  purged  AGE  first\na.txt: SIZE now\nNo snapshot can bring it back\n',
     )
     expect(json('history', 'a.txt').versions).toMatchObject([{ status: 'unknown', reason: 'purged' }])
     say(['snapshot', '-m', 'second'])

@@ -36,6 +36,27 @@ it('what an editor put in the place of a file stays; what was written into one i
   expect(space.read('a')).toBe(edited)
 })
 
+it('what somebody wrote before the run did, or between two writes of the run, is undone and named', async () => {
+  for (const name of ['b', 'c', 'd']) space.write(name, `${name}1\n`)
+  const again = 'echo r2 >> a; echo r2 > new; mv new b; echo r2 >> c; mv d e'
+  const run = await startRun(space, `echo r > a; echo r >> b; READY; read line; ${again}`)
+  await pause(LATER_MS)
+  for (const name of ['a', 'b', 'c', 'd']) space.sh(`echo hand >> ${name}`)
+  run.say('end')
+  await run.ended
+
+  const edited = space.read('a')
+  expect(edited).toBe('r\nhand\nr2\n')
+  const { restore } = savepointJson(space, ['undo', '--dry-run'])
+  expect([restore.mixed, restore.left_alone]).toEqual([['a', 'b', 'c', 'e'], []])
+  const { stdout, status } = savepoint(space, ['undo'])
+  expect([status, space.read('a'), space.read('d')]).toEqual([0, 'a1', 'd1\n'])
+  expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: a, b, c, e\n")
+  const [, snapshot] = /To have that back: savepoint revert a b c e --from (snap_\w+)\n/.exec(stdout)!
+  savepoint(space, ['revert', 'a', '--from', snapshot!])
+  expect(space.read('a')).toBe(edited)
+})
+
 describe('a file with two names', () => {
   const contents = () => ['a', 'src/f', 'hard'].map(name => space.read(name))
   beforeEach(() => {

@@ -2,6 +2,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
+import { runCli } from './support/cli.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -142,6 +143,36 @@ describe('what ignore rules hid is named by the rollback that leaves it where it
     await savepoint.redo()
     const scoped = await savepoint.rollback(run!.before!, { paths: ['.gitignore', 'made'] })
     expect(scoped.hidden).toEqual({ count: 1, paths: ['made'] })
+  })
+
+  // What the real ones find afterwards, the others must foresee.
+  it.each([
+    ['of the root', widen, ['made', 'new', 'src/sub']],
+    ['that come with a directory', 'mkdir -p made/in; echo x > made/in/.gitignore; echo x > made/in/x', ['made/in/x']],
+    ['of a repository', 'echo out >> .git/info/exclude; echo x > out; echo x > node_modules/z', ['out']],
+    ['of ours', 'echo big > .savepointignore; mkdir big; echo x > big/x', ['big']],
+    [
+      'of a repository that it makes',
+      'git init -q made; echo x > made/x; echo x >> made/.git/info/exclude',
+      ['made/x'],
+    ],
+    ['that are gone', 'rm .gitignore; rm -rf node_modules; echo x > new', []],
+  ])('the summary of a run and --dry-run foresee it: rules %s', async (_which, script, paths) => {
+    const { run, hidden } = await savepoint.run({ command: ['sh', '-c', script] })
+    const dry = [
+      (await savepoint.undo({ dryRun: true })).restore!.hidden,
+      (await savepoint.rollback(run!.id, { dryRun: true })).hidden,
+      (await savepoint.rollback(run!.before!, { dryRun: true })).hidden,
+    ]
+    const real = (await savepoint.undo()).restore!.hidden
+    expect(real).toEqual({ count: paths.length, paths })
+    for (const each of [hidden, ...dry]) expect(each).toEqual(real)
+  })
+
+  it('the summary says it in words', () => {
+    const { stderr } = runCli(space, ['run', '--', 'sh', '-c', 'echo out/ > .gitignore; mkdir out; echo x > out/x'])
+    expect(stderr).toContain('NOT protected and made: out (ignored by rules of the run; undo leaves it)\n')
+    expect(runCli(space, ['undo', '--dry-run']).stdout).toContain('Stay, because ignore rules hid them: out\n')
   })
 
   it('not in the snapshot because its rules excluded it, captured today: listed', async () => {

@@ -1,6 +1,6 @@
 /** Paths that were captured once, are something else now and are not captured any more: not "nothing changed". */
 import { mkdirSync } from 'node:fs'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { runCli } from './support/cli.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -30,11 +30,78 @@ it('a kept file that became a directory is named by status, changes, diff and th
   expect(stderr).toContain(`.env changed and is not captured any more; ${first} has it as before`)
 })
 
+it('the snapshot itself counts and shows it, and so do an archive of it and a comparison with it', () => {
+  becomeDirectory()
+  const taken = runCli(space, ['snapshot', '--label', 'second'])
+  expect(taken.stdout).toContain('1 modified')
+  expect(taken.stdout).not.toContain('empty directory')
+  expect(runCli(space, ['show', 'second']).stdout).toMatch(/1 modified\n(.*\n)* {2}T \.env\//)
+  for (const [from, to] of [
+    [first, 'second'],
+    ['second', first],
+  ] as const) {
+    const { changes } = JSON.parse(runCli(space, ['diff', from, to, '--json']).stdout)
+    expect(changes).toMatchObject([{ kind: 'type-changed', path: '.env' }])
+  }
+  expect(runCli(space, ['diff', first, 'second']).stdout).toContain('-SECRET=1')
+  expect(runCli(space, ['status']).stdout).toContain('Nothing changed since')
+
+  expect(runCli(space, ['export', 'second', '../second.tar']).status).toBe(0)
+  expect(runCli(space, ['import', '../second.tar', '--label', 'third']).status).toBe(0)
+  expect(JSON.parse(runCli(space, ['diff', 'second', 'third', '--json']).stdout).changes).toEqual([])
+  expect(runCli(space, ['diff', first, 'third', '--name-only']).stdout).toBe('.env\n')
+})
+
 it('so is one that grew beyond what is kept; one that a new rule leaves out is as it was', () => {
   space.write('.gitignore', '.env\na\n')
   expect(runCli(space, ['status']).stdout).toMatch(/Since then: 1 modified\n {2}M \.gitignore/)
   space.write('.env', Buffer.alloc(2 ** 20 + 1, 'x'))
   expect(runCli(space, ['status']).stdout).toMatch(/Since then: 2 modified\n {2}M \.env\n {2}M \.gitignore/)
+})
+
+describe('a file that grows beyond snapshots.max_file_bytes', () => {
+  beforeEach(() => {
+    space.write('savepoint.yaml', 'snapshots:\n  max_file_bytes: 2 KB\n')
+    first = runCli(space, ['snapshot', '-q']).stdout.trim()
+  })
+  const changesOf = (...refs: string[]) =>
+    JSON.parse(runCli(space, ['diff', ...refs, '--json']).stdout).changes.map(
+      (change: { kind: string; path: string }) => [change.kind, change.path],
+    )
+
+  it('is a change of the snapshot that does not have it any more, and of one that has it again', () => {
+    space.write('a', Buffer.alloc(3000, 'x'))
+    const taken = runCli(space, ['snapshot', '--label', 'large'])
+    expect([taken.status, taken.stdout]).toEqual([3, expect.stringContaining('1 modified')])
+    expect(runCli(space, ['show', 'large']).stdout).toContain('M a (2 B -> more than 2 KB)')
+    expect(runCli(space, ['diff', first, 'large']).stdout).toContain('2 -> more than 2000 bytes')
+    expect([changesOf(first, 'large'), changesOf('large', first)]).toEqual([[['modified', 'a']], [['modified', 'a']]])
+    expect(runCli(space, ['history', 'a']).stdout).toMatch(/too-large +just now/)
+    space.write('a', Buffer.alloc(4000, 'x'))
+    runCli(space, ['snapshot', '--label', 'larger'])
+    expect(changesOf('large', 'larger')).toEqual([])
+    runCli(space, ['export', 'large', '../large.tar'])
+    runCli(space, ['import', '../large.tar', '--label', 'imported'])
+    expect(changesOf(first, 'imported')).toEqual([['modified', 'a']])
+  })
+
+  it('is none when only the limit was lowered', () => {
+    space.write('b', Buffer.alloc(1000, 'x'))
+    runCli(space, ['snapshot', '--label', 'before'])
+    space.write('savepoint.yaml', 'snapshots:\n  max_file_bytes: 500 B\n')
+    runCli(space, ['snapshot', '--label', 'after'])
+    expect(changesOf('before', 'after')).toEqual([['modified', 'savepoint.yaml']])
+  })
+
+  it('made by a run, it is named by the run, its undo and a rollback', () => {
+    const run = runCli(space, ['run', '--', 'sh', '-c', 'head -c 3000 /dev/zero > new'])
+    expect(run.stderr).toContain('nothing that is protected changed\n')
+    expect(run.stderr).toContain('NOT protected and made: new (too large; undo leaves it)\n')
+    const stays = 'Stay, because they were not captured: new (too-large)\n'
+    for (const verb of [['undo', '--dry-run'], ['undo'], ['rollback', first, '--dry-run'], ['rollback', first]])
+      expect(runCli(space, verb).stdout).toContain(stays)
+    expect(space.read('new')!.length).toBe(3000)
+  })
 })
 
 it('a rollback that leaves it alone names the way to have it back, and that works', () => {

@@ -56,6 +56,14 @@ describe('undo of the outer of two runs', () => {
     expect(state()).toEqual(['main\n', 'B\n', 'one\nmore\n'])
   })
 
+  it('diff of it shows all that changed meanwhile, and says so', async () => {
+    const [outer] = await both()
+    const { changes } = await savepoint.diff({ from: outer.run!.id })
+    expect(changes.map(({ path }) => path)).toEqual(['B', 'lib/hl1', 'src/main.js'])
+    const unsure = 'another run was at work, too: what it changed meanwhile may be among this'
+    expect(space.notices).toContain(unsure)
+  })
+
   it('then the other can be undone, too: nobody else is left whose work it could be', async () => {
     await both()
     await savepoint.undo()
@@ -178,6 +186,23 @@ describe('two runs that are traced', () => {
     const [, inner] = await both()
     const { leftAlone } = await savepoint.rollback(inner.run!.id)
     expect([leftAlone, state()]).toEqual([[], [undefined, undefined, 'one\n']])
+  })
+
+  it('diff of the one shows what it did, and says that there is more', async () => {
+    const [outer, inner] = await during(
+      'rm -rf src; echo x >> both',
+      () => run('echo B > B; echo more >> lib/hl1; echo y >> both'),
+      'echo first > own',
+    )
+    space.write('after', 'by hand')
+    const shown = async (ref: string) => (await savepoint.diff({ from: ref })).changes.map(({ path }) => path)
+    expect(await shown(inner.run!.id)).toEqual(['B', 'both', 'lib/hl1'])
+    expect(await shown(outer.run!.id)).toEqual(['both', 'own', 'src/main.js'])
+    const { before, after } = outer.run!
+    const more = `2 changes of others while it went on not shown; to see all: savepoint diff ${before} ${after}`
+    expect(space.notices).toContain(more)
+    const all = (await savepoint.diff({ from: before!, to: after! })).changes.map(({ path }) => path)
+    expect(all).toEqual(['B', 'both', 'lib/hl1', 'own', 'src/main.js'])
   })
 
   it('what both have touched is left alone, and reported', async () => {

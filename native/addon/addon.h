@@ -51,6 +51,7 @@
   X(hasherNew, hasher_new) \
   X(hasherUpdate, hasher_update) \
   X(hasherDigest, hasher_digest) \
+  X(randomBytes, random_bytes) \
   X(adoptOrphans, adopt_orphans) \
   X(takeEnd, take_end)
 

@@ -1,5 +1,7 @@
-/* BLAKE3 for JavaScript: in one call, or piece by piece with a state that lies in a Buffer. */
+/* BLAKE3 for JavaScript: in one call, or piece by piece with a state that lies in a Buffer. And random bytes. */
+#include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "addon.h"
 #include "hash.h"
@@ -58,4 +60,24 @@ napi_value addon_hasher_digest(napi_env env, napi_callback_info info) {
   if (!get_arguments(env, info, 1, arguments) || !get_hash_state(env, arguments[0], &view, &state)) return NULL;
   blake3_digest(&state, id);
   return make_id(env, id);
+}
+
+/* getentropy gives at most this many. */
+#define RANDOM_MAX 256
+
+/* Names need a few of them in every process, and to load node:crypto for that takes 5 ms. */
+napi_value addon_random_bytes(napi_env env, napi_callback_info info) {
+  napi_value arguments[1];
+  uint32_t length;
+  uint8_t bytes[RANDOM_MAX];
+  if (!get_arguments(env, info, 1, arguments)) return NULL;
+  if (napi_get_value_uint32(env, arguments[0], &length) != napi_ok || length > RANDOM_MAX) {
+    napi_throw_range_error(env, "ERR_OUT_OF_RANGE", "expected a number up to 256");
+    return NULL;
+  }
+  if (getentropy(bytes, length) != 0) {
+    throw_errno(env, errno, "getentropy", NULL, 0);
+    return NULL;
+  }
+  return make_buffer_copy(env, bytes, length);
 }

@@ -46,6 +46,12 @@ static bool same_version(const struct statx *a, const struct statx *b) {
          to_ns(a->stx_ctime) == to_ns(b->stx_ctime);
 }
 
+/* Of another clock, or so old that no write can still be under way. */
+static bool is_old(const struct statx *status) {
+  int64_t age_ns = coarse_now_ns() - to_ns(status->stx_ctime);
+  return age_ns > in_flight_ns || age_ns < -foreign_clock_ns;
+}
+
 /*
  * The first of the two looks around a read. `*proven` means: if the second look agrees, nobody wrote in between. Two
  * things could hide a write from it. It may share the clock tick of this look, so a file that was changed in the
@@ -53,8 +59,7 @@ static bool same_version(const struct statx *a, const struct statx *b) {
  * takes the inode's lock, so it returns only when such a write is over.
  */
 static int first_look(struct reader *reader, int fd, struct statx *status, bool *proven) {
-  int64_t age_ns = coarse_now_ns() - to_ns(status->stx_ctime);
-  *proven = age_ns > in_flight_ns || age_ns < -foreign_clock_ns;
+  *proven = is_old(status);
   if (*proven) return 0;
   for (int ticks = 0;; ticks++) {
     int64_t started_ns = coarse_now_ns();
@@ -123,14 +128,18 @@ static size_t read_xattrs(struct reader *reader, const struct xattr_target *targ
   return needed;
 }
 
-/* One attempt. `*stable` says whether what it stored in `out` and `meta` is one version of the file. */
-static enum read_outcome read_once(struct reader *reader, int fd, const struct statx *expected, struct meta *meta, bool *stable) {
+/*
+ * One attempt. `*stable` says whether what it stored in `out` and `meta` is one version of the file. `expected` is what was
+ * seen under the name before the file was opened; of an old file that is good enough for the first of the two looks.
+ */
+static enum read_outcome read_once(struct reader *reader, int fd, const struct statx *expected, bool is_first,
+                                   struct meta *meta, bool *stable) {
   struct xattr_target target = xattr_open_file(fd);
-  struct statx before, after;
-  bool proven = true;
-  int error = status_of_fd(fd, &before);
+  struct statx before = *expected, after;
+  bool proven = true, is_known = is_first && before.stx_size <= reader->max_content && is_old(&before);
+  int error = is_known ? 0 : status_of_fd(fd, &before);
   if (error == 0 && !same_object(expected, &before)) return READ_REPLACED;
-  if (error == 0 && before.stx_size <= reader->max_content) error = first_look(reader, fd, &before, &proven);
+  if (error == 0 && !is_known && before.stx_size <= reader->max_content) error = first_look(reader, fd, &before, &proven);
   if (error != 0) return fail(meta, error);
 
   *stable = true;
@@ -151,6 +160,7 @@ static enum read_outcome read_once(struct reader *reader, int fd, const struct s
   size_t xattrs = read_xattrs(reader, &target, meta, content);
   error = status_of_fd(fd, &after);
   if (error != 0) return fail(meta, error);
+  if (!same_object(expected, &after)) return READ_REPLACED;
   *stable = proven && (size_t)got == size && same_version(&before, &after);
   if (!*stable) {
     meta_from_status(meta, &after);
@@ -163,7 +173,7 @@ static enum read_outcome read_open_file(struct reader *reader, int fd, const str
   size_t used = reader->used;
   for (uint32_t attempt = 0;; attempt++) {
     bool stable = true;
-    enum read_outcome outcome = read_once(reader, fd, expected, meta, &stable);
+    enum read_outcome outcome = read_once(reader, fd, expected, attempt == 0, meta, &stable);
     if (stable || attempt >= reader->retries) {
       // While it is still in the processor's cache.
       if (outcome == READ_DONE) blake3_hash(reader->out + meta->content_offset, meta->content_length, meta->id);

@@ -48,8 +48,9 @@ struct header { /* SCAN_HEADER in addon.ts */
   uint32_t count;
   int32_t error;
   uint32_t same;
+  int64_t ctime_ns; /* of the directory, after everything in it was looked at */
 };
-_Static_assert(sizeof(struct header) == 16, "SCAN_HEADER.size in addon.ts");
+_Static_assert(sizeof(struct header) == 24, "SCAN_HEADER.size in addon.ts");
 
 struct entry {
   uint64_t prefix; /* the first eight bytes of the name, big-endian: decides most comparisons */
@@ -201,6 +202,8 @@ static int append_records(struct scan *scan, int fd, struct header *header) {
     header->count++;
   }
   header->bytes = (uint32_t)(scan->length - start);
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &directory) != 0) return errno;
+  header->ctime_ns = to_ns(directory.stx_ctime);
   return 0;
 }
 

@@ -25,11 +25,17 @@ struct stream {
   bool awake, broken;
 };
 
-uint64_t monotonic_ns(void) {
+uint64_t in_ns(struct timespec time) { return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec; }
+
+static uint64_t now_ns(clockid_t clock) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  clock_gettime(clock, &now);
+  return in_ns(now);
 }
+
+uint64_t monotonic_ns(void) { return now_ns(CLOCK_MONOTONIC); }
+
+uint64_t realtime_ns(void) { return now_ns(CLOCK_REALTIME); }
 
 static void put(struct frame *frame, const void *bytes, size_t length) {
   memcpy(frame->bytes + frame->length, bytes, length);

@@ -9,12 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 enum frame_type {
   FRAME_HELLO = 1,   /* TIME: nanoseconds since 1970 at the frame's own time */
   FRAME_EXEC = 2,    /* EXEC, PARENT, PPID, DEPTH, REPLACES, PROGRAM, CWD, ARGV (NUL after each); of git when held ENV */
   FRAME_EXIT = 3,    /* EXEC, CODE, SIGNAL */
-  FRAME_PATH = 4,    /* op; EXEC, PATH, TO; with a NUMBER: waits for REQUEST_RELEASE of it */
+  FRAME_PATH = 4,    /* op; EXEC, PATH, TO, CHANGED, REPLACED; with a NUMBER: waits for REQUEST_RELEASE of it */
   FRAME_LOST = 5,    /* NUMBER: how many frames; flags: why */
   FRAME_END = 6,     /* of the command itself: CODE, SIGNAL; NUMBER: processes that go on */
   FRAME_FAILED = 7,  /* the command could not be started: NUMBER is the errno */
@@ -65,6 +66,8 @@ enum field_tag {
   FIELD_GID = 24,
   FIELD_DIRECTORY = 26, /* of KEPT: mode, owner and group of the directory, as u32 */
   FIELD_INODE = 25, /* of HELD: when the file has several names */
+  FIELD_CHANGED = 27,   /* of PATH: when its content last changed, if that was since the beginning; ns since 1970 */
+  FIELD_REPLACED = 28,  /* the same of what is at TO */
   FIELD_THREAD = 20, /* of PATH: who calls, when it is not the first thread of its process */
 };
 
@@ -98,6 +101,9 @@ bool stream_flush(struct stream *stream);
 void stream_drain(struct stream *stream);
 bool stream_is_broken(const struct stream *stream);
 
+uint64_t in_ns(struct timespec time);
 uint64_t monotonic_ns(void);
+/* Since 1970. */
+uint64_t realtime_ns(void);
 
 #endif

@@ -29,14 +29,6 @@ static struct {
   uint64_t at_ns;
 } looks[LOOKS];
 
-static uint64_t realtime_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t in_ns(struct timespec time) { return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec; }
-
 void keep_init(const char *spool) {
   if (spool == NULL) return;
   spool_fd = open(spool, O_PATH | O_DIRECTORY | O_CLOEXEC);

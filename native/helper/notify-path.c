@@ -26,6 +26,18 @@ static void put_place(struct frame *frame, enum field_tag tag, const struct plac
   if (!place->known || !frame_bytes(frame, tag, place->path, place->length)) frame_flag(frame, FLAG_UNKNOWN);
 }
 
+/*
+ * When the content changed that the call is about to change: if that is later than what the run last did to the file, it was
+ * perhaps somebody else. Of the two times the earlier one: the one can be set to anything, the other moves when only the mode or
+ * the name changes. A file with several names may have been changed by another of them.
+ */
+static void put_changed(const struct call *call, enum field_tag tag, const struct place *place) {
+  if (!place->known || !place->exists || !S_ISREG(place->stat.st_mode) || place->stat.st_nlink > 1) return;
+  uint64_t status = in_ns(place->stat.st_ctim), content = in_ns(place->stat.st_mtim);
+  uint64_t changed = content < status ? content : status;
+  if (changed > call->notifier->begun_ns) frame_long(call->frame, tag, changed);
+}
+
 /* A socket's address holds its path. */
 static bool socket_place(const struct call *call, struct place *place) {
   struct sockaddr_un address;
@@ -144,6 +156,8 @@ void tell_path(struct call *call, const struct rule *rule) {
   if (place.known && !place.exists) frame_flag(frame, FLAG_ABSENT);
   if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
+  put_changed(call, FIELD_CHANGED, &place);
+  if (rule->to_path != NONE) put_changed(call, FIELD_REPLACED, &to);
   hold_change(call, &place, rule->to_path == NONE ? NULL : &to);
   stream_put(call->notifier->stream, frame);
   if (call->held) stream_flush(call->notifier->stream);

@@ -10,6 +10,7 @@ struct notifier {
   int listener;
   struct stream *stream;
   bool privileges_off;
+  uint64_t begun_ns; /* since 1970: when the command had not begun yet */
   bool inherits; /* the command begins with something open for writing that is to be captured first */
 };
 

@@ -75,7 +75,10 @@ static void start_guard(int listener) {
 static int begin(const struct session *session) {
   const struct launched *launched = session->launched;
   notifier = (struct notifier){
-      .listener = launched->listener, .stream = session->stream, .privileges_off = launched->privileges_off};
+      .listener = launched->listener,
+      .stream = session->stream,
+      .privileges_off = launched->privileges_off,
+      .begun_ns = realtime_ns()};
   if (!notify_share()) return ENOMEM;
   start_guard(launched->listener);
   tree_init(guard);

@@ -77,10 +77,8 @@ static void tell_failure(struct state *state, int error) {
 }
 
 static void tell_hello(struct state *state) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
   frame_begin(state->frame, FRAME_HELLO, 0, (uint32_t)state->command);
-  frame_long(state->frame, FIELD_TIME, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+  frame_long(state->frame, FIELD_TIME, realtime_ns());
   stream_put(state->stream, state->frame);
 }
 

@@ -1,6 +1,7 @@
 import { type Command, CommanderError } from 'commander'
 import { describe, expect, it, test } from 'vitest'
 import { SavepointError } from '../errors/errors.ts'
+import { verbs } from './commands/index.ts'
 import { expandHelp, verbIndex } from './help.ts'
 import { refuseLaterVerb } from './later-verbs.ts'
 import { buildProgram } from './program.ts'
@@ -12,6 +13,18 @@ const promised =
 
 it('has every verb of this version', () => {
   expect(commandNames(buildProgram())).toEqual(expect.arrayContaining(promised.split(' ')))
+})
+
+it.each(Object.keys(verbs))('%s alone is the same command as among all', name => {
+  const alone = buildProgram(undefined, name).commands.find(command => command.name() === name)!
+  const among = buildProgram().commands.find(command => command.name() === name)!
+  expect(alone.helpInformation()).toBe(among.helpInformation())
+})
+
+it('an unknown verb, an alias and the verbs that look around get all of them', () => {
+  const count = buildProgram().commands.length
+  for (const verb of ['chekout', 'checkout', 'completion', '__complete', undefined])
+    expect(buildProgram(undefined, verb).commands.length).toBe(count)
 })
 
 describe.each(buildProgram().commands.filter(command => !isHidden(command)))('$_name', (command: Command) => {

@@ -1,7 +1,7 @@
 /** Builds the program from its verbs, runs one command line, and turns whatever happened into output and exit code. */
 import { Command, CommanderError } from 'commander'
 import { signalNumbers } from './cancellation.ts'
-import { registerAll } from './commands/index.ts'
+import { registerVerbs } from './commands/index.ts'
 import { addCommonOptions, groups, outcome } from './define.ts'
 import { expandHelp, helpJson, verbIndex } from './help.ts'
 import { refuseLaterVerb } from './later-verbs.ts'
@@ -19,8 +19,8 @@ class Answered extends CommanderError {
   }
 }
 
-/** `writeOut` gets help and version. */
-export function buildProgram(writeOut: (text: string) => void = () => {}): Command {
+/** `writeOut` gets help and version. `only`: a verb that is all that will be asked for. */
+export function buildProgram(writeOut: (text: string) => void = () => {}, only?: string): Command {
   const program = new Command('savepoint')
     .description('Makes everything an AI agent does to your files visible and reversible.')
     .usage('[options] <command> …')
@@ -39,7 +39,7 @@ export function buildProgram(writeOut: (text: string) => void = () => {}): Comma
     // Everything that goes wrong is thrown and rendered in one place; help and version are the only output.
     .configureOutput({ writeErr: () => {}, writeOut })
     .addHelpText('after', firstSteps)
-  registerAll(program)
+  registerVerbs(program, only)
   for (const command of [program, ...program.commands]) {
     addCommonOptions(command)
     command.exitOverride(error => {
@@ -68,9 +68,10 @@ export async function main(args: string[]): Promise<void> {
 
 async function runProgram(args: string[]): Promise<number> {
   const said: string[] = []
-  const program = buildProgram(text => void said.push(text))
+  const verb = args[verbIndex(args)]
+  const program = buildProgram(text => void said.push(text), verb)
   try {
-    refuseLaterVerb(args[verbIndex(args)])
+    refuseLaterVerb(verb)
     await program.parseAsync(expandHelp(program, args), { from: 'user' })
     return outcome.exitCode
   } catch (error) {

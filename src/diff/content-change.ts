@@ -19,6 +19,8 @@ export interface Side {
   /** As in st_mode: 0o100644, 0o100755, 0o120000… */
   mode: number
   sizeBytes: number
+  /** It is not captured, and larger than that. */
+  isLarger?: boolean
   content: Buffer | undefined
 }
 
@@ -31,7 +33,8 @@ export function sideOf(entry: Entry | undefined, content: Buffer | undefined): S
     return { kind: 'link', mode: 0o120000, sizeBytes: target.length, content: target }
   }
   if (entry?.kind !== 'file') return undefined
-  return { kind: 'file', mode: 0o100000 | entry.mode, sizeBytes: content?.length ?? entry.size, content }
+  const sizeBytes = content?.length ?? entry.size
+  return { kind: 'file', mode: 0o100000 | entry.mode, sizeBytes, isLarger: entry.reason === 'too-large', content }
 }
 
 /** Whether both entries are known to hold the same bytes. */

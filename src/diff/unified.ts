@@ -79,7 +79,7 @@ function* patchText(
 
   const oldName = before ? aName : '/dev/null'
   const newName = after ? bName : '/dev/null'
-  const sizes = `${before?.sizeBytes ?? 0} -> ${after?.sizeBytes ?? 0} bytes`
+  const sizes = `${sizeText(before)} -> ${sizeText(after)} bytes`
   const oldContent = before ? before.content : Buffer.alloc(0)
   const newContent = after ? after.content : Buffer.alloc(0)
   // From "Binary files " or "Files " at the start and " differ" at the end git knows that it cannot apply this.
@@ -100,3 +100,5 @@ function* patchText(
 
 /** A tab ends a name with spaces: readers would take what follows the space for a date. */
 const withTab = (name: string) => (name.includes(' ') ? `${name}\t` : name)
+
+const sizeText = (side: Side | undefined): string => `${side?.isLarger ? 'more than ' : ''}${side?.sizeBytes ?? 0}`

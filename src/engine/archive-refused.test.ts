@@ -86,6 +86,13 @@ describe('unsafe archives are refused', () => {
       header({ name: './', type: '5' }),
     ],
     ['a note without a reason', pax({ comment: 'savepoint.unknown because x' }), header({ name: './', type: '5' })],
+    ...['excluded:what', 'excluded:', 'excluded:file:5', 'too-large:file:much', 'too-large:file:5:5'].map(
+      (why): [string, ...Buffer[]] => [
+        `a note with the reason ${why}`,
+        pax({ comment: `savepoint.unknown ${why} x` }),
+        header({ name: './', type: '5' }),
+      ],
+    ),
     [
       'a note on something that is there',
       pax({ comment: 'savepoint.unknown excluded a' }),

@@ -4,10 +4,10 @@
  * import lives; unlocked ones are removed by the next import.
  */
 
-import { randomBytes } from 'node:crypto'
 import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Id } from '../model/entry.ts'
+import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import { OBJECT } from '../store/pack-format.ts'
 import type { Store } from '../store/store.ts'
@@ -71,7 +71,7 @@ export class Spool {
   private create(): { name: string; fd: number } {
     mkdirSync(this.directory, { recursive: true, mode: 0o700 })
     for (;;) {
-      const name = `${PREFIX}${randomBytes(8).toString('hex')}`
+      const name = `${PREFIX}${randomHex(8)}`
       const fd = openSync(join(this.directory, name), 'wx+', 0o600)
       // Another import may have taken it for a leftover before it was locked.
       if (addon.flock(fd, LOCK.exclusive | LOCK.nonBlocking) && addon.statFd(fd).nlink > 0) return { name, fd }

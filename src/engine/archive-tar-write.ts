@@ -56,7 +56,12 @@ function* pieces({ store, root, dirTimeMs, leaveOut, onLeftOut, onEntry }: TarWr
     store
       .tree(dir.content)
       .filter(entry => isOut(joinRaw(path, entry.name), entry))
-      .map(entry => ({ name: entry.name, reason: entry.reason ?? 'excluded' }))
+      .map(({ name, kind, reason = 'excluded', found, limit }) => ({
+        name,
+        reason,
+        found: kind === 'unknown' ? found : kind,
+        limit,
+      }))
 
   const dated = (dir: Entry): Entry => ({ ...dir, mtimeNs: BigInt(Math.floor(dirTimeMs / 1000)) * NS })
   yield* headerOf('./', dated(root), { records: unknownIn('', root).map(unknownRecord) })

@@ -71,8 +71,8 @@ export class ArchiveTree {
     this.contentBytes += entry.size
   }
 
-  addUnknown(path: Raw, { name, reason }: UnknownName): void {
-    this.put(this.dirAt(this.parts(path), path), unknownEntry(name, reason), joinRaw(path, name))
+  addUnknown(path: Raw, { name, reason, found, limit }: UnknownName): void {
+    this.put(this.dirAt(this.parts(path), path), unknownEntry(name, reason, found, limit), joinRaw(path, name))
   }
 
   /** One more name for a file that the archive already had. */

@@ -166,6 +166,17 @@ describe('round trip', () => {
         ...time,
       }),
       fc.record({ kind: fc.constant('unknown'), reason: fc.constantFrom('excluded', 'mount', 'purged') }),
+      fc.record({
+        kind: fc.constant('unknown'),
+        reason: fc.constant('excluded'),
+        found: fc.constantFrom('dir', 'link'),
+      }),
+      fc.record({
+        kind: fc.constant('unknown'),
+        reason: fc.constant('too-large'),
+        found: fc.constant('file'),
+        limit: fc.nat(),
+      }),
     )
     const { tree } = fc.letrec(tie => ({
       tree: fc.dictionary(
@@ -183,7 +194,8 @@ describe('round trip', () => {
           const entry: Entry = { ...blankEntry(name, fields.kind), ...fields }
           if (children) entry.content = put(encodeTree(build(children, put)))
           else if (bytes) Object.assign(entry, { content: put(bytes), size: bytes.length })
-          return fields.kind === 'unknown' ? unknownEntry(name, fields.reason) : entry
+          const { kind, reason, found, limit } = fields
+          return kind === 'unknown' ? unknownEntry(name, reason, found, limit) : entry
         })
     await fc.assert(
       fc.asyncProperty(tree, fc.constantFrom('tar', 'tar.gz', 'tar.zst'), async (nodes, ending) => {

@@ -17,7 +17,8 @@ import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../t
 import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { Preserved } from '../targets/dir/preserved.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
-import { emptyCache, loadStatCache, type StatCache, saveStatCache } from '../targets/dir/stat-cache.ts'
+import { emptyCache, type StatCache } from '../targets/dir/stat-cache.ts'
+import { loadStatCache, saveStatCache } from '../targets/dir/stat-cache-file.ts'
 import { type Context, recordTarget } from './context.ts'
 import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
@@ -94,7 +95,6 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
   try {
     return await withDir(ctx.targetPath, async root => {
-      const cacheFile = join(ctx.timelineDir, 'statcache')
       const stat = addon.statFd(root)
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
       const isWhole = writer.lostPacks.size === 0 && !afresh
@@ -113,7 +113,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
         rootPath: ctx.targetPath,
         exclude: excludeConfig(ctx),
         maxFileBytes: ctx.config.snapshots.max_file_bytes,
-        loadCache: () => seen ?? (isWhole ? loadStatCache(cacheFile, rootKey) : emptyCache(rootKey)),
+        loadCache: () => seen ?? (isWhole ? storedCache(ctx, rootKey) : emptyCache(rootKey)),
         gitCache,
         env: ctx.env,
         isBackground: options.preserved !== undefined || ctx.heldFiles !== undefined,
@@ -131,7 +131,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const isStored = !discard || (!options.override && !afresh && ctx.store.has(result.root))
       if (ctx.seen && !discard && !options.override && options.stage === undefined) ctx.seen.cache = result.cache
       if (result.changed && options.stage === undefined && isStored && !result.runOnly)
-        remember(() => saveStatCache(cacheFile, result.cache))
+        remember(() => saveStatCache(ctx.timelineDir, result.cache))
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
       if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
@@ -151,9 +151,13 @@ const rootKeyOf = (ctx: Context, { dev, ino, btimeNs }: ReturnType<typeof addon.
 /** What the last capture saw, if it was of this directory. */
 export function lastSeen(ctx: Context): StatCache {
   const stat = statDir(ctx.targetPath)
-  return (
-    ctx.seen?.cache ?? (stat ? loadStatCache(join(ctx.timelineDir, 'statcache'), rootKeyOf(ctx, stat)) : emptyCache())
-  )
+  return ctx.seen?.cache ?? (stat ? storedCache(ctx, rootKeyOf(ctx, stat)) : emptyCache())
+}
+
+/** Its trees can be missing when collection has run since, and a power cut has brought an older cache back. */
+function storedCache(ctx: Context, rootKey: string): StatCache {
+  const cache = loadStatCache(ctx.timelineDir, rootKey)
+  return cache.root === '' || ctx.store.has(cache.root) ? cache : emptyCache(rootKey)
 }
 
 /** What this run saw last, if that is HEAD. It is not there again when the capture fails: then it may be half changed. */

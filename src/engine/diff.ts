@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Change, Entry } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
 import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
-import type { Snapshot } from '../model/snapshot.ts'
+import type { Run, Snapshot } from '../model/snapshot.ts'
 import { lockHolder, tryLock } from '../store/file-lock.ts'
 import { MAX_SHOWN_BYTES, readContent } from '../store/read-content.ts'
 import { countChanges } from '../store/tree-diff.ts'
@@ -11,6 +11,7 @@ import { stateChanges } from '../targets/dir/state-changes.ts'
 import { findRun, requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { changedOutside, firstOutside } from './changed-outside.ts'
+import { changesOfRun } from './changes-of-run.ts'
 import { type Context, holdObjects } from './context.ts'
 import { leftHistory } from './left-history.ts'
 import { liveRuns } from './live-runs.ts'
@@ -20,16 +21,18 @@ import { isInterrupted } from './run-state.ts'
 import type { DiffOptions } from './savepoint.ts'
 
 /**
- * Nothing given: HEAD against the live tree. One: that snapshot against the live tree, or a run that has ended from its
- * beginning to its end. Two: one against the other.
+ * Nothing given: HEAD against the live tree. One: that snapshot against the live tree, or what a run that has ended did from
+ * its beginning to its end. Two: one against the other.
  */
 export async function diff(ctx: Context, options: DiffOptions): Promise<DiffResult> {
   const scope = options.paths?.length ? options.paths.map(path => resolvePath(ctx, path)) : undefined
   const from = options.from === undefined ? requireHead(ctx.db) : resolveSnapshot(ctx.db, options.from)
-  const to = options.to === undefined ? endOf(ctx, options.from, from) : resolveSnapshot(ctx.db, options.to)
+  const run = options.to === undefined ? endedRun(ctx, options.from, from) : undefined
+  const to = options.to === undefined ? run && ctx.db.snapshot(run.after) : resolveSnapshot(ctx.db, options.to)
   const after = (to ?? (await captureForReading(ctx))).root
   const wholeTarget = scope?.includes('') ? undefined : scope
-  const changes = [...stateChanges(ctx.store, from.root, after, wholeTarget)]
+  const all = [...stateChanges(ctx.store, from.root, after, wholeTarget)]
+  const changes = run && to ? changesOfRun(ctx, run, all) : all
   return {
     from: from.id,
     to: to?.id ?? 'live',
@@ -41,15 +44,17 @@ export async function diff(ctx: Context, options: DiffOptions): Promise<DiffResu
   }
 }
 
-/** What a run left behind, when `ref` names one. */
-function endOf(ctx: Context, ref: string | undefined, from: Snapshot): Snapshot | undefined {
+/** When `ref` names one. */
+function endedRun(ctx: Context, ref: string | undefined, from: Snapshot): (Run & { after: string }) | undefined {
   const run = ref === undefined || ref === from.id ? undefined : findRun(ctx.db, ref)
-  return run?.after === undefined || run.before !== from.id ? undefined : ctx.db.snapshot(run.after)
+  return run?.after === undefined || run.before !== from.id ? undefined : { ...run, after: run.after }
 }
 
-/** Both in the order of paths. */
-const withLeft = (changes: Change[], left: Iterable<Change>): Change[] => {
+/** Both in the order of paths. What trees tell by themselves stands in both; the live file says more. */
+const withLeft = (all: Change[], left: Iterable<Change>): Change[] => {
   const more = [...left]
+  const told = new Set(more.map(({ path }) => path))
+  const changes = more.length === 0 ? all : all.filter(({ path }) => !told.has(path))
   return more.length === 0 ? changes : [...changes, ...more].sort((a, b) => (a.path < b.path ? -1 : 1))
 }
 
@@ -109,7 +114,7 @@ function currentWriter(ctx: Context): StatusResult['writer'] {
 }
 
 const contentOf = (ctx: Context, entry: Entry | undefined): Buffer | undefined =>
-  entry?.kind === 'file' ? readContent(ctx.store, entry) : undefined
+  entry?.kind === 'file' && entry.reason === undefined ? readContent(ctx.store, entry) : undefined
 
 /** What could not be stored is read where it lies. undefined also when it has changed since it was looked at. */
 function liveContentOf(ctx: Context, path: Raw, entry: Entry | undefined): Buffer | undefined {

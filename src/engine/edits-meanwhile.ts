@@ -5,6 +5,7 @@
 import type { Change, Entry, Id } from '../model/entry.ts'
 import { isWithin, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
+import type { Stat } from '../native/addon.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import type { LastTouches } from './last-touches.ts'
@@ -42,19 +43,26 @@ export function editsMeanwhile(
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const lastTouch = lastTouchIn(changes, known.touches)
   for (const { path, after } of changes) {
-    const last = after?.kind === 'file' && !isGit(path) ? lastTouch(path, after) : undefined
-    if (last === undefined || milliseconds(after!.mtimeNs) <= last + WRITE_MS) continue
-    if (++looks > MAX_LOOKS) break
-    const stat = statLive(ctx, path)
-    // The time of the content can be set to anything, that of the change cannot.
-    const changedAt = stat ? milliseconds(stat.ctimeNs) : 0
-    if (changedAt <= last + WRITE_MS) continue
-    // To come to a new file, the run would have had to open or rename it by this name.
-    const isNew = milliseconds(stat!.btimeNs) > Math.max(last, states.safeAt) + CERTAIN_MS
-    if (isNew || changedAt > known.endedAt) edits.others.push(path)
-    else edits.mixed.push(path)
+    if (after?.kind !== 'file' || isGit(path)) continue
+    const last = lastTouch(path, after)
+    const mayBeLater = last !== undefined && milliseconds(after.mtimeNs) > last + WRITE_MS
+    if (mayBeLater && ++looks > MAX_LOOKS) break
+    const whose = mayBeLater ? whoseIs(statLive(ctx, path), last, known.endedAt, states.safeAt) : 'own'
+    if (whose === 'others') edits.others.push(path)
+    // What came between two touches of the run has left no time of its own.
+    else if (whose === 'mixed' || known.touches.isMixed(path)) edits.mixed.push(path)
   }
   return edits
+}
+
+/** The last change of a file that the run last touched at `last`. */
+function whoseIs(stat: Stat | undefined, last: number, endedAt: number, safeAt: number): 'own' | 'others' | 'mixed' {
+  // The time of the content can be set to anything, that of the change cannot.
+  const changedAt = stat ? milliseconds(stat.ctimeNs) : 0
+  if (changedAt <= last + WRITE_MS) return 'own'
+  // To come to a new file, the run would have had to open or rename it by this name.
+  const isNew = milliseconds(stat!.btimeNs) > Math.max(last, safeAt) + CERTAIN_MS
+  return isNew || changedAt > endedAt ? 'others' : 'mixed'
 }
 
 /** Of a file with several names, by any of them. */

@@ -4,13 +4,13 @@
  * whatever the target held.
  */
 
-import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, lstatSync, openSync, type Stats, statSync, unlinkSync, writeSync } from 'node:fs'
 import { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { parseLines } from '../files/ignore-list.ts'
 import type { Entry } from '../model/entry.ts'
+import { randomHex } from '../model/id.ts'
 import { nameOf, parentOf, type Raw, rawFromBytes, rawFromText } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
@@ -100,7 +100,7 @@ async function writeArchive(
   pieces: Iterable<Buffer>,
 ): Promise<void> {
   const directory = path.subarray(0, path.lastIndexOf(0x2f) + 1)
-  const name = `.savepoint-export-${randomBytes(8).toString('hex')}`
+  const name = `.savepoint-export-${randomHex(8)}`
   const temporary = Buffer.concat([directory, Buffer.from(name)])
   const fd = openSync(temporary, 'wx', 0o600)
   try {

@@ -2,8 +2,6 @@
  * `gc`: forgets snapshots deleted more than seven days ago and traces that nothing belongs to any more, and frees what
  * nothing needs. Cannot be undone.
  */
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { isDamage, isDiskFull } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
@@ -12,7 +10,7 @@ import { checkIndex } from '../store/check-index.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { reachableFrom } from '../store/reachable.ts'
 import { sweep } from '../store/sweep.ts'
-import { loadStatCacheRoot } from '../targets/dir/stat-cache.ts'
+import { loadStatCacheRoot, removeStatCache } from '../targets/dir/stat-cache-file.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
@@ -90,8 +88,7 @@ export function collect(ctx: Context, timelines: OpenTimeline[], everything: boo
 /** A stat cache may name trees of a state that never became a snapshot: those are about to go. */
 function dropStatCaches(timelines: OpenTimeline[], roots: ReadonlySet<Id>, everything: boolean): void {
   for (const { target } of timelines) {
-    const file = join(target.directory, 'statcache')
-    if (everything || !roots.has(loadStatCacheRoot(file))) rmSync(file, { force: true })
+    if (everything || !roots.has(loadStatCacheRoot(target.directory))) removeStatCache(target.directory)
   }
 }
 

@@ -31,8 +31,8 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
         snapshot,
         status,
         reason: entry?.reason,
-        // A directory has none that would mean anything.
-        size: entry?.kind === 'dir' ? undefined : entry?.size,
+        // A directory has none that would mean anything; of what is not captured nobody knows it.
+        size: entry?.kind === 'dir' || entry?.kind === 'unknown' ? undefined : entry?.size,
         content: entry?.content || undefined,
         mode: entry?.mode,
       })

@@ -1,9 +1,8 @@
 /** The intention of a restore, on disk before its first write and removed after its last. */
-import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
-import { idToHex } from '../model/id.ts'
+import { idToHex, randomHex } from '../model/id.ts'
 import type { OperationKind, Snapshot } from '../model/snapshot.ts'
 import { syncDirectory, writeDurably } from '../store/durable.ts'
 import type { Span } from '../targets/dir/others-paths.ts'
@@ -40,7 +39,7 @@ export function makeJournal(
   safety: Snapshot,
   headBefore: string | undefined,
 ): Journal {
-  const token = randomBytes(8).toString('hex')
+  const token = randomHex(8)
   return {
     token,
     stage: `${STAGE_PREFIX}${token}`,

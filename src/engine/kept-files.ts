@@ -6,6 +6,7 @@
 import { existsSync, lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
+import { PURGED } from '../model/hide-words.ts'
 import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -14,7 +15,7 @@ import { encodeTree } from '../store/tree-codec.ts'
 import { sameContent } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rewriteTree } from '../store/tree-rewrite.ts'
-import { rootEntryOf } from '../targets/dir/capture.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { Exclusions } from '../targets/dir/explain-exclusion.ts'
 import { Ingest } from '../targets/dir/ingest.ts'
@@ -83,9 +84,21 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
       writer.commit()
       // What destroyed these files is what the next snapshot differs by.
       const eventsAt = ctx.db.events.nextStart ?? ctx.db.events.newest()
-      const state = { ...head, root: id, newBytes: writer.newBytes - counted, emptyDirs: 0, eventsAt }
+      const state = {
+        ...head,
+        root: id,
+        newBytes: writer.newBytes - counted,
+        emptyDirs: 0,
+        eventsAt,
+        ...contentWith(ctx, head, layer),
+      }
       counted = writer.newBytes
-      addSnapshot(ctx, state, { type: 'kept', run, label: labelOf(layer), command: commandOf(ctx, run, layer) })
+      addSnapshot(ctx, state, {
+        type: 'kept',
+        run,
+        label: labelOf(layer.map(({ path }) => path)),
+        command: commandOf(ctx, run, layer),
+      })
     }
   } finally {
     writer.close()
@@ -93,17 +106,31 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
   for (const { name } of files) rmSync(join(spool, name), { force: true })
 }
 
+/** How much HEAD has together with these. */
+function contentWith(ctx: Context, head: Snapshot, layer: Version[]): Pick<Snapshot, 'files' | 'bytes'> {
+  let { files, bytes } = head
+  for (const { path, entry } of layer) {
+    const known = entryAt(ctx.store, rootTreeOf(ctx.store, head.root), path)
+    const isThere = known !== undefined && known.kind !== 'dir' && known.kind !== 'unknown'
+    files += isThere ? 0 : 1
+    bytes += entry.size - (isThere ? known.size : 0)
+  }
+  return { files, bytes }
+}
+
 /** What of it is there for a run. */
 export function keptBy(ctx: Context, run: string): Kept {
   const snapshots = ctx.db.snapshots().filter(snapshot => snapshot.type === 'kept' && snapshot.run === run)
-  const paths = new Set<Raw>()
-  for (const snapshot of snapshots) {
-    let state: Snapshot | undefined = snapshot
-    while (state?.type === 'kept') state = state.parent === undefined ? undefined : ctx.db.snapshot(state.parent)
-    for (const { path, after } of stateChanges(ctx.store, state?.root, snapshot.root))
-      if (after?.kind === 'file') paths.add(path)
-  }
+  const paths = new Set(snapshots.flatMap(snapshot => keptIn(ctx, snapshot)))
   return { files: paths.size, snapshots: snapshots.map(({ id }) => id) }
+}
+
+/** The files that a snapshot of this type was made for, as far as they were not purged. */
+function keptIn(ctx: Context, snapshot: Snapshot): Raw[] {
+  let state: Snapshot | undefined = snapshot
+  while (state?.type === 'kept') state = state.parent === undefined ? undefined : ctx.db.snapshot(state.parent)
+  const changes = [...stateChanges(ctx.store, state?.root, snapshot.root)]
+  return changes.flatMap(({ path, after }) => (after?.kind === 'file' ? [path] : []))
 }
 
 const withPath = ({ path, entry }: Version): [Raw, Entry] => [path, entry]
@@ -188,8 +215,13 @@ function layersOf(versions: Version[]): Version[][] {
   return layers.reverse()
 }
 
-const labelOf = (layer: Version[]): string =>
-  layer.length === 1 ? showPath(layer[0]!.path) : `${layer.length} destroyed files`
+const labelOf = (paths: Raw[]): string => (paths.length === 1 ? showPath(paths[0]!) : `${paths.length} destroyed files`)
+
+/** After a purge. */
+export function keptLabel(ctx: Context, snapshot: Snapshot): string {
+  const paths = keptIn(ctx, snapshot)
+  return paths.length === 0 ? PURGED : labelOf(paths)
+}
 
 /** When one command destroyed them all. */
 function commandOf(ctx: Context, run: string, layer: Version[]): string | undefined {

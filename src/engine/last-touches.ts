@@ -1,26 +1,54 @@
-/** When a run last touched each path by a call that was told: whatever changed a file later came through a descriptor, or from others. */
+/**
+ * When a run last touched each path by a call that was told: whatever changed a file later came through a descriptor, or from
+ * others. Where the run then touches such a file again, that is noted: its own time would hide the other's.
+ */
 import { parentOf, type Raw } from '../model/raw-path.ts'
 import type { PathOp } from '../tracers/frames.ts'
+import type { PathEvent } from '../tracers/trace-event.ts'
 
 /** With more paths than this, nothing is known of any. */
 const MAX_PATHS = 200_000
+/** What is beyond that is not named. */
+const MAX_MIXED = 1000
+/** How long a run may take to write what it has opened, before the change counts as perhaps another's. */
+const WRITE_MS = 1000
+/** Who has written a file gives it its mode, its times and its name at once: such a change was its own. */
+const FINISH_MS = 500
 const moves: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'delete'])
+const finishes: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'link', 'attributes'])
+
+export type Touch = Pick<PathEvent, 'op' | 'at' | 'pid' | 'path' | 'to' | 'changed' | 'replaced'>
 
 export class LastTouches {
   private readonly paths = new Map<Raw, number>()
   private readonly moved = new Map<Raw, number>()
+  /** Which process it was, and when processes ended. */
+  private readonly by = new Map<Raw, number>()
+  private readonly ends = new Map<number, number>()
+  private readonly mixed = new Set<Raw>()
   private isFull = false
 
   /** Paths relative to the target. */
-  note(op: PathOp, at: number, ...paths: (Raw | undefined)[]): void {
-    for (const path of paths) {
-      if (path === undefined || this.isFull) continue
+  note({ op, at, pid, path, to, changed, replaced }: Touch): void {
+    if (this.isFull) return
+    this.compare(path, changed, finishes.has(op) ? at - FINISH_MS : Infinity)
+    this.compare(to, replaced, Infinity)
+    // The edit goes with the file.
+    if (op === 'rename' && path !== undefined && to !== undefined && this.mixed.has(path)) this.mixed.add(to)
+    for (const each of [path, to]) {
+      if (each === undefined) continue
       // What was opened before the command began may be written at any time.
       const until = op === 'inherited' ? Infinity : at
-      this.paths.set(path, Math.max(until, this.paths.get(path) ?? 0))
-      if (moves.has(op)) this.moved.set(path, at)
+      this.paths.set(each, Math.max(until, this.paths.get(each) ?? 0))
+      this.by.set(each, pid)
+      if (moves.has(op)) this.moved.set(each, at)
     }
     if (this.paths.size > MAX_PATHS) this.forget()
+  }
+
+  noteEnd(pid: number, at: number): void {
+    if (this.ends.size >= MAX_PATHS) this.ends.clear()
+    this.ends.set(pid, at)
   }
 
   /** Undefined: never, or nobody knows. */
@@ -34,9 +62,32 @@ export class LastTouches {
     return last
   }
 
+  /** Whether somebody else has perhaps changed the file before the run touched it, or between two touches. */
+  isMixed(path: Raw): boolean {
+    return this.mixed.has(path)
+  }
+
+  /** `changed`: only told when it was since the command began. `ownFrom`: later changes of what it had touched are its own. */
+  private compare(path: Raw | undefined, changed: number | undefined, ownFrom: number): void {
+    if (path === undefined || changed === undefined || this.mixed.size >= MAX_MIXED) return
+    const last = this.of(path)
+    const isOwn =
+      last !== undefined && (changed >= ownFrom || changed <= Math.max(last + WRITE_MS, this.endAfter(path, last)))
+    if (!isOwn) this.mixed.add(path)
+  }
+
+  /** A command that has ended by now, a linker say, may have written what it had opened until its end; an agent goes on. */
+  private endAfter(path: Raw, last: number): number {
+    const end = this.ends.get(this.by.get(path) ?? 0)
+    return end !== undefined && end >= last ? end : last
+  }
+
   private forget(): void {
     this.isFull = true
     this.paths.clear()
     this.moved.clear()
+    this.by.clear()
+    this.ends.clear()
+    this.mixed.clear()
   }
 }

@@ -1,6 +1,6 @@
 /**
  * What a state has captured, is something else by now, and is not captured any more: a kept `.env` that became a directory,
- * a file that grew beyond the limit. Trees only say "unknown" there, which is no change; the live file tells more.
+ * a file that grew beyond the limit. Trees only say "unknown" there, of what kind it is, and above which limit; the live file tells more.
  */
 import { blankEntry, type Change, type Entry, type Id, type UnknownReason } from '../model/entry.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'

@@ -14,7 +14,7 @@ import type { RunOptions } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 
 /** In a tree with fewer files than this, the command waits: it is not for long. */
-const LARGE = 3000
+const LARGE = 1000
 /** In one that was large the last time, so long: whatever makes a capture impossible shows by then. */
 const PATIENCE_MS = 40
 

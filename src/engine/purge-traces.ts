@@ -84,13 +84,24 @@ const hideInLines = (text: string, hide: HideWords): string =>
 
 /** A line that is not whole is of a run that was killed while it wrote it. */
 function hideInLine(line: string, hide: HideWords): string {
-  let event: { argv?: string[]; cwd?: string }
+  let event: { argv?: string[]; command?: string; cwd?: string }
   try {
     event = JSON.parse(line)
   } catch {
     return line === '' || !hide([rawFromText(line)], '/') ? line : ''
   }
   if (!event.argv) return line
-  const hidden = hide(event.argv.map(rawFromText), rawFromText(event.cwd ?? '/'))
-  return hidden ? JSON.stringify({ ...event, argv: hidden.map(rawToText) }) : line
+  const { argv, command = '', cwd = '/' } = event
+  const hidden = {
+    argv: hide(argv.map(rawFromText), rawFromText(cwd))?.map(rawToText) ?? argv,
+    command: hidePlace(command, hide),
+    cwd: hidePlace(cwd, hide),
+  }
+  const isSame = hidden.argv === argv && hidden.command === command && hidden.cwd === cwd
+  return isSame ? line : JSON.stringify({ ...event, ...hidden })
+}
+
+const hidePlace = (place: string, hide: HideWords): string => {
+  const [hidden] = hide([rawFromText(place)], '/') ?? []
+  return hidden === undefined ? place : rawToText(hidden)
 }

@@ -21,6 +21,7 @@ import { purgeKept } from './kept-files.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
+import { detailWithout, hasChanged, setPurgedStates } from './purged-rows.ts'
 import { recoverPending } from './recover.ts'
 import { resolvePath } from './resolve-path.ts'
 import type { PurgedTraces, PurgeResult } from './results.ts'
@@ -109,16 +110,16 @@ function forgetPath(ctx: Context, path: Raw, isInSnapshots: boolean): PurgedTrac
     return result
   }
   try {
-    const snapshots = ctx.db.snapshots(true).map(snapshot => ({ id: snapshot.id, root: rewrite(snapshot.root) }))
+    for (const { root } of ctx.db.snapshots(true)) rewrite(root)
     const operations = ctx.db
       .operations()
-      .map(operation => ({ id: operation.id, detail: rewriteDetail(operation, rewrite) }))
+      .map(operation => ({ id: operation.id, detail: rewriteDetail(ctx.store, operation, path, rewrite) }))
     writer.commit()
     return ctx.db.transaction(() => {
       const traces = purgeTraceRows(ctx, hidingOf(ctx, path), path)
       if (!isInSnapshots && traces.commands + traces.events === 0) throw nothingOf(path)
       ctx.db.setMeta(PENDING, showPath(path))
-      for (const { id, root } of snapshots) ctx.db.setRoot(id, root)
+      setPurgedStates(ctx, path, rewritten)
       for (const { id, detail } of operations) ctx.db.setOperationDetail(id, detail)
       ctx.db.addOperation({ ...newOperation(ctx, 'purge', `purge ${showPath(path)}`), state: 'fixed' })
       return traces
@@ -141,11 +142,16 @@ function withoutPath(store: Store, writer: StoreWriter, root: Id, path: Raw): Id
   return writer.put(encodeTree([{ ...rootEntryOf(store, root), content }]))
 }
 
-function rewriteDetail(operation: Operation, rewrite: (root: Id) => Id): Record<string, unknown> {
-  const { before_root: _before, after_root: _after, ...rest } = operation.detail
+function rewriteDetail(store: Store, operation: Operation, path: Raw, rewrite: (root: Id) => Id) {
+  const { before_root: _before, after_root: _after, ...rest } = detailWithout(operation, path)
   const [before, after] = operationRoots(operation)
   if (before === undefined || after === undefined) return rest
-  return { ...rest, before_root: idToHex(rewrite(before)), after_root: idToHex(rewrite(after)) }
+  return {
+    ...rest,
+    ...(hasChanged(store, path, before, after) && { purged: true }),
+    before_root: idToHex(rewrite(before)),
+    after_root: idToHex(rewrite(after)),
+  }
 }
 
 /** Where else the same bytes are: those stay, and the user must know. */

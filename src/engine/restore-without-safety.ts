@@ -3,9 +3,10 @@
  * to undo afterwards, and no journal: after a crash the same command is given again. Where nothing at all can be written
  * to the home, it does not even stand in the list of operations, and HEAD stays where it is.
  */
-import { randomBytes } from 'node:crypto'
+
 import { isUnwritable } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
+import { randomHex } from '../model/id.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
@@ -51,7 +52,7 @@ function apply(ctx: Context, request: RestoreRequest, live: Live, plan: RestoreP
   return withDir(ctx.targetPath, async root => {
     const applied = await applyFor(ctx, request, live, root, {
       plan,
-      stage: `${STAGE_PREFIX}${randomBytes(8).toString('hex')}`,
+      stage: `${STAGE_PREFIX}${randomHex(8)}`,
       rescue: async () => [],
     }).catch(error => {
       if (!(error instanceof RestoreFailed) || error.reversed) throw error

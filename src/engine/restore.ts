@@ -19,6 +19,7 @@ import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { cannotSave, nameWhatStays } from './cannot-save.ts'
 import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
+import { foreseeHidden } from './coming-to-light.ts'
 import { type Context, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { headAfterwards, noteNothing, takeBackSafety } from './head-afterwards.ts'
@@ -26,6 +27,7 @@ import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, makeJournal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
+import { notePurged } from './purged-paths.ts'
 import { ensureTarget, planRemade, unmakeTarget } from './remake-target.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
 import { noteRestored } from './restored-events.ts'
@@ -59,6 +61,8 @@ export interface RestoreRequest {
   isStep?: boolean
   /** Of an undo: the run that is taken back. What it did to what no snapshot has is reported. */
   doer?: Doer
+  /** Something that the operation changed was purged since. */
+  hasPurged?: boolean
   /** The target directory was gone and has just been made: everything about it is ours to set. */
   remade?: boolean
 }
@@ -88,6 +92,7 @@ async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<Restore
   const rootChanges = shallChangeRoot(ctx, request, live)
   if (request.dryRun && !request.noSafety) sayWhatMayNotFit(ctx, live, request)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
+    if (request.dryRun) await foreseeHidden(ctx, request, live, plan)
     noteNothing(ctx, request, plan)
     return { ...describeRestore(ctx, request, live, plan), dryRun: request.dryRun === true }
   }
@@ -129,7 +134,9 @@ export const lookAndPlan = (
   orAfresh(false, async afresh => {
     const live = await look(afresh)
     const request = { ...asked, ...(await asked.soFar?.(live)) }
-    return { request, live, plan: planFor(ctx, request, live) }
+    const plan = planFor(ctx, request, live)
+    notePurged(ctx, request, live, plan)
+    return { request, live, plan }
   })
 
 /** What must be seen whatever today's rules say: what shall be there, and of an undo what the operation had left there. */

@@ -2,6 +2,7 @@
 import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
+import type { LeftAlone } from '../targets/dir/hidden.ts'
 import type { PurgedTraces, TraceSummary } from './trace-results.ts'
 import type { Gone, Unprotected } from './unprotected-results.ts'
 
@@ -28,10 +29,7 @@ export interface PlannedChange {
   files: number
 }
 
-export interface LeftAlonePath {
-  path: Raw
-  why: 'edited' | 'not-stored' | 'no-room' | 'holds-uncaptured' | 'refused' | 'in-the-way' | 'outside' | 'overlapped'
-}
+export type LeftAlonePath = LeftAlone
 
 export interface RestoreResult {
   /** What it went to; undefined for undo and redo across several. */
@@ -254,6 +252,10 @@ export interface RunResult {
   gone: Gone
   /** What it changed or moved although no snapshot has it. */
   unprotected: Unprotected
+  /** What its own ignore rules hide: no snapshot has it, and taking the run back leaves it. As many as of a restore. */
+  hidden: RestoreResult['hidden']
+  /** What it made and was too large to be captured: the same holds. */
+  uncaptured: RestoreResult['uncaptured']
   kept: Kept
   /** What was seen of it; undefined when it was neither traced nor watched. */
   trace: TraceSummary | undefined

@@ -67,13 +67,15 @@ function rollbackRun(
       },
     )
   }
+  const doer = doerOf(ctx, run.id)
   return restore(ctx, {
     ...requestOptions(options),
     wanted: before.root,
     base: after?.root,
     others: after && overlappingRuns(ctx, run.id),
     soFar: after ? undefined : live => soFar(ctx, own!, live),
-    doer: doerOf(ctx, run.id),
+    doer,
+    hasPurged: doer?.hasPurged,
     scope,
     kind: 'rollback',
     summary: `take back ${run.id}${after ? '' : ' so far'}${scopeText(scope)}`,

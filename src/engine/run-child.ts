@@ -45,6 +45,8 @@ export async function runUnrecorded(
     movedTo: undefined,
     gone: { count: 0, paths: [] },
     unprotected: { count: 0, paths: [] },
+    hidden: { count: 0, paths: [] },
+    uncaptured: [],
     kept: { files: 0, snapshots: [] },
     trace: undefined,
   }

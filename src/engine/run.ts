@@ -13,6 +13,7 @@ import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { noneUnprotected } from './changed-unprotected.ts'
+import { leftByRun, nothingLeft } from './coming-to-light.ts'
 import { type Context, requireWritable } from './context.ts'
 import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
@@ -173,6 +174,7 @@ async function superviseAndConclude(
       ctx.targetPath.equals(target) || displacedBy === 'others' ? undefined : showPath(rawFromBytes(ctx.targetPath)),
     gone: work?.gone ?? noneGone,
     unprotected: work?.changed ?? noneUnprotected,
+    ...(before && after ? await leftByRun(ctx, before.root, after.root) : nothingLeft),
     kept: after ? keptBy(ctx, run.id) : { files: 0, snapshots: [] },
     trace,
   }

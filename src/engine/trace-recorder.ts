@@ -206,6 +206,7 @@ export class TraceRecorder {
     const execution = this.running.get(id)
     if (!execution) return ''
     this.end(execution, { endedAt: at, exitCode: code, signal })
+    this.touches.noteEnd(execution.pid, at)
     if (hasFailed(execution)) this.failed++
     // How it ended is missing.
     if (code === undefined && signal === undefined) this.lost++
@@ -227,7 +228,8 @@ export class TraceRecorder {
     else this.batch.undone.push(id)
   }
 
-  private addPath({ at, op, pid, exec, path, to, existed, absent, directory, isUnknown }: PathEvent): void {
+  private addPath(event: PathEvent): void {
+    const { at, op, pid, exec, path, to, existed, absent, directory, isUnknown } = event
     // What lies in the target went with it.
     if (isUnknown || (op === 'rename' && path !== undefined && isWithin(this.target, path))) this.hasUnknown = true
     // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
@@ -250,7 +252,7 @@ export class TraceRecorder {
       size: undefined,
     }
     if (file.path === undefined && file.to === undefined) return
-    this.touches.note(op, at, file.path, file.to)
+    this.touches.note({ ...event, path: file.path, to: file.to })
     // Of what was only watched it is not known who it was: each second may have been another.
     const who = exec === 0 ? `at ${Math.floor(at / 1000)}` : exec
     const name = file.to ?? file.path

@@ -180,6 +180,7 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
     base: isUndo ? after : before,
     others: isUndo && operation.kind === 'run' ? overlappingRuns(ctx, operation.detail.run as string) : undefined,
     doer: isUndo && operation.kind === 'run' ? doerOf(ctx, operation.detail.run as string) : undefined,
+    hasPurged: operation.detail.purged === true,
     kind: direction,
     summary: `${direction} ${operation.summary}`,
     headAfter: isUndo ? (operation.before ?? operation.headBefore) : operation.headAfter,

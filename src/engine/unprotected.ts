@@ -31,6 +31,8 @@ export interface Doer {
   formerPlace?: Buffer
   /** What it touched and may hold somebody else's edit, too. */
   mixed: readonly Raw[]
+  /** Something that it changed was purged since. */
+  hasPurged: boolean
 }
 
 /** What `operation` records of a directory that was replaced and is still somewhere. */
@@ -42,7 +44,7 @@ export function doerOf(ctx: Context, id: string): Doer | undefined {
   const operation = ctx.db.operations().findLast(({ kind, detail }) => kind === 'run' && detail.run === id)
   const place = operation?.detail.former_place
   const formerPlace = typeof place === 'string' ? rawToBytes(place) : undefined
-  return run && { run, formerPlace, mixed: editsOf(operation).mixed }
+  return run && { run, formerPlace, mixed: editsOf(operation).mixed, hasPurged: operation?.detail.purged === true }
 }
 
 export function unprotectedWork(ctx: Context, states: States, doer: Doer | undefined): UnprotectedWork {

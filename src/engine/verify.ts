@@ -1,5 +1,4 @@
 /** `verify`: reads every block, checks every object against its id, and every snapshot for completeness. */
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Id } from '../model/entry.ts'
@@ -13,6 +12,7 @@ import { rebuildIndex } from '../store/rebuild-index.ts'
 import { decodeRecipe } from '../store/recipe.ts'
 import { type PackScan, scanPacks } from '../store/scan-packs.ts'
 import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
+import { removeStatCache } from '../targets/dir/stat-cache-file.ts'
 import { damageHint } from '../timeline/explain-open.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable } from './context.ts'
@@ -118,7 +118,7 @@ function holds(ctx: Context, { id, kind, ...location }: Location & { id: Id }): 
 function repair(ctx: Context, timelines: OpenTimeline[], scan: PackScan): string[] {
   const done = rebuildIndex(ctx.store, scan)
   for (const { target, db } of timelines) {
-    rmSync(join(target.directory, 'statcache'), { force: true })
+    removeStatCache(target.directory)
     db.renewLog()
   }
   ctx.store.refresh()

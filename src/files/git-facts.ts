@@ -8,6 +8,7 @@ import { joinRaw, type Raw, rawFromBytes, rawToBytes, showPath } from '../model/
 import { findGitDir, type GitDir, joinBytes, tryRead, tryStat } from './git-dir.ts'
 import { digestOf } from './ignore-digest.ts'
 import { type GitCommand, type GitOptions, type GitResult, notInstalled, runGit, runGitSync } from './run-git.ts'
+import { excludesPattern } from './user-git-config.ts'
 
 /** An ignore file that was read. `source` is its path relative to the target, or absolute. */
 export interface IgnoreFile {
@@ -222,9 +223,9 @@ function changedBefore({ target }: Context, source: Raw, timeMs: number): boolea
 }
 
 /** Spares a process for the many repositories that leave `core.excludesFile` alone. */
-function namesExcludesFile(gitDir: GitDir): boolean {
-  const config = tryRead(joinBytes(gitDir.common, 'config'), EXCLUDES_MAX_BYTES).content
-  return config !== undefined && /excludesfile|\[\s*include/i.test(config.toString('latin1'))
+export function namesExcludesFile(gitDir: GitDir): boolean {
+  const { content, problem } = tryRead(joinBytes(gitDir.common, 'config'), EXCLUDES_MAX_BYTES)
+  return problem !== undefined || (content !== undefined && excludesPattern.test(content.toString('latin1')))
 }
 
 /** What `core.excludesFile` says at `cwd`; undefined when it is not set. `up`: undefined outside of any repository. */

@@ -7,10 +7,12 @@ import {
   type FactsOptions,
   factsIn,
   type IgnoreFile,
+  namesExcludesFile,
   type OuterRules,
   readExcludes,
   readExcludesFile,
 } from './git-facts.ts'
+import { mayNameExcludesFile } from './user-git-config.ts'
 
 /** What cannot be read does not count, and is in `warnings`. Throws only when the target vanishes meanwhile. */
 export async function readOuter(target: Buffer, options: FactsOptions): Promise<OuterRules> {
@@ -80,12 +82,10 @@ async function readGlobalExcludes(
   options: FactsOptions,
   warnings: string[],
 ): Promise<IgnoreFile | undefined> {
-  const inRepository = around !== undefined || findGitDir(target) !== undefined
-  const named = await askExcludesFile(
-    inRepository ? target : Buffer.from('/'),
-    inRepository ? (around?.up ?? '') : undefined,
-    options,
-  )
+  const gitDir = around?.gitDir ?? findGitDir(target)
+  const mayBeNamed = mayNameExcludesFile(options.env) || (gitDir !== undefined && namesExcludesFile(gitDir))
+  const [cwd, up] = gitDir === undefined ? [Buffer.from('/'), undefined] : [target, around?.up ?? '']
+  const named = mayBeNamed ? await askExcludesFile(cwd, up, options) : undefined
   if (named !== undefined) return readExcludesFile(named, around?.root ?? target, warnings)
   const { XDG_CONFIG_HOME, HOME } = options.env
   const directory = XDG_CONFIG_HOME || (HOME && `${HOME}/.config`)

@@ -140,7 +140,7 @@ const fullArguments = (command: GitCommand, args: string[], { repository }: GitO
 const searchPath = (env: NodeJS.ProcessEnv) =>
   (env.PATH ?? '/usr/local/bin:/usr/bin:/bin').split(':').filter(dir => dir.startsWith('/'))
 
-function findGit(env: NodeJS.ProcessEnv): string | undefined {
+export function findGit(env: NodeJS.ProcessEnv): string | undefined {
   return searchPath(env)
     .map(dir => `${dir}/git`)
     .find(path => {

@@ -7,7 +7,8 @@ import type { Raw } from './raw-path.ts'
 /** A BLAKE3-256 digest as a raw string of 32 characters, so that it can be a Map key. */
 export type Id = string
 
-export type EntryKind = 'file' | 'dir' | 'link' | 'fifo' | 'char' | 'block' | 'unknown'
+export type KnownKind = 'file' | 'dir' | 'link' | 'fifo' | 'char' | 'block'
+export type EntryKind = KnownKind | 'unknown'
 
 export const unknownReasons = [
   'excluded', // by an ignore rule
@@ -47,6 +48,10 @@ export interface Entry {
   rdevMajor: number
   rdevMinor: number
   reason: UnknownReason | undefined
+  /** unknown: what kind of thing is there; absent where that is not told. */
+  found?: KnownKind
+  /** too-large: the size that it was above; absent where that is not told. */
+  limit?: number
 }
 
 /** Everything zero, empty or absent: what a kind does not use stays so. */

@@ -1,5 +1,4 @@
 /** Digests and random names. `Id` is a raw string of 32 characters; people see it in hex. */
-import { randomBytes } from 'node:crypto'
 import { addon } from '../native/addon.ts'
 import type { Id } from './entry.ts'
 
@@ -31,8 +30,11 @@ const NAME_LENGTH = 8
 
 /** `prefix` + 8 lower-case base-32 characters: 2^40 names, checked for uniqueness by whoever stores one. */
 export function randomName(prefix: 'snap_' | 'run_' | 'op_'): string {
-  const bytes = randomBytes(NAME_LENGTH)
+  const bytes = addon.randomBytes(NAME_LENGTH)
   let name: string = prefix
   for (const byte of bytes) name += alphabet[byte & 31]
   return name
 }
+
+/** For names of files: `length` random bytes in hex. */
+export const randomHex = (length: number): string => addon.randomBytes(length).toString('hex')

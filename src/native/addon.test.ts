@@ -215,3 +215,14 @@ describe('chunk', () => {
     expect(codeOf(() => addon.chunk(data, 5, 4, 64, 128, 256, true))).toBe('EINVAL')
   })
 })
+
+describe('randomBytes', () => {
+  it('gives as many as asked for, never the same twice', () => {
+    expect([0, 1, 8, 256].map(length => addon.randomBytes(length).length)).toEqual([0, 1, 8, 256])
+    expect(addon.randomBytes(16).equals(addon.randomBytes(16))).toBe(false)
+  })
+
+  it('refuses more than the system gives at once', () => {
+    for (const length of [257, 2 ** 31]) expect(() => addon.randomBytes(length)).toThrow(RangeError)
+  })
+})

@@ -37,7 +37,8 @@ export const SCAN_HEADER = {
   count: 4 /* u32 */,
   errno: 8 /* i32 */,
   same: 12 /* u32; 1: the records are those that the caller knows, and are not repeated */,
-  size: 16,
+  ctimeNs: 16 /* i64, of the directory, after everything in it was looked at */,
+  size: 24,
 } as const
 
 /** Layout of one span in the last argument of `scanDirs`. All bits set: nothing is known of this directory. */
@@ -244,6 +245,8 @@ export interface Addon {
     maxBytes: number,
     last: boolean,
   ): Uint32Array
+  /** From the system's generator; at most 256. */
+  randomBytes(length: number): Buffer
   /** Whether descendants that lose their parents become our children (Linux: subreaper). */
   adoptOrphans(adopts: boolean): void
   /** The wait status of a child that Node does not know; undefined while it lives. Throws ECHILD when it is none of ours. */

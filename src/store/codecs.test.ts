@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SavepointError } from '../errors/errors.ts'
-import { blankEntry, type Entry, type EntryKind, unknownReasons } from '../model/entry.ts'
+import { blankEntry, type Entry, type EntryKind, type KnownKind, unknownReasons } from '../model/entry.ts'
 import { hashBytes, ID_BYTES } from '../model/id.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
@@ -34,6 +34,8 @@ const entry: fc.Arbitrary<Entry> = fc
     rdevMajor: small,
     rdevMinor: small,
     reason: fc.constantFrom(...unknownReasons),
+    found: fc.option(fc.constantFrom<KnownKind>('file', 'dir', 'link', 'fifo', 'char', 'block'), { nil: undefined }),
+    limit: fc.maxSafeNat(),
   })
   .map(onlyWhatCounts)
 
@@ -41,7 +43,10 @@ const entry: fc.Arbitrary<Entry> = fc
 function onlyWhatCounts(full: Entry): Entry {
   const { kind, mode, uid, gid, xattrs, linkGroup, sparse } = full
   const blank = blankEntry(full.name, kind)
-  if (kind === 'unknown') return { ...blank, reason: full.reason }
+  if (kind === 'unknown') {
+    const { reason, found, limit } = full
+    return { ...blank, reason, ...(found && { found }), ...(found && reason === 'too-large' && { limit }) }
+  }
   const common = { ...blank, mode, uid, gid, xattrs, linkGroup, sparse }
   if (kind === 'dir') return { ...common, content: full.content }
   const dated = { ...common, mtimeNs: full.mtimeNs }

@@ -3,10 +3,10 @@
  * small snapshots do not become many small files; the torn tail of a writer that died is cut off first.
  */
 
-import { randomBytes } from 'node:crypto'
 import { closeSync, fdatasync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import { syncDirectory } from './durable.ts'
 import type { ObjectIndex } from './object-index.ts'
@@ -46,7 +46,7 @@ export class PackWriter {
   }
 
   private static create(directory: string, index: ObjectIndex): PackWriter {
-    const name = `${randomBytes(10).toString('hex')}.pack`
+    const name = `${randomHex(10)}.pack`
     const fd = openNew(directory, name)
     try {
       addon.flock(fd, LOCK_EXCLUSIVE_NOW)

@@ -3,7 +3,7 @@
  * (order, names, reserved bits), because trees also arrive from damaged disks and from other people's archives.
  * docs/format.md describes it byte by byte.
  */
-import { blankEntry, type Entry, type EntryKind, unknownReasons } from '../model/entry.ts'
+import { blankEntry, type Entry, type EntryKind, type KnownKind, unknownReasons } from '../model/entry.ts'
 import { hashBytes, ID_BYTES } from '../model/id.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
@@ -14,6 +14,8 @@ const MAX_NAME_BYTES = 255
 const kinds: EntryKind[] = ['file', 'dir', 'link', 'fifo', 'char', 'block', 'unknown']
 const kindCode = new Map(kinds.map((kind, index) => [kind, index + 1]))
 const FLAG = { xattrs: 1, sparse: 2, linkGroup: 4 } as const
+/** Above the flags, of an unknown entry: the kind of what is there. */
+const FOUND_SHIFT = 3
 
 /** `entries` must be sorted by name (byte order) without duplicates. */
 export function encodeTree(entries: readonly Entry[]): Buffer {
@@ -30,13 +32,12 @@ export const EMPTY_TREE = hashBytes(encodeTree([]))
 
 function encodeEntry(out: ByteWriter, entry: Entry): void {
   out.u8(kindCode.get(entry.kind)!)
-  out.u8(
-    (entry.xattrs ? FLAG.xattrs : 0) | (entry.sparse ? FLAG.sparse : 0) | (entry.linkGroup !== 0n ? FLAG.linkGroup : 0),
-  )
+  out.u8(flagsOf(entry))
   out.varint(entry.name.length)
   out.raw(entry.name)
   if (entry.kind === 'unknown') {
     out.u8(unknownReasons.indexOf(entry.reason ?? 'excluded'))
+    if (hasLimit(entry)) out.varint(entry.limit ?? 0)
     return
   }
   out.varint(entry.mode)
@@ -61,6 +62,14 @@ function encodeEntry(out: ByteWriter, entry: Entry): void {
   }
   if (entry.linkGroup !== 0n) out.u64(entry.linkGroup)
 }
+
+const hasLimit = ({ reason, found }: Entry): boolean => reason === 'too-large' && found !== undefined
+
+const flagsOf = ({ xattrs, sparse, linkGroup, found }: Entry): number =>
+  (xattrs ? FLAG.xattrs : 0) |
+  (sparse ? FLAG.sparse : 0) |
+  (linkGroup !== 0n ? FLAG.linkGroup : 0) |
+  (found ? kindCode.get(found)! << FOUND_SHIFT : 0)
 
 export const decodeTree = (bytes: Buffer): Entry[] => [...decodeEntries(bytes)]
 
@@ -91,14 +100,18 @@ function decodeEntry(input: ByteReader): Entry {
   const kind = kinds[input.u8() - 1]
   if (!kind) throw input.malformed('an entry has an unknown kind')
   const flags = input.u8()
-  if (flags > 7) throw input.malformed('an entry has unknown flags')
+  if (flags > 7 && kind !== 'unknown') throw input.malformed('an entry has unknown flags')
   const name = input.raw(input.varint())
   if (!isSafeName(name)) throw input.malformed('an entry has an impossible name')
   const entry = blankEntry(name, kind)
   if (kind === 'unknown') {
-    if (flags !== 0) throw input.malformed('an unknown entry has flags')
+    const found = kinds[(flags >> FOUND_SHIFT) - 1]
+    if (flags !== 0 && (!found || found === 'unknown' || flags !== kindCode.get(found)! << FOUND_SHIFT))
+      throw input.malformed('an unknown entry has flags')
+    if (found) entry.found = found as KnownKind
     entry.reason = unknownReasons[input.u8()]
     if (!entry.reason) throw input.malformed('an entry has an unknown reason')
+    if (hasLimit(entry)) entry.limit = input.varint()
     return entry
   }
   entry.mode = input.varint()

@@ -3,9 +3,10 @@
  * path order, parents before children. A pair may have an `unknown` side: what that means is the caller's business.
  */
 import { descend } from '../model/deep-walk.ts'
-import type { Change, ChangeCounts, Entry, Id } from '../model/entry.ts'
+import { blankEntry, type Change, type ChangeCounts, type Entry, type Id } from '../model/entry.ts'
 import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Store } from './store.ts'
+import { EMPTY_TREE } from './tree-codec.ts'
 
 export interface EntryPair {
   path: Raw
@@ -98,7 +99,7 @@ const sameBytes = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
   a === b || (a !== undefined && b !== undefined && a.equals(b))
 
 /**
- * The changes a person means: what is unknown on either side is left out, and directories count only when they are
+ * The changes a person means: what is unknown on either side is left out, unless it is another kind of thing, and directories count only when they are
  * empty or when their own metadata changed.
  */
 export function* treeChanges(
@@ -120,11 +121,38 @@ const isWholeDir = ({ before, after }: EntryPair): boolean =>
   (before === undefined && after?.kind === 'dir') || (after === undefined && before?.kind === 'dir')
 
 function toChange(store: Store, { path, before, after }: EntryPair): Change | undefined {
-  if (before?.kind === 'unknown' || after?.kind === 'unknown') return undefined
+  if (before?.kind === 'unknown' || after?.kind === 'unknown') return toOtherKind(path, before, after)
   if (!before) return isFullDir(store, after!) ? undefined : { kind: 'added', path, after }
   if (!after) return isFullDir(store, before) ? undefined : { kind: 'deleted', path, before }
   if (before.kind !== after.kind) return { kind: 'type-changed', path, before, after }
   return { kind: sameContent(before, after) ? 'metadata' : 'modified', path, before, after }
+}
+
+/** Of what is captured on one side only, it is certain that it changed when the other is something else. */
+function toOtherKind(path: Raw, before: Entry | undefined, after: Entry | undefined): Change | undefined {
+  if (!before || !after || before.kind === after.kind) return undefined
+  // A socket is nothing that a state can hold.
+  if (after.reason === 'socket') return { kind: 'deleted', path, before }
+  const [old, now] = [standIn(before, after), standIn(after, before)]
+  if (!old || !now) return undefined
+  if (old.kind !== now.kind) return { kind: 'type-changed', path, before: old, after: now }
+  return isAcrossLimit(before, after) || isAcrossLimit(after, before)
+    ? { kind: 'modified', path, before: old, after: now }
+    : undefined
+}
+
+/** Of a limit that was lowered, files remain what they were. */
+const isAcrossLimit = ({ kind, size }: Entry, { limit }: Entry): boolean =>
+  kind === 'file' && limit !== undefined && size <= limit
+
+/** An uncaptured thing as an entry of its kind; that it is not captured, its `reason` says. Its size is at least that. */
+function standIn(entry: Entry, other: Entry): Entry | undefined {
+  if (entry.kind !== 'unknown') return entry
+  const { name, found, reason, limit = 0 } = entry
+  if (!found) return undefined
+  // Nobody knows its attributes: they are no difference.
+  const { mode, uid, gid } = other
+  return { ...blankEntry(name, found), mode, uid, gid, reason, size: limit, content: found === 'dir' ? EMPTY_TREE : '' }
 }
 
 const isFullDir = (store: Store, entry: Entry): boolean =>

@@ -73,6 +73,12 @@ export class EventRows {
       .run(snapshot, origin, files, startEvent, stopEvent, unlisted)
   }
 
+  /** How many files a snapshot differs by, counted anew. */
+  setFiles(snapshot: string, { added, modified, deleted }: Snapshot['counts']): void {
+    const sql = 'UPDATE snapshot_events SET files = ? WHERE snapshot = ?'
+    this.database.prepare(sql).run(added + modified + deleted, snapshot)
+  }
+
   /** One snapshot takes the place of several: what led to them has led to it. */
   addMerged({ id, type, counts }: Pick<Snapshot, 'id' | 'type' | 'counts'>, of: readonly string[]): void {
     const merged = this.snapshots().filter(({ snapshot }) => of.includes(snapshot))

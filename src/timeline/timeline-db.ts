@@ -176,8 +176,9 @@ export class TimelineDb {
     this.logged(() => this.log.stale())
   }
 
-  setRoot(id: string, root: string): void {
-    this.run('UPDATE snapshots SET root = ? WHERE id = ?', idToBytes(root), id)
+  setState(id: string, { root, files, bytes, label }: Pick<Snapshot, 'root' | 'files' | 'bytes' | 'label'>): void {
+    const sql = 'UPDATE snapshots SET root = ?, files = ?, bytes = ?, label = ? WHERE id = ?'
+    this.run(sql, idToBytes(root), files, bytes, label ?? null, id)
     this.logged(() => this.log.stale())
   }
 

@@ -14,6 +14,9 @@ const lostReason = (flags: number): LostEvent['why'] => {
 /** Each has a NUL behind it, the last one too. */
 const listOf = (raw: Raw | undefined): Raw[] => (raw === undefined ? [] : raw.split('\0').slice(0, -1))
 
+const milliseconds = (ns: bigint | undefined): number | undefined =>
+  ns === undefined ? undefined : Number(ns) / NS_PER_MS
+
 export const signalName = (number: number): string => signalNames.get(number) ?? `signal ${number}`
 
 export class EventDecoder {
@@ -98,6 +101,8 @@ export class EventDecoder {
       absent: (frame.flags & FLAG.absent) !== 0,
       linked: (frame.flags & FLAG.linked) !== 0,
       hold: frame.number(FIELD.number),
+      changed: milliseconds(frame.long(FIELD.changed)),
+      replaced: milliseconds(frame.long(FIELD.replaced)),
       isUnknown: (frame.flags & FLAG.unknown) !== 0,
     }
   }

@@ -56,6 +56,8 @@ export const FIELD = {
   gid: 24,
   inode: 25,
   directory: 26,
+  changed: 27,
+  replaced: 28,
 } as const
 
 /** What is asked of the helper: kind and number. */

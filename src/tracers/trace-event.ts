@@ -68,6 +68,9 @@ export interface PathEvent {
   linked: boolean
   /** It waits to be released, by this number. */
   hold: number | undefined
+  /** When the content of the file at `path`, and of one at `to`, last changed, if that was since the command began. */
+  changed: number | undefined
+  replaced: number | undefined
   /** One of the paths could not be found out. */
   isUnknown: boolean
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { logNodeJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
-import { logNodeJson } from '../json.ts'
 import { snapshotTable } from '../render/snapshot.ts'
 
 export function register(program: Command): void {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { diffJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
-import { diffJson } from '../json.ts'
 import { changeLine, changesLegend } from '../render/changes.ts'
 
 export function register(program: Command): void {

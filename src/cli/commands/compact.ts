@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { snapshotJson } from '../../api/json.ts'
 import { plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { snapshotJson } from '../json.ts'
 import { snapshotLine } from '../render/snapshot.ts'
 
 export function register(program: Command): void {

@@ -1,9 +1,9 @@
 import { lstatSync } from 'node:fs'
 import type { Command } from 'commander'
+import { diffJson } from '../../api/json.ts'
 import { SavepointError } from '../../errors/errors.ts'
 import type { Savepoint } from '../../index.ts'
 import { type Call, define, handle } from '../define.ts'
-import { diffJson } from '../json.ts'
 import { notNegative } from '../number-option.ts'
 import { wrongUsage } from '../usage.ts'
 
@@ -21,7 +21,7 @@ export function register(program: Command): void {
     summary: 'compare the live files or any two snapshots',
     description:
       'Compares two states: without a name HEAD with the live files, with A that snapshot with the live files, with A ' +
-      'and B those two. With a run, the state before it with the one after it, or with the live files while it goes on. The output is a patch that `git apply` and `patch -p1` read; binary files, and what is too large, ' +
+      'and B those two. With a run, the state before it with the one after it, without what others did meanwhile as far as its trace tells, or with the live files while it goes on. The output is a patch that `git apply` and `patch -p1` read; binary files, and what is too large, ' +
       'it only names, and `git apply` refuses it then, unless they are left out with --exclude=PATH. Renames are found ' +
       'by content.',
     usage: '[A [B]] [--stat | --name-only] [-- PATH…]',

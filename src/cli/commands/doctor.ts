@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { doctorJson } from '../../api/json-maintain.ts'
 import type { DoctorResult } from '../../index.ts'
 import { define, handle } from '../define.ts'
-import { doctorJson } from '../json-maintain.ts'
 import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { exportJson } from '../../api/json.ts'
 import { formatBytes, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { exportJson } from '../json.ts'
 
 const listed = 10
 

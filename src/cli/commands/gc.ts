@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { gcJson } from '../../api/json-maintain.ts'
 import { formatBytes, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { gcJson } from '../json-maintain.ts'
 
 export function register(program: Command): void {
   define(program, {

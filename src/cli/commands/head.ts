@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { snapshotJson } from '../../api/json.ts'
 import { formatAge } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { snapshotJson } from '../json.ts'
 import { countsText, titleOf } from '../render/snapshot.ts'
 
 export function register(program: Command): void {

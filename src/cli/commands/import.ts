@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { importJson } from '../../api/json.ts'
 import { plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { importJson } from '../json.ts'
 import { nameOf } from '../render/snapshot.ts'
 
 export function register(program: Command): void {

@@ -1,4 +1,4 @@
-/** All verbs, in the order in which help lists them. */
+/** All verbs. */
 import type { Command } from 'commander'
 import { register as branches } from './branches.ts'
 import { register as changes } from './changes.ts'
@@ -36,15 +36,20 @@ import { register as undo } from './undo.ts'
 import { register as verify } from './verify.ts'
 import { register as why } from './why.ts'
 
-const all = [
-  [run, snapshot, trust],
-  [status, snapshots, log, show, diff, changes, history, why, coverage, runs, trace, events, operations],
-  [undo, redo, rollback, revert],
-  [tag, branches, head, deleteSnapshots, compact, exportSnapshot, importArchive],
-  [prune, gc, verify, purge, doctor],
-  [demo, completion, complete],
-].flat()
+/** By name, in the order in which help lists them. */
+export const verbs: Record<string, (program: Command) => void> = {
+  ...{ run, snapshot, trust },
+  ...{ status, snapshots, log, show, diff, changes, history, why, coverage, runs, trace, events, operations },
+  ...{ undo, redo, rollback, revert },
+  ...{ tag, branches, head, delete: deleteSnapshots, compact, export: exportSnapshot, import: importArchive },
+  ...{ prune, gc, verify, purge, doctor },
+  ...{ demo, completion, __complete: complete },
+}
+/** These ask the program what there is. */
+const lookAround = new Set(['completion', '__complete'])
 
-export function registerAll(program: Command): void {
-  for (const register of all) register(program)
+/** `only`: the verb of the command line. To define all of them takes longer than most of them do. */
+export function registerVerbs(program: Command, only: string | undefined): void {
+  const named = only !== undefined && Object.hasOwn(verbs, only) && !lookAround.has(only)
+  for (const register of named ? [verbs[only]!] : Object.values(verbs)) register(program)
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { logNodeJson, operationJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
-import { logNodeJson, operationJson } from '../json.ts'
 import { atMost } from '../number-option.ts'
 import { operationTable } from '../render/operations.ts'
 import { logText } from '../render/snapshot.ts'

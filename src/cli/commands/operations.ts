@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { operationJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
-import { operationJson } from '../json.ts'
 import { atMost } from '../number-option.ts'
 import { operationTable } from '../render/operations.ts'
 

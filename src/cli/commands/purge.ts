@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { purgedTracesJson, purgeJson } from '../../api/json-maintain.ts'
 import { SavepointError } from '../../errors/errors.ts'
 import type { PurgedTraces } from '../../index.ts'
 import { formatBytes, plural } from '../../model/format.ts'
@@ -7,7 +8,6 @@ import { quoteWord } from '../../model/shell-quote.ts'
 import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
-import { purgedTracesJson, purgeJson } from '../json-maintain.ts'
 import { showText } from '../text.ts'
 
 const listed = 10

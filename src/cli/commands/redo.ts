@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { undoJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
-import { undoJson } from '../json.ts'
 import { restoreExitCode } from '../render/restore.ts'
 import { undoText } from '../render/undo.ts'
 

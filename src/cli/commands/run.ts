@@ -1,5 +1,6 @@
 import { constants } from 'node:os'
 import { type Command, Option } from 'commander'
+import { runResultJson } from '../../api/json.ts'
 import type { TracerName } from '../../config/config.ts'
 import { type ErrorCode, SavepointError } from '../../errors/errors.ts'
 import type { RunResult, Savepoint } from '../../index.ts'
@@ -10,9 +11,8 @@ import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
 import { define, handle, outcome } from '../define.ts'
 import { inherited } from '../inherited.ts'
-import { runResultJson } from '../json.ts'
 import { changeList, changesText } from '../render/changes.ts'
-import { goneText, unprotectedText } from '../render/gone.ts'
+import { goneText, madeText, unprotectedText } from '../render/gone.ts'
 import { restoreText, undoHint } from '../render/restore.ts'
 import { skippedText } from '../render/snapshot.ts'
 import { asSavepointError } from '../report-error.ts'
@@ -152,6 +152,7 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
     if (result.after) process.stderr.write(skippedText(result.after.skipped, result.after.skippedCount, style))
     if (result.gone.count > 0) process.stderr.write(`${goneText(result.gone, style)}\n`)
     process.stderr.write(unprotectedText(result.unprotected, style))
+    process.stderr.write(madeText(result, style))
     if (result.takenBack) {
       const words = { done: 'Took it back, to', would: '', undo: undoHint([result.takenBack], style) }
       process.stderr.write(restoreText(result.takenBack, words, style))
@@ -167,11 +168,13 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
 const endText = ({ signal, exitCode }: RunResult): string =>
   signal === undefined ? `exit ${exitCode}` : `killed by ${signal}`
 
-const outcomeText = ({ after, counts, changes, gone, unprotected, movedTo }: RunResult) => {
+const outcomeText = ({ after, counts, changes, gone, unprotected, hidden, uncaptured, movedTo }: RunResult) => {
   if (!after) return 'what it changed is not recorded'
   if (changes.length === 0 && movedTo !== undefined) return 'nothing changed but the place of the directory'
   if (changes.length === 0)
-    return gone.count + unprotected.count > 0 ? 'nothing that is protected changed' : 'nothing changed'
+    return gone.count + unprotected.count + hidden.count + uncaptured.length > 0
+      ? 'nothing that is protected changed'
+      : 'nothing changed'
   return changesText(counts, changes)
 }
 

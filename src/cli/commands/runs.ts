@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { runJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
-import { runJson } from '../json.ts'
 import { atMost } from '../number-option.ts'
 import { runTable } from '../render/operations.ts'
 

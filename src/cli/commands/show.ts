@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { diffJson, fileJson, snapshotDetailJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
-import { diffJson, fileJson, snapshotDetailJson } from '../json.ts'
 import { snapshotDetails } from '../render/details.ts'
 
 interface Options {

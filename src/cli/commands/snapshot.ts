@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
+import { snapshotDetailJson } from '../../api/json.ts'
 import { errorCatalogue, SavepointError } from '../../errors/errors.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
-import { snapshotDetailJson } from '../json.ts'
 import { skippedText, snapshotLine } from '../render/snapshot.ts'
 import { wrongUsage } from '../usage.ts'
 

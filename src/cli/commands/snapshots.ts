@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { snapshotJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
-import { snapshotJson } from '../json.ts'
 import { atMost } from '../number-option.ts'
 import { snapshotTable } from '../render/snapshot.ts'
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
+import { operationJson } from '../../api/json.ts'
 import { formatAge } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { operationJson } from '../json.ts'
 import { titleOf } from '../render/snapshot.ts'
 import { renderTable } from '../table.ts'
 import { showText } from '../text.ts'

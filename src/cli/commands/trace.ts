@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
+import { executionJson, traceJson } from '../../api/json-trace.ts'
 import { SavepointError } from '../../errors/errors.ts'
 import { type Execution, hasFailed, type Savepoint } from '../../index.ts'
 import { plural } from '../../model/format.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
-import { executionJson, traceJson } from '../json-trace.ts'
 import { commandText, executionLine, treeLines } from '../render/trace.ts'
 import { showText } from '../text.ts'
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { undoJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
-import { undoJson } from '../json.ts'
 import { addLiveOptions, type LiveOptions } from '../live-options.ts'
 import { restoreExitCode } from '../render/restore.ts'
 import { undoText } from '../render/undo.ts'
@@ -14,7 +14,7 @@ export function register(program: Command): void {
       'Takes back the newest operation that can be undone: what a run did to the files, a rollback, a revert, a deletion, ' +
       'a tag, an import. A directory that a run moved away is moved back. Call it again to go further back; `savepoint redo` goes ' +
       'forward. What somebody else edited since, or what changed while another run was at work, too, is left alone and ' +
-      'listed (exit code 3). A file that a run and somebody else wrote in turns counts as the work of the run; the snapshot of ' +
+      'listed (exit code 3). A file that a run and somebody else wrote in turns counts as the work of the run and is named; the snapshot of ' +
       'the state before the undo has it (`savepoint revert PATH --from SNAP`). A run that goes on is stopped and taken back, unless --keep-running is given or the command ' +
       'comes from a process of it. `savepoint operations` shows what there is.',
     examples: [

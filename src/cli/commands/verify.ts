@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
+import { verifyJson } from '../../api/json-maintain.ts'
 import { errorCatalogue } from '../../errors/errors.ts'
 import type { VerifyResult } from '../../index.ts'
 import { formatBytes, formatCount, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { verifyJson } from '../json-maintain.ts'
 import { showText } from '../text.ts'
 
 const listed = 10

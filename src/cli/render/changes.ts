@@ -1,4 +1,4 @@
-import type { Change, ChangeCounts, ChangeKind } from '../../model/entry.ts'
+import type { Change, ChangeCounts, ChangeKind, Entry } from '../../model/entry.ts'
 import { formatBytes, formatCount, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
@@ -28,7 +28,9 @@ export function changeLine(change: Change, style: Style, withSize = false): stri
 function sizeText({ before, after }: Change): string {
   const old = before?.kind === 'file' ? before.size : undefined
   const size = after?.kind === 'file' ? after.size : undefined
-  if (old !== undefined && size !== undefined && old !== size) return `${formatBytes(old)} -> ${formatBytes(size)}`
+  // What is too large is only known to be so.
+  const bytesOf = (entry: Entry) => `${entry.reason === undefined ? '' : 'more than '}${formatBytes(entry.size)}`
+  if (old !== undefined && size !== undefined && old !== size) return `${bytesOf(before!)} -> ${bytesOf(after!)}`
   const only = size ?? old
   return only === undefined ? '' : formatBytes(only)
 }
@@ -70,9 +72,11 @@ function groupLine(group: Change[], style: Style): string {
   return `${paint(letters[first.kind])} ${style.path(first.within)}/ (${counts.join(', ')})`
 }
 
-/** Directories count as changes only when there is nothing in them. */
+/** Directories come and go as changes only when there is nothing in them. */
 export const emptyDirsIn = (changes: readonly Change[]): number =>
-  changes.filter(({ kind, before, after }) => kind !== 'metadata' && (after ?? before)?.kind === 'dir').length
+  changes.filter(({ kind, before, after }) => isComingOrGoing.has(kind) && (after ?? before)?.kind === 'dir').length
+
+const isComingOrGoing: ReadonlySet<ChangeKind> = new Set(['added', 'deleted'])
 
 /** What a count of files and empty directories has of the latter: " (5 empty directories included)", or ''. */
 export const includedText = (emptyDirs: number): string =>

@@ -1,5 +1,6 @@
 /** Diffs for people: unified, --stat or names; and the line counts for --json --stat. */
 
+import type { LinesJson } from '../../api/json.ts'
 import type { ContentChange } from '../../diff/content-change.ts'
 import { detectRenames } from '../../diff/renames.ts'
 import { type FileStat, formatStat, statOf } from '../../diff/stat.ts'
@@ -10,7 +11,6 @@ import { plural } from '../../model/format.ts'
 import { rawToBytes } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
-import type { LinesJson } from '../json.ts'
 import type { Output } from '../output.ts'
 import { isGitInternal } from './changes.ts'
 

@@ -1,4 +1,4 @@
-import type { Gone, GonePath, UnknownReason, Unprotected, UnprotectedPath } from '../../index.ts'
+import type { Gone, GonePath, RunResult, UnknownReason, Unprotected, UnprotectedPath } from '../../index.ts'
 import { formatCount } from '../../model/format.ts'
 import { type Raw, showPath } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
@@ -37,6 +37,19 @@ export function unprotectedText({ count, paths }: Unprotected, style: Style): st
     line('changed', changed, count - moved.length, 'cannot take that back') +
     line('moved', moved, moved.length, 'does not move that back')
   )
+}
+
+/** What a run made and hid by rules of its own, or was too large; '' when there is none. Ends in a line feed. */
+export function madeText({ hidden, uncaptured }: Pick<RunResult, 'hidden' | 'uncaptured'>, style: Style): string {
+  const line = (count: number, paths: readonly Raw[], why: string) => {
+    if (count === 0) return ''
+    const names = paths.slice(0, listedGone).map(path => style.path(path))
+    const more = count > names.length ? ` and ${formatCount(count - names.length)} more` : ''
+    const them = count === 1 ? 'it' : 'them'
+    return `${style.red('NOT protected')} and made: ${names.join(', ')}${more} (${why}; undo leaves ${them})\n`
+  }
+  const large = uncaptured.map(({ path }) => path)
+  return line(hidden.count, hidden.paths, 'ignored by rules of the run') + line(large.length, large, 'too large')
 }
 
 const placeOf = (to: Raw, style: Style): string => (to.startsWith('/') ? showPath(to) : style.path(to))

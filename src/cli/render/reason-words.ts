@@ -1,6 +1,9 @@
 import type { UnknownReason } from '../../index.ts'
 
-const words: Partial<Record<UnknownReason, string>> = { 'other-store': 'another Savepoint store' }
+const words: Partial<Record<UnknownReason, string>> = {
+  'other-store': 'another Savepoint store',
+  purged: 'purged from history',
+}
 
 /** Why something was not captured, in brackets behind its path. */
 export const reasonWords = (reason: UnknownReason): string => words[reason] ?? reason

@@ -18,6 +18,7 @@ const reasons: Record<LeftAlonePath['why'], string> = {
   refused: 'the system refused to change it',
   'in-the-way': 'something else stands where a directory was',
   outside: 'changed by somebody outside of the run while it went on',
+  purged: 'its content was purged from history since',
   overlapped: 'another run was at work, too: whose change it is cannot be told',
 }
 
@@ -138,6 +139,11 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
     const which = others.length > listedPaths ? '' : ` -- ${others.join(' ')}`
     lines.push(`To take back their changes, too: ${style.bold(style.command(`rollback ${before}${which}`))}`)
   }
+  const purged = pathsOf('purged')
+  if (before !== undefined && purged.length > 0 && purged.length <= listedPaths)
+    lines.push(
+      `To remove what is purged, too: ${style.bold(style.command(`rollback ${before} -- ${purged.join(' ')}`))}`,
+    )
   const [holder] = pathsOf('holds-uncaptured')
   if (before !== undefined && holder !== undefined) {
     const revert = style.command(`revert ${holder} --from ${before}`)

@@ -14,6 +14,7 @@ import { failpoint } from '../../store/failpoint.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
 import { encodeTree } from '../../store/tree-codec.ts'
+import { CaptureClock } from './capture-clock.ts'
 import { type Dirty, dirtyDirs, distrust, type HeldFiles, knownDir } from './dirty-dirs.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { OpenedPaths } from './opened-paths.ts'
@@ -92,7 +93,7 @@ export interface CaptureResult {
 }
 
 export async function captureDir(options: CaptureOptions): Promise<CaptureResult> {
-  const startedAtMs = Date.now()
+  const clock = new CaptureClock(options.root)
   const { store, writer, root } = options
   const first = options.preserved && rootEntry(root, '', undefined)
   const ingest = new Ingest(store, writer, root, options.onProgress, options.signal, options.isBackground)
@@ -110,18 +111,19 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const dirty = options.dirty && dirtyDirs(root, cache, options.dirty)
     for (const path of alsoHeld) dirty?.add(path)
     const known = dirty ?? (scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined)
-    const { pass, touched, settled } =
+    const { pass, touched, settled, isOld } =
       known?.size === 0
         ? unchanged(cache)
         : await passUntilQuiet(options, ingest, cache, rules, opened, {
             only: known,
             listed: scan?.listings,
             mayChangeCache: dirty !== undefined,
+            clock,
           })
     failpoint('capture:before-root')
     const entry = first ? { ...first, content: pass.tree } : rootEntry(root, pass.tree, opened?.modeOf(''))
     const rootId = writer.put(encodeTree([entry]))
-    findRacy(pass.cache, touched, startedAtMs)
+    if (!isOld) findRacy(pass.cache, touched, clock.startedAtMs)
     // They may be written to until they are unmapped, without another timestamp: the next capture reads them, too.
     if (options.held) distrust(pass.cache, options.held)
     pass.cache.root = rootId
@@ -146,7 +148,15 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   }
 }
 
-function unchanged(cache: StatCache): { pass: PassResult; touched: Set<Raw>; settled: boolean } {
+interface Quiet {
+  pass: PassResult
+  touched: Set<Raw>
+  settled: boolean
+  /** Nothing that was touched is so new that it could change again without a sign. */
+  isOld?: boolean
+}
+
+function unchanged(cache: StatCache): Quiet {
   const pass: PassResult = {
     tree: cache.dirs.get('')!.tree,
     cache,
@@ -155,6 +165,7 @@ function unchanged(cache: StatCache): { pass: PassResult; touched: Set<Raw>; set
     changed: false,
     refsMoved: false,
     packLost: false,
+    newestListingNs: undefined,
   }
   return { pass, touched: new Set(), settled: true }
 }
@@ -165,8 +176,8 @@ async function passUntilQuiet(
   cache: StatCache,
   rules: RuleContext,
   opened: OpenedPaths | undefined,
-  first: Pick<PassOptions, 'only' | 'listed' | 'mayChangeCache'>,
-) {
+  { clock, ...first }: Pick<PassOptions, 'only' | 'listed' | 'mayChangeCache'> & { clock: CaptureClock },
+): Promise<Quiet> {
   const shared = {
     ...options,
     ingest,
@@ -187,6 +198,8 @@ async function passUntilQuiet(
   const deadline = Date.now() + MAX_GIT_MS
   for (let passes = 1; passes <= MAX_PASSES || Date.now() < deadline; passes++) {
     options.writer.prepareCommit()
+    if (passes === 1 && !options.touchedSince && clock.areAsAtStart(pass))
+      return { pass, touched, settled: options.preserved?.isBroken !== true, isOld: true }
     // What had to be made readable is listed otherwise by the walk than by the look.
     if (options.preserved?.isStarted) return seenByRun(options, { ...pass, changed }, touched)
     const since = options.touchedSince ? await options.touchedSince() : none

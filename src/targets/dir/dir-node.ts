@@ -1,6 +1,6 @@
 /** One directory while it is being captured, and how its entries become a tree. */
 import type { DirRules } from '../../files/ignore-rules.ts'
-import { blankEntry, type Entry, type Id, type UnknownReason } from '../../model/entry.ts'
+import { blankEntry, type Entry, type Id, type KnownKind, type UnknownReason } from '../../model/entry.ts'
 import { hashBytes } from '../../model/id.ts'
 import { isWithin, joinRaw, type Raw, rawToBytes } from '../../model/raw-path.ts'
 import type { ReadResult } from './ingest-read.ts'
@@ -67,7 +67,7 @@ export function createNode(
   }
 }
 
-export const kindOfType = new Map<number, Entry['kind']>([
+export const kindOfType = new Map<number, KnownKind>([
   [record.S_IFREG, 'file'],
   [record.S_IFDIR, 'dir'],
   [record.S_IFLNK, 'link'],
@@ -104,9 +104,11 @@ export function entryFromResult(name: Raw, result: ReadResult, blank?: Entry): E
   return entry
 }
 
-export function unknownEntry(name: Raw, reason: UnknownReason): Entry {
+export function unknownEntry(name: Raw, reason: UnknownReason, found?: KnownKind, limit?: number): Entry {
   const entry = blankEntry(name, 'unknown')
   entry.reason = reason
+  if (found) entry.found = found
+  if (limit !== undefined) entry.limit = limit
   return entry
 }
 

@@ -7,8 +7,8 @@ import { joinRaw, nameOf, parentOf, type Raw, rawToBytes } from '../../model/raw
 import { addon, RECORD } from '../../native/addon.ts'
 import { isGitDir } from './noteworthy-names.ts'
 import { forEachLink } from './stale-links.ts'
-import type { CachedDirs, StatCache } from './stat-cache.ts'
-import { forEachRecord, recordIno, recordLength, smudgeRecord } from './walk-record.ts'
+import { type CachedDir, type CachedDirs, type StatCache, smudge } from './stat-cache.ts'
+import { forEachRecord, recordIno, recordLength } from './walk-record.ts'
 
 /** Paths are relative to the target. */
 export interface Dirty {
@@ -80,7 +80,7 @@ function gitDirOf({ dirs }: StatCache, path: Raw): Raw | undefined {
 function isAsKnown(root: number, cache: StatCache, path: Raw): boolean {
   const known = recordOf(cache, path)
   try {
-    return known !== undefined && recordIno(known.records, known.at) === addon.statAt(root, path).ino
+    return known !== undefined && recordIno(known.dir.records, known.at) === addon.statAt(root, path).ino
   } catch {
     return false
   }
@@ -100,27 +100,28 @@ export function distrust(cache: StatCache, { mapped, inodes, mappedInodes }: Hel
   const found = new Set<Raw>()
   for (const path of mapped) {
     const known = recordOf(cache, path)
-    if (known) smudgeRecord(known.records, known.at)
+    if (known) smudge(known.dir, known.at)
   }
   if (inodes.size === 0) return found
   // Not only those with several names: the other one may be gone by now.
-  for (const [path, { records }] of cache.dirs)
-    forEachRecord(records, at => {
-      const inode = recordIno(records, at)
+  for (const [path, dir] of cache.dirs)
+    forEachRecord(dir.records, at => {
+      const inode = recordIno(dir.records, at)
       if (!inodes.has(inode)) return
       found.add(path)
-      if (mappedInodes.has(inode)) smudgeRecord(records, at)
+      if (mappedInodes.has(inode)) smudge(dir, at)
     })
   return found
 }
 
-function recordOf({ dirs }: StatCache, path: Raw): { records: Buffer; at: number } | undefined {
-  const records = dirs.get(parentOf(path))?.records
-  if (!records) return undefined
+function recordOf({ dirs }: StatCache, path: Raw): { dir: CachedDir; at: number } | undefined {
+  const dir = dirs.get(parentOf(path))
+  if (!dir) return undefined
+  const { records } = dir
   const name = rawToBytes(nameOf(path))
   let found: number | undefined
   forEachRecord(records, at => {
     if (name.equals(records.subarray(at + RECORD.name, at + recordLength(records, at)))) found = at
   })
-  return found === undefined ? undefined : { records, at: found }
+  return found === undefined ? undefined : { dir, at: found }
 }

@@ -2,7 +2,7 @@
 import { blankEntry, type Entry, type UnknownReason } from '../../model/entry.ts'
 import { isWithin, joinRaw, type Raw } from '../../model/raw-path.ts'
 import { EntryCursor } from '../../store/tree-lookup.ts'
-import { type DirNode, entryFromResult, isPackDir, unknownEntry } from './dir-node.ts'
+import { type DirNode, entryFromResult, isPackDir, kindOfType, unknownEntry } from './dir-node.ts'
 import type { Job } from './ingest-queue.ts'
 import type { ReadResult } from './ingest-read.ts'
 import { isOverridden } from './override.ts'
@@ -78,12 +78,12 @@ export class EntryCapture {
       (node.overrideOnly || verdict.kind === 'exclude') && isOverridden(this.state.options.store, node, name)
     if (overridden) node.overridden = true
     if ((verdict.kind === 'exclude' || node.overrideOnly) && !overridden) {
-      entries.set(name, unknownEntry(name, 'excluded'))
+      entries.set(name, unknownEntry(name, 'excluded', kindOfType.get(type)))
       return
     }
     if (size > this.state.options.maxFileBytes && type === record.S_IFREG) {
       if (!isOverridden(this.state.options.store, node, name)) {
-        entries.set(name, unknownEntry(name, 'too-large'))
+        entries.set(name, unknownEntry(name, 'too-large', 'file', this.state.options.maxFileBytes))
         return
       }
       node.overridden = true
@@ -160,6 +160,7 @@ export class EntryCapture {
     const placeholder = entries.get(name)
     // Gone, or a directory that turned out to be unreadable.
     if (!placeholder || placeholder.kind === 'unknown') return
+    if (result.errno !== 0 || result.unknown !== undefined) this.state.listedAt(undefined)
     if (result.errno === ENOENT || result.unknown === 'vanished') {
       if (isPackDir(node)) this.state.packLost = true
       entries.delete(name)
@@ -175,6 +176,7 @@ export class EntryCapture {
     entry.mode = this.state.options.opened?.modeOf(path, result.ino) ?? entry.mode
     if ((entry.kind === 'dir') !== (placeholder.kind === 'dir')) {
       // Another kind of thing than the walk saw: leave it to the next pass, which sees it as it is now.
+      this.state.listedAt(undefined)
       entries.set(name, unknownEntry(name, 'unstable'))
       return
     }

@@ -4,6 +4,8 @@ import { joinRaw, nameOf, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import type { RuleContext } from './pass.ts'
 import { openRules } from './rule-context.ts'
+import { diskView, type RuleView } from './rule-view.ts'
+import { S_IFDIR, S_IFMT } from './walk-record.ts'
 
 export interface ExclusionRule {
   source: string
@@ -16,16 +18,17 @@ interface Options {
   rootPath: Buffer
   exclude: ExcludeConfig
   env: NodeJS.ProcessEnv
+  view?: RuleView
 }
 
 export class Exclusions {
-  private readonly root: number
+  private readonly view: RuleView
   private readonly context: RuleContext
   /** By directory: the rules in it, or the one that excludes it. */
   private readonly known = new Map<Raw, DirRules | { excludedBy: ExclusionRule }>()
 
-  constructor(root: number, context: RuleContext) {
-    this.root = root
+  constructor(root: number, context: RuleContext, view = diskView(root)) {
+    this.view = view
     this.context = context
     this.known.set('', context.root)
   }
@@ -36,7 +39,7 @@ export class Exclusions {
       get: (key: string) => memory.get(key),
       set: (key: string, value: string[]) => void memory.set(key, value),
     }
-    return new Exclusions(options.root, await openRules({ ...options, gitCache, onWarning: () => {} }))
+    return new Exclusions(options.root, await openRules({ ...options, gitCache, onWarning: () => {} }), options.view)
   }
 
   /** The rule; undefined when none excludes it. */
@@ -60,11 +63,9 @@ export class Exclusions {
     const name = nameOf(directory)
     const verdict = above.verdict(name, true, 0)
     if (verdict.kind === 'exclude') return { excludedBy: verdict.rule }
-    const isFile = (file: Raw) => ((statOrNothing(this.root, joinRaw(directory, file))?.mode ?? 0) & S_IFMT) === S_IFREG
-    const git = statOrNothing(this.root, joinRaw(directory, '.git'))
-      ? await this.context.gitFacts(directory)
-      : undefined
-    return above.enter(name, { gitignore: isFile('.gitignore'), savepointignore: isFile('.savepointignore'), git })
+    const has = (file: Raw) => this.view.isFile(joinRaw(directory, file))
+    const git = this.view.exists(joinRaw(directory, '.git')) ? await this.context.gitFacts(directory) : undefined
+    return above.enter(name, { gitignore: has('.gitignore'), savepointignore: has('.savepointignore'), git })
   }
 }
 
@@ -73,10 +74,6 @@ export async function explainExclusion(options: Options, path: Raw): Promise<Exc
   const isDirectory = ((stat?.mode ?? 0) & S_IFMT) === S_IFDIR
   return (await Exclusions.open(options)).of(path, { isDirectory, size: stat?.size ?? 0 })
 }
-
-const S_IFMT = 0o170000
-const S_IFREG = 0o100000
-const S_IFDIR = 0o040000
 
 function statOrNothing(root: number, path: Raw) {
   try {

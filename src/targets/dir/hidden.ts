@@ -40,15 +40,16 @@ export interface LeftAlone {
     | 'refused' // in a directory of somebody else that this user may not change
     | 'in-the-way' // a file or a link where a directory was, of which only something inside is wanted
     | 'outside' // changed by somebody outside of the run that is being undone
+    | 'purged' // its content was purged since: whether it is still the operation's cannot be told
     | 'overlapped' // changed while somebody else was at work, too: whose it is cannot be told
 }
 
 /**
- * Notes a path whose live content is not stored: it is neither overwritten nor deleted. What is merely to be deleted
- * counts only when it should have been stored: what rules and caps leave out is nobody's to remove.
+ * Notes a path whose live content is not stored: it is neither overwritten nor deleted. What is merely to be deleted counts as
+ * left alone only when it should have been stored; what is too large is said to stay; what rules leave out is nobody's.
  */
 export function noteUnstored(
-  report: { leftAlone: LeftAlone[] },
+  report: { leftAlone: LeftAlone[]; uncaptured: Uncaptured[] },
   path: Raw,
   { reason }: Entry,
   isReplaced: boolean,
@@ -56,4 +57,5 @@ export function noteUnstored(
   if (reason === 'no-room') report.leftAlone.push({ path, why: 'no-room' })
   else if (isReplaced || reason === 'unreadable' || reason === 'unstable')
     report.leftAlone.push({ path, why: 'not-stored' })
+  else if (reason === 'too-large') report.uncaptured.push({ path, reason })
 }

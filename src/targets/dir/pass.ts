@@ -65,6 +65,8 @@ export interface PassResult {
   refsMoved: boolean
   /** Whether a pack was gone before it could be read: what replaced it may not have been listed. */
   packLost: boolean
+  /** The newest change time of the `unsettled`, each after it was listed; undefined when something else was in doubt. */
+  newestListingNs: bigint | undefined
 }
 
 /** Shared by the parts of one pass. */
@@ -79,6 +81,7 @@ export class PassState {
   readonly unsettled = new Set<Raw>()
   changed = false
   packLost = false
+  newestListingNs: bigint | undefined = 0n
   private committed = false
 
   constructor(options: PassOptions) {
@@ -86,6 +89,12 @@ export class PassState {
     // A restricted pass keeps what it does not look at.
     if (!options.only) this.dirs = new CachedDirs()
     else this.dirs = options.mayChangeCache ? options.cache.dirs : options.cache.dirs.copy()
+  }
+
+  /** undefined: not everything could be listed and read as it was. */
+  listedAt(ctimeNs: bigint | undefined): void {
+    const newest = this.newestListingNs
+    if (newest !== undefined && (ctimeNs === undefined || ctimeNs > newest)) this.newestListingNs = ctimeNs
   }
 
   /** A tree of the cache. In a later pass it may be one that the pass before has just made. */

@@ -6,13 +6,13 @@
 
 import type { Raw } from '../../model/raw-path.ts'
 import { RECORD } from '../../native/addon.ts'
-import type { StatCache } from './stat-cache.ts'
-import { forEachRecord, recordCtimeNs, recordMtimeNs, smudgeRecord } from './walk-record.ts'
+import { type StatCache, smudge } from './stat-cache.ts'
+import { forEachRecord, recordCtimeNs, recordMtimeNs } from './walk-record.ts'
 
 /** Kernel ticks are at most 10 ms; clocks of the process and of the filesystem may differ a little. */
 const TICK_SLACK_MS = 50
 /** Filesystems that store whole seconds (FAT: two). */
-const COARSE_SLACK_MS = 2100
+export const COARSE_SLACK_MS = 2100
 const NS_PER_MS = 1_000_000n
 const NS_PER_S = 1_000_000_000n
 
@@ -20,14 +20,15 @@ export function findRacy(cache: StatCache, touched: ReadonlySet<Raw>, startedAtM
   const fine = BigInt(startedAtMs - TICK_SLACK_MS) * NS_PER_MS
   const coarse = BigInt(startedAtMs - COARSE_SLACK_MS) * NS_PER_MS
   for (const path of touched) {
-    const records = cache.dirs.get(path)?.records
-    if (!records) continue
+    const dir = cache.dirs.get(path)
+    if (!dir) continue
+    const { records } = dir
     forEachRecord(records, at => {
       // High words first: nearly all files are old, and comparing bigints for each would cost more than the walk.
       if (records.readInt32LE(at + RECORD.ctimeNs + 4) < Number(coarse >> 32n)) return
       const ctime = recordCtimeNs(records, at)
       const isCoarse = ctime % NS_PER_S === 0n && recordMtimeNs(records, at) % NS_PER_S === 0n
-      if (ctime >= (isCoarse ? coarse : fine)) smudgeRecord(records, at)
+      if (ctime >= (isCoarse ? coarse : fine)) smudge(dir, at)
     })
   }
 }

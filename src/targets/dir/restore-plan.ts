@@ -132,7 +132,8 @@ class Planner {
       const isTouched = wanted ? !(isUndo && base && sameAside(base, wanted)) : !isUndo || isKnown(base)
       if (isTouched && (wanted || this.isInside(path))) noteUnstored(this.plan, path, live, wanted !== undefined)
       // Asked for by name, it stays all the same.
-      if (!wanted && !isUndo && this.options.scope?.includes(path)) noteStaying(this.plan, path, live)
+      const isNoted = live.reason === 'too-large'
+      if (!wanted && !isUndo && !isNoted && this.options.scope?.includes(path)) noteStaying(this.plan, path, live)
       return
     }
     if (this.others.isRepository(path)) {
@@ -195,7 +196,8 @@ class Planner {
   ): Deep<boolean> {
     // What the rules excluded, the operation left alone; what it could not look at, nobody can tell from an edit since.
     if (base?.kind === 'unknown') {
-      if (base.reason !== 'excluded' && !sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why: 'edited' })
+      const why = base.reason === 'purged' ? 'purged' : 'edited'
+      if (base.reason !== 'excluded' && !sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why })
       return false
     }
     if (sameDeep(base, wanted)) return false

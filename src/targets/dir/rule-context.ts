@@ -3,12 +3,8 @@ import { type FactsOptions, type GitFactsCache, readGitFacts } from '../../files
 import { readOuter } from '../../files/git-outer.ts'
 import { createRules, type ExcludeConfig } from '../../files/ignore-rules.ts'
 import type { Raw } from '../../model/raw-path.ts'
-import { addon } from '../../native/addon.ts'
 import type { RuleContext } from './pass.ts'
-import { readSmallFile } from './read-small-file.ts'
-
-/** With a larger one its rules do not apply, with a warning. */
-const MAX_IGNORE_FILE_BYTES = 16 * 1024 * 1024
+import { diskView, type RuleView } from './rule-view.ts'
 
 export interface RuleOptions {
   root: number
@@ -18,25 +14,19 @@ export interface RuleOptions {
   env: NodeJS.ProcessEnv
   answers?: FactsOptions['answers']
   onWarning: (text: string) => void
+  /** Where they are looked for; as a rule on the disk. */
+  view?: RuleView
 }
 
 export async function openRules(options: RuleOptions): Promise<RuleContext> {
   const { root, rootPath, exclude, gitCache, env, answers, onWarning } = options
   const factsOptions = { cache: gitCache, env, answers }
-  const exists = (name: Raw) => {
-    try {
-      return addon.statAt(root, name)
-    } catch {
-      return undefined
-    }
-  }
-  const isFile = (name: Raw) => ((exists(name)?.mode ?? 0) & 0o170000) === 0o100000
+  const view = options.view ?? diskView(root)
   const gitFacts = async (path: Raw) => {
-    return exclude.ignoreGitignore ? undefined : readGitFacts(rootPath, path, factsOptions)
+    return exclude.ignoreGitignore ? undefined : view.facts(path, await readGitFacts(rootPath, path, factsOptions))
   }
-  const git = exists('.git') ? await gitFacts('') : undefined
+  const git = view.exists('.git') ? await gitFacts('') : undefined
   const outer = await readOuter(rootPath, factsOptions)
-  const read = (path: Raw) => readSmallFile(root, path, MAX_IGNORE_FILE_BYTES)
-  const present = { gitignore: isFile('.gitignore'), savepointignore: isFile('.savepointignore'), git }
-  return { root: createRules({ read, config: exclude, present, outer, onWarning }), gitFacts }
+  const present = { gitignore: view.isFile('.gitignore'), savepointignore: view.isFile('.savepointignore'), git }
+  return { root: createRules({ read: view.read, config: exclude, present, outer, onWarning }), gitFacts }
 }

@@ -5,8 +5,8 @@
  */
 import type { Raw } from '../../model/raw-path.ts'
 import type { LinkGroups } from './link-groups.ts'
-import type { CachedDir } from './stat-cache.ts'
-import { forEachRecord, recordIno, recordNlink, recordType, S_IFREG, smudgeRecord } from './walk-record.ts'
+import { type CachedDir, smudge } from './stat-cache.ts'
+import { forEachRecord, recordIno, recordNlink, recordType, S_IFREG } from './walk-record.ts'
 
 type Dirs = ReadonlyMap<Raw, CachedDir>
 
@@ -21,11 +21,11 @@ export function findGoneLinks(before: Dirs, now: Dirs): Set<bigint> {
 export function findStaleLinks(links: LinkGroups, gone: ReadonlySet<bigint>, now: Dirs): Set<Raw> {
   const stale = new Set<Raw>()
   if (links.size === 0 && gone.size === 0) return stale
-  const members = new Map<bigint, { path: Raw; records: Buffer; at: number }[]>()
+  const members = new Map<bigint, { path: Raw; dir: CachedDir; at: number }[]>()
   for (const [path, dir] of now) {
     forEachLink(dir, (ino, at) => {
       if (links.countOf(ino) === 0 && !gone.has(ino)) return
-      const member = { path, records: dir.records, at }
+      const member = { path, dir, at }
       const known = members.get(ino)
       if (known) known.push(member)
       else members.set(ino, [member])
@@ -33,8 +33,8 @@ export function findStaleLinks(links: LinkGroups, gone: ReadonlySet<bigint>, now
   }
   for (const [ino, found] of members) {
     if (found.length === links.countOf(ino)) continue
-    for (const { path, records, at } of found) {
-      smudgeRecord(records, at)
+    for (const { path, dir, at } of found) {
+      smudge(dir, at)
       stale.add(path)
     }
   }

@@ -29,6 +29,9 @@ const EACCES = 13
 const ENOTDIR = 20
 const ELOOP = 40
 
+/** Of a directory that is on the way only. */
+const unasked = { same: true, errno: 0, ctimeNs: undefined } as const
+
 export class TreeWalk {
   private readonly options: PassOptions
   private readonly state: PassState
@@ -89,6 +92,7 @@ export class TreeWalk {
       changed: this.state.changed,
       refsMoved: this.refsMoved,
       packLost: this.state.packLost,
+      newestListingNs: this.state.newestListingNs,
     }
   }
 
@@ -138,7 +142,7 @@ export class TreeWalk {
     }
     for (const node of nodes) this.options.preserved?.onListed(node.path)
     for (const node of nodes) {
-      await this.receive(node, listings.get(node) ?? { records: node.cached!.records, same: true, errno: 0 })
+      await this.receive(node, listings.get(node) ?? { ...unasked, records: node.cached!.records })
     }
   }
 
@@ -163,6 +167,7 @@ export class TreeWalk {
       if (git) git.changed = true
       if (git && !isObjectDir(node)) this.refsMoved = true
       this.state.unsettled.add(node.path)
+      this.state.listedAt(listing.ctimeNs)
       // What is read is noted in the records.
       if (listing.same) node.records = Buffer.from(cached!.records)
       this.entries.rebuild(node)
@@ -216,6 +221,7 @@ export class TreeWalk {
     }
     this.state.changed = true
     this.state.unsettled.add(parent?.path ?? '')
+    this.state.listedAt(undefined)
     this.state.forgetDirs(node.path)
     if (!parent) {
       const code = getSystemErrorName(-errno)

@@ -17,10 +17,12 @@ export interface Listing {
   /** They are those that were known, and `records` is empty. */
   same: boolean
   errno: number
+  /** The change time of the directory after it was listed, in ns; undefined when it was not asked for. */
+  ctimeNs: bigint | undefined
 }
 
 /** Most are: one object for all. */
-const asKnown: Listing = { records: Buffer.alloc(0), same: true, errno: 0 }
+const asKnown: Listing = { records: Buffer.alloc(0), same: true, errno: 0, ctimeNs: undefined }
 
 /** Splits the result of `scanDirs` into the listings, in the order of its paths. */
 export function splitListings(scan: Buffer, directories: number): Listing[] {
@@ -31,7 +33,8 @@ export function splitListings(scan: Buffer, directories: number): Listing[] {
     const same = scan.readUInt32LE(at + SCAN_HEADER.same) === 1
     const errno = scan.readInt32LE(at + SCAN_HEADER.errno)
     const isKnown = same && bytes === 0 && errno === 0
-    listings.push(isKnown ? asKnown : { records: scan.subarray(start, start + bytes), same, errno })
+    const ctimeNs = scan.readBigInt64LE(at + SCAN_HEADER.ctimeNs)
+    listings.push(isKnown ? asKnown : { records: scan.subarray(start, start + bytes), same, errno, ctimeNs })
     at = start + bytes
   }
   return listings

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { added, deleted, makeEntry, makeNodes, makeRestore } from '../cli/fixture-result.ts'
 import { makeOperation, makeRun, makeSnapshot } from '../model/fixture-snapshot.ts'
-import { added, deleted, makeEntry, makeNodes, makeRestore } from './fixture-result.ts'
 import * as json from './json.ts'
 import { doctorJson } from './json-maintain.ts'
 

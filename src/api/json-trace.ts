@@ -67,12 +67,12 @@ export const whyJson = ({ path, causes }: results.WhyResult) => ({
 export const eventJson = (listed: results.ListedEvent) =>
   listed.type === 'file'
     ? {
-        type: 'file',
+        type: 'file' as const,
         ...fileEventJson(listed.event),
         command: listed.execution ? executionJson(listed.execution) : null,
       }
     : {
-        type: 'snapshot',
+        type: 'snapshot' as const,
         snapshot: listed.events.snapshot,
         time: time(listed.snapshot?.createdAt),
         origin: listed.events.origin,

@@ -52,7 +52,7 @@ export function snapshotDetailJson(snapshot: Snapshot, place?: SnapshotPlace) {
     command: orNull(snapshot.command),
     root: hex(snapshot.root),
     unsettled: snapshot.unsettled,
-    coverage: snapshot.runOnly ? 'run-only' : 'all',
+    coverage: snapshot.runOnly ? ('run-only' as const) : ('all' as const),
     skipped: snapshot.skipped.map(skippedJson),
     deleted_at: time(snapshot.deletedAt),
   }
@@ -80,7 +80,7 @@ function entryJson(entry: Entry) {
     mode: octal(entry.mode),
     uid: entry.uid,
     gid: entry.gid,
-    size: entry.kind === 'file' ? entry.size : null,
+    size: entry.kind === 'file' && entry.reason === undefined ? entry.size : null,
     mtime_ns: entry.kind === 'dir' ? null : String(entry.mtimeNs),
     digest: hex(entry.content),
     link_target: entry.kind === 'link' ? showPath(entry.target) : null,
@@ -90,7 +90,7 @@ function entryJson(entry: Entry) {
 
 /** `show SNAP PATH`: `content` is text, or base64 where it is not UTF-8, as `encoding` says. */
 export function fileJson({ snapshot, path, entry, content }: results.FileVersion) {
-  const encoding = isUtf8(content) ? 'utf-8' : 'base64'
+  const encoding = isUtf8(content) ? ('utf-8' as const) : ('base64' as const)
   return {
     snapshot: snapshot.id,
     path: showPath(path),
@@ -138,6 +138,9 @@ const goneJson = ({ count, paths }: results.Gone) => ({
 })
 
 /** What no snapshot has and is not as it was, or (`to`) where it was. */
+const hiddenJson = ({ count, paths }: results.RestoreResult['hidden']) => ({ count, paths: paths.map(showPath) })
+const uncapturedJson = (all: results.RestoreResult['uncaptured']) =>
+  all.map(({ path, reason }) => ({ path: showPath(path), reason }))
 const unprotectedJson = ({ count, paths }: results.Unprotected) => ({
   count,
   paths: paths.map(path => ({ ...skippedJson(path), to: path.to === undefined ? null : showPath(path.to) })),
@@ -154,11 +157,11 @@ export function restoreJson(result: results.RestoreResult) {
     changes: result.changes.map(({ action, path, files }) => ({ action, path: changedPathJson(path), files })),
     left_alone: result.leftAlone.map(({ path, why }) => ({ path: changedPathJson(path), why })),
     kept_dirs: result.keptDirs.map(showPath),
-    hidden: { count: result.hidden.count, paths: result.hidden.paths.map(showPath) },
+    hidden: hiddenJson(result.hidden),
     gone: goneJson(result.gone),
     unprotected: unprotectedJson(result.unprotected),
     mixed: result.mixed.map(showPath),
-    uncaptured: result.uncaptured.map(({ path, reason }) => ({ path: showPath(path), reason })),
+    uncaptured: uncapturedJson(result.uncaptured),
     would_stop: result.wouldStop ?? [],
     safety: orNull(result.safety?.id),
     late_edits: orNull(result.lateEdits?.id),
@@ -221,6 +224,8 @@ export function runResultJson(result: results.RunResult) {
     moved_to: orNull(result.movedTo),
     gone: goneJson(result.gone),
     unprotected: unprotectedJson(result.unprotected),
+    hidden: hiddenJson(result.hidden),
+    uncaptured: uncapturedJson(result.uncaptured),
     kept: result.kept,
     stopped: orNull(result.stopped),
     taken_back: result.takenBack ? restoreJson(result.takenBack) : null,

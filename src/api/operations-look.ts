@@ -1,0 +1,203 @@
+/** Operations that only look. */
+import { z } from 'zod'
+import { detectRenames } from '../diff/renames.ts'
+import type { DiffResult, Savepoint } from '../index.ts'
+import { hasFailed } from '../model/trace.ts'
+import { limit, path, paths, ref, runRef } from './inputs.ts'
+import * as json from './json.ts'
+import { eventJson, traceJson, whyJson } from './json-trace.ts'
+import { looking, operation } from './operation.ts'
+import * as shapes from './shapes.ts'
+import * as traced from './shapes-trace.ts'
+
+const empty = z.object({})
+
+/** With its tags, and whether it is HEAD. */
+function placed(savepoint: Savepoint, wanted: string) {
+  const { id } = savepoint.find(wanted)
+  const node = savepoint.log().find(({ snapshot }) => snapshot.id === id)
+  return { snapshot: node?.snapshot ?? savepoint.find(wanted), place: { tags: node?.tags, head: node?.isHead } }
+}
+
+/** A rename is not a deletion and an addition. */
+const joined = ({ from, to, changes }: DiffResult) => json.diffJson({ from, to, changes: detectRenames(changes) })
+
+export const lookOperations = [
+  operation({
+    name: 'status',
+    summary: 'what is protected, what changed since HEAD, what is going on',
+    effect: 'read',
+    isLong: true,
+    input: empty,
+    output: shapes.status,
+    opens: looking,
+    handler: async savepoint => json.statusJson(await savepoint.status()),
+  }),
+  operation({
+    name: 'snapshots',
+    summary: 'the snapshots, newest first',
+    effect: 'read',
+    input: z.object({ run: runRef.optional(), limit: limit.optional() }),
+    output: z.array(shapes.snapshot),
+    opens: looking,
+    handler(savepoint, { run, limit }) {
+      const wanted = new Set(savepoint.snapshots({ run }).map(({ id }) => id))
+      return savepoint
+        .log()
+        .filter(({ snapshot }) => wanted.has(snapshot.id))
+        .sort((a, b) => b.snapshot.seq - a.snapshot.seq)
+        .slice(0, limit)
+        .map(({ snapshot, tags, isHead }) => json.snapshotJson(snapshot, { tags, head: isHead }))
+    },
+  }),
+  operation({
+    name: 'log',
+    summary: 'the tree of snapshots, newest first, with HEAD and tags',
+    effect: 'read',
+    input: empty,
+    output: z.array(shapes.logNode),
+    opens: looking,
+    handler: savepoint => savepoint.log().map(json.logNodeJson),
+  }),
+  operation({
+    name: 'head',
+    summary: 'the snapshot that the live files descend from',
+    effect: 'read',
+    input: empty,
+    output: shapes.snapshot,
+    opens: looking,
+    handler(savepoint) {
+      const { snapshot, place } = placed(savepoint, savepoint.head().id)
+      return json.snapshotJson(snapshot, place)
+    },
+  }),
+  operation({
+    name: 'branches',
+    summary: 'the snapshots that nothing descends from',
+    effect: 'read',
+    input: empty,
+    output: z.array(shapes.logNode),
+    opens: looking,
+    handler: savepoint => savepoint.branches().map(json.logNodeJson),
+  }),
+  operation({
+    name: 'show',
+    summary: 'one snapshot, with what it changed against its parent',
+    effect: 'read',
+    input: z.object({ snapshot: ref.default('HEAD') }),
+    output: shapes.snapshotDetail.extend({ changes: z.array(shapes.change).nullable() }),
+    opens: looking,
+    handler(savepoint, input) {
+      const { snapshot, place } = placed(savepoint, input.snapshot)
+      const changes = snapshot.parent === undefined ? null : joined(savepoint.snapshotChanges(snapshot.id)).changes
+      return { ...json.snapshotDetailJson(snapshot, place), changes }
+    },
+  }),
+  operation({
+    name: 'read',
+    summary: 'a file as it was in a snapshot',
+    effect: 'read',
+    input: z.object({ snapshot: ref.default('HEAD'), path }),
+    output: shapes.fileVersion,
+    opens: looking,
+    handler: (savepoint, input) => json.fileJson(savepoint.file(input.snapshot, input.path)),
+  }),
+  operation({
+    name: 'diff',
+    summary: 'compares HEAD, or a snapshot, with the live files, or two snapshots',
+    effect: 'read',
+    isLong: true,
+    input: z.object({ from: ref.optional(), to: ref.optional(), paths: paths.optional() }),
+    output: shapes.diff,
+    opens: looking,
+    handler: async (savepoint, input) => joined(await savepoint.diff(input)),
+  }),
+  operation({
+    name: 'changes',
+    summary: 'what changed since HEAD',
+    effect: 'read',
+    isLong: true,
+    input: empty,
+    output: shapes.diff,
+    opens: looking,
+    handler: async savepoint => joined(await savepoint.changes()),
+  }),
+  operation({
+    name: 'history',
+    summary: 'the versions of a path, oldest first',
+    effect: 'read',
+    isLong: true,
+    input: z.object({ path }),
+    output: shapes.history,
+    opens: looking,
+    handler: async (savepoint, input) => json.historyJson(await savepoint.history(input.path)),
+  }),
+  operation({
+    name: 'coverage',
+    summary: 'whether a path can be brought back, and which rule decides that',
+    effect: 'read',
+    isLong: true,
+    input: z.object({ path }),
+    output: shapes.coverage,
+    opens: looking,
+    handler: async (savepoint, input) => json.coverageJson(await savepoint.coverage(input.path)),
+  }),
+  operation({
+    name: 'why',
+    summary: 'which commands changed a path, newest first',
+    effect: 'read',
+    input: z.object({ path, limit: limit.optional() }),
+    output: traced.why,
+    opens: looking,
+    handler: (savepoint, { path, limit }) => whyJson(savepoint.why(path, { limit })),
+  }),
+  operation({
+    name: 'trace',
+    summary: 'what a run executed; the newest run when none is named',
+    effect: 'read',
+    input: z.object({ run: runRef.optional(), failed: z.boolean().optional().describe('only what failed') }),
+    output: traced.trace,
+    opens: looking,
+    handler(savepoint, { run, failed }) {
+      const result = savepoint.trace(run)
+      return traceJson({ ...result, executions: result.executions.filter(each => !failed || hasFailed(each)) })
+    },
+  }),
+  operation({
+    name: 'events',
+    summary: 'what happened to files, and the snapshots it led to, newest first',
+    effect: 'read',
+    input: z.object({ run: runRef.optional(), limit: limit.default(100) }),
+    output: z.array(traced.event),
+    opens: looking,
+    handler: (savepoint, { run, limit }) => savepoint.events({ run, limit }).events.map(eventJson),
+  }),
+  operation({
+    name: 'runs',
+    summary: 'the runs, newest first',
+    effect: 'read',
+    input: empty,
+    output: z.array(shapes.run),
+    opens: looking,
+    handler: savepoint => savepoint.runs().map(json.runJson),
+  }),
+  operation({
+    name: 'operations',
+    summary: 'what was done to the history, newest first, and what of it can be undone',
+    effect: 'read',
+    input: empty,
+    output: z.array(shapes.operation),
+    opens: looking,
+    handler: savepoint => savepoint.operations().map(json.operationJson),
+  }),
+  operation({
+    name: 'tags',
+    summary: 'the tags, by name',
+    effect: 'read',
+    input: empty,
+    output: z.array(z.object({ name: z.string(), snapshot: z.string() })),
+    opens: looking,
+    handler: savepoint =>
+      [...savepoint.tags()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, snapshot]) => ({ name, snapshot })),
+  }),
+]

@@ -1,0 +1,246 @@
+/** The shapes of what operations answer, as zod schemas: json.ts makes the values, and the compiler holds both together. */
+import { z } from 'zod'
+import { unknownReasons } from '../model/entry.ts'
+import { operationKinds, snapshotTypes } from '../model/snapshot.ts'
+
+export const time = z.string().describe('ISO 8601 in UTC')
+export const path = z.string().describe('bytes that are not UTF-8 are escaped as \\xNN, a backslash as \\\\')
+export const id = z.string()
+
+export const counts = z.object({ added: z.int(), modified: z.int(), deleted: z.int() })
+
+export const snapshot = z
+  .object({
+    id,
+    type: z.enum(snapshotTypes),
+    label: z.string().nullable(),
+    backend: z.string(),
+    created_at: time.nullable(),
+    size_delta: z.int().describe('bytes that it added to the store'),
+    native_ref: z.string().nullable(),
+    parent: id.nullable(),
+    run: id.nullable(),
+    stats: counts.extend({ files: z.int(), bytes: z.int(), skipped: z.int() }),
+    tags: z.array(z.string()),
+    head: z.boolean(),
+    partial: z.boolean().describe('something could not be captured'),
+  })
+  .meta({ id: 'Snapshot' })
+
+export const skipped = z.object({ path, reason: z.enum(unknownReasons) })
+
+export const snapshotDetail = snapshot
+  .extend({
+    command: z.string().nullable(),
+    root: z.string().nullable(),
+    unsettled: z.boolean(),
+    coverage: z.enum(['run-only', 'all']),
+    skipped: z.array(skipped),
+    deleted_at: time.nullable(),
+  })
+  .meta({ id: 'SnapshotDetail' })
+
+export const logNode = snapshot
+  .extend({
+    command: z.string().nullable(),
+    unsettled: z.boolean(),
+    children: z.array(id),
+    leaf: z.boolean(),
+    shown_parent: id.nullable(),
+  })
+  .meta({ id: 'LogNode' })
+
+const entry = z
+  .object({
+    type: z.enum(['file', 'dir', 'link', 'fifo', 'char', 'block', 'unknown']),
+    mode: z.string().nullable().describe('octal'),
+    uid: z.int(),
+    gid: z.int(),
+    size: z.int().nullable(),
+    mtime_ns: z.string().nullable(),
+    digest: z.string().nullable().describe('BLAKE3-256 in hex'),
+    link_target: path.nullable(),
+    reason: z.enum(unknownReasons).nullable(),
+  })
+  .meta({ id: 'Entry' })
+
+export const fileVersion = entry
+  .extend({ snapshot: id, path, encoding: z.enum(['utf-8', 'base64']), content: z.string() })
+  .meta({ id: 'FileVersion' })
+
+const lines = z.object({ insertions: z.int().nullable(), deletions: z.int().nullable() })
+
+export const change = z
+  .object({
+    kind: z.enum(['added', 'deleted', 'modified', 'metadata', 'type-changed', 'renamed']),
+    path,
+    from: path.nullable().describe('where it was before a rename'),
+    before: entry.nullable(),
+    after: entry.nullable(),
+    lines: lines.nullable().optional(),
+  })
+  .meta({ id: 'Change' })
+
+export const diff = z.object({ from: z.string(), to: z.string(), changes: z.array(change) }).meta({ id: 'Diff' })
+
+const pathList = z.object({ count: z.int(), paths: z.array(path) })
+
+export const restore = z
+  .object({
+    snapshot: id.nullable(),
+    dry_run: z.boolean(),
+    to: z.string().nullable(),
+    files: z.object({ created: z.int(), deleted: z.int(), replaced: z.int(), metadata: z.int() }),
+    empty_dirs: z.int(),
+    changes: z.array(z.object({ action: z.enum(['create', 'delete', 'replace', 'metadata']), path, files: z.int() })),
+    left_alone: z
+      .array(
+        z.object({
+          path,
+          why: z.enum([
+            'edited',
+            'purged',
+            'not-stored',
+            'no-room',
+            'holds-uncaptured',
+            'refused',
+            'in-the-way',
+            'outside',
+            'overlapped',
+          ]),
+        }),
+      )
+      .describe('what was not touched, and why'),
+    kept_dirs: z.array(path),
+    hidden: pathList,
+    gone: z.object({ count: z.int(), paths: z.array(skipped.extend({ snapshot: id.nullable() })) }),
+    unprotected: z.object({ count: z.int(), paths: z.array(skipped.extend({ to: path.nullable() })) }),
+    mixed: z.array(path),
+    uncaptured: z.array(skipped),
+    would_stop: z.array(id),
+    safety: id.nullable().describe('the state before: `undo` goes back to it'),
+    late_edits: id.nullable(),
+    operation: id.nullable(),
+  })
+  .meta({ id: 'Restore' })
+
+export const operation = z
+  .object({
+    id: id.nullable(),
+    kind: z.enum(operationKinds),
+    at: time.nullable(),
+    state: z.enum(['done', 'undone', 'past', 'fixed']),
+    summary: z.string(),
+    before: id.nullable(),
+    after: id.nullable(),
+    head_before: id.nullable(),
+    head_after: id.nullable(),
+    rule: z.string().nullable(),
+  })
+  .meta({ id: 'Operation' })
+
+export const undo = z
+  .object({ operation, dry_run: z.boolean(), effect: z.string(), restore: restore.nullable() })
+  .meta({ id: 'Undo' })
+
+export const run = z
+  .object({
+    id,
+    command: z.array(z.string()),
+    cwd: z.string(),
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+    exit_code: z.int().nullable(),
+    signal: z.string().nullable(),
+    pid: z.int().nullable(),
+    before: id.nullable(),
+    after: id.nullable(),
+    interrupted: z.boolean(),
+    continues: id.nullable(),
+  })
+  .meta({ id: 'Run' })
+
+export const status = z
+  .object({
+    target: z.string(),
+    timeline: z.string(),
+    home: z.string(),
+    backend: z.string(),
+    head: snapshot.nullable(),
+    snapshots: z.int(),
+    store_bytes: z.int(),
+    counts,
+    changes: z.array(change).nullable(),
+    skipped: z.array(skipped),
+    last_operation: operation.nullable(),
+    writer: z.object({ pid: z.int(), purpose: z.string() }).nullable(),
+    running: z.array(run),
+    interrupted: z.array(run),
+  })
+  .meta({ id: 'Status' })
+
+export const history = z
+  .object({
+    path,
+    current_size: z.int().nullable(),
+    directory: z.boolean(),
+    hidden: z.boolean(),
+    versions: z.array(
+      z.object({
+        snapshot: id,
+        type: z.enum(snapshotTypes),
+        label: z.string().nullable(),
+        created_at: time.nullable(),
+        status: z.enum(['new', 'modified', 'unchanged', 'deleted', 'unknown']),
+        reason: z.enum(unknownReasons).nullable(),
+        size: z.int().nullable(),
+        digest: z.string().nullable(),
+        mode: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'History' })
+
+export const coverage = z
+  .object({
+    path,
+    covered: z.boolean(),
+    exists: z.boolean().nullable(),
+    reason: z.enum([...unknownReasons, 'absent']).nullable(),
+    rule: z.string().nullable(),
+    current: z.boolean(),
+    versions: z.int(),
+    latest: snapshot.nullable(),
+  })
+  .meta({ id: 'Coverage' })
+
+export const prune = z
+  .object({
+    dry_run: z.boolean(),
+    decisions: z.array(z.object({ snapshot: id, keep: z.boolean(), pinned: z.boolean(), rule: z.string() })),
+    operation: id.nullable(),
+  })
+  .meta({ id: 'Prune' })
+
+export const gc = z
+  .object({
+    forgotten_snapshots: z.int(),
+    forgotten_traces: z.int(),
+    removed_objects: z.int(),
+    freed_bytes: z.int(),
+    store_bytes: z.int(),
+  })
+  .meta({ id: 'Collection' })
+
+export const verify = z
+  .object({
+    ok: z.boolean(),
+    objects: z.int(),
+    bytes: z.int(),
+    snapshots: z.int(),
+    snapshots_here: z.int(),
+    snapshots_deleted: z.int(),
+    problems: z.array(z.object({ what: z.string(), snapshots: z.array(id), paths: z.array(path) })),
+    repaired: z.array(z.string()),
+  })
+  .meta({ id: 'Verification' })

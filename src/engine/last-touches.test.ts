@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { LastTouches, type Touch } from './last-touches.ts'
+
+const touch = (op: Touch['op'], at: number, changed?: number, more: Partial<Touch> = {}): Touch => ({
+  op,
+  at,
+  pid: 7,
+  path: 'f',
+  to: undefined,
+  changed,
+  replaced: undefined,
+  ...more,
+})
+
+const mixedAfter = (...steps: (Touch | { pid: number; endedAt: number })[]): string[] => {
+  const touches = new LastTouches()
+  for (const step of steps) {
+    if ('endedAt' in step) touches.noteEnd(step.pid, step.endedAt)
+    else touches.note(step)
+  }
+  return ['d/f', 'e', 'f'].filter(path => touches.isMixed(path))
+}
+
+test.each<[string, string[], Parameters<typeof mixedAfter>]>([
+  ['changed by its own write', [], [touch('write', 1000), touch('write', 9000, 1900)]],
+  ['changed long after its write', ['f'], [touch('write', 1000), touch('write', 9000, 2100)]],
+  ['changed before it was touched', ['f'], [touch('write', 9000, 2100)]],
+  ['not changed since the beginning', [], [touch('write', 9000)]],
+  ['written until its writer ended', [], [touch('write', 1000), { pid: 7, endedAt: 5000 }, touch('write', 9000, 4000)]],
+  ['changed after its writer', ['f'], [touch('write', 1000), { pid: 7, endedAt: 3000 }, touch('write', 9000, 4000)]],
+  [
+    'of an earlier process of that number',
+    ['f'],
+    [{ pid: 7, endedAt: 900 }, touch('write', 1000), touch('write', 9000, 4000)],
+  ],
+  ['given its mode after long writing', [], [touch('write', 1000), touch('attributes', 9000, 8900)]],
+  ['given a mode after an edit', ['f'], [touch('write', 1000), touch('attributes', 9000, 4000)]],
+  ['of others, renamed at once', ['e', 'f'], [touch('rename', 9000, 8900, { to: 'e' })]],
+  [
+    'edited, then replaced',
+    ['f'],
+    [touch('write', 1000), touch('rename', 9000, 8900, { path: 'new', to: 'f', replaced: 4000 })],
+  ],
+  ['open since before the command', [], [touch('inherited', 1000), touch('write', 9000, 8000)]],
+  [
+    'written before its directory was moved',
+    [],
+    [
+      touch('write', 1000, undefined, { path: 'c/f' }),
+      touch('rename', 5000, undefined, { path: 'c', to: 'd' }),
+      touch('write', 9000, 4000, { path: 'd/f' }),
+    ],
+  ],
+])('a file %s', (_what, mixed, steps) => {
+  expect(mixedAfter(...steps)).toEqual(mixed)
+})

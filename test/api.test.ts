@@ -1,0 +1,112 @@
+/** Every operation of the table is called for real, and answers what its schema says. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Operation } from '../src/api/operation.ts'
+import { checkInput, findOperation, inputSchema, operations, outputSchema } from '../src/api/table.ts'
+import type { Savepoint } from '../src/index.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+let savepoint: Savepoint
+beforeAll(async () => {
+  space = new Workspace()
+  space.write('a', 'one\n')
+  savepoint = await space.open()
+  await savepoint.snapshot({ label: 'first' })
+  await savepoint.run({ command: ['sh', '-c', 'echo two > a; echo new > b; false'] })
+})
+afterAll(() => space.remove())
+
+async function call(name: string, input: Record<string, unknown> = {}): Promise<unknown> {
+  const operation = findOperation(name)
+  const answer = await operation.handler(savepoint, checkInput(operation, input))
+  // Strict: what the schema does not name must not be there.
+  expect(strictly(operation).parse(JSON.parse(JSON.stringify(answer)))).toEqual(JSON.parse(JSON.stringify(answer)))
+  return answer
+}
+
+/** zod drops unknown keys of an object: equality with the answer then shows them. */
+const strictly = ({ output }: Operation) => output
+
+/** In this order: each finds what those before it left. */
+const calls: [name: string, input: Record<string, unknown>, has: Record<string, unknown> | unknown[]][] = [
+  ['status', {}, { snapshots: 3 }],
+  ['snapshots', { limit: 1 }, [{ type: 'final', head: true }]],
+  ['log', {}, [{}, {}, { label: 'first' }]],
+  ['head', {}, { type: 'final' }],
+  ['branches', {}, [{ leaf: true }]],
+  ['show', { snapshot: 'HEAD' }, { changes: [{ path: 'a' }, { path: 'b' }] }],
+  ['read', { snapshot: 'first', path: 'a' }, { content: 'one\n', encoding: 'utf-8' }],
+  ['diff', { from: 'first', to: 'HEAD', paths: ['b'] }, { changes: [{ kind: 'added', path: 'b' }] }],
+  ['changes', {}, { changes: [] }],
+  [
+    'history',
+    { path: 'a' },
+    { path: 'a', versions: [{ status: 'new' }, { status: 'unchanged' }, { status: 'modified' }] },
+  ],
+  ['coverage', { path: 'a' }, { covered: true }],
+  ['why', { path: 'b' }, { path: 'b', causes: [{ outcome: 'changed' }] }],
+  ['trace', { failed: true }, { commands: [{ exit_code: 1 }] }],
+  ['events', { limit: 2 }, [{}, {}]],
+  ['runs', {}, [{ exit_code: 1 }]],
+  ['operations', {}, [{ kind: 'run', state: 'done' }]],
+  ['tag', { name: 'good', snapshot: 'first' }, { kind: 'tag' }],
+  ['tags', {}, [{ name: 'good' }]],
+  ['tag', { name: 'good', delete: true }, { kind: 'tag' }],
+  ['rollback', { snapshot: 'first', dry_run: true }, { dry_run: true, files: { deleted: 1, replaced: 1 } }],
+  ['rollback', { snapshot: 'first' }, { dry_run: false, files: { deleted: 1, replaced: 1 } }],
+  ['undo', { dry_run: true }, { dry_run: true }],
+  ['undo', {}, { operation: { kind: 'rollback' } }],
+  ['redo', {}, { operation: { kind: 'rollback' } }],
+  ['revert', { path: 'a', from: 'HEAD', dry_run: true }, { dry_run: true }],
+  ['snapshot', { label: 'second' }, { label: 'second', head: true }],
+  ['snapshot', { label: 'third' }, { label: 'third' }],
+  ['compact', { snapshots: ['second', 'third'] }, { type: 'manual' }],
+  ['snapshot', { label: 'fourth' }, { label: 'fourth' }],
+  ['snapshot', { label: 'fifth' }, { label: 'fifth' }],
+  ['delete', { snapshots: ['fourth'] }, { kind: 'delete' }],
+  ['prune', { keep: 100, dry_run: true }, { dry_run: true }],
+  ['gc', {}, { forgotten_snapshots: 0 }],
+  ['verify', {}, { ok: true }],
+]
+
+describe.sequential('each operation answers what its schema says', () => {
+  it.each(calls)('%s %j', async (name, input, has) => {
+    const answer = await call(name, input)
+    if (Array.isArray(has)) expect(answer).toHaveLength(has.length)
+    expect(answer).toMatchObject(has)
+  })
+})
+
+it('all of them are tried', () => {
+  const tried = new Set(calls.map(([name]) => name))
+  expect(operations.map(({ name }) => name).filter(name => !tried.has(name))).toEqual([])
+})
+
+it('names are told apart', () => {
+  const names = operations.flatMap(({ name, aliases = [] }) => [name, ...aliases])
+  expect(new Set(names).size).toBe(names.length)
+  expect(findOperation('checkout').name).toBe('rollback')
+})
+
+it.each([
+  ['rollback', { snapshot: 'x', dryRun: true }, 'it has no parameter "dryRun"', 'Did you mean "dry_run"?'],
+  ['head', { ref: 'x' }, 'it has no parameter "ref"', 'head takes none'],
+  ['rollback', {}, '"snapshot"', undefined],
+  ['events', { limit: 0 }, '"limit"', undefined],
+  ['events', 'text', '', undefined],
+])('%s %j is refused', (name, input, message, hint) => {
+  const operation = findOperation(name)
+  expect(() => checkInput(operation, input)).toThrow(
+    expect.objectContaining({ code: 'usage', message: expect.stringContaining(message), ...(hint ? { hint } : {}) }),
+  )
+})
+
+it('an unknown operation gets the one that was meant', () =>
+  expect(() => findOperation('rolback')).toThrow(expect.objectContaining({ hint: 'Did you mean "rollback"?' })))
+
+it('schemas say that nothing else is taken', () => {
+  for (const operation of operations) {
+    expect(inputSchema(operation)).toMatchObject({ type: 'object', additionalProperties: false })
+    expect(JSON.stringify(outputSchema(operation)).length).toBeGreaterThan(20)
+  }
+})
