@@ -33,12 +33,11 @@ export class TargetPlace {
   /** The event as it would be were the target still where it was. */
   asBefore(event: PathEvent): PathEvent {
     const { op, path, to } = event
-    if (displacing.has(op) && [path, op === 'exchange' ? to : undefined].some(each => this.isAbove(each))) {
+    if (displacing.has(op) && (this.isAbove(path) || (op === 'exchange' && this.isAbove(to)))) {
       this.isDisplacedByRun = true
       return event
     }
-    const isOutside = [path, to].some(each => each !== undefined && !isWithin(each, this.target))
-    const elsewhere = isOutside ? this.elsewhere() : undefined
+    const elsewhere = this.isOutside(path) || this.isOutside(to) ? this.elsewhere() : undefined
     if (elsewhere === undefined) return event
     const there = (each: Raw | undefined): Raw | undefined =>
       each !== undefined && isWithin(each, elsewhere) ? this.target + each.slice(elsewhere.length) : each
@@ -52,6 +51,10 @@ export class TargetPlace {
 
   close(): void {
     this.directory.close()
+  }
+
+  private isOutside(path: Raw | undefined): boolean {
+    return path !== undefined && !isWithin(path, this.target)
   }
 
   private isAbove(path: Raw | undefined): boolean {
