@@ -104,6 +104,7 @@ const openTakes: Record<keyof OpenOptions, Kind> = {
   env: 'any',
   create: 'flag',
   provisional: 'flag',
+  wholeStore: 'flag',
   force: 'flag',
   adopt: 'text',
   withoutBrokenConfig: 'flag',

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Running } from '../model/running.ts'
 import { isAlive } from '../tracers/command-process.ts'
+import { ThawKeeper } from '../tracers/thaw-keeper.ts'
 import { RUN_VARIABLE } from './context.ts'
 
 const MAX_ANCESTORS = 256
@@ -83,17 +84,20 @@ export class UnwatchedTree {
   private readonly root: number
   private readonly run: string
   private readonly frozen = new Set<number>()
+  private keeper: ThawKeeper | undefined
 
   constructor(root: number, run: string) {
     this.root = root
     this.run = run
   }
 
-  /** Stops all until no further one appears. */
+  /** Stops all until no further one appears. Should we be killed, they go on. */
   async freeze(): Promise<void> {
+    this.keeper ??= new ThawKeeper()
     for (let pass = 0, quiet = 0; pass < MAX_PASSES && quiet < 2; pass++) {
       const fresh = this.list().filter(({ pid, state }) => !/[Tt]/.test(state) && !this.frozen.has(pid))
       for (const { pid } of fresh) {
+        this.keeper.note(pid)
         signal(pid, 'SIGSTOP')
         this.frozen.add(pid)
       }
@@ -104,7 +108,7 @@ export class UnwatchedTree {
 
   thaw(): void {
     for (const pid of this.frozen) signal(pid, 'SIGCONT')
-    this.frozen.clear()
+    this.settle()
   }
 
   /** Returns when none is left, or only what cannot be killed. */
@@ -113,11 +117,19 @@ export class UnwatchedTree {
     const all = this.list()
     for (const { pid } of all) signal(pid, 'SIGTERM')
     for (const { pid } of all) signal(pid, 'SIGCONT')
-    this.frozen.clear()
+    this.settle()
     if (await this.isGoneWithin(graceMs)) return
     await this.freeze()
     for (const { pid } of this.list()) signal(pid, 'SIGKILL')
     await this.isGoneWithin(KILL_MS)
+    this.settle()
+  }
+
+  /** Nobody is stopped by us any more. */
+  private settle(): void {
+    this.frozen.clear()
+    this.keeper?.end()
+    this.keeper = undefined
   }
 
   private async isGoneWithin(ms: number): Promise<boolean> {

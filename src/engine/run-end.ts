@@ -24,6 +24,7 @@ import { recoverPending } from './recover.ts'
 import type { ChildEnd } from './run-child.ts'
 import { isInterrupted } from './run-state.ts'
 import { addSnapshot } from './snapshot.ts'
+import type { Displacer } from './target-place.ts'
 import { writeTarget } from './target-registry.ts'
 import { judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
@@ -33,6 +34,7 @@ interface Known {
   /** Where it moved the target. */
   movedTo?: Buffer
   touched?: Touches
+  displacedBy?: Displacer
 }
 
 /** The command has run and its exit code is the answer, whatever became of the disk or of our own files meanwhile. */
@@ -79,29 +81,40 @@ async function finish(ctx: Context, run: Run, before: Snapshot, known: Known): P
   return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, known))
 }
 
-function describeGone(path: Buffer): string {
+/** What became of the target directory, as far as it is known by whom. */
+export const displaced = (how: 'moved' | 'deleted' | 'replaced', by: Displacer): string => {
+  if (by === 'run') return `the run ${how} the target directory`
+  return `the target directory was ${how} while the run went on${by === 'others' ? ', not by it,' : ''}`
+}
+
+function describeGone(path: Buffer, by: Displacer): string {
   const obstacle = obstacleAt(path)
   const word = quoteWord(showPath(rawFromBytes(path)))
-  return obstacle
-    ? `the run put ${obstacle} in the place of the target directory; to take that back: mv ${word} ${word}.aside; savepoint undo -t ${word}`
-    : 'the run deleted the target directory; `savepoint undo` makes it again'
+  const way = `to take that back: mv ${word} ${word}.aside; savepoint undo -t ${word}`
+  if (obstacle && by === 'run') return `the run put ${obstacle} in the place of the target directory; ${way}`
+  if (obstacle) return `${obstacle} has taken the place of the target directory; ${way}`
+  return `${displaced('deleted', by).replace(/,$/, '')}; \`savepoint undo\` makes it again`
 }
 
 async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Known = {}): Promise<Snapshot> {
-  const { movedTo, touched } = known
+  const { movedTo, touched, displacedBy } = known
   const from = ctx.targetPath
   const moved = movedTo && !statDir(from) ? movedTo : undefined
   if (moved) followTarget(ctx, moved)
   const place = movedTo && showPath(rawFromBytes(movedTo))
-  if (moved) ctx.notice(`the run moved the target directory to ${place}; undo moves it back`)
+  if (moved)
+    ctx.notice(
+      `${displaced('moved', displacedBy)} to ${place}${displacedBy === 'others' ? '' : '; undo moves it back'}`,
+    )
   const stat = statDir(ctx.targetPath)
   const isReplaced = stat !== undefined && !sameIdentity(identityOf(stat), ctx.identity)
   if (isReplaced) {
-    ctx.notice(`the run replaced the target directory by another one${place ? `; the old one is at ${place}` : ''}`)
+    const where = place ? `; the old one is at ${place}` : ''
+    ctx.notice(`${displaced('replaced', displacedBy)} by another one${where}`)
     ctx.identity = identityOf(stat)
     writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
   }
-  if (!stat) ctx.notice(describeGone(ctx.targetPath))
+  if (!stat) ctx.notice(describeGone(ctx.targetPath, displacedBy))
   if (stat) await recoverPending(ctx)
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = stat
@@ -129,7 +142,8 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Kno
       inside: run.pid === process.pid ? ownRun(ctx) : undefined,
       before_root: idToHex(before.root),
       after_root: idToHex(after.root),
-      ...(moved && moveDetail(from, moved)),
+      // What somebody else did is not the run's to take back.
+      ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
       ...editsDetail(
         editsMeanwhile(ctx, { before: before.root, after: after.root, safeAt: before.createdAt }, touched),
       ),

@@ -11,7 +11,6 @@ import { quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
-import { followDir } from '../targets/dir/dir-target.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { noneUnprotected } from './changed-unprotected.ts'
 import { leftByRun, nothingLeft } from './coming-to-light.ts'
@@ -22,13 +21,14 @@ import { type Protection, protect } from './protect.ts'
 import type { RunResult } from './results.ts'
 import { exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
 import { openControl } from './run-control.ts'
-import { closeKilledRuns, conclude } from './run-end.ts'
+import { closeKilledRuns, conclude, displaced } from './run-end.ts'
 import { takeBackFailed } from './run-failure.ts'
 import { RunSession } from './run-session.ts'
 import { isInterrupted, setContinued } from './run-state.ts'
 import { RunTerminal } from './run-terminal.ts'
 import { canHoldChanges, type RunTracer, tracerFor } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
+import { TargetPlace } from './target-place.ts'
 import { superviseTraced } from './trace-run.ts'
 import { judgeConfig, pinConfig } from './trust.ts'
 import { doerOf, unprotectedWork } from './unprotected.ts'
@@ -158,19 +158,21 @@ async function superviseAndConclude(
   options: RunOptions,
 ): Promise<RunResult> {
   const { run } = session
-  const place = followDir(ctx.targetPath)
-  const { end, trace, touched } = await superviseTraced(ctx, tracer, protection, session, options, redactPatterns(ctx))
+  const place = new TargetPlace(ctx.targetPath)
+  const patterns = redactPatterns(ctx)
+  const supervised = await superviseTraced(ctx, tracer, protection, session, place, options, patterns)
+  const { end, trace, touched, displacedBy } = supervised
   const before = protection.before ?? (await protection.pending?.snapshot)
   for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
   if (protection.pending?.failure) throw protection.pending.failure
-  const movedTo = place.now()
+  const movedTo = place.movedTo()
   place.close()
   const target = ctx.targetPath
-  const after = await conclude(ctx, run, before, end, { movedTo, touched })
+  const after = await conclude(ctx, run, before, end, { movedTo, touched, displacedBy })
   judgeConfig(ctx, run)
   if (movedTo && !after) {
     const [from, to] = [movedTo, target].map(path => quoteWord(showPath(rawFromBytes(path))))
-    ctx.notice(`the run moved the target directory away; to take that back: mv ${from} ${to}`)
+    ctx.notice(`${displaced('moved', displacedBy)} to ${from}; to take that back: mv ${from} ${to}`)
   }
   const work = before && after && workOf(ctx, run, before, after)
   const changes = before && after ? [...stateChanges(ctx.store, before.root, after.root)] : []
@@ -182,7 +184,8 @@ async function superviseAndConclude(
     after,
     changes,
     counts: countChanges(changes),
-    movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
+    movedTo:
+      ctx.targetPath.equals(target) || displacedBy === 'others' ? undefined : showPath(rawFromBytes(ctx.targetPath)),
     gone: work?.gone ?? noneGone,
     unprotected: work?.changed ?? noneUnprotected,
     ...(before && after ? await leftByRun(ctx, before.root, after.root) : nothingLeft),

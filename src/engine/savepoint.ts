@@ -19,6 +19,8 @@ export interface OpenOptions {
   create?: boolean
   /** To ask about a directory that has no timeline: as if its first snapshot were about to be taken. Nothing is stored. */
   provisional?: boolean
+  /** For `gc` and `verify`, which concern all directories: where none is protected, they work all the same. */
+  wholeStore?: boolean
   /** Allows $HOME and / as targets, and a target that was replaced. */
   force?: boolean
   /** Takes over the timeline of a target that was moved here: id or former path. */

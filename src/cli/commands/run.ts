@@ -171,7 +171,7 @@ const endText = ({ signal, exitCode }: RunResult): string =>
 
 const outcomeText = ({ after, counts, changes, gone, unprotected, hidden, uncaptured, movedTo }: RunResult) => {
   if (!after) return 'what it changed is not recorded'
-  if (changes.length === 0 && movedTo !== undefined) return 'nothing changed in the directory that it moved'
+  if (changes.length === 0 && movedTo !== undefined) return 'nothing changed but the place of the directory'
   if (changes.length === 0)
     return gone.count + unprotected.count + hidden.count + uncaptured.length > 0
       ? 'nothing that is protected changed'

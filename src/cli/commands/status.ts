@@ -39,7 +39,10 @@ export function statusText(status: StatusResult, now: number, style: Style, undo
   const { head, changes, lastOperation, writer } = status
   let text = `${style.bold(status.target)} is protected: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
   if (!head || !changes) {
-    text += `No snapshot yet. Take one: ${style.command('snapshot')}\n`
+    const none = status.snapshots === 0 ? 'No snapshot yet' : 'The live files are in no snapshot yet'
+    text += `${none}. Take one: ${style.command('snapshot')}\n`
+    if (status.snapshots > 0)
+      text += `To have the files of one here: ${style.command('rollback SNAP')}; ${style.command('snapshots')} lists them\n`
   } else {
     text += `HEAD is ${nameOf(head)}, ${head.type}, ${formatAge(now - head.createdAt)}\n`
     if (changes.length === 0) text += 'Nothing changed since\n'
