@@ -205,9 +205,9 @@ export class LiveRun {
     )
   }
 
-  /** Nobody waits for it. With one in the queue already, one more would show the same. */
+  /** Nobody waits for it. With one in the queue already, one more would show the same. How a test ended is news as such. */
   private trigger(type: SnapshotType, command: string | undefined, label?: string): void {
-    if (this.closed || this.queued || !this.isDirty) return
+    if (this.closed || this.queued || (!this.isDirty && label === undefined)) return
     this.take(type, command, label).catch(error =>
       this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
     )
