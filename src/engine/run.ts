@@ -13,6 +13,7 @@ import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { noneUnprotected } from './changed-unprotected.ts'
+import { changesOfRun } from './changes-of-run.ts'
 import { leftByRun, nothingLeft } from './coming-to-light.ts'
 import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { noneGone } from './gone-unprotected.ts'
@@ -175,7 +176,12 @@ async function superviseAndConclude(
     ctx.notice(`${displaced('moved', displacedBy)} to ${from}; to take that back: mv ${from} ${to}`)
   }
   const work = before && after && workOf(ctx, run, before, after)
-  const changes = before && after ? [...stateChanges(ctx.store, before.root, after.root)] : []
+  const changes =
+    before && after
+      ? changesOfRun(ctx, { ...run, before: before.id, after: after.id }, [
+          ...stateChanges(ctx.store, before.root, after.root),
+        ])
+      : []
   return {
     run: { ...run, before: before?.id, after: after?.id, endedAt: ctx.now(), exitCode: end.code, signal: end.signal },
     exitCode: exitCodeOf(end),
