@@ -14,7 +14,7 @@ import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
-import { directoriesOf, type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
+import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
 import { purgeKept } from './kept-files.ts'
@@ -23,7 +23,7 @@ import { refuseSalvaged } from './open-timeline.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
 import { detailWithout, hasChanged, setPurgedStates } from './purged-rows.ts'
 import { recoverPending } from './recover.ts'
-import { resolvePath } from './resolve-path.ts'
+import { existsLive, resolvePath } from './resolve-path.ts'
 import type { PurgedTraces, PurgeResult } from './results.ts'
 import { recordedRoot } from './rollback.ts'
 
@@ -38,7 +38,7 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     throw new SavepointError('usage', 'Cannot purge the whole target', { hint: 'Delete its snapshots instead' })
   await withTimelineLock(ctx, 'purge', () => recoverPending(ctx))
   return withEverythingLocked(ctx, 'purge', timelines => {
-    refuseSalvaged(directoriesOf(timelines), 'purge')
+    refuseSalvaged(timelines, 'purge')
     const contents = contentsAt(ctx, raw)
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, contents.snapshots > 0))
     failpoint('purge:forgotten')
@@ -48,6 +48,10 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     const { freedBytes } = collect(ctx, timelines, true)
     ctx.db.setMeta(PENDING, '')
     if (elsewhere.length === 0) assertGone(ctx.store, contents.ids)
+    if (existsLive(ctx, raw))
+      ctx.notice(
+        `${showPath(raw)} is still on disk: unless it goes, or .savepointignore names it, the next snapshot has it again`,
+      )
     return { path: raw, snapshots: contents.snapshots, versions: contents.ids.size, ...traces, elsewhere, freedBytes }
   })
 }
@@ -59,12 +63,13 @@ export async function completePurge(ctx: Context): Promise<void> {
   if (!isPurgePending(ctx)) return
   requireWritable(ctx)
   await withEverythingLocked(ctx, 'complete a purge', timelines => {
-    refuseSalvaged(directoriesOf(timelines), 'complete a purge')
+    refuseSalvaged(timelines, 'complete a purge')
     const path = ctx.db.meta(PENDING)
     if (!path) return
     purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
     purgeKept(ctx, rawFromShown(path))
     collect(ctx, timelines, true)
+    ctx.db.renewLog()
     // Its end may have been killed before the log was emptied.
     ctx.db.purging(() => ctx.db.setMeta(PENDING, ''))
     ctx.notice(`completed a purge that was interrupted: ${path}`)
@@ -165,7 +170,8 @@ function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet
       if (entry.kind === 'dir') any = (yield* call(visit(snapshot, entry.content, here))) || any
       else if (entry.kind === 'file' && ids.has(entry.content)) {
         any = true
-        if (found.length < LISTED_ELSEWHERE) found.push({ snapshot, path: here })
+        const isNoted = found.some(other => other.snapshot === snapshot && other.path === here)
+        if (found.length < LISTED_ELSEWHERE && !isNoted) found.push({ snapshot, path: here })
       }
     }
     if (!any) clean.add(tree)
