@@ -17,6 +17,8 @@ import {
 } from './words.ts'
 
 const LISTED_CHANGES = 20
+/** Each also stands at its snapshot. */
+const LISTED_NAMES = 100
 type Shown = z.output<typeof shapes.snapshotDetail> & { changes: ChangeJson[] | null }
 
 const changeOf = (change: ChangeJson): Item => {
@@ -81,9 +83,13 @@ export const lookTools = [
       return {
         head: [
           `${plural('snapshot', nodes.length)}, ${plural('branch', branches.length)}; HEAD is ${head ?? 'not set'}`,
-          ...(branches.length > 1 ? [`Branches end in: ${branches.join(', ')}`] : []),
+          ...(branches.length > 1
+            ? [
+                `Branches end in: ${branches.slice(0, LISTED_CHANGES).join(', ')}${branches.length > LISTED_CHANGES ? ', …' : ''}`,
+              ]
+            : []),
         ],
-        facts: { head, branches, tags },
+        facts: { head, branches: branches.slice(0, LISTED_NAMES), tags: tags.slice(0, LISTED_NAMES) },
         list: listOf('snapshots', nodes, input.start_index, node => ({
           text: `${snapshotLine(node)}${placeOf(node, next.get(node.id))}`,
           value: snapshotItem.extend({ children: z.array(z.string()), leaf: z.boolean() }).parse(node),

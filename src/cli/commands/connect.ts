@@ -1,4 +1,5 @@
 import { homedir } from 'node:os'
+import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { nearest } from '../../model/suggest.ts'
 import type { Agent, Scope } from '../connect/agents.ts'
@@ -48,7 +49,7 @@ export function register(program: Command): void {
         const { home, target } = context.options
         const server = commandFor(['mcp'], process.env, home)
         const hook = commandFor(['hook', name], process.env, home)
-        const project = target ?? process.cwd()
+        const project = resolve((target ?? '.').replace(/^dir:/, ''))
         const places = agent.places(scope, { project, home: homedir(), env: process.env, server, hook })
         // All are planned before the first is written.
         const edits = places.map(place => planEdit(place.file, options.remove ? place.take : place.put))

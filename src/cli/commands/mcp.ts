@@ -22,6 +22,10 @@ export function register(program: Command): void {
       const { target, adopt, home } = context.options
       const { serveMcp } = await import('../../mcp/serve.ts')
       const cancellation = createCancellation(() => {})
+      if (process.stdin.isTTY)
+        context.notice(
+          'waiting for messages of the protocol: agents start this, see `savepoint connect`; Ctrl-D ends it',
+        )
       try {
         await serveMcp({
           version,
