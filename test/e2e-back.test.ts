@@ -67,6 +67,7 @@ describe('run', () => {
       126,
       /^savepoint: Cannot run \.\/plain: it is not executable\n {2}hint: chmod \+x \.\/plain\n$/,
     )
+    refused(['run', '-q', '--', '/'], 126, /^savepoint: Cannot run \/: it is a directory\n/)
     refused(['run', '-q', '--', 'no-such-program'], 127, /^savepoint: Cannot run no-such-program: command not found\n/)
     expect(savepoint(space, ['run', '-q', '--', 'sh', '-c', 'kill -9 $$']).status).toBe(137)
     expect(savepoint(space, ['run', '-q', '--', 'sh', '-c', 'kill -USR1 $$']).status).toBe(138)

@@ -206,4 +206,16 @@ it('when we are killed meanwhile, so is the command: what it wants to change is 
   const pid = readFileSync(join(space.base, 'pid'), 'utf8').trim()
   await vi.waitUntil(() => !existsSync(`/proc/${pid}`), { timeout: 60_000 })
   expect([existsSync(join(space.base, 'end')), space.read('.gitignore')]).toEqual([false, 'ignored/\n'])
+  // The capture that had what is gone went with us.
+  const cli = (args: string[]) =>
+    spawnSync(builtCommand[0]!, [...builtCommand.slice(1), ...args], {
+      cwd: space.dir,
+      env: space.env,
+      encoding: 'utf8',
+    })
+  const { stderr } = cli(['undo'])
+  const [, kept] = /what it had destroyed by then is kept: savepoint rollback (snap_\w+) brings it back\n/.exec(stderr)!
+  expect([1, 9].map(i => space.read(`d${i}/f1`))).toEqual([undefined, undefined])
+  expect(cli(['rollback', kept!]).status).toBe(0)
+  expect([1, 9].map(i => space.read(`d${i}/f1`))).toEqual([1, 9].map(i => untouched.read(`d${i}/f1`)))
 }, 120_000)

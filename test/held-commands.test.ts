@@ -13,7 +13,7 @@ import type { HelperDriver } from '../src/tracers/probe-helper.ts'
 const names = suspects.map(each => each.split(/[=/]/)[0]!)
 /** What rules look for, and what stands around it. */
 const vocabulary =
-  '-r -R -rf -vR -f --recursive a b/c -- -delete -exec rm -ok -maxdepth 1 -name x of=y if=z --delete --del -a -i -ni.bak -n -e s/a/b/ --in-place -m pip uninstall remove ci prune rm run test install --prefix web volume system compose down ps status log reset --hard clean -fd checkout main stash list rebase push --force +main -C -c restore --staged drop truncate select'.split(
+  '-r -R -rf -vR -f --recursive a b/c -- -delete -exec rm -ok -maxdepth 1 -name x of=y if=z --delete --del -a -i -ni.bak -n -e s/a/b/ --in-place -m pip uninstall remove ci prune rm run test install --prefix web volume system compose down ps status log reset --hard clean -fd checkout main stash list rebase push --force +main -C -c restore --staged drop truncate select -P -Rns -e --erase --purge del --mirror :old'.split(
     ' ',
   )
 
@@ -88,6 +88,7 @@ test('what cannot destroy anything does not wait', async () => {
     ['git status', 'git log --oneline', 'git diff HEAD', 'git commit -m x', 'git rev-parse --git-dir', 'git add -A'],
     ['rm -f conftest.o', 'rm a', 'sed -n p f', 'sed s/-i/x/ f', 'find . -name x', 'rsync -a x y'],
     ['npm run build', 'npm test', 'yarn add x', 'python3 script.py', 'python3 -c 1', 'docker ps', 'apt-get install x'],
+    ['cargo build', 'dpkg -l', 'rpm -qa', 'pacman -S x', 'apk add x', 'uv run x', 'bundle exec rake'],
     ['echo rm -rf x', 'wipe -rf x'],
   ].flat()
   expect(await heldOf(lines.map(line => line.split(' ')))).toEqual([])

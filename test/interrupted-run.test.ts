@@ -42,6 +42,16 @@ it('stands in `status` with the command that takes it back', () => {
   expect(say(['status'])).not.toContain('Interrupted')
 })
 
+it('is closed when the next run begins: `undo` takes that one back first, and then this', () => {
+  killed('rm -rf src')
+  const { stderr } = savepoint(space, ['run', '--', 'sh', '-c', 'echo two > top'])
+  expect(stderr).toMatch(/^savepoint: run_\w+ ended without us: .*\n(.*\n)+To undo: savepoint undo\n$/)
+  expect(savepoint(space, ['undo']).stdout).toMatch(/^Undone: run_\w+: sh -c 'echo two > top'\nFiles: 1 replaced\n/)
+  expect([space.read('top'), space.read('src/main.js')]).toEqual(['top\n', undefined])
+  expect(savepoint(space, ['undo']).stdout).toMatch(/^Undone: run_\w+: sh -c 'rm -rf src;/)
+  expect(space.read('src/main.js')).toBe('main\n')
+})
+
 it('the command is the one that works in the subdirectory where `status` is asked', () => {
   mkdirSync(space.at('other'))
   killed('rm -rf src')

@@ -259,6 +259,20 @@ describe('milestones', () => {
     expect(same.length).toBe(snapshots.length)
   })
 
+  it('how a test ended is worth a snapshot of the same state, once', async () => {
+    space.write('Makefile', 'test:\n\ttest -e ../good\n')
+    const snapshots = await runInSteps(settings(''), [
+      ['make test', 1],
+      ['make test; make test; sleep 0.5', 1],
+      ['touch ../good; make test', 2],
+    ])
+    expect(snapshots.map(({ label, sizeDelta }) => [label, sizeDelta])).toEqual([
+      ['failed (exit 2)', 0],
+      ['passed', 0],
+    ])
+    expect(new Set(snapshots.map(({ root }) => root)).size).toBe(1)
+  })
+
   it('build_commands and test_commands: those of the user, too', async () => {
     space.write('tool', '#!/bin/sh\necho $1 > out\n')
     space.sh('chmod +x tool')

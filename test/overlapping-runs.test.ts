@@ -198,6 +198,8 @@ describe('two runs that are traced', () => {
     const shown = async (ref: string) => (await savepoint.diff({ from: ref })).changes.map(({ path }) => path)
     expect(await shown(inner.run!.id)).toEqual(['B', 'both', 'lib/hl1'])
     expect(await shown(outer.run!.id)).toEqual(['both', 'own', 'src/main.js'])
+    expect(outer.changes.map(({ path }) => path)).toEqual(['both', 'own', 'src/main.js'])
+    expect(outer.counts).toEqual({ added: 2, modified: 0, deleted: 1 })
     const { before, after } = outer.run!
     const more = `2 changes of others while it went on not shown; to see all: savepoint diff ${before} ${after}`
     expect(space.notices).toContain(more)

@@ -11,6 +11,7 @@ import {
   savepointAsUser,
   savepointJson,
 } from './support/built-cli.ts'
+import { compileC } from './support/c-program.ts'
 import { isRoot } from './support/machine.ts'
 import { hasTerminal, onTerminal } from './support/terminal.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -109,6 +110,38 @@ describe.each(['auto', 'ptrace', 'none'])('tracer %s', tracer => {
   })
 })
 
+it('a process whose first thread has ended is stopped as well', async () => {
+  compileC(
+    space.at('headless'),
+    `#include <fcntl.h>
+     #include <pthread.h>
+     #include <stdio.h>
+     #include <unistd.h>
+     static pthread_t first;
+     static void *work(void *none) {
+       pthread_join(first, 0);
+       FILE *file = fopen("headless.pid", "w");
+       fprintf(file, "%d\\n", getpid());
+       fclose(file);
+       alarm(300);
+       for (;;) pause();
+       return none;
+     }
+     int main(void) {
+       pthread_t thread;
+       first = pthread_self();
+       pthread_create(&thread, 0, work, 0);
+       pthread_exit(0);
+     }`,
+  )
+  first()
+  const run = await startRun(space, './headless & while [ ! -s headless.pid ]; do sleep 0.01; done; READY; wait')
+  const [pid] = pids('headless.pid')
+  expect(savepoint(space, ['rollback', 'good']).status).toBe(0)
+  expect(existsSync(`/proc/${pid}`)).toBe(false)
+  expect((await run.ended).signal).toBe('SIGTERM')
+})
+
 it('when the supervisor dies while it holds the agent still, the agent goes on, and the next command completes', async () => {
   first()
   const env = { ...space.env, SAVEPOINT_FAILPOINT: 'restore:journal' }
@@ -134,6 +167,32 @@ it('undo --keep-running does not reach for what was done before the run', async 
   expect([space.read('a'), space.read('b')]).toEqual(['a1', 'a2'])
   run.say('')
   expect(await run.ended).toMatchObject({ status: 0 })
+})
+
+it('what is done beside a live run says how to undo that, and not the run', async () => {
+  first()
+  const cli = builtCommand.map(word => `'${word}'`).join(' ')
+  const script = `printf a2 > a; READY; read line; ${cli} status; ${cli} tag inner good; ${cli} undo; echo "still $line"`
+  const run = await startRun(space, script.replace('READY', `${cli} snapshot -m own; READY`))
+  const hint = 'To undo: savepoint undo --keep-running\n'
+  for (const args of [
+    ['rollback', 'good', '--keep-running'],
+    ['revert', 'a', '--from', 'own'],
+    ['tag', 'then', 'good'],
+  ]) {
+    expect(savepoint(space, args).stdout).toContain(hint)
+  }
+  const undo = () => savepoint(space, ['undo', '--keep-running']).stdout
+  expect(undo()).toMatch(/^Undone: tag/)
+  expect([undo(), space.read('a')]).toEqual([expect.stringMatching(/^Undone: revert/), 'a1'])
+  expect([undo(), space.read('a')]).toEqual([expect.stringMatching(/^Undone: rollback/), 'a2'])
+  run.say('here')
+  const { stdout } = await run.ended
+  expect(stdout).toContain('still here')
+  // From inside of the run `undo` is not about it.
+  expect(stdout).toContain('To undo: savepoint undo\n')
+  expect(stdout).toContain('Undone: tag')
+  expect(stdout).not.toContain('To stop it')
 })
 
 it('nothing is stopped for a rollback that cannot be done', async () => {

@@ -156,7 +156,7 @@ describe('a run that moves the target away', () => {
   it('and changes nothing else: undo moves it back, redo away again, and so on', () => {
     space.write('f', 'hi')
     expect(shell(`savepoint run -- mv "${space.dir}" "${away()}"`).stderr).toMatch(
-      /; nothing changed in the directory that it moved\nTo undo: savepoint undo\n$/,
+      /; nothing changed but the place of the directory\nTo undo: savepoint undo\n$/,
     )
     for (let times = 0; times < 2; times++) {
       expect(shell('savepoint undo', away()).status).toBe(0)

@@ -132,6 +132,14 @@ describe('the tracer', () => {
 })
 
 describe('the command line', () => {
+  it('words are shown as a shell reads them back, and searched as a whole', async () => {
+    await run(`grep -q 'a\\.b' a; /bin/true "
+" ${'x'.repeat(300)} needle; true`)
+    expect(runCli(space, ['trace']).stdout).toMatch(/ {2}grep -q 'a\\\.b' a\n.* {2}\/bin\/true '\\n' x+…\n/)
+    const found = runCli(space, ['trace', '--grep', '^/bin/true .* needle$']).stdout
+    expect(found).toMatch(/\/bin\/true '\\n' x+…\n1 command/)
+  })
+
   it('trace: list, tree, filters, JSON', () => {
     runCli(space, ['run', '--', 'sh', '-c', 'sh -c "/bin/false; true"; /bin/true x'])
     const list = runCli(space, ['trace'])

@@ -255,6 +255,62 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       expect(traced().length).toBe(5)
     })
 
+    it('a thread executes, or tries to, while others beside it change files until they are ended for it', async () => {
+      compileC(
+        space.at('beside'),
+        `#define _GNU_SOURCE
+         #include <pthread.h>
+         #include <unistd.h>
+         #include <fcntl.h>
+         #include <stdlib.h>
+         #include <string.h>
+         #include <sys/wait.h>
+         static void change(const char *name) { close(open(name, O_CREAT | O_WRONLY, 0600)); }
+         static void *busy(void *x) { for (;;) change("busy"); return x; }
+         static void *refused(void *x) {
+           char *argv[] = {"refused", calloc(1, 1 << 20), 0};
+           memset(argv[1], 'x', (1 << 20) - 1);
+           execv("/bin/true", argv);
+           return x;
+         }
+         static void *execute(void *x) {
+           char *argv[] = {"sh", "-c", "echo > made; exit 6", 0};
+           execv("/bin/sh", argv);
+           return x;
+         }
+         int main(void) {
+           for (int i = 0; i < 5; i++) {
+             if (fork() == 0) {
+               pthread_t t;
+               for (int j = 0; j < 2; j++) pthread_create(&t, 0, busy, 0);
+               pthread_create(&t, 0, refused, 0);
+               pthread_join(t, 0);
+               change("after");
+               pthread_create(&t, 0, execute, 0);
+               pause();
+             }
+             wait(0);
+           }
+           return 0;
+         }`,
+        '-static',
+      )
+      await savepoint.run({ command: ['./beside'] })
+      const ends = traced().map(each => `${line(each)} → ${each.exitCode}`)
+      expect(ends).toEqual(['./beside → 0', ...Array(5).fill('sh -c echo > made; exit 6 → 6')])
+      if (settings.SAVEPOINT_TRACER !== 'seccomp') return
+      const byWhom = (path: string) =>
+        new Set(
+          savepoint
+            .events()
+            .events.flatMap(each =>
+              each.type === 'file' && each.event.path === path && each.execution ? [line(each.execution)] : [],
+            ),
+        )
+      expect(byWhom('busy')).toEqual(new Set(['./beside']))
+      expect(byWhom('made')).toEqual(new Set(['sh -c echo > made; exit 6']))
+    })
+
     it('arguments that are not UTF-8, a directory that is gone, more arguments than are kept', async () => {
       await run(`printf '\\377' > name; /bin/true "$(cat name)" "
 "; mkdir gone; cd gone; rmdir ../gone; /bin/true lost`)
@@ -275,9 +331,44 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       const { trace } = await run(
         'mkfifo g up; (setsid sh -c "echo > up; read line < g; touch late" </dev/null >/dev/null 2>&1 &) ; read line < up',
       )
-      expect(trace).toMatchObject({ survivors: true })
+      expect(trace).toMatchObject({ survivors: true, running: [{ pid: expect.any(Number), name: 'sh' }] })
       expect(runCli(space, ['trace']).stdout).toMatch(/ outlived {2}sh -c 'echo > up; read line < g; touch late'\n/)
       space.sh('echo > g')
+      await vi.waitUntil(() => existsSync(space.at('late')), { timeout: 60_000 })
+    })
+
+    it('T5 a daemon that executes nothing is named as well; and one whose first thread has ended', async () => {
+      compileC(
+        space.at('daemon'),
+        `#include <fcntl.h>
+         #include <pthread.h>
+         #include <unistd.h>
+         static pthread_t first;
+         static void *wait_for_go(void *name) {
+           pthread_join(first, 0);
+           char byte;
+           close(open("up", O_WRONLY));
+           if (read(open("go", O_RDONLY), &byte, 1) > 0) close(open(name, O_CREAT | O_WRONLY, 0600));
+           return 0;
+         }
+         int main(int count, char **words) {
+           pthread_t thread;
+           if (fork() != 0) { read(open("up", O_RDONLY), &count, 1); return 0; }
+           setsid();
+           alarm(120); /* should the test fail */
+           for (int fd = 0; fd < 3; fd++) close(fd);
+           first = pthread_self();
+           pthread_create(&thread, 0, wait_for_go, "late");
+           pthread_exit(0);
+         }`,
+        '-static',
+      )
+      space.sh('mkfifo go up')
+      const { stderr } = runCli(space, ['run', '--', './daemon'])
+      const [, pid, again] = / daemon \((\d+)\) of this run goes on: .* kill (\d+)\n/.exec(stderr)!
+      expect(again).toBe(pid)
+      expect(readFileSync(`/proc/${pid}/comm`, 'utf8')).toBe('daemon\n')
+      await writeFile(space.at('go'), 'x')
       await vi.waitUntil(() => existsSync(space.at('late')), { timeout: 60_000 })
     })
 

@@ -1,6 +1,6 @@
 /** Which files a run changes, and by which command: every call that can change one, whatever the way to it. */
 import { symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint, WhyResult } from '../src/index.ts'
 import { runCli } from './support/cli.ts'
@@ -145,8 +145,34 @@ describe('who did it', () => {
     const { trace } = await run(
       'echo 1 > ../kept; echo 2 > ../gone; rm ../gone; echo 3 > ../moved; mv ../moved in; echo > /dev/null',
     )
-    expect(trace?.outside).toBe(1)
+    expect(trace).toMatchObject({ outside: 1, removed: 0 })
     expect(ops('in')).toEqual(['rename'])
+  })
+
+  it('what was outside before and is not any more is counted, too, and said', async () => {
+    space.sh('mkdir -p ../old/a/b ../into; for i in 1 2 3 4; do echo x > ../f$i; done; ln ../f4 ../other')
+    const script = [
+      // Deleted: three directories, a file, and one that is moved away.
+      'rm -r ../old; rm ../f1; mv ../f2 in',
+      // Changed: one that is replaced, one that is made and moved twice.
+      'sed -i s/x/y/ ../f3; echo > ../new; mkdir ../made; mv ../new ../made; mv ../made/new ../into; rmdir ../made',
+      'rm -f ../f9; ln ../f4 ../name; rm ../name',
+    ].join('; ')
+    const { stderr } = runCli(space, ['run', '--', 'sh', '-c', script])
+    expect(stderr).toContain(
+      'savepoint: 7 paths changed outside of the protected directory, 5 of them deleted: not recoverable by us\n',
+    )
+    expect(runCli(space, ['run', '--', 'rm', '../other']).stderr).toContain(
+      'savepoint: 1 path deleted outside of the protected directory: not',
+    )
+  })
+
+  it('what had no effect outside is not counted', async () => {
+    // Opened to append, and nothing appended; a directory that is not empty: neither call changes anything, whoever we are.
+    const { trace } = await run(
+      `exec 2>/dev/null; true >> '${process.execPath}'; rmdir '${dirname(process.execPath)}'; exit 0`,
+    )
+    expect(trace).toMatchObject({ commands: 2, outside: 0, removed: 0 })
   })
 
   it('a file that the shell opened for the whole command', async () => {

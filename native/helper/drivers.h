@@ -35,8 +35,6 @@ struct driver {
   int (*begin)(const struct session *session);
   /* Tells all that has happened before the call; NULL where it is told in the moment it happens. */
   void (*settle)(void);
-  /* How many processes with an execution of their own are alive; NULL: those of processes.h. */
-  unsigned (*alive)(void);
   /* Nothing is traced any more, or never was: ends what begin started; NULL where that is nothing. */
   void (*end)(void);
   /* Lets an execution go on that is held; `key` is what holds_add was given. */

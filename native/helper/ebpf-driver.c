@@ -125,8 +125,7 @@ static int begin(const struct session *session) {
   return pthread_create(&thread, NULL, loop, NULL);
 }
 
-static unsigned alive(void) { return ebpf_alive(&ebpf); }
 static void release(uint64_t key) { (void)key; }
 
 const struct driver ebpf_driver = {
-    .name = "ebpf", .probe = probe, .prepare = prepare, .begin = begin, .settle = settle, .alive = alive, .release = release};
+    .name = "ebpf", .probe = probe, .prepare = prepare, .begin = begin, .settle = settle, .release = release};

@@ -185,25 +185,3 @@ void ebpf_unload(struct ebpf *ebpf) {
     if (maps[i] >= 0) close(maps[i]);
   *ebpf = (struct ebpf){.settings_map = -1, .processes_map = -1, .rooms_map = -1, .ring_map = -1};
 }
-
-unsigned ebpf_alive(const struct ebpf *ebpf) {
-  unsigned count = 0;
-  uint32_t key = 0, next = 0;
-  bool is_first = true;
-  for (;;) {
-    union bpf_attr attributes;
-    memset(&attributes, 0, sizeof attributes);
-    attributes.map_fd = (uint32_t)ebpf->processes_map;
-    attributes.key = is_first ? 0 : (uintptr_t)&key;
-    attributes.next_key = (uintptr_t)&next;
-    if (bpf(BPF_MAP_GET_NEXT_KEY, &attributes) != 0) return count;
-    struct ebpf_process process = {0};
-    memset(&attributes, 0, sizeof attributes);
-    attributes.map_fd = (uint32_t)ebpf->processes_map;
-    attributes.key = (uintptr_t)&next;
-    attributes.value = (uintptr_t)&process;
-    if (bpf(BPF_MAP_LOOKUP_ELEM, &attributes) == 0 && process.executed) count++;
-    key = next;
-    is_first = false;
-  }
-}

@@ -20,7 +20,5 @@ struct ebpf {
 bool ebpf_load(struct ebpf *ebpf, uint32_t ring_bytes);
 bool ebpf_attach(struct ebpf *ebpf);
 void ebpf_unload(struct ebpf *ebpf);
-/* How many processes with an execution of their own are alive. */
-unsigned ebpf_alive(const struct ebpf *ebpf);
 
 #endif

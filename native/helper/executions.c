@@ -20,7 +20,7 @@ uint32_t frame_execution(struct frame *frame, struct process *process, pid_t tid
   static char cwd[PATH_ROOM];
   size_t cwd_length = read_link(tid, "cwd", cwd, sizeof cwd);
   uint32_t replaces;
-  uint32_t exec = process_execute(process, loaded, &replaces);
+  uint32_t exec = process_execute(process, tid, loaded, &replaces);
   frame_begin(frame, FRAME_EXEC, 0, (uint32_t)process->pid);
   frame_number(frame, FIELD_EXEC, exec);
   frame_number(frame, FIELD_PARENT, process->parent);
@@ -92,7 +92,7 @@ bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool p
   if (!place.known || !place.exists) place = exe;
   bool is_script = place.stat.st_dev != exe.stat.st_dev || place.stat.st_ino != exe.stat.st_ino;
   uint32_t exec = frame_execution(frame, process, pid, &exe.stat, place.path, place.length);
-  process->unverified = false;
+  process->unverified = process->pending = false;
 
   ssize_t got = read_file(pid, "cmdline", arguments, sizeof arguments);
   size_t length = got < 0 ? 0 : (size_t)got;

@@ -17,7 +17,7 @@ enum frame_type {
   FRAME_EXIT = 3,    /* EXEC, CODE, SIGNAL */
   FRAME_PATH = 4,    /* op; EXEC, PATH, TO, CHANGED, REPLACED; with a NUMBER: waits for REQUEST_RELEASE of it */
   FRAME_LOST = 5,    /* NUMBER: how many frames; flags: why */
-  FRAME_END = 6,     /* of the command itself: CODE, SIGNAL; NUMBER: processes that go on */
+  FRAME_END = 6,     /* of the command itself: CODE, SIGNAL; NUMBER: processes that go on, PIDS: the first of them, as u32 */
   FRAME_FAILED = 7,  /* the command could not be started: NUMBER is the errno */
   FRAME_BARRIER = 8, /* NUMBER: everything that came before its request has been sent */
   FRAME_UNDONE = 9,  /* EXEC did not happen after all: the system refused it */
@@ -68,6 +68,7 @@ enum field_tag {
   FIELD_INODE = 25, /* of HELD: when the file has several names */
   FIELD_CHANGED = 27,   /* of PATH: when its content last changed, if that was since the beginning; ns since 1970 */
   FIELD_REPLACED = 28,  /* the same of what is at TO */
+  FIELD_PIDS = 29,
   FIELD_THREAD = 20, /* of PATH: who calls, when it is not the first thread of its process */
 };
 

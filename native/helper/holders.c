@@ -91,10 +91,37 @@ static void look_at_descriptors(struct look *look, pid_t pid) {
   closedir(list);
 }
 
+/* The device of a line of /proc/PID/maps; empty when there is none. */
+static void device_of(const char *line, char device[16]) {
+  if (sscanf(line, "%*s %*s %*s %15s", device) != 1) device[0] = 0;
+}
+
+/*
+ * Shared memory without a name, and memfds, lie on a filesystem that nobody can mount: no name of theirs is in any
+ * directory. The helper has such a page itself (notify_share), which tells the device.
+ */
+static const char *nameless_device(void) {
+  static char device[16];
+  static bool is_known;
+  if (is_known) return device;
+  is_known = true;
+  char *line = NULL;
+  size_t room = 0;
+  FILE *maps = fopen("/proc/self/maps", "re");
+  while (maps != NULL && getline(&line, &room, maps) > 0) {
+    if (strstr(line, " /dev/zero (deleted)\n") != NULL) device_of(line, device);
+  }
+  free(line);
+  if (maps != NULL) fclose(maps);
+  return device;
+}
+
 /* A line of /proc/PID/maps: `start-end rwxp offset device inode path`, the path with newlines as \012. */
 static void look_at_mapping(struct look *look, pid_t pid, char *line) {
-  char *rights = strchr(line, ' ');
+  char *rights = strchr(line, ' '), device[16];
   if (rights == NULL || strnlen(rights, 5) < 5 || rights[2] != 'w' || rights[4] != 's') return;
+  device_of(line, device);
+  if (device[0] != 0 && strcmp(device, nameless_device()) == 0) return;
   char *from = strchr(rights, '/'), *to = from;
   if (from == NULL) return;
   char *inode = from;

@@ -11,9 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "holds.h"
+
 enum { LOOKS = 64, PRIVATE = 0600 };
 /* Larger ones are not copied while a program waits. */
 static const off_t max_copy = 256 * 1024 * 1024;
+/* Everything that changes waits for these. */
+static const off_t max_early = 4 * 1024 * 1024;
+enum { MAX_EARLY = 1024 };
 /* The clock of files ticks; a file's time may lie before the moment of its change by as much. */
 static const uint64_t tick_ns = 20000000;
 
@@ -22,6 +27,9 @@ static char kept_below[PATH_ROOM];
 static size_t kept_below_length;
 static int spool_fd = -1, log_fd = -1;
 static uint32_t last_number;
+/* What was kept only because the state before the run was not captured yet. */
+static uint32_t early[MAX_EARLY];
+static _Atomic uint32_t early_count;
 /* What changed before this is in a snapshot. */
 static _Atomic uint64_t captured_ns;
 static struct {
@@ -53,6 +61,14 @@ void keep_captured(uint32_t number) {
   if (looks[number % LOOKS].number == number && at_ns > captured_ns) captured_ns = at_ns;
 }
 
+void keep_begun(void) {
+  char name[16];
+  for (uint32_t i = 0; i < early_count; i++) {
+    snprintf(name, sizeof name, "%u", early[i]);
+    unlinkat(spool_fd, name, 0);
+  }
+}
+
 bool keep_concerns(const struct place *place) {
   size_t shorter = place->length < kept_below_length ? place->length : kept_below_length;
   if (kept_below_length == 0 || memcmp(place->path, kept_below, shorter) != 0) return false;
@@ -63,13 +79,15 @@ bool keep_concerns(const struct place *place) {
 /* git keeps what matters of its own; its locks and its index come and go all the time. */
 static bool is_gits(const char *path) { return strstr(path, "/.git/") != NULL; }
 
+static bool is_young(const struct place *place) { return in_ns(place->stat.st_ctim) + tick_ns >= captured_ns; }
+
 static bool is_wanted(const struct loss *loss) {
   const struct place *place = loss->place;
   if (kept_below_length == 0 || !place->known || !place->exists || !S_ISREG(place->stat.st_mode)) return false;
   if (place->stat.st_size == 0 || (!loss->empties && place->stat.st_nlink > 1)) return false;
   if (place->length <= kept_below_length + 1 || memcmp(place->path, kept_below, kept_below_length) != 0) return false;
   if (place->path[kept_below_length] != '/' || is_gits(place->path + kept_below_length)) return false;
-  return in_ns(place->stat.st_ctim) + tick_ns >= captured_ns;
+  return is_young(place) || (holds_want_changes() && early_count < MAX_EARLY);
 }
 
 static bool copy_bytes(int from, int to) {
@@ -91,8 +109,8 @@ static bool copy_bytes(int from, int to) {
   }
 }
 
-static bool copy(const struct place *place, const char *name) {
-  if (place->stat.st_size > max_copy) return false;
+static bool copy(const struct place *place, const char *name, off_t max) {
+  if (place->stat.st_size > max) return false;
   int from = open(place->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (from < 0) return false;
   struct stat stat;
@@ -112,8 +130,12 @@ bool keep(const struct loss *loss, struct frame *frame) {
   const struct place *place = loss->place;
   char name[16];
   snprintf(name, sizeof name, "%u", ++last_number);
-  bool is_kept = !loss->empties && linkat(AT_FDCWD, place->path, spool_fd, name, 0) == 0;
-  if (!is_kept) is_kept = copy(place, name);
+  /* Another name would be seen by the capture that is under way. */
+  bool is_early = !is_young(place);
+  bool is_kept = !is_early && !loss->empties && linkat(AT_FDCWD, place->path, spool_fd, name, 0) == 0;
+  if (!is_kept) is_kept = copy(place, name, is_early ? max_early : max_copy);
+  if (is_early && !is_kept) return false; /* the capture has it, unless that is killed */
+  if (is_early) early[early_count++] = last_number;
   frame_begin(frame, FRAME_KEPT, (uint16_t)loss->op, (uint32_t)loss->pid);
   if (!is_kept) frame_flag(frame, FLAG_TRUNCATED);
   frame_number(frame, FIELD_EXEC, loss->exec);

@@ -18,6 +18,12 @@ const char *keep_target(void);
 void keep_look(uint32_t number);
 void keep_captured(uint32_t number);
 
+/*
+ * While the state before the run is being captured, what is destroyed is copied as well: should the capture be killed, nothing
+ * else has it. From here on the snapshot does.
+ */
+void keep_begun(void);
+
 /* Whether it lies in the target, or has the target in it. */
 bool keep_concerns(const struct place *place);
 

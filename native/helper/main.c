@@ -7,6 +7,7 @@
  *   savepoint-helper --events FD --driver ebpf --cgroup DIRECTORY      starts nothing; ends when the reader does, or by SIGTERM
  *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
  *   savepoint-helper --inherit -- PROGRAM…      becomes the program: see inherit.h
+ *   savepoint-helper --thaw      continues those whose numbers come in, when whoever tells them is gone: see thaw.h
  *
  * Drivers: drivers.h. `--exits` is for tests: how the seccomp driver learns of ends, which is chosen by what the kernel can;
  * `--ring-bytes` too: of the ebpf driver.
@@ -27,6 +28,7 @@
 #include "launch.h"
 #include "protect.h"
 #include "supervise.h"
+#include "thaw.h"
 
 struct options {
   struct supervision supervision;
@@ -95,6 +97,7 @@ static char **hide(int count, char **arguments) {
 
 int main(int count, char **arguments) {
   if (count > 3 && strcmp(arguments[1], "--inherit") == 0 && strcmp(arguments[2], "--") == 0) return inherit(arguments + 3);
+  if (count == 2 && strcmp(arguments[1], "--thaw") == 0) thaw_stand_by(STDIN_FILENO);
   arguments = hide(count, arguments);
   struct options options;
   if (!parse(count, arguments, &options)) {

@@ -76,7 +76,7 @@ static bool replaces_nothing(const struct call *call) {
 
 /* Keeps what the call destroys, if that is in no snapshot yet. */
 static void keep_lost(struct call *call, enum path_op op, const struct place *place, const struct place *to) {
-  struct loss loss = {.place = place, .op = op, .exec = call->process->exec, .pid = call->process->pid};
+  struct loss loss = {.place = place, .op = op, .exec = process_present(call->process), .pid = call->process->pid};
   if (op == OP_RENAME && !replaces_nothing(call)) loss.place = to;
   else if (op == OP_TRUNCATE && (off_t)argument(call, 1) >= place->stat.st_size) return; /* it grows */
   else if (op == OP_TRUNCATE || (op == OP_WRITE && (open_flags(call) & O_TRUNC) != 0)) loss.empties = true;
@@ -137,7 +137,7 @@ void tell_path(struct call *call, const struct rule *rule) {
   if (!place.known && place.moot) return;
   struct frame *frame = call->frame;
   frame_begin(frame, FRAME_PATH, (uint16_t)op_of(call, rule), (uint32_t)call->process->pid);
-  frame_number(frame, FIELD_EXEC, call->process->exec);
+  frame_number(frame, FIELD_EXEC, process_present(call->process));
   if (tid_of(call) != call->process->pid) frame_number(frame, FIELD_THREAD, (uint32_t)tid_of(call));
   put_place(frame, FIELD_PATH, &place);
   const struct place *before = &place;

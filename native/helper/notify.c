@@ -64,13 +64,18 @@ static bool is_foreign(const struct seccomp_data *data) {
 #endif
 }
 
+/* Takes an execution back that the system has refused. */
+static void settle_execution(struct call *call) {
+  enum outcome outcome = process_outcome(call->process, tid_of(call));
+  if (outcome != OUTCOME_FAILED && !(outcome == OUTCOME_LIKELY_FAILED && still_waits(call))) return;
+  uint32_t undone = process_take_back(call->process);
+  frame_begin(call->frame, FRAME_UNDONE, 0, (uint32_t)call->process->pid);
+  frame_number(call->frame, FIELD_EXEC, undone);
+  stream_put(call->notifier->stream, call->frame);
+}
+
 static void tell(struct call *call) {
-  uint32_t undone;
-  if (!process_verify(call->process, &undone)) {
-    frame_begin(call->frame, FRAME_UNDONE, 0, (uint32_t)call->process->pid);
-    frame_number(call->frame, FIELD_EXEC, undone);
-    stream_put(call->notifier->stream, call->frame);
-  }
+  settle_execution(call);
   if (is_foreign(&call->notification->data)) {
     tell_foreign(call);
     return;

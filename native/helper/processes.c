@@ -28,7 +28,6 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int epoll_fd = -1;
 static uint32_t last_exec;
-static unsigned alive;
 static struct process *unused;
 /* What cannot be traced to anything: exec 0, the run itself. */
 static struct process nobody = {.pidfd = -1};
@@ -115,14 +114,13 @@ struct process *process_of(pid_t tid) {
   return process;
 }
 
-uint32_t process_execute(struct process *process, const struct stat *program, uint32_t *replaces) {
+uint32_t process_execute(struct process *process, pid_t tid, const struct stat *program, uint32_t *replaces) {
   process->exec_before = process->exec;
   process->parent_before = process->parent;
   process->depth_before = process->depth;
   process->executed_before = process->executed;
   *replaces = process->executed ? process->exec : 0;
   if (!process->executed) {
-    alive++;
     process->parent = process->exec;
     process->depth = process->exec == 0 ? 0 : process->depth + 1;
   }
@@ -131,6 +129,8 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
   process->mounts_known = true;
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
+  process->pending = false;
+  process->executes = tid;
   process->executed_ns = monotonic_ns();
   process->image = 0;
   process->is_savepoint = false;
@@ -139,32 +139,58 @@ uint32_t process_execute(struct process *process, const struct stat *program, ui
   return process->exec;
 }
 
-bool process_verify(struct process *process, uint32_t *undone) {
-  if (!process->unverified) return true;
+/* Whether it is the program by now that was to be executed; `known`: whether that can be told. */
+static bool has_become(const struct process *process, bool *known) {
   char file[64];
   struct stat now;
   snprintf(file, sizeof file, "/proc/%d/exe", process->pid);
-  if (stat(file, &now) != 0) return true;
-  process->unverified = false;
-  if (now.st_dev == process->device && now.st_ino == process->inode) {
-    /* Once for each execution that changes a file: what it forks may outlive it. */
-    process->image = lineage_image(process->pid);
-    return true;
+  *known = stat(file, &now) == 0;
+  return *known && now.st_dev == process->device && now.st_ino == process->inode;
+}
+
+static bool has_thread(const struct process *process, pid_t tid) {
+  char file[64];
+  snprintf(file, sizeof file, "/proc/%d/task/%d", process->pid, tid);
+  return access(file, F_OK) == 0;
+}
+
+enum outcome process_outcome(struct process *process, pid_t tid) {
+  if (!process->unverified) return OUTCOME_SETTLED;
+  bool known, happened = has_become(process, &known);
+  if (!known) return OUTCOME_SETTLED;
+  if (!happened && tid != process->executes) {
+    /* Another thread, which goes on until the system ends it for the execution, or after that has failed. */
+    process->pending = true;
+    if (has_thread(process, process->executes)) return OUTCOME_OPEN;
+    /* The one that executes takes the number of the first when it succeeds. */
+    happened = has_become(process, &known);
+    if (!happened) return OUTCOME_LIKELY_FAILED;
   }
-  *undone = process->exec;
-  if (process->executed && !process->executed_before) alive--;
+  if (!happened) return OUTCOME_FAILED;
+  process->unverified = process->pending = false;
+  /* Once for each execution that changes a file: what it forks may outlive it. */
+  process->image = lineage_image(process->pid);
+  return OUTCOME_SETTLED;
+}
+
+uint32_t process_take_back(struct process *process) {
+  uint32_t undone = process->exec;
+  process->unverified = process->pending = false;
   process->exec = process->exec_before;
   process->parent = process->parent_before;
   process->depth = process->depth_before;
   process->executed = process->executed_before;
-  return false;
+  return undone;
+}
+
+uint32_t process_present(const struct process *process) {
+  return process->pending ? process->exec_before : process->exec;
 }
 
 void process_forget(struct process *process) {
   struct process **at = &buckets[process->pid % BUCKETS];
   while (*at != NULL && *at != process) at = &(*at)->next;
   if (*at != NULL) *at = process->next;
-  if (process->executed) alive--;
   lineage_ended(process);
   if (process->pidfd >= 0) close(process->pidfd);
   process->serial++;
@@ -179,5 +205,3 @@ uint32_t process_exec(pid_t pid) {
   processes_unlock();
   return exec;
 }
-
-unsigned process_count(void) { return alive; }

@@ -17,6 +17,8 @@ struct process {
   uint32_t exec, parent, depth;
   /* Until its next call shows that the system let it happen: what it would be, and what it was before. */
   bool unverified;
+  bool pending;     /* what was seen since came from threads beside the one that executes: those are of what it was before */
+  pid_t executes;   /* that thread */
   dev_t device;
   ino_t inode;
   uint32_t exec_before, parent_before, depth_before;
@@ -40,15 +42,26 @@ void processes_unlock(void);
 struct process *process_of(pid_t tid);
 /* The process of this number; NULL when it is not known. */
 struct process *process_find(pid_t pid);
-/* Notes that `process` is about to execute a file. Returns the number of the execution, and the one that it replaces, if any. */
-uint32_t process_execute(struct process *process, const struct stat *program, uint32_t *replaces);
-/* Whether the execution noted last really happened; if not, it is taken back and `undone` is its number. */
-bool process_verify(struct process *process, uint32_t *undone);
+/*
+ * Notes that thread `tid` of `process` is about to execute a file. Returns the number of the execution, and the one that it
+ * replaces, if any.
+ */
+uint32_t process_execute(struct process *process, pid_t tid, const struct stat *program, uint32_t *replaces);
+enum outcome {
+  OUTCOME_SETTLED, /* it happened, or nobody can tell */
+  OUTCOME_OPEN,
+  OUTCOME_LIKELY_FAILED, /* it has, if thread `tid` is still in its call: otherwise it was ended for the execution */
+  OUTCOME_FAILED,
+};
+/* What became of the execution noted last, now that thread `tid` of it makes a call. */
+enum outcome process_outcome(struct process *process, pid_t tid);
+/* It has failed: all is as before. Returns its number. */
+uint32_t process_take_back(struct process *process);
+/* The execution that what is being called now belongs to. */
+uint32_t process_present(const struct process *process);
 /* Forgets a process that has ended. */
 void process_forget(struct process *process);
 /* The execution that a live process belongs to, as far as that is known; 0 otherwise. Takes the lock itself. */
 uint32_t process_exec(pid_t pid);
-/* How many with an execution of their own are alive. */
-unsigned process_count(void);
 
 #endif

@@ -71,6 +71,34 @@ static void tell_stop(pid_t pid, bool stopped) {
   stream_flush(tracer.stream);
 }
 
+/* Who was stopped by others, and so is not for us to continue: in /proc it looks as any traced process does for a moment. */
+static struct {
+  pid_t *pids;
+  size_t count, room;
+} stopped;
+
+static void note_stopped(pid_t pid, bool is_stopped) {
+  size_t at = 0;
+  while (at < stopped.count && stopped.pids[at] != pid) at++;
+  if (!is_stopped && at < stopped.count) stopped.pids[at] = stopped.pids[--stopped.count];
+  if (!is_stopped || at < stopped.count) return;
+  if (stopped.count == stopped.room) {
+    size_t room = stopped.room == 0 ? 16 : stopped.room * 2;
+    pid_t *pids = realloc(stopped.pids, room * sizeof *pids);
+    if (pids == NULL) return;
+    stopped.pids = pids;
+    stopped.room = room;
+  }
+  stopped.pids[stopped.count++] = pid;
+}
+
+bool ptrace_is_stopped(pid_t pid) {
+  for (size_t i = 0; i < stopped.count; i++) {
+    if (stopped.pids[i] == pid) return true;
+  }
+  return false;
+}
+
 static bool stops_groups(int signal) {
   return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
@@ -79,10 +107,12 @@ static bool stops_groups(int signal) {
 static void handle_stop(pid_t pid, int signal) {
   if (stops_groups(signal)) {
     tell_stop(pid, true);
+    if (!tree_has_stopped(pid)) note_stopped(pid, true);
     ptrace(PTRACE_LISTEN, pid, 0, 0);
     return;
   }
   tell_stop(pid, false);
+  note_stopped(pid, false);
   /* While its parent is certainly there: a process whose parents have gone could not be told whose it is. */
   if (tracer.tells_executions) {
     processes_lock();
@@ -94,6 +124,7 @@ static void handle_stop(pid_t pid, int signal) {
 
 void ptrace_handle(pid_t pid, int status) {
   if (!WIFSTOPPED(status)) {
+    note_stopped(pid, false);
     tell_exit_status(tracer.stream, &frame, pid, status);
     return;
   }
@@ -102,6 +133,8 @@ void ptrace_handle(pid_t pid, int status) {
     handle_stop(pid, signal);
     return;
   }
+  /* About to receive this one, it stops for certain, a moment later; with anything else to tell, it does not. */
+  note_stopped(pid, event == 0 && signal == SIGSTOP && !tree_has_stopped(pid));
   if (event == PTRACE_EVENT_EXEC) {
     processes_lock();
     bool held = tell_executed(tracer.stream, &frame, pid, tracer.privileges_off);

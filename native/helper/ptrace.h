@@ -16,5 +16,7 @@ int ptrace_problem(void);
 int ptrace_attach(const struct session *session, bool tells_executions);
 /* Takes what wait(2) said of a process, tells it, and lets the process go on. */
 void ptrace_handle(pid_t pid, int status);
+/* Whether it is known to be stopped as a whole (Ctrl-Z, SIGSTOP), and not by `tree_freeze`. */
+bool ptrace_is_stopped(pid_t pid);
 
 #endif

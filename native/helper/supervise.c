@@ -27,7 +27,8 @@
 #include "tree.h"
 #include "watch.h"
 
-enum { MAX_EVENTS = 256, REQUEST_BYTES = 8 };
+/* MAX_LEFT: so many of the processes that go on are told one by one. */
+enum { MAX_EVENTS = 256, REQUEST_BYTES = 8, MAX_LEFT = 100 };
 /* Frames that nobody waits for go out with so much time between: each write wakes the reader. */
 static const uint64_t collect_ns = 10000000;
 /* How often is looked whether all that is being ended has gone. */
@@ -56,6 +57,8 @@ struct state {
   bool ptraces;            /* the ends of processes, at least, come by ptrace */
   bool behind;             /* there are children that were not waited for yet */
   bool reader_gone, ended, unfiltered;
+  bool command_ended;      /* so, by `status`; `ended` when it has been told */
+  int status;
   uint8_t request[REQUEST_BYTES];
   size_t request_length;
   uint64_t flush_ns;   /* when to hand over what was collected; 0: there is nothing */
@@ -87,6 +90,28 @@ static void tell_number(struct state *state, enum frame_type type, uint32_t numb
   stream_put(state->stream, state->frame);
 }
 
+/* Takes the ends of our children: of the command, and of what lost its parents; and all that ptrace tells. */
+static void reap(struct state *state) {
+  int child_status, count = 0;
+  state->behind = true;
+  /* Not without end: a storm of processes must not keep the reader's requests waiting. */
+  while (count++ < MAX_EVENTS) {
+    pid_t pid = waitpid(-1, &child_status, WNOHANG | (state->ptraces ? __WALL : 0));
+    if (pid <= 0) {
+      state->behind = false;
+      return;
+    }
+    if (state->ptraces) ptrace_handle(pid, child_status);
+    if (pid != state->command || WIFSTOPPED(child_status)) continue;
+    state->status = child_status;
+    state->command_ended = true;
+  }
+}
+
+/* While all are being stopped, what ptrace tells is handled as ever: who was stopped before is not ours to continue. */
+static struct state *supervised;
+static void settle(void) { reap(supervised); }
+
 static void answer_requests(struct state *state) {
   for (;;) {
     ssize_t got = recv(state->events, state->request + state->request_length, REQUEST_BYTES - state->request_length,
@@ -109,7 +134,10 @@ static void answer_requests(struct state *state) {
     memcpy(&kind, state->request, sizeof kind);
     memcpy(&number, state->request + sizeof kind, sizeof number);
     if (kind == REQUEST_RELEASE) holds_release(number);
-    if (kind == REQUEST_BEGUN) holds_end_changes();
+    if (kind == REQUEST_BEGUN) {
+      holds_end_changes();
+      keep_begun();
+    }
     if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
     if (kind == REQUEST_LOOK) keep_look(number);
     if (kind == REQUEST_CAPTURED) keep_captured(number);
@@ -135,24 +163,6 @@ static void pass_signals(struct state *state) {
   }
 }
 
-/* Takes the ends of our children: of the command, and of what lost its parents; and all that ptrace tells. */
-static void reap(struct state *state, int *status, bool *ended) {
-  int child_status, count = 0;
-  state->behind = true;
-  /* Not without end: a storm of processes must not keep the reader's requests waiting. */
-  while (count++ < MAX_EVENTS) {
-    pid_t pid = waitpid(-1, &child_status, WNOHANG | (state->ptraces ? __WALL : 0));
-    if (pid <= 0) {
-      state->behind = false;
-      return;
-    }
-    if (state->ptraces) ptrace_handle(pid, child_status);
-    if (pid != state->command || WIFSTOPPED(child_status)) continue;
-    *status = child_status;
-    *ended = true;
-  }
-}
-
 /* The command has stopped: our parent hears of it as if it were its own child, looks, and stops as well. */
 static void pass_stop(const struct state *state) {
   siginfo_t stop = {0};
@@ -161,25 +171,24 @@ static void pass_stop(const struct state *state) {
     kill(getppid(), SIGCHLD);
 }
 
-static void tell_end(struct state *state, int status) {
+static void tell_end(struct state *state) {
+  int status = state->status;
   if (state->driver->settle != NULL) state->driver->settle();
-  processes_lock();
-  unsigned count = state->driver->alive != NULL ? state->driver->alive() : process_count();
-  processes_unlock();
   if (state->watched >= 0) watch_read();
-  /* What has lost its parents is our child now, traced or not. */
-  siginfo_t child;
-  if (state->driver == &none_driver && waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0) count = 1;
+  /* What has lost its parents is our child now, whether it has executed anything or not. */
+  pid_t left[MAX_LEFT];
+  size_t count = tree_members(left, MAX_LEFT);
   frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
   if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
   else frame_number(state->frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
-  frame_number(state->frame, FIELD_NUMBER, count);
+  frame_number(state->frame, FIELD_NUMBER, (uint32_t)count);
+  frame_bytes(state->frame, FIELD_PIDS, left, (count < MAX_LEFT ? count : MAX_LEFT) * sizeof *left);
   stream_put(state->stream, state->frame);
   state->ended = true;
 }
 
 /* Handles what there is, after waiting for at most `timeout` ms; returns whether there was anything. */
-static bool handle(struct state *state, int timeout, int *status, bool *ended) {
+static bool handle(struct state *state, int timeout) {
   struct epoll_event events[MAX_EVENTS];
   int count = epoll_wait(state->epoll, events, MAX_EVENTS, timeout);
   for (int i = 0; i < count; i++) {
@@ -205,7 +214,7 @@ static bool handle(struct state *state, int timeout, int *status, bool *ended) {
     else tell_exit(state->stream, state->frame, tag);
   }
   bool any = count > 0 || state->behind;
-  if (state->behind) reap(state, status, ended);
+  if (state->behind) reap(state);
   return any;
 }
 
@@ -228,21 +237,19 @@ static void tell_late(struct state *state) {
 }
 
 static void loop(struct state *state) {
-  int status = 0;
-  bool ended = false;
   /* Not before the reader has taken note of the end: until then it adopts what we leave behind. */
   while (!state->ended || !(state->unfiltered || state->listener < 0) || !state->reader_gone) {
     /* Nobody reads, and nothing needs our answers: what is traced goes on without us. */
     if (state->reader_gone && state->listener < 0) return;
-    handle(state, rest_ms(state), &status, &ended);
+    handle(state, rest_ms(state));
     tell_late(state);
     /* While it is stopped as a whole, its end is the end of all. */
     bool ending = tree_is_ending() && !tree_has_ended();
-    if (ended && !state->ended && !ending) {
+    if (state->command_ended && !state->ended && !ending) {
       /* The command's own end is told after all that ended before it. */
-      while (handle(state, 0, &status, &ended));
+      while (handle(state, 0));
       if (state->error != 0) return;
-      tell_end(state, status);
+      tell_end(state);
       stream_drain(state->stream);
     }
     if (state->flush_ns == 0 || monotonic_ns() < state->flush_ns) continue;
@@ -274,6 +281,8 @@ static int start(struct state *state, const struct launched *launched, const str
   sigfillset(&all);
   state->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
   processes_init(state->ptraces ? -1 : state->epoll);
+  supervised = state;
+  if (state->ptraces) tree_settle_by(settle);
   watch(state->epoll, state->wake, EPOLLIN, &state->wake);
   watch(state->epoll, state->events, EPOLLIN | EPOLLRDHUP, &state->events);
   watch(state->epoll, state->signals, EPOLLIN, &state->signals);

@@ -22,8 +22,8 @@ static void go_on(pid_t pid, int pidfd) {
   else kill(pid, SIGCONT);
 }
 
-/* Forked from a process with threads: nothing but system calls. */
-static _Noreturn void stand_by(int from) {
+/* Perhaps forked from a process with threads: nothing but system calls. */
+_Noreturn void thaw_stand_by(int from) {
   static struct {
     pid_t pid;
     int pidfd;
@@ -50,7 +50,7 @@ void thaw_begin(void) {
   int pipes[2];
   if (keeper > 0 || pipe2(pipes, O_CLOEXEC) != 0) return;
   keeper = fork();
-  if (keeper == 0) stand_by(pipes[0]);
+  if (keeper == 0) thaw_stand_by(pipes[0]);
   close(pipes[0]);
   line = pipes[1];
   if (keeper > 0) return;

@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+/* Is that process: reads the numbers of those that are stopped, as pid_t, from a descriptor until its end, and continues them. */
+_Noreturn void thaw_stand_by(int from);
 /* Before anybody is stopped; the second call changes nothing. */
 void thaw_begin(void);
 /* This one is about to be stopped. */

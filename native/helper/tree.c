@@ -13,14 +13,15 @@
 #include <unistd.h>
 
 #include "frames.h"
+#include "ptrace.h"
 #include "thaw.h"
 
-enum { MAX_PASSES = 100, PASS_US = 1000, STAT_BYTES = 1024 };
+enum { MAX_PASSES = 100, PATIENT_PASSES = 5, THAW_PASSES = 20, PASS_US = 1000, STAT_BYTES = 1024 };
 
 struct member {
   pid_t pid, parent;
   char state;
-  bool inside;
+  bool headless, inside;
 };
 
 struct list {
@@ -29,6 +30,7 @@ struct list {
 };
 
 static pid_t excepted;
+static void (*settle)(void);
 static struct list frozen; /* whom we have stopped */
 static bool is_frozen;
 static uint64_t end_ns; /* when those that were asked to end are made to; 0: nobody was asked */
@@ -36,6 +38,8 @@ static uint64_t end_ns; /* when those that were asked to end are made to; 0: nob
 static const uint64_t kill_ns = 2000000000;
 
 void tree_init(pid_t except) { excepted = except; }
+
+void tree_settle_by(void (*by)(void)) { settle = by; }
 
 static bool look(pid_t pid, struct member *member) {
   char file[64], text[STAT_BYTES];
@@ -48,10 +52,13 @@ static bool look(pid_t pid, struct member *member) {
   text[length] = 0;
   /* The name, in parentheses, may hold anything. */
   const char *end = strrchr(text, ')');
-  int parent;
+  int parent, threads;
   *member = (struct member){.pid = pid};
-  if (end == NULL || sscanf(end, ") %c %d", &member->state, &parent) != 2) return false;
+  const char *format = ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d";
+  if (end == NULL || sscanf(end, format, &member->state, &parent, &threads) != 3) return false;
   member->parent = parent;
+  /* Its first thread has ended, which is all that this file shows, and others go on. */
+  member->headless = member->state == 'Z' && threads > 1;
   return true;
 }
 
@@ -92,7 +99,7 @@ static void keep_inside(struct list *list) {
   size_t kept = 0;
   for (size_t i = 0; i < list->count; i++) {
     struct member member = list->members[i];
-    if (member.inside && member.state != 'Z' && member.state != 'X') list->members[kept++] = member;
+    if (member.inside && (member.headless || (member.state != 'Z' && member.state != 'X'))) list->members[kept++] = member;
   }
   list->count = kept;
 }
@@ -128,15 +135,19 @@ void tree_freeze(void) {
   thaw_begin();
   bool was_quiet = false;
   for (int pass = 0; pass < MAX_PASSES; pass++) {
+    if (settle != NULL) settle();
     struct list *list = list_tree();
     bool quiet = true;
     for (size_t i = 0; i < list->count; i++) {
       const struct member *member = &list->members[i];
-      bool is_ours = holds(&frozen, member->pid);
+      bool is_ours = holds(&frozen, member->pid), is_others = ptrace_is_stopped(member->pid);
       /* A process that is traced by ptrace looks the same in any of its stops, most of which are over in a moment. */
-      if (member->state == 'T' || (member->state == 't' && is_ours)) continue;
+      bool is_known = is_ours && (member->state == 't' || member->headless);
+      if (member->state == 'T' || is_known || (member->state == 't' && is_others)) continue;
       quiet = false;
       if (is_ours) continue;
+      /* It goes on in a moment, or somebody else has just stopped it: the next look tells. */
+      if ((member->state == 't' || is_others) && pass < PATIENT_PASSES) continue;
       thaw_note(member->pid);
       send(member, SIGSTOP);
       append(&frozen, member);
@@ -148,11 +159,27 @@ void tree_freeze(void) {
   }
 }
 
+/* Whether any that we have stopped still is, or is in another stop for a moment. */
+static bool is_any_stopped(void) {
+  struct list *list = list_tree();
+  for (size_t i = 0; i < list->count; i++) {
+    const struct member *member = &list->members[i];
+    if ((member->state == 'T' || member->state == 't') && holds(&frozen, member->pid)) return true;
+  }
+  return false;
+}
+
 void tree_thaw(void) {
   if (!is_frozen) return;
   struct list *list = list_tree();
   for (size_t i = 0; i < list->count; i++) {
     if (holds(&frozen, list->members[i].pid)) send(&list->members[i], SIGCONT);
+  }
+  /* That a traced process had stopped may be told late: as long as we know whom we have stopped, it is not taken for others' work. */
+  for (int pass = 0; settle != NULL && pass < THAW_PASSES; pass++) {
+    settle();
+    if (!is_any_stopped()) break;
+    usleep(PASS_US);
   }
   thaw_end();
   frozen.count = 0;
@@ -160,6 +187,14 @@ void tree_thaw(void) {
 }
 
 bool tree_is_frozen(void) { return is_frozen; }
+
+size_t tree_members(pid_t *pids, size_t room) {
+  const struct list *list = list_tree();
+  for (size_t i = 0; i < list->count && i < room; i++) pids[i] = list->members[i].pid;
+  return list->count;
+}
+
+bool tree_has_stopped(pid_t pid) { return holds(&frozen, pid); }
 
 static void signal_all(int signal) {
   struct list *list = list_tree();

@@ -6,19 +6,26 @@
 #define SAVEPOINT_TREE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 /* `except`: a child that is none of the run's, the guard. */
 void tree_init(pid_t except);
+/* What handles the stops of traced processes, called between two looks; NULL, as at first: there are none. */
+void tree_settle_by(void (*settle)(void));
 /*
  * Stops all until no further one appears; should we be killed, they go on (thaw.h). One that waits in a system call for our
  * own answer cannot stop before that, and is not waited for beyond a limit: it stops before its next instruction.
  */
 void tree_freeze(void);
-/* Lets go on what `tree_freeze` has stopped; what had been stopped before stays so, unless it is traced by ptrace. */
+/* Lets go on what `tree_freeze` has stopped; what had been stopped before stays so. */
 void tree_thaw(void);
 bool tree_is_frozen(void);
+/* How many there are; the numbers of at most `room` of them go to `pids`. */
+size_t tree_members(pid_t *pids, size_t room);
+/* Whether it is one of those that `tree_freeze` has stopped. */
+bool tree_has_stopped(pid_t pid);
 /* Asks all to end, and makes them after `grace_ms`; the second call changes nothing. */
 void tree_end(uint32_t grace_ms);
 bool tree_is_ending(void);

@@ -54,6 +54,8 @@ export interface Context {
   look(): Promise<Savepoint>
   /** Runs a command although there is nothing to record it in, because of `cause`. */
   runUnrecorded(command: string[], cause: Error): Promise<RunResult>
+  /** Whether `undo` would stop a run, instead of taking back what was done last. */
+  undoStops(): boolean
   doctor(): Promise<DoctorResult>
   close(): void
 }
@@ -135,7 +137,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       listen()
       const engine = await import('../index.ts')
       opened = await engine.open({ ...engineOptions(), ...extra, untilExit: true })
-      style = createStyle(colour, opened.subdirectory, program)
+      style = createStyle(colour, opened.subdirectory, program, context.undoStops)
       if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened
     },
@@ -145,6 +147,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       const engine = await import('../index.ts')
       return engine.runUnrecorded(command, cause, { ...engineOptions(), inherited })
     },
+    undoStops: () => opened?.undoStops() === true,
     async doctor() {
       const engine = await import('../index.ts')
       return engine.doctor(engineOptions())

@@ -22,8 +22,16 @@ export interface Style {
   cyan(text: string): string
 }
 
-/** `base`: the user's directory, relative to the target. `program`: the words before a verb. */
-export function createStyle(on: boolean, base: Raw = '', program = 'savepoint'): Style {
+/**
+ * `base`: the user's directory, relative to the target. `program`: the words before a verb. `undoStops`: whether `undo` alone
+ * would be about a run that goes on.
+ */
+export function createStyle(
+  on: boolean,
+  base: Raw = '',
+  program = 'savepoint',
+  undoStops: () => boolean = () => false,
+): Style {
   const command = (line: string) => `${program} ${line}`
   const paint = (start: number) => (text: string) => (on && text !== '' ? `\x1b[${start}m${text}\x1b[m` : text)
   return {
@@ -31,8 +39,10 @@ export function createStyle(on: boolean, base: Raw = '', program = 'savepoint'):
     path: raw => showPath(relativeRaw(base, raw)),
     command,
     // What reaches beyond the directory that it is given in needs a word.
-    wayBack: (direction, paths) =>
-      command(paths.every(path => isWithin(path, base)) ? direction : `${direction} --all`),
+    wayBack: (direction, paths) => {
+      const all = paths.every(path => isWithin(path, base)) ? '' : ' --all'
+      return command(`${direction}${all}${direction === 'undo' && undoStops() ? ' --keep-running' : ''}`)
+    },
     bold: paint(1),
     dim: paint(2),
     red: paint(31),

@@ -100,8 +100,6 @@ export function rootsOf({ target, db }: OpenTimeline): Id[] {
   return roots
 }
 
-export const directoriesOf = (timelines: OpenTimeline[]): string[] => timelines.map(({ target }) => target.directory)
-
 export const cannotCollect = (cause: unknown): SavepointError =>
   new SavepointError('store.damaged', `Cannot collect: ${(cause as Error).message}`, {
     hint: 'Nothing was deleted. `savepoint verify` names the snapshots that are damaged; delete those first',

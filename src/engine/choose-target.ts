@@ -1,6 +1,6 @@
 /** Which timeline a command means: by --target, --adopt, or the nearest directory above that has one. */
-import { readlinkSync, realpathSync } from 'node:fs'
-import { basename, dirname, resolve } from 'node:path'
+import { existsSync, readlinkSync, realpathSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
@@ -17,13 +17,14 @@ import {
   targetAt,
 } from './target-registry.ts'
 
+/** Undefined: none is meant, and what is to be done concerns the whole store (`wholeStore`). */
 export function chooseTarget(
   home: string,
   cwd: Buffer,
   options: OpenOptions,
   env: NodeJS.ProcessEnv,
   notice: (text: string) => void,
-): RegisteredTarget {
+): RegisteredTarget | undefined {
   const path = meantDirectory(home, cwd, options.target)
   if (options.adopt !== undefined)
     return adoptTarget(home, path, options.adopt, realPath(resolveRaw(cwd, options.adopt)))
@@ -31,6 +32,7 @@ export function chooseTarget(
   if (found) return options.force ? acceptReplaced(found) : found
   if (options.create) return createTarget(home, path, options.force ?? false, env)
   if (options.provisional) return proposeTarget(home, path, options.force ?? false, env)
+  if (options.wholeStore && options.target === undefined && existsSync(join(home, 'store'))) return undefined
   throw statDir(path)
     ? noTimeline(path)
     : missingTarget(path, 'use', 'Name another one with --target; this one has no timeline, either')
@@ -89,15 +91,26 @@ export function currentDirectory(home: string, cwd: string | undefined): Buffer 
 }
 
 /**
- * A directory that is gone (the run removed it) keeps its name; what is above it may still be reached through links.
- * `native`, because node's own makes text of the path.
+ * A directory that is gone (the run removed it) keeps its name; what is above it may still be reached through links, also
+ * through one that leads to where something was. `native`, because node's own makes text of the path.
  */
 function realPath(path: Raw): Buffer {
   try {
     return realpathSync.native(rawToBytes(path), 'buffer') as unknown as Buffer
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT' || path === '/') throw error
+    const link = linkAt(path)
+    if (link !== undefined) return realPath(resolveRaw(rawToBytes(dirname(path)), link))
     return inDirectory(realPath(dirname(path)), basename(path))
+  }
+}
+
+/** Where a symlink leads; undefined when there is none. */
+function linkAt(path: Raw): Raw | undefined {
+  try {
+    return rawFromBytes(readlinkSync(rawToBytes(path), 'buffer') as unknown as Buffer)
+  } catch {
+    return undefined
   }
 }
 

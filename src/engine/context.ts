@@ -21,7 +21,10 @@ export interface Context {
   timelineDir: string
   store: Store
   db: TimelineDb
-  /** Of a directory without a timeline (`provisional`): stands in for home and timeline, empty, and goes when it is closed. */
+  /**
+   * Stands in for the timeline where there is none (`wholeStore`), and of a directory without one (`provisional`) for the home,
+   * too: empty, and gone when it is closed.
+   */
   scratch: string | undefined
   /** Absolute path of the target. */
   targetPath: Buffer
@@ -74,9 +77,9 @@ export interface Seen {
 export const RUN_VARIABLE = 'SAVEPOINT_RUN'
 
 /** The run that this process belongs to. */
-export const ownRun = (ctx: Context): string | undefined => ctx.env[RUN_VARIABLE] || undefined
+export const ownRun = (ctx: Pick<Context, 'env'>): string | undefined => ctx.env[RUN_VARIABLE] || undefined
 
-export function refuseInsideRun(ctx: Context, verb: string): void {
+export function refuseInsideRun(ctx: Pick<Context, 'env'>, verb: string): void {
   const run = ownRun(ctx)
   if (!run) return
   throw new SavepointError('run.inside', `Cannot ${verb}: this is a process of ${run}`, {

@@ -85,7 +85,7 @@ export const operations: Record<string, Operation<unknown>> = {
       if (isOwn) requireBefore(session)
       // Nothing is stopped for something that cannot be done.
       else await rollback(quietly(ctx), ref, { ...options, dryRun: true })
-      if (!isOwn) await stopOthers(ctx, session.run.id, `rollback to ${ref}`)
+      if (!isOwn) await stopOthers(ctx, session.run.id, `rollback ${ref}`)
       return stopFor(call, `rollback ${ref}`, restart, work)
     },
   ),
@@ -118,6 +118,15 @@ export const operations: Record<string, Operation<unknown>> = {
     // What was executed before this stands in exec.jsonl.
     send({ event: { type: 'following' } })
     await following
+    return { result: undefined }
+  }),
+
+  hold: operation({}, async ({ session, isInside, send, signal }) => {
+    if (isInside) throw new SavepointError('run.inside', `Cannot hold ${session.run.id} still: this is a process of it`)
+    await session.frozen(async () => {
+      send({ event: { type: 'held' } })
+      if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
+    })
     return { result: undefined }
   }),
 

@@ -73,7 +73,7 @@ function traceCheck(home: string): Check {
 function targetOf(home: string, options: OpenOptions, env: NodeJS.ProcessEnv): Buffer {
   const cwd = currentDirectory(home, options.cwd)
   try {
-    return chooseTarget(home, cwd, { target: options.target }, env, () => {}).path
+    return chooseTarget(home, cwd, { target: options.target }, env, () => {})!.path
   } catch {
     return meantDirectory(home, cwd, options.target)
   }

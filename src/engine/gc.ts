@@ -12,7 +12,7 @@ import { reachableFrom } from '../store/reachable.ts'
 import { sweep } from '../store/sweep.ts'
 import { loadStatCacheRoot, removeStatCache } from '../targets/dir/stat-cache-file.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
-import { cannotCollect, directoriesOf, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
+import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { forgetOldTraces } from './old-traces.ts'
 import { refuseSalvaged } from './open-timeline.ts'
@@ -30,24 +30,41 @@ export async function gc(ctx: Context): Promise<GcResult> {
     ctx.warn(notCompleted(error))
   })
   return withEverythingLocked(ctx, 'collect garbage', timelines => {
-    refuseSalvaged(directoriesOf(timelines), 'collect garbage')
-    const forgottenSnapshots = timelines.reduce((sum, timeline) => sum + forgetOld(ctx, timeline), 0)
-    const forgottenTraces = timelines.reduce((sum, timeline) => sum + forgetOldTraces(ctx, timeline), 0)
+    refuseSalvaged(timelines, 'collect garbage')
+    const forgotten = timelines.map(timeline => ({
+      timeline,
+      snapshots: forgetOld(ctx, timeline),
+      traces: forgetOldTraces(ctx, timeline),
+    }))
+    // What could not be written earlier, for want of room, or because we were killed.
+    for (const { db } of timelines) db.renewLog()
     failpoint('gc:forgotten')
     const result = collect(ctx, timelines, false)
-    ctx.db.addOperation({
-      kind: 'gc',
-      at: ctx.now(),
-      state: 'fixed',
-      summary: `gc: ${forgottenSnapshots} snapshots forgotten, ${result.removedObjects} objects removed${tracesText(forgottenTraces)}`,
-      before: undefined,
-      after: undefined,
-      headBefore: ctx.db.head,
-      headAfter: ctx.db.head,
-      detail: { ...result },
-      rule: undefined,
-    })
-    return { forgottenSnapshots, forgottenTraces, ...result, storeBytes: ctx.store.index.storedBytes() }
+    for (const each of forgotten) noteForgotten(ctx, each, result)
+    const sum = (of: 'snapshots' | 'traces') => forgotten.reduce((total, each) => total + each[of], 0)
+    const storeBytes = ctx.store.index.storedBytes()
+    return { forgottenSnapshots: sum('snapshots'), forgottenTraces: sum('traces'), ...result, storeBytes }
+  })
+}
+
+/** In the history of each directory that lost something, and of the one that it was said in. */
+function noteForgotten(
+  ctx: Context,
+  { timeline: { db }, snapshots, traces }: { timeline: OpenTimeline; snapshots: number; traces: number },
+  result: ReturnType<typeof collect>,
+): void {
+  if (db !== ctx.db && snapshots + traces === 0) return
+  db.addOperation({
+    kind: 'gc',
+    at: ctx.now(),
+    state: 'fixed',
+    summary: `gc: ${snapshots} snapshots forgotten, ${result.removedObjects} objects removed${tracesText(traces)}`,
+    before: undefined,
+    after: undefined,
+    headBefore: db.head,
+    headAfter: db.head,
+    detail: { ...result },
+    rule: undefined,
   })
 }
 

@@ -62,6 +62,12 @@ export function purgeKept(ctx: Context, path: Raw): void {
   }
 }
 
+/** Whether there is anything in the spool of a run. */
+export function hasKept(ctx: Context, run: string): boolean {
+  const spool = spoolOf(ctx, run)
+  return readKeptLog(join(spool, 'log')).kept.some(({ name }) => sizeOf(join(spool, name)) !== undefined)
+}
+
 /** Adds snapshots of what is in the spool, and empties it. HEAD is the last of them. Called under the timeline's lock. */
 export async function addKept(ctx: Context, run: string): Promise<void> {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)

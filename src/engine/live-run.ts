@@ -4,7 +4,8 @@
  * before the end.
  */
 
-import { destructiveOf, isCommit, milestoneOf, suspects } from '../model/command-kind.ts'
+import { destructiveOf, isCommit, suspects } from '../model/command-kind.ts'
+import { milestoneOf } from '../model/milestone.ts'
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
@@ -204,9 +205,9 @@ export class LiveRun {
     )
   }
 
-  /** Nobody waits for it. With one in the queue already, one more would show the same. */
+  /** Nobody waits for it. With one in the queue already, one more would show the same. How a test ended is news as such. */
   private trigger(type: SnapshotType, command: string | undefined, label?: string): void {
-    if (this.closed || this.queued || !this.isDirty) return
+    if (this.closed || this.queued || (!this.isDirty && label === undefined)) return
     this.take(type, command, label).catch(error =>
       this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
     )

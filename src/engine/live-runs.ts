@@ -1,6 +1,7 @@
 /** The runs of a timeline that go on, and which of them is to be asked for what. */
 import type { Run } from '../model/snapshot.ts'
 import { findRun } from '../timeline/resolve-ref.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, ownRun } from './context.ts'
 import { announcedSocket } from './control-place.ts'
 import { ancestorsOf, startedIn } from './process-tree.ts'
@@ -12,11 +13,13 @@ export interface LiveRunEntry extends Run {
 }
 
 /** In the order of their beginning. */
-export const liveRuns = (ctx: Context): LiveRunEntry[] =>
-  ctx.db
+export const liveRuns = (ctx: Context): LiveRunEntry[] => liveRunsIn(ctx.db, ctx.timelineDir)
+
+export const liveRunsIn = (db: TimelineDb, timelineDir: string): LiveRunEntry[] =>
+  db
     .unendedRuns()
     .filter(({ pid }) => isAlive(pid))
-    .map(run => ({ ...run, socket: announcedSocket(ctx, run.id) }))
+    .map(run => ({ ...run, socket: announcedSocket({ timelineDir }, run.id) }))
 
 /**
  * Who carries out what a command asks for: the run that it belongs to, or that it is about; else the first, which has the
@@ -38,6 +41,19 @@ const isInsideOf = ({ id, pid }: Run, runs: readonly Run[]): boolean => {
   const outer = pid === undefined ? undefined : startedIn(pid)
   return outer !== undefined && runs.some(run => run.id === outer && run.id !== id)
 }
+
+/** Whether `undo` is about a run that goes on, which it stops: not if it is asked from inside of that. */
+export function undoStops(ctx: Context): boolean {
+  const own = ownRun(ctx) ?? runAbove(ctx)
+  const runs = liveRuns(ctx)
+  return runs.length > 0 && !runs.some(({ id }) => id === own)
+}
+
+/** A run that whoever started this process belongs to, live or not. */
+export const anyRunAbove = (): string | undefined =>
+  ancestorsOf(process.pid)
+    .map(startedIn)
+    .find(run => run !== undefined)
 
 /** The live run that this process belongs to, although its own environment does not say so: that of who started it does. */
 export function runAbove(ctx: Context): string | undefined {

@@ -3,8 +3,14 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDamage, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { salvagedIn, salvageTimeline } from '../timeline/salvage-timeline.ts'
 import { TimelineDb } from '../timeline/timeline-db.ts'
+import type { RegisteredTarget } from './target-registry.ts'
+
+/** Set in a new timeline when nothing tells of all snapshots of the old one (lost-roots.ts). */
+export const ROOTS_UNKNOWN = 'roots_unknown'
 
 const fileIn = (directory: string): string => join(directory, 'timeline.sqlite')
 
@@ -12,7 +18,7 @@ export function openTimeline(directory: string): TimelineDb {
   const lost = lossOf(directory)
   if (lost !== undefined) {
     throw new SavepointError('store.damaged', `Cannot open the timeline: ${fileIn(directory)} is ${lost}`, {
-      hint: `Nothing was deleted. Bring it back from a backup; or \`savepoint verify --repair\` begins a new timeline, without the snapshots that this one had. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`,
+      hint: `Nothing was deleted. Bring it back from a backup; or \`savepoint verify --repair\` makes a new one of what is found without it: snapshots and tags, not runs and operations. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`,
     })
   }
   return new TimelineDb(fileIn(directory))
@@ -27,7 +33,7 @@ function lossOf(directory: string): 'missing' | 'empty' | undefined {
   const has = (name: string) => existsSync(join(directory, name))
   const stat = statSync(fileIn(directory), { throwIfNoEntry: false })
   if (!stat) return has('target.json') || has('statcache') ? 'missing' : undefined
-  return stat.size === 0 && (has('statcache') || has('runs')) ? 'empty' : undefined
+  return stat.size === 0 && (has('statcache') || has('runs') || has('snapshots.log')) ? 'empty' : undefined
 }
 
 /** Whether snapshots may be known here, whatever is left of the rest. */
@@ -44,24 +50,34 @@ export function openTimelineRepaired(directory: string, notice: (text: string) =
     if (!isDamage(error)) throw error
   }
   const lost = lossOf(directory)
-  const { snapshots, aside } = salvageTimeline(fileIn(directory))
-  const found =
-    lost === undefined
-      ? `was damaged: ${plural('snapshot', snapshots)} could be read and are in a new one; the damaged one is kept as ${aside}`
-      : `was ${lost}: its snapshots, tags and operations are lost, and a new timeline begins. What they held stays in the store until you delete ${aside}`
-  notice(`${fileIn(directory)} ${found}`)
-  return openTimeline(directory)
+  const { snapshots, logged, hasLog, aside } = salvageTimeline(fileIn(directory))
+  notice(`${fileIn(directory)} ${lost === undefined ? salvaged(snapshots, logged, aside) : found(lost, logged, aside)}`)
+  const db = openTimeline(directory)
+  if (!hasLog) db.setMeta(ROOTS_UNKNOWN, '1')
+  return db
 }
 
+const salvaged = (snapshots: number, logged: number, aside: string): string => {
+  const how = logged > 0 ? ` or found in snapshots.log (${logged})` : ''
+  return `was damaged: ${plural('snapshot', snapshots)} could be read${how} and are in a new one; the damaged one is kept as ${aside}`
+}
+
+const found = (lost: string, logged: number, aside: string): string =>
+  logged > 0
+    ? `was ${lost}: ${plural('snapshot', logged)} and their tags were found in snapshots.log, and are in a new one; runs and operations are lost. Nothing is freed until you delete ${aside}`
+    : `was ${lost}, and so was snapshots.log: its tags, runs and operations are lost, and a new timeline begins. What its snapshots held is looked for in the packs. Nothing is freed until you delete ${aside}`
+
 /** Snapshots that could not be read are still in the store. Nothing may be freed until somebody says that they may go. */
-export function refuseSalvaged(directories: readonly string[], purpose: string): void {
-  const [aside] = directories.flatMap(salvagedIn)
-  if (aside === undefined) return
+export function refuseSalvaged(timelines: readonly { target: RegisteredTarget }[], purpose: string): void {
+  const [found] = timelines.flatMap(({ target }) => salvagedIn(target.directory).map(aside => ({ aside, target })))
+  if (!found) return
+  const { aside, target } = found
+  const of = quoteWord(showPath(rawFromBytes(target.path)))
   throw new SavepointError(
     'store.damaged',
     `Cannot ${purpose}: ${aside} may know of snapshots that could not be read`,
     {
-      hint: `Nothing was deleted. If what \`savepoint log\` shows is all that is needed, delete ${aside}; else bring timeline.sqlite back from a backup`,
+      hint: `Nothing was deleted. If what \`savepoint log -t ${of}\` shows is all that is needed, delete ${aside}; else bring timeline.sqlite back from a backup`,
     },
   )
 }

@@ -14,7 +14,7 @@ import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { refuseBackend } from './backend.ts'
 import { checkOpenOptions, withCheckedCalls } from './checked-calls.ts'
 import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
-import { type Context, ownRun, RUN_VARIABLE, releaseObjects, withTimelineLock } from './context.ts'
+import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects, withTimelineLock } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, snapshotChanges, status } from './diff.ts'
@@ -23,7 +23,7 @@ import { followTrace } from './follow-trace.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
-import { runAbove } from './live-runs.ts'
+import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log } from './log.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
@@ -42,7 +42,7 @@ import { asShown } from './shown-snapshot.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { subscribe } from './subscribe.ts'
 import { deleteTag, setTag } from './tags.ts'
-import { relativeTo } from './target-registry.ts'
+import { type RegisteredTarget, relativeTo } from './target-registry.ts'
 import { restoring, throughLiveRun } from './through-live-run.ts'
 import { trace } from './trace.ts'
 import { acceptedConfig, trust } from './trust.ts'
@@ -55,9 +55,11 @@ const REPAIR_WAIT_MS = 5_000
 
 export async function open(options: OpenOptions = {}): Promise<Savepoint> {
   checkOpenOptions(options)
+  if (options.repair)
+    refuseInsideRun({ env: { [RUN_VARIABLE]: anyRunAbove(), ...(options.env ?? process.env) } }, 'repair')
   const ctx = await openContext(options)
   try {
-    const above = ownRun(ctx) === undefined ? runAbove(ctx) : undefined
+    const above = ownRun(ctx) === undefined ? (ctx.timelineId === '' ? anyRunAbove() : runAbove(ctx)) : undefined
     if (above !== undefined) ctx.env = { ...ctx.env, [RUN_VARIABLE]: above }
     await recoverAtOpen(ctx)
   } catch (error) {
@@ -73,22 +75,22 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const notice = options.onNotice ?? (() => {})
   const cwd = currentDirectory(home, options.cwd)
   makeHome(home, options.create === true)
-  const target = chooseTarget(home, cwd, options, env, notice)
+  const found = chooseTarget(home, cwd, options, env, notice)
   if (options.makeRoom) giveUpReserve(join(home, 'store'))
-  const isAsking = options.provisional && !existsSync(target.directory)
-  const scratch = isAsking ? makeScratch(tmpdir()) : undefined
-  const store = openStore(join(scratch ?? home, 'store'), options.repair === true, notice)
+  const target = found ?? { ...nowhere, path: cwd }
+  const isAsking = found && options.provisional && !existsSync(found.directory)
+  const scratch = isAsking || !found ? makeScratch(tmpdir()) : undefined
+  const store = openStore(join(isAsking ? scratch! : home, 'store'), options.repair === true, notice)
   const db = await openTimelineOf(store, scratch ?? target.directory, options.repair === true, notice)
-  const loaded = await configFor(target.path, { homeDir: home, env, cwd: cwd.toString() }, db, options, notice).catch(
-    error => {
-      closeFiles({ db, store, scratch })
-      throw error
-    },
-  )
+  const where = { homeDir: home, env, cwd: cwd.toString() }
+  const loaded = await configFor(found?.path, where, db, options, notice).catch(error => {
+    closeFiles({ db, store, scratch })
+    throw error
+  })
   const unwritable = store.index.unwritable ?? db.unwritable
   return {
     home: existsSync(home) ? realpathSync(home) : home,
-    unwritable: scratch ? noTimeline(target.path) : unwritable && unwritableHome(home, unwritable),
+    unwritable: isAsking ? noTimeline(target.path) : unwritable && unwritableHome(home, unwritable),
     timelineId: target.id,
     timelineDir: scratch ?? target.directory,
     scratch,
@@ -116,6 +118,14 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   }
 }
 
+/** What concerns the whole store needs no target: an empty timeline stands in for that of one. */
+const nowhere: RegisteredTarget = {
+  id: '',
+  directory: '',
+  path: Buffer.from('/'),
+  identity: { ino: '', btimeNs: '' },
+}
+
 async function openTimelineOf(
   store: Store,
   directory: string,
@@ -139,7 +149,7 @@ async function openTimelineOf(
 
 /** What it weakens is said to those who are about to capture: `run`, `snapshot` and `import`. With `withoutBrokenConfig`, a savepoint.yaml of the target that is wrong is said and does not count. */
 async function configFor(
-  targetDir: Buffer,
+  targetDir: Buffer | undefined,
   where: { homeDir: string; env: NodeJS.ProcessEnv; cwd: string },
   db: TimelineDb,
   { withoutBrokenConfig, create }: OpenOptions,
@@ -215,6 +225,7 @@ function toSavepoint(ctx: Context): Savepoint {
     head: () => asShown(ctx, requireHead(ctx.db)),
     log: () => log(ctx),
     branches: () => branches(ctx),
+    undoStops: () => undoStops(ctx),
     status: () => status(ctx),
     diff: options => diff(ctx, options ?? {}),
     changes: () => changes(ctx),

@@ -1,27 +1,89 @@
-/** Files outside of the target that a run changed and that are still there: they are only counted. */
-import { isWithin, type Raw } from '../model/raw-path.ts'
+/** What a run changed or destroyed outside of the target: it is only counted. */
+import { lstatSync } from 'node:fs'
+import { errnoOf } from '../errors/errors.ts'
+import { isWithin, type Raw, rawToBytes } from '../model/raw-path.ts'
+import type { PathEvent } from '../tracers/trace-event.ts'
 
 /** They are counted up to here. */
 const MAX_OUTSIDE = 100_000
+/** A file of a filesystem with another clock, or a coarse one, may look changed so much before it was. */
+const CLOCK_MS = 2000
 /** Not files that anybody would want back. */
 const nowhere = ['/dev', '/proc', '/sys', '/run']
 
+/** What the calls of a run would mean for a path, beside what it was before: a call is told before it is carried out. */
+interface Told {
+  fate: 'made' | 'changed' | 'replaced' | 'gone'
+  /** When the first of them was made. */
+  at: number
+}
+
+export interface OutsideCounts {
+  /** Changed, made or deleted. */
+  outside: number
+  /** Of these, what was there before and is gone. */
+  removed: number
+}
+
 export class OutsidePaths {
   private readonly inside: readonly Raw[]
-  private readonly paths = new Set<Raw>()
+  private readonly paths = new Map<Raw, Told>()
 
   /** `inside`: directories that are none of its business. */
   constructor(inside: readonly Raw[]) {
     this.inside = [...inside, ...nowhere]
   }
 
-  get size(): number {
-    return this.paths.size
+  note({ op, at, path, to, existed }: Pick<PathEvent, 'op' | 'at' | 'path' | 'to' | 'existed'>): void {
+    if (op === 'delete' || op === 'rename') this.leave(path, at)
+    else if (op !== 'link') this.change(path, at, existed || op === 'exchange' ? 'changed' : 'made')
+    const over = op === 'rename' ? 'replaced' : 'changed'
+    this.change(to, at, existed || op === 'exchange' ? over : 'made')
   }
 
-  note(path: Raw, isGone: boolean): void {
-    if (this.inside.some(directory => isWithin(path, directory))) return
-    if (isGone) this.paths.delete(path)
-    else if (this.paths.size < MAX_OUTSIDE) this.paths.add(path)
+  private change(path: Raw | undefined, at: number, fate: Told['fate']): void {
+    if (!this.concerns(path)) return
+    const told = this.paths.get(path)
+    if (!told) this.add(path, { fate, at })
+    else if (told.fate !== 'made' && (fate === 'changed' || told.fate === 'gone')) told.fate = 'changed'
+  }
+
+  private leave(path: Raw | undefined, at: number): void {
+    if (!this.concerns(path)) return
+    const told = this.paths.get(path)
+    if (!told) this.add(path, { fate: 'gone', at })
+    // What it made itself is nobody's loss.
+    else if (told.fate !== 'made') told.fate = 'gone'
+  }
+
+  private add(path: Raw, told: Told): void {
+    if (this.paths.size < MAX_OUTSIDE) this.paths.set(path, told)
+  }
+
+  private concerns(path: Raw | undefined): path is Raw {
+    return path !== undefined && !this.inside.some(directory => isWithin(path, directory))
+  }
+
+  /** By what is there now: many a call fails, or opens for writing what it only reads. */
+  count(): OutsideCounts {
+    let [outside, removed] = [0, 0]
+    for (const [path, told] of this.paths) {
+      const became = whatBecame(path, told)
+      if (became === 'removed') removed++
+      if (became !== 'nothing') outside++
+    }
+    return { outside, removed }
+  }
+}
+
+function whatBecame(path: Raw, { fate, at }: Told): 'changed' | 'removed' | 'nothing' {
+  try {
+    const now = lstatSync(rawToBytes(path))
+    // `mv` first tries to put a file in the place of the directory that it is then moved into.
+    const isMovedInto = fate === 'replaced' && now.isDirectory()
+    return isMovedInto || now.ctimeMs < at - CLOCK_MS ? 'nothing' : 'changed'
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '')) return 'changed'
+    return fate === 'made' ? 'nothing' : 'removed'
   }
 }

@@ -1,7 +1,9 @@
 /** Processes as /proc shows them: who descends from whom, and which belong to a run by what they were given at their start. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Running } from '../model/running.ts'
 import { isAlive } from '../tracers/command-process.ts'
+import { ThawKeeper } from '../tracers/thaw-keeper.ts'
 import { RUN_VARIABLE } from './context.ts'
 
 const MAX_ANCESTORS = 256
@@ -13,8 +15,8 @@ const START = 19
 /** What does not even die of SIGKILL within this waits for a device. */
 const KILL_MS = 2000
 
-/** Of the helper and its guard, as far as the kernel keeps it. */
-const ourNames = new Set(['savepoint-helper', 'savepoint-guard'].map(name => name.slice(0, 15)))
+/** Of the helper, as far as the kernel keeps it, and of its guard. */
+const OUR_NAMES = ['savepoint-helper'.slice(0, 15), 'savepoint-guard']
 
 interface Process {
   pid: number
@@ -55,13 +57,16 @@ export function commandLineOf(pid: number): Buffer[] {
   }
 }
 
-export const isOurHelper = (pid: number): boolean => ourNames.has(nameOf(pid))
+export const isOurHelper = (pid: number): boolean => OUR_NAMES.includes(nameOf(pid))
 
 function look(pid: number): Process | undefined {
   try {
     // The name, in parentheses, may hold anything.
-    const [, state, parent] = /^.*\) (\S) (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))!
-    return { pid, state: state!, parent: Number(parent) }
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const [, state, parent, threads] = /^.*\) (\S) (\d+)(?: \S+){15} (\d+)/s.exec(text)!
+    // Only its first thread has ended, and that is all that is shown here.
+    const isHeadless = state === 'Z' && Number(threads) > 1
+    return { pid, state: isHeadless ? 'S' : state!, parent: Number(parent) }
   } catch {
     return undefined
   }
@@ -93,11 +98,18 @@ export function startedIn(pid: number): string | undefined {
 export const runOf = (pid: number): string | undefined =>
   [pid, ...ancestorsOf(pid)].map(startedIn).find(run => run !== undefined)
 
-/** What still runs of a run whose supervisor was killed. Our own processes do not count. */
-export const leftRunning = (run: string): { pid: number; name: string }[] =>
-  everything(0).flatMap(({ pid, state }) => {
-    const name = /[ZX]/.test(state) || pid === process.pid || startedIn(pid) !== run ? '' : nameOf(pid)
-    return name === '' || ourNames.has(name) ? [] : [{ pid, name }]
+/** What still runs of a run whose supervisor, or whose helper, was killed. Our own processes do not count. */
+export const leftRunning = (run: string): Running[] =>
+  runningAmong(everything(0).filter(({ pid }) => pid !== process.pid && startedIn(pid) === run))
+
+/** What still runs of these, and of the run when nobody knows which they were. */
+export const stillRunning = (run: string, pids: number[] | undefined): Running[] =>
+  pids === undefined ? leftRunning(run) : runningAmong(pids.flatMap(pid => look(pid) ?? []))
+
+const runningAmong = (processes: Process[]): Running[] =>
+  processes.flatMap(({ pid, state }) => {
+    const name = /[ZX]/.test(state) ? '' : nameOf(pid)
+    return name === '' || OUR_NAMES.includes(name) ? [] : [{ pid, name }]
   })
 
 function nameOf(pid: number): string {
@@ -113,17 +125,20 @@ export class UnwatchedTree {
   private readonly root: number
   private readonly run: string
   private readonly frozen = new Set<number>()
+  private keeper: ThawKeeper | undefined
 
   constructor(root: number, run: string) {
     this.root = root
     this.run = run
   }
 
-  /** Stops all until no further one appears. */
+  /** Stops all until no further one appears. Should we be killed, they go on. */
   async freeze(): Promise<void> {
+    this.keeper ??= new ThawKeeper()
     for (let pass = 0, quiet = 0; pass < MAX_PASSES && quiet < 2; pass++) {
       const fresh = this.list().filter(({ pid, state }) => !/[Tt]/.test(state) && !this.frozen.has(pid))
       for (const { pid } of fresh) {
+        this.keeper.note(pid)
         signal(pid, 'SIGSTOP')
         this.frozen.add(pid)
       }
@@ -134,7 +149,7 @@ export class UnwatchedTree {
 
   thaw(): void {
     for (const pid of this.frozen) signal(pid, 'SIGCONT')
-    this.frozen.clear()
+    this.settle()
   }
 
   /** Returns when none is left, or only what cannot be killed. */
@@ -143,11 +158,19 @@ export class UnwatchedTree {
     const all = this.list()
     for (const { pid } of all) signal(pid, 'SIGTERM')
     for (const { pid } of all) signal(pid, 'SIGCONT')
-    this.frozen.clear()
+    this.settle()
     if (await this.isGoneWithin(graceMs)) return
     await this.freeze()
     for (const { pid } of this.list()) signal(pid, 'SIGKILL')
     await this.isGoneWithin(KILL_MS)
+    this.settle()
+  }
+
+  /** Nobody is stopped by us any more. */
+  private settle(): void {
+    this.frozen.clear()
+    this.keeper?.end()
+    this.keeper = undefined
   }
 
   private async isGoneWithin(ms: number): Promise<boolean> {

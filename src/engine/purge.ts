@@ -14,7 +14,7 @@ import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
-import { directoriesOf, type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
+import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
 import { purgeKept } from './kept-files.ts'
@@ -38,7 +38,7 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     throw new SavepointError('usage', 'Cannot purge the whole target', { hint: 'Delete its snapshots instead' })
   await withTimelineLock(ctx, 'purge', () => recoverPending(ctx))
   return withEverythingLocked(ctx, 'purge', timelines => {
-    refuseSalvaged(directoriesOf(timelines), 'purge')
+    refuseSalvaged(timelines, 'purge')
     const contents = contentsAt(ctx, raw)
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, contents.snapshots > 0))
     failpoint('purge:forgotten')
@@ -59,12 +59,13 @@ export async function completePurge(ctx: Context): Promise<void> {
   if (!isPurgePending(ctx)) return
   requireWritable(ctx)
   await withEverythingLocked(ctx, 'complete a purge', timelines => {
-    refuseSalvaged(directoriesOf(timelines), 'complete a purge')
+    refuseSalvaged(timelines, 'complete a purge')
     const path = ctx.db.meta(PENDING)
     if (!path) return
     purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
     purgeKept(ctx, rawFromShown(path))
     collect(ctx, timelines, true)
+    ctx.db.renewLog()
     // Its end may have been killed before the log was emptied.
     ctx.db.purging(() => ctx.db.setMeta(PENDING, ''))
     ctx.notice(`completed a purge that was interrupted: ${path}`)

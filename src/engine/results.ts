@@ -246,7 +246,7 @@ export interface RunResult {
   after: Snapshot | undefined
   changes: Change[]
   counts: ChangeCounts
-  /** Where the run moved the target directory, for people; undefined when it is where it was. */
+  /** Where the target directory was moved meanwhile, for people; undefined when it is where it was, or others than the run did it. */
   movedTo: string | undefined
   /** What the run took away although no snapshot has it. */
   gone: Gone

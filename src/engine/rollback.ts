@@ -103,7 +103,7 @@ export function requireRun(ctx: Context, ref: string): Run {
 }
 
 /** Explicit paths; else the subdirectory that the command was given in, unless everything was asked for. */
-function scopeOf(ctx: Context, options: RestoreOptions): Raw[] | undefined {
+export function scopeOf(ctx: Context, options: RestoreOptions): Raw[] | undefined {
   const paths = options.paths?.map(path => resolvePath(ctx, path)) ?? []
   if (paths.length > 0) return paths.includes('') ? undefined : paths
   return ctx.subdirectory === '' || options.all || options.to !== undefined ? undefined : [ctx.subdirectory]

@@ -1,11 +1,11 @@
 /** The command of a run: started with the terminal handed through untouched, and waited for. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { hasStrayBytes, rawFromText, rawToBytes } from '../model/raw-path.ts'
-import { spellCommand } from '../model/shell-quote.ts'
+import { quoteWord, spellCommand } from '../model/shell-quote.ts'
 import { isStopped, type TracedEnd } from '../tracers/command-process.ts'
 import { EsloggerCommand } from '../tracers/eslogger-command.ts'
 import { type Inherited, inheritedStdio, type Traced, TracedCommand, type TracedOptions } from '../tracers/helper.ts'
@@ -114,7 +114,7 @@ function startUntraced(options: StartOptions) {
   const ended = new Promise<ChildEnd>((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code, signal) =>
-      resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false }),
+      resolve({ code: code ?? undefined, signal: signal ?? undefined, survivors: false, left: [] }),
     )
   })
   return {
@@ -171,8 +171,10 @@ function cannotStart(
     })
   }
   if (error.code === 'EACCES') {
-    return new SavepointError('command.not-executable', `Cannot run ${program}: it is not executable`, {
-      hint: `chmod +x ${program}`,
+    const isDirectory = statSync(rawToBytes(rawFromText(program)), { throwIfNoEntry: false })?.isDirectory()
+    const why = isDirectory ? 'a directory' : 'not executable'
+    return new SavepointError('command.not-executable', `Cannot run ${program}: it is ${why}`, {
+      hint: isDirectory ? 'Name a program in it' : `chmod +x ${quoteWord(program)}`,
       cause: error,
     })
   }

@@ -5,6 +5,7 @@
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { nameRunning } from '../model/running.ts'
 import { quoteCommand, quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { encodeTree } from '../store/tree-codec.ts'
@@ -15,7 +16,7 @@ import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
 import { editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
-import { addKept, closeSpool } from './kept-files.ts'
+import { addKept, closeSpool, hasKept } from './kept-files.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { leftRunning } from './process-tree.ts'
@@ -23,6 +24,7 @@ import { recoverPending } from './recover.ts'
 import type { ChildEnd } from './run-child.ts'
 import { isInterrupted } from './run-state.ts'
 import { addSnapshot } from './snapshot.ts'
+import type { Displacer } from './target-place.ts'
 import { writeTarget } from './target-registry.ts'
 import { judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
@@ -32,6 +34,7 @@ interface Known {
   /** Where it moved the target. */
   movedTo?: Buffer
   touched?: Touches
+  displacedBy?: Displacer
 }
 
 /** The command has run and its exit code is the answer, whatever became of the disk or of our own files meanwhile. */
@@ -78,29 +81,40 @@ async function finish(ctx: Context, run: Run, before: Snapshot, known: Known): P
   return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, known))
 }
 
-function describeGone(path: Buffer): string {
+/** What became of the target directory, as far as it is known by whom. */
+export const displaced = (how: 'moved' | 'deleted' | 'replaced', by: Displacer): string => {
+  if (by === 'run') return `the run ${how} the target directory`
+  return `the target directory was ${how} while the run went on${by === 'others' ? ', not by it,' : ''}`
+}
+
+function describeGone(path: Buffer, by: Displacer): string {
   const obstacle = obstacleAt(path)
   const word = quoteWord(showPath(rawFromBytes(path)))
-  return obstacle
-    ? `the run put ${obstacle} in the place of the target directory; to take that back: mv ${word} ${word}.aside; savepoint undo -t ${word}`
-    : 'the run deleted the target directory; `savepoint undo` makes it again'
+  const way = `to take that back: mv ${word} ${word}.aside; savepoint undo -t ${word}`
+  if (obstacle && by === 'run') return `the run put ${obstacle} in the place of the target directory; ${way}`
+  if (obstacle) return `${obstacle} has taken the place of the target directory; ${way}`
+  return `${displaced('deleted', by).replace(/,$/, '')}; \`savepoint undo\` makes it again`
 }
 
 async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Known = {}): Promise<Snapshot> {
-  const { movedTo, touched } = known
+  const { movedTo, touched, displacedBy } = known
   const from = ctx.targetPath
   const moved = movedTo && !statDir(from) ? movedTo : undefined
   if (moved) followTarget(ctx, moved)
   const place = movedTo && showPath(rawFromBytes(movedTo))
-  if (moved) ctx.notice(`the run moved the target directory to ${place}; undo moves it back`)
+  if (moved)
+    ctx.notice(
+      `${displaced('moved', displacedBy)} to ${place}${displacedBy === 'others' ? '' : '; undo moves it back'}`,
+    )
   const stat = statDir(ctx.targetPath)
   const isReplaced = stat !== undefined && !sameIdentity(identityOf(stat), ctx.identity)
   if (isReplaced) {
-    ctx.notice(`the run replaced the target directory by another one${place ? `; the old one is at ${place}` : ''}`)
+    const where = place ? `; the old one is at ${place}` : ''
+    ctx.notice(`${displaced('replaced', displacedBy)} by another one${where}`)
     ctx.identity = identityOf(stat)
     writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
   }
-  if (!stat) ctx.notice(describeGone(ctx.targetPath))
+  if (!stat) ctx.notice(describeGone(ctx.targetPath, displacedBy))
   if (stat) await recoverPending(ctx)
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = stat
@@ -128,7 +142,8 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Kno
       inside: run.pid === process.pid ? ownRun(ctx) : undefined,
       before_root: idToHex(before.root),
       after_root: idToHex(after.root),
-      ...(moved && moveDetail(from, moved)),
+      // What somebody else did is not the run's to take back.
+      ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
       ...editsDetail(
         editsMeanwhile(ctx, { before: before.root, after: after.root, safeAt: before.createdAt }, touched),
       ),
@@ -149,23 +164,33 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
     if (!isInterrupted(run)) continue
     const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
     const after = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : undefined
+    const kept = run.before === undefined ? await keepDestroyed(ctx, run) : undefined
     ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
     ctx.notice(endedWithoutUs(run))
+    if (kept)
+      ctx.notice(
+        `the state before it was not captured yet; what it had destroyed by then is kept: savepoint rollback ${kept} brings it back`,
+      )
   }
 }
 
-/** Named at most. */
-const NAMED = 5
+/** Killed while the state before the run was still being captured: the snapshot that has what it destroyed, if it did. */
+async function keepDestroyed(ctx: Context, run: Run): Promise<string | undefined> {
+  if (!hasKept(ctx, run.id) || !statDir(ctx.targetPath)) return undefined
+  const live = await captureLive(ctx, { ignoreFloor: true })
+  const state = addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
+  await addKept(ctx, run.id)
+  closeSpool(ctx, run.id)
+  return ctx.db.head === state.id ? undefined : ctx.db.head
+}
 
 function endedWithoutUs({ id }: Run): string {
   const left = leftRunning(id)
   if (left.length === 0) return `${id} ended without us: what is there now counts as its end`
-  const more = left.length > NAMED ? ` and ${left.length - NAMED} more` : ''
-  const names = left.slice(0, NAMED).map(({ name, pid }) => `${name} (${pid})`)
-  const kill = `kill ${left.map(({ pid }) => pid).join(' ')}`
-  return `Savepoint was killed in ${id}, and ${names.join(', ')}${more} of it still ${left.length === 1 ? 'runs' : 'run'}: what is there now counts as its end, and later changes are not part of it; to end that: ${kill}`
+  const { names, kill } = nameRunning(left)
+  return `Savepoint was killed in ${id}, and ${names} of it still ${left.length === 1 ? 'runs' : 'run'}: what is there now counts as its end, and later changes are not part of it; to end that: ${kill}`
 }
 
 /** The state of a target that does not exist: nothing is there. */

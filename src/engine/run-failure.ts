@@ -1,6 +1,7 @@
 /** `run --on-failure`: what a command did that failed is taken back, if that was asked for. Its exit code stays the answer. */
 import { SavepointError } from '../errors/errors.ts'
 import type { Context } from './context.ts'
+import { holdingNeighbours, neighbouringRuns } from './neighbouring-runs.ts'
 import type { RunResult } from './results.ts'
 import { rollback } from './rollback.ts'
 import type { RunOptions } from './savepoint.ts'
@@ -11,7 +12,9 @@ export async function takeBackFailed(ctx: Context, result: RunResult, { onFailur
   const isWanted = typeof onFailure === 'function' ? await onFailure(result) : onFailure === 'rollback'
   if (!isWanted) return result
   try {
-    return { ...result, takenBack: await rollback(ctx, result.run.id, { all: true }) }
+    const { id } = result.run
+    const takeBack = () => rollback(ctx, id, { all: true })
+    return { ...result, takenBack: await holdingNeighbours(ctx, neighbouringRuns(ctx, undefined), takeBack) }
   } catch (error) {
     if (!(error instanceof SavepointError)) throw error
     ctx.notice(`the run is NOT taken back: ${error.message}`)

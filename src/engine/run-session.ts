@@ -27,6 +27,8 @@ export class RunSession {
   tracer = 'none'
   stop: Stop | undefined
   private command: Started | undefined
+  private holders = 0
+  private freezing: Promise<void> | undefined
   private readonly followUps: (() => Promise<void>)[] = []
   private readonly listeners = new Set<(lines: string) => void>()
   private readonly over = Promise.withResolvers<void>()
@@ -73,13 +75,18 @@ export class RunSession {
     return startedIn(pid) === this.run.id || (root !== undefined && ancestorsOf(pid).includes(root))
   }
 
-  /** Does `work` while no process of the run moves. */
+  /** Does `work` while no process of the run moves. Several may want that at once: they go on after the last. */
   async frozen<T>(work: () => Promise<T>): Promise<T> {
-    await this.command?.freeze()
+    this.holders++
     try {
+      this.freezing ??= this.command?.freeze()
+      await this.freezing
       return await work()
     } finally {
-      await this.command?.thaw()
+      if (--this.holders === 0) {
+        this.freezing = undefined
+        await this.command?.thaw()
+      }
     }
   }
 

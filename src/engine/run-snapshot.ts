@@ -16,7 +16,7 @@ export interface RunSnapshotOptions extends TakeOptions {
   held?: HeldFiles
 }
 
-/** Undefined when nothing changed: nobody asked for it by name. */
+/** Undefined when it would say nothing new: the same state, and of a test or build, that it ended the same way. */
 export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promise<Snapshot | undefined> {
   const { dirty, held, ...rest } = options
   return withTimelineLock(ctx, 'take a snapshot', async () => {
@@ -24,7 +24,8 @@ export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promis
     const live = await captureLive(ctx, { dirty, held })
     await addKept(ctx, options.run)
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-    if (head?.root === live.root) return undefined
+    const isNews = rest.label !== undefined && (head?.label !== rest.label || head.type !== rest.type)
+    if (head?.root === live.root && !isNews) return undefined
     return explained(ctx, () => {
       const snapshot = addSnapshot(ctx, live, rest)
       thinOut(ctx)

@@ -2,18 +2,18 @@
  * `run`: a snapshot before, the command with the terminal handed through untouched, a snapshot after, and one operation
  * that `undo` takes back. The lock is held only while capturing, so other commands work meanwhile.
  */
-import { isUnwritable, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { redactCommand } from '../model/redact.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
-import { followDir } from '../targets/dir/dir-target.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { noneUnprotected } from './changed-unprotected.ts'
+import { changesOfRun } from './changes-of-run.ts'
 import { leftByRun, nothingLeft } from './coming-to-light.ts'
-import { type Context, requireWritable } from './context.ts'
+import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
 import { type Protection, protect } from './protect.ts'
@@ -21,14 +21,15 @@ import { redactPatterns } from './redact-patterns.ts'
 import type { RunResult } from './results.ts'
 import { exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
 import { openControl } from './run-control.ts'
-import { conclude } from './run-end.ts'
+import { closeKilledRuns, conclude, displaced } from './run-end.ts'
 import { takeBackFailed } from './run-failure.ts'
 import { RunSession } from './run-session.ts'
-import { setContinued } from './run-state.ts'
+import { isInterrupted, setContinued } from './run-state.ts'
 import { RunTerminal } from './run-terminal.ts'
 import { canHoldChanges, type RunTracer, tracerFor } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
 import { servedBy } from './served-target.ts'
+import { TargetPlace } from './target-place.ts'
 import { superviseTraced } from './trace-run.ts'
 import { judgeConfig, pinConfig } from './trust.ts'
 import { doerOf, unprotectedWork } from './unprotected.ts'
@@ -41,6 +42,7 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
     ctx.notice('the patterns of tracing.redact take too long: the arguments of this command are not recorded'),
   )
   const tracer = tracerFor(ctx, options)
+  await closeFormer(ctx)
   const terminal = new RunTerminal(ctx.env.TERM)
   for (let before: Run | undefined; ; ) {
     const run = await recordOr(ctx, command, options)
@@ -51,6 +53,19 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
     if (!session.stop.restart) return result
     ctx.notice(`${run.id} was stopped for \`savepoint ${session.stop.why}\`, and is started again`)
     before = run
+  }
+}
+
+/**
+ * What is there now is the end of runs that were killed: later it would be mixed with what this one does, which they would
+ * stand above in the list of operations. What keeps it from being recorded will be said of this run, too.
+ */
+async function closeFormer(ctx: Context): Promise<void> {
+  if (ctx.unwritable || !ctx.db.unendedRuns().some(isInterrupted)) return
+  try {
+    await withTimelineLock(ctx, 'close an interrupted run', () => closeKilledRuns(ctx))
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
   }
 }
 
@@ -150,22 +165,29 @@ async function superviseAndConclude(
   options: RunOptions,
 ): Promise<RunResult> {
   const { run } = session
-  const place = followDir(ctx.targetPath)
-  const { end, trace, touched } = await superviseTraced(ctx, tracer, protection, session, options, redactPatterns(ctx))
+  const place = new TargetPlace(ctx.targetPath)
+  const patterns = redactPatterns(ctx)
+  const supervised = await superviseTraced(ctx, tracer, protection, session, place, options, patterns)
+  const { end, trace, touched, displacedBy } = supervised
   const before = protection.before ?? (await protection.pending?.snapshot)
   for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
   if (protection.pending?.failure) throw protection.pending.failure
-  const movedTo = place.now()
+  const movedTo = place.movedTo()
   place.close()
   const target = ctx.targetPath
-  const after = await conclude(ctx, run, before, end, { movedTo, touched })
+  const after = await conclude(ctx, run, before, end, { movedTo, touched, displacedBy })
   judgeConfig(ctx, run)
   if (movedTo && !after) {
     const [from, to] = [movedTo, target].map(path => quoteWord(showPath(rawFromBytes(path))))
-    ctx.notice(`the run moved the target directory away; to take that back: mv ${from} ${to}`)
+    ctx.notice(`${displaced('moved', displacedBy)} to ${from}; to take that back: mv ${from} ${to}`)
   }
   const work = before && after && workOf(ctx, run, before, after)
-  const changes = before && after ? [...stateChanges(ctx.store, before.root, after.root)] : []
+  const changes =
+    before && after
+      ? changesOfRun(ctx, { ...run, before: before.id, after: after.id }, [
+          ...stateChanges(ctx.store, before.root, after.root),
+        ])
+      : []
   return {
     run: { ...run, before: before?.id, after: after?.id, endedAt: ctx.now(), exitCode: end.code, signal: end.signal },
     exitCode: exitCodeOf(end),
@@ -174,7 +196,8 @@ async function superviseAndConclude(
     after,
     changes,
     counts: countChanges(changes),
-    movedTo: ctx.targetPath.equals(target) ? undefined : showPath(rawFromBytes(ctx.targetPath)),
+    movedTo:
+      ctx.targetPath.equals(target) || displacedBy === 'others' ? undefined : showPath(rawFromBytes(ctx.targetPath)),
     gone: work?.gone ?? noneGone,
     unprotected: work?.changed ?? noneUnprotected,
     ...(before && after ? await leftByRun(ctx, before.root, after.root) : nothingLeft),

@@ -21,6 +21,8 @@ export interface OpenOptions {
   create?: boolean
   /** To ask about a directory that has no timeline: as if its first snapshot were about to be taken. Nothing is stored. */
   provisional?: boolean
+  /** For `gc` and `verify`, which concern all directories: where none is protected, they work all the same. */
+  wholeStore?: boolean
   /** Allows $HOME and / as targets, and a target that was replaced. */
   force?: boolean
   /** Takes over the timeline of a target that was moved here: id or former path. */
@@ -141,6 +143,8 @@ export interface Savepoint {
 
   rollback(ref: string, options?: RestoreOptions): Promise<results.RestoreResult>
   revert(path: string, options?: { from?: string; dryRun?: boolean }): Promise<results.RestoreResult>
+  /** Whether `undo` would stop a run that goes on and take that back; with `keepRunning`, what was done last. */
+  undoStops(): boolean
   /** In a subdirectory an operation that reached beyond it is refused, unless `all`. */
   undo(options?: UndoOptions): Promise<results.UndoResult>
   redo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>

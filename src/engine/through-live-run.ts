@@ -2,14 +2,17 @@
  * A verb that changes something goes to the run that is at work in the timeline, if there is one: it is the writer, and it
  * can stop its processes or hold them still. Where none answers, the command does it itself, under the timeline's lock.
  */
-import { rawFromBytes } from '../model/raw-path.ts'
-import { nameCommand } from '../model/shell-quote.ts'
+import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
+import { nameCommand, quoteWord } from '../model/shell-quote.ts'
 import type { Run } from '../model/snapshot.ts'
 import { findRun } from '../timeline/resolve-ref.ts'
 import { type Context, ownRun } from './context.ts'
 import { askRun, type Request, Unreachable } from './control-client.ts'
 import { liveRuns, runAbove, whomToAsk } from './live-runs.ts'
+import { holdingNeighbours, neighbouringRuns, stopNeighbours } from './neighbouring-runs.ts'
+import { rollback, scopeOf } from './rollback.ts'
 import { isAlive } from './run-state.ts'
+import type { RestoreOptions } from './savepoint.ts'
 
 /** A run may end while it is asked, and another one be the writer then. */
 const MAX_TRIES = 5
@@ -38,19 +41,44 @@ export async function throughLiveRun<T>(ctx: Context, request: Request, direct: 
  * The same for what changes files. What writes elsewhere needs no run; what only looks needs one that it is about, which
  * alone knows all that it has done until now.
  */
-export function restoring<T>(ctx: Context, request: Request, direct: () => Promise<T>): Promise<T> {
+export async function restoring<T>(ctx: Context, request: Request, direct: () => Promise<T>): Promise<T> {
   const { to, dryRun, ...asked } = request
   if (to !== undefined) return direct()
-  if (!dryRun) return throughLiveRun(ctx, asked as Request, direct)
-  if (isAboutLive(ctx, request)) return throughLiveRun(ctx, { ...asked, dryRun } as Request, direct)
-  return request.op === 'rollback' && !request.keepRunning ? sayingWhatStops(ctx, direct) : direct()
+  const neighbours = ctx.scratch === undefined ? neighbouringRuns(ctx, scopeOfRequest(ctx, request)) : []
+  const stops = request.op === 'rollback' && !request.keepRunning && !isInside(ctx)
+  if (dryRun) {
+    if (isAboutLive(ctx, request)) {
+      const work = () => throughLiveRun(ctx, { ...asked, dryRun } as Request, direct)
+      return stops ? sayingWhatStops(ctx, neighbours, work) : work()
+    }
+    return stops ? sayingWhatStops(ctx, [...neighbours, ...liveRuns(ctx)], direct) : direct()
+  }
+  const work = () => throughLiveRun(ctx, asked as Request, direct)
+  if (neighbours.length === 0) return work()
+  if (!stops) return holdingNeighbours(ctx, neighbours, work)
+  // Nothing is stopped for something that cannot be done.
+  const quiet = { ...ctx, notice: () => {}, warn: () => {} }
+  const planned = { ...request, dryRun: true }
+  await restoring<unknown>(quiet, planned, () => rollback(quiet, request.ref as string, planned as RestoreOptions))
+  await stopNeighbours(
+    ctx,
+    neighbours,
+    `rollback ${request.ref} -t ${quoteWord(showPath(rawFromBytes(ctx.targetPath)))}`,
+  )
+  return work()
 }
 
+/** What is asked for from inside of a run of this timeline leaves that one going, and so all others. */
+const isInside = (ctx: Context): boolean => ownRun(ctx) !== undefined || runAbove(ctx) !== undefined
+
+const scopeOfRequest = (ctx: Context, request: Request): Raw[] | undefined =>
+  request.op === 'rollback' ? scopeOf(ctx, request as RestoreOptions) : undefined
+
 /** A rollback to a snapshot stops all runs, unless it comes from one of them. */
-async function sayingWhatStops<T>(ctx: Context, direct: () => Promise<T>): Promise<T> {
-  const runs = ownRun(ctx) === undefined && runAbove(ctx) === undefined ? liveRuns(ctx) : []
+async function sayingWhatStops<T>(ctx: Context, runs: readonly Run[], look: () => Promise<T>): Promise<T> {
   for (const run of runs) ctx.notice(wouldStop(run))
-  return { ...(await direct()), wouldStop: runs.map(({ id }) => id) }
+  const result = (await look()) as T & { wouldStop?: string[] }
+  return { ...result, wouldStop: [...runs.map(({ id }) => id), ...(result.wouldStop ?? [])] }
 }
 
 export const wouldStop = ({ id, command }: Run): string => `${id} (${nameCommand(command)}) would be stopped first`

@@ -138,13 +138,13 @@ export class TraceRecorder {
   }
 
   /** Everything is written when this returns; nothing may come after it. */
-  finish(): Pick<TraceSummary, 'commands' | 'failed' | 'outside' | 'lost'> {
+  finish(): Pick<TraceSummary, 'commands' | 'failed' | 'outside' | 'removed' | 'lost'> {
     this.stopKeeping()
     this.save()
     clearTimeout(this.timer)
     if (this.jsonl !== undefined) this.attempt(() => closeSync(this.jsonl!))
     if (this.failure) this.ctx.notice(`the trace of this run is NOT complete: ${this.failure.message}`)
-    return { commands: this.commands, failed: this.failed, outside: this.outside.size, lost: this.lost }
+    return { commands: this.commands, failed: this.failed, ...this.outside.count(), lost: this.lost }
   }
 
   private flush(): void {
@@ -237,8 +237,7 @@ export class TraceRecorder {
     // A file that the shell opened for the whole command is no work of the command's.
     // Nor is the target itself, moved, a file outside.
     const isOurs = op === 'inherited' || (path !== undefined && isWithin(this.target, path))
-    for (const each of isOurs ? [] : [path, to])
-      if (each !== undefined) this.outside.note(each, op === 'delete' || each !== (to ?? path))
+    if (!isOurs) this.outside.note(event)
     const file: NewEvent = {
       run: this.run,
       at,

@@ -1,5 +1,6 @@
 /** What the verbs about traces and events answer. Plain data with raw paths; faces render it. */
 import type { Raw } from '../model/raw-path.ts'
+import type { Running } from '../model/running.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import type { Execution, FileEvent, SnapshotEvents } from '../model/trace.ts'
 
@@ -8,14 +9,18 @@ export interface TraceSummary {
   tracer: string
   commands: number
   failed: number
-  /** Files outside of the target that were changed and are still there. */
+  /** Paths outside of the target that were changed, made and left there, or deleted; 0 where changes are not told. */
   outside: number
+  /** Of these, deleted or moved away. */
+  removed: number
   /** Events that were not seen. */
   lost: number
   /** Taken while it went on. */
   snapshots: number
-  /** Processes of the run go on. */
+  /** Processes of the run went on when its command ended. */
   survivors: boolean
+  /** Which of them still do; not all of very many. */
+  running: Running[]
 }
 
 export interface TraceResult {

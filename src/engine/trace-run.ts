@@ -10,6 +10,7 @@ import type { Touches } from './edits-meanwhile.ts'
 import { openSpool } from './kept-files.ts'
 import type { LastTouches } from './last-touches.ts'
 import { LiveRun } from './live-run.ts'
+import { stillRunning } from './process-tree.ts'
 import { HeldChanges, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, type SuperviseOptions, supervise } from './run-child.ts'
@@ -17,6 +18,7 @@ import type { RunSession } from './run-session.ts'
 import type { RunTracer } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
 import type { Started } from './started-command.ts'
+import type { Displacer, TargetPlace } from './target-place.ts'
 import { saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 import { watchedTree } from './watched-tree.ts'
@@ -29,6 +31,8 @@ export interface Supervised {
   trace: TraceSummary | undefined
   /** Undefined when not all that it touched is known. */
   touched?: Touches
+  /** Of the target, should it not be where it was. */
+  displacedBy?: Displacer
 }
 
 export async function superviseTraced(
@@ -37,6 +41,7 @@ export async function superviseTraced(
   /** Without a snapshot to go back to, none are taken on the way. */
   protection: Protection,
   session: RunSession,
+  place: TargetPlace,
   options: RunOptions,
   patterns: RedactPatterns,
 ): Promise<Supervised> {
@@ -61,7 +66,7 @@ export async function superviseTraced(
   const { pending } = protection
   if (pending && spool === undefined) await pending.snapshot
   if (pending?.failure) throw pending.failure
-  const traced = new TracedRun(ctx, name, protection, session, options, patterns, spool)
+  const traced = new TracedRun(ctx, name, protection, session, place, options, patterns, spool)
   try {
     const end = await supervise(options.command, { ...child, trace: traced.options() })
     const endedAt = ctx.now()
@@ -70,6 +75,7 @@ export async function superviseTraced(
       end,
       trace,
       touched: traced.isComplete && !end.survivors ? { touches: traced.touches, endedAt } : undefined,
+      displacedBy: place.isDisplacedByRun ? 'run' : traced.isComplete ? 'others' : undefined,
     }
   } finally {
     await traced.close()
@@ -83,6 +89,7 @@ class TracedRun {
   private readonly ctx: Context
   private readonly driver: RunTracer['name']
   private readonly protection: Protection
+  private readonly place: TargetPlace
   private readonly run: string
   private readonly allowIoUring: boolean
   private readonly spool: string | undefined
@@ -104,6 +111,7 @@ class TracedRun {
     driver: RunTracer['name'],
     protection: Protection,
     session: RunSession,
+    place: TargetPlace,
     { allowIoUring = false }: RunOptions,
     patterns: RedactPatterns,
     spool: string | undefined,
@@ -113,6 +121,7 @@ class TracedRun {
     this.ctx = ctx
     this.driver = driver
     this.protection = protection
+    this.place = place
     this.run = session.run.id
     this.allowIoUring = allowIoUring
     this.spool = spool
@@ -152,7 +161,7 @@ class TracedRun {
       holdsChanges: this.changes !== undefined,
       onStart: command => this.start(command),
       onEvent: event => this.handle(event),
-      onBatch: () => this.recorder.settle(),
+      onBatch: () => this.settle(),
       onHelperDied: () => this.loseHelper(),
     }
   }
@@ -160,7 +169,9 @@ class TracedRun {
   /** The command has ended. */
   async finish(end: ChildEnd): Promise<TraceSummary> {
     await this.close()
-    const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors: end.survivors }
+    const { survivors } = end
+    const running = stillRunning(this.run, this.isCut ? undefined : end.left)
+    const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors, running }
     // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
     if (this.isWhole && this.recorder.isWhole && !this.isCut) attempt(() => saveTraceSummary(this.ctx, this.run, trace))
     return trace
@@ -199,7 +210,13 @@ class TracedRun {
     if (this.driver === 'none') this.live.follow(command.helperPid)
   }
 
-  private handle(event: TraceEvent): void {
+  private settle(): void {
+    this.recorder.settle()
+    this.place.settle()
+  }
+
+  private handle(told: TraceEvent): void {
+    const event = told.type === 'path' ? this.place.asBefore(told) : told
     this.recorder.add(event)
     if (event.type === 'path') this.changes?.handle(event, hold => this.command?.release(hold))
     if (isProtected(this.protection)) this.live.handle(event)

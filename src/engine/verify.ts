@@ -15,13 +15,17 @@ import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
 import { removeStatCache } from '../targets/dir/stat-cache-file.ts'
 import { damageHint } from '../timeline/explain-open.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
-import { type Context, requireWritable } from './context.ts'
+import { type Context, refuseInsideRun, requireWritable } from './context.ts'
+import { findLostRoots } from './lost-roots.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
 
 const LISTED_PATHS = 20
 
 export async function verify(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
-  if (options.repair) requireWritable(ctx)
+  if (options.repair) {
+    refuseInsideRun(ctx, 'repair')
+    requireWritable(ctx)
+  }
   const check = async (timelines: OpenTimeline[]): Promise<VerifyResult> => {
     const damage = ctx.store.index.damage()
     const scan = scanPacks(ctx.store, damage === undefined ? ctx.store.index.packs() : [], progress =>
@@ -30,6 +34,7 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     const repaired = options.repair ? repair(ctx, timelines, scan) : []
     const problems: VerifyProblem[] = []
     const found = new FoundObjects(ctx, scan, damage === undefined)
+    if (options.repair) repaired.push(...findLostRoots(ctx, timelines, root => lostPaths(found, root).length === 0))
     let [snapshots, here, deleted] = [0, 0, 0]
     let hasDamagedTimeline = false
     for (const timeline of timelines) {
@@ -112,7 +117,10 @@ function holds(ctx: Context, { id, kind, ...location }: Location & { id: Id }): 
 
 function repair(ctx: Context, timelines: OpenTimeline[], scan: PackScan): string[] {
   const done = rebuildIndex(ctx.store, scan)
-  for (const { target } of timelines) removeStatCache(target.directory)
+  for (const { target, db } of timelines) {
+    removeStatCache(target.directory)
+    db.renewLog()
+  }
   ctx.store.refresh()
   return done
 }

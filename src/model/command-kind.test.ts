@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import { destructiveOf, isCommit, milestoneOf } from './command-kind.ts'
+import { destructiveOf, isCommit } from './command-kind.ts'
 import { matchesCommand } from './command-pattern.ts'
 import { callOf } from './command-words.ts'
+import { milestoneOf } from './milestone.ts'
 
 const words = (line: string): string[] => line.split(' ')
 const none = { buildCommands: [], testCommands: [] }
@@ -63,6 +64,17 @@ test.each<[line: string, operands: string[] | undefined]>([
   ['git rebase main', ['.']],
   ['git status', undefined],
   ['git', undefined],
+  ['bun remove x', []],
+  ['bun --cwd web rm x', ['web']],
+  ['bun remove.ts x', undefined],
+  ['uv pip uninstall x', []],
+  ['uv pip install x', undefined],
+  ['uv remove x', []],
+  ['poetry remove x', []],
+  ['cargo remove x', []],
+  ['cargo build', undefined],
+  ['composer remove a/b', []],
+  ['sqlite3 app.db drop table x', ['app.db', 'drop', 'table', 'x']],
   ['echo rm -rf x', undefined],
 ])('%s destroys %j', (line, operands) => {
   expect(destructiveOf(words(line))?.operands).toEqual(operands)
@@ -91,6 +103,26 @@ test.each<[line: string, irreversible: boolean | undefined]>([
   ['psql -c drop table users', true],
   ['sqlite3 db select 1', undefined],
   ['apt-get -y remove vim', true],
+  ['git push origin :old', true],
+  ['git push --mirror', true],
+  ['dpkg -r x', true],
+  ['dpkg -l', undefined],
+  ['rpm -e x', true],
+  ['rpm -qa', undefined],
+  ['rpm -qe x', undefined],
+  ['rpm -ev x', true],
+  ['pacman -Rns x', true],
+  ['pacman -S x', undefined],
+  ['apk del x', true],
+  ['apk add x', undefined],
+  ['brew uninstall x', true],
+  ['yum remove x', true],
+  ['docker-compose -f x.yml down -v', true],
+  ['docker-compose up', undefined],
+  ['dropdb shop', true],
+  ['mysqladmin drop shop', true],
+  ['mysqladmin status', undefined],
+  ['sqlite3 app.db drop table x', false],
   ['rm -rf x', false],
 ])('%s cannot be brought back: %s', (line, irreversible) => {
   expect(destructiveOf(words(line))?.irreversible).toBe(irreversible)
@@ -133,6 +165,20 @@ test.each<[line: string, type: string | undefined]>([
   ['cargo --manifest-path x/Cargo.toml test', 'test'],
   ['go -C sub build ./...', 'build'],
   ['ls', undefined],
+  ['make -v', undefined],
+  ['make --version', undefined],
+  ['make -sn all', undefined],
+  ['make -s all', 'build'],
+  ['tsc --version', undefined],
+  ['pytest --help', undefined],
+  ['pytest -v', 'test'],
+  ['ninja -v', 'build'],
+  ['mvn -q clean package', 'build'],
+  ['mvn clean verify', 'test'],
+  ['./gradlew clean build', 'build'],
+  ['gradle :app:test', 'test'],
+  ['npm run-script build', 'build'],
+  ['cargo b --release', 'build'],
 ])('%s is %s', (line, type) => {
   expect(milestoneOf(words(line), none)).toBe(type)
 })

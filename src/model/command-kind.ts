@@ -1,11 +1,11 @@
 /**
- * What a command line is about to do, as far as its words tell: whether it destroys something, and whether its end is a
- * moment worth keeping. Wrappers (`sh -c`, `env`, `npx`, `sudo`, `time`) need no reading: what they start is a command of
+ * What a command line is about to do, as far as its words tell: whether it destroys something. Wrappers (`sh -c`, `env`, `npx`, `sudo`, `time`) need no reading: what they start is a command of
  * its own.
  */
 import { matchesCommand } from './command-pattern.ts'
-import { baseName, callOf, directoryOf, plainWords } from './command-words.ts'
+import { baseName, callOf, plainWords } from './command-words.ts'
 import { destructiveGit } from './destructive-git.ts'
+import { harmlessForPackages, packageOptions, packageRules } from './destructive-packages.ts'
 import { type GitCall, parseGit } from './git-call.ts'
 
 export interface Destructive {
@@ -31,18 +31,10 @@ const hasFlag = (words: readonly string[], letters: string, ...long: string[]): 
   )
 const operandsOf = (words: readonly string[]): string[] => words.filter(word => !word.startsWith('-'))
 
-type Rule = (words: readonly string[], program: string) => Partial<Destructive> | undefined
+export type Rule = (words: readonly string[], program: string) => Partial<Destructive> | undefined
 
-const packageManager: Rule = (words, program) => {
-  const directory = directoryOf(program, words)
-  return /^(?:uninstall|remove|rm|un|unlink|r|prune|ci)$/.test(plainWords(program, words)[0] ?? '')
-    ? { operands: directory === undefined ? [] : [directory] }
-    : undefined
-}
-const systemPackages: Rule = words =>
-  /^(?:remove|purge|autoremove|erase|uninstall)$/.test(operandsOf(words)[0] ?? '') ? { irreversible: true } : undefined
 const containers: Rule = (words, program) => {
-  const text = plainWords(program, words).join(' ')
+  const text = [...(program === 'docker-compose' ? ['compose'] : []), ...plainWords('docker', words)].join(' ')
   return /^(?:volume (?:rm|remove|prune)|system prune|compose down)\b/.test(text) ? { irreversible: true } : undefined
 }
 const database: Rule = words =>
@@ -76,22 +68,23 @@ const rules: Record<string, Rule> = {
       : undefined,
   mv: words => (hasFlag(words, 'n', '--no-clobber') ? undefined : moveTargets(words)),
   sed: words => (hasFlag(words, 'i', '--in-place') ? { operands: operandsOf(words) } : undefined),
-  npm: packageManager,
-  yarn: packageManager,
-  pnpm: packageManager,
-  bun: packageManager,
-  pip: (words, program) => (plainWords(program, words)[0] === 'uninstall' ? { operands: [] } : undefined),
-  apt: systemPackages,
-  'apt-get': systemPackages,
-  dnf: systemPackages,
+  ...packageRules,
   docker: containers,
   podman: containers,
+  'docker-compose': containers,
   psql: database,
   mysql: database,
+  mysqladmin: database,
   mariadb: database,
-  sqlite3: database,
+  // Its database is a file, which a snapshot brings back if it lies in the target.
+  sqlite3: words => {
+    const destroyed = database(words, 'sqlite3')
+    return destroyed && { ...destroyed, irreversible: false }
+  },
   mongosh: database,
+  mongo: database,
   'redis-cli': database,
+  dropdb: words => ({ operands: operandsOf(words), irreversible: true }),
 }
 
 /** What a move would overwrite: the destination, unless it is moved into, or what has the same name in it. */
@@ -120,8 +113,6 @@ function findStart(words: readonly string[]): number {
 
 const aliases: Record<string, string> = { pip3: 'pip' }
 
-const packageVerbs = 'run run-script test t start install i add exec view ls list info pack publish version init config'
-const systemVerbs = 'install update upgrade show search list info'
 const containerVerbs = 'ps images run exec build logs inspect pull push version info'
 const gitVerbs =
   'add annotate apply blame branch cat-file check-ignore clone commit config describe diff diff-files diff-index diff-tree fetch for-each-ref fsck gc grep hash-object index-pack init log ls-files ls-remote ls-tree maintenance merge-base name-rev pack-objects pull reflog remote rev-list rev-parse shortlog show show-ref status symbolic-ref tag unpack-objects update-index update-ref upload-pack version write-tree'
@@ -130,11 +121,14 @@ const gitVerbs =
  * What the helper itself can tell, so that a command that destroys nothing need not wait for us (native/helper/holds.h): letters
  * of the options that matter, or first words that do no harm. No alias of git's can have the name of a command of its.
  */
-const options: Record<string, string> = { rm: 'rR', find: 'dxk', rsync: '', sed: 'i', python: 'm', python3: 'm' }
+const options: Record<string, string> = {
+  ...{ rm: 'rR', find: 'dxk', rsync: '', sed: 'i', python: 'm', python3: 'm' },
+  ...packageOptions,
+}
 const harmless: Record<string, string> = {
   git: gitVerbs,
-  ...{ npm: packageVerbs, yarn: packageVerbs, pnpm: packageVerbs, bun: packageVerbs },
-  ...{ apt: systemVerbs, 'apt-get': systemVerbs, dnf: systemVerbs, docker: containerVerbs, podman: containerVerbs },
+  ...harmlessForPackages,
+  ...{ docker: containerVerbs, podman: containerVerbs },
 }
 
 function suspectOf(name: string): string {
@@ -202,88 +196,4 @@ function destroys(
 export function isCommit(argv: readonly string[], alias?: (call: GitCall) => string | undefined): boolean {
   const { program, words } = callOf(argv)
   return program === 'git' && parseGit(words, alias ?? (() => undefined)).verb === 'commit'
-}
-
-const builds = [
-  'npm run build*',
-  'npm run compile*',
-  'yarn build*',
-  'yarn compile*',
-  'yarn run build*',
-  'yarn run compile*',
-  'pnpm build*',
-  'pnpm run build*',
-  'pnpm run compile*',
-  'bun run build*',
-  'bun run compile*',
-  'bun build',
-  'go build',
-  'go install',
-  'make $',
-  'make all',
-  'make build',
-  'cargo build',
-  'mvn package',
-  'mvn compile',
-  'mvn install',
-  'gradle build',
-  'gradle assemble',
-  'gradlew build',
-  'gradlew assemble',
-  'tsc',
-  'vite build',
-  'cmake --build',
-  'ninja',
-]
-const tests = [
-  'npm test*',
-  'npm t $',
-  'npm run test*',
-  'yarn test*',
-  'yarn run test*',
-  'pnpm test*',
-  'pnpm run test*',
-  'bun test*',
-  'bun run test*',
-  'vitest',
-  'jest',
-  'mocha',
-  'ava',
-  'pytest',
-  'py.test',
-  'tox',
-  'nox',
-  'go test',
-  'cargo test',
-  'cargo nextest',
-  'mvn test',
-  'mvn verify',
-  'gradle test',
-  'gradle check',
-  'gradlew test',
-  'gradlew check',
-  'make test',
-  'make check',
-  'ctest',
-  'rspec',
-  'phpunit',
-  'dotnet test',
-  'playwright test',
-  'cypress run',
-  'node --test',
-  'python -m pytest',
-  'python3 -m pytest',
-  'python -m unittest',
-  'python3 -m unittest',
-  'deno test',
-]
-
-/** Whether the end of this command is a moment worth a snapshot. The user's lists add to ours. */
-export function milestoneOf(
-  argv: readonly string[],
-  { buildCommands, testCommands }: { buildCommands: readonly string[]; testCommands: readonly string[] },
-): 'build' | 'test' | undefined {
-  if (matchesCommand(tests, argv) || matchesCommand(testCommands, argv)) return 'test'
-  if (matchesCommand(builds, argv) || matchesCommand(buildCommands, argv)) return 'build'
-  return undefined
 }

@@ -23,6 +23,8 @@ export function callOf([first = '', ...rest]: readonly string[]): Call {
   if (module) return module
   const [script] = rest
   if (script === undefined || script.startsWith('-')) return { program: name, words: rest }
+  // `bun remove` is a command of its own, `bun remove.ts` a script.
+  if (name === 'bun' && !/[./]/.test(script)) return { program: name, words: rest }
   return { program: scriptName(script), words: rest.slice(1) }
 }
 

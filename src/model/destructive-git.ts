@@ -52,7 +52,7 @@ export function destructiveGit({ verb, words, directory, gitDirectory }: GitCall
     case 'am':
       return words.includes('--abort') ? { ...whole, underWay: underWay[verb] } : undefined
     case 'push':
-      return words.some(word => word.startsWith('--force') || word.startsWith('+') || word === '--delete') || has('fd')
+      return words.some(word => /^(?:--force|--delete$|--mirror$|--prune$|\+|:.)/.test(word)) || has('fd')
         ? { ...here, irreversible: true }
         : undefined
     default:

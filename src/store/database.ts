@@ -58,8 +58,9 @@ export function openDatabase(file: string, schema: string, damageHint: string): 
 function openAnyhow(file: string, schema: string): OpenedDatabase {
   try {
     makePrivate(file)
-    const setUp = `PRAGMA journal_mode = WAL; ${FIRM}; ${schema}`
-    const database = openWith(file, setUp)
+    // In one piece: else a new file waits for the disk after each table.
+    const tables = statSync(file).size === 0 ? `BEGIN IMMEDIATE; ${schema}; COMMIT` : schema
+    const database = openWith(file, `PRAGMA journal_mode = WAL; ${FIRM}; ${tables}`)
     const place = placeOf(file)
     return { database, unwritable: undefined, isInPlace: () => placeOf(file) === place }
   } catch (error) {

@@ -20,6 +20,7 @@ import { ID_BYTES } from '../model/id.ts'
 import { openDatabase } from '../store/database.ts'
 import { makePrivate, syncDirectory } from '../store/durable.ts'
 import { DatabaseSync } from '../store/sqlite.ts'
+import { logBeside, readSnapshotLog } from './snapshot-log.ts'
 import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { timelineSchema } from './timeline-schema.ts'
 
@@ -36,20 +37,26 @@ interface Table {
   isSound(row: Row): boolean
 }
 
+const snapshotsTable: Table = {
+  name: 'snapshots',
+  key: 'seq',
+  isSound: row => (row.root as Uint8Array).length === ID_BYTES && toSnapshot(row).id.startsWith('snap_'),
+}
+
 const tables: Table[] = [
   { name: 'meta', key: 'key', isSound: row => typeof row.value === 'string' },
-  {
-    name: 'snapshots',
-    key: 'seq',
-    isSound: row => (row.root as Uint8Array).length === ID_BYTES && toSnapshot(row).id.startsWith('snap_'),
-  },
+  snapshotsTable,
   { name: 'tags', key: 'name', isSound: row => typeof row.snapshot === 'string' },
   { name: 'runs', key: 'id', isSound: row => Array.isArray(toRun(row).command) },
   { name: 'operations', key: 'seq', isSound: row => toOperation(row).id.startsWith('op_') },
 ]
 
 export interface Salvaged {
+  /** Of them, `logged` were found in snapshots.log alone. */
   snapshots: number
+  logged: number
+  /** There was one. */
+  hasLog: boolean
   /** Where the damaged file is now. */
   aside: string
 }
@@ -63,13 +70,15 @@ export function salvageTimeline(file: string): Salvaged {
     openDatabase(made, timelineSchema, '').database.close()
     const source = openDamaged(aside, work, made)
     const { database } = openDatabase(made, timelineSchema, '')
-    const snapshots = source ? fill(database, source) : 0
+    const read = source ? fill(database, source) : 0
     source?.close()
+    const logged = fillFromLog(database, logBeside(file))
+    findHead(database)
     // The last to close it takes its log in.
     database.close()
     renameSync(made, file)
     syncDirectory(dirname(file))
-    return { snapshots, aside }
+    return { snapshots: read + logged, logged, hasLog: existsSync(logBeside(file)), aside }
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
@@ -145,13 +154,33 @@ function fill(into: Database, from: Database): number {
   }
   // Traces and events are not saved. What says that they are complete, or where they go on, is then not true any more.
   into.exec("DELETE FROM meta WHERE key = 'events_from' OR key LIKE 'trace:%'")
-  // Where the live state descends from may be lost: then from the newest.
+  return snapshots
+}
+
+/** What the database does not know, or not any more; returns how many snapshots. */
+function fillFromLog(into: Database, log: string): number {
+  const { snapshots, tags, head } = readSnapshotLog(log)
+  const known = into.prepare('SELECT 1 FROM snapshots WHERE id = ?')
+  let found = 0
+  for (const row of snapshots) {
+    if (known.get(row.id!)) continue
+    const { seq, ...rest } = row
+    if (insert(into, snapshotsTable, row) || insert(into, snapshotsTable, rest)) found++
+  }
+  if (found === 0) return 0
+  const tag = into.prepare('INSERT OR IGNORE INTO tags VALUES (?, ?, 0)')
+  for (const [name, on] of tags) if (known.get(on)) tag.run(name, on)
+  if (head !== undefined && known.get(head)) into.prepare("INSERT OR IGNORE INTO meta VALUES ('head', ?)").run(head)
+  return found
+}
+
+/** Where the live state descends from may be lost: then from the newest. */
+function findHead(into: Database): void {
   into.exec(`
     INSERT INTO meta SELECT 'head', id FROM snapshots WHERE deleted_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM meta JOIN snapshots ON snapshots.id = value WHERE key = 'head')
       ORDER BY seq DESC LIMIT 1
       ON CONFLICT (key) DO UPDATE SET value = excluded.value`)
-  return snapshots
 }
 
 /** From both ends to the damage, and in between what can be found by its number. */

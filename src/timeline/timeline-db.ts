@@ -13,18 +13,18 @@ import { inTransaction } from '../store/transaction.ts'
 import { hideCommands } from './command-rows.ts'
 import { EventRows } from './event-rows.ts'
 import { damageHint, explainOpen } from './explain-open.ts'
-import { MARK, toOperation, toRun, toSnapshot } from './timeline-rows.ts'
+import { logBeside, SnapshotLog } from './snapshot-log.ts'
+import { insertSnapshot, type NewSnapshot, toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { bringUpToDate, TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
 import { TraceRows } from './trace-rows.ts'
 
-/** Of what was left out, this many paths are listed; the count is always exact. */
-const SKIPPED_LISTED = 1000
+const SET_TAG = 'INSERT INTO tags VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET snapshot = excluded.snapshot'
 
-export type NewSnapshot = Omit<Snapshot, 'id' | 'seq' | 'deletedAt'>
 export type NewOperation = Omit<Operation, 'id' | 'seq'>
 
 export class TimelineDb {
   private readonly database: DatabaseSync
+  private readonly log: SnapshotLog
   /** What runs executed. */
   readonly trace: TraceRows
   /** What was changed, by runs and others. */
@@ -39,6 +39,7 @@ export class TimelineDb {
       this.database = database
       this.unwritable = unwritable
       this.isInPlace = isInPlace
+      this.log = new SnapshotLog(logBeside(file), database)
       this.trace = new TraceRows(database)
       this.events = new EventRows(database)
       if (!unwritable) bringUpToDate(database)
@@ -59,7 +60,21 @@ export class TimelineDb {
   }
 
   transaction<T>(work: () => T): T {
-    return inTransaction(this.database, work)
+    if (this.database.isTransaction) return work()
+    try {
+      const result = inTransaction(this.database, work)
+      this.log.write()
+      return result
+    } catch (error) {
+      this.log.forget()
+      throw error
+    }
+  }
+
+  /** Writes what would find the snapshots again anew, from what is known now. */
+  renewLog(): void {
+    this.log.stale()
+    this.log.write()
   }
 
   /** What is wrong with the file; undefined when it is sound. */
@@ -92,7 +107,10 @@ export class TimelineDb {
 
   setHead(id: string | undefined): void {
     if (id === undefined) this.deleteMeta('head')
-    else this.setMeta('head', id)
+    else {
+      this.setMeta('head', id)
+      this.logged(() => this.log.head(id))
+    }
   }
 
   /** Hides words of command lines wherever they stand; returns of how many. */
@@ -114,30 +132,8 @@ export class TimelineDb {
 
   addSnapshot(snapshot: NewSnapshot): Snapshot {
     const id = this.freshName('snap_', 'snapshots')
-    this.run(
-      `INSERT INTO snapshots (id, parent, type, label, created_at, root, run, command, backend, native_ref, size_delta,
-         added, modified, deleted, files, bytes, skipped_count, skipped, unsettled)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      id,
-      snapshot.parent ?? null,
-      snapshot.type,
-      snapshot.label ?? null,
-      snapshot.createdAt,
-      idToBytes(snapshot.root),
-      snapshot.run ?? null,
-      snapshot.command ?? null,
-      snapshot.backend,
-      snapshot.nativeRef ?? null,
-      snapshot.sizeDelta,
-      snapshot.counts.added,
-      snapshot.counts.modified,
-      snapshot.counts.deleted,
-      snapshot.files,
-      snapshot.bytes,
-      snapshot.skippedCount,
-      JSON.stringify(snapshot.skipped.slice(0, SKIPPED_LISTED)),
-      (snapshot.unsettled ? MARK.unsettled : 0) | (snapshot.runOnly ? MARK.runOnly : 0),
-    )
+    insertSnapshot(this.database, id, snapshot)
+    this.logged(() => this.log.added(id))
     return this.snapshot(id)!
   }
 
@@ -155,7 +151,10 @@ export class TimelineDb {
   setDeleted(ids: readonly string[], at: number | undefined): void {
     const update = this.database.prepare('UPDATE snapshots SET deleted_at = ? WHERE id = ?')
     this.transaction(() => {
-      for (const id of ids) update.run(at ?? null, id)
+      for (const id of ids) {
+        update.run(at ?? null, id)
+        this.log.deleted(id, at)
+      }
     })
   }
 
@@ -167,21 +166,25 @@ export class TimelineDb {
         this.run('DELETE FROM snapshots WHERE id = ?', id)
         this.run('DELETE FROM snapshot_events WHERE snapshot = ?', id)
       }
+      if (ids.length > 0) this.log.stale()
     })
   }
 
   /** Children of one snapshot become children of another. */
   moveChildren(from: string, to: string): void {
     this.run('UPDATE snapshots SET parent = ? WHERE parent = ? AND id <> ?', to, from, to)
+    this.logged(() => this.log.stale())
   }
 
   setState(id: string, { root, files, bytes, label }: Pick<Snapshot, 'root' | 'files' | 'bytes' | 'label'>): void {
     const sql = 'UPDATE snapshots SET root = ?, files = ?, bytes = ?, label = ? WHERE id = ?'
     this.run(sql, idToBytes(root), files, bytes, label ?? null, id)
+    this.logged(() => this.log.stale())
   }
 
   setCounts(id: string, { added, modified, deleted }: Snapshot['counts']): void {
     this.run('UPDATE snapshots SET added = ?, modified = ?, deleted = ? WHERE id = ?', added, modified, deleted, id)
+    this.logged(() => this.log.stale())
   }
 
   // --- tags ---
@@ -196,13 +199,8 @@ export class TimelineDb {
 
   setTag(name: string, snapshot: string | undefined, at: number): void {
     if (snapshot === undefined) this.run('DELETE FROM tags WHERE name = ?', name)
-    else
-      this.run(
-        'INSERT INTO tags VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET snapshot = excluded.snapshot',
-        name,
-        snapshot,
-        at,
-      )
+    else this.run(SET_TAG, name, snapshot, at)
+    this.logged(() => this.log.tagged(name, snapshot))
   }
 
   // --- runs ---
@@ -280,6 +278,12 @@ export class TimelineDb {
 
   operations(): Operation[] {
     return this.database.prepare('SELECT * FROM operations ORDER BY seq').all().map(toOperation)
+  }
+
+  /** Inside a transaction it is written after that. */
+  private logged(note: () => void): void {
+    note()
+    if (!this.database.isTransaction) this.log.write()
   }
 
   private run(sql: string, ...values: SQLInputValue[]): void {

@@ -1,5 +1,6 @@
 /** Rows of timeline.sqlite as the nouns of history. */
-import { idFromBytes } from '../model/id.ts'
+import type { DatabaseSync } from 'node:sqlite'
+import { idFromBytes, idToBytes } from '../model/id.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: rows of SQLite have no static type
@@ -7,6 +8,40 @@ type Row = any
 
 /** Bits of the column `unsettled` of a snapshot. */
 export const MARK = { unsettled: 1, runOnly: 2 } as const
+
+/** Of what was left out, this many paths are listed; the count is always exact. */
+const SKIPPED_LISTED = 1000
+
+export type NewSnapshot = Omit<Snapshot, 'id' | 'seq' | 'deletedAt'>
+
+export function insertSnapshot(database: DatabaseSync, id: string, snapshot: NewSnapshot): void {
+  const insert = database.prepare(
+    `INSERT INTO snapshots (id, parent, type, label, created_at, root, run, command, backend, native_ref, size_delta,
+       added, modified, deleted, files, bytes, skipped_count, skipped, unsettled)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  insert.run(
+    id,
+    snapshot.parent ?? null,
+    snapshot.type,
+    snapshot.label ?? null,
+    snapshot.createdAt,
+    idToBytes(snapshot.root),
+    snapshot.run ?? null,
+    snapshot.command ?? null,
+    snapshot.backend,
+    snapshot.nativeRef ?? null,
+    snapshot.sizeDelta,
+    snapshot.counts.added,
+    snapshot.counts.modified,
+    snapshot.counts.deleted,
+    snapshot.files,
+    snapshot.bytes,
+    snapshot.skippedCount,
+    JSON.stringify(snapshot.skipped.slice(0, SKIPPED_LISTED)),
+    (snapshot.unsettled ? MARK.unsettled : 0) | (snapshot.runOnly ? MARK.runOnly : 0),
+  )
+}
 
 export const toSnapshot = (row: Row): Snapshot => ({
   id: row.id,

@@ -9,9 +9,11 @@ export interface TracedEnd {
   signal: string | undefined
   /** Whether processes of it go on. */
   survivors: boolean
+  /** Which, as far as that is known: not all of very many. */
+  left: number[]
 }
 
-export const unknownEnd: TracedEnd = { code: undefined, signal: undefined, survivors: false }
+export const unknownEnd: TracedEnd = { code: undefined, signal: undefined, survivors: false, left: [] }
 
 /** What loses the helper as its parent becomes our child, so that its end can be told. By how many commands that is wanted. */
 let adopters = 0

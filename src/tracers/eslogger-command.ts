@@ -107,14 +107,14 @@ export class EsloggerCommand {
         throw Object.assign(new Error('eslogger does not tell anything: it needs full disk access'), { code: 'EPERM' })
       const end = await this.runCommand()
       if (!(await this.mark(BARRIER_MS))) this.options.onHelperDied()
-      return { ...end, survivors: this.parser.alive > 0 }
+      return { ...end, survivors: this.parser.alive > 0, left: [] }
     } finally {
       this.logger.kill()
       await this.loggerGone
     }
   }
 
-  private runCommand(): Promise<Omit<TracedEnd, 'survivors'>> {
+  private runCommand(): Promise<Omit<TracedEnd, 'survivors' | 'left'>> {
     return new Promise((resolve, reject) => {
       const child = this.options.start()
       this.child = child

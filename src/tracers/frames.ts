@@ -58,6 +58,7 @@ export const FIELD = {
   directory: 26,
   changed: 27,
   replaced: 28,
+  pids: 29,
 } as const
 
 /** What is asked of the helper: kind and number. */

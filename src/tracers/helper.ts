@@ -65,6 +65,9 @@ export interface TracedOptions {
   onStop(): void
 }
 
+const pidsOf = (bytes: Buffer = Buffer.alloc(0)): number[] =>
+  Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32LE(i * 4))
+
 /** A command that is traced, whoever does it. */
 export type Traced = Pick<
   TracedCommand,
@@ -232,6 +235,7 @@ export class TracedCommand {
         code: frame.number(FIELD.code),
         signal: signal === undefined ? undefined : signalName(signal),
         survivors: frame.number(FIELD.number) !== 0,
+        left: pidsOf(frame.field(FIELD.pids)),
       }
       this.finish(() => this.outcome.resolve(end))
     } else if (frame.type === FRAME.stopped) {

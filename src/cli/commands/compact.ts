@@ -24,7 +24,7 @@ export function register(program: Command): void {
         if (context.options.json) return context.json(snapshotJson(snapshot))
         if (context.options.quiet) return context.line(snapshot.id)
         context.line(`Joined ${plural('snapshot', words.length)} into ${snapshotLine(snapshot, context.style)}`)
-        context.line(`To undo: ${context.style.bold(context.style.command('undo'))}`)
+        context.line(`To undo: ${context.style.bold(context.style.wayBack('undo', []))}`)
       }),
     )
 }

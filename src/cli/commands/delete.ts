@@ -25,7 +25,7 @@ export function register(program: Command): void {
         if (context.options.json) return context.json(operationJson(operation))
         if (context.options.quiet) return
         context.line(`Done: ${showText(operation.summary)}; kept for 7 days`)
-        context.line(`To undo: ${context.style.bold(context.style.command('undo'))}`)
+        context.line(`To undo: ${context.style.bold(context.style.wayBack('undo', []))}`)
       }),
     )
 }

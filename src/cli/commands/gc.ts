@@ -10,12 +10,13 @@ export function register(program: Command): void {
     summary: 'free the space of long deleted snapshots',
     description:
       'Removes from the store what no snapshot needs any more. Snapshots deleted more than 7 days ago are forgotten, and ' +
-      'the traces of runs that ended more than 30 days ago and have no snapshot left. This cannot be undone.',
+      'the traces of runs that ended more than 30 days ago and have no snapshot left. This cannot be undone. It concerns ' +
+      'all protected directories, and can be said anywhere.',
     examples: [['gc', 'free what can be freed']],
     cancellable: true,
   }).action(
     handle(async context => {
-      const result = await (await context.open({ makeRoom: true })).gc()
+      const result = await (await context.open({ makeRoom: true, wholeStore: true })).gc()
       if (context.options.json) return context.json(gcJson(result))
       if (context.options.quiet) return
       const store = `the store holds ${formatBytes(result.storeBytes)}`

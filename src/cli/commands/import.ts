@@ -29,7 +29,7 @@ export function register(program: Command): void {
         if (context.options.quiet) return context.line(result.snapshot.id)
         context.line(`Imported ${file} as ${nameOf(result.snapshot)}: ${plural('file', result.files)}`)
         context.line(`To see it: ${context.style.command(`rollback ${result.snapshot.id} --dry-run`)}`)
-        context.line(`To undo: ${context.style.bold(context.style.command('undo'))}`)
+        context.line(`To undo: ${context.style.bold(context.style.wayBack('undo', []))}`)
       }),
     )
 }

@@ -85,7 +85,9 @@ export function register(program: Command): void {
         context.output.write(renderTable(columns, rows, style))
         context.line(`${result.dryRun ? 'Would delete' : 'Deleted'} ${plural('snapshot', gone.length)}, ${kept}`)
         context.output.write(pinnedText(result))
-        context.line(result.dryRun ? 'Nothing was changed (dry run)' : `To undo: ${style.bold(style.command('undo'))}`)
+        context.line(
+          result.dryRun ? 'Nothing was changed (dry run)' : `To undo: ${style.bold(style.wayBack('undo', []))}`,
+        )
       }),
     )
 }

@@ -7,6 +7,7 @@ import { type ErrorCode, SavepointError } from '../../errors/errors.ts'
 import type { RunResult, Savepoint } from '../../index.ts'
 import { formatDuration, plural } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
+import { nameRunning, type Running } from '../../model/running.ts'
 import type { Snapshot } from '../../model/snapshot.ts'
 import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
@@ -139,7 +140,7 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
   if (context.options.json) process.stderr.write(`${JSON.stringify(runResultJson(result))}\n`)
   else if (!context.options.quiet) {
     const colour = wantsColour(process.stderr, process.env, context.options.color)
-    const style = createStyle(colour, base, context.program)
+    const style = createStyle(colour, base, context.program, context.undoStops)
     const { run, changes } = result
     // Nothing is recorded: that was said at the start.
     if (!run) return
@@ -172,7 +173,7 @@ const endText = ({ signal, exitCode }: RunResult): string =>
 
 const outcomeText = ({ after, counts, changes, gone, unprotected, hidden, uncaptured, movedTo }: RunResult) => {
   if (!after) return 'what it changed is not recorded'
-  if (changes.length === 0 && movedTo !== undefined) return 'nothing changed in the directory that it moved'
+  if (changes.length === 0 && movedTo !== undefined) return 'nothing changed but the place of the directory'
   if (changes.length === 0)
     return gone.count + unprotected.count + hidden.count + uncaptured.length > 0
       ? 'nothing that is protected changed'
@@ -198,12 +199,23 @@ function keptTexts({ run, kept: { files, snapshots } }: RunResult, style: Style)
 
 function traceTexts({ trace }: RunResult): string[] {
   if (!trace) return []
-  const { outside, lost, survivors } = trace
+  const { outside, removed, lost, running } = trace
   return [
-    ...(outside > 0
-      ? [`${plural('file', outside)} changed outside of the protected directory: not recoverable by us`]
-      : []),
+    ...(outside > 0 ? [outsideText(outside, removed)] : []),
     ...(lost > 0 ? [`the trace has holes: ${plural('event', lost)} not seen`] : []),
-    ...(survivors ? ['processes of this run go on'] : []),
+    ...(running.length > 0 ? [runningText(running)] : []),
   ]
+}
+
+function outsideText(outside: number, removed: number): string {
+  const where = 'outside of the protected directory'
+  const [what, of] =
+    removed === outside ? ['deleted', ''] : ['changed', removed > 0 ? `, ${removed} of them deleted` : '']
+  return `${plural('path', outside)} ${what} ${where}${of}: not recoverable by us`
+}
+
+function runningText(running: readonly Running[]): string {
+  const { names, kill } = nameRunning(running)
+  const go = running.length === 1 ? 'goes' : 'go'
+  return `${names} of this run ${go} on: later changes are not part of it; to end that: ${kill}`
 }

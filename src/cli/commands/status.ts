@@ -29,16 +29,20 @@ export function register(program: Command): void {
     handle(async context => {
       const status = await (await context.look()).status()
       if (context.options.json) return context.json(statusJson(status))
-      context.output.write(statusText(status, context.now, context.style))
+      context.output.write(statusText(status, context.now, context.style, context.undoStops()))
     }),
   )
 }
 
-export function statusText(status: StatusResult, now: number, style: Style): string {
+/** `undoStops`: `undo` is about the run that goes on. */
+export function statusText(status: StatusResult, now: number, style: Style, undoStops: boolean): string {
   const { head, changes, lastOperation, writer } = status
   let text = `${style.bold(status.target)} is protected: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
   if (!head || !changes) {
-    text += `No snapshot yet. Take one: ${style.command('snapshot')}\n`
+    const none = status.snapshots === 0 ? 'No snapshot yet' : 'The live files are in no snapshot yet'
+    text += `${none}. Take one: ${style.command('snapshot')}\n`
+    if (status.snapshots > 0)
+      text += `To have the files of one here: ${style.command('rollback SNAP')}; ${style.command('snapshots')} lists them\n`
   } else {
     text += `HEAD is ${nameOf(head)}, ${head.type}, ${formatAge(now - head.createdAt)}\n`
     if (changes.length === 0) text += 'Nothing changed since\n'
@@ -47,12 +51,12 @@ export function statusText(status: StatusResult, now: number, style: Style): str
   }
   text += skippedText(status.skipped, status.skipped.length, style)
   if (writer) text += `Busy: process ${writer.pid} (${showText(writer.purpose)})\n`
-  text += runningText(status, now, style) + interruptedText(status, now, style)
+  text += runningText(status, now, style, undoStops) + interruptedText(status, now, style)
   if (lastOperation) {
     text += `Last operation: ${showText(lastOperation.summary)}, ${formatAge(now - lastOperation.at)}\n`
     const next = lastOperation.kind === 'undo' ? 'redo' : 'undo'
     // An interrupted run, or one that goes on, is what `undo` takes back first.
-    if (status.running.length > 0 || status.interrupted.some(({ isProtected }) => isProtected)) return text
+    if (undoStops || status.interrupted.some(({ isProtected }) => isProtected)) return text
     if (next === 'redo' || lastOperation.state === 'done' || lastOperation.kind === 'redo')
       text += `To ${next}: ${style.bold(style.wayBack(next, status.lastChangedOutside))}\n`
   }
@@ -62,10 +66,11 @@ export function statusText(status: StatusResult, now: number, style: Style): str
 const runText = (run: Run, now: number): string =>
   `${run.id}, ${formatAge(now - run.startedAt)}: ${shorten(showText(quoteCommand(run.command)), commandChars)}`
 
-function runningText({ running }: StatusResult, now: number, style: Style): string {
+function runningText({ running }: StatusResult, now: number, style: Style, undoStops: boolean): string {
   const lines = running.map(run => `${style.green('Running')}: ${runText(run, now)}\n`)
   const which = running.length > 1 ? 'the newest' : 'it'
-  if (running.length > 0) lines.push(`To stop ${which} and take it back: ${style.bold(style.command('undo'))}\n`)
+  if (running.length > 0 && undoStops)
+    lines.push(`To stop ${which} and take it back: ${style.bold(style.command('undo'))}\n`)
   return lines.join('')
 }
 

@@ -41,7 +41,7 @@ export function register(program: Command): void {
           if (options.delete) context.line(`Deleted tag ${showText(name)}`)
           else if (former !== null) context.line(`Moved tag ${showText(name)} from ${former} to ${id}`)
           else context.line(`Tagged ${id} as ${showText(name)}`)
-          return context.line(`To undo: ${context.style.bold(context.style.command('undo'))}`)
+          return context.line(`To undo: ${context.style.bold(context.style.wayBack('undo', []))}`)
         }
         const tags = [...savepoint.tags()].sort(([a], [b]) => (a < b ? -1 : 1))
         if (context.options.json) return context.json(tags.map(([tag, snapshot]) => ({ name: tag, snapshot })))

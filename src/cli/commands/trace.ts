@@ -5,7 +5,7 @@ import { type Execution, hasFailed, type Savepoint } from '../../index.ts'
 import { plural } from '../../model/format.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
-import { commandText, executionLine, treeLines } from '../render/trace.ts'
+import { executionLine, treeLines, wholeCommand } from '../render/trace.ts'
 import { showText } from '../text.ts'
 
 interface Options {
@@ -69,7 +69,7 @@ const whichNot = ({ failed, grep }: Options): string =>
 
 function filterOf({ failed, grep }: Options): (execution: Execution) => boolean {
   const pattern = grep === undefined ? undefined : toPattern(grep)
-  return execution => (!failed || hasFailed(execution)) && (!pattern || pattern.test(commandText(execution)))
+  return execution => (!failed || hasFailed(execution)) && (!pattern || pattern.test(wholeCommand(execution)))
 }
 
 function toPattern(source: string): RegExp {

@@ -16,8 +16,9 @@ export function register(program: Command): void {
     description:
       'Reads everything that the snapshots need and compares it with its digest. What is damaged is listed with the ' +
       'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs, and a damaged timeline ' +
-      'from what can be read of it, keeping the damaged file; the next snapshot then stores lost content again wherever ' +
-      'the live files still have it.',
+      'from what can be read of it or found beside it and in the packs, keeping the damaged file; the next snapshot then ' +
+      'stores lost content again wherever the live files still have it. It concerns all protected directories, and can be ' +
+      'said anywhere; to repair, not inside of a run.',
     usage: '[--repair]',
     examples: [
       ['verify', 'check'],
@@ -28,7 +29,8 @@ export function register(program: Command): void {
     .option('--repair', 'repair what can be repaired')
     .action(
       handle<{ repair?: boolean }>(async (context, { options }) => {
-        const result = await (await context.open({ repair: options.repair })).verify({ repair: options.repair })
+        const { repair } = options
+        const result = await (await context.open({ repair, wholeStore: true })).verify({ repair })
         const exitCode = result.problems.length > 0 ? errorCatalogue['store.damaged'].exit : 0
         if (context.options.json) {
           context.json(verifyJson(result))

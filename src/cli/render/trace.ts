@@ -1,10 +1,10 @@
 /** What a run executed, as a list or as a tree. */
 import { formatDuration } from '../../model/format.ts'
-import { showPath } from '../../model/raw-path.ts'
+import { rawToText } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { type Execution, hasFailed } from '../../model/trace.ts'
 import type { Style } from '../style.ts'
-import { shorten } from '../text.ts'
+import { shorten, showText } from '../text.ts'
 
 const COMMAND_CHARS = 160
 const TIME_CHARS = 9
@@ -16,9 +16,12 @@ export interface TracedRun {
   isOver: boolean
 }
 
-/** The command line as it was given, cut to what fits a line. */
-export const commandText = ({ argv, truncated }: Execution): string =>
-  shorten(argv.map(word => quoteWord(showPath(word))).join(' ') + (truncated ? ' …' : ''), COMMAND_CHARS)
+/** The command line as it was given, as far as it is known. */
+export const wholeCommand = ({ argv, truncated }: Execution): string =>
+  showText(argv.map(word => quoteWord(rawToText(word))).join(' ')) + (truncated ? ' …' : '')
+
+/** The same, cut to what fits a line. */
+export const commandText = (execution: Execution): string => shorten(wholeCommand(execution), COMMAND_CHARS)
 
 /** One line: when, how long, how it ended, what. `prefix` shows where it stands in a tree. */
 export function executionLine(execution: Execution, run: TracedRun, style: Style, prefix = ''): string {

@@ -104,13 +104,15 @@ export function distrust(cache: StatCache, { mapped, inodes, mappedInodes }: Hel
   }
   if (inodes.size === 0) return found
   // Not only those with several names: the other one may be gone by now.
-  for (const [path, dir] of cache.dirs)
-    forEachRecord(dir.records, at => {
-      const inode = recordIno(dir.records, at)
+  for (const [path, dir] of cache.dirs) {
+    const { records } = dir
+    forEachRecord(records, at => {
+      const inode = recordIno(records, at)
       if (!inodes.has(inode)) return
       found.add(path)
       if (mappedInodes.has(inode)) smudge(dir, at)
     })
+  }
   return found
 }
 

@@ -1,0 +1,72 @@
+/**
+ * Where the target of a run is while it goes on. It may be moved, by the run or by others: what the run then does in it is
+ * told under its new path, and is no less a change of the target.
+ */
+import { isWithin, type Raw, rawFromBytes } from '../model/raw-path.ts'
+import { followDir } from '../targets/dir/dir-target.ts'
+import type { PathOp } from '../tracers/frames.ts'
+import type { PathEvent } from '../tracers/trace-event.ts'
+
+const displacing: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'delete'])
+
+/** Who took the target from its place; undefined when nobody can tell. */
+export type Displacer = 'run' | 'others' | undefined
+
+export class TargetPlace {
+  private readonly target: Raw
+  private readonly directory: ReturnType<typeof followDir>
+  /** Undefined: not looked since `settle`. */
+  private seen: { elsewhere: Raw | undefined } | undefined
+  /** A process of the run moved or removed it, or what it lies in. */
+  isDisplacedByRun = false
+
+  constructor(path: Buffer) {
+    this.target = rawFromBytes(path)
+    this.directory = followDir(path)
+  }
+
+  /** Where it has been moved to; undefined when it is gone, or where it was. */
+  movedTo(): Buffer | undefined {
+    return this.directory.now()
+  }
+
+  /** The event as it would be were the target still where it was. */
+  asBefore(event: PathEvent): PathEvent {
+    const { op, path, to } = event
+    if (displacing.has(op) && (this.isAbove(path) || (op === 'exchange' && this.isAbove(to)))) {
+      this.isDisplacedByRun = true
+      return event
+    }
+    const elsewhere = this.isOutside(path) || this.isOutside(to) ? this.elsewhere() : undefined
+    if (elsewhere === undefined) return event
+    const there = (each: Raw | undefined): Raw | undefined =>
+      each !== undefined && isWithin(each, elsewhere) ? this.target + each.slice(elsewhere.length) : each
+    return { ...event, path: there(path), to: there(to) }
+  }
+
+  /** What was told until now is through: the next time, it may be somewhere else. */
+  settle(): void {
+    this.seen = undefined
+  }
+
+  close(): void {
+    this.directory.close()
+  }
+
+  private isOutside(path: Raw | undefined): boolean {
+    return path !== undefined && !isWithin(path, this.target)
+  }
+
+  private isAbove(path: Raw | undefined): boolean {
+    return path !== undefined && isWithin(this.target, path)
+  }
+
+  /** One look for all events that come at once: most runs change many files elsewhere. */
+  private elsewhere(): Raw | undefined {
+    if (!this.seen) {
+      const place = this.movedTo()
+      this.seen = { elsewhere: place && rawFromBytes(place) }
+    }
+    return this.seen.elsewhere
+  }
+}

@@ -1,0 +1,109 @@
+/** Commands whose end is a moment worth keeping: builds and tests, as far as their words tell. */
+import { matchesCommand } from './command-pattern.ts'
+import { callOf } from './command-words.ts'
+
+/** Of the project, of a part of it, and after a `clean`. */
+const gradle = (...tasks: string[]): string[] =>
+  ['gradle', 'gradlew'].flatMap(program =>
+    tasks.flatMap(task => [`${program} ${task}`, `${program} *:${task}`, `${program} clean ${task}`]),
+  )
+
+const builds = [
+  'npm run build*',
+  'npm run compile*',
+  'npm run-script build*',
+  'npm run-script compile*',
+  'yarn build*',
+  'yarn compile*',
+  'yarn run build*',
+  'yarn run compile*',
+  'pnpm build*',
+  'pnpm run build*',
+  'pnpm run compile*',
+  'bun run build*',
+  'bun run compile*',
+  'bun build',
+  'go build',
+  'go install',
+  'make $',
+  'make all',
+  'make build',
+  'cargo build',
+  'cargo b',
+  'mvn package',
+  'mvn compile',
+  'mvn install',
+  'mvn clean package',
+  'mvn clean compile',
+  'mvn clean install',
+  ...gradle('build', 'assemble'),
+  'tsc',
+  'vite build',
+  'cmake --build',
+  'ninja',
+]
+const tests = [
+  'npm test*',
+  'npm t $',
+  'npm run test*',
+  'npm run-script test*',
+  'yarn test*',
+  'yarn run test*',
+  'pnpm test*',
+  'pnpm run test*',
+  'bun test*',
+  'bun run test*',
+  'vitest',
+  'jest',
+  'mocha',
+  'ava',
+  'pytest',
+  'py.test',
+  'tox',
+  'nox',
+  'go test',
+  'cargo test',
+  'cargo t',
+  'cargo nextest',
+  'mvn test',
+  'mvn verify',
+  'mvn clean test',
+  'mvn clean verify',
+  ...gradle('test', 'check'),
+  'make test',
+  'make check',
+  'ctest',
+  'rspec',
+  'phpunit',
+  'dotnet test',
+  'playwright test',
+  'cypress run',
+  'node --test',
+  'python -m pytest',
+  'python3 -m pytest',
+  'python -m unittest',
+  'python3 -m unittest',
+  'deno test',
+]
+
+/** Options with which nothing is built or tested. */
+const asking: Record<string, RegExp> = {
+  make: /^(?:-[kswBdeirSt]*[nqvph][a-z]*|--(?:dry-run|just-print|recon|question|print-data-base))$/,
+  tsc: /^(?:-[vh]|--(?:init|showConfig|all))$/,
+}
+
+function onlyAsks(argv: readonly string[]): boolean {
+  const own = asking[callOf(argv).program]
+  return argv.some(word => /^--(?:version|help)$/.test(word) || own?.test(word))
+}
+
+/** Whether the end of this command is a moment worth a snapshot. The user's lists add to ours. */
+export function milestoneOf(
+  argv: readonly string[],
+  { buildCommands, testCommands }: { buildCommands: readonly string[]; testCommands: readonly string[] },
+): 'build' | 'test' | undefined {
+  const isOurs = !onlyAsks(argv)
+  if ((isOurs && matchesCommand(tests, argv)) || matchesCommand(testCommands, argv)) return 'test'
+  if ((isOurs && matchesCommand(builds, argv)) || matchesCommand(buildCommands, argv)) return 'build'
+  return undefined
+}

@@ -1,0 +1,17 @@
+/** Processes that go on when what they were started by is over, and how they are named to people. */
+
+export interface Running {
+  pid: number
+  name: string
+}
+
+/** Named at most. */
+const NAMED = 5
+
+/** For a sentence: their names, and the command that ends them. */
+export function nameRunning(running: readonly Running[]): { names: string; kill: string } {
+  const more = running.length > NAMED ? ` and ${running.length - NAMED} more` : ''
+  // A process gives itself any name that it likes.
+  const names = running.slice(0, NAMED).map(({ name, pid }) => `${name.replace(/[^ -~]/g, '?')} (${pid})`)
+  return { names: `${names.join(', ')}${more}`, kill: `kill ${running.map(({ pid }) => pid).join(' ')}` }
+}

@@ -1,0 +1,154 @@
+/**
+ * `snapshots.log` beside timeline.sqlite: which snapshots there are, in plain lines, so that the history can be found again
+ * when the database is lost. Only read for that (salvage-timeline.ts). Lines are appended after each commit, without
+ * waiting for the disk; what is to be forgotten for good is gone with the next whole writing. It must never stop a snapshot:
+ * where it cannot be written, it is left behind, and the next writing makes it whole again.
+ */
+import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import { errnoOf } from '../errors/errors.ts'
+import { writeByRename, writeDurably } from '../store/durable.ts'
+
+const NAME = 'snapshots.log'
+
+/** Not `command` and `run`: arguments may be secrets, and runs are not in here. Not `skipped`: it is long. */
+const columns =
+  'seq, id, parent, type, label, created_at, hex(root) AS root, backend, native_ref, size_delta, added, modified, deleted, files, bytes, skipped_count, unsettled, deleted_at'
+
+type Row = Record<string, SQLOutputValue>
+type Line =
+  | { snapshot: Row }
+  | { deleted: string; at: number | null }
+  | { tag: string; on: string | null }
+  | { head: string }
+
+export const logBeside = (database: string): string => join(dirname(database), NAME)
+
+export class SnapshotLog {
+  private readonly file: string
+  private readonly database: DatabaseSync
+  private lines: Line[] = []
+  private isStale = false
+
+  constructor(file: string, database: DatabaseSync) {
+    this.file = file
+    this.database = database
+  }
+
+  /** Of what has changed; written by `write`. */
+  added(id: string): void {
+    const row = this.database.prepare(`SELECT ${columns} FROM snapshots WHERE id = ?`).get(id)
+    this.lines.push({ snapshot: row! })
+  }
+
+  deleted(id: string, at: number | undefined): void {
+    this.lines.push({ deleted: id, at: at ?? null })
+  }
+
+  tagged(tag: string, on: string | undefined): void {
+    this.lines.push({ tag, on: on ?? null })
+  }
+
+  head(id: string): void {
+    const last = this.lines.at(-1)
+    // The newest is HEAD unless something else is said.
+    if (!(last && 'snapshot' in last && last.snapshot.id === id)) this.lines.push({ head: id })
+  }
+
+  /** Something was forgotten or rewritten: no line of before may stay. */
+  stale(): void {
+    this.isStale = true
+  }
+
+  /** What was noted did not happen. */
+  forget(): void {
+    this.lines = []
+  }
+
+  /** After the commit. */
+  write(): void {
+    if (this.lines.length === 0 && !this.isStale) return
+    try {
+      if (this.isStale) writeDurably(this.file, this.all())
+      else this.append()
+      this.isStale = false
+    } catch (error) {
+      if (!errnoOf(error)) throw error
+      this.isStale = true
+    }
+    this.lines = []
+  }
+
+  private append(): void {
+    let fd: number
+    try {
+      fd = openSync(this.file, constants.O_WRONLY | constants.O_APPEND)
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw error
+      writeByRename(this.file, [Buffer.from(this.all())])
+      return
+    }
+    try {
+      // Begun on a new line: the last one may have been cut off.
+      writeSync(fd, this.lines.map(line => `\n${JSON.stringify(line)}\n`).join(''))
+    } finally {
+      closeSync(fd)
+    }
+  }
+
+  private all(): string {
+    const snapshots = this.database.prepare(`SELECT ${columns} FROM snapshots ORDER BY seq`).all()
+    const tags = this.database.prepare('SELECT name, snapshot FROM tags').all() as { name: string; snapshot: string }[]
+    const head = this.database.prepare("SELECT value FROM meta WHERE key = 'head'").get() as
+      | { value: string }
+      | undefined
+    const lines: Line[] = [
+      ...snapshots.map(snapshot => ({ snapshot })),
+      ...tags.map(({ name, snapshot }) => ({ tag: name, on: snapshot })),
+      ...(head ? [{ head: head.value }] : []),
+    ]
+    return lines.map(line => `${JSON.stringify(line)}\n`).join('')
+  }
+}
+
+export interface Logged {
+  snapshots: Row[]
+  tags: Map<string, string>
+  head: string | undefined
+}
+
+/** What the log says; what cannot be read of it is passed over. */
+export function readSnapshotLog(file: string): Logged {
+  const snapshots = new Map<string, Row>()
+  const tags = new Map<string, string>()
+  let head: string | undefined
+  for (const line of linesOf(file)) {
+    if ('snapshot' in line) {
+      const { id, root, ...rest } = line.snapshot
+      snapshots.set(String(id), { ...rest, id: id!, root: Buffer.from(String(root), 'hex') })
+      head = String(id)
+    } else if ('deleted' in line && snapshots.has(line.deleted)) snapshots.get(line.deleted)!.deleted_at = line.at
+    else if ('tag' in line && line.on === null) tags.delete(line.tag)
+    else if ('tag' in line) tags.set(line.tag, line.on!)
+    else if ('head' in line) head = line.head
+  }
+  return { snapshots: [...snapshots.values()], tags, head }
+}
+
+function linesOf(file: string): Line[] {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch {
+    return []
+  }
+  return text.split('\n').flatMap(line => {
+    try {
+      const value: unknown = JSON.parse(line)
+      return typeof value === 'object' && value !== null ? [value as Line] : []
+    } catch {
+      return []
+    }
+  })
+}
