@@ -92,6 +92,16 @@ except OSError as error:
   })
 })
 
+it('in a directory that others can enter, it does not begin, and says what to do', () => {
+  mkdirSync(join(space.home, 'sockets'), { recursive: true })
+  chmodSync(join(space.home, 'sockets'), 0o755)
+  const { status, stderr } = savepoint(space, ['daemon'])
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: expect.stringMatching(/can be entered by others\n.*chmod 700/),
+  })
+})
+
 describe('what is not understood', () => {
   it('is refused, and the next request is answered', async () => {
     const daemon = await startDaemon(space)
@@ -189,6 +199,20 @@ describe('requests', () => {
     expect(await client.ask({ op: 'snapshot', label: 'after' })).toMatchObject({ result: { label: 'after' } })
     client.end()
   })
+})
+
+it('so many clients that there is no room for another: that one is told so, and the others go on', async () => {
+  const daemon = await startDaemon(space)
+  const clients = Array.from({ length: 256 }, () => new Client(daemon.socket))
+  for (const client of clients) expect(await client.ask({ op: 'tags' })).toEqual({ ok: true, result: [] })
+  const late = new Client(daemon.socket)
+  expect(await late.next()).toMatchObject({ error: { code: 'busy' } })
+  await late.closed()
+  clients[0]!.end()
+  for (const client of clients.slice(1)) expect(await client.ask({ op: 'tags' })).toEqual({ ok: true, result: [] })
+  for (const client of clients) client.end()
+  daemon.child.kill('SIGTERM')
+  expect(await daemon.ended).toMatchObject({ status: 0, stderr: expect.not.stringContaining('Warning') })
 })
 
 describe('a client that never reads', () => {

@@ -29,6 +29,9 @@ const outliving = new Set<Promise<unknown>>()
 let cancellation: AbortController | undefined
 let isGone = false
 
+process.once('uncaughtException', error => {
+  channel.write(`${errorText(error)}\n`, () => process.exit(1))
+})
 channel.on('error', () => {})
 channel.on('close', leave)
 createInterface({ input: channel }).on('line', line => {

@@ -1,5 +1,5 @@
 /** An open timeline for those who only look for a moment. It is opened anew after a pause, so that nothing old stays in use. */
-import { open, type Savepoint, type ServedTarget } from '../index.ts'
+import { errorCatalogue, open, type Savepoint, SavepointError, type ServedTarget } from '../index.ts'
 
 /** Without a request for so long it is closed. */
 const IDLE_MS = 5000
@@ -29,7 +29,7 @@ export class Reader {
       return await work(await opened.savepoint)
     } catch (error) {
       // It may be what it stands on: the next one gets another.
-      if (this.opened === opened) this.opened = undefined
+      if (this.opened === opened && !isAnswer(error)) this.opened = undefined
       throw error
     } finally {
       opened.users--
@@ -61,6 +61,10 @@ export class Reader {
     }, IDLE_MS).unref()
   }
 }
+
+/** It says something about the request, and nothing about what was opened. */
+const isAnswer = (error: unknown): boolean =>
+  error instanceof SavepointError && ![1, 14, 70].includes(errorCatalogue[error.code].exit)
 
 /** What could not be opened has been told to those who asked. */
 const shut = ({ savepoint }: Opened): void =>

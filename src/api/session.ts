@@ -8,6 +8,8 @@ import type { Out, Service } from './service.ts'
 
 /** Of one client, begun or waiting; beyond that it is not read until one is answered. */
 const MAX_REQUESTS = 64
+/** It is in every frame of the answer. */
+const MAX_ID = 1000
 /** A client that asks nothing, and waits for nothing, is let go. */
 const IDLE_MS = 10 * 60_000
 
@@ -56,6 +58,12 @@ class Session implements LineHandler {
 
   private async take({ op, id, ...input }: Record<string, unknown>): Promise<void> {
     const name = id === undefined ? undefined : JSON.stringify(id)
+    if (name !== undefined && name.length > MAX_ID) {
+      this.client.send(
+        errorText(new SavepointError('usage', `Cannot answer: "id" is longer than ${MAX_ID} characters`)),
+      )
+      return
+    }
     const stop = new AbortController()
     this.working.set(stop, name)
     this.client.setPatience(0)

@@ -26,9 +26,9 @@ export interface DaemonPlace extends ServedTarget {
 export async function claimDaemon(options: OpenOptions): Promise<DaemonPlace> {
   const ctx = await openContext({ ...options, create: true })
   try {
+    const socket = socketOf(ctx)
     const lock = tryLock(lockOf(ctx), 'exclusive', 'serve')
     if (!lock) throw alreadyServed(ctx)
-    const socket = newSocketPath(ctx, `daemon-${ctx.timelineId}`)
     // Of one that was killed: the lock says that it is dead.
     rmSync(socket, { force: true })
     const place = placeOf(ctx)
@@ -46,6 +46,18 @@ export async function claimDaemon(options: OpenOptions): Promise<DaemonPlace> {
     }
   } finally {
     closeContext(ctx)
+  }
+}
+
+/** A directory that others can enter is not used. */
+function socketOf(ctx: Context): string {
+  try {
+    return newSocketPath(ctx, `daemon-${ctx.timelineId}`)
+  } catch (cause) {
+    throw new SavepointError('failed', `Cannot serve ${servedBy(ctx).target}: ${(cause as Error).message}`, {
+      hint: 'Make it yours alone: chmod 700',
+      cause,
+    })
   }
 }
 

@@ -105,6 +105,7 @@ const listen = (server: Server, socket: string): Promise<void> =>
 function toClient(socket: Socket, pid: number, all: ReadonlySet<Socket>): LineClient {
   const gone = new AbortController()
   socket.on('close', () => gone.abort())
+  socket.on('timeout', () => socket.destroy())
   return {
     pid,
     signal: gone.signal,
@@ -129,7 +130,7 @@ function toClient(socket: Socket, pid: number, all: ReadonlySet<Socket>): LineCl
       }
     },
     setReading: isReading => void (isReading ? socket.resume() : socket.pause()),
-    setPatience: ms => void socket.setTimeout(ms, ms === 0 ? undefined : () => socket.destroy()),
+    setPatience: ms => void socket.setTimeout(ms),
     end: () => void socket.end(),
   }
 }
