@@ -1,7 +1,7 @@
 /** Operations that only look. */
 import { z } from 'zod'
 import { detectRenames } from '../diff/renames.ts'
-import type { DiffResult, Savepoint } from '../index.ts'
+import type { DiffResult, Savepoint, Snapshot } from '../index.ts'
 import { type Execution, hasFailed } from '../model/trace.ts'
 import { limit, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
@@ -13,8 +13,7 @@ import * as traced from './shapes-trace.ts'
 const empty = z.object({})
 
 /** With its tags, and whether it is HEAD. */
-function placed(savepoint: Savepoint, wanted: string) {
-  const snapshot = savepoint.find(wanted)
+function placed(savepoint: Savepoint, snapshot: Snapshot) {
   const tags = [...savepoint.tags()].flatMap(([name, id]) => (id === snapshot.id ? [name] : []))
   return { snapshot, place: { tags, head: savepoint.head().id === snapshot.id } }
 }
@@ -67,7 +66,7 @@ export const lookOperations = [
     output: shapes.snapshot,
     opens: looking,
     handler(savepoint) {
-      const { snapshot, place } = placed(savepoint, savepoint.head().id)
+      const { snapshot, place } = placed(savepoint, savepoint.head())
       return json.snapshotJson(snapshot, place)
     },
   }),
@@ -89,7 +88,7 @@ export const lookOperations = [
     output: shapes.shownSnapshot,
     opens: looking,
     handler(savepoint, input) {
-      const { snapshot, place } = placed(savepoint, input.snapshot)
+      const { snapshot, place } = placed(savepoint, savepoint.find(input.snapshot))
       const changes = snapshot.parent === undefined ? null : joined(savepoint.snapshotChanges(snapshot.id)).changes
       return { ...json.snapshotDetailJson(snapshot, place), changes }
     },

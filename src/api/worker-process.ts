@@ -81,6 +81,8 @@ export class WorkerProcess {
       return await last.promise
     } finally {
       out.signal.removeEventListener('abort', cancel)
+      // It has the output of its command open as well.
+      if (outputs.length > 0) this.letGo()
       await Promise.all(outputs.map(output => output.finished(QUIET_MS)))
     }
   }

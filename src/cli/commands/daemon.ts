@@ -24,8 +24,6 @@ export function register(program: Command): void {
         const { startDaemon } = await import('../../api/daemon.ts')
         const { signal, ...engine } = context.engineOptions()
         const daemon = await startDaemon({ ...engine, force: options.force })
-        // Nobody's directory is kept in use.
-        process.chdir('/')
         const { target, socket } = daemon
         if (context.options.json) context.output.write(`${JSON.stringify({ target, socket, pid: process.pid })}\n`)
         else if (context.options.quiet) context.line(socket)
