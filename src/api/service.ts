@@ -3,6 +3,7 @@
  * moment here, on a timeline that is open; the rest in processes of its own (workers.ts), so that nobody who only looks
  * waits for a capture or a rollback. Every face that outlives a request calls this.
  */
+import { cancelled } from '../errors/errors.ts'
 import { SavepointError, type ServedTarget } from '../index.ts'
 import { answerText, errorText } from './frames.ts'
 import type { Operation } from './operation.ts'
@@ -80,6 +81,7 @@ export class Service {
       throw new SavepointError('usage', 'Cannot tell what to do: "op" is no text', { hint: '{"op":"head"}' })
     const operation = findOperation(op)
     const input = checkInput(operation, given)
+    if (out.signal.aborted) throw cancelled()
     if (this.isClosed)
       throw new SavepointError('busy', `Cannot ${operation.name}: this process is ending`, { hint: 'Start it again' })
     state.isEndless = operation.effect === 'read' || operation.starts === 'attached'

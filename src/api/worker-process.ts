@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { cancelled } from '../errors/errors.ts'
 import { lineReader, outputPipe, SavepointError } from '../index.ts'
 import type { WorkRequest } from './api-worker.ts'
 import { errorText, isLast } from './frames.ts'
@@ -134,8 +135,6 @@ function passOn(stream: Readable, name: 'stdout' | 'stderr', out: Out): { finish
     },
   }
 }
-
-const cancelled = (): SavepointError => new SavepointError('cancelled', 'Cancelled: nothing was changed')
 
 /** It may have been killed at any point. */
 const lost = (op: string): SavepointError =>

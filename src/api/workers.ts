@@ -1,7 +1,7 @@
 /** The processes that carry out what takes longer: some are kept for the next request, commands get one of their own. */
 import { closeSync, openSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { SavepointError } from '../errors/errors.ts'
+import { cancelled, SavepointError } from '../errors/errors.ts'
 import type { WorkRequest } from './api-worker.ts'
 import type { Operation } from './operation.ts'
 import type { Caller, Out } from './service.ts'
@@ -33,6 +33,8 @@ export class Workers {
     if (operation.starts !== undefined) return this.startCommand(operation, request, caller, out)
     await this.turn()
     try {
+      // Nobody waits for it any more: it has not begun.
+      if (out.signal.aborted) throw cancelled()
       const isOurs = caller.run === undefined
       const worker = (isOurs && this.takeIdle()) || new WorkerProcess(this.envOf(caller))
       const last = await worker.ask(request, out, operation.effect === 'read')
