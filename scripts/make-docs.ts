@@ -179,7 +179,7 @@ function configPage(): string {
     'errors with file, line and column. Sizes are written as people write them: `500 MB`, `5 GiB`, `unlimited`.',
     '',
     'Keys with "not yet" are accepted and do nothing in this version: `savepoint doctor` names those that you have set. When the',
-    'file of the directory weakens the protection, every command that opens the timeline says so in one line.',
+    'file of the directory weakens the protection, `run`, `snapshot` and `import` say so in one line.',
     '',
     '```yaml',
     'snapshots:',
