@@ -5,13 +5,14 @@
  */
 import { Socket } from 'node:net'
 import { resolve } from 'node:path'
-import { createInterface } from 'node:readline'
-import { open } from '../index.ts'
+import { lineReader, open } from '../index.ts'
 import { answerText, errorText, progressJson } from './frames.ts'
 import type { Call } from './operation.ts'
 import { findOperation } from './table.ts'
 
 const CHANNEL = 3
+/** Of a request, with what the service adds. */
+const MAX_LINE_BYTES = 4 * 1024 * 1024
 /** More often nobody can read it. */
 const PROGRESS_MS = 100
 
@@ -34,11 +35,13 @@ process.once('uncaughtException', error => {
 })
 channel.on('error', () => {})
 channel.on('close', leave)
-createInterface({ input: channel }).on('line', line => {
+channel.on('data', lineReader(MAX_LINE_BYTES, hear, leave))
+
+function hear(line: string): void {
   const request = JSON.parse(line) as WorkRequest | { cancel: true }
   if ('cancel' in request) cancellation?.abort()
   else void work(request)
-})
+}
 
 async function work(request: WorkRequest): Promise<void> {
   cancellation = new AbortController()

@@ -66,6 +66,8 @@ export class Client {
     this.socket = connect(path)
     this.socket.on('error', () => {})
     createInterface(this.socket)
+      // It says the errors of the socket once more.
+      .on('error', () => {})
       .on('line', line => {
         const frame = JSON.parse(line)
         this.onFrame(frame)
