@@ -1,13 +1,12 @@
-/** Tools that look at snapshots. */
+/** Tools that list: snapshots, changes, versions. */
 import { z } from 'zod'
 import * as shapes from '../api/shapes.ts'
 import { formatBytes, plural } from '../model/format.ts'
-import { isGitInternal } from '../model/raw-path.ts'
-import { changeItem, checkpoint, gitCount, includeKept, path, snapshotItem } from './items.ts'
+import { changeOf, LISTED_CHANGES, type Shown, withoutGit } from './changes.ts'
+import { changeItem, gitCount, path, snapshotItem } from './items.ts'
 import { type Call, type Item, listOf, tool } from './tool.ts'
 import {
   ageOf,
-  type ChangeJson,
   changeLine,
   changesLegend,
   type LogNodeJson,
@@ -16,22 +15,8 @@ import {
   snapshotLine,
 } from './words.ts'
 
-const LISTED_CHANGES = 20
 /** Each also stands at its snapshot. */
 const LISTED_NAMES = 100
-type Shown = z.output<typeof shapes.snapshotDetail> & { changes: ChangeJson[] | null }
-
-const changeOf = (change: ChangeJson): Item => {
-  const value = smallChange(change)
-  return { text: changeLine(value), value }
-}
-
-/** The inside of .git is noise to a model: it is counted. */
-function withoutGit(changes: readonly ChangeJson[]): { changes: ChangeJson[]; git: number; gitLines: string[] } {
-  const outside = changes.filter(change => !isGitInternal(change.path))
-  const git = changes.length - outside.length
-  return { changes: outside, git, gitLines: git > 0 ? [`Not listed: ${plural('change', git)} inside .git`] : [] }
-}
 
 export const lookTools = [
   tool({
@@ -94,72 +79,6 @@ export const lookTools = [
           text: `${snapshotLine(node)}${placeOf(node, next.get(node.id))}`,
           value: snapshotItem.extend({ children: z.array(z.string()), leaf: z.boolean() }).parse(node),
         })),
-      }
-    },
-  }),
-  tool({
-    name: 'snapshots_show',
-    title: 'Show a snapshot, or a file in it',
-    operation: 'show',
-    description:
-      'Shows what a snapshot changed against the one before it, and what it could not capture. With path: the lines of that ' +
-      'file as they were in the snapshot.',
-    input: z.object({ checkpoint: checkpoint.default('HEAD'), path: path.optional(), include_kept: includeKept }),
-    facts: z.object({
-      snapshot: snapshotItem.nullable(),
-      file: z
-        .object({ snapshot: z.string(), path: z.string(), size: z.int().nullable(), binary: z.boolean() })
-        .nullable(),
-      skipped: z.array(shapes.skipped),
-      git: gitCount,
-    }),
-    lists: { changes: changeItem, lines: z.string() },
-    answer: (call, input) =>
-      input.path === undefined ? showSnapshot(call, input.checkpoint, input.start_index) : showFile(call, input),
-  }),
-  tool({
-    name: 'snapshots_diff',
-    title: 'Compare two states',
-    operation: 'patch',
-    description:
-      'A unified diff: without a and b of HEAD with the live files, with a of that snapshot with the live files, with a and b ' +
-      'of those two. path narrows it.',
-    input: z.object({
-      a: checkpoint.optional(),
-      b: checkpoint.optional(),
-      path: path.optional(),
-      include_kept: includeKept,
-    }),
-    facts: shapes.patch.pick({ from: true, to: true, files: true, kept: true, git: true }),
-    lists: { lines: z.string() },
-    async answer(call, { a, b, path, include_kept, start_index, max_length }) {
-      const paths = path === undefined ? undefined : [path]
-      // A line has at least its end, so that these are enough for a page.
-      const range = { start: start_index, limit: max_length }
-      // With b alone, as git does it: from HEAD to that.
-      const from = a ?? (b === undefined ? undefined : 'HEAD')
-      const patch = await call<z.output<typeof shapes.patch>>('patch', {
-        from,
-        to: b,
-        paths,
-        kept: include_kept,
-        ...range,
-      })
-      const { kept, git } = patch
-      return {
-        head: [
-          `${patch.from} -> ${patch.to}: ${plural('changed path', patch.files)}`,
-          ...(kept.length > 0
-            ? [`Contents not shown, because they may be secret: ${kept.slice(0, LISTED_CHANGES).join(', ')}`]
-            : []),
-          ...(git > 0 ? [`Not shown: ${plural('change', git)} inside .git`] : []),
-        ],
-        facts: { from: patch.from, to: patch.to, files: patch.files, kept, git },
-        list: {
-          key: 'lines',
-          total: patch.next === null ? start_index + patch.lines.length : null,
-          items: withMore(patch.lines, patch.next !== null),
-        },
       }
     },
   }),
@@ -251,53 +170,4 @@ async function* listed(call: Call, snapshots: SnapshotJson[], withChanges: boole
 function placeOf({ parent, shown_parent, leaf }: LogNodeJson, next: string | undefined): string {
   const above = shown_parent ?? parent
   return `${above === next || above === null ? '' : `  from ${above}`}${leaf ? '  (branch ends here)' : ''}`
-}
-
-async function showSnapshot(call: Call, ref: string, start: number) {
-  const shown = await call<Shown>('show', { snapshot: ref })
-  const { changes, git, gitLines } = withoutGit(shown.changes ?? [])
-  const skipped = shown.skipped.slice(0, LISTED_CHANGES)
-  return {
-    head: [
-      snapshotLine(shown),
-      shown.parent === null
-        ? `The first one: ${plural('file', shown.stats.files)}`
-        : `${plural('change', changes.length)} since ${shown.parent}`,
-      ...gitLines,
-      ...skipped.map(({ path, reason }) => `Not captured: ${path} (${reason})`),
-    ],
-    facts: { snapshot: snapshotItem.parse(shown), file: null, skipped, git },
-    list: listOf('changes', changes, start, changeOf),
-    foot: [
-      `snapshots_rollback {checkpoint: "${shown.id}"} brings this state back; dry_run says what that would change`,
-    ],
-  }
-}
-
-async function showFile(
-  call: Call,
-  input: { checkpoint: string; path?: string; include_kept?: boolean; start_index: number },
-) {
-  const wanted = { snapshot: input.checkpoint, path: input.path, kept: input.include_kept }
-  const file = await call<z.output<typeof shapes.fileVersion>>('read', wanted)
-  const binary = file.encoding !== 'utf-8'
-  const lines = binary ? [] : file.content.replace(/\n$/, '').split('\n')
-  return {
-    head: [
-      `${file.path} in ${file.snapshot}: ${formatBytes(file.size ?? 0)}${binary ? ', not text, and not shown' : ''}`,
-    ],
-    facts: {
-      snapshot: null,
-      file: { snapshot: file.snapshot, path: file.path, size: file.size, binary },
-      skipped: [],
-      git: 0,
-    },
-    list: listOf('lines', lines, input.start_index, line => ({ text: line, value: line })),
-  }
-}
-
-/** When the operation has more lines than it was asked for, there is a next page. */
-function* withMore(lines: string[], hasMore: boolean): Generator<Item> {
-  for (const line of lines) yield { text: line, value: line }
-  if (hasMore) yield { text: '…', value: '…' }
 }

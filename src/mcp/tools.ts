@@ -6,9 +6,10 @@ import { portableSchema } from './portable-schema.ts'
 import type { Tool } from './tool.ts'
 import { changeTools } from './tools-change.ts'
 import { lookTools } from './tools-look.ts'
+import { showTools } from './tools-show.ts'
 import { traceTools } from './tools-trace.ts'
 
-export const tools: readonly Tool[] = [...lookTools, ...changeTools, ...traceTools]
+export const tools: readonly Tool[] = [...lookTools, ...showTools, ...changeTools, ...traceTools]
 
 const byName = new Map(tools.map(tool => [tool.name, tool]))
 export const toolNames = (): string[] => [...byName.keys()]
