@@ -1,0 +1,165 @@
+/**
+ * The HTTP face: a route per operation of the table. Whoever calls needs the token, names the server as it is named, and
+ * comes from no other web page.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type Context, Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { type ErrorCode, errorCatalogue, SavepointError } from '../errors/errors.ts'
+import { openApiDocument } from './openapi.ts'
+import type { Operation } from './operation.ts'
+import { checkInput, findOperation, operations } from './table.ts'
+
+const MAX_BODY_BYTES = 1024 * 1024
+
+/** Carries an operation out; the input is checked. */
+export type Caller = (operation: Operation, input: Record<string, unknown>, signal: AbortSignal) => Promise<unknown>
+
+export interface HttpOptions {
+  call: Caller
+  token: string
+  /** What the server may be called: `host:port`. Another name is one that a foreign page has pointed here. */
+  hosts: ReadonlySet<string>
+  version: string
+}
+
+export function httpApp({ call, token, hosts, version }: HttpOptions): Hono {
+  const app = new Hono()
+  app.onError((error, context) => problem(context, error))
+  app.notFound(context => problem(context, new SavepointError('usage', `There is no ${context.req.path}`), 404))
+  app.use(async (context, next) => {
+    checkPlace(context, hosts)
+    await next()
+    context.header('cache-control', 'no-store')
+  })
+  const document = openApiDocument(version)
+  app.get('/openapi.json', context => context.json(document))
+  app.get('/docs', context => context.html(docsPage()))
+  app.use('/v1/*', async (context, next) => {
+    if (!sameText(context.req.header('authorization') ?? '', `Bearer ${token}`)) {
+      context.header('www-authenticate', 'Bearer')
+      return problem(context, new SavepointError('usage', 'The token is missing or wrong', { hint: tokenHint }), 401)
+    }
+    await next()
+  })
+  app.use('/v1/*', bodyLimit({ maxSize: MAX_BODY_BYTES, onError: context => problem(context, tooLarge, 413) }))
+
+  const answer = async (context: Context, operation: Operation, input: unknown) =>
+    context.json((await call(operation, checkInput(operation, input), context.req.raw.signal)) ?? null)
+  app.get('/v1/:name', context => {
+    const operation = findOperation(context.req.param('name'))
+    if (operation.effect !== 'read') return problem(context, notByGet(operation), 405)
+    return answer(context, operation, fromQuery(operation, context.req.queries()))
+  })
+  app.post('/v1/:name', async context => {
+    const operation = findOperation(context.req.param('name'))
+    return answer(context, operation, fromBody(await context.req.text()))
+  })
+  return app
+}
+
+const tokenHint =
+  'Send the header `Authorization: Bearer TOKEN`; `savepoint daemon --http` prints the token when it starts'
+const tooLarge = new SavepointError('usage', `Cannot read the request: it is larger than ${MAX_BODY_BYTES} bytes`)
+const notByGet = ({ name }: Operation) =>
+  new SavepointError('usage', `Cannot call ${name} with GET: it changes something`, { hint: 'Use POST' })
+
+/** Equally long comparisons, whatever was given. */
+function sameText(given: string, wanted: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(given), digest(wanted))
+}
+
+/** A page of another origin may make a browser send requests here; it must not get anywhere. */
+function checkPlace(context: Context, hosts: ReadonlySet<string>): void {
+  const host = context.req.header('host')
+  const origin = context.req.header('origin')
+  const isOurs =
+    origin === undefined || [...hosts].some(each => origin === `http://${each}` || origin === `https://${each}`)
+  if (host !== undefined && hosts.has(host) && isOurs) return
+  throw new SavepointError(
+    'usage',
+    `Refused: the request names ${isOurs ? `the host ${host}` : `the origin ${origin}`}`,
+    {
+      hint: `This server is ${[...hosts].join(', ')}`,
+      data: { forbidden: true },
+    },
+  )
+}
+
+function fromBody(text: string): unknown {
+  if (text === '') return {}
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new SavepointError('usage', 'Cannot read the request: its body is no JSON', { cause })
+  }
+}
+
+/** Texts become what the parameter is; what does not fit stays, and is refused with its name. */
+function fromQuery(operation: Operation, queries: Record<string, string[]>): Record<string, unknown> {
+  const input: Record<string, unknown> = {}
+  for (const [name, values] of Object.entries(queries)) {
+    const schema = operation.input.shape[name]
+    const [first] = values
+    const read = (value: unknown) => schema?.safeParse(value).success
+    const candidates = [values, first === 'true' ? true : first === 'false' ? false : Number(first)]
+    input[name] = read(first) ? first : (candidates.find(read) ?? first)
+  }
+  return input
+}
+
+const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
+  usage: 400,
+  'config.invalid': 400,
+  'path.outside': 400,
+  'name.invalid': 400,
+  'run.inside': 403,
+  'timeline.none': 404,
+  'snapshot.unknown': 404,
+  'path.unknown': 404,
+  'tag.unknown': 404,
+  'run.unknown': 404,
+  'operation.none': 404,
+  'snapshot.ambiguous': 409,
+  'snapshot.pinned': 409,
+  'pool.full': 409,
+  'target.missing': 409,
+  'target.replaced': 409,
+  'target.refused': 409,
+  'snapshots.disabled': 409,
+  busy: 423,
+  unsupported: 501,
+  'disk.full': 507,
+}
+
+/** RFC 9457, with the code of the catalogue. */
+function problem(context: Context, thrown: unknown, status?: ContentfulStatusCode): Response {
+  const error =
+    thrown instanceof SavepointError ? thrown : new SavepointError('bug', String((thrown as Error)?.message ?? thrown))
+  const known = error.data?.forbidden ? 403 : (statuses[error.code] ?? 500)
+  const body = {
+    type: `urn:savepoint:${error.code}`,
+    title: errorCatalogue[error.code].meaning,
+    status: status ?? known,
+    detail: error.message,
+    code: error.code,
+    hint: error.hint ?? null,
+    data: error.data ?? null,
+  }
+  return context.body(JSON.stringify(body), body.status, { 'content-type': 'application/problem+json' })
+}
+
+/** Everything on one page, without a script: it is opened beside secrets. */
+function docsPage(): string {
+  const escaped = (text: string) => text.replace(/[&<>"]/g, each => `&#${each.charCodeAt(0)};`)
+  const rows = operations.map(({ name, effect, summary, input }) => {
+    const parameters = Object.keys(input.shape).join(', ')
+    return `<tr><td><code>${effect === 'read' ? 'GET, POST' : 'POST'} /v1/${name}</code></td><td>${effect}</td><td>${escaped(summary)}</td><td>${parameters}</td></tr>`
+  })
+  return `<!doctype html><meta charset="utf-8"><title>Savepoint: HTTP</title><style>body{font:15px system-ui;margin:2em}td{padding:.2em .8em;vertical-align:top}</style>
+<h1>Savepoint over HTTP</h1><p>All requests below <code>/v1</code> need <code>Authorization: Bearer TOKEN</code>. Schemas: <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).</p>
+<table><tr><th>Route<th>Effect<th>Does<th>Parameters</tr>${rows.join('\n')}</table>
+`
+}

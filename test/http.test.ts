@@ -1,0 +1,145 @@
+/** The HTTP face on a real server: with curl, and with its own document held against a validator. */
+import { spawnSync } from 'node:child_process'
+import { createServer, request, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type HttpOptions, httpApp } from '../src/api/http.ts'
+import { openApiDocument } from '../src/api/openapi.ts'
+import { operations } from '../src/api/table.ts'
+import type { Savepoint } from '../src/index.ts'
+import { gated } from './support/machine.ts'
+import { Workspace } from './support/workspace.ts'
+
+const TOKEN = 'a token of this test'
+let space: Workspace
+let savepoint: Savepoint
+let server: Server
+let host: string
+beforeAll(async () => {
+  space = new Workspace()
+  space.write('a', 'one\n')
+  savepoint = await space.open()
+  await savepoint.snapshot({ label: 'first' })
+  const hosts = new Set<string>()
+  const options: HttpOptions = {
+    call: async (operation, input) => operation.handler(savepoint, input),
+    token: TOKEN,
+    hosts,
+    version: '0',
+  }
+  server = createServer(getRequestListener(httpApp(options).fetch))
+  await new Promise<void>(resolve => void server.listen(0, '127.0.0.1', resolve))
+  host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  hosts.add(host)
+})
+afterAll(async () => {
+  server.closeAllConnections()
+  await new Promise(resolve => server.close(resolve))
+  space.remove()
+})
+
+const authorized = { authorization: `Bearer ${TOKEN}` }
+const ask = async (path: string, init: RequestInit = {}) => {
+  const response = await fetch(`http://${host}${path}`, { ...init, headers: { ...authorized, ...init.headers } })
+  return {
+    status: response.status,
+    type: response.headers.get('content-type'),
+    body: (await response.json()) as Record<string, unknown>,
+  }
+}
+const post = (path: string, body: unknown) => ask(path, { method: 'POST', body: JSON.stringify(body) })
+
+describe('the document', () => {
+  it('is OpenAPI 3.1, says a validator, and has every operation', async () => {
+    const { body } = await ask('/openapi.json')
+    const result = await new Validator().validate(structuredClone(body) as Record<string, unknown>)
+    expect([result.valid, result.errors ?? []]).toEqual([true, []])
+    expect(Object.keys(body.paths as object)).toEqual(operations.map(({ name }) => `/v1/${name}`))
+  })
+
+  it('refers to nothing that it does not have', () => {
+    const document = openApiDocument('0') as { components: { schemas: Record<string, unknown> } }
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, reference]) => reference!)
+    const known = Object.keys(document.components.schemas).map(name => `#/components/schemas/${name}`)
+    expect(references.filter(reference => !known.includes(reference))).toEqual([])
+    expect(references.length).toBeGreaterThan(20)
+  })
+})
+
+it('what reads is asked with GET or POST', async () => {
+  expect(await ask('/v1/snapshots?limit=1')).toMatchObject({ status: 200, body: [{ label: 'first' }] })
+  expect(await post('/v1/snapshots', { limit: 1 })).toMatchObject({ status: 200, body: [{ label: 'first' }] })
+  expect((await ask('/v1/read?snapshot=first&path=a')).body).toMatchObject({ content: 'one\n' })
+  expect((await ask('/v1/diff?from=first&paths=a&paths=b')).body).toMatchObject({ changes: [] })
+  expect((await ask('/v1/trace?failed=true')).status).toBe(404)
+})
+
+it('what changes something is not', async () => {
+  space.write('a', 'two\n')
+  expect(await ask('/v1/snapshot')).toMatchObject({ status: 405, body: { hint: 'Use POST' } })
+  expect(await post('/v1/commit', { label: 'second' })).toMatchObject({ status: 200, body: { label: 'second' } })
+  expect(await post('/v1/rollback', { snapshot: 'first' })).toMatchObject({ body: { files: { replaced: 1 } } })
+  expect(space.read('a')).toBe('one\n')
+  expect((await post('/v1/undo', {})).status).toBe(200)
+  expect(space.read('a')).toBe('two\n')
+})
+
+it.each([
+  ['/v1/rollback', '{"snapshot":"nothing"}', 404, 'snapshot.unknown'],
+  ['/v1/rollback', '{"snapshott":"x"}', 400, 'usage'],
+  ['/v1/rolback', '{}', 400, 'usage'],
+  ['/v1/rollback', '{"snapshot":', 400, 'usage'],
+  ['/v1/events', '{"limit":"many"}', 400, 'usage'],
+  ['/v1/revert', '{"path":"../outside"}', 400, 'path.outside'],
+])('POST %s %s is a problem of status %i', async (path, body, status, code) => {
+  const answer = await ask(path, { method: 'POST', body })
+  expect(answer).toMatchObject({ status, type: 'application/problem+json', body: { status, code } })
+})
+
+describe('who may ask', () => {
+  it('nobody without the token', async () => {
+    for (const authorization of ['', 'Bearer', 'Bearer wrong', `Basic ${TOKEN}`, `Bearer ${TOKEN} `.padEnd(60, 'x')]) {
+      const response = await fetch(`http://${host}/v1/head`, { headers: authorization ? { authorization } : {} })
+      expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    }
+  })
+
+  /** fetch sets these by itself. */
+  const raw = (headers: Record<string, string>) =>
+    new Promise<number>((resolve, reject) => {
+      const port = Number(host.split(':')[1])
+      request({ port, host: '127.0.0.1', path: '/v1/head', headers: { ...authorized, ...headers } }, response => {
+        response.resume()
+        resolve(response.statusCode!)
+      })
+        .on('error', reject)
+        .end()
+    })
+
+  it('no foreign page, by name or by origin', async () => {
+    expect(await raw({ host })).toBe(200)
+    expect(await raw({ host: 'rebound.example' })).toBe(403)
+    expect(await raw({ host, origin: 'https://elsewhere.example' })).toBe(403)
+    expect(await raw({ host, origin: `http://${host}` })).toBe(200)
+  })
+
+  it('a body that is too large is refused', async () => {
+    expect((await post('/v1/snapshot', { label: 'x'.repeat(2 ** 21) })).status).toBe(413)
+  })
+})
+
+it('the page shows every route and runs no script', async () => {
+  const text = await (await fetch(`http://${host}/docs`)).text()
+  for (const { name } of operations) expect(text).toContain(`/v1/${name}<`)
+  expect(text).not.toContain('<script')
+})
+
+const hasCurl = spawnSync('curl', ['--version']).status === 0
+gated(hasCurl, 'curl', 'curl gets the same', async () => {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const { execFile } = await import('node:child_process')
+  execFile('curl', ['-sS', '-H', `Authorization: Bearer ${TOKEN}`, `http://${host}/v1/head`], (_, out) => resolve(out))
+  expect(JSON.parse(await promise)).toMatchObject({ head: true })
+})
