@@ -1,11 +1,12 @@
 /** The HTTP face on a real server: with curl, and with its own document held against a validator. */
 import { spawnSync } from 'node:child_process'
-import { createServer, request, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { getRequestListener } from '@hono/node-server'
+import { statSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type HttpOptions, httpApp } from '../src/api/http.ts'
+import type { Caller } from '../src/api/http.ts'
+import { type HttpServer, parseAddress, serveHttp, tokenFor } from '../src/api/http-server.ts'
 import { openApiDocument } from '../src/api/openapi.ts'
 import { operations } from '../src/api/table.ts'
 import type { Savepoint } from '../src/index.ts'
@@ -15,28 +16,19 @@ import { Workspace } from './support/workspace.ts'
 const TOKEN = 'a token of this test'
 let space: Workspace
 let savepoint: Savepoint
-let server: Server
+let server: HttpServer
 let host: string
 beforeAll(async () => {
   space = new Workspace()
   space.write('a', 'one\n')
   savepoint = await space.open()
   await savepoint.snapshot({ label: 'first' })
-  const hosts = new Set<string>()
-  const options: HttpOptions = {
-    call: async (operation, input) => operation.handler(savepoint, input),
-    token: TOKEN,
-    hosts,
-    version: '0',
-  }
-  server = createServer(getRequestListener(httpApp(options).fetch))
-  await new Promise<void>(resolve => void server.listen(0, '127.0.0.1', resolve))
-  host = `127.0.0.1:${(server.address() as AddressInfo).port}`
-  hosts.add(host)
+  const call: Caller = async (operation, input) => operation.handler(savepoint, input)
+  server = await serveHttp({ host: '127.0.0.1', port: 0 }, call, TOKEN, '0')
+  host = server.url.slice('http://'.length)
 })
 afterAll(async () => {
-  server.closeAllConnections()
-  await new Promise(resolve => server.close(resolve))
+  await server.close()
   space.remove()
 })
 
@@ -142,4 +134,47 @@ gated(hasCurl, 'curl', 'curl gets the same', async () => {
   const { execFile } = await import('node:child_process')
   execFile('curl', ['-sS', '-H', `Authorization: Bearer ${TOKEN}`, `http://${host}/v1/head`], (_, out) => resolve(out))
   expect(JSON.parse(await promise)).toMatchObject({ head: true })
+})
+
+describe('where it listens', () => {
+  it.each([
+    ['7070', { host: '127.0.0.1', port: 7070 }],
+    ['localhost:0', { host: 'localhost', port: 0 }],
+    ['[::1]:80', { host: '::1', port: 80 }],
+  ])('%s', (text, wanted) => expect(parseAddress(text)).toEqual(wanted))
+
+  it.each(['', 'host', 'host:', '::1:80', 'host:70000', ':80'])('"%s" is refused', text =>
+    expect(() => parseAddress(text)).toThrow(expect.objectContaining({ code: 'usage' })),
+  )
+
+  it('a port that is taken is told', async () => {
+    const port = Number(host.split(':')[1])
+    await expect(serveHttp({ host: '127.0.0.1', port }, async () => null, TOKEN, '0')).rejects.toMatchObject({
+      code: 'io.failed',
+      message: `Cannot listen on 127.0.0.1:${port}: somebody else does`,
+    })
+  })
+})
+
+describe('the token', () => {
+  const here = { host: '127.0.0.1', port: 0 }
+
+  it('is made once, and only its owner can read it', () => {
+    const home = join(space.base, 'new home')
+    const first = tokenFor(home, here, {})
+    expect([first.isNew, first.value.length]).toEqual([true, 64])
+    expect(statSync(join(home, 'http-token')).mode & 0o777).toBe(0o600)
+    expect(tokenFor(home, here, {})).toEqual({ value: first.value, isNew: false })
+    writeFileSync(join(home, 'http-token'), 'short')
+    expect(() => tokenFor(home, here, {})).toThrow(/too short/)
+  })
+
+  it('is the one of the user, where others can reach the server it must be', () => {
+    const given = { SAVEPOINT_HTTP_TOKEN: 'x'.repeat(16) }
+    for (const address of [here, { host: '0.0.0.0', port: 0 }])
+      expect(tokenFor(space.home, address, given)).toEqual({ value: 'x'.repeat(16), isNew: false })
+    for (const host of ['0.0.0.0', '::', '192.168.1.2', 'example.org'])
+      expect(() => tokenFor(space.home, { host, port: 0 }, {})).toThrow(/others could reach it/)
+    expect(() => tokenFor(space.home, here, { SAVEPOINT_HTTP_TOKEN: 'short' })).toThrow(/too short/)
+  })
 })
