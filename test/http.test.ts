@@ -99,9 +99,8 @@ describe('who may ask', () => {
   })
 
   /** fetch sets these by itself. */
-  const raw = (headers: Record<string, string>) =>
+  const raw = (headers: Record<string, string>, port = Number(host.split(':')[1])) =>
     new Promise<number>((resolve, reject) => {
-      const port = Number(host.split(':')[1])
       request({ port, host: '127.0.0.1', path: '/v1/head', headers: { ...authorized, ...headers } }, response => {
         response.resume()
         resolve(response.statusCode!)
@@ -115,6 +114,14 @@ describe('who may ask', () => {
     expect(await raw({ host: 'rebound.example' })).toBe(403)
     expect(await raw({ host, origin: 'https://elsewhere.example' })).toBe(403)
     expect(await raw({ host, origin: `http://${host}` })).toBe(200)
+  })
+
+  it('where it listens everywhere, by any name, and still no foreign page', async () => {
+    const open = await serveHttp({ host: '0.0.0.0', port: 0 }, async () => null, TOKEN, '0')
+    const port = Number(open.url.split(':').at(-1))
+    expect(await raw({ host: 'this.machine.example' }, port)).toBe(200)
+    expect(await raw({ host: 'this.machine.example', origin: 'https://elsewhere.example' }, port)).toBe(403)
+    await open.close()
   })
 
   it('a body that is too large is refused', async () => {

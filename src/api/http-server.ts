@@ -27,6 +27,7 @@ export function parseAddress(text: string): Address {
   return { host: six ?? name ?? '127.0.0.1', port }
 }
 
+const isAnywhere = (host: string): boolean => host === '0.0.0.0' || host === '::'
 const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host)
 
 export interface Token {
@@ -80,8 +81,8 @@ export async function serveHttp(address: Address, call: Caller, token: string, v
   await listen(server, address)
   const { port } = server.address() as AddressInfo
   const named = isIP(address.host) === 6 ? `[${address.host}]` : address.host
-  for (const name of isLoopback(address.host) ? [named, 'localhost', '127.0.0.1', '[::1]'] : [named])
-    hosts.add(`${name}:${port}`)
+  const names = isLoopback(address.host) ? [named, 'localhost', '127.0.0.1', '[::1]'] : [named]
+  if (!isAnywhere(address.host)) for (const name of names) hosts.add(`${name}:${port}`)
   return {
     url: `http://${named}:${port}`,
     async close() {

@@ -19,7 +19,10 @@ export type Caller = (operation: Operation, input: Record<string, unknown>, sign
 export interface HttpOptions {
   call: Caller
   token: string
-  /** What the server may be called: `host:port`. Another name is one that a foreign page has pointed here. */
+  /**
+   * What the server may be called: `host:port`. Another name is one that a foreign page has pointed here. None: it listens
+   * wherever this machine is reached, and all its names cannot be known.
+   */
   hosts: ReadonlySet<string>
   version: string
 }
@@ -75,14 +78,14 @@ function sameText(given: string, wanted: string): boolean {
 function checkPlace(context: Context, hosts: ReadonlySet<string>): void {
   const host = context.req.header('host')
   const origin = context.req.header('origin')
-  const isOurs =
-    origin === undefined || [...hosts].some(each => origin === `http://${each}` || origin === `https://${each}`)
-  if (host !== undefined && hosts.has(host) && isOurs) return
+  const isNamed = host !== undefined && (hosts.size === 0 || hosts.has(host))
+  const isOurs = origin === undefined || origin === `http://${host}` || origin === `https://${host}`
+  if (isNamed && isOurs) return
   throw new SavepointError(
     'usage',
-    `Refused: the request names ${isOurs ? `the host ${host}` : `the origin ${origin}`}`,
+    `Refused: the request names ${isNamed ? `the origin ${origin}` : `the host ${host}`}`,
     {
-      hint: `This server is ${[...hosts].join(', ')}`,
+      hint: hosts.size === 0 ? undefined : `This server is ${[...hosts].join(', ')}`,
       data: { forbidden: true },
     },
   )
