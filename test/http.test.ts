@@ -1,21 +1,26 @@
 /** The HTTP face on a real server: with curl, and with its own document held against a validator. */
-import { spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Caller } from '../src/api/http.ts'
+import { type Daemon, startDaemon } from '../src/api/daemon.ts'
 import { type HttpServer, parseAddress, serveHttp, tokenFor } from '../src/api/http-server.ts'
 import { openApiDocument } from '../src/api/openapi.ts'
 import { operations } from '../src/api/table.ts'
 import type { Savepoint } from '../src/index.ts'
+import { builtCommand, savepointJson } from './support/built-cli.ts'
+import { cliCommand } from './support/cli.ts'
 import { gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
 
 const TOKEN = 'a token of this test'
 let space: Workspace
 let savepoint: Savepoint
+let daemon: Daemon
 let server: HttpServer
 let host: string
 beforeAll(async () => {
@@ -23,12 +28,13 @@ beforeAll(async () => {
   space.write('a', 'one\n')
   savepoint = await space.open()
   await savepoint.snapshot({ label: 'first' })
-  const call: Caller = async (operation, input) => operation.handler(savepoint, input)
-  server = await serveHttp({ host: '127.0.0.1', port: 0 }, call, TOKEN, '0')
+  daemon = await startDaemon({ cwd: space.dir, home: space.home, env: space.env })
+  server = await serveHttp({ host: '127.0.0.1', port: 0 }, daemon.service, TOKEN, '0')
   host = server.url.slice('http://'.length)
 })
 afterAll(async () => {
   await server.close()
+  await daemon.close()
   space.remove()
 })
 
@@ -117,7 +123,7 @@ describe('who may ask', () => {
   })
 
   it('where it listens everywhere, by any name, and still no foreign page', async () => {
-    const open = await serveHttp({ host: '0.0.0.0', port: 0 }, async () => null, TOKEN, '0')
+    const open = await serveHttp({ host: '0.0.0.0', port: 0 }, daemon.service, TOKEN, '0')
     const port = Number(open.url.split(':').at(-1))
     expect(await raw({ host: 'this.machine.example' }, port)).toBe(200)
     expect(await raw({ host: 'this.machine.example', origin: 'https://elsewhere.example' }, port)).toBe(403)
@@ -127,6 +133,67 @@ describe('who may ask', () => {
   it('a body that is too large is refused', async () => {
     expect((await post('/v1/snapshot', { label: 'x'.repeat(2 ** 21) })).status).toBe(413)
   })
+})
+
+describe('server-sent events', () => {
+  /** The events of an answer, until it ends or `enough`. */
+  async function events(path: string, body: unknown, enough: (seen: string[]) => boolean = () => false) {
+    const stop = new AbortController()
+    const headers = { ...authorized, accept: 'text/event-stream' }
+    const init = { method: 'POST', headers, body: JSON.stringify(body), signal: stop.signal }
+    const response = await fetch(`http://${host}${path}`, init)
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
+    const seen: { event: string; data: Record<string, unknown> }[] = []
+    let text = ''
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += chunk
+      for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+        const [, event, data] = /^event: (\w+)\ndata: (.*)$/.exec(text.slice(0, end))!
+        seen.push({ event: event!, data: JSON.parse(data!) })
+        text = text.slice(end + 2)
+      }
+      if (enough(seen.map(({ event }) => event))) break
+    }
+    stop.abort()
+    return seen
+  }
+
+  it('a command: what it writes, and how it ended', async () => {
+    const seen = await events('/v1/exec', { cmd: 'echo out; echo err >&2; echo three > a; exit 3' })
+    expect(seen).toContainEqual({ event: 'stdout', data: { stdout: 'out\n' } })
+    expect(seen).toContainEqual({ event: 'stderr', data: { stderr: 'err\n' } })
+    expect(seen.at(-1)).toMatchObject({ event: 'end', data: { ok: true, exit: 3, counts: { modified: 1 } } })
+    expect((await post('/v1/undo', {})).status).toBe(200)
+    expect(space.read('a')).toBe('two\n')
+  })
+
+  it('what happens, as it happens, until the caller goes', async () => {
+    const following = events('/v1/subscribe', {}, kinds => kinds.includes('event'))
+    const again = setInterval(() => void post('/v1/tag', { name: `t${Math.random()}`.replace('.', '') }), 200)
+    const seen = await following.finally(() => clearInterval(again))
+    expect(seen.find(({ event }) => event === 'event')?.data).toHaveProperty('event')
+  })
+
+  it('an error is the last of them', async () => {
+    const seen = await events('/v1/rollback', { snapshot: 'nothing' })
+    expect(seen.at(-1)).toMatchObject({ event: 'error', data: { error: { code: 'snapshot.unknown' } } })
+  })
+
+  it('what never ends is not answered in one piece', async () =>
+    expect(await post('/v1/subscribe', {})).toMatchObject({
+      status: 406,
+      body: { hint: expect.stringContaining('Accept') },
+    }))
+})
+
+it('a process of a run is known as one: it may not delete what protects it', async () => {
+  const script = `fetch('http://${host}/v1/delete', { method: 'POST', headers: { authorization: 'Bearer ${TOKEN}' }, body: '{"snapshots":["first"]}' }).then(r => r.json()).then(b => process.stdout.write(b.code))`
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const { execFile } = await import('node:child_process')
+  const run = [...cliCommand.slice(1), 'run', '-q', '--', process.execPath, '-e', script]
+  execFile(cliCommand[0]!, run, { cwd: space.dir, env: space.env }, (_, out) => resolve(out))
+  expect(await promise).toBe('run.inside')
+  expect((await ask('/v1/show?snapshot=first')).status).toBe(200)
 })
 
 it('the page shows every route and runs no script', async () => {
@@ -156,7 +223,7 @@ describe('where it listens', () => {
 
   it('a port that is taken is told', async () => {
     const port = Number(host.split(':')[1])
-    await expect(serveHttp({ host: '127.0.0.1', port }, async () => null, TOKEN, '0')).rejects.toMatchObject({
+    await expect(serveHttp({ host: '127.0.0.1', port }, daemon.service, TOKEN, '0')).rejects.toMatchObject({
       code: 'io.failed',
       message: `Cannot listen on 127.0.0.1:${port}: somebody else does`,
     })
@@ -183,5 +250,55 @@ describe('the token', () => {
     for (const host of ['0.0.0.0', '::', '192.168.1.2', 'example.org'])
       expect(() => tokenFor(space.home, { host, port: 0 }, {})).toThrow(/others could reach it/)
     expect(() => tokenFor(space.home, here, { SAVEPOINT_HTTP_TOKEN: 'short' })).toThrow(/too short/)
+  })
+})
+
+describe('savepoint daemon --http', () => {
+  const start = (...args: string[]) => {
+    const [program, ...before] = builtCommand
+    const child = spawn(program!, [...before, 'daemon', ...args], { cwd: other.dir, env: other.env })
+    children.push(child)
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+    const next = async () => (await lines.next()).value as string
+    return { child, next }
+  }
+  const children: ChildProcess[] = []
+  let other: Workspace
+  beforeAll(() => {
+    other = new Workspace()
+    other.write('a')
+  })
+  afterAll(async () => {
+    for (const child of children.filter(each => each.exitCode === null)) {
+      child.kill()
+      await once(child, 'close')
+    }
+    other.remove()
+  })
+
+  it('says where, shows a new token once, and ends with the daemon', async () => {
+    const first = start('--http', '0')
+    await first.next()
+    const [, url] = /^HTTP at (http:\/\/127\.0\.0\.1:\d+), /.exec(await first.next())!
+    const [, token] = /: ([0-9a-f]{64}) \(kept in/.exec(await first.next())!
+    const response = await fetch(`${url}/v1/status`, { headers: { authorization: `Bearer ${token}` } })
+    expect(await response.json()).toMatchObject({ target: other.dir, snapshots: 0 })
+    first.child.kill()
+    await once(first.child, 'close')
+    await expect(fetch(`${url}/docs`)).rejects.toThrow()
+    const second = start('--http', 'localhost:0', '--json')
+    expect(JSON.parse(await second.next())).toMatchObject({ http: expect.stringMatching(/^http:\/\/localhost:\d+$/) })
+    second.child.kill()
+    await once(second.child, 'close')
+  })
+
+  it.each([
+    ['nowhere', 2],
+    ['0.0.0.0:0', 2],
+  ])('--http %s is refused, and no daemon is left', async (address, status) => {
+    const { child } = start('--http', address)
+    const [code] = await once(child, 'close')
+    expect(code).toBe(status)
+    expect(savepointJson(other, ['ctl', 'tags'])).toEqual([])
   })
 })

@@ -3,10 +3,15 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
 import { join } from 'node:path'
-import { getRequestListener } from '@hono/node-server'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import type { Context } from 'hono'
 import { errnoWords, SavepointError } from '../errors/errors.ts'
+import { runOf } from '../index.ts'
 import { randomHex } from '../model/id.ts'
-import { type Caller, httpApp } from './http.ts'
+import type { Daemon } from './daemon.ts'
+import { type Carrier, httpApp } from './http.ts'
+import type { Service } from './service.ts'
+import { tcpPeer } from './tcp-peer.ts'
 
 const TOKEN_BYTES = 32
 const MIN_TOKEN_CHARS = 16
@@ -50,8 +55,10 @@ export function tokenFor(home: string, { host }: Address, env: NodeJS.ProcessEnv
       hint: 'Set SAVEPOINT_HTTP_TOKEN, or listen on 127.0.0.1',
     })
   mkdirSync(home, { recursive: true, mode: 0o700 })
-  return keptToken(join(home, 'http-token'))
+  return keptToken(tokenFileIn(home))
 }
+
+const tokenFileIn = (home: string): string => join(home, 'http-token')
 
 function keptToken(file: string): Token {
   const value = randomHex(TOKEN_BYTES)
@@ -75,9 +82,16 @@ export interface HttpServer {
   close(): Promise<void>
 }
 
-export async function serveHttp(address: Address, call: Caller, token: string, version: string): Promise<HttpServer> {
+export async function serveHttp(
+  address: Address,
+  service: Service,
+  token: string,
+  version: string,
+): Promise<HttpServer> {
   const hosts = new Set<string>()
-  const server = createServer(getRequestListener(httpApp({ call, token, hosts, version }).fetch))
+  const carryOut: Carrier = (operation, input, out, context) =>
+    service.call({ run: operation.effect === 'read' ? undefined : runOfCaller(context) }, operation.name, input, out)
+  const server = createServer(getRequestListener(httpApp({ carryOut, token, hosts, version }).fetch))
   await listen(server, address)
   const { port } = server.address() as AddressInfo
   const named = isIP(address.host) === 6 ? `[${address.host}]` : address.host
@@ -92,6 +106,12 @@ export async function serveHttp(address: Address, call: Caller, token: string, v
   }
 }
 
+/** A process of a run has less rights, by whatever way it asks. */
+function runOfCaller({ env }: Context): string | undefined {
+  const pid = tcpPeer((env as HttpBindings).incoming.socket)
+  return pid === undefined ? undefined : runOf(pid)
+}
+
 async function listen(server: Server, { host, port }: Address): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject).listen(port, host, resolve)
@@ -102,4 +122,17 @@ async function listen(server: Server, { host, port }: Address): Promise<void> {
       cause,
     })
   })
+}
+
+/** Beside the socket of a daemon. `token`: when it was made just now. */
+export async function serveDaemon(address: Address, { service, close }: Daemon, version: string) {
+  const { home } = service.served
+  try {
+    const token = tokenFor(home, address, process.env)
+    const server = await serveHttp(address, service, token.value, version)
+    return { ...server, token: token.isNew ? token.value : undefined, tokenFile: tokenFileIn(home) }
+  } catch (error) {
+    await close()
+    throw error
+  }
 }

@@ -7,17 +7,27 @@ import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { type ErrorCode, errorCatalogue, SavepointError } from '../errors/errors.ts'
+import { isLast } from './frames.ts'
 import { openApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
+import type { Out } from './service.ts'
 import { checkInput, findOperation, operations } from './table.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
+const EVENTS = 'text/event-stream'
+/** Of events that nobody has read yet: beyond it, whoever tells them waits or leaves some out. */
+const MAX_WAITING_BYTES = 1024 * 1024
 
-/** Carries an operation out; the input is checked. */
-export type Caller = (operation: Operation, input: Record<string, unknown>, signal: AbortSignal) => Promise<unknown>
+/** Carries an operation out: the last frame has `ok` or `error`. `context`: the request, as whose it is done. */
+export type Carrier = (
+  operation: Operation,
+  input: Record<string, unknown>,
+  out: Out,
+  context: Context,
+) => Promise<void>
 
 export interface HttpOptions {
-  call: Caller
+  carryOut: Carrier
   token: string
   /**
    * What the server may be called: `host:port`. Another name is one that a foreign page has pointed here. None: it listens
@@ -27,7 +37,7 @@ export interface HttpOptions {
   version: string
 }
 
-export function httpApp({ call, token, hosts, version }: HttpOptions): Hono {
+export function httpApp({ carryOut, token, hosts, version }: HttpOptions): Hono {
   const app = new Hono()
   app.onError((error, context) => problem(context, error))
   app.notFound(context => problem(context, new SavepointError('usage', `There is no ${context.req.path}`), 404))
@@ -48,8 +58,13 @@ export function httpApp({ call, token, hosts, version }: HttpOptions): Hono {
   })
   app.use('/v1/*', bodyLimit({ maxSize: MAX_BODY_BYTES, onError: context => problem(context, tooLarge, 413) }))
 
-  const answer = async (context: Context, operation: Operation, input: unknown) =>
-    context.json((await call(operation, checkInput(operation, input), context.req.raw.signal)) ?? null)
+  const answer = (context: Context, operation: Operation, given: unknown) => {
+    const input = checkInput(operation, given)
+    const carry = (out: Out) => carryOut(operation, input, out, context)
+    if (context.req.header('accept')?.includes(EVENTS)) return asEvents(context, carry)
+    if (operation.follows?.(input)) return problem(context, endless(operation), 406)
+    return asJson(context, operation, carry)
+  }
   app.get('/v1/:name', context => {
     const operation = findOperation(context.req.param('name'))
     if (operation.effect !== 'read') return problem(context, notByGet(operation), 405)
@@ -65,6 +80,8 @@ export function httpApp({ call, token, hosts, version }: HttpOptions): Hono {
 const tokenHint =
   'Send the header `Authorization: Bearer TOKEN`; `savepoint daemon --http` prints the token when it starts'
 const tooLarge = new SavepointError('usage', `Cannot read the request: it is larger than ${MAX_BODY_BYTES} bytes`)
+const endless = ({ name }: Operation) =>
+  new SavepointError('usage', `Cannot answer ${name} in one piece: it goes on`, { hint: `Send \`Accept: ${EVENTS}\`` })
 const notByGet = ({ name }: Operation) =>
   new SavepointError('usage', `Cannot call ${name} with GET: it changes something`, { hint: 'Use POST' })
 
@@ -135,6 +152,54 @@ const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   busy: 423,
   unsupported: 501,
   'disk.full': 507,
+}
+
+/** The answer alone: what is told on the way is for those who follow it. */
+async function asJson(context: Context, { isFlat }: Operation, carry: (out: Out) => Promise<void>): Promise<Response> {
+  let last = ''
+  const frame = (text: string) => {
+    if (isLast(text)) last = text
+  }
+  await carry({ frame, isCrowded: false, drained: async () => {}, signal: context.req.raw.signal })
+  const { error, ok, result, ...flat } = JSON.parse(last)
+  if (error) return problem(context, new SavepointError(error.code, error.message, error))
+  return context.json(isFlat ? flat : result)
+}
+
+/** Server-sent events: each frame is one, named by what it has; the last one is `end` or `error`. */
+function asEvents(context: Context, carry: (out: Out) => Promise<void>): Response {
+  const stop = new AbortController()
+  let room: (() => void) | undefined
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const out: Out = {
+          frame(text) {
+            const [, kind] = /^\{"(\w+)"/.exec(text)!
+            const event = `event: ${kind === 'ok' ? 'end' : kind}\ndata: ${text}\n\n`
+            if (!stop.signal.aborted) controller.enqueue(Buffer.from(event))
+          },
+          get isCrowded() {
+            return (controller.desiredSize ?? 0) <= 0
+          },
+          drained: () =>
+            new Promise(resolve => {
+              room = resolve
+              if ((controller.desiredSize ?? 1) > 0 || stop.signal.aborted) resolve()
+            }),
+          signal: AbortSignal.any([stop.signal, context.req.raw.signal]),
+        }
+        void carry(out).then(() => !stop.signal.aborted && controller.close())
+      },
+      pull: () => room?.(),
+      cancel() {
+        stop.abort()
+        room?.()
+      },
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING_BYTES }),
+  )
+  return context.body(stream, 200, { 'content-type': EVENTS })
 }
 
 /** RFC 9457, with the code of the catalogue. */
