@@ -71,6 +71,8 @@ export class LiveRun {
   private closed = false
   /** Not everything can be seen: from there on anything may have changed. */
   private isBlind = false
+  /** Nothing was captured at the start: what has not changed may be in no snapshot either. */
+  private isUncaptured = false
   private kept = 0
   taken = 0
 
@@ -126,6 +128,10 @@ export class LiveRun {
     this.isBlind = true
   }
 
+  beginUncaptured(): void {
+    this.isUncaptured = true
+  }
+
   /** Returns when nothing is being captured any more; nothing will be. */
   async close(): Promise<void> {
     this.closed = true
@@ -141,7 +147,7 @@ export class LiveRun {
   }
 
   private get isDirty(): boolean {
-    return this.isBlind || !this.dirty.isEmpty
+    return this.isBlind || this.isUncaptured || !this.dirty.isEmpty
   }
 
   private handlePath(event: PathEvent): void {
@@ -263,7 +269,7 @@ export class LiveRun {
 
   private async capture(options: RunSnapshotOptions): Promise<Snapshot | undefined> {
     const now = this.ctx.now()
-    const isWalk = options.type !== 'guard' && now - this.walkedAt > WALK_MS
+    const isWalk = this.isUncaptured || (options.type !== 'guard' && now - this.walkedAt > WALK_MS)
     let taken: Dirty | undefined
     const look = await this.hooks.look(() => {
       taken = this.dirty.take()
@@ -274,6 +280,7 @@ export class LiveRun {
       const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, held })
       if (!dirty || snapshot?.runOnly === false) this.walkedAt = now
       look?.captured()
+      this.isUncaptured = false
       return snapshot
     } catch (error) {
       this.dirty.giveBack(taken)
