@@ -86,8 +86,10 @@ static bool is_wanted(const struct loss *loss) {
   if (kept_below_length == 0 || !place->known || !place->exists || !S_ISREG(place->stat.st_mode)) return false;
   if (place->stat.st_size == 0 || (!loss->empties && place->stat.st_nlink > 1)) return false;
   if (place->length <= kept_below_length + 1 || memcmp(place->path, kept_below, kept_below_length) != 0) return false;
-  if (place->path[kept_below_length] != '/' || is_gits(place->path + kept_below_length)) return false;
-  return is_young(place) || (holds_want_changes() && early_count < MAX_EARLY);
+  if (place->path[kept_below_length] != '/') return false;
+  if (is_young(place)) return !is_gits(place->path + kept_below_length);
+  /* Of a repository as well: a configuration, or a hook, is nowhere else. */
+  return holds_want_changes() && early_count < MAX_EARLY;
 }
 
 static bool copy_bytes(int from, int to) {
