@@ -48,6 +48,7 @@ const { metafile } = await build({
     main: 'src/cli/main.ts',
     index: 'src/index.ts',
     'restore-worker': 'src/targets/dir/restore-worker.ts',
+    'api-worker': 'src/api/api-worker.ts',
   },
   outdir: 'dist',
   bundle: true,

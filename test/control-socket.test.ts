@@ -34,7 +34,7 @@ async function ask(run: BackgroundRun, text: string, onLine: (socket: Socket) =>
     onLine(socket)
   })
   socket.on('error', () => {})
-  socket.write(text)
+  socket.write(`{"hello":"control"}\n${text}`)
   await once(reader, 'close')
   return lines
 }
@@ -46,7 +46,7 @@ it('lies where only its owner comes, greets, and is gone with the run', async ()
   expect(statSync(dirname(socket)).mode & 0o777).toBe(0o700)
   expect(statSync(socket).mode & 0o777).toBe(0o600)
   const [hello, answer] = await ask(run, '{"op":"status"}\n')
-  expect(hello).toEqual({ savepoint: 'control', version: 1, run: run.id })
+  expect(hello).toEqual({ savepoint: 'control', version: 2, run: run.id })
   expect(answer).toMatchObject({
     ok: true,
     result: { run: run.id, pid: run.child.pid, command: ['sh', '-c', expect.any(String)] },
@@ -101,7 +101,7 @@ it('a hundred clients at once, one of which never reads and one never asks', asy
   const idle = connect(socketOf(run))
   const deaf = connect(socketOf(run))
   deaf.pause()
-  deaf.write('{"op":"trace"}\n')
+  deaf.write('{"hello":"control"}\n{"op":"trace"}\n')
   const answers = await Promise.all(Array.from({ length: 98 }, () => ask(run, '{"op":"status"}\n')))
   expect(answers.filter(lines => lines[1]?.ok)).toHaveLength(98)
   for (const socket of [idle, deaf]) socket.destroy()
@@ -150,7 +150,7 @@ describe('a process of the run', () => {
   })
 
   it('may not end it', async () => {
-    const program = `const s=require('net').connect(process.argv[1]);s.on('data',d=>process.stdout.write(d));s.write('{"op":"shutdown"}\\n')`
+    const program = `const s=require('net').connect(process.argv[1]);s.on('data',d=>process.stdout.write(d));s.write('{"hello":"control"}\\n{"op":"shutdown"}\\n')`
     const run = await startRun(
       space,
       `read x; '${process.execPath}' -e "${program.replaceAll('"', '\\"')}" "$x"; echo alive`,

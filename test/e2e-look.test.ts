@@ -41,6 +41,16 @@ describe('before there is a timeline', () => {
     expect(error.code).toBe('timeline.none')
   })
 
+  it('status says when snapshots are off, and that nothing is protected before the first one', () => {
+    space.write('savepoint.yaml', 'snapshots:\n  min_free_bytes: 900 TiB\n')
+    refused(['snapshot'], 1, /Cannot capture: .* are free/)
+    expect(say(['status'])).toMatch(/^BASE\/work is not protected yet: 0 snapshots,.*\nNo snapshot yet\. Take one/)
+    space.write('savepoint.yaml', 'snapshots:\n  disabled: true\n')
+    expect(savepoint(space, ['status']).stderr).toBe(
+      'savepoint: snapshots are turned off by the configuration: nothing new is captured\n',
+    )
+  })
+
   it('coverage answers for the first snapshot, and nothing is made', () => {
     space.sh(`git init -q .; printf 'cache/\\n.env\\n' > .gitignore; mkdir cache; echo x > cache/x; echo S=1 > .env`)
     const first = 'This directory has no snapshot yet. To take the first: savepoint snapshot\n'
@@ -293,6 +303,10 @@ describe('what changed', () => {
       latest: null,
     })
     expect(say(['coverage', 'nothing'])).toBe('nothing does not exist now\nNo snapshot has a version of it\n')
+    expect(say(['coverage', 'cache/gone'])).toBe(
+      'cache/gone does not exist now, and an ignore rule keeps it out of snapshots (.gitignore:1 cache/)\n' +
+        'No snapshot has a version of it\n',
+    )
   })
 
   it('coverage of several paths: all are answered, in their order; one that is wrong stops it before the first', () => {
@@ -324,7 +338,7 @@ describe('what changed', () => {
   })
 
   it('history of what was purged does not hint at a revert, which could not work', () => {
-    say(['purge', 'a.txt', '--yes'])
+    savepoint(space, ['purge', 'a.txt', '--yes'])
     expect(say(['history', 'a.txt'])).toBe(
       'SNAPSHOT  STATUS  SIZE  CREATED  LABEL\nsnap_ID  purged  AGE  first\na.txt: SIZE now\nNo snapshot can bring it back\n',
     )

@@ -156,6 +156,9 @@ describe('what ignore rules hid is named by the rollback that leaves it where it
       'git init -q made; echo x > made/x; echo x >> made/.git/info/exclude',
       ['made/x'],
     ],
+    ['that hide themselves', "echo '*' > src/.gitignore; echo x > src/new", ['src/.gitignore', 'src/new']],
+    ['that hide themselves, beside other changes', "echo '*' > src/.gitignore; echo x > other", ['src/.gitignore']],
+    ['that hide themselves in a directory of their own', "mkdir made; echo '*' > made/.gitignore; echo x > made/x", []],
     ['that are gone', 'rm .gitignore; rm -rf node_modules; echo x > new', []],
   ])('the summary of a run and --dry-run foresee it: rules %s', async (_which, script, paths) => {
     const { run, hidden } = await savepoint.run({ command: ['sh', '-c', script] })

@@ -56,6 +56,12 @@ it('a repository inside the repository, with ignore rules of its own', async () 
   isClean(space.at('deep/inner'))
 })
 
+it('a repository that lies inside the objects of another', async () => {
+  space.sh(`${commit}; mkdir .git/objects/lost; cd .git/objects/lost; ${commit}; git repack -adq`)
+  await survives('rm -rf .git')
+  isClean(space.at('.git/objects/lost'))
+})
+
 it('a linked worktree, whose .git is a file and whose index lies elsewhere', async () => {
   space.sh(`mkdir ../origin; cd ../origin; ${commit}; git worktree add -q -b side ../work/tree`)
   space.sh(

@@ -122,6 +122,7 @@ function makeCheckout(name: string): string {
     'src/cli/main.ts': `console.log(${report})\nif (process.argv[2] === 'wait') setInterval(() => {}, 1000)\n`,
     'src/index.ts': 'export const open = (): number => 1\n',
     'src/targets/dir/restore-worker.ts': 'export {}\n',
+    'src/api/api-worker.ts': 'export {}\n',
   }
   for (const [file, text] of Object.entries(files)) {
     mkdirSync(dirname(join(checkout, file)), { recursive: true })

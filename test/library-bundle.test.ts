@@ -1,9 +1,11 @@
 /** The bundle that `import { open } from 'savepoint'` loads. */
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { expect, it } from 'vitest'
-import { checkout } from './support/built-cli.ts'
+import { describe, expect, it } from 'vitest'
+import { builtCommand, checkout, savepoint } from './support/built-cli.ts'
+import { Workspace } from './support/workspace.ts'
 
 const bundle = join(checkout, 'dist/index.js')
 const quiet = '--disable-warning=ExperimentalWarning'
@@ -40,5 +42,36 @@ it.each([
       /^SavepointError unsupported Cannot load Savepoint in Node \d+\.\d+\.\d+: it needs Node 22\.18 or newer\n$/,
     ),
     stderr: '',
+  })
+})
+
+describe('zod, which takes as long to load as most commands', () => {
+  /** Says on descriptor 3 what was loaded. */
+  const watching = `data:text/javascript,${encodeURIComponent(`
+    import { registerHooks } from 'node:module'
+    import { writeSync } from 'node:fs'
+    registerHooks({ load: (url, context, next) => { writeSync(3, url + '\\n'); return next(url, context) } })`)}`
+
+  it.each([
+    [['head'], false],
+    [['snapshot'], false],
+    [['run', '--', 'true'], false],
+    [['ctl', 'head'], true],
+  ])('%j loads it: %s', (args, isLoaded) => {
+    const space = new Workspace()
+    space.sh('echo a > a')
+    savepoint(space, ['snapshot'])
+    const [program, ...rest] = builtCommand
+    const { output, status } = spawnSync(program!, ['--import', watching, ...rest, ...args], {
+      cwd: space.dir,
+      env: space.env,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    })
+    const loaded = output[3]!.split('\n').filter(url => url.startsWith('file:') && url.endsWith('.js'))
+    const withZod = loaded.filter(url => readFileSync(new URL(url), 'utf8').includes('invalid_union'))
+    space.remove()
+    expect({ status, isLoaded: withZod.length > 0 }).toEqual({ status: 0, isLoaded })
+    expect(loaded.length).toBeGreaterThan(1)
   })
 })

@@ -303,6 +303,7 @@ describe('R12 a write fails in the middle', () => {
       remount('ro')
       const error = await failure(sp.rollback(id))
       expect([error.code, error.hint]).toEqual(['io.failed', expect.stringContaining('back as it was')])
+      expect(error.message).toBe('Cannot restore anything in the target: its filesystem is read-only')
       expect(ws.read('a')).toBe('now')
       expect(await failure(sp.undo())).toMatchObject({ code: 'operation.none' })
       remount('rw')

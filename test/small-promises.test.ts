@@ -146,3 +146,9 @@ describe('a run whose supervisor was killed', () => {
     }
   })
 })
+
+it('purge does not ask about what lies elsewhere', () => {
+  take('one')
+  expect(say('purge', '..')).toMatchObject({ status: 2, stderr: expect.stringContaining('it lies outside the target') })
+  expect(say('purge', 'a').stderr).toContain('nobody can be asked here')
+})

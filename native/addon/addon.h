@@ -53,7 +53,10 @@
   X(hasherDigest, hasher_digest) \
   X(randomBytes, random_bytes) \
   X(adoptOrphans, adopt_orphans) \
-  X(takeEnd, take_end)
+  X(takeEnd, take_end) \
+  X(pidfdOpen, pidfd_open_process) \
+  X(pidfdSignal, pidfd_signal) \
+  X(pipe, make_pipe)
 
 #define X(js_name, c_name) napi_value addon_##c_name(napi_env env, napi_callback_info info);
 ADDON_FUNCTIONS(X)

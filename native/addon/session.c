@@ -1,9 +1,11 @@
-/* Who is at the other end of a socket, and how the terminal is set. */
+/* Who is at the other end of a socket, pipes, signals for a process that is known, and how the terminal is set. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -25,6 +27,46 @@ napi_value addon_peer_of(napi_env env, napi_callback_info info) {
     return NULL;
   }
   return result;
+}
+
+napi_value addon_make_pipe(napi_env env, napi_callback_info info) {
+  (void)info;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw_errno(env, errno, "pipe2", NULL, 0);
+    return NULL;
+  }
+  napi_value result;
+  if (napi_create_object(env, &result) != napi_ok || !set_number(env, result, "read", ends[0]) ||
+      !set_number(env, result, "write", ends[1])) {
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+  }
+  return result;
+}
+
+napi_value addon_pidfd_open_process(napi_env env, napi_callback_info info) {
+  napi_value arguments[1];
+  int pid;
+  if (!get_arguments(env, info, 1, arguments) || !get_int(env, arguments[0], &pid)) return NULL;
+  // Close-on-exec by itself.
+  long fd = syscall(SYS_pidfd_open, pid, 0);
+  if (fd >= 0) return make_number(env, (double)fd);
+  throw_errno(env, errno, "pidfd_open", NULL, 0);
+  return NULL;
+}
+
+napi_value addon_pidfd_signal(napi_env env, napi_callback_info info) {
+  napi_value arguments[2];
+  int fd, number;
+  if (!get_arguments(env, info, 2, arguments) || !get_int(env, arguments[0], &fd) ||
+      !get_int(env, arguments[1], &number)) {
+    return NULL;
+  }
+  if (syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0) return make_undefined(env);
+  throw_errno(env, errno, "pidfd_send_signal", NULL, 0);
+  return NULL;
 }
 
 napi_value addon_terminal_modes(napi_env env, napi_callback_info info) {

@@ -3,7 +3,7 @@ import type * as results from '../index.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { showPath } from '../model/raw-path.ts'
 import type { Execution, FileEvent } from '../model/trace.ts'
-import { orNull, runJson, snapshotJson } from './json.ts'
+import { operationJson, orNull, runJson, snapshotJson } from './json.ts'
 
 const time = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
 const shown = (raw: Raw | undefined): string | null => (raw === undefined ? null : showPath(raw))
@@ -81,3 +81,34 @@ export const eventJson = (listed: results.ListedEvent) =>
         stop_event: listed.events.stopEvent,
         unlisted: listed.events.unlisted,
       }
+
+/** What `subscribe` tells. */
+export function timelineEventJson(told: results.TimelineEvent) {
+  switch (told.type) {
+    case 'snapshot':
+      return { type: told.type, snapshot: snapshotJson(told.snapshot) }
+    case 'run-started':
+    case 'run-ended':
+      return { type: told.type, run: runJson(told.run) }
+    case 'operation':
+      return { type: told.type, operation: operationJson(told.operation) }
+    case 'head':
+      return { type: told.type, head: orNull(told.head) }
+    case 'file':
+      return eventJson(told)
+    case 'lost':
+      return { type: told.type, count: told.count }
+    case 'following':
+      return { type: told.type }
+  }
+}
+
+export const processJson = (process: results.RunProcess) => ({
+  pid: process.pid,
+  start: process.start,
+  started_at: time(process.startedAt),
+  ppid: process.parent,
+  run: process.run,
+  state: process.state,
+  argv: process.argv.map(showPath),
+})

@@ -1,11 +1,11 @@
 /** Operations that only look. */
 import { z } from 'zod'
 import { detectRenames } from '../diff/renames.ts'
-import type { DiffResult, Savepoint } from '../index.ts'
-import { hasFailed } from '../model/trace.ts'
+import type { DiffResult, Savepoint, Snapshot } from '../index.ts'
+import { type Execution, hasFailed } from '../model/trace.ts'
 import { limit, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
-import { eventJson, traceJson, whyJson } from './json-trace.ts'
+import { eventJson, executionJson, traceJson, whyJson } from './json-trace.ts'
 import { looking, operation } from './operation.ts'
 import * as shapes from './shapes.ts'
 import * as traced from './shapes-trace.ts'
@@ -13,10 +13,9 @@ import * as traced from './shapes-trace.ts'
 const empty = z.object({})
 
 /** With its tags, and whether it is HEAD. */
-function placed(savepoint: Savepoint, wanted: string) {
-  const { id } = savepoint.find(wanted)
-  const node = savepoint.log().find(({ snapshot }) => snapshot.id === id)
-  return { snapshot: node?.snapshot ?? savepoint.find(wanted), place: { tags: node?.tags, head: node?.isHead } }
+function placed(savepoint: Savepoint, snapshot: Snapshot) {
+  const tags = [...savepoint.tags()].flatMap(([name, id]) => (id === snapshot.id ? [name] : []))
+  return { snapshot, place: { tags, head: savepoint.head().id === snapshot.id } }
 }
 
 /** A rename is not a deletion and an addition. */
@@ -67,7 +66,7 @@ export const lookOperations = [
     output: shapes.snapshot,
     opens: looking,
     handler(savepoint) {
-      const { snapshot, place } = placed(savepoint, savepoint.head().id)
+      const { snapshot, place } = placed(savepoint, savepoint.head())
       return json.snapshotJson(snapshot, place)
     },
   }),
@@ -84,11 +83,12 @@ export const lookOperations = [
     name: 'show',
     summary: 'one snapshot, with what it changed against its parent',
     effect: 'read',
+    isLong: true,
     input: z.object({ snapshot: ref.default('HEAD') }),
-    output: shapes.snapshotDetail.extend({ changes: z.array(shapes.change).nullable() }),
+    output: shapes.shownSnapshot,
     opens: looking,
     handler(savepoint, input) {
-      const { snapshot, place } = placed(savepoint, input.snapshot)
+      const { snapshot, place } = placed(savepoint, savepoint.find(input.snapshot))
       const changes = snapshot.parent === undefined ? null : joined(savepoint.snapshotChanges(snapshot.id)).changes
       return { ...json.snapshotDetailJson(snapshot, place), changes }
     },
@@ -97,6 +97,7 @@ export const lookOperations = [
     name: 'read',
     summary: 'a file as it was in a snapshot',
     effect: 'read',
+    isLong: true,
     input: z.object({ snapshot: ref.default('HEAD'), path }),
     output: shapes.fileVersion,
     opens: looking,
@@ -146,6 +147,7 @@ export const lookOperations = [
     name: 'why',
     summary: 'which commands changed a path, newest first',
     effect: 'read',
+    isLong: true,
     input: z.object({ path, limit: limit.optional() }),
     output: traced.why,
     opens: looking,
@@ -155,18 +157,32 @@ export const lookOperations = [
     name: 'trace',
     summary: 'what a run executed; the newest run when none is named',
     effect: 'read',
-    input: z.object({ run: runRef.optional(), failed: z.boolean().optional().describe('only what failed') }),
+    isLong: true,
+    follows: ({ follow }) => follow === true,
+    input: z.object({
+      run: runRef.optional(),
+      failed: z.boolean().optional().describe('only what failed'),
+      follow: z.boolean().optional().describe('tells each command when it has ended, and answers when the run has'),
+    }),
     output: traced.trace,
+    frames: z.object({ execution: traced.execution }),
     opens: looking,
-    handler(savepoint, { run, failed }) {
+    async handler(savepoint, { run, failed, follow }, { send, signal }) {
+      const isWanted = (each: Execution) => !failed || hasFailed(each)
+      if (follow) {
+        const tell = (each: Execution) => isWanted(each) && send({ execution: executionJson(each) })
+        await savepoint.followTrace(run, tell, { signal })
+      }
       const result = savepoint.trace(run)
-      return traceJson({ ...result, executions: result.executions.filter(each => !failed || hasFailed(each)) })
+      // Those were told already.
+      return traceJson({ ...result, executions: follow ? [] : result.executions.filter(isWanted) })
     },
   }),
   operation({
     name: 'events',
     summary: 'what happened to files, and the snapshots it led to, newest first',
     effect: 'read',
+    isLong: true,
     input: z.object({ run: runRef.optional(), limit: limit.default(100) }),
     output: z.array(traced.event),
     opens: looking,

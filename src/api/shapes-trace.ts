@@ -1,6 +1,6 @@
 /** The shapes of what is traced. See shapes.ts. */
 import { z } from 'zod'
-import { id, path, run, time } from './shapes.ts'
+import { counts, id, operation, path, run, snapshot, time } from './shapes.ts'
 
 export const execution = z
   .object({
@@ -60,9 +60,13 @@ export const why = z
   })
   .meta({ id: 'Why' })
 
+const listedFileEvent = fileEvent
+  .extend({ type: z.literal('file'), command: execution.nullable() })
+  .meta({ id: 'ListedFileEvent' })
+
 export const event = z
   .union([
-    fileEvent.extend({ type: z.literal('file'), command: execution.nullable() }),
+    listedFileEvent,
     z.object({
       type: z.literal('snapshot'),
       snapshot: id,
@@ -75,3 +79,39 @@ export const event = z
     }),
   ])
   .meta({ id: 'Event' })
+
+export const timelineEvent = z
+  .union([
+    z.object({ type: z.literal('following') }).describe('what happens from now on is told'),
+    z.object({ type: z.literal('snapshot'), snapshot }),
+    z.object({ type: z.enum(['run-started', 'run-ended']), run }),
+    z.object({ type: z.literal('operation'), operation }),
+    z.object({ type: z.literal('head'), head: id.nullable() }),
+    listedFileEvent,
+    z.object({ type: z.literal('lost'), count: z.int() }).describe('not told one by one; `events` has them'),
+  ])
+  .meta({ id: 'TimelineEvent' })
+
+export const process = z
+  .object({
+    pid: z.int(),
+    start: z.int().describe('when it began, in ticks of the kernel: with the pid, it is this process and no later one'),
+    started_at: time.nullable(),
+    ppid: z.int(),
+    run: id,
+    state: z.string().describe('as the kernel names it: R, S, D, T'),
+    argv: z.array(z.string()),
+  })
+  .meta({ id: 'Process' })
+
+export const ended = z
+  .object({
+    exit: z.int().describe('as a shell counts: a death by signal is 128 and its number'),
+    signal: z.string().nullable(),
+    run: id.nullable(),
+    snapshot: id.nullable().describe('the state that it left'),
+    head: id.nullable(),
+    counts,
+    stopped: z.string().nullable().describe('who stopped it, if somebody did'),
+  })
+  .meta({ id: 'Ended' })

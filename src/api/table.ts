@@ -8,8 +8,9 @@ import { nearest } from '../model/suggest.ts'
 import type { Operation } from './operation.ts'
 import { changeOperations } from './operations-change.ts'
 import { lookOperations } from './operations-look.ts'
+import { processOperations } from './operations-process.ts'
 
-export const operations: readonly Operation[] = [...lookOperations, ...changeOperations]
+export const operations: readonly Operation[] = [...lookOperations, ...changeOperations, ...processOperations]
 
 const byName = new Map(operations.flatMap(each => [each.name, ...(each.aliases ?? [])].map(name => [name, each])))
 

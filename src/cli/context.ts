@@ -48,6 +48,8 @@ export interface Context {
   /** Runs `body` with a pager when stdout is a terminal. */
   paged(body: (output: Output) => Promise<void> | void): Promise<void>
   open(options?: OpenOptions): Promise<Savepoint>
+  /** For those who open it themselves. Of a command that can be cancelled, `signal` says when it is. */
+  engineOptions(): OpenOptions
   /** Opens for a verb that only looks: a savepoint.yaml that is wrong, perhaps by what one wants to see, does not stop it. */
   look(): Promise<Savepoint>
   /** Runs a command although there is nothing to record it in, because of `cause`. */
@@ -80,6 +82,9 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     if (options.quiet) return
     const text = withProgram(remark, program)
     errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${showLines(text)}\n`)
+  }
+  const listen = () => {
+    if (cancellable) cancellation ??= createCancellation(() => notice(isUnstoppable ? completing : stopping))
   }
   const engineOptions = (): OpenOptions => ({
     // Without it the engine asks the system, which knows names that are not UTF-8.
@@ -124,10 +129,12 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       if (pager) await throughPager(pager, process.env, body)
       else await body(output)
     },
+    engineOptions() {
+      listen()
+      return engineOptions()
+    },
     async open(extra = {}) {
-      if (cancellable) {
-        cancellation ??= createCancellation(() => notice(isUnstoppable ? completing : stopping))
-      }
+      listen()
       const engine = await import('../index.ts')
       opened = await engine.open({ ...engineOptions(), ...extra, untilExit: true })
       style = createStyle(colour, opened.subdirectory, program, context.undoStops)

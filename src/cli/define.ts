@@ -10,6 +10,7 @@ export const groups = {
   back: 'Go back:',
   organise: 'Organise:',
   maintain: 'Maintain:',
+  serve: 'Serve programs:',
   more: 'More:',
 } as const
 

@@ -9,8 +9,6 @@ const laterVerbs: Record<string, string> = {
   repl: 'start the REPL',
   fork: 'fork a snapshot',
   tournament: 'run a tournament',
-  daemon: 'start the daemon',
-  ctl: 'talk to the daemon',
   mcp: 'serve MCP',
   ui: 'open the web page',
   connect: 'connect an agent',

@@ -117,7 +117,7 @@ it('finds the verb behind options', () => {
   expect(verbIndex(['--json'])).toBe(-1)
 })
 
-test.each('record bundle env container repl fork tournament daemon ctl mcp ui connect hook'.split(' '))(
+test.each('record bundle env container repl fork tournament mcp ui connect hook'.split(' '))(
   '%s is known, but not yet there',
   verb => {
     expect(() => refuseLaterVerb(verb)).toThrow(expect.objectContaining({ code: 'unsupported', exitCode: 13 }))

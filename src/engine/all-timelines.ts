@@ -102,6 +102,6 @@ export function rootsOf({ target, db }: OpenTimeline): Id[] {
 
 export const cannotCollect = (cause: unknown): SavepointError =>
   new SavepointError('store.damaged', `Cannot collect: ${(cause as Error).message}`, {
-    hint: 'Nothing was deleted. `savepoint verify` names the snapshots that are damaged; delete those first',
+    hint: 'Nothing was deleted. `savepoint verify --repair` mends what it can, and names the snapshots that stay damaged; delete those first',
     cause,
   })

@@ -4,10 +4,11 @@
  */
 import { errnoOf, isDamage } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
-import type { Id } from '../model/entry.ts'
-import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
+import { blankEntry, type Id } from '../model/entry.ts'
+import { isWithin, joinRaw, nameOf, parentOf, type Raw } from '../model/raw-path.ts'
 import type { Skipped } from '../model/snapshot.ts'
 import { pairByName } from '../store/tree-diff.ts'
+import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { kindOfType } from '../targets/dir/dir-node.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
@@ -32,8 +33,24 @@ export async function foreseeHidden(
   live: Pick<Live, 'tree'>,
   plan: RestorePlan,
 ): Promise<void> {
-  const found = unexpectedIn(ctx, live.tree, rootTreeOf(ctx.store, wanted), scope)
-  for (const path of await withoutRules(ctx, found, () => plan)) plan.hidden.add(path)
+  const tree = rootTreeOf(ctx.store, wanted)
+  const found = unexpectedIn(ctx, live.tree, tree, scope)
+  for (const path of await withoutRules(ctx, found, tree, () => plan)) plan.hidden.add(path)
+}
+
+/** After a restore: what stays hidden by ignore files that are new and exclude themselves, so that they stay, too. */
+export async function nameSelfHidden(
+  ctx: Context,
+  request: Pick<RestoreRequest, 'wanted' | 'scope'>,
+  after: Pick<Live, 'tree'>,
+  plan: RestorePlan,
+): Promise<void> {
+  try {
+    await foreseeHidden(ctx, request, after, { ...plan, actions: [] })
+  } catch (error) {
+    // The restore is done, whatever became of the disk.
+    if (!isDamage(error) && !errnoOf(error)) throw error
+  }
 }
 
 type Left = Pick<RunResult, 'hidden' | 'uncaptured'>
@@ -46,7 +63,7 @@ export async function leftByRun(ctx: Context, before: Id, after: Id): Promise<Le
   const hidden = new Hidden()
   const plan = () => planRestore({ store: ctx.store, live: live!, wanted: wanted!, base: live })
   try {
-    for (const path of await withoutRules(ctx, found, plan)) hidden.add(path)
+    for (const path of await withoutRules(ctx, found, wanted!, plan)) hidden.add(path)
   } catch (error) {
     // The command has ended, and how is the answer, whatever became of the disk.
     if (!isDamage(error) && !errnoOf(error)) throw error
@@ -54,15 +71,20 @@ export async function leftByRun(ctx: Context, before: Id, after: Id): Promise<Le
   return { hidden, uncaptured: found.filter(({ reason }) => reason === 'too-large') }
 }
 
-/** Those that would be captured with the rules that hold after the plan. */
-async function withoutRules(ctx: Context, found: Skipped[], planned: () => RestorePlan): Promise<Raw[]> {
+/**
+ * Those that would be captured with the rules that hold after the plan. An ignore file that excludes itself (`*`) is none
+ * that a plan can remove, and still it is not what `wanted`, a tree, says: they are judged without it.
+ */
+async function withoutRules(ctx: Context, found: Skipped[], wanted: Id, planned: () => RestorePlan): Promise<Raw[]> {
   const excluded = found.filter(({ reason }) => reason === 'excluded').slice(0, MAX_ASKED)
   // Most find nothing, and need no plan.
   if (excluded.length === 0 || !statDir(ctx.targetPath)) return []
   const { actions } = planned()
-  if (!changesRules(ctx.store, actions)) return []
+  const own = excluded.filter(({ path }) => isIgnoreFile(path) && hadDirectory(ctx, wanted, path))
+  if (own.length === 0 && !changesRules(ctx.store, actions)) return []
+  const gone = own.map(({ path }) => ({ action: 'delete' as const, path, live: blankEntry(nameOf(path), 'file') }))
   return withDir(ctx.targetPath, async root => {
-    const view = plannedView(root, ctx.store, actions)
+    const view = plannedView(root, ctx.store, [...actions, ...gone])
     const options = { root, rootPath: ctx.targetPath, exclude: excludeConfig(ctx), env: ctx.env, view }
     const rules = await Exclusions.open(options)
     const captured: Raw[] = []
@@ -76,6 +98,12 @@ async function withoutRules(ctx: Context, found: Skipped[], planned: () => Resto
     return captured
   })
 }
+
+const isIgnoreFile = (path: Raw): boolean => /(^|\/)\.(git|savepoint)ignore$/.test(path)
+
+/** One that came with its directory hides nothing that was there before; the report names that directory. */
+const hadDirectory = ({ store }: Context, tree: Id, path: Raw): boolean =>
+  parentOf(path) === '' || entryAt(store, tree, parentOf(path))?.kind === 'dir'
 
 /** Trees. What is excluded or too large now, and the wanted state does not have. */
 function unexpectedIn(ctx: Context, live: Id, wanted: Id, scope: readonly Raw[] | undefined): Skipped[] {

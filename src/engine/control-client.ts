@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net'
 import { SavepointError } from '../errors/errors.ts'
 import type { Context } from './context.ts'
-import { CONTROL_VERSION, type Frame, type Hello, lineReader, MAX_LINE_BYTES } from './control-frames.ts'
+import { CONTROL_HELLO, CONTROL_VERSION, type Frame, type Hello, lineReader, MAX_LINE_BYTES } from './control-frames.ts'
 import { withSocketPath } from './control-place.ts'
 import type { LiveRunEntry } from './live-runs.ts'
 import { isStopped } from './process-tree.ts'
@@ -34,6 +34,7 @@ export async function askRun(run: LiveRunEntry, request: Request, listener: List
   if (run.pid !== undefined && isStopped(run.pid)) throw new Unreachable('it is suspended')
   const answer = Promise.withResolvers<unknown>()
   const socket = withSocketPath(run.socket, address => connect(address))
+  socket.write(`${JSON.stringify({ hello: CONTROL_HELLO })}\n`)
   const cancel = () => socket.write('{"cancel":true}\n')
   const greeting = setTimeout(() => socket.destroy(new Error('it does not answer')), GREETING_MS)
   let isAsked = false

@@ -1,12 +1,15 @@
 /**
- * What goes over a control socket: one JSON object per line. The server greets with `Hello`; the client sends one request,
- * `{"op": …, parameters}`, and perhaps `{"cancel": true}`; the server sends `Frame`s, the last of which has `ok` or `error`.
+ * What goes over a control connection: one JSON object per line. The client begins with `{"hello": "control"}`, and the server
+ * greets with `Hello`; the client sends one request, `{"op": …, parameters}`, and perhaps `{"cancel": true}`; the server sends
+ * `Frame`s, the last of which has `ok` or `error`.
  */
 import type { ErrorCode } from '../errors/errors.ts'
 import type { Progress } from './results.ts'
 
 /** Another number means that the two do not understand each other. */
-export const CONTROL_VERSION = 1
+export const CONTROL_VERSION = 2
+/** What a control connection begins with. */
+export const CONTROL_HELLO = 'control'
 /** Of a line, both ways. */
 export const MAX_LINE_BYTES = 64 * 1024 * 1024
 /** Of a request: the server takes no more. */

@@ -1,24 +1,13 @@
 /**
- * The server's side of a control socket: who may ask, lines in, frames out, limits. What is asked for is carried out by
+ * The server's side of a control connection: one request, frames out. What is asked for is carried out by
  * control-operations.ts, which comes with zod and is loaded for the first request.
  */
-import { chmodSync } from 'node:fs'
-import { createServer, type Server, type Socket } from 'node:net'
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
-import { addon } from '../native/addon.ts'
-import { CONTROL_VERSION, type Frame, type Hello, lineReader, MAX_REQUEST_BYTES } from './control-frames.ts'
-import { withSocketPath } from './control-place.ts'
+import { CONTROL_VERSION, type Frame, type Hello, MAX_REQUEST_BYTES } from './control-frames.ts'
+import type { LineClient, LineHandler } from './line-server.ts'
 
-const MAX_CLIENTS = 128
 /** A client that connects and asks nothing. */
-const SILENCE_MS = 30_000
-/** A reader that takes nothing: what nobody waits for is left out beyond the first, and it is let go beyond the second. */
-const CROWDED_BYTES = 256 * 1024
-const MAX_WAITING_BYTES = 64 * 1024 * 1024
-
-/** How long an answer may take to be read when the run is over. */
-const LAST_WORDS_MS = 1000
+export const SILENCE_MS = 30_000
 
 export interface Asked {
   request: unknown
@@ -31,104 +20,49 @@ export interface Asked {
 /** Undefined: the run is over. */
 export type Answer = (asked: Asked) => Promise<{ result: unknown } | undefined>
 
-export interface ControlServer {
-  /** Takes no more, and returns when what was asked is answered, and read or nobody reads it. */
-  close(): Promise<void>
-}
-
-export async function serveControl(socket: string, run: string, answer: Answer): Promise<ControlServer> {
-  const clients = new Set<Socket>()
-  const answers = new Set<Promise<unknown>>()
-  const track = <T>(work: Promise<T>): Promise<T> => {
-    answers.add(work)
-    return work.finally(() => answers.delete(work))
-  }
-  const server = createServer(client => {
-    client.on('error', () => client.destroy())
-    if (clients.size >= MAX_CLIENTS || !mayAsk(client)) return void client.destroy()
-    clients.add(client)
-    client.on('close', () => clients.delete(client))
-    attend(client, run, asked => track(answer(asked)))
-  })
-  await listen(server, socket)
-  chmodSync(socket, 0o600)
-  return {
-    async close() {
-      server.close()
-      await Promise.allSettled(answers)
-      // They are written by whoever waits for them, a moment later.
-      await nextTurn()
-      const left = [...clients].map(client => new Promise(resolve => client.once('close', resolve)))
-      for (const client of clients) client.destroySoon()
-      await Promise.race([Promise.all(left), pause(LAST_WORDS_MS, undefined, { ref: false })])
-    },
-  }
-}
-
-const listen = (server: Server, socket: string): Promise<void> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject)
-    withSocketPath(socket, address => server.listen(address, () => resolve()))
-  })
-
-function peerOf(client: Socket): { pid: number; uid: number } | undefined {
-  const { fd } = (client as Socket & { _handle?: { fd?: number } })._handle ?? {}
-  return fd === undefined || fd < 0 ? undefined : addon.peerOf(fd)
-}
-
-/** The directory of the socket keeps others out already; this is for one that was opened by mistake. */
-function mayAsk(client: Socket): boolean {
-  const uid = peerOf(client)?.uid
-  return uid !== undefined && (uid === process.getuid!() || uid === 0)
-}
-
-function attend(client: Socket, run: string, answer: Answer): void {
-  const { pid } = peerOf(client)!
+/** Greets, and answers the one request that follows. */
+export function attendControl(client: LineClient, run: string, answer: Answer): LineHandler {
   const cancellation = new AbortController()
   let isAsked = false
   const send = (frame: Frame | Hello) => {
-    if (client.destroyed || !client.writable) return
-    if ('progress' in frame && client.writableLength > CROWDED_BYTES) return
-    client.write(`${JSON.stringify(frame)}\n`)
-    if (client.writableLength > MAX_WAITING_BYTES) client.destroy()
+    if (!('progress' in frame) || !client.isCrowded) client.send(JSON.stringify(frame))
   }
   const finish = (frame: Frame) => {
     send(frame)
     client.end()
   }
-  const refuse = (message: string) =>
-    finish(toFrame(new SavepointError('usage', `Cannot read the request: ${message}`)))
-  const read = lineReader(
-    MAX_REQUEST_BYTES,
-    line => {
-      const request = parse(line)
+  client.signal.addEventListener('abort', () => cancellation.abort())
+  send({ savepoint: 'control', version: CONTROL_VERSION, run })
+  return {
+    onLine(line) {
+      const request = parseObject(line)
       if (isAsked && request && 'cancel' in request) return cancellation.abort()
       if (isAsked) return
       isAsked = true
-      client.setTimeout(0)
-      if (!request) return refuse('it is no JSON object')
-      answer({ request, pid, signal: cancellation.signal, send })
+      client.setPatience(0)
+      if (!request) return finish(errorFrame(unreadable('it is no JSON object')))
+      answer({ request, pid: client.pid, signal: cancellation.signal, send })
         .then(answered => finish(answered ? { ok: true, result: answered.result } : { gone: true }))
-        .catch(error => finish(toFrame(error)))
+        .catch(error => finish(errorFrame(error)))
     },
-    () => refuse(`a line is longer than ${MAX_REQUEST_BYTES} bytes`),
-  )
-  client.on('data', read)
-  client.on('close', () => cancellation.abort())
-  client.setTimeout(SILENCE_MS, () => client.destroy())
-  send({ savepoint: 'control', version: CONTROL_VERSION, run })
+    onTooLong: () => finish(errorFrame(tooLong())),
+  }
 }
 
-function parse(line: string): object | undefined {
+const unreadable = (why: string): SavepointError => new SavepointError('usage', `Cannot read the request: ${why}`)
+export const tooLong = (): SavepointError => unreadable(`a line is longer than ${MAX_REQUEST_BYTES} bytes`)
+
+export function parseObject(line: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(line)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isObject ? (value as Record<string, unknown>) : undefined
   } catch {
     return undefined
   }
 }
 
-function toFrame(error: unknown): Frame {
+export function errorFrame(error: unknown): Extract<Frame, { error: unknown }> {
   if (error instanceof SavepointError) {
     const { code, message, hint, data } = error
     return { error: { code, message, hint, data } }

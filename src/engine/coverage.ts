@@ -36,7 +36,8 @@ async function coverageOf(ctx: Context, raw: Raw, live: Live): Promise<CoverageR
     exists: found === 'hidden' ? undefined : found === 'there',
     covered: found === 'there' && !isUnknown,
     reason: found === 'absent' ? 'absent' : isUnknown ? entry.reason : found === 'hidden' ? 'unreadable' : undefined,
-    rule: isUnknown && entry.reason === 'excluded' ? await ruleFor(ctx, raw) : undefined,
+    // Of what is gone, too: it tells why no snapshot has it.
+    rule: found === 'absent' || (isUnknown && entry.reason === 'excluded') ? await ruleFor(ctx, raw) : undefined,
     latest,
     versions: holders.length,
     current: latest !== undefined && (await isCurrent(ctx, raw, latest, live)),

@@ -68,6 +68,8 @@ export function snapshotChanges(ctx: Context, snapshot: Snapshot): Change[] {
 }
 
 export async function status(ctx: Context): Promise<StatusResult> {
+  if (ctx.config.snapshots.disabled)
+    ctx.notice('snapshots are turned off by the configuration: nothing new is captured')
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const live = await captureForReading(ctx)
   const changed =

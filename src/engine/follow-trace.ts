@@ -25,8 +25,10 @@ export async function followTrace(
   ctx: Context,
   ref: string | undefined,
   onExecution: (execution: Execution, run: FollowedRun) => void,
+  { signal = ctx.signal }: { signal?: AbortSignal } = {},
 ): Promise<void> {
-  const follower = new Follower(ctx, ref === undefined ? newestRun(ctx) : requireRun(ctx, ref), onExecution)
+  const run = ref === undefined ? newestRun(ctx) : requireRun(ctx, ref)
+  const follower = new Follower({ ...ctx, signal }, run, onExecution)
   await follower.listen()
   await follower.lookUntilOver()
 }
@@ -63,7 +65,7 @@ class Follower {
   }
 
   async lookUntilOver(): Promise<void> {
-    while (!this.look()) await pause(LOOK_MS)
+    while (!this.ctx.signal?.aborted && !this.look()) await pause(LOOK_MS)
   }
 
   private hear(told: Told): void {

@@ -27,6 +27,7 @@ import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log } from './log.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
+import { processesOfRuns, signalProcess } from './process-list.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
 import { purgeText } from './purge-traces.ts'
 import { readFile } from './read-content.ts'
@@ -39,6 +40,7 @@ import type { OpenOptions, Savepoint } from './savepoint.ts'
 import { makeScratch } from './scratch.ts'
 import { asShown } from './shown-snapshot.ts'
 import { takeSnapshot } from './snapshot.ts'
+import { subscribe } from './subscribe.ts'
 import { deleteTag, setTag } from './tags.ts'
 import { type RegisteredTarget, relativeTo } from './target-registry.ts'
 import { restoring, throughLiveRun } from './through-live-run.ts'
@@ -259,7 +261,10 @@ function toSavepoint(ctx: Context): Savepoint {
     operations: () => reachableOperations(ctx.db),
     runs: () => listRuns(ctx),
     trace: run => trace(ctx, run),
-    followTrace: (run, onExecution) => followTrace(ctx, run, onExecution),
+    followTrace: (run, onExecution, options) => followTrace(ctx, run, onExecution, options),
+    subscribe: (onEvent, { signal }) => subscribe(ctx, onEvent, signal),
+    processes: () => processesOfRuns(ctx),
+    signalProcess: (pid, options) => signalProcess(ctx, pid, options),
     why: (path, options) => why(ctx, path, options),
     events: options => events(ctx, options),
     gc: () => gc(ctx),

@@ -10,6 +10,8 @@ const MAX_ANCESTORS = 256
 const MAX_PASSES = 100
 const PASS_MS = 2
 const LOOK_MS = 20
+/** Where /proc/PID/stat says when it began, counted from the state. */
+const START = 19
 /** What does not even die of SIGKILL within this waits for a device. */
 const KILL_MS = 2000
 
@@ -21,6 +23,41 @@ interface Process {
   parent: number
   state: string
 }
+
+/** One that can be told from a later one of the same number. */
+export interface SeenProcess extends Process {
+  /** When it began, in ticks of the kernel since it was booted. */
+  start: number
+}
+
+/** All that there are. */
+export const everyProcess = (): SeenProcess[] =>
+  readdirSync('/proc').flatMap(name => (/^\d+$/.test(name) ? (lookClosely(Number(name)) ?? []) : []))
+
+function lookClosely(pid: number): SeenProcess | undefined {
+  try {
+    const [, fields] = /^.*\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))!
+    const words = fields!.split(' ')
+    return { pid, state: words[0]!, parent: Number(words[1]), start: Number(words[START]) }
+  } catch {
+    return undefined
+  }
+}
+
+/** What it was called with; nothing when that cannot be read. */
+export function commandLineOf(pid: number): Buffer[] {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`)
+    const found: Buffer[] = []
+    for (let at = 0, end = words.indexOf(0); end >= 0; at = end + 1, end = words.indexOf(0, at))
+      found.push(words.subarray(at, end))
+    return found
+  } catch {
+    return []
+  }
+}
+
+export const isOurHelper = (pid: number): boolean => OUR_NAMES.includes(nameOf(pid))
 
 function look(pid: number): Process | undefined {
   try {
@@ -56,6 +93,10 @@ export function startedIn(pid: number): string | undefined {
     return undefined
   }
 }
+
+/** Which run a process belongs to, by its own environment or that of who started it. */
+export const runOf = (pid: number): string | undefined =>
+  [pid, ...ancestorsOf(pid)].map(startedIn).find(run => run !== undefined)
 
 /** What still runs of a run whose supervisor, or whose helper, was killed. Our own processes do not count. */
 export const leftRunning = (run: string): Running[] =>

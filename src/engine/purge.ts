@@ -23,7 +23,7 @@ import { refuseSalvaged } from './open-timeline.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
 import { detailWithout, hasChanged, setPurgedStates } from './purged-rows.ts'
 import { recoverPending } from './recover.ts'
-import { resolvePath } from './resolve-path.ts'
+import { existsLive, resolvePath } from './resolve-path.ts'
 import type { PurgedTraces, PurgeResult } from './results.ts'
 import { recordedRoot } from './rollback.ts'
 
@@ -48,6 +48,10 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     const { freedBytes } = collect(ctx, timelines, true)
     ctx.db.setMeta(PENDING, '')
     if (elsewhere.length === 0) assertGone(ctx.store, contents.ids)
+    if (existsLive(ctx, raw))
+      ctx.notice(
+        `${showPath(raw)} is still on disk: unless it goes, or .savepointignore names it, the next snapshot has it again`,
+      )
     return { path: raw, snapshots: contents.snapshots, versions: contents.ids.size, ...traces, elsewhere, freedBytes }
   })
 }
@@ -166,7 +170,8 @@ function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet
       if (entry.kind === 'dir') any = (yield* call(visit(snapshot, entry.content, here))) || any
       else if (entry.kind === 'file' && ids.has(entry.content)) {
         any = true
-        if (found.length < LISTED_ELSEWHERE) found.push({ snapshot, path: here })
+        const isNoted = found.some(other => other.snapshot === snapshot && other.path === here)
+        if (found.length < LISTED_ELSEWHERE && !isNoted) found.push({ snapshot, path: here })
       }
     }
     if (!any) clean.add(tree)

@@ -19,7 +19,7 @@ import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { cannotSave, nameWhatStays } from './cannot-save.ts'
 import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
-import { foreseeHidden } from './coming-to-light.ts'
+import { foreseeHidden, nameSelfHidden } from './coming-to-light.ts'
 import { type Context, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { headAfterwards, noteNothing, takeBackSafety } from './head-afterwards.ts'
@@ -92,7 +92,7 @@ async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<Restore
   const rootChanges = shallChangeRoot(ctx, request, live)
   if (request.dryRun && !request.noSafety) sayWhatMayNotFit(ctx, live, request)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
-    if (request.dryRun) await foreseeHidden(ctx, request, live, plan)
+    await foreseeHidden(ctx, request, live, plan)
     noteNothing(ctx, request, plan)
     return { ...describeRestore(ctx, request, live, plan), dryRun: request.dryRun === true }
   }
@@ -245,6 +245,7 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
   const states = { before: live.tree, wanted: rootTreeOf(ctx.store, request.wanted), after: after.tree }
   findHidden(ctx.store, states, request.scope, plan)
   const operation = close(ctx, promised, after)
+  await nameSelfHidden(ctx, request, after, plan)
   const described = describeRestore(ctx, request, live, plan)
   return {
     ...described,

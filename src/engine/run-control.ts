@@ -1,22 +1,34 @@
-/** Opens the control socket of a run. Without one the run goes on all the same: others then change things themselves. */
+/**
+ * Opens the control socket of a run. Without one the run goes on all the same: others then change things themselves. A
+ * connection that begins with CONTROL_HELLO is about the run itself; any other is for the operations that a face serves.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { SavepointError } from '../errors/errors.ts'
 import type { Context } from './context.ts'
+import { CONTROL_HELLO } from './control-frames.ts'
 import { announceSocket, newSocketPath, removeSocket } from './control-place.ts'
-import { type ControlServer, serveControl } from './control-server.ts'
+import { attendControl, errorFrame, parseObject, SILENCE_MS } from './control-server.ts'
+import { type Face, type LineClient, type LineHandler, type LineServer, serveLines } from './line-server.ts'
 import type { RunSession } from './run-session.ts'
 
 export interface RunControl {
   close(): Promise<void>
 }
 
-export async function openControl(ctx: Context, session: RunSession): Promise<RunControl> {
+export async function openControl(ctx: Context, session: RunSession, face: Face | undefined): Promise<RunControl> {
   const { id } = session.run
-  let server: ControlServer | undefined
+  const answers = new Set<Promise<unknown>>()
+  const control = (client: LineClient) =>
+    attendControl(client, id, async asked => {
+      const { carryOut } = await import('./control-operations.ts')
+      const work = carryOut(session, asked)
+      answers.add(work)
+      return work.finally(() => answers.delete(work))
+    })
+  let server: LineServer | undefined
   try {
     const socket = newSocketPath(ctx, id)
-    server = await serveControl(socket, id, async asked => {
-      const { carryOut } = await import('./control-operations.ts')
-      return carryOut(session, asked)
-    })
+    server = await serveLines(socket, client => chosenBy(client, control, face?.attend ?? noFace))
     announceSocket(ctx, id, socket)
   } catch (error) {
     ctx.warn(`other commands cannot reach this run: ${(error as Error).message}`)
@@ -24,7 +36,43 @@ export async function openControl(ctx: Context, session: RunSession): Promise<Ru
   return {
     async close() {
       removeSocket(ctx, id)
+      await Promise.allSettled(answers)
+      await face?.close()
+      // They are written by whoever waits for them, a moment later.
+      await nextTurn()
       await server?.close()
     },
   }
+}
+
+/** The first line decides who answers. */
+function chosenBy(client: LineClient, control: Face['attend'], other: Face['attend']): LineHandler {
+  let chosen: LineHandler | undefined
+  client.setPatience(SILENCE_MS)
+  return {
+    onLine(line) {
+      if (chosen) return chosen.onLine(line)
+      if (parseObject(line)?.hello === CONTROL_HELLO) {
+        chosen = control(client)
+        return
+      }
+      chosen = other(client)
+      chosen.onLine(line)
+    },
+    onTooLong: () => (chosen ?? other(client)).onTooLong(),
+  }
+}
+
+/** A program that runs something with the library alone. */
+function noFace(client: LineClient): LineHandler {
+  const refuse = () => {
+    const error = new SavepointError(
+      'unsupported',
+      'Cannot carry out operations here: this run was not started by `savepoint run`',
+      { data: { isUnserved: true } },
+    )
+    client.send(JSON.stringify(errorFrame(error)))
+    client.end()
+  }
+  return { onLine: refuse, onTooLong: refuse }
 }

@@ -47,6 +47,8 @@ export class RunSession {
   /** The command of the run has been started. */
   attach(command: Started): void {
     this.command = command
+    // It was to be stopped before there was anything to stop.
+    if (this.stop) void command.stop(GRACE_MS)
   }
 
   /** The command has ended: whatever is said next, or started, needs the terminal. */

@@ -2,11 +2,9 @@
  * `run`: a snapshot before, the command with the terminal handed through untouched, a snapshot after, and one operation
  * that `undo` takes back. The lock is held only while capturing, so other commands work meanwhile.
  */
-import { redactFlags } from '../config/config.ts'
-import { defaultRedact } from '../config/default-redact.ts'
 import { errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
-import { type RedactPatterns, redactCommand } from '../model/redact.ts'
+import { redactCommand } from '../model/redact.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { countChanges } from '../store/tree-diff.ts'
@@ -19,6 +17,7 @@ import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
 import { type Protection, protect } from './protect.ts'
+import { redactPatterns } from './redact-patterns.ts'
 import type { RunResult } from './results.ts'
 import { exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
 import { openControl } from './run-control.ts'
@@ -29,6 +28,7 @@ import { isInterrupted, setContinued } from './run-state.ts'
 import { RunTerminal } from './run-terminal.ts'
 import { canHoldChanges, type RunTracer, tracerFor } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
+import { servedBy } from './served-target.ts'
 import { TargetPlace } from './target-place.ts'
 import { superviseTraced } from './trace-run.ts'
 import { judgeConfig, pinConfig } from './trust.ts'
@@ -95,15 +95,6 @@ async function runOnce(
   }
 }
 
-/** The configuration is checked when it is read: these are regular expressions. */
-function redactPatterns(ctx: Context): RedactPatterns {
-  const patternsOf = (isOurs: boolean) =>
-    ctx.config.tracing.redact
-      .filter(source => defaultRedact.includes(source) === isOurs)
-      .map(source => new RegExp(source, redactFlags))
-  return { quick: patternsOf(true), other: patternsOf(false) }
-}
-
 /** On a full disk even this fails: then nothing was started. */
 function record(ctx: Context, command: string[]): Run {
   try {
@@ -136,19 +127,34 @@ function endUnstarted(ctx: Context, run: Run, { exitCode }: SavepointError): voi
 
 async function carryOut(ctx: Context, tracer: RunTracer, session: RunSession, options: RunOptions): Promise<RunResult> {
   const { run } = session
+  if (options.stop?.aborted)
+    throw new SavepointError('command.failed-to-start', 'Cannot start the command: it was cancelled before')
   ctx.seen = { cache: undefined, answers: new Map() }
   const protection = await protect(ctx, run, options, canHoldChanges(ctx, tracer, options))
   pinConfig(ctx, run)
-  const control = await openControl(ctx, session)
+  const control = await openControl(ctx, session, options.face?.(servedBy(ctx)))
+  const unheard = stopOn(options.stop, session)
   try {
     options.onStart?.(run, protection.before, protection.pending !== undefined)
     const result = await superviseAndConclude(ctx, tracer, session, protection, options)
     await session.finish()
     return { ...result, stopped: session.stop?.why }
   } finally {
+    unheard()
     await session.finish()
     await control.close()
   }
+}
+
+/** Returns what ends the listening. */
+function stopOn(signal: AbortSignal | undefined, session: RunSession): () => void {
+  const stop = () => {
+    // Somebody may be stopping it already.
+    if (!session.stop) session.stopThen({ why: 'cancellation', restart: false }, async () => undefined)
+  }
+  if (signal?.aborted) stop()
+  signal?.addEventListener('abort', stop)
+  return () => signal?.removeEventListener('abort', stop)
 }
 
 async function superviseAndConclude(

@@ -5,7 +5,9 @@ import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot, SnapshotType } from '../model/snapshot.ts'
 import type { Execution } from '../model/trace.ts'
 import type { Inherited } from '../tracers/helper.ts'
+import type { Face } from './line-server.ts'
 import type * as results from './results.ts'
+import type { ServedTarget } from './served-target.ts'
 
 export interface OpenOptions {
   /** Where to look from. Default: the process's current directory. */
@@ -101,6 +103,10 @@ export interface RunOptions {
    * change of it waits.
    */
   onStart?: (run: Run | undefined, before: Snapshot | undefined, isPending?: boolean) => void
+  /** Stops the command with all its processes when it is aborted; the run then ends as one that was stopped. */
+  stop?: AbortSignal
+  /** Makes who answers those that connect to the run's socket and ask for operations. */
+  face?: (served: ServedTarget) => Face
   /** When the command fails: whether what it did is taken back. Default: it is kept. */
   onFailure?: 'keep' | 'rollback' | ((result: results.RunResult) => Promise<boolean>)
 }
@@ -158,7 +164,14 @@ export interface Savepoint {
   followTrace(
     run: string | undefined,
     onExecution: (execution: Execution, run: results.FollowedRun) => void,
+    options?: { signal?: AbortSignal },
   ): Promise<void>
+  /** Tells what happens in the timeline as it happens, until it is aborted. `following` comes first: from there on nothing is missed. */
+  subscribe(onEvent: (event: results.TimelineEvent) => void, options: { signal: AbortSignal }): Promise<void>
+  /** The processes of this timeline's runs that are alive. */
+  processes(): results.RunProcess[]
+  /** Sends a signal to one of them, if it is the one that began then. */
+  signalProcess(pid: number, options?: { start?: number; signal?: string }): results.RunProcess
   /** Which commands changed a path, newest first. */
   why(path: string, options?: { limit?: number }): results.WhyResult
   /** What happened to files and the snapshots it led to, newest first; a hundred by default. */

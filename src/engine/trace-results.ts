@@ -1,7 +1,7 @@
 /** What the verbs about traces and events answer. Plain data with raw paths; faces render it. */
 import type { Raw } from '../model/raw-path.ts'
 import type { Running } from '../model/running.ts'
-import type { Run, Snapshot } from '../model/snapshot.ts'
+import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import type { Execution, FileEvent, SnapshotEvents } from '../model/trace.ts'
 
 export interface TraceSummary {
@@ -72,4 +72,31 @@ export interface WhyResult {
 export interface PurgedTraces {
   commands: number
   events: number
+}
+
+/** Something that happened in the timeline. */
+export type TimelineEvent =
+  /** What happens from now on is told. */
+  | { type: 'following' }
+  | { type: 'snapshot'; snapshot: Snapshot }
+  | { type: 'run-started' | 'run-ended'; run: Run }
+  | { type: 'operation'; operation: Operation }
+  /** Of the live files; undefined: there is none any more. */
+  | { type: 'head'; head: string | undefined }
+  | { type: 'file'; event: FileEvent; execution: Execution | undefined }
+  /** More file events at once than are told one by one: `events` has them. */
+  | { type: 'lost'; count: number }
+
+/** A process of a run. */
+export interface RunProcess {
+  pid: number
+  /** When it began, in ticks of the kernel: with the pid, it is this process and no later one. */
+  start: number
+  startedAt: number
+  parent: number
+  run: string
+  /** As the kernel names it: R, S, D, T, Z. */
+  state: string
+  /** Secrets in it are hidden as in traces. */
+  argv: Raw[]
 }

@@ -312,6 +312,15 @@ test('the key changes with whatever changes verdicts, and with nothing else', ()
   expect(tracked.e).toBe(plain.e)
 })
 
+test('the key of a directory without patterns tells which tracked paths an ignore file further below excludes', () => {
+  const keysWith = (...tracked: Raw[]) => {
+    const root = rulesOf({}, { git: { '': { trackedIgnored: new Set(tracked) } } })
+    return { root: root.key, d: root.enter('d', none).key, e: root.enter('e', none).key }
+  }
+  const [one, two] = [keysWith('d/x/a'), keysWith('d/x/a', 'd/x/b')]
+  expect([two.root === one.root, two.d === one.d, two.e === one.e]).toEqual([false, false, true])
+})
+
 test('where patterns look at paths, two directories do not share a key', () => {
   const root = rulesOf({ '.gitignore': '/a/x\n' })
   expect(root.enter('a', none).key).not.toBe(root.enter('b', none).key)

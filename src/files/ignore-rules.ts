@@ -218,9 +218,10 @@ class TargetRules implements DirRules {
   }
 
   #computeKey(): string {
-    if (this.#nothingExcluded) return this.#chain.key
-    const place = this.#chain.usesPaths ? `:${digestOf(this.#path)}` : ''
+    // Where nothing is excluded they count, too: an ignore file further below can exclude them.
     const tracked = this.#chain.repo?.tracked.digestBelow(this.#path) ?? ''
+    if (this.#nothingExcluded) return `${this.#chain.key}${tracked && `:${tracked}`}`
+    const place = this.#chain.usesPaths ? `:${digestOf(this.#path)}` : ''
     return `${this.#chain.key}${place}${tracked && `:${tracked}`}${this.#only ? ':only' : ''}`
   }
 }

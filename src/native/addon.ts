@@ -253,6 +253,11 @@ export interface Addon {
   takeEnd(pid: number): number | undefined
   /** Raw argv bytes of this process, NUL-separated. */
   rawArgv(): Buffer
+  /** Both ends of a pipe. Node's own are sockets, which a program cannot open as /dev/stdout. */
+  pipe(): { read: number; write: number }
+  /** A descriptor of a process: what is sent through it never reaches another one of the same number. */
+  pidfdOpen(pid: number): number
+  pidfdSignal(fd: number, signal: number): void
   /** Who is at the other end of a unix socket, as the system saw it when it connected (SO_PEERCRED). */
   peerOf(fd: number): { pid: number; uid: number }
   /** How a terminal is set (tcgetattr), to be given back later; undefined when it is none. */

@@ -261,10 +261,10 @@ export class TracedCommand {
     this.isOver = true
     this.giveUp()
     settle()
-    // What goes on goes on without us.
+    // What goes on goes on without us. In this order: some helpers end as soon as nobody listens, and leave it to whoever adopts.
+    stopAdopting()
     this.events.destroy()
     this.child.unref()
-    stopAdopting()
   }
 
   /** Whoever waits for an answer gets none. */

@@ -59,7 +59,8 @@ export function coverageText(coverage: CoverageResult, now: number, style: Style
   let text: string
   if (coverage.exists === undefined)
     text = `${path} ${style.red('cannot be looked at')}: a directory above it is closed to you\n`
-  else if (!coverage.exists) text = `${path} does not exist now\n`
+  else if (!coverage.exists)
+    text = `${path} does not exist now${rule === undefined ? '' : `, and an ignore rule keeps it out of snapshots (${showText(rule)})`}\n`
   else if (coverage.isBeforeFirst)
     text = covered
       ? `${path}: ${style.yellow('not captured yet')}, a snapshot would capture it\n`

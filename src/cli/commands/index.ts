@@ -6,6 +6,8 @@ import { register as compact } from './compact.ts'
 import { register as complete } from './complete.ts'
 import { register as completion } from './completion.ts'
 import { register as coverage } from './coverage.ts'
+import { register as ctl } from './ctl.ts'
+import { register as daemon } from './daemon.ts'
 import { register as deleteSnapshots } from './delete.ts'
 import { register as demo } from './demo.ts'
 import { register as diff } from './diff.ts'
@@ -43,6 +45,7 @@ export const verbs: Record<string, (program: Command) => void> = {
   ...{ undo, redo, rollback, revert },
   ...{ tag, branches, head, delete: deleteSnapshots, compact, export: exportSnapshot, import: importArchive },
   ...{ prune, gc, verify, purge, doctor },
+  ...{ daemon, ctl },
   ...{ demo, completion, __complete: complete },
 }
 /** These ask the program what there is. */

@@ -45,8 +45,13 @@ export function register(program: Command): void {
           if (!context.options.quiet) context.line(`Hidden in ${plural('command line', purged.commands)}`)
           return 0
         }
-        if (!options.yes)
+        if (!options.yes) {
+          await savepoint.history(path!).catch(error => {
+            // What is not ours is no question; what no snapshot has may still stand in a trace.
+            if ((error as SavepointError).code !== 'path.unknown') throw error
+          })
           await askFirst(context, path!, `Remove every version of ${showText(path!)} from all snapshots?`)
+        }
         const result = await savepoint.purge(path!)
         const exitCode = result.elsewhere.length > 0 ? 3 : 0
         if (context.options.json) {

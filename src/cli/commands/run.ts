@@ -1,6 +1,7 @@
 import { constants } from 'node:os'
 import { type Command, Option } from 'commander'
 import { runResultJson } from '../../api/json.ts'
+import { lazyFace } from '../../api/lazy-face.ts'
 import type { TracerName } from '../../config/config.ts'
 import { type ErrorCode, SavepointError } from '../../errors/errors.ts'
 import type { RunResult, Savepoint } from '../../index.ts'
@@ -89,6 +90,7 @@ const runIn = (context: Context, savepoint: Savepoint, command: string[], option
     allowSudo: options.allowSudo,
     onFailure: options.onFailure === 'ask' ? result => askToTakeBack(context, result) : options.onFailure,
     inherited,
+    face: served => lazyFace(served, process.env),
     onStart(_run, before, isPending) {
       if (before) context.notice(protectingText(savepoint.target, before))
       if (isPending)

@@ -37,7 +37,8 @@ export function register(program: Command): void {
 /** `undoStops`: `undo` is about the run that goes on. */
 export function statusText(status: StatusResult, now: number, style: Style, undoStops: boolean): string {
   const { head, changes, lastOperation, writer } = status
-  let text = `${style.bold(status.target)} is protected: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
+  const is = status.snapshots > 0 ? 'is protected' : 'is not protected yet'
+  let text = `${style.bold(status.target)} ${is}: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
   if (!head || !changes) {
     const none = status.snapshots === 0 ? 'No snapshot yet' : 'The live files are in no snapshot yet'
     text += `${none}. Take one: ${style.command('snapshot')}\n`

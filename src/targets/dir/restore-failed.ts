@@ -1,6 +1,7 @@
 /** Why a restore failed, and in which state that leaves the target. */
 import { type ErrorCode, errnoOf, isNoRoom, SavepointError } from '../../errors/errors.ts'
 import { showPath } from '../../model/raw-path.ts'
+import { STAGE_PREFIX } from './stage-mark.ts'
 
 /** A restore that failed. `reversed`: the target is as it was, and there is nothing to recover. */
 export class RestoreFailed extends SavepointError {
@@ -22,7 +23,9 @@ export function explainFailure(error: unknown, reversed: boolean): RestoreFailed
   if (error instanceof SavepointError) return new RestoreFailed(error.code, error.message, reversed, error)
   const code = errnoOf(error)
   const { message, path } = error as NodeJS.ErrnoException
-  const where = path ? showPath(path) : 'a file'
+  const where = !path ? 'a file' : path.startsWith(STAGE_PREFIX) ? 'anything in the target' : showPath(path)
   if (isNoRoom(error)) return new RestoreFailed('disk.full', `Cannot write ${where}: the disk is full`, reversed, error)
+  if (code === 'EROFS')
+    return new RestoreFailed('io.failed', `Cannot restore ${where}: its filesystem is read-only`, reversed, error)
   return new RestoreFailed(code ? 'io.failed' : 'bug', `Cannot restore ${where}: ${message}`, reversed, error)
 }

@@ -6,7 +6,7 @@
  * opposite order, so what the captured refs name is among the captured objects.
  */
 import { getSystemErrorName } from 'node:util'
-import { cancelled } from '../../errors/errors.ts'
+import { cancelled, SavepointError } from '../../errors/errors.ts'
 import type { Present } from '../../files/ignore-rules.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
@@ -59,11 +59,10 @@ export class TreeWalk {
     this.options.preserved?.onPass(this.options.only)
     this.queue.push(root)
     await this.walkQueue()
-    for (const phase of ['objects', 'packs'] as const) {
-      if (this[phase].length === 0) continue
+    // Each may bring more of both: a repository can lie inside the objects of another.
+    for (let late = this.takeLate(); late.length > 0; late = this.takeLate()) {
       await this.options.ingest.drain()
-      this.queue = this[phase]
-      this[phase] = []
+      this.queue = late
       await this.walkQueue()
     }
     for (const node of this.state.waitingForLinks) this.builder.settle(node)
@@ -71,8 +70,15 @@ export class TreeWalk {
     return this.finish()
   }
 
+  /** What must be looked at after everything else, the objects before the packs. */
+  private takeLate(): DirNode[] {
+    return this.objects.length > 0 ? this.objects.splice(0) : this.packs.splice(0)
+  }
+
   private finish(): PassResult {
     const { cache } = this.options
+    // A snapshot of nothing must never be taken for one of everything.
+    if (this.builder.root === '') throw new SavepointError('bug', 'Cannot capture: a directory was never looked at')
     const { dirs, links, unsettled } = this.state
     const unsettledGit = new Set([...this.gitDirs.values()].flatMap(git => (git.changed ? git.dirs : [])))
     for (const path of unsettledGit) unsettled.add(path)

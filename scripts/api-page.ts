@@ -1,0 +1,154 @@
+/** Writes docs/api.md from the table of operations, for scripts/make-docs.ts. */
+import { z } from 'zod'
+import type { Operation } from '../src/api/operation.ts'
+import { inputSchema, operations, outputSchema } from '../src/api/table.ts'
+
+/** As much of JSON Schema as our shapes use. */
+interface Schema {
+  $ref?: string
+  $defs?: Record<string, Schema>
+  type?: string | string[]
+  const?: unknown
+  enum?: unknown[]
+  anyOf?: Schema[]
+  allOf?: Schema[]
+  items?: Schema
+  properties?: Record<string, Schema>
+  required?: string[]
+  default?: unknown
+  description?: string
+}
+
+type Table = (head: string[], rows: string[][]) => string[]
+
+const effects: Record<Operation['effect'], string> = {
+  read: 'only looks',
+  write: 'adds something, loses nothing',
+  destructive: 'changes files, history or processes',
+}
+
+export function apiPage(table: Table): string[] {
+  const shapes = new Map<string, Schema>()
+  const sections = operations.flatMap(operation => ['', ...section(operation, table, shapes)])
+  return [
+    ...introduction,
+    '',
+    '## Operations',
+    '',
+    ...table(
+      ['Operation', 'Effect', 'What it does'],
+      operations.map(({ name, effect, summary }) => [`[\`${name}\`](#${name})`, effects[effect], summary]),
+    ),
+    ...sections,
+    '',
+    '## Shapes',
+    ...[...shapes]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .flatMap(([name, schema]) => ['', `### Shape ${name}`, '', ...shape(schema, table)]),
+  ]
+}
+
+const introduction = [
+  'Everything that the command line does to one target can be asked for by programs. `savepoint daemon` serves a directory on a unix',
+  'socket, and so does a `savepoint run` that goes on ([where that is](control.md)); `savepoint ctl OP key=value…` asks whichever is',
+  'there, or does it itself. All of it is made from one table (`src/api/table.ts`), and so is this page.',
+  '',
+  '## The socket',
+  '',
+  '`timelines/<id>/daemon.json` names it. It lies in `$XDG_RUNTIME_DIR/savepoint` if that directory is yours alone, else in `sockets/` of the',
+  'home: 0600 in a directory that is 0700. Whoever connects must be the same user, or root. One JSON object per line, in both directions:',
+  '',
+  '```text',
+  '> {"op":"exec","cmd":"make test"}',
+  '< {"stdout":"ok 1\\n"}',
+  '< {"ok":true,"exit":0,"signal":null,"run":"run_k3m9x2ab","snapshot":"snap_k3m9x2ab","head":"snap_k3m9x2ab",…}',
+  '> {"op":"head","id":7}',
+  '< {"id":7,"ok":true,"result":{"id":"snap_k3m9x2ab","type":"final",…}}',
+  '> {"op":"rolback","id":8}',
+  '< {"id":8,"error":{"code":"usage","message":"There is no operation \\"rolback\\"","hint":"Did you mean \\"rollback\\"?"}}',
+  '```',
+  '',
+  '- A connection takes any number of requests. Those with an `id` (any JSON value) are carried out side by side, and all their frames carry it;',
+  '  those without one after the other.',
+  '- The last frame of an answer has `ok` and `result`, or `error` with a code of [errors.md](errors.md). The answer of `exec` stands beside `ok`.',
+  '- Before it may come `{"notice":…}` (one line for people), `{"progress":…}`, `{"unstoppable":…}` (whether a cancellation has an effect),',
+  '  and what the operation itself says. Output is text, or base64 with `"encoding":"base64"` where it is no UTF-8.',
+  '- `{"cancel":true}`, or `{"cancel":id}`, stops at a safe point; so does closing the connection. The command of `exec` is then stopped with',
+  '  all its processes, and its run recorded; that of `spawn` goes on.',
+  '- Paths are relative to the target. A parameter that an operation does not have is refused.',
+  '- A request that comes from a process of a run follows the rules of [control.md](control.md): nothing is stopped for it, it may delete only',
+  '  snapshots that it made, and `prune` and `gc` are refused.',
+  '- What takes longer is done by processes of its own, at most 6 at a time, and 64 commands: whoever looks does not wait for it.',
+  '- Limits: a request has at most 1 MiB, an answer 64 MiB, and there are at most 256 clients. A client that does not read is not read either, and',
+  '  the command whose output it does not take waits; of what it follows, `{"left_out":n}` says how much it missed.',
+  '- SIGTERM ends the daemon: what it is changing is completed and answered, the rest is cancelled. One daemon serves a target.',
+]
+
+function section(operation: Operation, table: Table, shapes: Map<string, Schema>): string[] {
+  const { name, aliases, summary, effect, isIdempotent, follows, frames } = operation
+  const input = inputSchema(operation) as Schema
+  const output = outputSchema(operation) as Schema
+  const spoken = frames && (z.toJSONSchema(frames, { io: 'output', reused: 'inline' }) as Schema)
+  for (const schema of [output, spoken]) collect(schema, shapes)
+  const traits = [
+    effects[effect],
+    ...(isIdempotent && effect !== 'read' ? ['twice is the same as once'] : []),
+    ...(follows ? ['may go on until it is cancelled'] : []),
+    ...(aliases ? [`also called ${aliases.map(alias => `\`${alias}\``).join(', ')}`] : []),
+  ]
+  const parameters = Object.entries(input.properties ?? {})
+  return [
+    `### ${name}`,
+    '',
+    `${summary[0]!.toUpperCase()}${summary.slice(1)}. (${traits.join('; ')})`,
+    ...(parameters.length === 0 ? [] : ['', ...parameterTable(parameters, input.required ?? [], table)]),
+    ...(spoken ? ['', `Before its answer: ${objectText(spoken)}`] : []),
+    '',
+    `Answers: ${typeText(output)}${output.description ? ` (${output.description})` : ''}`,
+  ]
+}
+
+const parameterTable = (parameters: [string, Schema][], required: string[], table: Table): string[] =>
+  table(
+    ['Parameter', 'Type', 'Meaning'],
+    parameters.map(([name, schema]) => [
+      `\`${name}\`${required.includes(name) ? ' (needed)' : ''}`,
+      typeText(schema),
+      [schema.description ?? '', ...('default' in schema ? [`default \`${JSON.stringify(schema.default)}\``] : [])]
+        .filter(Boolean)
+        .join('; '),
+    ]),
+  )
+
+function collect(schema: Schema | undefined, shapes: Map<string, Schema>): void {
+  for (const [name, shape] of Object.entries(schema?.$defs ?? {})) shapes.set(name, shape)
+}
+
+const nameOf = (ref: string): string => ref.replace(/^#\/\$defs\//, '')
+const linked = (name: string): string => `[${name}](#shape-${name.toLowerCase()})`
+
+function typeText(schema: Schema): string {
+  if (schema.$ref) return linked(nameOf(schema.$ref))
+  if (schema.allOf?.length === 1) return typeText(schema.allOf[0]!)
+  if (schema.anyOf) return schema.anyOf.map(typeText).join(' or ')
+  if (schema.const !== undefined) return `\`${JSON.stringify(schema.const)}\``
+  if (schema.enum) return schema.enum.map(value => `\`${value}\``).join(', ')
+  if (schema.type === 'array') return `list of ${schema.items ? typeText(schema.items) : 'anything'}`
+  if (schema.type === 'object') return objectText(schema)
+  return schema.type === undefined ? 'anything' : [schema.type].flat().join(' or ')
+}
+
+const objectText = ({ properties = {}, required = [] }: Schema): string =>
+  `{ ${Object.entries(properties)
+    .map(([name, value]) => `${name}${required.includes(name) ? '' : '?'}: ${typeText(value)}`)
+    .join('; ')} }`
+
+function shape(schema: Schema, table: Table): string[] {
+  if (schema.anyOf)
+    return schema.anyOf.map(each => `- ${typeText(each)}${each.description ? `: ${each.description}` : ''}`)
+  const rows = Object.entries(schema.properties ?? {})
+  return table(
+    ['Field', 'Type', 'Meaning'],
+    rows.map(([name, field]) => [`\`${name}\``, typeText(field), field.description ?? '']),
+  )
+}

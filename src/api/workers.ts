@@ -1,0 +1,110 @@
+/** The processes that carry out what takes longer: some are kept for the next request, commands get one of their own. */
+import { closeSync, openSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { cancelled, SavepointError } from '../errors/errors.ts'
+import type { WorkRequest } from './api-worker.ts'
+import type { Operation } from './operation.ts'
+import type { Caller, Out } from './service.ts'
+import { WorkerProcess } from './worker-process.ts'
+
+/** At work at the same time; others wait. Commands, which may go on for hours, are counted apart, and refused beyond. */
+const MAX_WORKING = 6
+const MAX_COMMANDS = 64
+/** Kept for the next request, for so long, and for so many in all. */
+const MAX_IDLE = 2
+const IDLE_MS = 60_000
+const MAX_ASKED = 200
+
+const RUN_VARIABLE = 'SAVEPOINT_RUN'
+
+export class Workers {
+  private readonly env: NodeJS.ProcessEnv
+  private readonly idle = new Map<WorkerProcess, NodeJS.Timeout>()
+  private readonly queue: (() => void)[] = []
+  private working = 0
+  private commands = 0
+
+  constructor(env: NodeJS.ProcessEnv) {
+    this.env = env
+  }
+
+  /** Returns the last frame. */
+  async carryOut(operation: Operation, request: WorkRequest, caller: Caller, out: Out): Promise<string> {
+    if (operation.starts !== undefined) return this.startCommand(operation, request, caller, out)
+    await this.turn()
+    try {
+      // Nobody waits for it any more: it has not begun.
+      if (out.signal.aborted) throw cancelled()
+      const isOurs = caller.run === undefined
+      const worker = (isOurs && this.takeIdle()) || new WorkerProcess(this.envOf(caller))
+      const last = await worker.ask(request, out, operation.effect === 'read')
+      // One that was started for a process of a run is taken for a process of that run.
+      if (isOurs) this.keep(worker)
+      else worker.letGo()
+      return last
+    } finally {
+      this.working--
+      this.queue.shift()?.()
+    }
+  }
+
+  /** Those that are idle end; those at work when they are done. */
+  close(): void {
+    for (const [worker, timer] of this.idle) {
+      clearTimeout(timer)
+      worker.letGo()
+    }
+    this.idle.clear()
+  }
+
+  private async startCommand(operation: Operation, request: WorkRequest, caller: Caller, out: Out): Promise<string> {
+    if (this.commands >= MAX_COMMANDS)
+      throw new SavepointError('busy', `Cannot ${operation.name}: ${MAX_COMMANDS} commands are running`, {
+        hint: 'Wait for one of them to end; `savepoint ctl ps` lists their processes',
+      })
+    this.commands++
+    const { output } = request.input as { output?: string }
+    const isAttached = operation.starts === 'attached'
+    const file = isAttached || output === undefined ? undefined : openSync(resolve(request.target, output), 'a', 0o666)
+    try {
+      const worker = new WorkerProcess(this.envOf(caller), isAttached ? 'told' : (file ?? 'ignore'))
+      const last = await worker.ask(request, out, false)
+      worker.letGo()
+      return last
+    } finally {
+      if (file !== undefined) closeSync(file)
+      this.commands--
+    }
+  }
+
+  private envOf({ run }: Caller): NodeJS.ProcessEnv {
+    return run === undefined ? this.env : { ...this.env, [RUN_VARIABLE]: run }
+  }
+
+  private async turn(): Promise<void> {
+    if (this.working >= MAX_WORKING) await new Promise<void>(resolve => this.queue.push(resolve))
+    this.working++
+  }
+
+  private takeIdle(): WorkerProcess | undefined {
+    for (const [worker, timer] of this.idle) {
+      clearTimeout(timer)
+      this.idle.delete(worker)
+      if (!worker.isGone) return worker
+    }
+    return undefined
+  }
+
+  private keep(worker: WorkerProcess): void {
+    if (worker.isGone) return
+    if (this.idle.size >= MAX_IDLE || worker.asked >= MAX_ASKED) {
+      worker.letGo()
+      return
+    }
+    const timer = setTimeout(() => {
+      this.idle.delete(worker)
+      worker.letGo()
+    }, IDLE_MS)
+    this.idle.set(worker, timer.unref())
+  }
+}

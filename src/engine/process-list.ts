@@ -1,0 +1,108 @@
+/** The processes of a timeline's runs, and signals for them: nobody else's can be seen or ended this way. */
+import { closeSync, readFileSync } from 'node:fs'
+import { constants } from 'node:os'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
+import { redactCommands } from '../model/redact.ts'
+import { nearest } from '../model/suggest.ts'
+import { addon } from '../native/addon.ts'
+import type { Context } from './context.ts'
+import { commandLineOf, everyProcess, isOurHelper, type SeenProcess, startedIn } from './process-tree.ts'
+import { redactPatterns } from './redact-patterns.ts'
+import type { RunProcess } from './results.ts'
+
+/** USER_HZ, which Linux shows to programs on every machine. */
+const TICKS_PER_SECOND = 100
+
+export function processesOfRuns(ctx: Context): RunProcess[] {
+  const bootedAt = bootTime()
+  const seen = seenOfRuns(ctx)
+  const commands = redactCommands(
+    seen.map(each => argvOf(each.process.pid)),
+    redactPatterns(ctx),
+    () => {},
+  )
+  return seen.map(({ run, process: { pid, start, parent, state } }, i) => ({
+    pid,
+    start,
+    startedAt: bootedAt + (start * 1000) / TICKS_PER_SECOND,
+    parent,
+    run,
+    state,
+    argv: commands[i]!.map(rawFromText),
+  }))
+}
+
+/** The signal goes to the process that was looked at, also when its number is another's by then. */
+export function signalProcess(
+  ctx: Context,
+  pid: number,
+  { start, signal = 'SIGTERM' }: { start?: number; signal?: string } = {},
+): RunProcess {
+  const number = numberOf(signal)
+  const unknown = () =>
+    new SavepointError('failed', `Cannot send ${signal} to ${pid}: it is no process of a run of this target`, {
+      hint: '`savepoint ctl ps` lists those that are',
+    })
+  const found = processesOfRuns(ctx).find(each => each.pid === pid)
+  if (!found || (start !== undefined && found.start !== start)) throw unknown()
+  try {
+    const fd = addon.pidfdOpen(pid)
+    try {
+      if (everyProcess().find(each => each.pid === pid)?.start !== found.start) throw unknown()
+      addon.pidfdSignal(fd, number)
+    } finally {
+      closeSync(fd)
+    }
+  } catch (error) {
+    if (errnoOf(error) === 'ESRCH') throw unknown()
+    throw error
+  }
+  return found
+}
+
+function numberOf(signal: string): number {
+  const known = constants.signals as Record<string, number>
+  const number = known[signal] ?? known[`SIG${signal}`]
+  if (number !== undefined) return number
+  const meant = nearest(signal.startsWith('SIG') ? signal : `SIG${signal}`, Object.keys(known))
+  throw new SavepointError('usage', `There is no signal ${signal}`, { hint: meant && `Did you mean ${meant}?` })
+}
+
+/** By the mark that a run gives to its commands, by the helper above them, and by descent from either. */
+function seenOfRuns(ctx: Context): { process: SeenProcess; run: string }[] {
+  const runs = ctx.db.runs()
+  const known = new Set(runs.map(({ id }) => id))
+  const supervisors = new Map(runs.flatMap(({ id, pid, endedAt }) => (pid && endedAt === undefined ? [[pid, id]] : [])))
+  const all = everyProcess()
+  const byPid = new Map(all.map(each => [each.pid, each]))
+  const runOf = new Map<number, string | undefined>()
+  const look = (pid: number): string | undefined => {
+    const seen = byPid.get(pid)
+    if (!seen) return undefined
+    if (runOf.has(pid)) return runOf.get(pid)
+    // Against a circle, which a number that was given away meanwhile could make.
+    runOf.set(pid, undefined)
+    const mark = startedIn(pid)
+    const run =
+      mark !== undefined && known.has(mark)
+        ? mark
+        : isOurHelper(pid) && supervisors.has(seen.parent)
+          ? supervisors.get(seen.parent)
+          : look(seen.parent)
+    runOf.set(pid, run)
+    return run
+  }
+  return all.flatMap(seen => {
+    const run =
+      /[ZX]/.test(seen.state) || seen.pid === process.pid || isOurHelper(seen.pid) ? undefined : look(seen.pid)
+    return run === undefined ? [] : [{ process: seen, run }]
+  })
+}
+
+const argvOf = (pid: number): string[] => commandLineOf(pid).map(word => rawToText(rawFromBytes(word)))
+
+function bootTime(): number {
+  const [, seconds] = /^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'latin1')) ?? []
+  return Number(seconds ?? 0) * 1000
+}
