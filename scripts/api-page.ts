@@ -33,6 +33,8 @@ export function apiPage(table: Table): string[] {
   return [
     ...introduction,
     '',
+    ...http,
+    '',
     '## Operations',
     '',
     ...table(
@@ -47,6 +49,27 @@ export function apiPage(table: Table): string[] {
       .flatMap(([name, schema]) => ['', `### Shape ${name}`, '', ...shape(schema, table)]),
   ]
 }
+
+const http = [
+  '## HTTP',
+  '',
+  '`savepoint daemon --http [HOST:]PORT` serves the same operations at `/v1/NAME`: `POST` with the parameters as a JSON object, and for what only looks also `GET`',
+  'with the parameters in the query (a list is a parameter repeated). The answer is the result alone. `/openapi.json` describes all of it (OpenAPI 3.1), `/docs` is a page to read.',
+  'With `Accept: text/event-stream` the answer is server-sent events: each frame of the socket is one, named by its first key (`stdout`, `stderr`,',
+  '`event`, `notice`, `progress`, …), the last one is `end` or `error`. `subscribe`, and `trace` that follows, are answered only so.',
+  '',
+  'Requests below `/v1` need `Authorization: Bearer TOKEN`. The token is `SAVEPOINT_HTTP_TOKEN` (16 characters or more), else one that is made at the first start,',
+  'printed once and kept in `http-token` of the home (0600). Beyond this machine it listens only with a token of yours. A request that names another host or origin is refused, so that',
+  'no web page gets anywhere. A body may have 1 MiB. A process of a run has the rights of a process of a run, by HTTP as by the socket, when it is on the same machine.',
+  '',
+  'Errors are `application/problem+json` (RFC 9457) with the `code` of [errors.md](errors.md), `hint` and `data`: 400 for what is wrong in the request, 401 without the token,',
+  '403 from elsewhere or for what a run may not do, 404 for what is not there, 409 where the state does not allow it, 423 while another process is at work, 507 when the disk is full.',
+  '',
+  '```text',
+  '$ curl -H "Authorization: Bearer $TOKEN" \'http://127.0.0.1:7070/v1/diff?from=good&paths=src\'',
+  '$ curl -N -H "Authorization: Bearer $TOKEN" -H \'Accept: text/event-stream\' -d \'{"cmd":"make test"}\' http://127.0.0.1:7070/v1/exec',
+  '```',
+]
 
 const introduction = [
   'Everything that the command line does to one target can be asked for by programs. `savepoint daemon` serves a directory on a unix',

@@ -1,0 +1,138 @@
+/** `daemon --http HOST:PORT`: where it listens, and the token that callers need. */
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { type AddressInfo, isIP } from 'node:net'
+import { join } from 'node:path'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import type { Context } from 'hono'
+import { errnoWords, SavepointError } from '../errors/errors.ts'
+import { runOf } from '../index.ts'
+import { randomHex } from '../model/id.ts'
+import type { Daemon } from './daemon.ts'
+import { type Carrier, httpApp } from './http.ts'
+import type { Service } from './service.ts'
+import { tcpPeer } from './tcp-peer.ts'
+
+const TOKEN_BYTES = 32
+const MIN_TOKEN_CHARS = 16
+
+export interface Address {
+  host: string
+  port: number
+}
+
+/** `HOST:PORT`, `[IPv6]:PORT` or `PORT`, which is on this machine alone. */
+export function parseAddress(text: string): Address {
+  const [, six, name, digits] = /^(?:\[([^\]]+)\]:|([^:]+):)?(\d+)$/.exec(text) ?? []
+  const port = Number(digits)
+  if (digits === undefined || port > 65535)
+    throw new SavepointError('usage', `Cannot listen on "${text}": it is no HOST:PORT`, {
+      hint: 'For example 127.0.0.1:7070; port 0 is any free one',
+    })
+  return { host: six ?? name ?? '127.0.0.1', port }
+}
+
+const isAnywhere = (host: string): boolean => host === '0.0.0.0' || host === '::'
+const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host)
+
+export interface Token {
+  value: string
+  /** Made just now: whoever started the server has not seen it yet. */
+  isNew: boolean
+}
+
+/** That of the user; else the one of this home, made when there is none. Beyond this machine only one that the user chose. */
+export function tokenFor(home: string, { host }: Address, env: NodeJS.ProcessEnv): Token {
+  const given = env.SAVEPOINT_HTTP_TOKEN
+  if (given !== undefined && given !== '') {
+    if (given.length >= MIN_TOKEN_CHARS) return { value: given, isNew: false }
+    throw new SavepointError('config.invalid', 'Cannot use SAVEPOINT_HTTP_TOKEN: it is too short', {
+      hint: `It takes ${MIN_TOKEN_CHARS} characters or more, for example of \`openssl rand -hex 32\``,
+    })
+  }
+  if (!isLoopback(host))
+    throw new SavepointError('usage', `Cannot listen on ${host}: others could reach it, and no token was given`, {
+      hint: 'Set SAVEPOINT_HTTP_TOKEN, or listen on 127.0.0.1',
+    })
+  mkdirSync(home, { recursive: true, mode: 0o700 })
+  return keptToken(tokenFileIn(home))
+}
+
+const tokenFileIn = (home: string): string => join(home, 'http-token')
+
+function keptToken(file: string): Token {
+  const value = randomHex(TOKEN_BYTES)
+  try {
+    writeFileSync(file, `${value}\n`, { mode: 0o600, flag: 'wx' })
+    return { value, isNew: true }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  chmodSync(file, 0o600)
+  const kept = readFileSync(file, 'utf8').trim()
+  if (kept.length >= MIN_TOKEN_CHARS) return { value: kept, isNew: false }
+  throw new SavepointError('config.invalid', `Cannot use the token in ${file}: it is too short`, {
+    hint: `Delete the file: the next start makes a new one`,
+  })
+}
+
+export interface HttpServer {
+  /** As a browser writes it. */
+  url: string
+  close(): Promise<void>
+}
+
+export async function serveHttp(
+  address: Address,
+  service: Service,
+  token: string,
+  version: string,
+): Promise<HttpServer> {
+  const hosts = new Set<string>()
+  const carryOut: Carrier = (operation, input, out, context) =>
+    service.call({ run: operation.effect === 'read' ? undefined : runOfCaller(context) }, operation.name, input, out)
+  const server = createServer(getRequestListener(httpApp({ carryOut, token, hosts, version }).fetch))
+  await listen(server, address)
+  const { port } = server.address() as AddressInfo
+  const named = isIP(address.host) === 6 ? `[${address.host}]` : address.host
+  const names = isLoopback(address.host) ? [named, 'localhost', '127.0.0.1', '[::1]'] : [named]
+  if (!isAnywhere(address.host)) for (const name of names) hosts.add(`${name}:${port}`)
+  return {
+    url: `http://${named}:${port}`,
+    async close() {
+      server.closeAllConnections()
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+}
+
+/** A process of a run has less rights, by whatever way it asks. */
+function runOfCaller({ env }: Context): string | undefined {
+  const pid = tcpPeer((env as HttpBindings).incoming.socket)
+  return pid === undefined ? undefined : runOf(pid)
+}
+
+async function listen(server: Server, { host, port }: Address): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  server.once('error', reject).listen(port, host, resolve)
+  await promise.catch(cause => {
+    const why = (cause as NodeJS.ErrnoException).code === 'EADDRINUSE' ? 'somebody else does' : errnoWords(cause)
+    throw new SavepointError('io.failed', `Cannot listen on ${host}:${port}: ${why ?? String(cause)}`, {
+      hint: 'Port 0 takes any free one',
+      cause,
+    })
+  })
+}
+
+/** Beside the socket of a daemon. `token`: when it was made just now. */
+export async function serveDaemon(address: Address, { service, close }: Daemon, version: string) {
+  const { home } = service.served
+  try {
+    const token = tokenFor(home, address, process.env)
+    const server = await serveHttp(address, service, token.value, version)
+    return { ...server, token: token.isNew ? token.value : undefined, tokenFile: tokenFileIn(home) }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
