@@ -127,7 +127,8 @@ function errorsPage(): string {
 const keyMeanings: Record<string, string> = {
   'snapshots.disabled': 'No snapshots at all; `run` then only runs the command, and says so',
   'snapshots.backend': 'Where snapshots are kept; only `cas` exists, and `auto` chooses it',
-  'snapshots.triggers.disable_pre_run': 'No snapshot before a run: the run cannot be undone',
+  'snapshots.triggers.disable_pre_run':
+    'No snapshot before a run, and none at its end: the run cannot be undone. Those on the way are taken',
   'snapshots.triggers.disable_git_commits': 'No snapshot around git commands',
   'snapshots.triggers.disable_builds': 'No snapshot around builds',
   'snapshots.triggers.disable_tests': 'No snapshot around tests',

@@ -114,13 +114,28 @@ describe('snapshots', () => {
     expect(space.notices).toContainEqual(expect.stringContaining('cannot be undone'))
   })
 
-  it('triggers.disable_pre_run: a run takes no snapshots, a manual one is still possible', async () => {
+  it('triggers.disable_pre_run: a run cannot be undone; a manual snapshot is still possible', async () => {
     inRepository('snapshots:\n  triggers:\n    disable_pre_run: true\n')
     const savepoint = await space.open()
     const result = await savepoint.run({ command: ['sh', '-c', 'echo x > made'] })
     expect([result.before, savepoint.snapshots()]).toEqual([undefined, []])
     expect(space.notices).toContainEqual(expect.stringContaining('this run cannot be undone'))
     expect((await savepoint.snapshot()).type).toBe('manual')
+  })
+
+  it('triggers.disable_pre_run: what is destroyed first is captured all the same, and so is what comes after', async () => {
+    inRepository('snapshots:\n  triggers:\n    disable_pre_run: true\n    guard_max_hold_ms: 60000\n')
+    space.write('src/old', 'old\n')
+    space.write('Makefile', 'test:\n')
+    const savepoint = await space.open()
+    const result = await savepoint.run({ command: ['sh', '-c', 'rm -rf src; echo x > made; make -s test'] })
+    expect(result).toMatchObject({ exitCode: 0, before: undefined, after: undefined, trace: { snapshots: 2 } })
+    const [guard, test] = savepoint.snapshots()
+    expect([guard!.type, guard!.command, test!.type, test!.label]).toEqual(['guard', 'rm -rf src', 'test', 'passed'])
+    expect(savepoint.read(guard!.id, 'src/old').toString()).toBe('old\n')
+    expect(savepoint.read(test!.id, 'made').toString()).toBe('x\n')
+    await savepoint.rollback(guard!.id)
+    expect([space.read('src/old'), existsSync(space.at('made'))]).toEqual(['old\n', false])
   })
 
   it('backend: auto and cas work; one that this version lacks is refused, never replaced in silence', async () => {

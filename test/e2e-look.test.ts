@@ -196,6 +196,15 @@ describe('what changed', () => {
     ])
   })
 
+  it('diff names the repositories whose own directories it leaves out', () => {
+    say(['snapshot'])
+    space.sh("git init -q 'su b'; git init -q other")
+    const { stderr } = savepoint(space, ['diff'])
+    const [, paths] = /inside \.git not shown; to see them: savepoint diff snap_\w+ -- (.*)\n/.exec(stderr)!
+    expect(paths).toBe("other/.git 'su b/.git'")
+    expect(say(['diff', '--name-only', '--', 'su b/.git'])).toContain('su b/.git/HEAD\n')
+  })
+
   it('diff and changes: unified, --stat, --name-only, --name-status, renames, two snapshots, paths', () => {
     expect(say(['changes'])).toBe('Nothing changed since snap_ID\n')
     const none = savepoint(space, ['diff'])

@@ -191,8 +191,11 @@ it('when it fails, the command is stopped before it changes what is not safe; --
 }, 120_000)
 
 it('when we are killed meanwhile, so is the command: what it wants to change is not safe', async () => {
+  space.sh('git init -q .')
+  space.write('.git/hooks/own', 'of the user\n')
+  space.write('d1/empty', '')
   // The changes go on while the capture waits; that of .gitignore waits for all of it.
-  const script = `echo $$ > ../pid; for i in 1 2 3 4 5 6 7 8 9; do rm -f d$i/f1; done; echo > ../changed
+  const script = `echo $$ > ../pid; for i in 1 2 3 4 5 6 7 8 9; do rm -f d$i/f1; done; rm .git/hooks/own d1/empty; echo > ../changed
     echo x > .gitignore; echo end > ../end`
   const child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '-q', '--', 'sh', '-c', script], {
     cwd: space.dir,
@@ -215,7 +218,13 @@ it('when we are killed meanwhile, so is the command: what it wants to change is 
     })
   const { stderr } = cli(['undo'])
   const [, kept] = /what it had destroyed by then is kept: savepoint rollback (snap_\w+) brings it back\n/.exec(stderr)!
-  expect([1, 9].map(i => space.read(`d${i}/f1`))).toEqual([undefined, undefined])
+  const destroyed = ['d1/f1', 'd9/f1', '.git/hooks/own', 'd1/empty']
+  expect(destroyed.map(path => space.read(path))).toEqual(Array(4).fill(undefined))
   expect(cli(['rollback', kept!]).status).toBe(0)
-  expect([1, 9].map(i => space.read(`d${i}/f1`))).toEqual([1, 9].map(i => untouched.read(`d${i}/f1`)))
+  expect(destroyed.map(path => space.read(path))).toEqual([
+    untouched.read('d1/f1'),
+    untouched.read('d9/f1'),
+    'of the user\n',
+    '',
+  ])
 }, 120_000)

@@ -273,6 +273,28 @@ describe('milestones', () => {
     expect(new Set(snapshots.map(({ root }) => root)).size).toBe(1)
   })
 
+  it('those that end while a capture is at work: the next ones say how the last of each kind ended', async () => {
+    space.write('Makefile', 'build all check:\n\techo $@ > out\ntest:\n\tfalse\n')
+    // Somebody else has the timeline meanwhile, so that the first capture waits.
+    space.sh('mkfifo take taken done', space.base)
+    savepoint = await space.open()
+    const lock = `${space.home}/timelines/${savepoint.timeline}/lock`
+    const hold = `read line < take; exec flock '${lock}' sh -c 'echo > taken; read line < done'`
+    const holder = spawn('sh', ['-c', hold], { cwd: space.base, stdio: 'ignore' })
+    const held = once(holder, 'exit')
+    const script = 'make build; make test; make check; make all'
+    const told = (): string[] => onTheWay().map(({ command, label }) => `${command}: ${label}`)
+    await runInSteps(settings(''), [
+      [
+        `echo > ../take; read line < ../taken; ${script}; echo > ../done`,
+        () => told().includes('make check: passed') && told().includes('make all: built'),
+      ],
+    ])
+    await held
+    // Those before are there only if their capture began in time.
+    expect(told().slice(-2)).toEqual(['make check: passed', 'make all: built'])
+  })
+
   it('build_commands and test_commands: those of the user, too', async () => {
     space.write('tool', '#!/bin/sh\necho $1 > out\n')
     space.sh('chmod +x tool')

@@ -135,6 +135,26 @@ it('lines that are cut off or make no sense cost no others', async () => {
   expect(savepoint.tags().size).toBe(0)
 })
 
+it('what lines told of that are damaged, or never reached the disk, is found in the packs', async () => {
+  const [one, two] = readFileSync(log(), 'utf8')
+    .split('\n')
+    .filter(line => line.startsWith('{"snapshot"'))
+  writeFileSync(log(), `${one}\n{{${two}\n`)
+  lose()
+  await repair()
+  expect(labels()).toEqual(['one', 'salvaged-1', 'salvaged-2'])
+  expect(['one', 'salvaged-1', 'salvaged-2'].map(name => savepoint.read(name, 'f').toString())).toEqual([
+    'one',
+    'two',
+    'three',
+  ])
+  // With nothing in it, as after a power cut, it is as if it were not there.
+  writeFileSync(log(), '')
+  lose()
+  await repair()
+  expect(labels()).toEqual([1, 2, 3].map(number => `salvaged-${number}`))
+})
+
 it('a timeline of before it had one gets it with the next snapshot', async () => {
   rmSync(log())
   await take('four')

@@ -462,7 +462,7 @@ describe('a timeline whose database is gone', () => {
       expect(existsSync(file())).toBe(empty)
       const again = await workspace.open({ repair: true })
       expect(workspace.notices.join()).toMatch(
-        `timeline.sqlite was ${what}, and so was snapshots.log: its tags, runs and operations are lost`,
+        `timeline.sqlite was ${what}, and snapshots.log tells of no snapshot: its tags, runs and operations are lost`,
       )
       const { storeBytes } = await again.status()
       await expect(again.gc()).rejects.toMatchObject({ hint: expect.stringContaining(`delete ${file()}.damaged`) })

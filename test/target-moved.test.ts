@@ -53,6 +53,19 @@ it('replaced by hand: it is said that it was, not by whom', async () => {
   )
 })
 
+it('replaced by hand: what is there then is not the work of the run, whatever it is called', async () => {
+  const run = await startRun(space, 'printf a2 > a; printf made > n; READY; read x; printf later > b')
+  renameSync(space.dir, away())
+  mkdirSync(space.dir)
+  for (const name of ['a', 'n']) space.write(name, 'theirs')
+  run.say('')
+  expect((await run.ended).status).toBe(0)
+  expect(inAway('b')).toBe('later')
+  const { status, stdout } = savepoint(space, ['undo'])
+  expect([status, space.read('a'), space.read('n'), space.read('b')]).toEqual([3, 'theirs', 'theirs', undefined])
+  expect(stdout).toContain('  a: changed by somebody outside of the run while it went on\n')
+})
+
 it('where nobody can tell who it was, nobody is named, and undo moves it back', async () => {
   const run = await startRun(space, 'READY; read x', { args: ['--tracer', 'none'] })
   renameSync(space.dir, away())

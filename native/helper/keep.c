@@ -84,10 +84,13 @@ static bool is_young(const struct place *place) { return in_ns(place->stat.st_ct
 static bool is_wanted(const struct loss *loss) {
   const struct place *place = loss->place;
   if (kept_below_length == 0 || !place->known || !place->exists || !S_ISREG(place->stat.st_mode)) return false;
-  if (place->stat.st_size == 0 || (!loss->empties && place->stat.st_nlink > 1)) return false;
+  if (!loss->empties && place->stat.st_nlink > 1) return false;
   if (place->length <= kept_below_length + 1 || memcmp(place->path, kept_below, kept_below_length) != 0) return false;
-  if (place->path[kept_below_length] != '/' || is_gits(place->path + kept_below_length)) return false;
-  return is_young(place) || (holds_want_changes() && early_count < MAX_EARLY);
+  if (place->path[kept_below_length] != '/') return false;
+  bool is_empty = place->stat.st_size == 0;
+  if (is_young(place)) return !is_empty && !is_gits(place->path + kept_below_length);
+  /* Of a repository as well: a configuration, or a hook, is nowhere else. Nor is it that an empty file was there. */
+  return holds_want_changes() && early_count < MAX_EARLY && !(is_empty && loss->empties);
 }
 
 static bool copy_bytes(int from, int to) {

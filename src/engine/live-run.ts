@@ -16,14 +16,10 @@ import type { Context } from './context.ts'
 import { DirtySet } from './dirty-set.ts'
 import { endangers } from './endangers.ts'
 import { gitAliases, gitEnvOf } from './git-aliases.ts'
+import { GuardPace } from './guard-pace.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
 
-/** Guard snapshots have at least this much between them. */
-const GUARD_SPACING_MS = 2000
-/** A script that destroys so often within so long removes temporary files: it gets ever fewer. */
-const BURST = 10
-const BURST_MS = 10_000
 const COMMIT_DEBOUNCE_MS = 2000
 const CHANGE_DEBOUNCE_MS = 1000
 /** So many files that are destroyed one by one are better captured at once. */
@@ -36,6 +32,13 @@ interface Milestone {
   type: 'git' | 'build' | 'test'
   command: string
 }
+
+interface Wanted {
+  options: RunSnapshotOptions
+  end: PromiseWithResolvers<Snapshot | undefined>
+}
+/** No command is behind them. */
+const byTheClock: ReadonlySet<SnapshotType> = new Set(['idle', 'interval', 'change'])
 
 interface Hooks {
   release(exec: number): void
@@ -56,20 +59,20 @@ export class LiveRun {
   private readonly hooks: Hooks
   private readonly milestones = new Map<number, Milestone>()
   private readonly dirty: DirtySet
-  /** By the execution that started them: when commands would have been guarded, and how many were in a burst of them. */
-  private readonly guards = new Map<number, { times: number[]; at: number; count: number }>()
+  private readonly pace = new GuardPace()
   private readonly timers = new Map<SnapshotType, NodeJS.Timeout>()
   private readonly idle: IdleWatch | undefined
   private readonly interval: NodeJS.Timeout | undefined
   /** When everything was looked at last, and not only what the run touched. */
   private walkedAt: number
-  private guardedAt = 0
   private work: Promise<unknown> = Promise.resolve()
-  /** A capture that has not begun: whoever wants one joins it. */
-  private queued: Promise<Snapshot | undefined> | undefined
+  /** Captures that have not begun: whoever wants one joins the next of them. */
+  private readonly queue: Wanted[] = []
   private closed = false
   /** Not everything can be seen: from there on anything may have changed. */
   private isBlind = false
+  /** Nothing was captured at the start: what has not changed may be in no snapshot either. */
+  private isUncaptured = false
   private kept = 0
   taken = 0
 
@@ -125,6 +128,10 @@ export class LiveRun {
     this.isBlind = true
   }
 
+  beginUncaptured(): void {
+    this.isUncaptured = true
+  }
+
   /** Returns when nothing is being captured any more; nothing will be. */
   async close(): Promise<void> {
     this.closed = true
@@ -140,7 +147,7 @@ export class LiveRun {
   }
 
   private get isDirty(): boolean {
-    return this.isBlind || !this.dirty.isEmpty
+    return this.isBlind || this.isUncaptured || !this.dirty.isEmpty
   }
 
   private handlePath(event: PathEvent): void {
@@ -207,7 +214,7 @@ export class LiveRun {
 
   /** Nobody waits for it. With one in the queue already, one more would show the same. How a test ended is news as such. */
   private trigger(type: SnapshotType, command: string | undefined, label?: string): void {
-    if (this.closed || this.queued || (!this.isDirty && label === undefined)) return
+    if (this.closed || (label === undefined && (!this.isDirty || this.queue.length > 0))) return
     this.take(type, command, label).catch(error =>
       this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
     )
@@ -226,7 +233,7 @@ export class LiveRun {
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
     const inDoubt = event.truncated ? { ...destructive, operands: [] } : destructive
     if (!this.isDirty || !endangers(this.ctx, event.cwd, inDoubt)) return
-    if (!this.isDue(event)) {
+    if (!this.pace.isDue(event.parent, this.ctx.now())) {
       this.hooks.note(event.id, 'not guarded: too soon after the last guard')
       return
     }
@@ -234,39 +241,35 @@ export class LiveRun {
     if (snapshot) this.hooks.note(event.id, `guarded by ${snapshot.id}`)
   }
 
-  /** A script that removes its own temporary files hundreds of times must not fill the timeline. Counts the guard, if it is due. */
-  private isDue({ parent }: ExecEvent): boolean {
-    const now = this.ctx.now()
-    const guards = this.guards.get(parent) ?? { times: [], at: 0, count: 0 }
-    this.guards.set(parent, guards)
-    guards.times = [...guards.times.filter(time => now - time < BURST_MS), now].slice(-BURST - 1)
-    const isBurst = guards.times.length > BURST
-    if (!isBurst) guards.count = 0
-    if (now - this.guardedAt < GUARD_SPACING_MS) return false
-    if (isBurst && now - guards.at < GUARD_SPACING_MS * 2 ** guards.count) return false
-    guards.count++
-    guards.at = now
-    this.guardedAt = now
-    return true
-  }
-
   /** Undefined when nothing had changed. */
   private take(type: SnapshotType, command: string | undefined, label?: string): Promise<Snapshot | undefined> {
-    if (this.queued) return this.queued
-    const next = this.work.then(async () => {
-      this.queued = undefined
-      const snapshot = await this.capture({ type, run: this.run, command, label })
+    const options = { type, run: this.run, command, label }
+    const [next] = this.queue
+    if (next && label === undefined) return next.end.promise
+    // It will show the state after the last test that has ended by then: how that one ended is what it is to say.
+    const former = this.queue.findIndex(wanted => wanted.options.type === type || byTheClock.has(wanted.options.type))
+    const [wanted = { options, end: Promise.withResolvers<Snapshot | undefined>() }] =
+      former < 0 ? [] : this.queue.splice(former, 1)
+    wanted.options = options
+    this.queue.push(wanted)
+    if (former < 0) this.work = this.work.then(() => this.takeNext())
+    return wanted.end.promise
+  }
+
+  private async takeNext(): Promise<void> {
+    const { options, end } = this.queue.shift()!
+    try {
+      const snapshot = await this.capture(options)
       if (snapshot) this.taken++
-      return snapshot
-    })
-    this.queued = next
-    this.work = next.catch(() => {})
-    return next
+      end.resolve(snapshot)
+    } catch (error) {
+      end.reject(error)
+    }
   }
 
   private async capture(options: RunSnapshotOptions): Promise<Snapshot | undefined> {
     const now = this.ctx.now()
-    const isWalk = options.type !== 'guard' && now - this.walkedAt > WALK_MS
+    const isWalk = this.isUncaptured || (options.type !== 'guard' && now - this.walkedAt > WALK_MS)
     let taken: Dirty | undefined
     const look = await this.hooks.look(() => {
       taken = this.dirty.take()
@@ -277,6 +280,7 @@ export class LiveRun {
       const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, held })
       if (!dirty || snapshot?.runOnly === false) this.walkedAt = now
       look?.captured()
+      this.isUncaptured = false
       return snapshot
     } catch (error) {
       this.dirty.giveBack(taken)

@@ -1,7 +1,7 @@
 /**
- * The last resort for a timeline whose database and log are both lost: the states themselves are still in the store, as root
- * trees that no history knows and no other tree refers to. They become snapshots again; when and why they were taken is
- * only known roughly, and not at all.
+ * The last resort for a timeline whose database is lost, for what its log does not tell of either: the states themselves are
+ * still in the store, as root trees that no history knows and no other tree refers to. They become snapshots again; when they
+ * were taken is only known roughly, and why not at all.
  */
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'

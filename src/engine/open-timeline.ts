@@ -9,7 +9,7 @@ import { salvagedIn, salvageTimeline } from '../timeline/salvage-timeline.ts'
 import { TimelineDb } from '../timeline/timeline-db.ts'
 import type { RegisteredTarget } from './target-registry.ts'
 
-/** Set in a new timeline when nothing tells of all snapshots of the old one (lost-roots.ts). */
+/** Set in a new timeline: nothing tells for certain of all snapshots of the old one (lost-roots.ts). */
 export const ROOTS_UNKNOWN = 'roots_unknown'
 
 const fileIn = (directory: string): string => join(directory, 'timeline.sqlite')
@@ -50,10 +50,11 @@ export function openTimelineRepaired(directory: string, notice: (text: string) =
     if (!isDamage(error)) throw error
   }
   const lost = lossOf(directory)
-  const { snapshots, logged, hasLog, aside } = salvageTimeline(fileIn(directory))
+  const { snapshots, logged, aside } = salvageTimeline(fileIn(directory))
   notice(`${fileIn(directory)} ${lost === undefined ? salvaged(snapshots, logged, aside) : found(lost, logged, aside)}`)
   const db = openTimeline(directory)
-  if (!hasLog) db.setMeta(ROOTS_UNKNOWN, '1')
+  // Its last lines may never have reached the disk, and others be damaged: what they told of is looked for in any case.
+  db.setMeta(ROOTS_UNKNOWN, '1')
   return db
 }
 
@@ -64,8 +65,8 @@ const salvaged = (snapshots: number, logged: number, aside: string): string => {
 
 const found = (lost: string, logged: number, aside: string): string =>
   logged > 0
-    ? `was ${lost}: ${plural('snapshot', logged)} and their tags were found in snapshots.log, and are in a new one; runs and operations are lost. Nothing is freed until you delete ${aside}`
-    : `was ${lost}, and so was snapshots.log: its tags, runs and operations are lost, and a new timeline begins. What its snapshots held is looked for in the packs. Nothing is freed until you delete ${aside}`
+    ? `was ${lost}: ${plural('snapshot', logged)} and their tags were found in snapshots.log, and are in a new one; runs and operations are lost. What it does not tell of is looked for in the packs. Nothing is freed until you delete ${aside}`
+    : `was ${lost}, and snapshots.log tells of no snapshot: its tags, runs and operations are lost, and a new timeline begins. What its snapshots held is looked for in the packs. Nothing is freed until you delete ${aside}`
 
 /** Snapshots that could not be read are still in the store. Nothing may be freed until somebody says that they may go. */
 export function refuseSalvaged(timelines: readonly { target: RegisteredTarget }[], purpose: string): void {

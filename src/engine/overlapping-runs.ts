@@ -13,6 +13,9 @@ import { withOtherNames } from './other-names.ts'
 import { isAlive } from './run-state.ts'
 import { isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
+/** What `operation` records when somebody else put another directory in the place of the target while the run went on. */
+export const replacedByOthers = { replaced_by_others: true }
+
 /** Root trees around those that have ended and are not undone, or still go on. `now`: of one that goes on itself. */
 export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTraced: boolean }): Span[] {
   const operations = new Map(
@@ -26,6 +29,9 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
     now === undefined ? undefined : { root: now.root, seq: Infinity, createdAt: ctx.now() },
   )
   if (!own) return []
+  // What is there then is theirs; the work of the run is where they moved it.
+  if (operations.get(id)?.detail.replaced_by_others)
+    return [{ before: own.before.root, after: own.after.root, isOutside: true }]
   const isTraced = now === undefined ? touchedBy(ctx, id) : now.isTraced ? touchedSoFar(ctx, id) : undefined
   const changes = isTraced ? changesIn(ctx, own.before.root, own.after.root) : []
   const isOwn = isTraced && withOtherNames(isTraced, changes)

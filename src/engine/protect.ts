@@ -23,6 +23,8 @@ export interface Protection {
   before: Snapshot | undefined
   /** Still being taken. */
   pending: PendingSnapshot | undefined
+  /** Whether there are to be snapshots on the way. */
+  takesSnapshots: boolean
 }
 
 export interface PendingSnapshot {
@@ -44,20 +46,19 @@ export async function protect(
 ): Promise<Protection> {
   const { disabled, triggers } = ctx.config.snapshots
   if (disabled || triggers.disable_pre_run) {
-    ctx.notice(
-      `${disabled ? 'snapshots are' : 'the pre-run snapshot is'} turned off by the configuration: this run cannot be undone`,
-    )
-    return { before: undefined, pending: undefined }
+    const end = 'turned off by the configuration: this run cannot be undone'
+    ctx.notice(disabled ? `snapshots are ${end}` : `the pre-run snapshot is ${end}; there are only those on the way`)
+    return { before: undefined, pending: undefined, takesSnapshots: !disabled }
   }
   const preserved = mayBeginEarly ? new Preserved() : undefined
   const notices: string[] = []
   const large = Promise.withResolvers<void>()
   const onFiles = (count: number) => count >= LARGE && large.resolve()
   const taking = take(ctx, run, options, preserved, notices, onFiles)
-  if (!preserved) return { before: await taking, pending: undefined }
+  if (!preserved) return taken(await taking)
   if (lastSize(ctx) >= LARGE) void pause(PATIENCE_MS).then(large.resolve)
   const done = await Promise.race([taking.then(before => ({ before })), large.promise])
-  if (done) return { ...done, pending: undefined }
+  if (done) return taken(done.before)
   preserved.start()
   const pending: PendingSnapshot = {
     preserved,
@@ -68,8 +69,15 @@ export async function protect(
       return undefined
     }),
   }
-  return { before: undefined, pending }
+  return { before: undefined, pending, takesSnapshots: true }
 }
+
+/** Without a snapshot to go back to, none on the way could be taken either. */
+const taken = (before: Snapshot | undefined): Protection => ({
+  before,
+  pending: undefined,
+  takesSnapshots: before !== undefined,
+})
 
 const lastSize = ({ db }: Context): number => (db.head === undefined ? 0 : (db.snapshot(db.head)?.files ?? 0))
 

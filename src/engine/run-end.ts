@@ -19,6 +19,7 @@ import { editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
 import { addKept, closeSpool, hasKept } from './kept-files.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
+import { replacedByOthers } from './overlapping-runs.ts'
 import { leftRunning } from './process-tree.ts'
 import { recoverPending } from './recover.ts'
 import type { ChildEnd } from './run-child.ts'
@@ -148,6 +149,7 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Kno
         editsMeanwhile(ctx, { before: before.root, after: after.root, safeAt: before.createdAt }, touched),
       ),
       ...formerPlaceDetail(isReplaced ? movedTo : undefined),
+      ...(isReplaced && displacedBy === 'others' && replacedByOthers),
     },
     rule: undefined,
   })

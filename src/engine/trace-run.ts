@@ -38,7 +38,6 @@ export interface Supervised {
 export async function superviseTraced(
   ctx: Context,
   { name, notice }: RunTracer,
-  /** Without a snapshot to go back to, none are taken on the way. */
   protection: Protection,
   session: RunSession,
   place: TargetPlace,
@@ -57,8 +56,8 @@ export async function superviseTraced(
   }
   // Said now: the terminal is the command's until it ends.
   if (notice) ctx.notice(notice)
-  // Inside another run that one sees it all; and without a snapshot to go back to, none on the way are of use.
-  const isUnseen = name === 'none' && (ownRun(ctx) !== undefined || !isProtected(protection) || !hasHelper())
+  // Inside another run that one sees it all; and without snapshots nobody needs to know that something changed.
+  const isUnseen = name === 'none' && (ownRun(ctx) !== undefined || !protection.takesSnapshots || !hasHelper())
   if (isUnseen) return { end: await supervise(options.command, child), trace: undefined }
   const spool =
     isProtected(protection) && traitsOf(name).seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined
@@ -82,6 +81,7 @@ export async function superviseTraced(
   }
 }
 
+/** What the run destroys on the way is kept beside a snapshot of before. */
 const isProtected = ({ before, pending }: Protection): boolean => before !== undefined || pending !== undefined
 
 /** What is known of a command while it is traced. */
@@ -128,9 +128,9 @@ class TracedRun {
     this.seesChanges = seesChanges
     this.isWhole = seesChanges && !allowIoUring
     // Who sees no changes has them watched; on a Mac nobody does.
-    this.isWatching = !seesChanges && isProtected(protection) && driver !== 'eslogger'
+    this.isWatching = !seesChanges && protection.takesSnapshots && driver !== 'eslogger'
     // The outer run may hold it.
-    if (!canHold && driver !== 'none' && isProtected(protection) && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
+    if (!canHold && driver !== 'none' && protection.takesSnapshots && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
       ctx.notice(`the tracer ${driver} cannot hold a destructive command: no snapshot is taken right before one`)
     const say = (text: string) => this.say(text)
     const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
@@ -145,6 +145,8 @@ class TracedRun {
       isInside: event => this.recorder.isInside(event),
     })
     if (!seesChanges && !this.isWatching) this.live.goBlind()
+    if (!isProtected(protection)) this.live.beginUncaptured()
+    if (!protection.takesSnapshots) void this.live.close()
     if (pending) this.live.waitFor(pending.snapshot)
     ctx.heldFiles = () => this.live.heldFiles()
     session.traceSoFar = () => this.saveSoFar()
@@ -157,7 +159,7 @@ class TracedRun {
       watch: this.isWatching ? watchedTree(this.ctx) : undefined,
       allowIoUring: this.allowIoUring,
       spool: this.spool,
-      hold: isProtected(this.protection) ? LiveRun.heldPrograms(this.ctx) : undefined,
+      hold: this.protection.takesSnapshots ? LiveRun.heldPrograms(this.ctx) : undefined,
       holdsChanges: this.changes !== undefined,
       onStart: command => this.start(command),
       onEvent: event => this.handle(event),
@@ -219,7 +221,7 @@ class TracedRun {
     const event = told.type === 'path' ? this.place.asBefore(told) : told
     this.recorder.add(event)
     if (event.type === 'path') this.changes?.handle(event, hold => this.command?.release(hold))
-    if (isProtected(this.protection)) this.live.handle(event)
+    if (this.protection.takesSnapshots) this.live.handle(event)
   }
 
   private release(exec: number): void {

@@ -55,8 +55,6 @@ export interface Salvaged {
   /** Of them, `logged` were found in snapshots.log alone. */
   snapshots: number
   logged: number
-  /** There was one. */
-  hasLog: boolean
   /** Where the damaged file is now. */
   aside: string
 }
@@ -78,7 +76,7 @@ export function salvageTimeline(file: string): Salvaged {
     database.close()
     renameSync(made, file)
     syncDirectory(dirname(file))
-    return { snapshots: read + logged, logged, hasLog: existsSync(logBeside(file)), aside }
+    return { snapshots: read + logged, logged, aside }
   } finally {
     rmSync(work, { recursive: true, force: true })
   }

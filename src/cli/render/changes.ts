@@ -35,8 +35,15 @@ function sizeText({ before, after }: Change): string {
   return only === undefined ? '' : formatBytes(only)
 }
 
+/** Which repositories' own directories they lie in. */
+export const gitDirsOf = (changes: readonly Change[]): Raw[] => [
+  ...new Set(changes.filter(({ path }) => isGitInternal(path)).map(({ path }) => gitDirOf(path))),
+]
+
+const gitDirOf = (path: Raw): Raw => path.slice(0, `/${path}/`.indexOf('/.git/') + '.git'.length)
+
 /**
- * Up to `limit` lines, each indented and ending in a line feed; what is inside .git is one line, and so is a directory that
+ * Up to `limit` lines, each indented and ending in a line feed; what is inside .git is one line for each repository, and so is a directory that
  * came or went as a whole when there are more changes than lines; `more` shows all.
  */
 export function changeList(changes: Change[], style: Style, limit: number, more: string): string {
@@ -44,7 +51,7 @@ export function changeList(changes: Change[], style: Style, limit: number, more:
   const others = inGit.length > 1 ? changes.filter(({ path }) => !isGitInternal(path)) : changes
   const groups = others.length > limit ? joinWholeDirs(others) : others.map(change => [change])
   const lines = groups.slice(0, limit).map(group => `  ${groupLine(group, style)}\n`)
-  if (inGit.length > 1) lines.push(`  ${gitLine(inGit, style)}\n`)
+  if (inGit.length > 1) lines.push(...gitLines(inGit, style))
   const rest = groups.slice(limit).reduce((sum, { length }) => sum + length, 0)
   if (rest > 0) lines.push(`  … and ${formatCount(rest)} more: ${more}\n`)
   return lines.join('')
@@ -84,9 +91,20 @@ export function changesText(counts: ChangeCounts, changes: readonly Change[]): s
   return text === 'no changes' ? plural('change', changes.length) : `${text}${includedText(emptyDirsIn(changes))}`
 }
 
-function gitLine(changes: Change[], style: Style): string {
+/** Where there are many, as with submodules, all of them are one line. */
+const MAX_REPOSITORIES = 3
+
+function gitLines(changes: Change[], style: Style): string[] {
+  const repositories = Map.groupBy(changes, ({ path }) => gitDirOf(path))
+  if (repositories.size > MAX_REPOSITORIES)
+    return [gitLine(`.git/ of ${plural('repository', repositories.size)}`, changes, style)]
+  return [...repositories].map(([directory, own]) => gitLine(`${style.path(directory)}/`, own, style))
+}
+
+function gitLine(where: string, changes: Change[], style: Style): string {
   const kinds = new Set(changes.map(({ kind }) => kind))
   const word = kinds.size > 1 ? 'changes' : kinds.has('added') ? 'added' : kinds.has('deleted') ? 'deleted' : 'changes'
   const paint = word === 'added' ? style.green : word === 'deleted' ? style.red : style.yellow
-  return `${paint(kinds.size === 1 ? letters[changes[0]!.kind] : 'M')} .git/ (${formatCount(changes.length)} ${word})`
+  const letter = kinds.size === 1 ? letters[changes[0]!.kind] : 'M'
+  return `  ${paint(letter)} ${where} (${formatCount(changes.length)} ${word})\n`
 }

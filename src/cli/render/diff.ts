@@ -12,6 +12,10 @@ import { isGitInternal, rawToBytes } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import type { Context } from '../context.ts'
 import type { Output } from '../output.ts'
+import { gitDirsOf } from './changes.ts'
+
+/** So many repositories at most. */
+const MAX_NAMED = 5
 
 /** Joins what was moved, so that a rename is not a deletion and an addition. */
 export const withRenames = (diff: DiffResult): DiffResult => ({
@@ -26,9 +30,11 @@ export function forPeople(context: Context, diff: DiffResult, withGit: boolean):
   const hidden = withGit ? 0 : diff.changes.filter(({ path }) => isGitInternal(path)).length
   if (hidden === 0) return withRenames(diff)
   const to = diff.to === 'live' ? '' : ` ${diff.to}`
-  const git = quoteWord(context.operand('.git'))
+  const repositories = gitDirsOf(diff.changes)
+  const named = repositories.slice(0, MAX_NAMED).map(path => quoteWord(context.operand(path)))
+  const which = repositories.length > MAX_NAMED ? 'some of them' : 'them'
   context.notice(
-    `${plural('change', hidden)} inside .git not shown; to see them: savepoint diff ${diff.from}${to} -- ${git}`,
+    `${plural('change', hidden)} inside .git not shown; to see ${which}: savepoint diff ${diff.from}${to} -- ${named.join(' ')}`,
   )
   return withRenames({ ...diff, changes: diff.changes.filter(({ path }) => !isGitInternal(path)) })
 }

@@ -160,6 +160,10 @@ it('folds the inside of .git into one line and cuts long lists', () => {
     '  A a\n  A b\n  D .git/ (2 deleted)\n  … and 1 more: savepoint changes\n',
   )
   expect(changeList([added('.git/x')], plain, 2, '')).toBe('  A .git/x\n')
+  const nested = ['sub/.git/HEAD', 'sub/.git/config', 'x.git/f', '.git'].map(added)
+  expect(changeList(nested, plain, 2, '')).toBe('  A x.git/f\n  A sub/.git/ (2 added)\n  A .git/ (1 added)\n')
+  const modules = ['a', 'b', 'c', 'd'].map(name => added(`${name}/.git/HEAD`))
+  expect(changeList(modules, plain, 2, '')).toBe('  A .git/ of 4 repositories (4 added)\n')
   const coloured = createStyle(true)
   expect(changeList(changes, coloured, 2, '')).toContain(`  ${coloured.red('D')} .git/ (2 deleted)\n`)
 })
