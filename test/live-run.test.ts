@@ -194,6 +194,14 @@ describe('guard', () => {
     expect(noteOf('git push')).toBe('irreversible')
   })
 
+  it('what destroys in a database is held for a snapshot of the files around it', async () => {
+    space.write('psql', '#!/bin/sh\nrm src/new\n')
+    space.sh('chmod +x psql')
+    await run('echo 1 > src/new; ./psql shop -c "drop table x"')
+    const guard = onTheWay().find(({ type }) => type === 'guard')
+    expect(savepoint.read(guard!.id, 'src/new').toString()).toBe('1\n')
+  })
+
   it('the command is not held for longer than allowed, and that is marked', async () => {
     // Somebody else has the timeline for a while.
     space.write('savepoint.yaml', 'snapshots: { triggers: { guard_max_hold_ms: 200, disable_idle: true } }\n')

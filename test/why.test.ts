@@ -129,6 +129,13 @@ describe('who did it', () => {
     expect(ops('g')).toEqual(['write', 'delete', 'write', 'link', 'write'])
   })
 
+  it('another name from before everything: what is written through it is told', async () => {
+    space.sh('mkdir sub; echo 1 > x; ln x sub/y; echo alone > z')
+    await run('echo 2 >> sub/y; echo 3 >> z')
+    expect(savepoint.why('x').causes.map(({ event, name }) => [event.op, name])).toEqual([['write', 'sub/y']])
+    expect(ops('z')).toEqual(['write'])
+  })
+
   it('a shell that was only forked counts as the shell that it came from', async () => {
     await run('(echo 1 > f); (cd /; (echo 2 > "$OLDPWD/g"))')
     expect(commands(savepoint.why('f'))).toEqual([expect.stringMatching(/^sh -c/)])
@@ -173,6 +180,14 @@ describe('who did it', () => {
       `exec 2>/dev/null; true >> '${process.execPath}'; rmdir '${dirname(process.execPath)}'; exit 0`,
     )
     expect(trace).toMatchObject({ commands: 2, outside: 0, removed: 0 })
+  })
+
+  gated(canDropPrivilege, 'setpriv', 'nor is what was tried where one may not go', async () => {
+    space.sh('mkdir -m 0 ../closed')
+    const command = ['sh', '-c', 'mkdir ../closed/x 2>/dev/null; exit 0']
+    const { results } = await runAsUser(space, [['run', { command }]])
+    space.sh('chmod 700 ../closed')
+    expect(results[0].trace).toMatchObject({ outside: 0, removed: 0 })
   })
 
   it('a file that the shell opened for the whole command', async () => {

@@ -22,15 +22,23 @@ interface Span {
   contentOnly: boolean
 }
 
-/** Newest first. `happened`: whether a rename or a link counts; one that failed gave no name to anything. */
+/**
+ * Newest first. `happened`: whether a rename or a link counts; one that failed gave no name to anything. `others`: what else
+ * the same file is called, by no event that is known.
+ */
 export function eventsOf(
   rows: EventRows,
   path: Raw,
   limit: number,
   happened: (event: FileEvent) => boolean,
+  others: readonly Raw[] = [],
 ): NamedEvent[] {
   const found = new Map<number, NamedEvent>()
-  const queue: Span[] = [{ name: path, above: 0, below: Number.MAX_SAFE_INTEGER, contentOnly: false }]
+  const always = { above: 0, below: Number.MAX_SAFE_INTEGER }
+  const queue: Span[] = [
+    { name: path, ...always, contentOnly: false },
+    ...others.map(name => ({ name, ...always, contentOnly: true })),
+  ]
   for (let i = 0; i < queue.length && i < MAX_NAMES; i++) {
     const span = queue[i]!
     const events = rows.ofPath(span.name, limit, span)

@@ -83,7 +83,10 @@ function whatBecame(path: Raw, { fate, at }: Told): 'changed' | 'removed' | 'not
     const isMovedInto = fate === 'replaced' && now.isDirectory()
     return isMovedInto || now.ctimeMs < at - CLOCK_MS ? 'nothing' : 'changed'
   } catch (error) {
-    if (!['ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '')) return 'changed'
+    const errno = errnoOf(error) ?? ''
+    // Who may not even look there has not changed it.
+    if (errno === 'EACCES') return 'nothing'
+    if (!['ENOENT', 'ENOTDIR'].includes(errno)) return 'changed'
     return fate === 'made' ? 'nothing' : 'removed'
   }
 }

@@ -8,7 +8,7 @@ import type { Raw } from '../model/raw-path.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import type { Execution, FileEvent } from '../model/trace.ts'
 import { sameEntry } from '../store/tree-diff.ts'
-import { entryAt } from '../store/tree-lookup.ts'
+import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Context } from './context.ts'
 import { eventsOf, type NamedEvent } from './earlier-names.ts'
@@ -24,7 +24,8 @@ const MAX_LIKELY = 3
 export function why(ctx: Context, path: string, { limit = WHY_LIMIT }: { limit?: number } = {}): WhyResult {
   const raw = resolvePath(ctx, path)
   const around = new Around(ctx)
-  const events = eventsOf(ctx.db.events, raw, limit, event => around.outcome(event) !== 'unchanged')
+  const happened = (event: FileEvent) => around.outcome(event) !== 'unchanged'
+  const events = eventsOf(ctx.db.events, raw, limit, happened, around.otherNames(raw))
   const executions = new Executions(ctx)
   return { path: raw, causes: events.map(each => causeOf(each, around, executions)) }
 }
@@ -59,6 +60,20 @@ class Around {
     return {
       before: this.snapshots.findLast(({ createdAt }) => createdAt <= at),
       after: this.snapshots.find(({ createdAt }) => createdAt > at),
+    }
+  }
+
+  /** Of a file with several names, the others, as the newest snapshot that has it knows them. */
+  otherNames(path: Raw): Raw[] {
+    try {
+      const newest = this.snapshots.findLast(snapshot => this.entry(snapshot, path))
+      const group = newest && this.entry(newest, path)!.linkGroup
+      if (!newest || !group) return []
+      const all = allEntries(this.ctx.store, rootTreeOf(this.ctx.store, newest.root))
+      return [...all].filter(each => each.entry.linkGroup === group && each.path !== path).map(each => each.path)
+    } catch (error) {
+      if (!isDamage(error)) throw error
+      return []
     }
   }
 

@@ -205,3 +205,11 @@ test('the program is the script that an interpreter runs', () => {
   expect(lines.map(line => callOf(words(line)).program)).toEqual(['y', 'b', 'node', 'ls', 'node', 'pip', 'rm'])
   expect(callOf([])).toEqual({ program: '', words: [] })
 })
+
+test.each(['psql -c drop table users', 'mysql shop -e truncate x', 'dropdb shop', 'redis-cli flushall'])(
+  '%s names no path: it endangers the place where it is called',
+  line => expect(destructiveOf(words(line))?.operands).toEqual([]),
+)
+
+test('a database that is a file is named', () =>
+  expect(destructiveOf(words('sqlite3 app.db drop table x'))?.operands).toContain('app.db'))

@@ -37,9 +37,10 @@ const containers: Rule = (words, program) => {
   const text = [...(program === 'docker-compose' ? ['compose'] : []), ...plainWords('docker', words)].join(' ')
   return /^(?:volume (?:rm|remove|prune)|system prune|compose down)\b/.test(text) ? { irreversible: true } : undefined
 }
+/** What it names is no path: the files where it is called are guarded, which may be all that there is of the data. */
 const database: Rule = words =>
   /\b(?:drop|truncate|delete\s+from|flushall|flushdb|dropDatabase)\b/i.test(words.join(' '))
-    ? { operands: operandsOf(words), irreversible: true }
+    ? { operands: [], irreversible: true }
     : undefined
 
 const rules: Record<string, Rule> = {
@@ -79,12 +80,12 @@ const rules: Record<string, Rule> = {
   // Its database is a file, which a snapshot brings back if it lies in the target.
   sqlite3: words => {
     const destroyed = database(words, 'sqlite3')
-    return destroyed && { ...destroyed, irreversible: false }
+    return destroyed && { operands: operandsOf(words), irreversible: false }
   },
   mongosh: database,
   mongo: database,
   'redis-cli': database,
-  dropdb: words => ({ operands: operandsOf(words), irreversible: true }),
+  dropdb: () => ({ operands: [], irreversible: true }),
 }
 
 /** What a move would overwrite: the destination, unless it is moved into, or what has the same name in it. */

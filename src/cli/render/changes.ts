@@ -1,6 +1,6 @@
 import type { Change, ChangeCounts, ChangeKind, Entry } from '../../model/entry.ts'
 import { formatBytes, formatCount, plural } from '../../model/format.ts'
-import { isGitInternal } from '../../model/raw-path.ts'
+import { isGitInternal, type Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { countsText } from './snapshot.ts'
 
