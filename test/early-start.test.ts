@@ -27,8 +27,8 @@ afterEach(() => {
   release()
   space.remove()
 })
-/** The root, then two batches of directories: enough to know that the tree is large, and not all of it. */
-const WALKED_BATCHES = 3
+/** The root, then batches of directories, each larger than the one before: enough to know that the tree is large, and not all of it. */
+const WALKED_BATCHES = 6
 let release = () => {}
 
 const makeTree = `

@@ -45,7 +45,7 @@ gated(
     const events: TraceEvent[] = []
     const script = 'sh -c "/bin/false inner; exit 3"; sh -c "kill -KILL \\$\\$"; /bin/true last; exit 7'
     const command = new EsloggerCommand(optionsFor(['sh', '-c', script], events), logger)
-    expect(await command.ended).toEqual({ code: 7, signal: undefined, survivors: false })
+    expect(await command.ended).toEqual({ code: 7, signal: undefined, survivors: false, left: [] })
     const executions = events.filter(event => event.type === 'exec')
     expect(executions).toMatchObject([
       { id: 1, pid: command.pid, ppid: process.pid, parent: 0, depth: 0, cwd: directory },

@@ -13,7 +13,7 @@ import type { Context } from './context.ts'
 import type { RunOptions } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 
-/** In a tree with fewer files than this, the command waits: it is not for long. */
+/** In a tree with fewer files and directories than this, the command waits: it is not for long. */
 const LARGE = 1000
 /** In one that was large the last time, so long: whatever makes a capture impossible shows by then. */
 const PATIENCE_MS = 40
@@ -53,8 +53,8 @@ export async function protect(
   const preserved = mayBeginEarly ? new Preserved() : undefined
   const notices: string[] = []
   const large = Promise.withResolvers<void>()
-  const onFiles = (count: number) => count >= LARGE && large.resolve()
-  const taking = take(ctx, run, options, preserved, notices, onFiles)
+  const onFound = (count: number) => count >= LARGE && large.resolve()
+  const taking = take(ctx, run, options, preserved, notices, onFound)
   if (!preserved) return taken(await taking)
   if (lastSize(ctx) >= LARGE) void pause(PATIENCE_MS).then(large.resolve)
   const done = await Promise.race([taking.then(before => ({ before })), large.promise])
@@ -88,7 +88,7 @@ async function take(
   options: RunOptions,
   preserved: Preserved | undefined,
   notices: string[],
-  onFiles: (count: number) => void,
+  onFound: (count: number) => void,
 ): Promise<Snapshot | undefined> {
   const isBegun = () => preserved?.isStarted === true
   // Once the command has begun, the terminal and its keys are the command's.
@@ -105,7 +105,7 @@ async function take(
     warn: say(ctx.warn),
     signal: stop.signal,
     progress(progress) {
-      onFiles(progress.totalFiles ?? 0)
+      onFound(progress.entries ?? 0)
       if (!isBegun()) ctx.progress?.(progress)
     },
   }

@@ -16,6 +16,8 @@ export interface Progress {
   bytes: number
   totalFiles?: number
   totalBytes?: number
+  /** Of a capture: what was found until now, directories included. */
+  entries?: number
 }
 
 export interface SnapshotResult {

@@ -30,6 +30,8 @@ export interface IngestProgress {
   bytes: number
   totalFiles: number
   totalBytes: number
+  /** Files, directories and all else that was found until now. */
+  entries: number
 }
 
 export class Ingest {
@@ -39,7 +41,7 @@ export class Ingest {
   private readonly onProgress: ((progress: IngestProgress) => void) | undefined
   private readonly isBackground: boolean
   private readonly queue = new IngestQueue()
-  private readonly progress: IngestProgress = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0 }
+  private readonly progress: IngestProgress = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0, entries: 0 }
   private readonly failed = Promise.withResolvers<never>()
   private threads: IngestPipeline | undefined
   private wake: (() => void) | undefined
@@ -70,7 +72,8 @@ export class Ingest {
     this.queue.push(job)
     this.progress.totalBytes += job.size
     // How many there are shows before the first of them is read.
-    if (job.isCounted && ++this.progress.totalFiles % TOLD_FILES === 0) this.onProgress?.(this.progress)
+    if (job.isCounted) this.progress.totalFiles++
+    if (++this.progress.entries % TOLD_FILES === 0) this.onProgress?.(this.progress)
     if (!this.threads && (this.queue.length > INLINE_ENTRIES || this.queue.bytes > INLINE_BYTES)) this.startThreads()
     this.threads?.pump()
   }

@@ -5,6 +5,7 @@
  * In a git directory, everything else is read before `objects`, and loose objects before packs: git writes them in the
  * opposite order, so what the captured refs name is among the captured objects.
  */
+import { setImmediate } from 'node:timers/promises'
 import { getSystemErrorName } from 'node:util'
 import { cancelled, SavepointError } from '../../errors/errors.ts'
 import type { Present } from '../../files/ignore-rules.ts'
@@ -23,7 +24,11 @@ import { TreeBuilder } from './tree-builder.ts'
 import * as record from './walk-record.ts'
 
 const SCAN_BATCH_DIRS = 64
+/** The first are smaller: somebody may wait for what they tell. */
+const FIRST_BATCH_DIRS = 8
 const SCANS_IN_FLIGHT = 2
+/** So long the walk keeps others of this process waiting. */
+const TURN_MS = 5
 const ENOENT = 2
 const EACCES = 13
 const ENOTDIR = 20
@@ -40,6 +45,8 @@ export class TreeWalk {
   private readonly prefixes: Set<Raw> | undefined
   private readonly gitDirs = new Map<Raw, { dirs: Raw[]; changed: boolean }>()
   private queue: DirNode[] = []
+  private batchDirs = FIRST_BATCH_DIRS
+  private gaveWayAt = performance.now()
   private objects: DirNode[] = []
   private packs: DirNode[] = []
   private refsMoved = false
@@ -110,7 +117,8 @@ export class TreeWalk {
     while (this.queue.length > 0 || inFlight.size > 0) {
       if (this.options.signal?.aborted) throw cancelled()
       while (this.queue.length > 0 && inFlight.size < SCANS_IN_FLIGHT) {
-        const nodes = this.queue.splice(Math.max(0, this.queue.length - SCAN_BATCH_DIRS))
+        const nodes = this.queue.splice(Math.max(0, this.queue.length - this.batchDirs))
+        this.batchDirs = Math.min(SCAN_BATCH_DIRS, this.batchDirs * 2)
         const scan: Promise<void> = this.scan(nodes)
           .catch(error => {
             failure ??= error
@@ -148,8 +156,16 @@ export class TreeWalk {
     }
     for (const node of nodes) this.options.preserved?.onListed(node.path)
     for (const node of nodes) {
+      await this.giveWay()
       await this.receive(node, listings.get(node) ?? { ...unasked, records: node.cached!.records })
     }
+  }
+
+  /** While a command waits to be started, or for what it changes, nothing here takes long. */
+  private async giveWay(): Promise<void> {
+    if (!this.options.preserved || performance.now() - this.gaveWayAt < TURN_MS) return
+    await setImmediate()
+    this.gaveWayAt = performance.now()
   }
 
   private async receive(node: DirNode, listing: record.Listing): Promise<void> {
