@@ -93,7 +93,8 @@ describe.each(drivers)('%s', driver => {
   )
 })
 
-describe('a helper that is killed while it stops an agent', () => {
+/** A workspace for each test, without runs that outlive it. */
+function useWorkspace(): () => Workspace {
   let space: Workspace
   beforeEach(() => {
     space = new Workspace()
@@ -103,8 +104,14 @@ describe('a helper that is killed while it stops an agent', () => {
     await endRuns()
     space.remove()
   })
+  return () => space
+}
+
+describe('a helper that is killed while it stops an agent', () => {
+  const workspace = useWorkspace()
 
   it('the agent is stopped all the same, and the rollback carried out', async () => {
+    const space = workspace()
     expect(savepoint(space, ['snapshot', '-m', 'good']).status).toBe(0)
     const script = `printf a2 > a; trap 'touch ../asked' TERM; echo $PPID > ../helper; READY; while :; do sleep 0.02; done`
     const run = await startRun(space, script)
@@ -120,17 +127,10 @@ describe('a helper that is killed while it stops an agent', () => {
 })
 
 describe('a run inside of another, which no helper watches', () => {
-  let space: Workspace
-  beforeEach(() => {
-    space = new Workspace()
-    space.write('a', 'a1')
-  })
-  afterEach(async () => {
-    await endRuns()
-    space.remove()
-  })
+  const workspace = useWorkspace()
 
   it('goes on when its supervisor is killed while it holds it still', async () => {
+    const space = workspace()
     space.write('sub/f', 'f1')
     const sub = { cwd: space.at('sub') }
     expect(savepoint(space, ['snapshot', '-m', 'good'], sub).status).toBe(0)

@@ -1,19 +1,13 @@
 /** Tools that list: snapshots, changes, versions. */
+
 import { z } from 'zod'
 import * as shapes from '../api/shapes.ts'
+import { changesLegend } from '../model/change-letters.ts'
 import { formatBytes, plural } from '../model/format.ts'
 import { changeOf, LISTED_CHANGES, type Shown, withoutGit } from './changes.ts'
 import { changeItem, gitCount, path, snapshotItem } from './items.ts'
 import { type Call, type Item, listOf, tool } from './tool.ts'
-import {
-  ageOf,
-  changeLine,
-  changesLegend,
-  type LogNodeJson,
-  type SnapshotJson,
-  smallChange,
-  snapshotLine,
-} from './words.ts'
+import { ageOf, changeLine, type LogNodeJson, type SnapshotJson, smallChange, snapshotLine } from './words.ts'
 
 /** Each also stands at its snapshot. */
 const LISTED_NAMES = 100

@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import type * as shapes from '../api/shapes.ts'
 import type * as traced from '../api/shapes-trace.ts'
+import { changeLetters } from '../model/change-letters.ts'
 import { formatAge, formatBytes, formatDuration, plural } from '../model/format.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import { shorten } from './page.ts'
@@ -36,21 +37,11 @@ export function snapshotLine(snapshot: SnapshotJson & { command?: string | null 
   )
 }
 
-const letters: Record<ChangeJson['kind'], string> = {
-  added: 'A',
-  modified: 'M',
-  deleted: 'D',
-  renamed: 'R',
-  metadata: 'm',
-  'type-changed': 'T',
-}
-export const changesLegend = 'A added, M modified, D deleted, R renamed, T type changed, m permissions or times'
-
 /** `M src/a.ts (12 B -> 15 B)`. */
 export function changeLine({ kind, path, from, size_before, size_after }: SmallChange): string {
   const sizes = [size_before, size_after].filter(size => size !== null).map(formatBytes)
   const size = sizes.length === 0 ? '' : ` (${[...new Set(sizes)].join(' -> ')})`
-  return `${letters[kind]} ${from === null ? '' : `${from} -> `}${path}${size}`
+  return `${changeLetters[kind]} ${from === null ? '' : `${from} -> `}${path}${size}`
 }
 
 export interface SmallChange {

@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
 import { diffJson } from '../../api/json.ts'
+import { changesLegend } from '../../model/change-letters.ts'
 import { define, handle } from '../define.ts'
-import { changeLine, changesLegend } from '../render/changes.ts'
+import { changeLine } from '../render/changes.ts'
 
 export function register(program: Command): void {
   define(program, {

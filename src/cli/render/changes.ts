@@ -1,23 +1,13 @@
+import { changeLetters } from '../../model/change-letters.ts'
 import type { Change, ChangeCounts, ChangeKind, Entry } from '../../model/entry.ts'
 import { formatBytes, formatCount, plural } from '../../model/format.ts'
 import { isGitInternal, type Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { countsText } from './snapshot.ts'
 
-const letters: Record<ChangeKind, string> = {
-  added: 'A',
-  modified: 'M',
-  deleted: 'D',
-  renamed: 'R',
-  metadata: 'm',
-  'type-changed': 'T',
-}
-
-export const changesLegend = 'A added, M modified, D deleted, R renamed, T type changed, m permissions or times'
-
 /** "M src/a.ts", "R old -> new". */
 export function changeLine(change: Change, style: Style, withSize = false): string {
-  const letter = letters[change.kind]
+  const letter = changeLetters[change.kind]
   const paint = change.kind === 'added' ? style.green : change.kind === 'deleted' ? style.red : style.yellow
   const isDir = (change.after ?? change.before)?.kind === 'dir'
   const name = `${change.from === undefined ? '' : `${style.path(change.from)} -> `}${style.path(change.path)}${isDir ? '/' : ''}`
@@ -72,7 +62,7 @@ function groupLine(group: Change[], style: Style): string {
     ...(group.length > emptyDirs ? [plural('file', group.length - emptyDirs)] : []),
     ...(emptyDirs > 0 ? [plural('empty directory', emptyDirs)] : []),
   ]
-  return `${paint(letters[first.kind])} ${style.path(first.within)}/ (${counts.join(', ')})`
+  return `${paint(changeLetters[first.kind])} ${style.path(first.within)}/ (${counts.join(', ')})`
 }
 
 /** Directories come and go as changes only when there is nothing in them. */
@@ -105,6 +95,6 @@ function gitLine(where: string, changes: Change[], style: Style): string {
   const kinds = new Set(changes.map(({ kind }) => kind))
   const word = kinds.size > 1 ? 'changes' : kinds.has('added') ? 'added' : kinds.has('deleted') ? 'deleted' : 'changes'
   const paint = word === 'added' ? style.green : word === 'deleted' ? style.red : style.yellow
-  const letter = kinds.size === 1 ? letters[changes[0]!.kind] : 'M'
+  const letter = kinds.size === 1 ? changeLetters[changes[0]!.kind] : 'M'
   return `  ${paint(letter)} ${where} (${formatCount(changes.length)} ${word})\n`
 }
