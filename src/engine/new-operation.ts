@@ -1,6 +1,6 @@
 import type { OperationKind } from '../model/snapshot.ts'
 import type { NewOperation } from '../timeline/timeline-db.ts'
-import type { Context } from './context.ts'
+import { type Context, ownRun } from './context.ts'
 
 /** An operation of now that leaves HEAD where it is and can be undone; the caller says what is different. */
 export const newOperation = (ctx: Context, kind: OperationKind, summary: string): NewOperation => ({
@@ -14,4 +14,5 @@ export const newOperation = (ctx: Context, kind: OperationKind, summary: string)
   headAfter: ctx.db.head,
   detail: {},
   rule: undefined,
+  by: ownRun(ctx),
 })

@@ -167,7 +167,7 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
     const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
     const after = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : undefined
     const kept = run.before === undefined ? await keepDestroyed(ctx, run) : undefined
-    ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
+    ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id, isInterrupted: true })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
     ctx.notice(endedWithoutUs(run))
