@@ -10,10 +10,10 @@ import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
-/** The query that the document gives. */
-const documented = readFileSync(fileURLToPath(new URL('../docs/format.md', import.meta.url)), 'utf8').match(
-  /^```sql changes-of-a-snapshot\n([\s\S]*?)^```$/m,
-)![1]!
+/** The queries that the document gives. */
+const format = readFileSync(fileURLToPath(new URL('../docs/format.md', import.meta.url)), 'utf8')
+const documented = format.match(/^```sql changes-of-a-snapshot\n([\s\S]*?)^```$/m)![1]!
+const documentedLog = format.match(/^```sql log-of-events\n([\s\S]*?)^```$/m)![1]!
 
 let space: Workspace
 let savepoint: Savepoint
@@ -188,6 +188,10 @@ describe('savepoint events', () => {
       size: 3,
     })
     expect(runCli(space, ['events', '--run', 'run_aaaaaaaa']).status).toBe(12)
+    const listed = savepoint.events({ kind: ['all'], reverse: true }).events
+    expect(query(documentedLog).map(({ kind, what }) => `${kind} ${what}`)).toEqual(
+      listed.map(({ kind, action }) => `${kind} ${action}`),
+    )
   })
 
   gated(canDropPrivilege, 'setpriv', 'are the same for an ordinary user', async () => {

@@ -16,7 +16,7 @@ import { type Item, ShownEvents } from './shown-events.ts'
 
 const LIMIT = 100
 /** What is written down a little later than it happened may stand behind what is younger. */
-const LATE_MS = 60_000
+const LATE_MS = 10_000
 
 /** Commands are many, and `trace` shows them better. */
 const usualKinds: readonly LogEventKind[] = logEventKinds.filter(kind => kind !== 'command')
