@@ -8,7 +8,7 @@ import { type Context, withTimelineLock } from './context.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
-import { isAutomatic, isNamed } from './retention.ts'
+import { isNamed } from './retention.ts'
 import { type Differences, differencesOf, startOf, withSnapshotEvents } from './snapshot-events.ts'
 import { thinOut } from './thin-out.ts'
 
@@ -39,7 +39,7 @@ export async function takeSnapshot(
     return explained(ctx, () => {
       const snapshot = addSnapshot(ctx, live, options)
       // Those of an agent's hooks have no run that would do it.
-      if (isAutomatic(snapshot)) thinOut(ctx)
+      if (snapshot.type === 'turn') thinOut(ctx)
       return snapshot
     })
   })
