@@ -84,6 +84,9 @@ describe('guard', () => {
     ['mv src/b src/a', true],
     ['mkdir d; echo 1 > d/b; mv src/b d', true],
     ['sed -i s/a/b/ src/a', true],
+    ['perl -pi -e s/a/b/ src/a', true],
+    ['find src -type f | xargs rm -f', true],
+    ['yes | git checkout -p', true],
     ['git reset -q --hard', true],
     ['git -C src clean -qfd ..', true],
     ['git checkout -q -- .', true],
@@ -200,6 +203,20 @@ describe('guard', () => {
     await run('echo 1 > src/new; ./psql shop -c "drop table x"')
     const guard = onTheWay().find(({ type }) => type === 'guard')
     expect(savepoint.read(guard!.id, 'src/new').toString()).toBe('1\n')
+  })
+
+  it.each([
+    ['from a file', './sqlite3 app.db < drop.sql', ['guard']],
+    ['by a pipe', 'cat drop.sql | ./sqlite3 -batch app.db', ['guard']],
+    ['not at all', './sqlite3 app.db < /dev/null', []],
+    ['not at all, but a statement', './sqlite3 app.db "select 1" < drop.sql', []],
+  ])('a client of a database that is fed %s', async (_, command, expected) => {
+    space.write('sqlite3', '#!/bin/sh\n')
+    space.write('app.db', '1')
+    space.write('drop.sql', 'drop table x;\n')
+    space.sh('chmod +x sqlite3')
+    expect(types(await run(`echo 2 > app.db; ${command}`))).toEqual(expected)
+    expect(noteOf('./sqlite3')).not.toBe('irreversible')
   })
 
   it('the command is not held for longer than allowed, and that is marked', async () => {

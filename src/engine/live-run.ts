@@ -4,7 +4,7 @@
  * before the end.
  */
 
-import { destructiveOf, isCommit, suspects } from '../model/command-kind.ts'
+import { destructiveOf, isCommit } from '../model/command-kind.ts'
 import { milestoneOf } from '../model/milestone.ts'
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
@@ -18,6 +18,7 @@ import { endangers } from './endangers.ts'
 import { gitAliases, gitEnvOf } from './git-aliases.ts'
 import { GuardPace } from './guard-pace.ts'
 import { IdleWatch } from './idle-watch.ts'
+import { isFed } from './process-input.ts'
 import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
 
 const COMMIT_DEBOUNCE_MS = 2000
@@ -92,15 +93,6 @@ export class LiveRun {
   /** The state before is still being captured: nothing is before that. */
   waitFor(work: Promise<unknown>): void {
     this.work = work
-  }
-
-  /** Which programs are to be held at their beginning, as the helper understands it. */
-  static heldPrograms(ctx: Context): { names: string[]; maxMs: number } | undefined {
-    const { disabled, triggers } = ctx.config.snapshots
-    if (disabled || triggers.disable_guard) return undefined
-    const own = triggers.guard_commands.map(pattern => pattern.trim().split(/\s+/)[0]!)
-    const names = own.some(name => /[*,=/]/.test(name)) ? ['*'] : [...suspects, ...own]
-    return { names, maxMs: triggers.guard_max_hold_ms }
   }
 
   /** For a run whose commands are not told: what runs below this process is the run. */
@@ -228,6 +220,7 @@ export class LiveRun {
       alias: ({ verb }) => aliases.get(verb),
       gitEnv: gitEnvOf(event),
       file: rawToText(event.program),
+      isFed: () => isFed(event.pid),
     })
     if (!destructive || this.closed) return
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')

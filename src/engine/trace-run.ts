@@ -7,6 +7,7 @@ import { traitsOf } from '../tracers/select.ts'
 import type { Look, TraceEvent } from '../tracers/trace-event.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import type { Touches } from './edits-meanwhile.ts'
+import { heldPrograms } from './held-programs.ts'
 import { openSpool } from './kept-files.ts'
 import type { LastTouches } from './last-touches.ts'
 import { LiveRun } from './live-run.ts'
@@ -130,7 +131,7 @@ class TracedRun {
     // Who sees no changes has them watched; on a Mac nobody does.
     this.isWatching = !seesChanges && protection.takesSnapshots && driver !== 'eslogger'
     // The outer run may hold it.
-    if (!canHold && driver !== 'none' && protection.takesSnapshots && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
+    if (!canHold && driver !== 'none' && protection.takesSnapshots && !ownRun(ctx) && heldPrograms(ctx))
       ctx.notice(`the tracer ${driver} cannot hold a destructive command: no snapshot is taken right before one`)
     const say = (text: string) => this.say(text)
     const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
@@ -159,7 +160,7 @@ class TracedRun {
       watch: this.isWatching ? watchedTree(this.ctx) : undefined,
       allowIoUring: this.allowIoUring,
       spool: this.spool,
-      hold: this.protection.takesSnapshots ? LiveRun.heldPrograms(this.ctx) : undefined,
+      hold: this.protection.takesSnapshots ? heldPrograms(this.ctx) : undefined,
       holdsChanges: this.changes !== undefined,
       onStart: command => this.start(command),
       onEvent: event => this.handle(event),
