@@ -267,6 +267,21 @@ describe('milestones', () => {
     expect(await run('echo 3 > src/a; git commit -qam three; sleep 3', 'disable_git_commits: true')).toEqual(snapshots)
   })
 
+  it.each([
+    ['', ['pre-run', 'git', 'final']],
+    ['disable_pre_run: true', ['git']],
+  ])('one that the run ends with is not waited for, but captured: %s', async (triggers, expected) => {
+    space.sh('git init -q .')
+    await run('git add -A; git commit -qm one', triggers)
+    const snapshots = savepoint.snapshots()
+    expect(types(snapshots)).toEqual(expected)
+    expect(snapshots.find(({ type }) => type === 'git')).toMatchObject({
+      command: 'git commit -qm one',
+      run: expect.any(String),
+    })
+    expect(savepoint.runs()[0]!.after).toBe(snapshots.find(({ type }) => type === 'final')?.id)
+  })
+
   it('builds and tests, with how they ended', async () => {
     space.write('Makefile', 'build:\n\techo 1 > out\ntest:\n\techo 2 > out; false\ncheck:\n\techo 3 > out\n')
     const snapshots = await runInSteps(settings(''), [

@@ -75,6 +75,8 @@ export class LiveRun {
   /** Nothing was captured at the start: what has not changed may be in no snapshot either. */
   private isUncaptured = false
   private kept = 0
+  /** The commit whose snapshot is still to come. Should the run be over by then, the state at its end is that of the commit. */
+  pendingCommit: string | undefined
   taken = 0
 
   constructor(ctx: Context, run: string, hooks: Hooks) {
@@ -188,7 +190,9 @@ export class LiveRun {
     const ok = code === 0
     const { type, command } = milestone
     if (type === 'git') {
-      if (ok) this.debounce('git', COMMIT_DEBOUNCE_MS, command)
+      if (!ok) return
+      this.pendingCommit = command
+      this.debounce('git', COMMIT_DEBOUNCE_MS, command)
       return
     }
     const end = signal ?? `exit ${code}`
@@ -206,7 +210,9 @@ export class LiveRun {
 
   /** Nobody waits for it. With one in the queue already, one more would show the same. How a test ended is news as such. */
   private trigger(type: SnapshotType, command: string | undefined, label?: string): void {
-    if (this.closed || (label === undefined && (!this.isDirty || this.queue.length > 0))) return
+    if (this.closed) return
+    if (type === 'git') this.pendingCommit = undefined
+    if (label === undefined && (!this.isDirty || this.queue.length > 0)) return
     this.take(type, command, label).catch(error =>
       this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
     )

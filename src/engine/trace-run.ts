@@ -34,6 +34,8 @@ export interface Supervised {
   touched?: Touches
   /** Of the target, should it not be where it was. */
   displacedBy?: Displacer
+  /** Made so late that no snapshot was taken after it. */
+  commit?: string
 }
 
 export async function superviseTraced(
@@ -76,6 +78,7 @@ export async function superviseTraced(
       trace,
       touched: traced.isComplete && !end.survivors ? { touches: traced.touches, endedAt } : undefined,
       displacedBy: place.isDisplacedByRun ? 'run' : traced.isComplete ? 'others' : undefined,
+      commit: traced.pendingCommit,
     }
   } finally {
     await traced.close()
@@ -182,6 +185,10 @@ class TracedRun {
 
   get touches(): LastTouches {
     return this.recorder.touches
+  }
+
+  get pendingCommit(): string | undefined {
+    return this.live.pendingCommit
   }
 
   get isComplete(): boolean {
