@@ -130,7 +130,7 @@ describe('guard', () => {
     space.sh(
       'mkdir ../elsewhere; ln -s work/src ../link; ln -s work/src/a ../link-a; git init -q .; git add -A; git commit -qm one',
     )
-    const snapshots = await run(`echo edit >> src/a; echo new > src/new; ${command}`)
+    const snapshots = await run(`echo edit >> src/a; echo new > src/new; ${command}`, 'disable_git_commits: true')
     expect(types(snapshots)).toEqual(isGuarded ? ['guard'] : [])
     if (isGuarded) expect(savepoint.read(snapshots[0]!.id, 'src/a').toString()).toBe('a1\nedit\n')
   })

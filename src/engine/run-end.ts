@@ -16,7 +16,7 @@ import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
 import { editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
-import { addKept, closeSpool, hasKept } from './kept-files.ts'
+import { addKept } from './kept-files.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { replacedByOthers } from './overlapping-runs.ts'
@@ -26,6 +26,8 @@ import type { ChildEnd } from './run-child.ts'
 import { takeIfChanged } from './run-snapshot.ts'
 import { isInterrupted } from './run-state.ts'
 import { addSnapshot } from './snapshot.ts'
+import { closeSpool } from './spool.ts'
+import { snapshotBefore } from './state-before.ts'
 import type { Displacer } from './target-place.ts'
 import { writeTarget } from './target-registry.ts'
 import { judgeConfig } from './trust.ts'
@@ -193,28 +195,15 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
   if (ctx.unwritable) return
   for (const run of ctx.db.runs()) {
     if (!isInterrupted(run)) continue
-    const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
+    const before = run.before === undefined ? await snapshotBefore(ctx, run) : ctx.db.snapshot(run.before)
     const { after } = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : nothing
-    const kept = run.before === undefined ? await keepDestroyed(ctx, run) : undefined
     ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
     ctx.notice(endedWithoutUs(run))
-    if (kept)
-      ctx.notice(
-        `the state before it was not captured yet; what it had destroyed by then is kept: savepoint rollback ${kept} brings it back`,
-      )
+    if (before && run.before === undefined)
+      ctx.notice(`the state before it was not captured yet, and is put together from what it changed: ${before.id}`)
   }
-}
-
-/** Killed while the state before the run was still being captured: the snapshot that has what it destroyed, if it did. */
-async function keepDestroyed(ctx: Context, run: Run): Promise<string | undefined> {
-  if (!hasKept(ctx, run.id) || !statDir(ctx.targetPath)) return undefined
-  const live = await captureLive(ctx, { ignoreFloor: true })
-  const state = addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
-  await addKept(ctx, run.id)
-  closeSpool(ctx, run.id)
-  return ctx.db.head === state.id ? undefined : ctx.db.head
 }
 
 function endedWithoutUs({ id }: Run): string {
