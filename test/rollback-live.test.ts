@@ -397,6 +397,17 @@ describe('two runs at once', () => {
     expect(await third.ended).toMatchObject({ status: 0, stdout: expect.stringContaining('third here') })
   })
 
+  it('nor is lost what one at work did in the same file meanwhile', async () => {
+    const one = await startRun(space, 'READY; read line; echo A >> x; echo A > own')
+    const two = await startRun(space, 'echo B > x; READY; read line')
+    one.say('')
+    await one.ended
+    expect(savepointJson(space, ['rollback', one.id]).left_alone).toEqual([{ path: 'x', why: 'overlapped' }])
+    expect([space.read('x'), space.read('own')]).toEqual(['B\nA\n', undefined])
+    two.say('')
+    expect((await two.ended).status).toBe(0)
+  })
+
   it('unless they are to be started again', async () => {
     const over = await startRun(space, 'printf 1 > one; READY')
     await over.ended

@@ -83,7 +83,7 @@ export const operations: Record<string, Operation<unknown>> = {
       if (options.dryRun) return done(lookOnly(call, keepRunning, work, naming))
       if (call.isInside || keepRunning) return done(undisturbed(call, work))
       if (takesBackEnded(ctx, { ref, restart, run: options.run }))
-        return done(holdingOthers(ctx, session.run.id, () => undisturbed(call, work)))
+        return done(holdingOthers(ctx, session.run.id, () => undisturbed(call, () => session.traceSoFar().then(work))))
       const isOwn = findRun(ctx.db, options.run ?? ref)?.id === session.run.id
       if (isOwn) requireBefore(session)
       // Nothing is stopped for something that cannot be done.
@@ -127,6 +127,8 @@ export const operations: Record<string, Operation<unknown>> = {
   hold: operation({}, async ({ session, isInside, send, signal }) => {
     if (isInside) throw new SavepointError('run.inside', `Cannot hold ${session.run.id} still: this is a process of it`)
     await session.frozen(async () => {
+      // Whoever takes something back asks the timeline what this run has touched.
+      await session.traceSoFar()
       send({ event: { type: 'held' } })
       if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
     })
