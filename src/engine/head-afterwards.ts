@@ -25,8 +25,8 @@ export function noteNothing(ctx: Context, request: RestoreRequest, plan: Restore
       ctx.db.setHead(headAfter)
       ctx.db.events.setNextStart(ctx.db.events.newest())
     }
-    const done = { state: 'fixed', after: snapshot?.id, headBefore, detail: detail ?? {} } as const
-    ctx.db.addOperation({ ...newOperation(ctx, kind, summary), ...done })
+    const done = { state: 'fixed', after: snapshot?.id, headBefore } as const
+    ctx.db.addOperation({ ...newOperation(ctx, kind, summary, detail), ...done })
   })
 }
 

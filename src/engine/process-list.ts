@@ -61,9 +61,13 @@ export function signalProcess(
   }
   if (!ctx.unwritable)
     ctx.db.addOperation({
-      ...newOperation(ctx, 'kill', `${nameOf(number)} to process ${pid} of ${found.run}`),
+      ...newOperation(ctx, 'kill', `${nameOf(number)} to process ${pid} of ${found.run}`, {
+        pid,
+        start: found.start,
+        signal: nameOf(number),
+        run: found.run,
+      }),
       state: 'fixed',
-      detail: { pid, start: found.start, signal: nameOf(number), run: found.run },
     })
   return found
 }

@@ -115,7 +115,7 @@ export async function trust(ctx: Context, options: { dryRun?: boolean }): Promis
     const untrusted = known.untrusted.filter(each => each !== version)
     ctx.db.transaction(() => {
       ctx.db.setMeta(KEY, JSON.stringify({ ...known, untrusted }))
-      ctx.db.addOperation({ ...newOperation(ctx, 'trust', `trust ${NAME}`), state: 'fixed', detail: { weakens } })
+      ctx.db.addOperation({ ...newOperation(ctx, 'trust', `trust ${NAME}`, { weakens }), state: 'fixed' })
     })
   }
   return { untrusted: true, dryRun, weakens }
