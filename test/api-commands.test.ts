@@ -147,6 +147,7 @@ describe('subscribe and trace', () => {
     savepoint(space, ['run', '--', 'sh', '-c', 'echo two > a'])
     const told: Frame[] = []
     client.onFrame = frame => void told.push(frame)
+    // In this order, always: `next` forgets what comes before.
     expect(await client.next(isEvent('run-started'))).toMatchObject({ event: { run: { ended_at: null } } })
     expect(await client.next(isEvent('file'))).toMatchObject({ event: { path: 'a', kind: 'modified' } })
     expect(await client.next(isEvent('run-ended'))).toMatchObject({ event: { run: { exit_code: 0 } } })

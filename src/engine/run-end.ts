@@ -8,10 +8,12 @@ import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { nameRunning } from '../model/running.ts'
 import { quoteCommand, quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
+import { failpoint } from '../store/failpoint.ts'
 import { encodeTree } from '../store/tree-codec.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
 import { identityOf, obstacleAt, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
+import type { NewOperation } from '../timeline/timeline-db.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
@@ -30,6 +32,8 @@ import { writeTarget } from './target-registry.ts'
 import { judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
 
+type HowEnded = Pick<Run, 'exitCode' | 'signal'>
+
 /** What is known of a run by who was there. */
 interface Known {
   /** Where it moved the target. */
@@ -43,22 +47,26 @@ export async function conclude(
   ctx: Context,
   run: Run,
   before: Snapshot | undefined,
-  { code, signal }: ChildEnd,
+  { code: exitCode, signal }: ChildEnd,
   known: Known,
 ): Promise<Snapshot | undefined> {
   if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
     ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
     return undefined
   }
-  const after = before && (await finish(ctx, run, before, known).catch(error => sayUncaptured(ctx, before, error)))
+  const end = { exitCode, signal }
+  const after = before && (await finish(ctx, run, before, end, known).catch(error => sayUncaptured(ctx, before, error)))
+  if (after) return after
   try {
-    ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
-    if (!after) noteUnprotected(ctx, run)
+    ctx.db.transaction(() => {
+      ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
+      noteUnprotected(ctx, run)
+    })
   } catch (error) {
     if (!errnoOf(error)) throw error
     ctx.notice(`the end of the run is NOT recorded: ${(error as Error).message}`)
   }
-  return after
+  return undefined
 }
 
 /** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
@@ -78,8 +86,8 @@ function sayUncaptured(ctx: Context, before: Snapshot, error: unknown): undefine
 }
 
 /** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
-async function finish(ctx: Context, run: Run, before: Snapshot, known: Known): Promise<Snapshot> {
-  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, known))
+async function finish(ctx: Context, run: Run, before: Snapshot, end: HowEnded, known: Known): Promise<Snapshot> {
+  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, end, known))
 }
 
 /** What became of the target directory, as far as it is known by whom. */
@@ -97,7 +105,13 @@ function describeGone(path: Buffer, by: Displacer): string {
   return `${displaced('deleted', by).replace(/,$/, '')}; \`savepoint undo\` makes it again`
 }
 
-async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Known = {}): Promise<Snapshot> {
+async function finishLocked(
+  ctx: Context,
+  run: Run,
+  before: Snapshot,
+  end: HowEnded,
+  known: Known = {},
+): Promise<Snapshot> {
   const { movedTo, touched, displacedBy } = known
   const from = ctx.targetPath
   const moved = movedTo && !statDir(from) ? movedTo : undefined
@@ -128,7 +142,7 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Kno
   const after = unchanged
     ? before
     : addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
-  ctx.db.addOperation({
+  const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
     state: 'done',
@@ -152,6 +166,12 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Kno
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
     },
     rule: undefined,
+  }
+  // Both or neither: killed in between, it would be closed once more by whoever comes next, and stand there twice.
+  ctx.db.transaction(() => {
+    ctx.db.addOperation(operation)
+    failpoint('run:operation')
+    ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
   })
   return after
 }
@@ -165,9 +185,11 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
   for (const run of ctx.db.runs()) {
     if (!isInterrupted(run)) continue
     const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
-    const after = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : undefined
+    const end = { exitCode: undefined, signal: 'SIGKILL' }
+    const isProtected = before !== undefined && before.deletedAt === undefined
+    if (isProtected) await finishLocked(ctx, run, before, end)
     const kept = run.before === undefined ? await keepDestroyed(ctx, run) : undefined
-    ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
+    if (!isProtected) ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
     ctx.notice(endedWithoutUs(run))
