@@ -51,11 +51,10 @@ export const lookOperations = [
     output: z.array(shapes.snapshot),
     opens: looking,
     handler(savepoint, { run, limit }) {
-      const wanted = new Set(savepoint.snapshots({ run }).map(({ id }) => id))
+      const wanted = run === undefined ? undefined : new Set(savepoint.snapshots({ run }).map(({ id }) => id))
       return savepoint
         .log()
-        .filter(({ snapshot }) => wanted.has(snapshot.id))
-        .sort((a, b) => b.snapshot.seq - a.snapshot.seq)
+        .filter(({ snapshot }) => wanted === undefined || wanted.has(snapshot.id))
         .slice(0, limit)
         .map(({ snapshot, tags, isHead }) => json.snapshotJson(snapshot, { tags, head: isHead }))
     },
@@ -77,8 +76,10 @@ export const lookOperations = [
     output: shapes.snapshot,
     opens: looking,
     handler(savepoint) {
-      const { snapshot, place } = placed(savepoint, savepoint.head())
-      return json.snapshotJson(snapshot, place)
+      const node = savepoint.log().find(({ isHead }) => isHead)
+      // Says why there is none.
+      if (!node) return json.snapshotJson(savepoint.head())
+      return json.snapshotJson(node.snapshot, { tags: node.tags, head: true })
     },
   }),
   operation({

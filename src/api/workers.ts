@@ -10,10 +10,12 @@ import { WorkerProcess } from './worker-process.ts'
 /** At work at the same time; others wait. Commands, which may go on for hours, are counted apart, and refused beyond. */
 const MAX_WORKING = 6
 const MAX_COMMANDS = 64
-/** Kept for the next request, for so long, and for so many in all. */
-const MAX_IDLE = 2
+/** Kept for the next request: two for long, others only through a time with much to do, since to start one takes longer than most requests. */
+const KEPT_LONG = 2
 const IDLE_MS = 60_000
-const MAX_ASKED = 200
+const BUSY_IDLE_MS = 5000
+/** Whatever they may have gathered by then is given back. */
+const MAX_ASKED = 2000
 
 const RUN_VARIABLE = 'SAVEPOINT_RUN'
 
@@ -97,14 +99,17 @@ export class Workers {
 
   private keep(worker: WorkerProcess): void {
     if (worker.isGone) return
-    if (this.idle.size >= MAX_IDLE || worker.asked >= MAX_ASKED) {
+    if (worker.asked >= MAX_ASKED) {
       worker.letGo()
       return
     }
-    const timer = setTimeout(() => {
-      this.idle.delete(worker)
-      worker.letGo()
-    }, IDLE_MS)
+    const timer = setTimeout(
+      () => {
+        this.idle.delete(worker)
+        worker.letGo()
+      },
+      this.idle.size < KEPT_LONG ? IDLE_MS : BUSY_IDLE_MS,
+    )
     this.idle.set(worker, timer.unref())
   }
 }

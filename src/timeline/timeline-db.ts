@@ -10,6 +10,7 @@ import { damageIn } from '../store/damage.ts'
 import { openDatabase, type Unwritable } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
 import { hideCommands } from './command-rows.ts'
+import { DataVersion } from './data-version.ts'
 import { EventRows } from './event-rows.ts'
 import { damageHint, explainOpen, requireVersion } from './explain-open.ts'
 import { logBeside, SnapshotLog } from './snapshot-log.ts'
@@ -28,6 +29,7 @@ export class TimelineDb {
   readonly trace: TraceRows
   /** What was changed, by runs and others. */
   readonly events: EventRows
+  readonly version: DataVersion
   /** Set when it can only be read: every method that changes something throws. */
   readonly unwritable: Unwritable | undefined
   readonly isInPlace: () => boolean
@@ -41,6 +43,7 @@ export class TimelineDb {
       this.log = new SnapshotLog(logBeside(file), database)
       this.trace = new TraceRows(database)
       this.events = new EventRows(database)
+      this.version = new DataVersion(database)
       if (!unwritable) bringUpToDate(database)
     } catch (cause) {
       throw explainOpen(file, cause)
