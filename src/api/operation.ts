@@ -26,6 +26,8 @@ export interface Operation<Input extends z.ZodObject = z.ZodObject, Output exten
   isIdempotent?: boolean
   /** It may take more than a moment: others must not wait for it. */
   isLong?: boolean
+  /** It changes something, but nothing that others change: it waits for none of them. */
+  isUnlocked?: boolean
   /** Called so, it waits more than it works, and answers when it is cancelled or what it follows is over. */
   follows?: (input: z.output<Input>) => boolean
   /** It starts a command, in a process of its own: which ends with the caller (attached), or goes on. */

@@ -7,8 +7,13 @@ import type { Operation } from './operation.ts'
 import type { Caller, Out } from './service.ts'
 import { WorkerProcess } from './worker-process.ts'
 
-/** At work at the same time; others wait. Commands, which may go on for hours, are counted apart, and refused beyond. */
-const MAX_WORKING = 6
+/**
+ * At work at the same time; others wait. What changes something may wait for its lock as long as another one has it, so it is
+ * counted apart from what looks: nobody who looks waits behind it. So are commands, which may go on for hours, and are refused
+ * beyond.
+ */
+const MAX_LOOKING = 6
+const MAX_CHANGING = 4
 const MAX_COMMANDS = 64
 /** Kept for the next request: two for long, others only through a time with much to do, since to start one takes longer than most requests. */
 const KEPT_LONG = 2
@@ -22,8 +27,8 @@ const RUN_VARIABLE = 'SAVEPOINT_RUN'
 export class Workers {
   private readonly env: NodeJS.ProcessEnv
   private readonly idle = new Map<WorkerProcess, NodeJS.Timeout>()
-  private readonly queue: (() => void)[] = []
-  private working = 0
+  private readonly looking = new Turns(MAX_LOOKING)
+  private readonly changing = new Turns(MAX_CHANGING)
   private commands = 0
 
   constructor(env: NodeJS.ProcessEnv) {
@@ -33,7 +38,8 @@ export class Workers {
   /** Returns the last frame. */
   async carryOut(operation: Operation, request: WorkRequest, caller: Caller, out: Out): Promise<string> {
     if (operation.starts !== undefined) return this.startCommand(operation, request, caller, out)
-    await this.turn()
+    const turns = operation.effect === 'read' || operation.isUnlocked ? this.looking : this.changing
+    await turns.take()
     try {
       // Nobody waits for it any more: it has not begun.
       if (out.signal.aborted) throw cancelled()
@@ -45,8 +51,7 @@ export class Workers {
       else worker.letGo()
       return last
     } finally {
-      this.working--
-      this.queue.shift()?.()
+      turns.give()
     }
   }
 
@@ -83,11 +88,6 @@ export class Workers {
     return run === undefined ? this.env : { ...this.env, [RUN_VARIABLE]: run }
   }
 
-  private async turn(): Promise<void> {
-    if (this.working >= MAX_WORKING) await new Promise<void>(resolve => this.queue.push(resolve))
-    this.working++
-  }
-
   private takeIdle(): WorkerProcess | undefined {
     for (const [worker, timer] of this.idle) {
       clearTimeout(timer)
@@ -111,5 +111,26 @@ export class Workers {
       this.idle.size < KEPT_LONG ? IDLE_MS : BUSY_IDLE_MS,
     )
     this.idle.set(worker, timer.unref())
+  }
+}
+
+/** So many at a time, in the order in which they came. */
+class Turns {
+  private free: number
+  private readonly waiting: (() => void)[] = []
+
+  constructor(count: number) {
+    this.free = count
+  }
+
+  async take(): Promise<void> {
+    if (this.free > 0) this.free--
+    else await new Promise<void>(resolve => this.waiting.push(resolve))
+  }
+
+  give(): void {
+    const next = this.waiting.shift()
+    if (next) next()
+    else this.free++
   }
 }
