@@ -57,5 +57,8 @@ export const operation = <Input extends z.ZodObject, Output extends z.ZodType>(r
     handler: (savepoint: Savepoint, input: z.output<Input>, call = alone) => row.handler(savepoint, input, call),
   }) as unknown as Operation
 
+/** To read what runs did, also what a live one has not written yet. */
+export const tracing = (): OpenOptions => ({ withoutBrokenConfig: true, upToDate: true })
+
 /** To look or to go back: a savepoint.yaml that is wrong, perhaps by what is to be undone, does not stop it. */
 export const looking = (): OpenOptions => ({ withoutBrokenConfig: true })

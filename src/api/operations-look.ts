@@ -8,7 +8,7 @@ import { type Execution, hasFailed } from '../model/trace.ts'
 import { kept, limit, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
 import { eventJson, executionJson, traceJson, whyJson } from './json-trace.ts'
-import { looking, operation } from './operation.ts'
+import { looking, operation, tracing } from './operation.ts'
 import { patchPage } from './patch.ts'
 import * as shapes from './shapes.ts'
 import * as traced from './shapes-trace.ts'
@@ -183,7 +183,7 @@ export const lookOperations = [
     isLong: true,
     input: z.object({ path, limit: limit.optional() }),
     output: traced.why,
-    opens: looking,
+    opens: tracing,
     handler: (savepoint, { path, limit }) => whyJson(savepoint.why(path, { limit })),
   }),
   operation({
@@ -199,7 +199,7 @@ export const lookOperations = [
     }),
     output: traced.trace,
     frames: z.object({ execution: traced.execution }),
-    opens: looking,
+    opens: tracing,
     async handler(savepoint, { run, failed, follow }, { send, signal }) {
       const isWanted = (each: Execution) => !failed || hasFailed(each)
       if (follow) {
@@ -218,7 +218,7 @@ export const lookOperations = [
     isLong: true,
     input: z.object({ run: runRef.optional(), limit: limit.default(100) }),
     output: z.array(traced.event),
-    opens: looking,
+    opens: tracing,
     handler: (savepoint, { run, limit }) => savepoint.events({ run, limit }).events.map(eventJson),
   }),
   operation({
