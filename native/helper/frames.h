@@ -25,6 +25,11 @@ enum frame_type {
   FRAME_STOPPED = 11, /* the command; NUMBER: 1, or 0 when it goes on. Only where it cannot be seen from outside */
   FRAME_HELD = 20,   /* PATH can be written by a process without another call */
   FRAME_KEPT = 22,   /* op is about to destroy PATH; kept as NUMBER (FLAG_TRUNCATED: not); EXEC, TIME, MODE, UID, GID, MTIME */
+  /* In the log of a spool only (before.h): */
+  FRAME_BEFORE = 23, /* PATH is about to be changed by op: MODE, UID, GID, MTIME, INODE of all but directories, TO of a link; of a
+                        file its copy as NUMBER (FLAG_TRUNCATED: there is none). FLAG_ABSENT: nothing is there */
+  FRAME_MOVED = 24,  /* PATH is about to be renamed to, or exchanged with, TO */
+  FRAME_CAPTURED = 25, /* the state before is elsewhere: what this log says of it counts no more */
   FRAME_LOOKED = 21, /* NUMBER: all HELD of that request have been sent; EXEC: processes that could not be looked at */
 };
 
@@ -65,7 +70,7 @@ enum field_tag {
   FIELD_UID = 23,
   FIELD_GID = 24,
   FIELD_DIRECTORY = 26, /* of KEPT: mode, owner and group of the directory, as u32 */
-  FIELD_INODE = 25, /* of HELD: when the file has several names */
+  FIELD_INODE = 25, /* of HELD: when the file has several names; u64 */
   FIELD_CHANGED = 27,   /* of PATH: when its content last changed, if that was since the beginning; ns since 1970 */
   FIELD_REPLACED = 28,  /* the same of what is at TO */
   FIELD_PIDS = 29,

@@ -16,8 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "keep.h"
 #include "mount-table.h"
+#include "spool.h"
 
 #ifndef STATX_MNT_ID
 #define STATX_MNT_ID 0x1000
@@ -254,7 +254,7 @@ static void name_ours(struct place *place, const struct mount *mount, const char
       const char *rest = below(inside, own->root);
       if (rest == NULL || !spell(&candidate, own->point, rest)) continue;
       is_visible = true;
-      if (wants_target && !keep_concerns(&candidate)) continue;
+      if (wants_target && !spool_concerns(&candidate)) continue;
       if (!is_there(&candidate, missing, &found->spot)) continue;
       memcpy(place->path, candidate.path, candidate.length + 1);
       place->length = candidate.length;
@@ -277,7 +277,7 @@ void mounts_init(void) {
   char inside[PATH_ROOM];
   struct found found;
   bool was_read;
-  if (keep_target() == NULL || !spell(&target, "/", keep_target())) return;
+  if (spool_target() == NULL || !spell(&target, "/", spool_target())) return;
   if (!find(getpid(), &target, &found) || !is_own_current(&was_read)) return;
   const struct mount *mount = mount_of(getpid(), &found);
   if (mount == NULL || !spell_inside(&target, mount, &found, inside)) return;

@@ -12,11 +12,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "before.h"
 #include "call.h"
 #include "holds.h"
 #include "keep.h"
 #include "mounts.h"
 #include "protect.h"
+#include "spool.h"
 
 #ifndef RENAME_EXCHANGE
 #define RENAME_EXCHANGE 2
@@ -74,20 +76,22 @@ static bool replaces_nothing(const struct call *call) {
   return call->notification->data.nr == __NR_renameat2 && (argument(call, 4) & RENAME_NOREPLACE) != 0;
 }
 
-/* Keeps what the call destroys, if that is in no snapshot yet. */
-static void keep_lost(struct call *call, enum path_op op, const struct place *place, const struct place *to) {
+/* Keeps what the call destroys, if that is in no snapshot yet. Before anybody can let it go on. */
+static void keep_lost(const struct call *call, enum path_op op, const struct place *place, const struct place *to) {
+  static struct frame frame;
+  before_change(op, place, to);
   struct loss loss = {.place = place, .op = op, .exec = process_present(call->process), .pid = call->process->pid};
   if (op == OP_RENAME && !replaces_nothing(call)) loss.place = to;
   else if (op == OP_TRUNCATE && (off_t)argument(call, 1) >= place->stat.st_size) return; /* it grows */
   else if (op == OP_TRUNCATE || (op == OP_WRITE && (open_flags(call) & O_TRUNC) != 0)) loss.empties = true;
   else if (op != OP_DELETE) return;
-  if (keep(&loss, call->frame)) stream_put(call->notifier->stream, call->frame);
+  if (keep(&loss, &frame)) stream_put(call->notifier->stream, &frame);
 }
 
 /* Whether a change may be one of a file that the capture of the state before has not read yet. Other names may lie anywhere. */
 static bool may_concern(const struct place *place) {
   bool is_shared = place->exists && !S_ISDIR(place->stat.st_mode) && place->stat.st_nlink > 1;
-  return !place->known || is_shared || keep_concerns(place);
+  return !place->known || is_shared || spool_concerns(place);
 }
 
 static void hold_change(struct call *call, const struct place *place, const struct place *to) {
@@ -158,10 +162,10 @@ void tell_path(struct call *call, const struct rule *rule) {
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
   put_changed(call, FIELD_CHANGED, &place);
   if (rule->to_path != NONE) put_changed(call, FIELD_REPLACED, &to);
+  keep_lost(call, op_of(call, rule), &place, &to);
   hold_change(call, &place, rule->to_path == NONE ? NULL : &to);
   stream_put(call->notifier->stream, frame);
   if (call->held) stream_flush(call->notifier->stream);
-  keep_lost(call, op_of(call, rule), &place, &to);
 }
 
 void notify_inherited(struct notifier *notifier, pid_t pid) {
@@ -188,6 +192,7 @@ void notify_inherited(struct notifier *notifier, pid_t pid) {
     frame_number(&frame, FIELD_EXEC, 0);
     put_place(&frame, FIELD_PATH, &place);
     stream_put(notifier->stream, &frame);
+    before_change(OP_INHERITED, &place, NULL);
     if (may_concern(&place)) notifier->inherits = true;
   }
   closedir(list);

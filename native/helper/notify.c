@@ -153,6 +153,8 @@ void *notify_loop(void *argument_) {
       tell(&call);
       processes_unlock();
     }
+    /* Without a reader nobody knows what is safe, and the command is about to be killed. */
+    if (stream_is_broken(notifier->stream) && holds_want_changes()) call.held = true;
     if (!call.held) answer(notifier->listener, current->id, call.refused ? EACCES : 0);
   }
   return NULL;

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "before.h"
 #include "exits.h"
 #include "frames.h"
 #include "holders.h"
@@ -24,6 +25,7 @@
 #include "keep.h"
 #include "processes.h"
 #include "ptrace.h"
+#include "spool.h"
 #include "tree.h"
 #include "watch.h"
 
@@ -136,7 +138,7 @@ static void answer_requests(struct state *state) {
     if (kind == REQUEST_RELEASE) holds_release(number);
     if (kind == REQUEST_BEGUN) {
       holds_end_changes();
-      keep_begun();
+      before_captured();
     }
     if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
     if (kind == REQUEST_LOOK) keep_look(number);
@@ -320,7 +322,8 @@ int supervise(const struct supervision *options, const struct launched *launched
                         .watched = -1,
                         .frame = &frame};
   state.stream = stream_open(options->events, state.wake);
-  keep_init(options->spool);
+  spool_open(options->spool);
+  keep_init();
   holds_init(options->driver->release, options->hold, (uint64_t)options->hold_ms * 1000000u);
   if (state.stream == NULL || !holds_share()) return 125;
   if (error == 0) error = start(&state, launched, &options->watching);

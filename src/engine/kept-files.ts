@@ -3,7 +3,7 @@
  * become a snapshot of their own, of type `kept`: HEAD with those files where they were. All that works on snapshots works
  * on it. A spool that a killed run left is taken up when the run is closed.
  */
-import { existsSync, lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { PURGED } from '../model/hide-words.ts'
@@ -18,14 +18,14 @@ import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { Exclusions } from '../targets/dir/explain-exclusion.ts'
-import { Ingest } from '../targets/dir/ingest.ts'
-import type { ReadResult } from '../targets/dir/ingest-read.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
+import { copyOf, pathOf, readBeforeLog } from '../tracers/before-log.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
 import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
 import type { Kept } from './results.ts'
 import { addSnapshot } from './snapshot.ts'
+import { spoolLog, spoolOf, storeSpooled } from './spool.ts'
 
 /** Of each path so many versions at most: a script that writes a file again and again must not fill the timeline. */
 const MAX_VERSIONS = 3
@@ -37,42 +37,24 @@ interface Version {
   directory: KeptFile['directory']
 }
 
-const spoolOf = (ctx: Context, run: string): string => join(ctx.timelineDir, 'runs', run, 'kept')
-
-/** A place for the files that a run destroys. */
-export function openSpool(ctx: Context, run: string): string {
-  const spool = spoolOf(ctx, run)
-  mkdirSync(spool, { recursive: true, mode: 0o700 })
-  writeFileSync(join(spool, 'target'), ctx.targetPath, { mode: 0o600 })
-  return spool
-}
-
-/** The run is over, and what was kept is in its snapshots. */
-export const closeSpool = (ctx: Context, run: string): void =>
-  rmSync(spoolOf(ctx, run), { recursive: true, force: true })
-
 /** Of runs that go on, or were killed: what was at the path, or below it, is not to become a snapshot. */
 export function purgeKept(ctx: Context, path: Raw): void {
   const place = joinRaw(rawFromBytes(ctx.targetPath), path)
   for (const { id } of ctx.db.runs()) {
     const spool = spoolOf(ctx, id)
     if (!existsSync(spool)) continue
-    for (const file of readKeptLog(join(spool, 'log')).kept)
-      if (isWithin(file.path, place)) rmSync(join(spool, file.name), { force: true })
+    const log = spoolLog(spool)
+    const copies = (readBeforeLog(log) ?? []).map(change => ({ path: pathOf(change), name: copyOf(change) }))
+    for (const { path: lost, name } of [...readKeptLog(log).kept, ...copies])
+      if (name !== undefined && isWithin(lost, place)) rmSync(join(spool, name), { force: true })
   }
-}
-
-/** Whether there is anything in the spool of a run. */
-export function hasKept(ctx: Context, run: string): boolean {
-  const spool = spoolOf(ctx, run)
-  return readKeptLog(join(spool, 'log')).kept.some(({ name }) => sizeOf(join(spool, name)) !== undefined)
 }
 
 /** Adds snapshots of what is in the spool, and empties it. HEAD is the last of them. Called under the timeline's lock. */
 export async function addKept(ctx: Context, run: string): Promise<void> {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const spool = spoolOf(ctx, run)
-  const files = readKeptLog(join(spool, 'log')).kept.filter(({ name }) => sizeOf(join(spool, name)) !== undefined)
+  const files = readKeptLog(spoolLog(spool)).kept.filter(({ name }) => sizeOf(join(spool, name)) !== undefined)
   if (!head || files.length === 0) return
   const wanted = await withoutExcluded(ctx, spool, files)
   const writer = await ctx.store.writer(ctx.signal)
@@ -176,34 +158,15 @@ async function withoutExcluded(ctx: Context, spool: string, files: KeptFile[]): 
   })
 }
 
+/** In the order of the destruction. */
 async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: KeptFile[]): Promise<Version[]> {
-  return withDir(Buffer.from(spool), async root => {
-    const reader = new Ingest(ctx.store, writer, root, undefined, ctx.signal)
-    // In the order of the destruction, not of the reading.
-    const versions: (Version | undefined)[] = []
-    try {
-      for (const [i, { name, path, exec, ...file }] of files.entries()) {
-        const done = (result: ReadResult) => {
-          if (result.errno !== 0 || result.unknown) return
-          const entry = blankEntry(nameOf(path), 'file')
-          entry.mode = file.mode & 0o7777
-          entry.uid = file.uid
-          entry.gid = file.gid
-          entry.mtimeNs = file.mtimeNs
-          entry.size = result.size
-          entry.content = result.content
-          entry.sparse = result.sparse
-          entry.xattrs = result.xattrs
-          versions[i] = { path, exec, entry, directory: file.directory }
-        }
-        reader.submit({ path: name, size: sizeOf(join(spool, name)) ?? 0, isCounted: true, done })
-        await reader.room()
-      }
-      await reader.drain()
-    } finally {
-      await reader.close()
-    }
-    return versions.filter(version => version !== undefined)
+  const sized = files.map(({ name }) => ({ name, size: sizeOf(join(spool, name)) ?? 0 }))
+  const stored = await storeSpooled(ctx, writer, spool, sized)
+  return files.flatMap(({ name, path, exec, directory, mode, uid, gid, mtimeNs }) => {
+    const content = stored.get(name)
+    if (!content) return []
+    const entry = { ...blankEntry(nameOf(path), 'file'), mode: mode & 0o7777, uid, gid, mtimeNs, ...content }
+    return [{ path, exec, entry, directory }]
   })
 }
 

@@ -18,15 +18,18 @@ import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
 import { editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
-import { addKept, closeSpool, hasKept } from './kept-files.ts'
+import { addKept } from './kept-files.ts'
 import { followTarget, moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { replacedByOthers } from './overlapping-runs.ts'
 import { leftRunning } from './process-tree.ts'
 import { recoverPending } from './recover.ts'
 import type { ChildEnd } from './run-child.ts'
+import { takeIfChanged } from './run-snapshot.ts'
 import { isInterrupted } from './run-state.ts'
 import { addSnapshot } from './snapshot.ts'
+import { closeSpool } from './spool.ts'
+import { snapshotBefore } from './state-before.ts'
 import type { Displacer } from './target-place.ts'
 import { writeTarget } from './target-registry.ts'
 import { judgeConfig } from './trust.ts'
@@ -40,7 +43,17 @@ interface Known {
   movedTo?: Buffer
   touched?: Touches
   displacedBy?: Displacer
+  /** Made so late that no snapshot was taken after it. */
+  commit?: string
 }
+
+/** `taken`: how many snapshots came besides the one that shows the end. */
+interface End {
+  after: Snapshot | undefined
+  taken: number
+}
+
+const nothing: End = { after: undefined, taken: 0 }
 
 /** The command has run and its exit code is the answer, whatever became of the disk or of our own files meanwhile. */
 export async function conclude(
@@ -49,14 +62,15 @@ export async function conclude(
   before: Snapshot | undefined,
   { code: exitCode, signal }: ChildEnd,
   known: Known,
-): Promise<Snapshot | undefined> {
+): Promise<End> {
   if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
     ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
-    return undefined
+    return nothing
   }
   const end = { exitCode, signal }
-  const after = before && (await finish(ctx, run, before, end, known).catch(error => sayUncaptured(ctx, before, error)))
-  if (after) return after
+  const finished = before ? finish(ctx, run, before, end, known) : finishUnprotected(ctx, run, known)
+  const { after, taken } = await finished.catch(error => sayUncaptured(ctx, before, error))
+  if (after) return { after, taken }
   try {
     ctx.db.transaction(() => {
       ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
@@ -66,7 +80,7 @@ export async function conclude(
     if (!errnoOf(error)) throw error
     ctx.notice(`the end of the run is NOT recorded: ${(error as Error).message}`)
   }
-  return undefined
+  return { after, taken }
 }
 
 /** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
@@ -78,15 +92,22 @@ function noteUnprotected(ctx: Context, run: Run): void {
   })
 }
 
-function sayUncaptured(ctx: Context, before: Snapshot, error: unknown): undefined {
+function sayUncaptured(ctx: Context, before: Snapshot | undefined, error: unknown): End {
   if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
-  ctx.notice(
-    `the state after the run is NOT captured: ${(error as Error).message}; to go back: savepoint rollback ${before.id}`,
-  )
+  const way = before ? `; to go back: savepoint rollback ${before.id}` : ''
+  ctx.notice(`the state after the run is NOT captured: ${(error as Error).message}${way}`)
+  return nothing
+}
+
+/** There is no state before it, and none is wanted of its end; but a commit that was to be captured is. */
+async function finishUnprotected(ctx: Context, run: Run, { commit }: Known): Promise<End> {
+  if (commit === undefined) return nothing
+  const taken = await takeIfChanged(ctx, { type: 'git', run: run.id, command: commit })
+  return { after: undefined, taken: taken ? 1 : 0 }
 }
 
 /** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
-async function finish(ctx: Context, run: Run, before: Snapshot, end: HowEnded, known: Known): Promise<Snapshot> {
+async function finish(ctx: Context, run: Run, before: Snapshot, end: HowEnded, known: Known): Promise<End> {
   return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, end, known))
 }
 
@@ -111,8 +132,8 @@ async function finishLocked(
   before: Snapshot,
   end: HowEnded,
   known: Known = {},
-): Promise<Snapshot> {
-  const { movedTo, touched, displacedBy } = known
+): Promise<End & { after: Snapshot }> {
+  const { movedTo, touched, displacedBy, commit } = known
   const from = ctx.targetPath
   const moved = movedTo && !statDir(from) ? movedTo : undefined
   if (moved) followTarget(ctx, moved)
@@ -137,11 +158,15 @@ async function finishLocked(
     : await captureGone(ctx, before)
   await addKept(ctx, run.id)
   closeSpool(ctx, run.id)
-  const head = ctx.db.head
-  const unchanged = live.root === before.root && head === before.id
+  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  const isCommit = commit !== undefined && head?.root !== live.root
+  if (isCommit) addSnapshot(ctx, live, { type: 'git', run: run.id, command: commit })
+  const unchanged = live.root === before.root && ctx.db.head === before.id
+  // What led to the state is the commit's; this one only says that it is the end.
+  const state = isCommit ? { ...live, newBytes: 0, eventsAt: ctx.db.events.nextStart ?? live.eventsAt } : live
   const after = unchanged
     ? before
-    : addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
+    : addSnapshot(ctx, state, { type: 'final', run: run.id, command: quoteCommand(run.command) })
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
@@ -173,7 +198,7 @@ async function finishLocked(
     failpoint('run:operation')
     ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
   })
-  return after
+  return { after, taken: isCommit ? 1 : 0 }
 }
 
 /**
@@ -184,30 +209,16 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
   if (ctx.unwritable) return
   for (const run of ctx.db.runs()) {
     if (!isInterrupted(run)) continue
-    const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
+    const before = run.before === undefined ? await snapshotBefore(ctx, run) : ctx.db.snapshot(run.before)
     const end = { exitCode: undefined, signal: 'SIGKILL' }
-    const isProtected = before !== undefined && before.deletedAt === undefined
-    if (isProtected) await finishLocked(ctx, run, before, end)
-    const kept = run.before === undefined ? await keepDestroyed(ctx, run) : undefined
-    if (!isProtected) ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
+    if (before && before.deletedAt === undefined) await finishLocked(ctx, run, before, end)
+    else ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
     ctx.notice(endedWithoutUs(run))
-    if (kept)
-      ctx.notice(
-        `the state before it was not captured yet; what it had destroyed by then is kept: savepoint rollback ${kept} brings it back`,
-      )
+    if (before && run.before === undefined)
+      ctx.notice(`the state before it was not captured yet, and is put together from what it changed: ${before.id}`)
   }
-}
-
-/** Killed while the state before the run was still being captured: the snapshot that has what it destroyed, if it did. */
-async function keepDestroyed(ctx: Context, run: Run): Promise<string | undefined> {
-  if (!hasKept(ctx, run.id) || !statDir(ctx.targetPath)) return undefined
-  const live = await captureLive(ctx, { ignoreFloor: true })
-  const state = addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
-  await addKept(ctx, run.id)
-  closeSpool(ctx, run.id)
-  return ctx.db.head === state.id ? undefined : ctx.db.head
 }
 
 function endedWithoutUs({ id }: Run): string {

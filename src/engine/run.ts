@@ -168,16 +168,16 @@ async function superviseAndConclude(
   const place = new TargetPlace(ctx.targetPath)
   const patterns = redactPatterns(ctx)
   const supervised = await superviseTraced(ctx, tracer, protection, session, place, options, patterns)
-  const { end, trace, touched, displacedBy } = supervised
-  const taken = protection.before ?? (await protection.pending?.snapshot)
+  const { end, trace, touched, displacedBy, commit } = supervised
+  const first = protection.before ?? (await protection.pending?.snapshot)
   // Somebody may have purged something meanwhile: the state is another one by now.
-  const before = taken && (ctx.db.snapshot(taken.id) ?? taken)
+  const before = first && (ctx.db.snapshot(first.id) ?? first)
   for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
   if (protection.pending?.failure) throw protection.pending.failure
   const movedTo = place.movedTo()
   place.close()
   const target = ctx.targetPath
-  const after = await conclude(ctx, run, before, end, { movedTo, touched, displacedBy })
+  const { after, taken } = await conclude(ctx, run, before, end, { movedTo, touched, displacedBy, commit })
   judgeConfig(ctx, run)
   if (movedTo && !after) {
     const [from, to] = [movedTo, target].map(path => quoteWord(showPath(rawFromBytes(path))))
@@ -204,7 +204,7 @@ async function superviseAndConclude(
     unprotected: work?.changed ?? noneUnprotected,
     ...(before && after ? await leftByRun(ctx, before.root, after.root) : nothingLeft),
     kept: after ? keptBy(ctx, run.id) : { files: 0, snapshots: [] },
-    trace,
+    trace: trace && { ...trace, snapshots: trace.snapshots + taken },
   }
 }
 

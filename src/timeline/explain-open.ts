@@ -1,6 +1,7 @@
 /** Why a timeline cannot be opened, and what helps. */
 import { dirname } from 'node:path'
 import { isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
+import { sizeLimitOf } from '../errors/size-limit.ts'
 import { TIMELINE_VERSION } from './timeline-schema.ts'
 
 export const damageHint = (file: string): string =>
@@ -9,6 +10,9 @@ export const damageHint = (file: string): string =>
 export function explainOpen(file: string, cause: unknown): SavepointError {
   if (isDamage(cause)) return cause
   const message = `Cannot open the timeline: ${(cause as Error).message}`
+  const limit = sizeLimitOf(cause)
+  if (limit)
+    return new SavepointError('io.failed', `Cannot open the timeline: ${limit.message}`, { hint: limit.hint, cause })
   if (isNoRoom(cause)) {
     const hint = 'Free some space, or set TMPDIR to a directory that has some; nothing is lost'
     return new SavepointError('disk.full', message, { hint, cause })

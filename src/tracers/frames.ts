@@ -16,6 +16,9 @@ export const FRAME = {
   held: 20,
   looked: 21,
   kept: 22,
+  before: 23,
+  moved: 24,
+  captured: 25,
 } as const
 
 export const FLAG = {

@@ -1,7 +1,7 @@
 /** The log in a spool (native/helper/keep.c): one frame for each file that was about to be destroyed. */
 import { readFileSync } from 'node:fs'
 import type { Raw } from '../model/raw-path.ts'
-import { BadFrame, FIELD, FLAG, type Frame, FrameReader, type PathOp, pathOps } from './frames.ts'
+import { BadFrame, FIELD, FLAG, FRAME, type Frame, FrameReader, type PathOp, pathOps } from './frames.ts'
 
 export interface KeptFile {
   /** Its name in the spool. */
@@ -24,6 +24,7 @@ export function readKeptLog(file: string): { kept: KeptFile[]; lost: number } {
   const kept: KeptFile[] = []
   let lost = 0
   const reader = new FrameReader(frame => {
+    if (frame.type !== FRAME.kept) return
     if (frame.flags & FLAG.truncated) lost++
     else kept.push(toKept(frame))
   })

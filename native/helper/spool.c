@@ -1,0 +1,115 @@
+/* A directory of files and one log. See spool.h. */
+#define _GNU_SOURCE
+#include "spool.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { PRIVATE = 0600, MAX_NAMES = 4096, MAX_VALUE = 64 * 1024 };
+/* Larger ones are not copied while a program waits. */
+static const off_t max_copy = 256 * 1024 * 1024;
+
+/* The target; empty: there is no spool. */
+static char target_path[PATH_ROOM];
+static size_t target_length;
+static int spool_fd = -1, log_fd = -1;
+static uint32_t last_number;
+
+void spool_open(const char *directory) {
+  if (directory == NULL) return;
+  spool_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  log_fd = spool_fd < 0 ? -1 : openat(spool_fd, "log", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, PRIVATE);
+  int target = log_fd < 0 ? -1 : openat(spool_fd, "target", O_RDONLY | O_CLOEXEC);
+  if (target < 0) return;
+  ssize_t length = read(target, target_path, sizeof target_path - 1);
+  close(target);
+  if (length > 0) target_length = (size_t)length;
+}
+
+const char *spool_target(void) { return target_length == 0 ? NULL : target_path; }
+
+bool spool_concerns(const struct place *place) {
+  size_t shorter = place->length < target_length ? place->length : target_length;
+  if (target_length == 0 || memcmp(place->path, target_path, shorter) != 0) return false;
+  if (place->length == target_length || shorter == 1) return true;
+  return place->length > shorter ? place->path[shorter] == '/' : target_path[shorter] == '/';
+}
+
+const char *spool_inside(const struct place *place) {
+  bool is_longer = target_length > 0 && place->length > target_length + 1;
+  if (!is_longer || memcmp(place->path, target_path, target_length) != 0) return NULL;
+  return place->path[target_length] == '/' ? place->path + target_length : NULL;
+}
+
+static const char *name_of(uint32_t number) {
+  static char name[16]; /* one thread */
+  snprintf(name, sizeof name, "%u", number);
+  return name;
+}
+
+void spool_remove(uint32_t number) {
+  char name[16];
+  snprintf(name, sizeof name, "%u", number);
+  unlinkat(spool_fd, name, 0);
+}
+
+bool spool_log(struct frame *frame) {
+  frame_finish(frame);
+  return log_fd >= 0 && write(log_fd, frame->bytes, frame->length) == (ssize_t)frame->length;
+}
+
+uint32_t spool_link(const struct place *place) {
+  return linkat(AT_FDCWD, place->path, spool_fd, name_of(++last_number), 0) == 0 ? last_number : 0;
+}
+
+static bool copy_bytes(int from, int to) {
+  if (ioctl(to, FICLONE, from) == 0) return true;
+  for (;;) {
+    ssize_t copied = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
+    if (copied == 0) return true;
+    if (copied < 0) break;
+  }
+  static char bytes[256 * 1024];
+  for (;;) {
+    ssize_t got = read(from, bytes, sizeof bytes);
+    if (got <= 0) return got == 0;
+    for (ssize_t done = 0; done < got;) {
+      ssize_t written = write(to, bytes + done, (size_t)(got - done));
+      if (written <= 0) return false;
+      done += written;
+    }
+  }
+}
+
+/* As far as it may be done. */
+static void copy_xattrs(int from, int to) {
+  static char names[MAX_NAMES], value[MAX_VALUE];
+  ssize_t length = flistxattr(from, names, sizeof names);
+  for (const char *name = names; length > 0 && name < names + length; name += strlen(name) + 1) {
+    ssize_t size = fgetxattr(from, name, value, sizeof value);
+    if (size >= 0) fsetxattr(to, name, value, (size_t)size, 0);
+  }
+}
+
+uint32_t spool_copy(const struct place *place) {
+  if (spool_fd < 0 || place->stat.st_size > max_copy) return 0;
+  int from = open(place->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (from < 0) return 0;
+  struct stat stat;
+  bool is_same = fstat(from, &stat) == 0 && stat.st_ino == place->stat.st_ino && S_ISREG(stat.st_mode);
+  const char *name = name_of(++last_number);
+  int to = is_same ? openat(spool_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, PRIVATE) : -1;
+  bool is_copied = to >= 0 && copy_bytes(from, to);
+  if (is_copied) copy_xattrs(from, to);
+  if (to >= 0) {
+    close(to);
+    if (!is_copied) unlinkat(spool_fd, name, 0);
+  }
+  close(from);
+  return is_copied ? last_number : 0;
+}

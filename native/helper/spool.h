@@ -1,0 +1,28 @@
+/*
+ * A directory of ours for files that are about to be destroyed, under numbers, and a log of frames beside them that says what
+ * they were. It is there whatever happens to us then.
+ */
+#ifndef SAVEPOINT_SPOOL_H
+#define SAVEPOINT_SPOOL_H
+
+#include "frames.h"
+#include "tracee.h"
+
+/* `directory`: its file `target` has the path below which files are kept; NULL: none are. */
+void spool_open(const char *directory);
+/* That path; NULL when there is none. */
+const char *spool_target(void);
+/* Whether the place lies in the target, or has the target in it. */
+bool spool_concerns(const struct place *place);
+/* Its path below the target, with the slash before it; NULL when it is not in there. */
+const char *spool_inside(const struct place *place);
+
+/* A regular file under a number, by another name or by a copy with its extended attributes; 0 when that is not possible. */
+uint32_t spool_link(const struct place *place);
+uint32_t spool_copy(const struct place *place);
+void spool_remove(uint32_t number);
+
+/* Finishes the frame. */
+bool spool_log(struct frame *frame);
+
+#endif
