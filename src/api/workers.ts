@@ -43,8 +43,9 @@ export class Workers {
     try {
       // Nobody waits for it any more: it has not begun.
       if (out.signal.aborted) throw cancelled()
-      const isOurs = caller.run === undefined
-      const worker = (isOurs && this.takeIdle()) || new WorkerProcess(this.envOf(caller))
+      // Whoever only looks needs no rights.
+      const isOurs = operation.effect === 'read' || caller.run === undefined
+      const worker = (isOurs && this.takeIdle()) || new WorkerProcess(isOurs ? this.env : this.envOf(caller))
       const last = await worker.ask(request, out, operation.effect === 'read')
       // One that was started for a process of a run is taken for a process of that run.
       if (isOurs) this.keep(worker)
