@@ -112,7 +112,7 @@ it.each([
   ['head', { ref: 'x' }, 'it has no parameter "ref"', 'head takes none'],
   ['rollback', {}, '"snapshot"', undefined],
   ['events', { limit: 0 }, '"limit"', undefined],
-  ['events', { kind: ['files'] }, 'there is no kind "files": did you mean "file"?', undefined],
+  ['events', { kind: ['files'] }, '"kind.0" does not take "files"', 'Did you mean "file"?'],
   ['events', 'text', '', undefined],
 ])('%s %j is refused', (name, input, message, hint) => {
   const operation = findOperation(name)

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Daemon, startDaemon } from '../src/api/daemon.ts'
 import { type HttpServer, serveHttp } from '../src/api/http-server.ts'
 import { eventPageJson } from '../src/api/json-events.ts'
@@ -89,12 +89,9 @@ describe('every operation that changes something is one event', () => {
 
   it('a signal to a process of a run; and runs tell how they end', async () => {
     const ended = run('echo > ready; exec sleep 300')
-    let pid: number | undefined
-    while (pid === undefined) {
-      pid = savepoint.processes().find(({ argv }) => argv[0] === 'sleep')?.pid
-      await new Promise(resolve => setTimeout(resolve, 20))
-    }
-    await gives(['kill'], () => savepoint.signalProcess(pid!))
+    const sleeping = () => savepoint.processes().find(({ argv }) => argv[0] === 'sleep')
+    await vi.waitFor(() => expect(sleeping()).toBeDefined(), { timeout: 60_000, interval: 20 })
+    await gives(['kill'], () => savepoint.signalProcess(sleeping()!.pid))
     await ended
     const [started, over] = all({ kind: ['run'] })
     expect(started).toMatchObject({ kind: 'run', action: 'started', of: { exitCode: undefined, signal: undefined } })
@@ -163,7 +160,7 @@ describe('every face gives the same pages', () => {
     expect(await http('kind=run&since=1h')).toMatchObject({ events: [{ action: 'ended' }, { action: 'started' }] })
     expect(await http('kind=runs')).toMatchObject({
       status: 400,
-      detail: expect.stringContaining('did you mean "run"?'),
+      hint: 'Did you mean "run"?',
     })
     expect(await http('cursor=deadbeef-1-1')).toMatchObject({ status: 400, code: 'usage' })
   })
@@ -175,10 +172,9 @@ describe('every face gives the same pages', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const lines: string[] = []
-    const heard = createInterface(child.stdout)
-    const until = async (count: number) => {
-      while (lines.length < count) lines.push(...((await once(heard, 'line')) as string[]))
-    }
+    createInterface(child.stdout).on('line', line => void lines.push(line))
+    const until = (count: number) =>
+      vi.waitFor(() => expect(lines).toHaveLength(count), { timeout: 60_000, interval: 20 })
     await until(2)
     savepoint.tag('better')
     await until(3)

@@ -408,6 +408,17 @@ describe('two runs at once', () => {
     expect((await two.ended).status).toBe(0)
   })
 
+  it('also when nobody sees what it does', async () => {
+    const one = await startRun(space, 'READY; read line; echo A >> x; echo A > own')
+    const two = await startRun(space, 'echo B > x; READY; read line', { args: ['--tracer', 'none'] })
+    one.say('')
+    await one.ended
+    expect(savepointJson(space, ['rollback', one.id]).left_alone).toMatchObject([{ path: 'x' }])
+    expect([space.read('x'), space.read('own')]).toEqual(['B\nA\n', undefined])
+    two.say('')
+    expect((await two.ended).status).toBe(0)
+  })
+
   it('unless they are to be started again', async () => {
     const over = await startRun(space, 'printf 1 > one; READY')
     await over.ended

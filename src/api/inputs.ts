@@ -1,6 +1,5 @@
 /** Parameters that several operations take. */
 import { z } from 'zod'
-import { nearest } from '../model/suggest.ts'
 import { logEventKinds } from '../model/trace.ts'
 
 export const ref = z.string().min(1).describe('id, unique prefix, tag or label of a snapshot; HEAD is the present one')
@@ -12,15 +11,7 @@ export const kept = z.boolean().optional().describe('also what exclude.keep name
 
 /** Of the log of events: what both who lists it and who follows it can ask for. */
 const kinds = [...logEventKinds, 'all'] as const
-const noKind = ({ input }: { input: unknown }): string => {
-  const meant = nearest(String(input), kinds)
-  return `there is no kind "${input}"${meant ? `: did you mean "${meant}"?` : `: there are ${kinds.join(', ')}`}`
-}
-export const eventKinds = z
-  .array(z.enum(kinds, { error: noKind as never }))
-  .min(1)
-  .optional()
-  .describe('only these; default: all but command')
+export const eventKinds = z.array(z.enum(kinds)).min(1).optional().describe('only these; default: all but command')
 
 export const dryRun = z.boolean().optional().describe('only say what would change')
 export const all = z.boolean().optional().describe('the whole target, not only the subdirectory that one is in')

@@ -9,7 +9,7 @@ import { eventKinds, kept, limit, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
 import { eventPageJson } from './json-events.ts'
 import { executionJson, traceJson, whyJson } from './json-trace.ts'
-import { looking, operation } from './operation.ts'
+import { looking, operation, tracing } from './operation.ts'
 import { patchPage } from './patch.ts'
 import * as shapes from './shapes.ts'
 import { eventPage } from './shapes-events.ts'
@@ -53,11 +53,10 @@ export const lookOperations = [
     output: z.array(shapes.snapshot),
     opens: looking,
     handler(savepoint, { run, limit }) {
-      const wanted = new Set(savepoint.snapshots({ run }).map(({ id }) => id))
+      const wanted = run === undefined ? undefined : new Set(savepoint.snapshots({ run }).map(({ id }) => id))
       return savepoint
         .log()
-        .filter(({ snapshot }) => wanted.has(snapshot.id))
-        .sort((a, b) => b.snapshot.seq - a.snapshot.seq)
+        .filter(({ snapshot }) => wanted === undefined || wanted.has(snapshot.id))
         .slice(0, limit)
         .map(({ snapshot, tags, isHead }) => json.snapshotJson(snapshot, { tags, head: isHead }))
     },
@@ -79,8 +78,10 @@ export const lookOperations = [
     output: shapes.snapshot,
     opens: looking,
     handler(savepoint) {
-      const { snapshot, place } = placed(savepoint, savepoint.head())
-      return json.snapshotJson(snapshot, place)
+      const node = savepoint.log().find(({ isHead }) => isHead)
+      // Says why there is none.
+      if (!node) return json.snapshotJson(savepoint.head())
+      return json.snapshotJson(node.snapshot, { tags: node.tags, head: true })
     },
   }),
   operation({
@@ -184,7 +185,7 @@ export const lookOperations = [
     isLong: true,
     input: z.object({ path, limit: limit.optional() }),
     output: traced.why,
-    opens: looking,
+    opens: tracing,
     handler: (savepoint, { path, limit }) => whyJson(savepoint.why(path, { limit })),
   }),
   operation({
@@ -200,7 +201,7 @@ export const lookOperations = [
     }),
     output: traced.trace,
     frames: z.object({ execution: traced.execution }),
-    opens: looking,
+    opens: tracing,
     async handler(savepoint, { run, failed, follow }, { send, signal }) {
       const isWanted = (each: Execution) => !failed || hasFailed(each)
       if (follow) {
@@ -216,6 +217,7 @@ export const lookOperations = [
     name: 'events',
     summary: 'everything that happened, as one ordered log, newest first, a page at a time',
     effect: 'read',
+    isLong: true,
     input: z.object({
       kind: eventKinds,
       run: runRef.optional(),
@@ -229,7 +231,7 @@ export const lookOperations = [
       reverse: z.boolean().optional().describe('oldest first'),
     }),
     output: eventPage,
-    opens: looking,
+    opens: tracing,
     handler: (savepoint, input) => eventPageJson(savepoint.events(input)),
   }),
   operation({

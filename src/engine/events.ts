@@ -22,7 +22,10 @@ const LATE_MS = 10_000
 const usualKinds: readonly LogEventKind[] = logEventKinds.filter(kind => kind !== 'command')
 
 /** Newest first, unless `reverse`. Pages go on where the one before ended, whatever has come or gone meanwhile. */
-export function events(ctx: Context, options: EventsOptions = {}): EventsResult {
+export const events = (ctx: Context, options: EventsOptions = {}): EventsResult =>
+  ctx.db.atOneMoment(() => read(ctx, options))
+
+function read(ctx: Context, options: EventsOptions): EventsResult {
   const limit = options.limit ?? LIMIT
   const { log } = ctx.db
   const direction = options.reverse ? 'forward' : 'backward'

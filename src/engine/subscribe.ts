@@ -40,15 +40,18 @@ export async function subscribe(
   try {
     while (!signal.aborted) {
       for (let isMore = true; isMore && !signal.aborted; ) {
-        const page = events(ctx, { kind, cursor: place, reverse: true, limit: PAGE })
+        // Of one moment: else HEAD could be told before its snapshot.
+        const look = () => ({
+          page: events(ctx, { kind, cursor: place, reverse: true, limit: PAGE }),
+          headNow: db.head,
+        })
+        const { page, headNow } = db.atOneMoment(look)
         for (const event of page.events) onEvent(event)
         place = page.events.at(-1)?.cursor ?? place
         isMore = page.next !== undefined
         if (isMore) await others()
-      }
-      if (db.head !== head) {
-        head = db.head
-        onEvent({ kind: 'head', head })
+        else if (headNow !== head) onEvent({ kind: 'head', head: headNow })
+        if (!isMore) head = headNow
       }
       const timer = setTimeout(wake, LOOK_MS)
       await sign.promise

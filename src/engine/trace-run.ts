@@ -20,7 +20,7 @@ import type { RunOptions } from './savepoint.ts'
 import { openSpool } from './spool.ts'
 import type { Started } from './started-command.ts'
 import type { Displacer, TargetPlace } from './target-place.ts'
-import { saveTraceSummary } from './touched-paths.ts'
+import { noteBlind, saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 import { watchedTree } from './watched-tree.ts'
 
@@ -49,6 +49,7 @@ export async function superviseTraced(
 ): Promise<Supervised> {
   const { run } = session
   session.tracer = name
+  if (!traitsOf(name).seesChanges || options.allowIoUring) attempt(() => noteBlind(ctx, run.id))
   const child = {
     cwd: ctx.cwd,
     env: { ...ctx.env, [RUN_VARIABLE]: run.id },
@@ -259,6 +260,7 @@ class TracedRun {
 
   private loseHelper(): void {
     this.isCut = true
+    attempt(() => noteBlind(this.ctx, this.run))
     this.live.goBlind()
     this.protection.pending?.preserved.giveUp()
     // Nothing holds its changes any more.

@@ -10,19 +10,12 @@ import { damageIn } from '../store/damage.ts'
 import { openDatabase, type Unwritable } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
 import { hideCommands } from './command-rows.ts'
+import { DataVersion } from './data-version.ts'
 import { EventRows } from './event-rows.ts'
 import { damageHint, explainOpen } from './explain-open.ts'
 import { LogRows } from './log-rows.ts'
 import { logBeside, SnapshotLog } from './snapshot-log.ts'
-import {
-  insertOperation,
-  insertRun,
-  insertSnapshot,
-  type NewSnapshot,
-  toOperation,
-  toRun,
-  toSnapshot,
-} from './timeline-rows.ts'
+import * as rows from './timeline-rows.ts'
 import { bringUpToDate, checkVersion, timelineSchema } from './timeline-schema.ts'
 import { TraceRows } from './trace-rows.ts'
 
@@ -41,6 +34,7 @@ export class TimelineDb {
   readonly events: EventRows
   /** Everything that happened, in one order. */
   readonly log: LogRows
+  readonly version: DataVersion
   /** Set when it can only be read: every method that changes something throws. */
   readonly unwritable: Unwritable | undefined
   readonly isInPlace: () => boolean
@@ -55,6 +49,7 @@ export class TimelineDb {
       this.trace = new TraceRows(database)
       this.events = new EventRows(database)
       this.log = new LogRows(database)
+      this.version = new DataVersion(database)
       if (!unwritable) bringUpToDate(database)
     } catch (cause) {
       throw explainOpen(file, cause)
@@ -72,6 +67,11 @@ export class TimelineDb {
       this.plain.forget()
       throw error
     }
+  }
+
+  /** Only reads: all of one moment, whatever others write meanwhile. */
+  atOneMoment<T>(read: () => T): T {
+    return inTransaction(this.database, read, 'DEFERRED')
   }
 
   /** Writes what would find the snapshots again anew, from what is known now. */
@@ -133,10 +133,10 @@ export class TimelineDb {
 
   // --- snapshots ---
 
-  addSnapshot(snapshot: NewSnapshot): Snapshot {
+  addSnapshot(snapshot: rows.NewSnapshot): Snapshot {
     return this.transaction(() => {
       const id = this.freshName('snap_', 'snapshots')
-      insertSnapshot(this.database, id, snapshot)
+      rows.insertSnapshot(this.database, id, snapshot)
       const { type, createdAt, run } = snapshot
       this.log.add({ kind: 'snapshot', what: 'taken', at: createdAt, run, ref: id, note: type })
       this.plain.added(id)
@@ -146,13 +146,13 @@ export class TimelineDb {
 
   snapshot(id: string): Snapshot | undefined {
     const row = this.database.prepare('SELECT * FROM snapshots WHERE id = ?').get(id)
-    return row && toSnapshot(row)
+    return row && rows.toSnapshot(row)
   }
 
   /** In order of creation. Deleted ones only on request. */
   snapshots(withDeleted = false): Snapshot[] {
     const where = withDeleted ? '' : 'WHERE deleted_at IS NULL'
-    return this.database.prepare(`SELECT * FROM snapshots ${where} ORDER BY seq`).all().map(toSnapshot)
+    return this.database.prepare(`SELECT * FROM snapshots ${where} ORDER BY seq`).all().map(rows.toSnapshot)
   }
 
   setDeleted(ids: readonly string[], at: number | undefined): void {
@@ -212,7 +212,7 @@ export class TimelineDb {
   addRun(run: Omit<Run, 'id'>): Run {
     return this.transaction(() => {
       const id = this.freshName('run_', 'runs')
-      insertRun(this.database, { ...run, id })
+      rows.insertRun(this.database, { ...run, id })
       this.log.add({ kind: 'run', what: 'started', at: run.startedAt, run: id })
       return { ...run, id }
     })
@@ -237,16 +237,16 @@ export class TimelineDb {
 
   runOf(id: string): Run | undefined {
     const row = this.database.prepare('SELECT * FROM runs WHERE id = ?').get(id)
-    return row && toRun(row)
+    return row && rows.toRun(row)
   }
 
   runs(): Run[] {
-    return this.database.prepare('SELECT * FROM runs ORDER BY started_at').all().map(toRun)
+    return this.database.prepare('SELECT * FROM runs ORDER BY started_at').all().map(rows.toRun)
   }
 
   /** Those that go on, or whose supervisor was killed. */
   unendedRuns(): Run[] {
-    return this.database.prepare('SELECT * FROM runs WHERE ended_at IS NULL ORDER BY started_at').all().map(toRun)
+    return this.database.prepare('SELECT * FROM runs WHERE ended_at IS NULL ORDER BY started_at').all().map(rows.toRun)
   }
 
   // --- operations ---
@@ -256,7 +256,7 @@ export class TimelineDb {
     return this.transaction(() => {
       const id = this.freshName('op_', 'operations')
       if (operation.state === 'done') this.run("UPDATE operations SET state = 'past' WHERE state = 'undone'")
-      insertOperation(this.database, id, operation)
+      rows.insertOperation(this.database, id, operation)
       const { kind, at, by, detail } = operation
       this.log.add({ kind: 'operation', what: kind, at, run: kind === 'run' ? (detail.run as string) : by, ref: id })
       return this.operation(id)!
@@ -273,11 +273,11 @@ export class TimelineDb {
 
   operation(id: string): Operation | undefined {
     const row = this.database.prepare('SELECT * FROM operations WHERE id = ?').get(id)
-    return row && toOperation(row)
+    return row && rows.toOperation(row)
   }
 
   operations(): Operation[] {
-    return this.database.prepare('SELECT * FROM operations ORDER BY seq').all().map(toOperation)
+    return this.database.prepare('SELECT * FROM operations ORDER BY seq').all().map(rows.toOperation)
   }
 
   /** Inside a transaction it is written after that. */

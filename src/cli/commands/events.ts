@@ -46,7 +46,7 @@ export function register(program: Command): void {
         const { run, since, limit, cursor, reverse } = given
         const options: EventsOptions = { kind: given.kind as EventsOptions['kind'], run, since, limit, cursor, reverse }
         if (given.follow) return followEvents(context, options)
-        const page = (await context.look()).events(options)
+        const page = (await context.look({ upToDate: true })).events(options)
         if (context.options.json) return context.json(eventPageJson(page))
         if (context.options.quiet) return context.lines(page.events.map(({ cursor }) => cursor))
         await context.paged(output => {
