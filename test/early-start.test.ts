@@ -219,3 +219,31 @@ it('when we are killed meanwhile, so is the command: what it wants to change is 
     '',
   ])
 }, 120_000)
+
+it('when the helper is killed meanwhile, what waits is not let go: nobody has what it would destroy', async () => {
+  const script = `echo $$ > ../pid; echo $PPID > ../helper; rm d1/f1; echo > ../changed
+    echo x > .gitignore; for i in 2 3 4 5 6 7 8 9; do echo > d$i/f1; done; echo end > ../end`
+  const child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '--', 'sh', '-c', script], {
+    cwd: space.dir,
+    env: holdUntil(join(space.base, 'go')),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let said = ''
+  child.stderr!.setEncoding('utf8').on('data', text => {
+    said += text
+  })
+  const ended = once(child, 'close')
+  await vi.waitUntil(() => existsSync(join(space.base, 'changed')), { timeout: 60_000 })
+  process.kill(Number(readFileSync(join(space.base, 'helper'), 'utf8')), 'SIGKILL')
+  // While the capture waits, we do not: it is the guard that stops it.
+  const status = `/proc/${readFileSync(join(space.base, 'pid'), 'utf8').trim()}/status`
+  const isOver = () => !existsSync(status) || /^State:\s+Z/m.test(readFileSync(status, 'utf8'))
+  await vi.waitUntil(isOver, { timeout: 60_000 })
+  space.write('../go', '')
+  await ended
+  expect(said).toContain('the tracer was killed before all was captured: the command is stopped')
+  expect([existsSync(join(space.base, 'end')), space.read('.gitignore')]).toEqual([false, 'ignored/\n'])
+  const undo = spawnSync(builtCommand[0]!, [...builtCommand.slice(1), 'undo'], { cwd: space.dir, env: space.env })
+  expect(undo.status).toBe(0)
+  for (const i of [1, 2, 9]) expect(space.read(`d${i}/f1`)).toBe(untouched.read(`d${i}/f1`))
+}, 120_000)

@@ -49,7 +49,6 @@ export class Preserved {
   private exclusions: Exclusions | undefined
   private isOver = false
   isStarted = false
-  isBroken = false
   private secured = 0
 
   constructor() {
@@ -110,11 +109,6 @@ export class Preserved {
       this.listed.delete(path)
       this.done.delete(path)
     }
-  }
-
-  /** Changes do not wait any more, whatever they change. */
-  giveUp(): void {
-    this.isBroken = true
   }
 
   /** Whether the run has touched something in the directory since. */
