@@ -190,6 +190,29 @@ it('when it fails, the command is stopped before it changes what is not safe; --
   expect(space.read('done')).toBe('done\n')
 }, 120_000)
 
+it.each([
+  ['', 'to take back what it did until it was stopped: savepoint undo'],
+  [',capture:before-commit@ENOSPC', 'what it did until it was stopped is kept'],
+])(
+  'when it fails, what was changed until then can be taken back (more failures: "%s")',
+  (more, said) => {
+    const begun = join(space.base, 'begun')
+    const script = `rm d1/f1; mv d2 moved; echo > '${begun}'; echo x > .gitignore`
+    const cli = (env: NodeJS.ProcessEnv, ...args: string[]) =>
+      spawnSync(builtCommand[0]!, [...builtCommand.slice(1), ...args], { cwd: space.dir, env, encoding: 'utf8' })
+    const run = cli(holdUntil(begun, `,capture:before-root@ENOSPC${more}`), 'run', '--', 'sh', '-c', script)
+    expect([run.status, run.stderr]).toEqual([125, expect.stringContaining(said)])
+    expect([space.read('d1/f1'), space.read('d2/f1')]).toEqual([undefined, undefined])
+    expect(cli(space.env, 'undo').status).toBe(0)
+    expect([space.read('d1/f1'), space.read('d2/f1'), space.read('moved/f1')]).toEqual([
+      untouched.read('d1/f1'),
+      untouched.read('d2/f1'),
+      undefined,
+    ])
+  },
+  120_000,
+)
+
 it('when we are killed meanwhile, so is the command: what it wants to change is not safe', async () => {
   space.sh('git init -q .')
   space.write('.git/hooks/own', 'of the user\n')

@@ -206,6 +206,30 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
   }
 }
 
+/**
+ * The state before could not be captured, and the command, which had begun, was stopped. What it did until then was noted
+ * before each change: it can be undone, as after a kill. False where nothing was noted. What cannot be recorded now is left
+ * to the next command.
+ */
+export async function concludeUncaptured(ctx: Context, run: Run, exitCode: number): Promise<boolean> {
+  try {
+    return await withTimelineLock(ctx, 'put the state before the run together', async () => {
+      const before = await snapshotBefore(ctx, run)
+      if (!before) return false
+      const { after } = await finishLocked(ctx, run, before)
+      ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode, after: after.id })
+      if (after.root !== before.root) ctx.notice(`to take back what it did until it was stopped: savepoint undo`)
+      return true
+    })
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+    ctx.notice(
+      'what it did until it was stopped is kept: `savepoint undo` takes it back when a capture is possible again',
+    )
+    return true
+  }
+}
+
 function endedWithoutUs({ id }: Run): string {
   const left = leftRunning(id)
   if (left.length === 0) return `${id} ended without us: what is there now counts as its end`
