@@ -12,7 +12,7 @@
 #include "frames.h"
 
 /* Numbers of changes that are held have this bit; the others are those of executions. */
-enum { MAX_HOLDS = 1024 };
+enum { MAX_HOLDS = 65536 };
 static const uint32_t change_bit = 0x80000000u;
 
 struct hold {
@@ -20,12 +20,14 @@ struct hold {
   pid_t pid;
   uint32_t exec;
 };
-/* Shared with the guard. */
+/* Shared with the guard. As many threads may wait; memory is taken, and looked through, only as far as it was ever `used`. */
 struct shared {
   bool holds_changes;
+  size_t used;
   struct hold holds[MAX_HOLDS];
 };
-static struct shared own, *shared = &own;
+static bool starts_with_changes;
+static struct shared *shared;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*release_key)(uint64_t key);
 static const char *held_names;
@@ -36,7 +38,7 @@ bool holds_share(void) {
   void *memory = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   shared = memory;
-  shared->holds_changes = own.holds_changes;
+  shared->holds_changes = starts_with_changes;
   return true;
 }
 
@@ -137,6 +139,7 @@ static bool add(uint64_t key, pid_t pid, uint32_t number, uint64_t deadline_ns) 
     hold->key = key;
     hold->pid = pid;
     hold->deadline_ns = deadline_ns;
+    if (i >= shared->used) shared->used = i + 1;
     hold->exec = number;
     return true;
   }
@@ -157,7 +160,7 @@ bool holds_add_first(uint64_t key, pid_t pid, uint32_t exec) {
   return added;
 }
 
-void holds_start_changes(void) { shared->holds_changes = true; }
+void holds_start_changes(void) { starts_with_changes = true; }
 bool holds_want_changes(void) { return shared->holds_changes; }
 
 uint32_t holds_add_change(uint64_t key, pid_t pid) {
@@ -175,7 +178,7 @@ static void let_go(size_t i) {
 
 void holds_release(uint32_t number) {
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < MAX_HOLDS; i++) {
+  for (size_t i = 0; i < shared->used; i++) {
     if (shared->holds[i].exec == number && number != 0) let_go(i);
   }
   pthread_mutex_unlock(&lock);
@@ -184,7 +187,7 @@ void holds_release(uint32_t number) {
 void holds_end_changes(void) {
   pthread_mutex_lock(&lock);
   shared->holds_changes = false;
-  for (size_t i = 0; i < MAX_HOLDS; i++) {
+  for (size_t i = 0; i < shared->used; i++) {
     if (shared->holds[i].exec != 0 && shared->holds[i].deadline_ns == 0) let_go(i);
   }
   pthread_mutex_unlock(&lock);
@@ -194,14 +197,14 @@ void holds_give_up(void) {
   pthread_mutex_lock(&lock);
   held_names = NULL;
   shared->holds_changes = false;
-  for (size_t i = 0; i < MAX_HOLDS; i++) {
+  for (size_t i = 0; i < shared->used; i++) {
     if (shared->holds[i].exec != 0) let_go(i);
   }
   pthread_mutex_unlock(&lock);
 }
 
 void holds_each(void (*visit)(uint64_t key, pid_t pid)) {
-  for (size_t i = 0; i < MAX_HOLDS; i++) {
+  for (size_t i = 0; i < shared->used; i++) {
     if (shared->holds[i].exec != 0) visit(shared->holds[i].key, shared->holds[i].pid);
   }
 }
@@ -209,7 +212,7 @@ void holds_each(void (*visit)(uint64_t key, pid_t pid)) {
 uint64_t holds_deadline(void) {
   uint64_t first = 0;
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < MAX_HOLDS; i++) {
+  for (size_t i = 0; i < shared->used; i++) {
     if (shared->holds[i].exec != 0 && shared->holds[i].deadline_ns != 0 && (first == 0 || shared->holds[i].deadline_ns < first)) first = shared->holds[i].deadline_ns;
   }
   pthread_mutex_unlock(&lock);
@@ -220,7 +223,7 @@ uint32_t holds_expire(void) {
   uint32_t exec = 0;
   uint64_t now = monotonic_ns();
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < MAX_HOLDS && exec == 0; i++) {
+  for (size_t i = 0; i < shared->used && exec == 0; i++) {
     if (shared->holds[i].exec == 0 || shared->holds[i].deadline_ns == 0 || shared->holds[i].deadline_ns > now) continue;
     exec = shared->holds[i].exec;
     let_go(i);

@@ -176,9 +176,7 @@ async function finishLocked(
       after_root: idToHex(after.root),
       // What somebody else did is not the run's to take back.
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
-      ...editsDetail(
-        editsMeanwhile(ctx, { before: before.root, after: after.root, safeAt: before.createdAt }, touched),
-      ),
+      ...editsDetail(editsMeanwhile(ctx, { before: before.root, after: after.root }, touched)),
       ...formerPlaceDetail(isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
     },

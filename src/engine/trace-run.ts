@@ -212,11 +212,13 @@ class TracedRun {
   private start(command: Traced): void {
     const { pending } = this.protection
     this.command = command
+    if (pending) this.touches.safeAt = Infinity
     void pending?.snapshot.then(() => {
       // What waits must not go on when it is not safe.
       if (pending.failure) void command.stop(0)
       else command.begun()
       this.isBegun = true
+      this.touches.safeAt = this.ctx.now()
     })
     if (this.driver === 'none') this.live.follow(command.helperPid)
   }
