@@ -104,7 +104,7 @@ function record(ctx: Context, command: string[]): Run {
   } catch (cause) {
     const message = `Cannot start the command: the run cannot be recorded (${(cause as Error).message})`
     throw new SavepointError('command.failed-to-start', message, {
-      hint: `${(cause as SavepointError).hint ?? `Is there room on the disk of ${ctx.home}?`}. --unprotected starts it anyway`,
+      hint: `${(cause as SavepointError).hint ?? `See that there is room on the disk of ${ctx.home}`}. --unprotected starts it anyway`,
       cause,
     })
   }
@@ -170,7 +170,9 @@ async function superviseAndConclude(
   const patterns = redactPatterns(ctx)
   const supervised = await superviseTraced(ctx, tracer, protection, session, place, options, patterns)
   const { end, trace, touched, displacedBy, commit } = supervised
-  const before = protection.before ?? (await protection.pending?.snapshot)
+  const first = protection.before ?? (await protection.pending?.snapshot)
+  // Somebody may have purged something meanwhile: the state is another one by now.
+  const before = first && (ctx.db.snapshot(first.id) ?? first)
   for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
   const failure = protection.pending?.failure
   if (failure) {
