@@ -1,5 +1,5 @@
 /** In a large tree the command begins before its state is captured. The snapshot is that state all the same. */
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,11 +25,13 @@ beforeEach(() => {
 })
 afterEach(() => {
   release()
+  child?.kill('SIGKILL')
   space.remove()
 })
 /** The root, then batches of directories, each larger than the one before: enough to know that the tree is large, and not all of it. */
 const WALKED_BATCHES = 6
 let release = () => {}
+let child: ChildProcess | undefined
 
 const makeTree = `
 import os, sys
@@ -242,7 +244,7 @@ it('when we are killed meanwhile, so is the command: what it wants to change is 
   // The changes go on while the capture waits; that of .gitignore waits for all of it.
   const script = `echo $$ > ../pid; for i in 1 2 3 4 5 6 7 8 9; do rm -f d$i/f1; done; rm .git/hooks/own d1/empty; echo > ../changed
     echo x > .gitignore; echo end > ../end`
-  const child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '-q', '--', 'sh', '-c', script], {
+  child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '-q', '--', 'sh', '-c', script], {
     cwd: space.dir,
     env: holdUntil(join(space.base, 'never')),
     stdio: 'ignore',
@@ -268,7 +270,7 @@ it('when we are killed meanwhile, so is the command: what it wants to change is 
 it('when the helper is killed meanwhile, what waits is not let go: nobody has what it would destroy', async () => {
   const script = `echo $$ > ../pid; echo $PPID > ../helper; rm d1/f1; echo > ../changed
     echo x > .gitignore; for i in 2 3 4 5 6 7 8 9; do echo > d$i/f1; done; echo end > ../end`
-  const child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '--', 'sh', '-c', script], {
+  child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '--', 'sh', '-c', script], {
     cwd: space.dir,
     env: holdUntil(join(space.base, 'go')),
     stdio: ['ignore', 'ignore', 'pipe'],
