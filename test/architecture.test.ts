@@ -14,6 +14,7 @@ const LAYERS = [
   'index',
   'engine',
   'targets',
+  'backends',
   'tracers',
   'timeline',
   'store',

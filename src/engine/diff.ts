@@ -9,6 +9,7 @@ import { MAX_SHOWN_BYTES, readContent } from '../store/read-content.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { findRun, requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { usedBackend } from './backend.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { changedOutside, firstOutside } from './changed-outside.ts'
 import { changesOfRun } from './changes-of-run.ts'
@@ -81,7 +82,7 @@ export async function status(ctx: Context): Promise<StatusResult> {
     target: showPath(rawFromBytes(ctx.targetPath)),
     timeline: ctx.timelineId,
     home: ctx.home,
-    backend: 'cas',
+    backend: usedBackend(ctx),
     head,
     snapshots: ctx.db.snapshots().length,
     storeBytes: ctx.store.index.storedBytes(),
