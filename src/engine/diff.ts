@@ -77,7 +77,8 @@ export async function status(ctx: Context): Promise<StatusResult> {
   const live = await captureForReading(ctx)
   const changed =
     head && withLeft([...stateChanges(ctx.store, head.root, live.root)], leftHistory(ctx, head.root, live.root))
-  const lastOperation = operationsInOrder(ctx.db).at(-1)
+  // What went by a rule is nobody's doing.
+  const lastOperation = operationsInOrder(ctx.db).findLast(({ kind }) => kind !== 'retention')
   return {
     target: showPath(rawFromBytes(ctx.targetPath)),
     timeline: ctx.timelineId,
