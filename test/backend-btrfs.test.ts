@@ -99,7 +99,7 @@ describe('what a snapshot does not show', () => {
       rmSync(space.at('a'))
       const savepoint = await space.open({ home })
       const [snapshot] = savepoint.snapshots()
-      expect(snapshot).toMatchObject({ backend: 'btrfs', files: 1 })
+      expect(snapshot).toMatchObject({ backend: 'btrfs', stats: { files: 1 } })
       // Kept outside of what the target shows.
       expect(readdirSync(space.base)).toContain('.savepoint-snapshots')
       await savepoint.rollback('one')
@@ -123,6 +123,19 @@ describe('who keeps it', () => {
     expect(cli(space, ['show', 'one']).stdout).toMatch(/^ {2}kept {5}.*snap_\w+, .*B of its own$/m)
     expect(cli(space, ['snapshot', '--backend', 'cas', '-m', 'two']).stdout).toContain('no changes')
     expect(cli(space, ['snapshots']).stdout).toContain('2 snapshots (backend: cas, btrfs)\n')
+  })
+
+  onDisk('programs are told at once what it holds; what was left out is said when it is read', () => {
+    space.write('a')
+    expect(JSON.parse(cli(space, ['snapshot', '--json']).stdout)).toMatchObject({
+      backend: 'btrfs',
+      stats: { files: 1 },
+    })
+    space.write('savepoint.yaml', 'snapshots: {max_file_bytes: 1 KB}\n')
+    space.write('large', Buffer.alloc(2000))
+    expect(cli(space, ['snapshot', '-m', 'partial'])).toMatchObject({ status: 0 })
+    expect(cli(space, ['snapshots']).stderr).toMatch(/snap_\w+ is PARTIAL: 1 path not captured/)
+    expect(cli(space, ['show', 'partial']).stdout).toMatch(/PARTIAL: 1 path not captured\n {2}large/)
   })
 
   onDisk('is the store for a directory that only lies in a subvolume; named, btrfs is refused there', async () => {

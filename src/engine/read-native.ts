@@ -4,6 +4,7 @@
  * first time it is a whole capture. It is done by whoever opens the timeline next, in the order of the snapshots.
  */
 import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
+import { plural } from '../model/format.ts'
 import { showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
@@ -62,6 +63,11 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer):
   const live = await captureLive(ctx, { kept: state, ignoreFloor: true, phase: 'reading the snapshot' })
   const parent = snapshot.parent === undefined ? undefined : ctx.db.snapshot(snapshot.parent)
   if (parent) unlessDamaged(() => sayWhatLeft(ctx, parent, live.root))
+  const left = live.skipped.length
+  if (left > 0)
+    ctx.notice(
+      `${snapshot.id} is PARTIAL: ${plural('path', left)} not captured; \`savepoint show ${snapshot.id}\` lists them`,
+    )
   const then: Context = { ...ctx, now: () => snapshot.createdAt }
   failpoint('native:before-read')
   explained(ctx, () => {

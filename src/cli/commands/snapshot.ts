@@ -45,7 +45,8 @@ export function register(program: Command): void {
     description:
       'Captures the state of the target as a snapshot that is kept until you delete it. The first one in a directory ' +
       'starts its timeline. With RUN the snapshot belongs to that run. What cannot be captured is listed, the snapshot says ' +
-      'PARTIAL, and the exit code is 3.',
+      'PARTIAL, and the exit code is 3. Where the directory is a btrfs subvolume or a ZFS dataset, the filesystem keeps it, which ' +
+      'takes milliseconds; what it holds is then read by the next command, which says what could not be.',
     usage: '[-m LABEL] [RUN]',
     examples: [
       ['snapshot', 'capture now'],
@@ -63,9 +64,14 @@ export function register(program: Command): void {
         if (run !== undefined && Object.hasOwn(elsewhere, run)) {
           throw wrongUsage('snapshot', `"${run}" is no run`, `savepoint ${elsewhere[run]}`)
         }
-        // Where there is no timeline yet, there is no run.
+        // Where there is no timeline yet, there is no run. Programs are told what it holds, so it is read at once.
         const snapshot = await context
-          .open({ create: run === undefined, force: options.force, backend: options.backend, leaveUnread: true })
+          .open({
+            create: run === undefined,
+            force: options.force,
+            backend: options.backend,
+            leaveUnread: !context.options.json,
+          })
           .then(savepoint => savepoint.snapshot({ label: options.label, type: 'manual', run }))
           .catch(error => Promise.reject(run === undefined ? error : withLabelHint(error, run)))
         if (context.options.json) context.json(snapshotDetailJson(snapshot, { head: true }))
