@@ -70,6 +70,18 @@ describe('what btrfs tells of changes', () => {
     },
   )
 
+  onDisk('is read under the rules of today, although nothing changed', async () => {
+    space.write('sub/a.log')
+    space.write('sub/b')
+    await (await space.open()).snapshot({ label: 'one' })
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots: {exclude: {additional: ["*.log"]}}\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'two' })
+    const savepoint = await space.open()
+    expect(savepoint.read('one', 'sub/a.log').toString()).toBe('sub/a.log\n')
+    expect(() => savepoint.read('two', 'sub/a.log')).toThrow(/sub\/a\.log/)
+    expect(savepoint.read('two', 'sub/b').toString()).toBe('sub/b\n')
+  })
+
   onDisk('includes an edit of the same size, in the moment of the snapshot, whose time was put back', async () => {
     space.write('a', 'one\n')
     const { atimeMs, mtimeMs } = lstatSync(space.at('a'))

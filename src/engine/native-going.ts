@@ -23,9 +23,12 @@ const goingIn = (db: TimelineDb): Going[] => JSON.parse(db.meta(META) || '[]')
 
 const intentIn = (directory: string): string => join(directory, 'native-intent.json')
 
-/** Before it is made. Its row, once it has one, says that it stays. */
+/** Before it is made. Its row, once it has one, says that it stays; then the note goes. */
 export const noteIntent = (directory: string, state: Going): void =>
   writeFileSync(intentIn(directory), JSON.stringify(state), { mode: 0o600 })
+
+/** No later than that: should the row be lost with the database, what the filesystem keeps must not go with it. */
+export const forgetIntent = (directory: string): void => rmSync(intentIn(directory), { force: true })
 
 function takeIntent(directory: string, db: TimelineDb): void {
   let intended: Going
@@ -35,7 +38,7 @@ function takeIntent(directory: string, db: TimelineDb): void {
     return
   }
   if (!db.snapshot(intended.name)) noteGoing(db, [intended])
-  rmSync(intentIn(directory))
+  forgetIntent(directory)
 }
 
 function noteGoing(db: TimelineDb, going: readonly Going[]): void {

@@ -5,7 +5,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { type Chosen, forgetChoice } from './backend.ts'
 import { checkIdentity, checkRoom } from './capture-live.ts'
 import { type Context, recordTarget } from './context.ts'
-import { noteIntent, removeGoing } from './native-going.ts'
+import { forgetIntent, noteIntent, removeGoing } from './native-going.ts'
 import type { NativeRef } from './native-ref.ts'
 import type { TakeOptions } from './snapshot.ts'
 
@@ -32,7 +32,7 @@ export function takeNative(ctx: Context, { backend, place }: Chosen, options: Ta
     throw error
   }
   failpoint('native:captured')
-  return ctx.db.transaction(() => {
+  const taken = ctx.db.transaction(() => {
     const snapshot = ctx.db.addSnapshot(
       {
         ...{ type: options.type, label: options.label, run: options.run, command: options.command },
@@ -50,4 +50,6 @@ export function takeNative(ctx: Context, { backend, place }: Chosen, options: Ta
     ctx.db.setHead(id)
     return snapshot
   })
+  forgetIntent(ctx.timelineDir)
+  return taken
 }

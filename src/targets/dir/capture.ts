@@ -112,7 +112,9 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const isPlain = !options.override && !options.written && options.stage === undefined && !opened && !options.dirty
     const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
     options.preserved?.open({ store, writer, root, rules })
-    const dirty = options.dirty && dirtyDirs(root, cache, options.dirty)
+    // Of a run, the configuration is fixed. Between two states that are kept, it may have changed.
+    const isTold = options.dirty && (!options.kept || isWhole(cache, rules.root.key))
+    const dirty = isTold ? dirtyDirs(root, cache, options.dirty!) : undefined
     for (const path of alsoHeld) dirty?.add(path)
     const known = dirty ?? (scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined)
     const { pass, touched, settled, isOld } =
