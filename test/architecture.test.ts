@@ -12,6 +12,7 @@ const LAYERS = [
   'mcp',
   'api',
   'index',
+  'record',
   'engine',
   'targets',
   'tracers',

@@ -34,6 +34,7 @@ export const errorCatalogue = {
   unsupported: { exit: 13, meaning: 'This machine or build cannot do it' },
   'store.damaged': { exit: 14, meaning: 'The store has lost or damaged data' },
   'store.format': { exit: 14, meaning: 'The store has a format that this version does not know' },
+  'bundle.damaged': { exit: 14, meaning: 'A bundle is none, or is damaged' },
   'command.failed-to-start': { exit: 125, meaning: 'The command was not started' },
   'command.not-executable': { exit: 126, meaning: 'The command cannot be executed' },
   'command.not-found': { exit: 127, meaning: 'The command was not found' },

@@ -245,6 +245,12 @@ export interface Addon {
     maxBytes: number,
     last: boolean,
   ): Uint32Array
+  /** The elements of a raw Snappy stream, without the length that stands before them; several results may follow each other. */
+  snappyCompress(bytes: Buffer): Buffer
+  /** What such elements say. Throws EBADMSG when they are unsound, or say another length. */
+  snappyUncompress(elements: Buffer, length: number): Buffer
+  /** The same from a file into another, from its beginning: however much it is, with the same few megabytes of memory. */
+  snappyExpand(from: number, offset: number, elementsLength: number, to: number, length: number): void
   /** From the system's generator; at most 256. */
   randomBytes(length: number): Buffer
   /** Whether descendants that lose their parents become our children (Linux: subreaper). */
