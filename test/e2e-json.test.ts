@@ -18,6 +18,7 @@ beforeAll(() => {
   symlinkSync('a.txt', space.at('link'))
   savepoint(space, ['snapshot', '-m', 'first'])
   savepoint(space, ['run', '-q', 'true'])
+  savepoint(space, ['record', '-q', '-o', '../recorded', '--', 'sh', '-c', 'cat a.txt; echo > made; rm made'])
 })
 afterAll(() => space.remove())
 
@@ -78,6 +79,11 @@ const calls: string[][] = [
   ['help', 'run'],
   ['run', '--help'],
   ['undo', '-h'],
+  // Its result is on stderr.
+  ['record', '--help'],
+  ['bundle', 'show', '../recorded'],
+  ['bundle', 'diff', '../recorded'],
+  ['bundle', 'verify', '../recorded'],
   // Its output is the protocol's.
   ['mcp', '--help'],
   ['connect', 'claude', '--print'],
