@@ -1,8 +1,10 @@
 /** Whatever is wrong with what the user wrote, he reads what it is and what to do next, and the exit code says the kind. */
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
+import { quoteWord } from '../src/model/shell-quote.ts'
+import { builtCommand, giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
 import { dialogue, smallWorkspace } from './support/dialogue.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -13,6 +15,26 @@ beforeEach(() => {
 afterEach(() => space.remove())
 
 const { take, refusedAs: refused } = dialogue(() => space)
+
+it('a word where nothing is protected yet: a label, most likely', () => {
+  refused(
+    ['snapshot', 'my label'],
+    10,
+    'timeline.none',
+    'savepoint: Cannot find run "my label": nothing is protected here yet\n  hint: For a label: savepoint snapshot -m \'my label\'\n',
+  )
+})
+
+it('a directory whose path is longer than the system takes: 13, in few words', () => {
+  const deep = 'd'.repeat(250)
+  const cli = builtCommand.map(quoteWord).join(' ')
+  const script = `i=0; while [ $i -lt 20 ]; do mkdir ${deep}; cd ${deep} 2>/dev/null; i=$((i + 1)); done; ${cli} run -- true`
+  const { status, stderr } = spawnSync('bash', ['-c', script], { cwd: space.dir, env: space.env, encoding: 'utf8' })
+  expect(stderr).toMatch(
+    /Cannot use \/.{10,80}…: its path is too long \(\d{4} bytes\)\n {2}hint: Say it in a directory further up/,
+  )
+  expect([status, stderr.length < 400]).toEqual([125, true])
+})
 
 describe('names that fit nothing, or too much', () => {
   beforeEach(() => void take('-m', 'stable'))

@@ -13,7 +13,15 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { giveToUser, savepoint, savepointAsUser, savepointJson, shellAsUser, steady } from './support/built-cli.ts'
+import {
+  builtCommand,
+  giveToUser,
+  savepoint,
+  savepointAsUser,
+  savepointJson,
+  shellAsUser,
+  steady,
+} from './support/built-cli.ts'
 import { dialogue, smallWorkspace } from './support/dialogue.ts'
 import { canMount } from './support/machine.ts'
 import { differences, imageOf } from './support/tree-image.ts'
@@ -215,6 +223,30 @@ describe('a damaged store', () => {
     expect(existsSync(space.at('a.txt'))).toBe(true)
     expect(savepoint(space, ['verify']).status).toBe(14)
     expect(savepoint(space, ['log']).status).toBe(0)
+  })
+})
+
+describe('a limit on the size of files (ulimit -f) is named, and nothing is called damaged', () => {
+  const limited = (kib: number, args: string[]) =>
+    spawnSync('bash', ['-c', `ulimit -f ${kib}; exec "$@"`, 'bash', ...builtCommand, ...args], {
+      ...{ cwd: space.dir, env: space.env, encoding: 'utf8' },
+    })
+  const named =
+    /^savepoint: Cannot .*no file may be larger than \d+ bytes here \(ulimit -f\)\)?\n {2}hint: .*Raise that limit/
+
+  it.each([1, 8, 64])('%i KiB', kib => {
+    space.write('big', noise(1 << 20, 1))
+    savepoint(space, ['snapshot', '-m', 'before'])
+    space.write('big', noise(1 << 20, 2))
+    const result = limited(kib, ['snapshot'])
+    expect(result.stderr).toMatch(named)
+    expect(result.status).toBe(1)
+    expect(savepoint(space, ['snapshot']).status).toBe(0)
+  })
+
+  it.each([1, 8, 64])('also where there is nothing yet: %i KiB', kib => {
+    expect(limited(kib, ['snapshot']).stderr).toMatch(named)
+    expect(savepoint(space, ['snapshot']).status).toBe(0)
   })
 })
 

@@ -9,6 +9,7 @@ import { REQUEST } from '../src/tracers/frames.ts'
 import { probeTracers } from '../src/tracers/select.ts'
 import { endRuns, startRun } from './support/background-run.ts'
 import { builtCommand, savepoint, savepointInShell } from './support/built-cli.ts'
+import { compileC } from './support/c-program.ts'
 import { HelperProcess } from './support/helper-process.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -91,6 +92,39 @@ describe.each(drivers)('%s', driver => {
       await closed
     },
   )
+})
+
+it.each(['none', 'seccomp'])('%s: who waits in a vfork, which cannot be stopped, is not waited for', async driver => {
+  const program = at('vforks')
+  compileC(
+    program,
+    `#include <fcntl.h>
+     #include <stdio.h>
+     #include <unistd.h>
+     int main(void) {
+       if (vfork() == 0) {
+         int fd = open("begun.new", O_CREAT | O_WRONLY, 0600);
+         dprintf(fd, "%d", getpid());
+         rename("begun.new", "begun");
+         for (;;) pause();
+       }
+       return 0;
+     }`,
+  )
+  const helper = new HelperProcess(['--driver', driver, '--', program], { cwd: directory })
+  const closed = once(helper.child, 'close')
+  await until(() => existsSync(at('begun')))
+  const took: number[] = []
+  for (let i = 0; i < 5; i++) {
+    const started = performance.now()
+    await helper.ask(REQUEST.freeze)
+    took.push(performance.now() - started)
+    await helper.ask(REQUEST.thaw)
+  }
+  process.kill(pidIn('begun'), 'SIGKILL')
+  await closed
+  // Where it is waited for, that is a hundred looks with a millisecond between them.
+  expect(Math.min(...took)).toBeLessThan(90)
 })
 
 /** A workspace for each test, without runs that outlive it. */

@@ -10,12 +10,43 @@ import { quoteCommand } from '../src/model/shell-quote.ts'
 import { TracedCommand } from '../src/tracers/helper.ts'
 import type { HelperDriver } from '../src/tracers/probe-helper.ts'
 
-const names = suspects.map(each => each.split(/[=/]/)[0]!)
+const names = suspects.map(each => each.split(/[=/?]/)[0]!)
 /** What rules look for, and what stands around it. */
 const vocabulary =
-  '-r -R -rf -vR -f --recursive a b/c -- -delete -exec rm -ok -maxdepth 1 -name x of=y if=z --delete --del -a -i -ni.bak -n -e s/a/b/ --in-place -m pip uninstall remove ci prune rm run test install --prefix web volume system compose down ps status log reset --hard clean -fd checkout main stash list rebase push --force +main -C -c restore --staged drop truncate select -P -Rns -e --erase --purge del --mirror :old'.split(
+  '-r -R -rf -vR -f --recursive a b/c -- -delete -exec rm -ok -maxdepth 1 -name x of=y if=z --delete --del -a -i -ni.bak -n -e s/a/b/ --in-place -m pip uninstall remove ci prune rm run test install --prefix web volume system compose down ps status log reset --hard clean -fd checkout main stash list rebase push --force +main -C -c restore --staged drop truncate select -P -Rns -e --erase --purge del --mirror :old -pi -0777pi -Ilib -D -d --prune=now gc branch tag reflog expire --expire=now update-ref delete destroy s3 worktree xargs -0 /bin/rm inplace -iinplace -p'.split(
     ' ',
   )
+
+const dangerousLines = [
+  ['git checkout -p', 'git checkout -f', 'git restore -p', 'git switch -f main', 'git switch --discard-changes main'],
+  ['git checkout -m main', 'git branch -D old', 'git branch -qf main HEAD~3', 'git tag -d v1', 'git update-ref -d r'],
+  [
+    'git reflog expire --expire=now --all',
+    'git gc --prune=now',
+    'git prune',
+    'git worktree remove -f x',
+    'git clean -d',
+  ],
+  ['git submodule deinit -f x', 'git read-tree -u --reset HEAD', 'git checkout-index -af', 'git mv -f a b'],
+  ['perl -pi -e x f', 'perl -i.bak -pe x f', 'perl -0777 -pi -e x f', 'perl -lpi0 -e x f', 'ruby -pi -e x f'],
+  ['gawk -i inplace x f', 'awk -iinplace x f', 'rsync -a --remove-source-files a b', 'xargs rm', 'xargs -n 1 rm -f'],
+  ['xargs -0 /bin/rm', 'parallel rm', 'fd -e log -x rm', 'rimraf dist', 'chmod -R 777 .', 'chown -hR x .'],
+  [
+    'kubectl -n x delete pod y',
+    'helm uninstall x',
+    'terraform destroy',
+    'terraform -chdir=x apply -destroy',
+    'tofu destroy',
+  ],
+  [
+    'docker rm -v x',
+    'docker container prune',
+    'docker compose rm -v',
+    'aws s3 rm s3://x',
+    'gh repo delete x',
+    'psql -f x.sql',
+  ],
+].flat()
 
 let directory: string
 
@@ -83,12 +114,27 @@ test.each<HelperDriver>(['seccomp', 'ptrace'])('%s: whatever destroys is held, i
   for (const command of dangerous) expect(held).toContain(command.join(' '))
 })
 
+test.each<HelperDriver>(['seccomp', 'ptrace'])('%s: each way to destroy is held', async driver => {
+  const lines = dangerousLines.map(line => line.split(' '))
+  for (const line of lines) expect([line, destructiveOf(line)]).not.toEqual([line, undefined])
+  expect(await heldOf(lines, driver)).toEqual(dangerousLines)
+})
+
 test('what cannot destroy anything does not wait', async () => {
   const lines = [
     ['git status', 'git log --oneline', 'git diff HEAD', 'git commit -m x', 'git rev-parse --git-dir', 'git add -A'],
     ['rm -f conftest.o', 'rm a', 'sed -n p f', 'sed s/-i/x/ f', 'find . -name x', 'rsync -a x y'],
     ['npm run build', 'npm test', 'yarn add x', 'python3 script.py', 'python3 -c 1', 'docker ps', 'apt-get install x'],
     ['cargo build', 'dpkg -l', 'rpm -qa', 'pacman -S x', 'apk add x', 'uv run x', 'bundle exec rake'],
+    [
+      'git branch --show-current',
+      'git branch -a',
+      'git branch new',
+      'git tag -a v1 -m x',
+      'git reflog',
+      'git gc --auto',
+    ],
+    ['xargs grep -l x', 'xargs -0 ls', 'perl -ne print', 'awk -F: x', 'chmod +x f', 'gh pr list', 'kubectl get pods'],
     ['echo rm -rf x', 'wipe -rf x'],
   ].flat()
   expect(await heldOf(lines.map(line => line.split(' ')))).toEqual([])
@@ -101,6 +147,11 @@ test('what may be an alias, has its words elsewhere, or comes by another name is
     'git',
     'python3 /usr/bin/pip uninstall x',
     'python3 -Im pip uninstall x',
+    'git branch -D old',
+    'git branch --delete old',
+    'git gc --prune=now',
+    'xargs -0 /bin/rm -f',
+    'perl -0777pi -e x f',
   ]
   expect(await heldOf([...lines, 'delete-all -rf x', 'busybox rm -rf x'].map(line => line.split(' ')))).toEqual([
     ...lines,

@@ -140,6 +140,15 @@ describe('R18 inside a run', () => {
     expect(savepoint.snapshots().map(snapshot => snapshot.id)).toEqual(expect.arrayContaining([id, before!.id]))
   })
 
+  it('a purge that would be refused is not asked about', async () => {
+    await (await space.open()).snapshot()
+    const { status, stderr } = runCli(space, ['purge', 'a'], { env: { ...space.env, SAVEPOINT_RUN: 'run_x' } })
+    expect(status).toBe(1)
+    expect(stderr).toBe(
+      'savepoint: Cannot purge: this is a process of run_x\n  hint: Do it after the run has ended, from outside of it\n',
+    )
+  })
+
   it('a manual snapshot carries the id of the run, which may compact and delete its own', async () => {
     const others = await (await space.open()).snapshot()
     const inside = await space.open({ env: { ...space.env, SAVEPOINT_RUN: 'run_x' } })

@@ -61,6 +61,22 @@ it('the command is the one that works in the subdirectory where `status` is aske
   expect(existsSync(space.at('src/main.js'))).toBe(true)
 })
 
+it('what is done after it is undone first, and then the run', () => {
+  const good = json('snapshot', '-m', 'good').id
+  killed('rm -rf src')
+  savepoint(space, ['tag', 'then', good])
+  expect(say(['status'])).toMatch(
+    /\nTo undo it: savepoint rollback run_ID\nLast operation: tag then .*\nTo undo: savepoint undo\n$/,
+  )
+  expect(savepoint(space, ['undo']).stdout).toMatch(/^Undone: tag then/)
+  expect(existsSync(space.at('src'))).toBe(false)
+  expect(say(['operations'])).toMatch(/undo tag then.*\n.*tag then.*\n.*rm -rf src/)
+  expect(savepoint(space, ['undo']).stdout).toMatch(/^Undone: run_\w+: sh -c 'rm -rf src;/)
+  expect(space.read('src/main.js')).toBe('main\n')
+  expect(savepoint(space, ['redo']).stdout).toMatch(/^Redone: run_/)
+  expect(savepoint(space, ['redo']).stdout).toMatch(/^Redone: tag then/)
+})
+
 it('that was not protected does not promise an undo', () => {
   savepoint(space, ['run', '-q', '--', 'true'])
   space.write('savepoint.yaml', 'snapshots: { triggers: { disable_pre_run: true } }\n')

@@ -2,7 +2,7 @@
  * Savepoint is killed while a run has begun and the state before it is still being captured. That state is put together
  * from what is there and from what the helper noted before each change: undo is exact all the same.
  */
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,11 +15,15 @@ const RUNS = Number(process.env.SAVEPOINT_TEST_RUNS ?? 4)
 const WALKED_BATCHES = 6
 
 let space: Workspace
+let child: ChildProcess | undefined
 beforeEach(() => {
   space = new Workspace()
   execFileSync('python3', ['-c', makeTree, space.dir])
 })
-afterEach(() => space.remove())
+afterEach(() => {
+  child?.kill('SIGKILL')
+  space.remove()
+})
 
 const makeTree = `
 import os, sys
@@ -110,7 +114,7 @@ const cli = (args: string[]) =>
 
 /** Kills Savepoint when the changes are made. */
 async function killed(seed: number): Promise<void> {
-  const child = spawn(
+  child = spawn(
     builtCommand[0]!,
     [...builtCommand.slice(1), 'run', '-q', '--', 'python3', '-c', change, String(seed)],
     {

@@ -84,6 +84,9 @@ describe('guard', () => {
     ['mv src/b src/a', true],
     ['mkdir d; echo 1 > d/b; mv src/b d', true],
     ['sed -i s/a/b/ src/a', true],
+    ['perl -pi -e s/a/b/ src/a', true],
+    ['find src -type f | xargs rm -f', true],
+    ['yes | git checkout -p', true],
     ['git reset -q --hard', true],
     ['git -C src clean -qfd ..', true],
     ['git checkout -q -- .', true],
@@ -127,7 +130,7 @@ describe('guard', () => {
     space.sh(
       'mkdir ../elsewhere; ln -s work/src ../link; ln -s work/src/a ../link-a; git init -q .; git add -A; git commit -qm one',
     )
-    const snapshots = await run(`echo edit >> src/a; echo new > src/new; ${command}`)
+    const snapshots = await run(`echo edit >> src/a; echo new > src/new; ${command}`, 'disable_git_commits: true')
     expect(types(snapshots)).toEqual(isGuarded ? ['guard'] : [])
     if (isGuarded) expect(savepoint.read(snapshots[0]!.id, 'src/a').toString()).toBe('a1\nedit\n')
   })
@@ -202,6 +205,20 @@ describe('guard', () => {
     expect(savepoint.read(guard!.id, 'src/new').toString()).toBe('1\n')
   })
 
+  it.each([
+    ['from a file', './sqlite3 app.db < drop.sql', ['guard']],
+    ['by a pipe', 'cat drop.sql | ./sqlite3 -batch app.db', ['guard']],
+    ['not at all', './sqlite3 app.db < /dev/null', []],
+    ['not at all, but a statement', './sqlite3 app.db "select 1" < drop.sql', []],
+  ])('a client of a database that is fed %s', async (_, command, expected) => {
+    space.write('sqlite3', '#!/bin/sh\n')
+    space.write('app.db', '1')
+    space.write('drop.sql', 'drop table x;\n')
+    space.sh('chmod +x sqlite3')
+    expect(types(await run(`echo 2 > app.db; ${command}`))).toEqual(expected)
+    expect(noteOf('./sqlite3')).not.toBe('irreversible')
+  })
+
   it('the command is not held for longer than allowed, and that is marked', async () => {
     // Somebody else has the timeline for a while.
     space.write('savepoint.yaml', 'snapshots: { triggers: { guard_max_hold_ms: 200, disable_idle: true } }\n')
@@ -248,6 +265,21 @@ describe('milestones', () => {
     ])
     expect(snapshots.map(({ type, command }) => [type, command])).toEqual([['git', 'git commit -qam two']])
     expect(await run('echo 3 > src/a; git commit -qam three; sleep 3', 'disable_git_commits: true')).toEqual(snapshots)
+  })
+
+  it.each([
+    ['', ['pre-run', 'git', 'final']],
+    ['disable_pre_run: true', ['git']],
+  ])('one that the run ends with is not waited for, but captured: %s', async (triggers, expected) => {
+    space.sh('git init -q .')
+    await run('git add -A; git commit -qm one', triggers)
+    const snapshots = savepoint.snapshots()
+    expect(types(snapshots)).toEqual(expected)
+    expect(snapshots.find(({ type }) => type === 'git')).toMatchObject({
+      command: 'git commit -qm one',
+      run: expect.any(String),
+    })
+    expect(savepoint.runs()[0]!.after).toBe(snapshots.find(({ type }) => type === 'final')?.id)
   })
 
   it('builds and tests, with how they ended', async () => {

@@ -379,6 +379,56 @@ describe('two runs at once', () => {
     expect((await other.ended).status).toBe(0)
   })
 
+  it('taking back one that is over stops nobody, and leaves what those at work changed since', async () => {
+    space.write('both', '0')
+    const over = await startRun(space, 'printf 1 > one; printf 1 > both; printf 2 > a; READY')
+    await over.ended
+    const goesOn = await startRun(space, 'printf 2 > both; READY; read line; cat a; echo " $line"')
+    const third = await startRun(space, 'read line; echo "third $line"')
+    const dry = savepointJson(space, ['rollback', over.id, '--dry-run'])
+    expect(dry).toMatchObject({ would_stop: [], left_alone: [{ path: 'both' }] })
+    const { status, stdout, stderr } = savepoint(space, ['rollback', '--run', over.id])
+    expect({ status, stderr }).toEqual({ status: 3, stderr: '' })
+    expect(stdout).toContain('To undo: savepoint undo --keep-running\n')
+    expect(['one', 'both', 'a'].map(path => space.read(path))).toEqual([undefined, '2', 'a1'])
+    goesOn.say('here')
+    expect(await goesOn.ended).toMatchObject({ status: 0, stdout: expect.stringContaining('a1 here') })
+    third.say('here')
+    expect(await third.ended).toMatchObject({ status: 0, stdout: expect.stringContaining('third here') })
+  })
+
+  it('nor is lost what one at work did in the same file meanwhile', async () => {
+    const one = await startRun(space, 'READY; read line; echo A >> x; echo A > own')
+    const two = await startRun(space, 'echo B > x; READY; read line')
+    one.say('')
+    await one.ended
+    expect(savepointJson(space, ['rollback', one.id]).left_alone).toEqual([{ path: 'x', why: 'overlapped' }])
+    expect([space.read('x'), space.read('own')]).toEqual(['B\nA\n', undefined])
+    two.say('')
+    expect((await two.ended).status).toBe(0)
+  })
+
+  it('also when nobody sees what it does', async () => {
+    const one = await startRun(space, 'READY; read line; echo A >> x; echo A > own')
+    const two = await startRun(space, 'echo B > x; READY; read line', { args: ['--tracer', 'none'] })
+    one.say('')
+    await one.ended
+    expect(savepointJson(space, ['rollback', one.id]).left_alone).toMatchObject([{ path: 'x' }])
+    expect([space.read('x'), space.read('own')]).toEqual(['B\nA\n', undefined])
+    two.say('')
+    expect((await two.ended).status).toBe(0)
+  })
+
+  it('unless they are to be started again', async () => {
+    const over = await startRun(space, 'printf 1 > one; READY')
+    await over.ended
+    const run = await startRun(space, '[ ! -e ../again ] || exit 7; touch ../again; READY; sleep 300')
+    const { status, stderr } = savepoint(space, ['rollback', over.id, '--restart'])
+    expect({ status, stderr }).toMatchObject({ status: 0, stderr: expect.stringContaining(`stopped ${run.id}`) })
+    expect((await run.ended).status).toBe(7)
+    expect(space.read('one')).toBeUndefined()
+  })
+
   it('the role of the writer passes on, whichever ends first', async () => {
     for (const firstEnds of [true, false]) {
       const one = await startRun(space, 'read x')

@@ -50,27 +50,45 @@ static const char *next_argument(const struct arguments *arguments, const char *
   return at < arguments->bytes + arguments->length ? at : NULL;
 }
 
-/* Whether an option among the arguments has one of the letters, or is a long one. */
-static bool has_option(const struct arguments *arguments, const char *letters, size_t count) {
+/* Whether an option among the arguments has one of the letters; of long ones, whether `any_long`, or it begins with one. */
+static bool has_option(const struct arguments *arguments, const char *letters, size_t count, bool any_long) {
   if (arguments->length == 0) return false;
   for (const char *at = arguments->bytes; (at = next_argument(arguments, at)) != NULL;) {
     if (at[0] != '-') continue;
-    if (at[1] == '-') return true;
-    for (const char *letter = at + 1; isalpha((unsigned char)*letter); letter++) {
+    if (at[1] == '-' && (any_long || (at[2] != 0 && memchr(letters, at[2], count) != NULL))) return true;
+    /* `perl -0777pi`: numbers stand between them, too. */
+    for (const char *letter = at + 1; isalnum((unsigned char)*letter); letter++) {
       if (memchr(letters, *letter, count) != NULL) return true;
     }
   }
   return false;
 }
 
-/* Whether the first argument is one of the words, which have slashes between them. */
-static bool begins_with(const struct arguments *arguments, const char *words, size_t length) {
+/* The one of the words, which have slashes between them, that this is, and how long it is with what belongs to it; or NULL. */
+static const char *find_word(const char *wanted, const char *words, size_t length, size_t *part) {
+  size_t size = strlen(wanted);
+  for (const char *at = words, *end = words + length; size > 0 && at < end; at += *part + 1) {
+    *part = strcspn(at, "/,");
+    if (strcspn(at, "=/,") == size && memcmp(at, wanted, size) == 0) return at;
+  }
+  return NULL;
+}
+
+/* Whether the first argument is a word that does no harm; `branch=dD`: not with one of these options. */
+static bool begins_harmless(const struct arguments *arguments, const char *words, size_t length) {
+  size_t part, size;
   const char *first = arguments->length == 0 ? NULL : next_argument(arguments, arguments->bytes);
-  size_t wanted = first == NULL ? 0 : strlen(first);
-  for (const char *at = words, *end = words + length; wanted > 0 && at < end;) {
-    size_t part = strcspn(at, "/,");
-    if (part == wanted && memcmp(at, first, part) == 0) return true;
-    at += part + 1;
+  const char *word = first == NULL ? NULL : find_word(first, words, length, &part);
+  if (word == NULL || (size = strlen(first)) == part) return word != NULL;
+  return !has_option(arguments, word + size + 1, part - size - 1, false);
+}
+
+/* Whether an argument is one of the words, by the last part of its path. */
+static bool names_one(const struct arguments *arguments, const char *words, size_t length) {
+  size_t part;
+  if (arguments->length == 0) return false;
+  for (const char *at = arguments->bytes; (at = next_argument(arguments, at)) != NULL;) {
+    if (find_word(last_part(at), words, length, &part) != NULL) return true;
   }
   return false;
 }
@@ -79,10 +97,11 @@ static bool is_listed(const char *path, const struct arguments *arguments);
 
 static bool is_wanted(const struct arguments *arguments, const char *condition, size_t length) {
   if (arguments == NULL || length == 0 || !arguments->complete) return true;
-  if (*condition == '/') return !begins_with(arguments, condition + 1, length - 1);
+  if (*condition == '/') return !begins_harmless(arguments, condition + 1, length - 1);
+  if (*condition == '?') return names_one(arguments, condition + 1, length - 1);
   /* An interpreter may be given the script of a program that is listed: `python3 /usr/bin/pip`. */
   const char *first = arguments->length == 0 ? NULL : next_argument(arguments, arguments->bytes);
-  return has_option(arguments, condition + 1, length - 1) || (first != NULL && is_listed(first, NULL));
+  return has_option(arguments, condition + 1, length - 1, true) || (first != NULL && is_listed(first, NULL));
 }
 
 /* `arguments`: NULL for any. */
@@ -90,7 +109,7 @@ static bool is_listed(const char *path, const struct arguments *arguments) {
   const char *name = last_part(path);
   size_t length = strlen(name);
   for (const char *at = held_names; *at != 0 && length > 0;) {
-    size_t part = strcspn(at, ","), named = strcspn(at, ",=/");
+    size_t part = strcspn(at, ","), named = strcspn(at, ",=/?");
     bool is_meant = (named == length && memcmp(at, name, length) == 0) || (part == 1 && *at == '*');
     if (is_meant && is_wanted(arguments, at + named, part - named)) return true;
     at += part;

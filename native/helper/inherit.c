@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "drivers.h"
 
 /* Node needs a slot for each number up to the highest. */
 enum { FIRST = 3, MAX_DESCRIPTOR = 1023, TEXT_ROOM = 8192 };
@@ -36,6 +39,29 @@ static size_t put_number(char *text, size_t at, int number) {
   return at + (size_t)written < TEXT_ROOM ? at + (size_t)written : at;
 }
 
+/* The status and the text of the driver's probe, which is made in a process of its own. */
+static void probe(void) {
+  static char text[256];
+  int ends[2], status = 0;
+  unsetenv("SAVEPOINT_PROBED");
+  if (pipe2(ends, O_CLOEXEC) != 0) return;
+  pid_t pid = fork();
+  if (pid == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    status = seccomp_driver.probe();
+    fflush(stdout);
+    _exit(status);
+  }
+  close(ends[1]);
+  ssize_t length = pid < 0 ? -1 : read(ends[0], text + 2, sizeof text - 3);
+  close(ends[0]);
+  if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || length <= 0) return;
+  text[0] = WEXITSTATUS(status) == 0 ? '0' : '1';
+  text[1] = ' ';
+  text[2 + length] = 0;
+  setenv("SAVEPOINT_PROBED", text, 1);
+}
+
 int inherit(char **command) {
   static char text[TEXT_ROOM];
   size_t length = 0;
@@ -52,6 +78,7 @@ int inherit(char **command) {
   text[length] = 0;
   if (before > 1 || length > before) setenv("SAVEPOINT_INHERITED", text, 1);
   else unsetenv("SAVEPOINT_INHERITED");
+  probe();
   execv(command[0], command);
   fprintf(stderr, "savepoint: Cannot start %s: %s\n", command[0], strerror(errno));
   return 125;

@@ -5,7 +5,10 @@
 #ifndef SAVEPOINT_INHERIT_H
 #define SAVEPOINT_INHERIT_H
 
-/* Becomes `command`, with what there is named in its variable SAVEPOINT_INHERITED: "3,7 1,15", descriptors and signals. */
+/*
+ * Becomes `command`, with what there is named in its variable SAVEPOINT_INHERITED: "3,7 1,15", descriptors and signals. And with
+ * what the probe of the first driver says in SAVEPOINT_PROBED, "0 works": from here it takes a tenth of the time.
+ */
 int inherit(char **command);
 /* Ignores the signals of a list as above, for what is executed from here. */
 void ignore_signals(const char *list);

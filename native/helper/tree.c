@@ -130,6 +130,32 @@ static void send(const struct member *member, int signal) {
   close(pidfd);
 }
 
+static bool is_in_clone(pid_t pid) {
+  char file[64], text[32] = "";
+  snprintf(file, sizeof file, "/proc/%d/syscall", pid);
+  int fd = open(file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  char *end = text;
+  long number = length > 0 ? strtol(text, &end, 10) : 0;
+  if (end == text) return false;
+#ifdef SYS_vfork
+  if (number == SYS_vfork) return true;
+#endif
+  return number == SYS_clone || number == SYS_clone3;
+}
+
+/* Whether it waits in a vfork for a child that has stopped. It runs nothing until that goes on, but does not stop either. */
+static bool waits_for_stopped(const struct list *list, const struct member *member) {
+  if (member->state != 'D') return false;
+  for (size_t i = 0; i < list->count; i++) {
+    const struct member *child = &list->members[i];
+    if (child->parent == member->pid && (child->state == 'T' || child->state == 't')) return is_in_clone(member->pid);
+  }
+  return false;
+}
+
 void tree_freeze(void) {
   is_frozen = true;
   thaw_begin();
@@ -142,7 +168,7 @@ void tree_freeze(void) {
       const struct member *member = &list->members[i];
       bool is_ours = holds(&frozen, member->pid), is_others = ptrace_is_stopped(member->pid);
       /* A process that is traced by ptrace looks the same in any of its stops, most of which are over in a moment. */
-      bool is_known = is_ours && (member->state == 't' || member->headless);
+      bool is_known = is_ours && (member->state == 't' || member->headless || waits_for_stopped(list, member));
       if (member->state == 'T' || is_known || (member->state == 't' && is_others)) continue;
       quiet = false;
       if (is_ours) continue;

@@ -1,6 +1,7 @@
 /** Whatever was thrown, as an error of the catalogue; the same on all faces. */
 import manifest from '../../package.json' with { type: 'json' }
 import { errnoOf, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { sizeLimitOf } from '../errors/size-limit.ts'
 
 /** System calls that failed are the machine's state; anything else that escapes is a defect of ours. */
 export function asSavepointError(thrown: unknown): SavepointError {
@@ -22,9 +23,10 @@ export function asSavepointError(thrown: unknown): SavepointError {
       },
     )
   if (errno) {
-    const { message } = thrown as Error
-    const code = isNoRoom(thrown) ? 'disk.full' : 'io.failed'
-    const hint = code === 'disk.full' ? 'Free some space, then say the same again; nothing is lost' : undefined
+    const limit = sizeLimitOf(thrown)
+    const { message } = limit ?? (thrown as Error)
+    const code = isNoRoom(thrown) && !limit ? 'disk.full' : 'io.failed'
+    const hint = code === 'disk.full' ? 'Free some space, then say the same again; nothing is lost' : limit?.hint
     return new SavepointError(code, `Cannot go on: ${message}`, { hint, data: { errno }, cause: thrown })
   }
   const message = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)

@@ -6,13 +6,16 @@ import { constants } from 'node:os'
 import type { Inherited } from '../index.ts'
 
 const VARIABLE = 'SAVEPOINT_INHERITED'
+const PROBED = 'SAVEPOINT_PROBED'
 const numbers = (text = ''): number[] => text.split(',').filter(Boolean).map(Number)
 
 function take(): Inherited {
   const [descriptors, ignoredSignals] = (process.env[VARIABLE] ?? '').split(' ')
-  // It is about this process alone.
+  const probed = process.env[PROBED]
+  // They are about this process alone.
   delete process.env[VARIABLE]
-  return { descriptors: numbers(descriptors), ignoredSignals: numbers(ignoredSignals) }
+  delete process.env[PROBED]
+  return { descriptors: numbers(descriptors), ignoredSignals: numbers(ignoredSignals), probed }
 }
 
 export const inherited: Inherited = take()

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errnoOf, isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
+import { sizeLimitOf } from '../errors/size-limit.ts'
 import type { GitFactsCache } from '../files/git-facts.ts'
 import type { Id } from '../model/entry.ts'
 import { formatBytes, formatLimit } from '../model/format.ts'
@@ -245,6 +246,9 @@ export function explainCapture(ctx: Context, error: unknown): unknown {
       cause: error,
     })
   }
+  const limit = sizeLimitOf(error)
+  if (limit)
+    return new SavepointError('io.failed', `Cannot capture: ${limit.message}`, { hint: limit.hint, cause: error })
   const hint = isClosedByMode(ctx.targetPath) ? `Give yourself access: chmod u+rwx ${shownWord(ctx)}` : undefined
   return new SavepointError('io.failed', `Cannot capture: ${(error as Error).message}`, { hint, cause: error })
 }

@@ -35,6 +35,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
   log: { takes: [], sync: true },
   branches: { takes: [], sync: true },
   undoStops: { takes: [], sync: true },
+  ownRun: { takes: [], sync: true },
   status: { takes: [] },
   diff: { takes: [optionsOf<'diff', 0>({ from: 'text', to: 'text', paths: 'texts' })] },
   changes: { takes: [] },

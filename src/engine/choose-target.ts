@@ -98,11 +98,22 @@ function realPath(path: Raw): Buffer {
   try {
     return realpathSync.native(rawToBytes(path), 'buffer') as unknown as Buffer
   } catch (error) {
+    if (errnoOf(error) === 'ENAMETOOLONG') throw tooLong(path)
     if (errnoOf(error) !== 'ENOENT' || path === '/') throw error
     const link = linkAt(path)
     if (link !== undefined) return realPath(resolveRaw(rawToBytes(dirname(path)), link))
     return inDirectory(realPath(dirname(path)), basename(path))
   }
+}
+
+const SHOWN_CHARS = 60
+
+/** More than Linux takes in one call: the path itself would fill the screen. */
+function tooLong(path: Raw): SavepointError {
+  const start = showPath(path).slice(0, SHOWN_CHARS)
+  return new SavepointError('unsupported', `Cannot use ${start}…: its path is too long (${path.length} bytes)`, {
+    hint: 'Say it in a directory further up; what lies so deep inside of that is captured as everything else',
+  })
 }
 
 /** Where a symlink leads; undefined when there is none. */

@@ -11,12 +11,13 @@ import { nearest } from '../model/suggest.ts'
 import { findRun } from '../timeline/resolve-ref.ts'
 import { type Context, RUN_VARIABLE } from './context.ts'
 import type { Asked } from './control-server.ts'
+import { takesBackEnded } from './live-runs.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { revert } from './revert.ts'
 import { requireRun, rollback } from './rollback.ts'
 import type { RunSession } from './run-session.ts'
 import { takeSnapshot } from './snapshot.ts'
-import { stopOthers } from './stop-others.ts'
+import { holdingOthers, stopOthers } from './stop-others.ts'
 import { relativeTo } from './target-registry.ts'
 import { wouldStop } from './through-live-run.ts'
 import { redo, undo, undoOfRun } from './undo.ts'
@@ -81,6 +82,8 @@ export const operations: Record<string, Operation<unknown>> = {
       const work = () => rollback(ctx, ref, options)
       if (options.dryRun) return done(lookOnly(call, keepRunning, work, naming))
       if (call.isInside || keepRunning) return done(undisturbed(call, work))
+      if (takesBackEnded(ctx, { ref, restart, run: options.run }))
+        return done(holdingOthers(ctx, session.run.id, () => undisturbed(call, () => session.traceSoFar().then(work))))
       const isOwn = findRun(ctx.db, options.run ?? ref)?.id === session.run.id
       if (isOwn) requireBefore(session)
       // Nothing is stopped for something that cannot be done.
@@ -124,6 +127,8 @@ export const operations: Record<string, Operation<unknown>> = {
   hold: operation({}, async ({ session, isInside, send, signal }) => {
     if (isInside) throw new SavepointError('run.inside', `Cannot hold ${session.run.id} still: this is a process of it`)
     await session.frozen(async () => {
+      // Whoever takes something back asks the timeline what this run has touched.
+      await session.traceSoFar()
       send({ event: { type: 'held' } })
       if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
     })

@@ -59,10 +59,11 @@ export function compact(
       for (const tag of tags) ctx.db.setTag(tag, merged.id, ctx.now())
       if (snapshots.some(snapshot => snapshot.id === headBefore)) ctx.db.setHead(merged.id)
       const operation = ctx.db.addOperation({
-        ...newOperation(ctx, 'compact', `compact ${nameAll(snapshots)} into ${merged.id}`),
+        ...newOperation(ctx, 'compact', `compact ${nameAll(snapshots)} into ${merged.id}`, {
+          ...{ snapshots: ids, newest: newest.id, result: merged.id, tags },
+        }),
         headBefore,
         headAfter: ctx.db.head,
-        detail: { snapshots: ids, newest: newest.id, result: merged.id, tags },
       })
       return { snapshot: merged, operation }
     })
@@ -118,7 +119,7 @@ function remove(ctx: Context, kind: OperationKind, snapshots: Snapshot[], summar
   failpoint(`${kind}:before`)
   const operation = ctx.db.transaction(() => {
     ctx.db.setDeleted(ids, ctx.now())
-    return ctx.db.addOperation({ ...newOperation(ctx, kind, summary), detail: { snapshots: ids } })
+    return ctx.db.addOperation(newOperation(ctx, kind, summary, { snapshots: ids }))
   })
   failpoint(`${kind}:after`)
   return operation

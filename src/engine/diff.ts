@@ -15,6 +15,8 @@ import { changesOfRun } from './changes-of-run.ts'
 import { type Context, holdObjects } from './context.ts'
 import { leftHistory } from './left-history.ts'
 import { liveRuns } from './live-runs.ts'
+import { isAfterRun } from './new-operation.ts'
+import { operationsInOrder, reachableOperations } from './operations.ts'
 import { readLive, resolvePath } from './resolve-path.ts'
 import type { DiffResult, InterruptedRun, StatusResult } from './results.ts'
 import { isInterrupted } from './run-state.ts'
@@ -74,7 +76,7 @@ export async function status(ctx: Context): Promise<StatusResult> {
   const live = await captureForReading(ctx)
   const changed =
     head && withLeft([...stateChanges(ctx.store, head.root, live.root)], leftHistory(ctx, head.root, live.root))
-  const lastOperation = ctx.db.operations().at(-1)
+  const lastOperation = operationsInOrder(ctx.db).at(-1)
   return {
     target: showPath(rawFromBytes(ctx.targetPath)),
     timeline: ctx.timelineId,
@@ -96,10 +98,16 @@ export async function status(ctx: Context): Promise<StatusResult> {
 
 function interruptedRuns(ctx: Context, live: Live): InterruptedRun[] {
   const runs = ctx.db.runs().filter(isInterrupted).reverse()
+  const next = runs.length === 0 ? undefined : reachableOperations(ctx.db).findLast(({ state }) => state === 'done')
   return runs.map(run => {
     const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
     const isProtected = before !== undefined && before.deletedAt === undefined
-    return { run, isProtected, changedOutside: isProtected ? firstOutside(ctx, before.root, live.root) : [] }
+    return {
+      run,
+      isProtected,
+      isNext: !next || !isAfterRun(next, run.id),
+      changedOutside: isProtected ? firstOutside(ctx, before.root, live.root) : [],
+    }
   })
 }
 

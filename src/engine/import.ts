@@ -134,10 +134,8 @@ function addRow(
       unsettled: false,
       runOnly: false,
     })
-    ctx.db.addOperation({
-      ...newOperation(ctx, 'import', `imported ${shownFile(path)} as ${snapshot.id}`),
-      detail: { file: shownFile(path), snapshot: snapshot.id },
-    })
+    const detail = { file: shownFile(path), snapshot: snapshot.id }
+    ctx.db.addOperation(newOperation(ctx, 'import', `imported ${detail.file} as ${snapshot.id}`, detail))
     return snapshot
   })
 }

@@ -4,7 +4,7 @@
  * before the end.
  */
 
-import { destructiveOf, isCommit, suspects } from '../model/command-kind.ts'
+import { destructiveOf, isCommit } from '../model/command-kind.ts'
 import { milestoneOf } from '../model/milestone.ts'
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
@@ -18,6 +18,7 @@ import { endangers } from './endangers.ts'
 import { gitAliases, gitEnvOf } from './git-aliases.ts'
 import { GuardPace } from './guard-pace.ts'
 import { IdleWatch } from './idle-watch.ts'
+import { isFed } from './process-input.ts'
 import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
 
 const COMMIT_DEBOUNCE_MS = 2000
@@ -74,6 +75,8 @@ export class LiveRun {
   /** Nothing was captured at the start: what has not changed may be in no snapshot either. */
   private isUncaptured = false
   private kept = 0
+  /** The commit whose snapshot is still to come. Should the run be over by then, the state at its end is that of the commit. */
+  pendingCommit: string | undefined
   taken = 0
 
   constructor(ctx: Context, run: string, hooks: Hooks) {
@@ -92,15 +95,6 @@ export class LiveRun {
   /** The state before is still being captured: nothing is before that. */
   waitFor(work: Promise<unknown>): void {
     this.work = work
-  }
-
-  /** Which programs are to be held at their beginning, as the helper understands it. */
-  static heldPrograms(ctx: Context): { names: string[]; maxMs: number } | undefined {
-    const { disabled, triggers } = ctx.config.snapshots
-    if (disabled || triggers.disable_guard) return undefined
-    const own = triggers.guard_commands.map(pattern => pattern.trim().split(/\s+/)[0]!)
-    const names = own.some(name => /[*,=/]/.test(name)) ? ['*'] : [...suspects, ...own]
-    return { names, maxMs: triggers.guard_max_hold_ms }
   }
 
   /** For a run whose commands are not told: what runs below this process is the run. */
@@ -196,7 +190,9 @@ export class LiveRun {
     const ok = code === 0
     const { type, command } = milestone
     if (type === 'git') {
-      if (ok) this.debounce('git', COMMIT_DEBOUNCE_MS, command)
+      if (!ok) return
+      this.pendingCommit = command
+      this.debounce('git', COMMIT_DEBOUNCE_MS, command)
       return
     }
     const end = signal ?? `exit ${code}`
@@ -214,7 +210,9 @@ export class LiveRun {
 
   /** Nobody waits for it. With one in the queue already, one more would show the same. How a test ended is news as such. */
   private trigger(type: SnapshotType, command: string | undefined, label?: string): void {
-    if (this.closed || (label === undefined && (!this.isDirty || this.queue.length > 0))) return
+    if (this.closed) return
+    if (type === 'git') this.pendingCommit = undefined
+    if (label === undefined && (!this.isDirty || this.queue.length > 0)) return
     this.take(type, command, label).catch(error =>
       this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
     )
@@ -228,6 +226,7 @@ export class LiveRun {
       alias: ({ verb }) => aliases.get(verb),
       gitEnv: gitEnvOf(event),
       file: rawToText(event.program),
+      isFed: () => isFed(event.pid),
     })
     if (!destructive || this.closed) return
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')

@@ -42,6 +42,16 @@ const isInsideOf = ({ id, pid }: Run, runs: readonly Run[]): boolean => {
   return outer !== undefined && runs.some(run => run.id === outer && run.id !== id)
 }
 
+/**
+ * Whether a rollback takes back one run that is over. It goes path by path, and leaves what others did since: those that go on need
+ * not be stopped for it, unless they are to be started again.
+ */
+export function takesBackEnded(ctx: Context, asked: Record<string, unknown>): boolean {
+  const ref = asked.run ?? asked.ref
+  const meant = asked.restart || typeof ref !== 'string' ? undefined : findRun(ctx.db, ref)
+  return meant !== undefined && (meant.endedAt !== undefined || !isAlive(meant.pid))
+}
+
 /** Whether `undo` is about a run that goes on, which it stops: not if it is asked from inside of that. */
 export function undoStops(ctx: Context): boolean {
   const own = ownRun(ctx) ?? runAbove(ctx)

@@ -227,6 +227,7 @@ function toSavepoint(ctx: Context): Savepoint {
     log: () => log(ctx),
     branches: () => branches(ctx),
     undoStops: () => undoStops(ctx),
+    ownRun: () => ownRun(ctx),
     status: () => status(ctx),
     diff: options => diff(ctx, options ?? {}),
     changes: () => changes(ctx),

@@ -11,7 +11,7 @@ import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
 import { withOtherNames } from './other-names.ts'
 import { isAlive } from './run-state.ts'
-import { isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
+import { isBlind, isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
 /** What `operation` records when somebody else put another directory in the place of the target while the run went on. */
 export const replacedByOthers = { replaced_by_others: true }
@@ -80,7 +80,7 @@ const changesIn = (ctx: Context, before: Id, after: Id): Change[] => Array.from(
 /** What the trace of a run that goes on shows until now is not all; what the one that is taken back has not touched is the other's. */
 function sharedWithLive(ctx: Context, run: string, { before, after }: Span, isOwn: (path: Raw) => boolean) {
   const changes = changesIn(ctx, before, after)
-  const isOthers = withOtherNames(touchedSoFar(ctx, run), changes)
+  const isOthers = isBlind(ctx, run) ? () => true : withOtherNames(touchedSoFar(ctx, run), changes)
   const isShared = withOtherNames(isOwn, changes)
   const changed = changes.map(({ path }) => path)
   return {

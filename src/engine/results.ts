@@ -98,6 +98,8 @@ export interface InterruptedRun {
   run: Run
   /** Without a snapshot before it there is nothing to go back to. */
   isProtected: boolean
+  /** Nothing was done since that `undo` takes back first. */
+  isNext: boolean
   /** A path outside of the current subdirectory that is not as before it: then undoing it needs `all`. */
   changedOutside: Raw[]
 }

@@ -23,6 +23,7 @@ import { replacedByOthers } from './overlapping-runs.ts'
 import { leftRunning } from './process-tree.ts'
 import { recoverPending } from './recover.ts'
 import type { ChildEnd } from './run-child.ts'
+import { takeIfChanged } from './run-snapshot.ts'
 import { isInterrupted } from './run-state.ts'
 import { addSnapshot } from './snapshot.ts'
 import { closeSpool } from './spool.ts'
@@ -38,7 +39,17 @@ interface Known {
   movedTo?: Buffer
   touched?: Touches
   displacedBy?: Displacer
+  /** Made so late that no snapshot was taken after it. */
+  commit?: string
 }
+
+/** `taken`: how many snapshots came besides the one that shows the end. */
+interface End {
+  after: Snapshot | undefined
+  taken: number
+}
+
+const nothing: End = { after: undefined, taken: 0 }
 
 /** The command has run and its exit code is the answer, whatever became of the disk or of our own files meanwhile. */
 export async function conclude(
@@ -47,12 +58,14 @@ export async function conclude(
   before: Snapshot | undefined,
   { code, signal }: ChildEnd,
   known: Known,
-): Promise<Snapshot | undefined> {
+): Promise<End> {
   if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
     ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
-    return undefined
+    return nothing
   }
-  const after = before && (await finish(ctx, run, before, known).catch(error => sayUncaptured(ctx, before, error)))
+  const { after, taken } = await (before ? finish(ctx, run, before, known) : finishUnprotected(ctx, run, known)).catch(
+    error => sayUncaptured(ctx, before, error),
+  )
   try {
     ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
     if (!after) noteUnprotected(ctx, run)
@@ -60,7 +73,7 @@ export async function conclude(
     if (!errnoOf(error)) throw error
     ctx.notice(`the end of the run is NOT recorded: ${(error as Error).message}`)
   }
-  return after
+  return { after, taken }
 }
 
 /** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
@@ -72,15 +85,22 @@ function noteUnprotected(ctx: Context, run: Run): void {
   })
 }
 
-function sayUncaptured(ctx: Context, before: Snapshot, error: unknown): undefined {
+function sayUncaptured(ctx: Context, before: Snapshot | undefined, error: unknown): End {
   if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
-  ctx.notice(
-    `the state after the run is NOT captured: ${(error as Error).message}; to go back: savepoint rollback ${before.id}`,
-  )
+  const way = before ? `; to go back: savepoint rollback ${before.id}` : ''
+  ctx.notice(`the state after the run is NOT captured: ${(error as Error).message}${way}`)
+  return nothing
+}
+
+/** There is no state before it, and none is wanted of its end; but a commit that was to be captured is. */
+async function finishUnprotected(ctx: Context, run: Run, { commit }: Known): Promise<End> {
+  if (commit === undefined) return nothing
+  const taken = await takeIfChanged(ctx, { type: 'git', run: run.id, command: commit })
+  return { after: undefined, taken: taken ? 1 : 0 }
 }
 
 /** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
-async function finish(ctx: Context, run: Run, before: Snapshot, known: Known): Promise<Snapshot> {
+async function finish(ctx: Context, run: Run, before: Snapshot, known: Known): Promise<End> {
   return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, known))
 }
 
@@ -99,8 +119,13 @@ function describeGone(path: Buffer, by: Displacer): string {
   return `${displaced('deleted', by).replace(/,$/, '')}; \`savepoint undo\` makes it again`
 }
 
-async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Known = {}): Promise<Snapshot> {
-  const { movedTo, touched, displacedBy } = known
+async function finishLocked(
+  ctx: Context,
+  run: Run,
+  before: Snapshot,
+  known: Known = {},
+): Promise<End & { after: Snapshot }> {
+  const { movedTo, touched, displacedBy, commit } = known
   const from = ctx.targetPath
   const moved = movedTo && !statDir(from) ? movedTo : undefined
   if (moved) followTarget(ctx, moved)
@@ -125,11 +150,15 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Kno
     : await captureGone(ctx, before)
   await addKept(ctx, run.id)
   closeSpool(ctx, run.id)
-  const head = ctx.db.head
-  const unchanged = live.root === before.root && head === before.id
+  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  const isCommit = commit !== undefined && head?.root !== live.root
+  if (isCommit) addSnapshot(ctx, live, { type: 'git', run: run.id, command: commit })
+  const unchanged = live.root === before.root && ctx.db.head === before.id
+  // What led to the state is the commit's; this one only says that it is the end.
+  const state = isCommit ? { ...live, newBytes: 0, eventsAt: ctx.db.events.nextStart ?? live.eventsAt } : live
   const after = unchanged
     ? before
-    : addSnapshot(ctx, live, { type: 'final', run: run.id, command: quoteCommand(run.command) })
+    : addSnapshot(ctx, state, { type: 'final', run: run.id, command: quoteCommand(run.command) })
   ctx.db.addOperation({
     kind: 'run',
     at: ctx.now(),
@@ -155,7 +184,7 @@ async function finishLocked(ctx: Context, run: Run, before: Snapshot, known: Kno
     },
     rule: undefined,
   })
-  return after
+  return { after, taken: isCommit ? 1 : 0 }
 }
 
 /**
@@ -167,7 +196,7 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
   for (const run of ctx.db.runs()) {
     if (!isInterrupted(run)) continue
     const before = run.before === undefined ? await snapshotBefore(ctx, run) : ctx.db.snapshot(run.before)
-    const after = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : undefined
+    const { after } = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : nothing
     ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)

@@ -16,7 +16,8 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
   const { disable_exec, tracer } = ctx.config.tracing
   try {
     const wanted = options.tracer ?? (disable_exec ? 'none' : tracer)
-    const { name, probes } = selectTracer(wanted, options.tracer === undefined ? configHint : optionHint)
+    const hint = options.tracer === undefined ? configHint : optionHint
+    const { name, probes } = selectTracer(wanted, hint, options.inherited?.probed)
     // Of a run in a run the outer one sees it all.
     if (wanted === 'auto' && !ownRun(ctx)) sayFallback(ctx, name, probes[0]!.detail)
     const { withoutPrivileges } = probes.at(-1)!

@@ -168,14 +168,14 @@ async function superviseAndConclude(
   const place = new TargetPlace(ctx.targetPath)
   const patterns = redactPatterns(ctx)
   const supervised = await superviseTraced(ctx, tracer, protection, session, place, options, patterns)
-  const { end, trace, touched, displacedBy } = supervised
+  const { end, trace, touched, displacedBy, commit } = supervised
   const before = protection.before ?? (await protection.pending?.snapshot)
   for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
   if (protection.pending?.failure) throw protection.pending.failure
   const movedTo = place.movedTo()
   place.close()
   const target = ctx.targetPath
-  const after = await conclude(ctx, run, before, end, { movedTo, touched, displacedBy })
+  const { after, taken } = await conclude(ctx, run, before, end, { movedTo, touched, displacedBy, commit })
   judgeConfig(ctx, run)
   if (movedTo && !after) {
     const [from, to] = [movedTo, target].map(path => quoteWord(showPath(rawFromBytes(path))))
@@ -202,7 +202,7 @@ async function superviseAndConclude(
     unprotected: work?.changed ?? noneUnprotected,
     ...(before && after ? await leftByRun(ctx, before.root, after.root) : nothingLeft),
     kept: after ? keptBy(ctx, run.id) : { files: 0, snapshots: [] },
-    trace,
+    trace: trace && { ...trace, snapshots: trace.snapshots + taken },
   }
 }
 

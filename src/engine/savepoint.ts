@@ -148,6 +148,8 @@ export interface Savepoint {
   revert(path: string, options?: { from?: string; dryRun?: boolean }): Promise<results.RestoreResult>
   /** Whether `undo` would stop a run that goes on and take that back; with `keepRunning`, what was done last. */
   undoStops(): boolean
+  /** The run that this process belongs to, which may then do less: no purge, no gc, no prune. */
+  ownRun(): string | undefined
   /** In a subdirectory an operation that reached beyond it is refused, unless `all`. */
   undo(options?: UndoOptions): Promise<results.UndoResult>
   redo(options?: { all?: boolean; dryRun?: boolean }): Promise<results.UndoResult>

@@ -42,9 +42,8 @@ function record(
   requireWritable(ctx)
   return ctx.db.transaction(() => {
     ctx.db.setTag(name, after, ctx.now())
-    return ctx.db.addOperation({
-      ...newOperation(ctx, 'tag', summary),
-      detail: { name, before: before ?? null, after: after ?? null },
-    })
+    return ctx.db.addOperation(
+      newOperation(ctx, 'tag', summary, { name, before: before ?? null, after: after ?? null }),
+    )
   })
 }

@@ -8,7 +8,7 @@ import type { Run } from '../model/snapshot.ts'
 import { findRun } from '../timeline/resolve-ref.ts'
 import { type Context, ownRun } from './context.ts'
 import { askRun, type Request, Unreachable } from './control-client.ts'
-import { liveRuns, runAbove, whomToAsk } from './live-runs.ts'
+import { liveRuns, runAbove, takesBackEnded, whomToAsk } from './live-runs.ts'
 import { holdingNeighbours, neighbouringRuns, stopNeighbours } from './neighbouring-runs.ts'
 import { rollback, scopeOf } from './rollback.ts'
 import { isAlive } from './run-state.ts'
@@ -45,7 +45,8 @@ export async function restoring<T>(ctx: Context, request: Request, direct: () =>
   const { to, dryRun, ...asked } = request
   if (to !== undefined) return direct()
   const neighbours = ctx.scratch === undefined ? neighbouringRuns(ctx, scopeOfRequest(ctx, request)) : []
-  const stops = request.op === 'rollback' && !request.keepRunning && !isInside(ctx)
+  const stops =
+    request.op === 'rollback' && !request.keepRunning && !isInside(ctx) && !takesBackEnded(ctx, { ...request })
   if (dryRun) {
     if (isAboutLive(ctx, request)) {
       const work = () => throughLiveRun(ctx, { ...asked, dryRun } as Request, direct)

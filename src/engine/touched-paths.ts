@@ -20,6 +20,13 @@ export function touchedBy(ctx: Context, run: string): ((path: Raw) => boolean) |
   return !summary || summary.lost > 0 || summary.survivors ? undefined : touchedSoFar(ctx, run)
 }
 
+const blindKey = (run: string): string => `blind:${run}`
+
+/** Not all that it changes is told. */
+export const noteBlind = (ctx: Context, run: string): void => ctx.db.setMeta(blindKey(run), '1')
+
+export const isBlind = (ctx: Context, run: string): boolean => ctx.db.meta(blindKey(run)) !== undefined
+
 /** What is known until now, complete or not. */
 export const touchedSoFar = (ctx: Context, run: string): ((path: Raw) => boolean) =>
   isTouchedIn(ctx.db.events.touchedBy(run))

@@ -7,6 +7,7 @@ import { traitsOf } from '../tracers/select.ts'
 import type { Look, TraceEvent } from '../tracers/trace-event.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
 import type { Touches } from './edits-meanwhile.ts'
+import { heldPrograms } from './held-programs.ts'
 import type { LastTouches } from './last-touches.ts'
 import { LiveRun } from './live-run.ts'
 import { stillRunning } from './process-tree.ts'
@@ -19,7 +20,7 @@ import type { RunOptions } from './savepoint.ts'
 import { openSpool } from './spool.ts'
 import type { Started } from './started-command.ts'
 import type { Displacer, TargetPlace } from './target-place.ts'
-import { saveTraceSummary } from './touched-paths.ts'
+import { noteBlind, saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 import { watchedTree } from './watched-tree.ts'
 
@@ -33,6 +34,8 @@ export interface Supervised {
   touched?: Touches
   /** Of the target, should it not be where it was. */
   displacedBy?: Displacer
+  /** Made so late that no snapshot was taken after it. */
+  commit?: string
 }
 
 export async function superviseTraced(
@@ -46,6 +49,7 @@ export async function superviseTraced(
 ): Promise<Supervised> {
   const { run } = session
   session.tracer = name
+  if (!traitsOf(name).seesChanges || options.allowIoUring) attempt(() => noteBlind(ctx, run.id))
   const child = {
     cwd: ctx.cwd,
     env: { ...ctx.env, [RUN_VARIABLE]: run.id },
@@ -75,6 +79,7 @@ export async function superviseTraced(
       trace,
       touched: traced.isComplete && !end.survivors ? { touches: traced.touches, endedAt } : undefined,
       displacedBy: place.isDisplacedByRun ? 'run' : traced.isComplete ? 'others' : undefined,
+      commit: traced.pendingCommit,
     }
   } finally {
     await traced.close()
@@ -130,7 +135,7 @@ class TracedRun {
     // Who sees no changes has them watched; on a Mac nobody does.
     this.isWatching = !seesChanges && protection.takesSnapshots && driver !== 'eslogger'
     // The outer run may hold it.
-    if (!canHold && driver !== 'none' && protection.takesSnapshots && !ownRun(ctx) && LiveRun.heldPrograms(ctx))
+    if (!canHold && driver !== 'none' && protection.takesSnapshots && !ownRun(ctx) && heldPrograms(ctx))
       ctx.notice(`the tracer ${driver} cannot hold a destructive command: no snapshot is taken right before one`)
     const say = (text: string) => this.say(text)
     const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
@@ -159,7 +164,7 @@ class TracedRun {
       watch: this.isWatching ? watchedTree(this.ctx) : undefined,
       allowIoUring: this.allowIoUring,
       spool: this.spool,
-      hold: this.protection.takesSnapshots ? LiveRun.heldPrograms(this.ctx) : undefined,
+      hold: this.protection.takesSnapshots ? heldPrograms(this.ctx) : undefined,
       holdsChanges: this.changes !== undefined,
       onStart: command => this.start(command),
       onEvent: event => this.handle(event),
@@ -181,6 +186,10 @@ class TracedRun {
 
   get touches(): LastTouches {
     return this.recorder.touches
+  }
+
+  get pendingCommit(): string | undefined {
+    return this.live.pendingCommit
   }
 
   get isComplete(): boolean {
@@ -248,6 +257,7 @@ class TracedRun {
 
   private loseHelper(): void {
     this.isCut = true
+    attempt(() => noteBlind(this.ctx, this.run))
     this.live.goBlind()
     this.protection.pending?.preserved.giveUp()
     // Nothing holds its changes any more.

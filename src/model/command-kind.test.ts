@@ -76,6 +76,40 @@ test.each<[line: string, operands: string[] | undefined]>([
   ['composer remove a/b', []],
   ['sqlite3 app.db drop table x', ['app.db', 'drop', 'table', 'x']],
   ['echo rm -rf x', undefined],
+  ['git clean -d', ['.']],
+  ['git checkout -p', ['.']],
+  ['git switch -m other', ['.']],
+  ['git switch other', undefined],
+  ['git branch -D old', ['.']],
+  ['git branch --format=x', undefined],
+  ['git tag -am fix', undefined],
+  ['git gc', undefined],
+  ['git gc --prune=now', ['.']],
+  ['git reflog expire --all', undefined],
+  ['git -C a worktree remove --force b /c', ['a/b', '/c']],
+  ['git worktree remove b', undefined],
+  ['perl -pi -e s/a/b/ f g', ['f', 'g']],
+  ['perl -pe s/a/b/ -i f', ['f']],
+  ['perl -Ilib -Mstrict t/x.t', undefined],
+  ['perl script.pl -i f', undefined],
+  ['perl -e i f', undefined],
+  ['perl -ne -i f', undefined],
+  ['ruby -i.bak -pe x f', ['f']],
+  ['ruby -Ilib test.rb', undefined],
+  ['gawk -i inplace x f', ['inplace', 'x', 'f']],
+  ['awk -v i=1 x f', undefined],
+  ['rsync -a --remove-source-files a b c', ['a', 'b']],
+  ['rsync -a --remove-source-files --delete a c', ['a', 'c']],
+  ['xargs -r /bin/rm -f', []],
+  ['xargs grep x', undefined],
+  ['chmod -R 777 a', ['777', 'a']],
+  ['chmod 755 a', undefined],
+  ['cp -f a b', undefined],
+  ['tee a', undefined],
+  ['tar xf a.tar', undefined],
+  ['psql -f x.sql', []],
+  ['psql -qAtf x.sql', []],
+  ['psql shop', undefined],
 ])('%s destroys %j', (line, operands) => {
   expect(destructiveOf(words(line))?.operands).toEqual(operands)
 })
@@ -124,6 +158,15 @@ test.each<[line: string, irreversible: boolean | undefined]>([
   ['mysqladmin status', undefined],
   ['sqlite3 app.db drop table x', false],
   ['rm -rf x', false],
+  ['psql -f x.sql', false],
+  ['kubectl -n x delete pod y', true],
+  ['kubectl get pods', undefined],
+  ['terraform destroy -auto-approve', true],
+  ['terraform apply -destroy', true],
+  ['terraform apply', undefined],
+  ['docker rm -fv x', true],
+  ['docker run --rm x', undefined],
+  ['docker compose up', undefined],
 ])('%s cannot be brought back: %s', (line, irreversible) => {
   expect(destructiveOf(words(line))?.irreversible).toBe(irreversible)
 })
@@ -213,3 +256,25 @@ test.each(['psql -c drop table users', 'mysql shop -e truncate x', 'dropdb shop'
 
 test('a database that is a file is named', () =>
   expect(destructiveOf(words('sqlite3 app.db drop table x'))?.operands).toContain('app.db'))
+
+test.each<[line: string, fromInput: boolean]>([
+  ['sqlite3 app.db', true],
+  ['sqlite3 -batch -separator | app.db', true],
+  ['sqlite3 app.db .dump', false],
+  ['sqlite3 -cmd x app.db', true],
+  ['sqlite3', false],
+  ['psql -hlocalhost -U postgres shop', true],
+  ['psql -qAtc select shop', false],
+  ['psql --command=select shop', false],
+  ['psql -l', false],
+  ['mysql -uroot -pecho shop', true],
+  ['mysql -Ne select shop', false],
+  ['mongosh --eval 1', false],
+  ['mongosh shop', true],
+  ['redis-cli -h here -n 1', true],
+  ['redis-cli -h here ping', false],
+  ['redis-cli --pipe', true],
+])('%s takes statements from its standard input: %s', (line, fromInput) => {
+  expect(destructiveOf(words(line), { isFed: () => true }) !== undefined).toBe(fromInput)
+  expect(destructiveOf(words(line))).toBeUndefined()
+})

@@ -3,8 +3,10 @@
  * its own.
  */
 import { matchesCommand } from './command-pattern.ts'
-import { baseName, callOf, plainWords } from './command-words.ts'
-import { destructiveGit } from './destructive-git.ts'
+import { callOf } from './command-words.ts'
+import { fileOptions, fileRules, fileWords, operandsOf } from './destructive-files.ts'
+import { destructiveGit, harmlessGit } from './destructive-git.ts'
+import { harmlessOutside, outsideRules } from './destructive-outside.ts'
 import { harmlessForPackages, packageOptions, packageRules } from './destructive-packages.ts'
 import { type GitCall, parseGit } from './git-call.ts'
 
@@ -21,119 +23,25 @@ export interface Destructive {
   underWay: string[] | undefined
   /** No snapshot of the target brings it back. */
   irreversible: boolean
+  /** Only if its standard input tells it something. */
+  onlyFed: boolean
 }
-
-const hasFlag = (words: readonly string[], letters: string, ...long: string[]): boolean =>
-  words.some(
-    word =>
-      long.some(name => word === name || word.startsWith(`${name}=`)) ||
-      new RegExp(`^-[A-Za-z]*[${letters}]`).test(word),
-  )
-const operandsOf = (words: readonly string[]): string[] => words.filter(word => !word.startsWith('-'))
 
 export type Rule = (words: readonly string[], program: string) => Partial<Destructive> | undefined
 
-const containers: Rule = (words, program) => {
-  const text = [...(program === 'docker-compose' ? ['compose'] : []), ...plainWords('docker', words)].join(' ')
-  return /^(?:volume (?:rm|remove|prune)|system prune|compose down)\b/.test(text) ? { irreversible: true } : undefined
-}
-/** What it names is no path: the files where it is called are guarded, which may be all that there is of the data. */
-const database: Rule = words =>
-  /\b(?:drop|truncate|delete\s+from|flushall|flushdb|dropDatabase)\b/i.test(words.join(' '))
-    ? { operands: [], irreversible: true }
-    : undefined
-
-const rules: Record<string, Rule> = {
-  rm: words => (hasFlag(words, 'rR', '--recursive') ? { operands: operandsOf(words) } : undefined),
-  find: words => {
-    const commands = words.flatMap((word, i) =>
-      /^-(?:exec|execdir|ok|okdir)$/.test(word) ? [baseName(words[i + 1] ?? '')] : [],
-    )
-    const destroys =
-      words.includes('-delete') || commands.some(name => ['rm', 'shred', 'truncate', 'unlink'].includes(name))
-    const first = findStart(words)
-    const count = words.slice(first).findIndex(word => word.startsWith('-') || word === '(' || word === '!')
-    return destroys
-      ? { operands: words.slice(first, first + count), follows: /^-[HL]$/.test(words[0] ?? '') }
-      : undefined
-  },
-  dd: words => {
-    const target = words.find(word => word.startsWith('of='))?.slice(3)
-    return target === undefined ? undefined : { operands: [target], follows: true }
-  },
-  truncate: words => ({ operands: operandsOf(words), follows: true }),
-  shred: words => ({ operands: operandsOf(words), follows: true }),
-  rsync: words =>
-    words.some(word => word.startsWith('--delete') || word === '--del')
-      ? { operands: operandsOf(words).slice(-1), follows: true }
-      : undefined,
-  mv: words => (hasFlag(words, 'n', '--no-clobber') ? undefined : moveTargets(words)),
-  sed: words => (hasFlag(words, 'i', '--in-place') ? { operands: operandsOf(words) } : undefined),
-  ...packageRules,
-  docker: containers,
-  podman: containers,
-  'docker-compose': containers,
-  psql: database,
-  mysql: database,
-  mysqladmin: database,
-  mariadb: database,
-  // Its database is a file, which a snapshot brings back if it lies in the target.
-  sqlite3: words => {
-    const destroyed = database(words, 'sqlite3')
-    return destroyed && { operands: operandsOf(words), irreversible: false }
-  },
-  mongosh: database,
-  mongo: database,
-  'redis-cli': database,
-  dropdb: () => ({ operands: [], irreversible: true }),
-}
-
-/** What a move would overwrite: the destination, unless it is moved into, or what has the same name in it. */
-function moveTargets(words: readonly string[]): Partial<Destructive> | undefined {
-  const at = words.findIndex(word => /^-[A-Za-z]*t$|^--target-directory$/.test(word))
-  const joined = words.find(word => word.startsWith('--target-directory='))
-  const named = joined?.slice(joined.indexOf('=') + 1) ?? (at < 0 ? undefined : words[at + 1])
-  const operands = operandsOf(words.filter((_, i) => at < 0 || i !== at + 1))
-  const destination = named ?? operands.pop()
-  if (destination === undefined) return undefined
-  const inside = operands.map(source => `${destination}/${baseName(source.replace(/\/+$/, ''))}`)
-  const isOver = named === undefined
-  return {
-    operands: [...(isOver ? [destination] : []), ...inside],
-    unlessDirectory: isOver ? [destination] : [],
-    follows: true,
-  }
-}
-
-/** Where the places to start from begin: behind `-L`, `-H`, `-P`, `-O3`, `-D stat`. */
-function findStart(words: readonly string[]): number {
-  let at = 0
-  while (/^-(?:[HLP]|O\d*|D)$/.test(words[at] ?? '')) at += words[at] === '-D' ? 2 : 1
-  return at
-}
-
+const rules: Record<string, Rule> = { ...fileRules, ...packageRules, ...outsideRules }
 const aliases: Record<string, string> = { pip3: 'pip' }
-
-const containerVerbs = 'ps images run exec build logs inspect pull push version info'
-const gitVerbs =
-  'add annotate apply blame branch cat-file check-ignore clone commit config describe diff diff-files diff-index diff-tree fetch for-each-ref fsck gc grep hash-object index-pack init log ls-files ls-remote ls-tree maintenance merge-base name-rev pack-objects pull reflog remote rev-list rev-parse shortlog show show-ref status symbolic-ref tag unpack-objects update-index update-ref upload-pack version write-tree'
 
 /**
  * What the helper itself can tell, so that a command that destroys nothing need not wait for us (native/helper/holds.h): letters
- * of the options that matter, or first words that do no harm. No alias of git's can have the name of a command of its.
+ * of the options that matter, first words that do no harm, or words without which it does none.
  */
-const options: Record<string, string> = {
-  ...{ rm: 'rR', find: 'dxk', rsync: '', sed: 'i', python: 'm', python3: 'm' },
-  ...packageOptions,
-}
-const harmless: Record<string, string> = {
-  git: gitVerbs,
-  ...harmlessForPackages,
-  ...{ docker: containerVerbs, podman: containerVerbs },
-}
+const options: Record<string, string> = { ...fileOptions, python: 'm', python3: 'm', ...packageOptions }
+const harmless: Record<string, string> = { git: harmlessGit, ...harmlessForPackages, ...harmlessOutside }
 
 function suspectOf(name: string): string {
   if (options[name] !== undefined) return `${name}=${options[name]}`
+  if (fileWords[name] !== undefined) return `${name}?${fileWords[name].join('/')}`
   return harmless[name] === undefined ? name : [name, ...harmless[name].split(' ')].join('/')
 }
 
@@ -164,13 +72,16 @@ export interface CommandContext {
   gitEnv?: { workTree: string | undefined; gitDirectory: string | undefined }
   /** The file that is executed: its name counts as much as the one that it is called by. */
   file?: string
+  /** Whether something is at its standard input that is no terminal. */
+  isFed?: () => boolean
 }
 
 export function destructiveOf(argv: readonly string[], context: CommandContext = {}): Destructive | undefined {
-  const { patterns = [], file } = context
+  const { patterns = [], file, isFed = () => false } = context
   const calls = [callOf(argv), ...(file === undefined ? [] : [callOf([file, ...argv.slice(1)])])]
   const isNamed = matchesCommand(patterns, argv)
   const result = isNamed ? {} : calls.map(call => destroys(call, context)).find(each => each !== undefined)
+  if (result?.onlyFed && !isFed()) return undefined
   return (
     result && {
       operands: [],
@@ -179,6 +90,7 @@ export function destructiveOf(argv: readonly string[], context: CommandContext =
       wholeRepository: false,
       underWay: undefined,
       irreversible: false,
+      onlyFed: false,
       ...result,
     }
   )

@@ -5,6 +5,7 @@
 import { dirname } from 'node:path'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isDamage, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { sizeLimitOf } from '../errors/size-limit.ts'
 import type { Id } from '../model/entry.ts'
 import { ID_BYTES, idFromBytes, idToBytes } from '../model/id.ts'
 import { type BlockNames, NameList } from './block-names.ts'
@@ -167,6 +168,12 @@ export class ObjectIndex {
 function explainOpen(file: string, cause: unknown): SavepointError {
   if (isDamage(cause)) return cause
   const message = `Cannot open the store's index: ${(cause as Error).message}`
+  const limit = sizeLimitOf(cause)
+  if (limit)
+    return new SavepointError('io.failed', `Cannot open the store's index: ${limit.message}`, {
+      hint: limit.hint,
+      cause,
+    })
   if (isNoRoom(cause)) {
     return new SavepointError('disk.full', `${message}: the disk is full`, {
       hint: 'Free some space, or set TMPDIR to a directory that has some; nothing is lost',

@@ -121,7 +121,8 @@ export class Store {
     return this.trees.get(id) ?? this.kept.get(id) ?? (id === EMPTY_TREE ? [] : undefined)
   }
 
-  private remember(id: Id, entries: Entry[]): Entry[] {
+  /** For who has the entries of a tree at hand that will be asked for soon. They are not to be changed any more. */
+  remember(id: Id, entries: Entry[]): Entry[] {
     if (this.cachedEntries + entries.length > TREE_CACHE_ENTRIES) {
       this.trees.clear()
       this.cachedEntries = 0

@@ -27,6 +27,8 @@ const LOOK_MS = 200
 
 /** What the command gets from our own caller, beyond the standard three; signals by number. */
 export interface Inherited {
+  /** What the helper said of its first driver: its exit code and its words. */
+  probed?: string | undefined
   descriptors: number[]
   ignoredSignals: number[]
 }

@@ -29,7 +29,8 @@ export interface TracerTraits {
   canHold: boolean
 }
 
-type Probe = () => Omit<TracerProbe, 'name'>
+/** `probed`: see probeHelper; of the first. */
+type Probe = (probed?: string) => Omit<TracerProbe, 'name'>
 const nothing: Probe = () => ({
   works: true,
   detail: 'commands and changes are not traced',
@@ -38,7 +39,7 @@ const nothing: Probe = () => ({
 
 /** In the order of preference. A probe is cheap and never throws. */
 const tracers: { name: TracerProbe['name']; probe: Probe; traits: TracerTraits }[] = [
-  { name: 'seccomp', probe: () => probeHelper('seccomp'), traits: { seesChanges: true, canHold: true } },
+  { name: 'seccomp', probe: probed => probeHelper('seccomp', probed), traits: { seesChanges: true, canHold: true } },
   { name: 'ebpf', probe: () => probeHelper('ebpf'), traits: { seesChanges: false, canHold: false } },
   { name: 'ptrace', probe: () => probeHelper('ptrace'), traits: { seesChanges: false, canHold: true } },
   { name: 'eslogger', probe: () => probeEslogger(), traits: { seesChanges: false, canHold: false } },
@@ -51,11 +52,11 @@ export const probeTracers = (): TracerProbe[] => tracers.map(({ name, probe }) =
 export const traitsOf = (name: TracerProbe['name']): TracerTraits => tracers.find(each => each.name === name)!.traits
 
 /** Throws when `wanted` is named and does not work here; `hint`: what to do about that, where it was named. */
-export function selectTracer(wanted: TracerName, hint: string): ChosenTracer {
+export function selectTracer(wanted: TracerName, hint: string, probed?: string): ChosenTracer {
   const probes: TracerProbe[] = []
   for (const { name, probe } of tracers) {
     if (wanted !== 'auto' && wanted !== name) continue
-    const result = { name, ...probe() }
+    const result = { name, ...probe(probed) }
     probes.push(result)
     if (result.works) return { name: name as ChosenTracer['name'], probes }
   }

@@ -38,14 +38,16 @@ export function register(program: Command): void {
         if ((path === undefined) === (options.text === undefined))
           throw new SavepointError('usage', 'Cannot purge: name a path or give --text, one of them')
         const savepoint = await context.open({ makeRoom: true })
+        // Inside of a run it is refused, whatever the answer.
+        const asks = !options.yes && savepoint.ownRun() === undefined
         if (options.text !== undefined) {
-          if (!options.yes) await askFirst(context, '--text …', 'Hide that text in all recorded command lines?')
+          if (asks) await askFirst(context, '--text …', 'Hide that text in all recorded command lines?')
           const purged = await savepoint.purgeText(options.text === '-' ? textFromInput() : options.text)
           if (context.options.json) return context.json(purgedTracesJson(purged))
           if (!context.options.quiet) context.line(`Hidden in ${plural('command line', purged.commands)}`)
           return 0
         }
-        if (!options.yes) {
+        if (asks) {
           await savepoint.history(path!).catch(error => {
             // What is not ours is no question; what no snapshot has may still stand in a trace.
             if ((error as SavepointError).code !== 'path.unknown') throw error

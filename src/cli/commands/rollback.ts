@@ -34,7 +34,7 @@ export function register(program: Command): void {
       'example) is left alone. The present state is captured first, so that `savepoint undo` gives it back. ' +
       'With a run instead of a snapshot, only what that run changed is taken back. In a subdirectory only that is ' +
       'rolled back unless --all is given. A run that goes on in this directory is stopped first, unless --keep-running is ' +
-      'given or the command comes from a process of it.',
+      'given, the command comes from a process of it, or what is taken back is another run that is over.',
     usage: 'SNAP|RUN [options] [-- PATH…]',
     examples: [
       ['rollback snap_k3m9x2ab --dry-run', 'show what would change'],

@@ -18,11 +18,19 @@ const elsewhere: Record<string, string> = {
   diff: 'diff',
 }
 
-/** A word that is no run was meant as a label, most likely. */
+/** A word that is no run was meant as a label, most likely; where nothing is protected yet, there is no run at all. */
 function withLabelHint(error: unknown, word: string): unknown {
-  if (!(error instanceof SavepointError) || error.code !== 'run.unknown') return error
-  const hint = `For a label: savepoint snapshot -m ${quoteWord(word)}. ${error.hint}`
-  return new SavepointError(error.code, error.message, { hint, cause: error })
+  if (!(error instanceof SavepointError) || !/^(run\.unknown|timeline\.none)$/.test(error.code)) return error
+  const label = `For a label: savepoint snapshot -m ${quoteWord(word)}`
+  const isFirst = error.code === 'timeline.none'
+  return new SavepointError(
+    error.code,
+    isFirst ? `Cannot find run "${word}": nothing is protected here yet` : error.message,
+    {
+      hint: isFirst ? label : `${label}. ${error.hint}`,
+      cause: error,
+    },
+  )
 }
 
 export function register(program: Command): void {
@@ -52,9 +60,9 @@ export function register(program: Command): void {
           throw wrongUsage('snapshot', `"${run}" is no run`, `savepoint ${elsewhere[run]}`)
         }
         // Where there is no timeline yet, there is no run.
-        const savepoint = await context.open({ create: run === undefined, force: options.force })
-        const snapshot = await savepoint
-          .snapshot({ label: options.label, type: 'manual', run })
+        const snapshot = await context
+          .open({ create: run === undefined, force: options.force })
+          .then(savepoint => savepoint.snapshot({ label: options.label, type: 'manual', run }))
           .catch(error => Promise.reject(run === undefined ? error : withLabelHint(error, run)))
         if (context.options.json) context.json(snapshotDetailJson(snapshot, { head: true }))
         else if (context.options.quiet) context.line(snapshot.id)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { statusJson } from '../../api/json.ts'
-import type { StatusResult } from '../../index.ts'
+import type { InterruptedRun, StatusResult } from '../../index.ts'
 import { formatAge, formatBytes, plural } from '../../model/format.ts'
 import { quoteCommand } from '../../model/shell-quote.ts'
 import type { Run } from '../../model/snapshot.ts'
@@ -57,7 +57,7 @@ export function statusText(status: StatusResult, now: number, style: Style, undo
     text += `Last operation: ${showText(lastOperation.summary)}, ${formatAge(now - lastOperation.at)}\n`
     const next = lastOperation.kind === 'undo' ? 'redo' : 'undo'
     // An interrupted run, or one that goes on, is what `undo` takes back first.
-    if (undoStops || status.interrupted.some(({ isProtected }) => isProtected)) return text
+    if (undoStops || status.interrupted.some(({ isProtected, isNext }) => isProtected && isNext)) return text
     if (next === 'redo' || lastOperation.state === 'done' || lastOperation.kind === 'redo')
       text += `To ${next}: ${style.bold(style.wayBack(next, status.lastChangedOutside))}\n`
   }
@@ -75,6 +75,11 @@ function runningText({ running }: StatusResult, now: number, style: Style, undoS
   return lines.join('')
 }
 
+const wayBackOf = ({ run, isNext, changedOutside }: InterruptedRun, style: Style): string =>
+  isNext
+    ? style.wayBack('undo', changedOutside)
+    : style.command(`rollback ${run.id}${changedOutside.length > 0 ? ' --all' : ''}`)
+
 function interruptedText({ interrupted }: StatusResult, now: number, style: Style): string {
   const lines = interrupted.map(({ run, isProtected }) => {
     const what = runText(run, now)
@@ -82,6 +87,6 @@ function interruptedText({ interrupted }: StatusResult, now: number, style: Styl
     return `${style.red('Interrupted')}: ${what} (Savepoint was killed in it; ${end})\n`
   })
   const newest = interrupted.find(({ isProtected }) => isProtected)
-  if (newest) lines.push(`To undo it: ${style.bold(style.wayBack('undo', newest.changedOutside))}\n`)
+  if (newest) lines.push(`To undo it: ${style.bold(wayBackOf(newest, style))}\n`)
   return lines.join('')
 }
