@@ -245,6 +245,20 @@ static uint8_t look_of(const struct call *call, const struct rule *rule, const s
   }
 }
 
+/* A path that goes up again from where nothing is (`missing/../x`) means nothing; what was looked for is the first that is missing. */
+static void find_missing(const struct call *call, struct known *known, struct place *place) {
+  struct stat stat;
+  for (char *end = known->path; *end != 0;) {
+    end = strchrnul(end + 1, '/');
+    char saved = *end;
+    *end = 0;
+    bool is_there = lstat(known->path, &stat) == 0;
+    if (!is_there) find_place(tid_of(call), AT_FDCWD, known->path, false, place);
+    *end = saved;
+    if (!is_there) return;
+  }
+}
+
 /* A call that changes nothing. */
 static void record_look(struct call *call, const struct rule *rule, bool follows, int flags) {
   static struct place place;
@@ -255,6 +269,7 @@ static void record_look(struct call *call, const struct rule *rule, bool follows
   if (is_known && known_is_told(&known)) return;
   place_at(call, rule->dir, rule->path, follows, rule->flags != NONE || rule->path == NONE, &place);
   if (sees_otherwise(call)) mounts_translate(tid_of(call), &place);
+  if (!place.known && !place.moot && is_known) find_missing(call, &known, &place);
   if (!place.known) {
     if (!place.moot) seen_lost(1);
     return;

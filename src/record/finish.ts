@@ -181,9 +181,8 @@ class Finisher {
   private incompleteBecause(left: number, isEnded: boolean): string[] {
     const { lost, complete } = this.log
     return [
-      ...(complete || left > 0
-        ? []
-        : [isEnded ? 'the tracer ended before the command' : 'the recording was interrupted']),
+      ...(isEnded ? [] : ['the recording was interrupted']),
+      ...(complete || left > 0 || !isEnded ? [] : ['the tracer ended before the command']),
       ...(lost > 0 ? [`${lost} events were lost`] : []),
       ...(left > 0 ? [`${left} processes of the command went on`] : []),
       ...(this.missing.has('no-space') || this.writer.isFull ? ['the disk was full'] : []),

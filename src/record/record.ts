@@ -186,7 +186,7 @@ function sayAbandoned(home: string, notice: (text: string) => void): void {
 function checkOutput(output: string, force: boolean): void {
   const cannot = (why: string, hint: string, cause?: unknown) =>
     new SavepointError('command.failed-to-start', `Cannot record into ${output}: ${why}`, { hint, cause })
-  const stat = lstatSync(output, { throwIfNoEntry: false })
+  const stat = statOf(output)
   if (stat) {
     const isBundle = stat.isDirectory() && existsSync(join(output, MANIFEST_NAME))
     if (!isBundle) throw cannot('something else is there', 'Name a directory that does not exist yet')
@@ -200,6 +200,15 @@ function checkOutput(output: string, force: boolean): void {
   } catch (error) {
     if (error instanceof SavepointError) throw error
     throw cannot(errnoWords(error) ?? String(error), 'Name a place where you may write', error)
+  }
+}
+
+function statOf(path: string) {
+  try {
+    return lstatSync(path)
+  } catch {
+    // What is wrong with the place is told by the look at what is above.
+    return undefined
   }
 }
 
