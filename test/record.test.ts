@@ -2,7 +2,7 @@
 import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isChanged } from '../src/index.ts'
+import { isChanged } from '../src/record/index.ts'
 import { compileC } from './support/c-program.ts'
 import { hasXattrs } from './support/machine.ts'
 import { record, recordScript } from './support/recorded.ts'

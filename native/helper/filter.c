@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "foreign.h"
 #include "syscalls.h"
 
 #if defined __x86_64__
@@ -83,8 +84,11 @@ static const int other_calls[] = {8,   9,   10,  14,  15,  16,  30,  38,  39,  4
                                   212, 226, 227, 228, 235, 236, 237, 271, 296, 297, 298, 299, 301, 302, 303, 304, 306,
                                   320, 353, 358, 361, 412, 437, 452, 463, 466, 469, OTHER_ARCHITECTURE_EXEC};
 
-static void add_other_architecture(struct program *program) {
+static void add_other_architecture(struct program *program, bool looks) {
   load(program, offsetof(struct seccomp_data, nr));
+  for (size_t i = 0; looks && i < foreign_look_count; i++) add_call(program, foreign_looks[i].number, SECCOMP_RET_USER_NOTIF);
+  if (looks) add_call(program, 5, SECCOMP_RET_USER_NOTIF);
+  if (looks) add_call(program, 295, SECCOMP_RET_USER_NOTIF);
   add_open(program, 5, 1);
   load(program, offsetof(struct seccomp_data, nr));
   add_open(program, 295, 2);
@@ -95,7 +99,10 @@ static void add_other_architecture(struct program *program) {
   answer(program, SECCOMP_RET_ALLOW);
 }
 #else
-static void add_other_architecture(struct program *program) { answer(program, SECCOMP_RET_USER_NOTIF); }
+static void add_other_architecture(struct program *program, bool looks) {
+  (void)looks;
+  answer(program, SECCOMP_RET_USER_NOTIF);
+}
 #endif
 
 /* A call that looks, unless it looks at an open file: that was told when it was opened. */
@@ -117,7 +124,7 @@ static void build(struct program *program, bool io_uring, bool looks) {
   load(program, offsetof(struct seccomp_data, arch));
   size_t jump = program->length;
   add(program, (struct sock_filter){0});
-  add_other_architecture(program);
+  add_other_architecture(program, looks);
   program->code[jump] =
       (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, (unsigned char)(program->length - jump - 1), 0);
   load(program, offsetof(struct seccomp_data, nr));

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "foreign.h"
 #include "protect.h"
 #include "record-known.h"
 #include "seen.h"
@@ -288,11 +289,17 @@ static bool only_looks(const struct rule *rule, int flags) {
 
 void record_call(struct call *call, bool is_foreign_call) {
   static struct place place, to; /* one thread */
-  const struct rule *rule = is_foreign_call ? NULL : rule_for(call->notification->data.nr);
-  if (rule == NULL || rule->op == OP_BY_HANDLE) {
-    seen_lost(1);
-    return;
+  static struct seccomp_notif translated;
+  if (is_foreign_call) {
+    translated = *call->notification;
+    translated.data.nr = foreign_native(&call->notification->data);
+    call->notification = &translated;
   }
+  const struct rule *rule = rule_for(call->notification->data.nr);
+  bool is_clear = call->notification->data.nr >= 0 && (rule == NULL || rule->op != OP_BY_HANDLE);
+  if (!is_clear) seen_lost(1);
+  /* Of x32 every call comes here. */
+  if (!is_clear || rule == NULL) return;
   if (rule->op == OP_MOUNTS || rule->op == OP_CHROOT) known_stop();
   if (rule->op == OP_MOUNTS) {
     note_mounts(call, rule);

@@ -3,7 +3,7 @@
  * exclude them. Nothing here runs a filter or refreshes an index.
  */
 import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
-import { findGitDir } from './git-dir.ts'
+import { findGitDir, joinBytes, tryRead } from './git-dir.ts'
 import { type GitCommand, type GitOptions, runGit } from './run-git.ts'
 
 export interface TrackedFile {
@@ -25,6 +25,7 @@ export interface WorkTree {
 }
 
 const TIMEOUT_MS = 60_000
+const HEAD_MAX_BYTES = 4096
 const OID = /^[0-9a-f]{40}([0-9a-f]{24})?$/
 
 /** Finds out which work tree paths belong to; remembers what it has seen. */
@@ -52,27 +53,47 @@ export const belowRoot = (root: Raw, path: Raw): Raw => path.slice(root === '/' 
 
 /** HEAD of a work tree; undefined: no commit yet, or git is not there. */
 export async function headOf(root: Raw, env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  const read = readHead(root)
+  if (read !== undefined) return read
   const { stdout, code } = await ask('rev-parse', ['--verify', '--quiet', 'HEAD^{commit}'], root, env)
   const head = stdout.toString().trim()
   return code === 0 && OID.test(head) ? head : undefined
 }
 
-/** `paths`: relative to the root; of these is told whether they are ignored. */
-export async function readWorkTree(root: Raw, paths: readonly Raw[], env: NodeJS.ProcessEnv): Promise<WorkTree> {
-  const [head, index] = await Promise.all([
-    headOf(root, env),
-    ask('ls-files', ['--stage', '--debug', '-z', '--full-name'], root, env),
-  ])
-  const tracked = parseIndex(index.stdout)
-  // What is tracked is not ignored, and what holds something that is tracked is not either.
-  const untracked = paths.filter(path => path !== '' && !tracked.has(path))
-  const [tree, ignored] = await Promise.all([
-    head === undefined ? undefined : ask('ls-tree', ['-r', '-z', '--full-tree', head], root, env),
-    askIgnored(root, untracked, env),
-  ])
-  return { root, head, tracked, committed: tree ? parseTree(tree.stdout) : new Map(), ignored }
+/** Without asking git, where that is plain: HEAD is a commit, or names a branch that is a file of its own. */
+function readHead(root: Raw): string | undefined {
+  const git = findGitDir(rawToBytes(root))
+  if (!git) return undefined
+  const read = (directory: Buffer, name: string) =>
+    tryRead(joinBytes(directory, name), HEAD_MAX_BYTES).content?.toString('latin1').trim()
+  const head = read(git.dir, 'HEAD')
+  const branch = head === undefined ? undefined : /^ref: (refs\/[^\0]+)$/.exec(head)?.[1]
+  const commit = branch === undefined || branch.includes('..') ? head : read(git.common, branch)
+  return commit !== undefined && OID.test(commit) ? commit : undefined
 }
 
+/** `paths`: relative to the root; of these is told whether they are ignored. */
+export async function readWorkTree(root: Raw, paths: readonly Raw[], env: NodeJS.ProcessEnv): Promise<WorkTree> {
+  const head = await headOf(root, env)
+  const [index, tree, ignored] = await Promise.all([
+    ask('ls-files', ['--stage', '--debug', '-z', '--full-name'], root, env),
+    head === undefined ? undefined : ask('ls-tree', ['-r', '-z', '--full-tree', head], root, env),
+    askIgnored(
+      root,
+      paths.filter(path => path !== ''),
+      env,
+    ),
+  ])
+  return {
+    root,
+    head,
+    tracked: parseIndex(index.stdout),
+    committed: tree ? parseTree(tree.stdout) : new Map(),
+    ignored,
+  }
+}
+
+/** What is tracked is never ignored. */
 async function askIgnored(root: Raw, paths: readonly Raw[], env: NodeJS.ProcessEnv): Promise<Set<Raw>> {
   if (paths.length === 0) return new Set()
   // A colon at the beginning would mean something to git.

@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isNoRoom } from '../errors/errors.ts'
+import { addon } from '../native/addon.ts'
 import { syncDirectory } from '../store/durable.ts'
 import type { Content } from './content.ts'
 import { Unstable } from './content.ts'
@@ -30,6 +31,7 @@ const TEXT_BYTES = 256 * 1024
 /** Kept free for the manifest and the last blobs, should the disk become full: for each file, and besides. */
 const RESERVE_FILE_BYTES = 1024
 const RESERVE_BYTES = 2 * GROUP_BYTES + 1024 * 1024
+const PLENTY_BYTES = 2 * 1024 ** 3
 
 type BlobFields = Pick<State, 'blob' | 'blob_parts' | 'sha256'>
 
@@ -96,7 +98,6 @@ export class BundleWriter {
     this.flushText()
     fsyncSync(this.manifest)
     closeSync(this.manifest)
-    syncDirectory(this.staging)
     const old = existsSync(this.output) ? `${this.staging}.old` : undefined
     if (old) renameSync(this.output, old)
     renameSync(this.staging, this.output)
@@ -144,6 +145,8 @@ export class BundleWriter {
   }
 
   private makeReserve(bytes: number): void {
+    // Where there is plenty, it would only take time.
+    if (addon.statfs(this.manifest).free > bytes + PLENTY_BYTES) return
     const fd = openSync(join(this.staging, 'reserve'), 'w', 0o600)
     const zeros = Buffer.alloc(TEXT_BYTES)
     this.hasReserve = true

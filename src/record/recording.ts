@@ -8,7 +8,7 @@ import { isAlive } from '../engine/run-state.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import type { Raw } from '../model/raw-path.ts'
-import { writeDurably } from '../store/durable.ts'
+import { writeByRename } from '../store/durable.ts'
 import { makeDirs } from '../store/make-dirs.ts'
 
 /** What is known when the command starts. Paths are raw strings. */
@@ -41,18 +41,20 @@ const ID_BYTES = 5
 
 const placeIn = (home: string) => join(home, 'recordings')
 
+/** It has to outlive us, not the machine. */
+const write = (file: string, value: unknown): void => writeByRename(file, [Buffer.from(JSON.stringify(value))])
+
 /** Makes the directory of a new one. */
 export function startRecording(home: string, start: RecordingStart): string {
   const place = placeIn(home)
   makeDirs(place, 0o700)
   const directory = join(place, randomHex(ID_BYTES))
   mkdirSync(directory, { mode: 0o700 })
-  writeDurably(join(directory, START), JSON.stringify(start))
+  write(join(directory, START), start)
   return directory
 }
 
-export const endRecording = (directory: string, end: RecordingEnd): void =>
-  writeDurably(join(directory, END), JSON.stringify(end))
+export const endRecording = (directory: string, end: RecordingEnd): void => write(join(directory, END), end)
 
 export const readStart = (directory: string): RecordingStart =>
   JSON.parse(readFileSync(join(directory, START), 'utf8')) as RecordingStart

@@ -2,7 +2,7 @@
 import type { SpawnSyncOptions } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Bundle, type BundleFile } from '../../src/index.ts'
+import { Bundle, type BundleFile } from '../../src/record/index.ts'
 import { type CliResult, savepoint } from './built-cli.ts'
 import type { Workspace } from './workspace.ts'
 

@@ -1,7 +1,8 @@
 /** `bundle diff`: what the command changed, as a patch. */
 import { detectRenames } from '../../diff/renames.ts'
-import { type Bundle, type BundleChange, changesOf, type DiffResult } from '../../index.ts'
+import type { DiffResult } from '../../index.ts'
 import { isWithin, type Raw } from '../../model/raw-path.ts'
+import { type Bundle, type BundleChange, changesOf } from '../../record/index.ts'
 import type { Context } from '../context.ts'
 import { namesBytes, statText, writeUnified } from '../render/diff.ts'
 

@@ -1,6 +1,7 @@
 /** `bundle import`: into the timeline of the target. */
-import { type Bundle, importBundle } from '../../index.ts'
+
 import { plural } from '../../model/format.ts'
+import { type Bundle, importBundle } from '../../record/index.ts'
 import type { Context } from '../context.ts'
 import { nameOf } from '../render/snapshot.ts'
 

@@ -1,9 +1,9 @@
 /** `bundle restore`: says what it will do, asks, and says what it did. */
 import { SavepointError } from '../../errors/errors.ts'
-import { type Bundle, type BundleRestoreResult, restoreBundle } from '../../index.ts'
 import { plural } from '../../model/format.ts'
 import { showPath } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
+import { type Bundle, type BundleRestoreResult, restoreBundle } from '../../record/index.ts'
 import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
 

@@ -1,9 +1,10 @@
 /** `bundle show`: what a bundle holds, as a list, as a tree, or for programs. */
-import { type Bundle, type BundleFile, isChanged, kindOf } from '../../index.ts'
+
 import { changeLetters } from '../../model/change-letters.ts'
 import { formatBytes, formatDuration, plural } from '../../model/format.ts'
 import { type Raw, showPath } from '../../model/raw-path.ts'
 import { quoteCommand } from '../../model/shell-quote.ts'
+import { type Bundle, type BundleFile, isChanged, kindOf } from '../../record/index.ts'
 import type { Context } from '../context.ts'
 import type { Style } from '../style.ts'
 import { showText } from '../text.ts'

@@ -1,7 +1,7 @@
 /** `bundle verify`: says everything that is wrong. */
 import { errorCatalogue } from '../../errors/errors.ts'
-import { type Bundle, verifyBundle } from '../../index.ts'
 import { formatBytes, plural } from '../../model/format.ts'
+import { type Bundle, verifyBundle } from '../../record/index.ts'
 import type { Context } from '../context.ts'
 import { showText } from '../text.ts'
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { Bundle } from '../../index.ts'
+import type { Bundle } from '../../record/index.ts'
 import type { DiffOptions } from '../bundle/diff.ts'
 import type { RestoreOptions } from '../bundle/restore.ts'
 import type { ShowOptions } from '../bundle/show.ts'
@@ -95,7 +95,7 @@ export function register(program: Command): void {
             'bundle',
             `${what} takes no --${stray.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`,
           )
-        const { Bundle } = await import('../../index.ts')
+        const { Bundle } = await import('../../record/index.ts')
         const bundle = new Bundle(resolve(directory!))
         try {
           return await action.run(context, bundle, options)

@@ -77,7 +77,7 @@ async function recordInto(
   command: string[],
   options: Options,
 ): Promise<RecordResult> {
-  const engine = await import('../../index.ts')
+  const engine = await import('../../record/record.ts')
   const common = { ...context.engineOptions(), output, force: options.force === true }
   if (options.finish !== undefined) return engine.finishAbandoned(options.finish, common)
   return engine.record({
