@@ -50,6 +50,14 @@ const workloads: Workload[] = [
     script: 'cd c60; make -s -j2',
   },
   {
+    // What a configure script does; each removal may be held for a snapshot.
+    name: '100 × cc and rm -rf conftest*',
+    limit: 1.15,
+    before: 'mkdir -p configure',
+    script: `cd configure; i=0; while [ $i -lt 100 ]; do
+      echo "int main(void) { return $i; }" > conftest.c; cc -o conftest conftest.c; rm -rf conftest*; i=$((i+1)); done`,
+  },
+  {
     name: 'npm ci of the dependencies of this project',
     limit: 1.1,
     before: '',

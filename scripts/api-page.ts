@@ -55,6 +55,7 @@ const http = [
   '',
   '`savepoint daemon --http [HOST:]PORT` serves the same operations at `/v1/NAME`: `POST` with the parameters as a JSON object, and for what only looks also `GET`',
   'with the parameters in the query (a list is a parameter repeated). The answer is the result alone. `/openapi.json` describes all of it (OpenAPI 3.1), `/docs` is a page to read.',
+  'Clients can be generated from it: every shape has a name, `test/openapi-client.test.ts` makes one and drives a daemon with it. `ExecEvents`, `TraceEvents` and `SubscribeEvents` are what server-sent events carry.',
   'With `Accept: text/event-stream` the answer is server-sent events: each frame of the socket is one, named by its first key (`stdout`, `stderr`,',
   '`event`, `notice`, `progress`, …), the last one is `end` or `error`. `subscribe`, and `trace` that follows, are answered only so.',
   '',

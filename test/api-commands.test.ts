@@ -1,10 +1,12 @@
 /** Commands that are run for programs, what is told of them, and who may ask for what: with a daemon, a live run, or neither. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findOperation } from '../src/api/table.ts'
 import { endRuns, isRunning, startRun } from './support/background-run.ts'
-import { savepoint, savepointInShell, savepointJson } from './support/built-cli.ts'
+import { builtCommand, savepoint, savepointInShell, savepointJson } from './support/built-cli.ts'
 import {
   askOnce,
   type BackgroundDaemon,
@@ -147,6 +149,7 @@ describe('subscribe and trace', () => {
     savepoint(space, ['run', '--', 'sh', '-c', 'echo two > a'])
     const told: Frame[] = []
     client.onFrame = frame => void told.push(frame)
+    // In this order, always: `next` forgets what comes before.
     expect(await client.next(isEvent('run-started'))).toMatchObject({ event: { run: { ended_at: null } } })
     expect(await client.next(isEvent('file'))).toMatchObject({ event: { path: 'a', kind: 'modified' } })
     expect(await client.next(isEvent('run-ended'))).toMatchObject({ event: { run: { exit_code: 0 } } })
@@ -239,10 +242,34 @@ describe('ctl', () => {
     expect({ status, stdout, stderr: stderr.trim() }).toEqual({ status: 9, stdout: 'out\n', stderr: 'err' })
   })
 
+  it('says what an operation takes', () => {
+    expect(savepoint(space, ['ctl', 'help', 'rollback']).stdout).toMatch(
+      /^rollback: brings .*\n {2}snapshot +a text \(required\) .*\n {2}paths +a list of texts\n/,
+    )
+    expect(savepointJson(space, ['ctl', 'help', 'kill'])).toMatchObject({ parameters: { required: ['pid'] } })
+  })
+
+  it('stops what it runs when nobody reads any more, and by Ctrl-C', async () => {
+    const script = `{ ${savepointInShell} ctl exec -- yes; echo $? >&2; } | head -n 1`
+    const options = { cwd: space.dir, env: space.env, encoding: 'utf8' } as const
+    expect(spawnSync('sh', ['-c', script], options)).toMatchObject({ stdout: 'y\n', stderr: '143\n' })
+    const [program, ...args] = builtCommand
+    const words = [...args, 'ctl', 'exec', '-q', '--', 'sh', '-c', 'echo $$; exec sleep 300']
+    const child = spawn(program!, words, { ...options, stdio: ['ignore', 'pipe', 'inherit'] })
+    const pid = Number(await once(child.stdout, 'data'))
+    child.kill('SIGINT')
+    expect(await once(child, 'close')).toEqual([130, null])
+    expect(await isRunning(pid)).toBe(false)
+  })
+
   it.each([
     [['haed'], 2, 'Did you mean "head"?'],
     [['snapshot', 'x'], 2, 'neither key=value nor'],
     [['head'], 10, 'not protected yet'],
+    [['rollback'], 2, '"snapshot" is missing'],
+    [['rollback', 'snapshot=x', 'dry_run=maybe'], 2, 'It takes true or false: only say'],
+    [['snapshot', 'label=a', 'label=b'], 2, 'takes one value'],
+    [['exec'], 2, 'a command line for sh, or a program'],
   ])('%j is refused', (words, exit, text) => {
     const { status, stderr } = savepoint(space, ['ctl', ...words])
     expect({ status, stderr }).toEqual({ status: exit, stderr: expect.stringContaining(text) })

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { asOrdinaryUser, giveToUser, savepoint, savepointJson } from './support/built-cli.ts'
 import { askOnce, Client, endDaemons, startDaemon } from './support/daemon.ts'
 import { isRoot } from './support/machine.ts'
+import { differences, imageOf } from './support/tree-image.ts'
 import { Workspace } from './support/workspace.ts'
 
 const SOMEBODY = 54_321
@@ -216,6 +217,51 @@ it('so many clients that there is no room for another: that one is told so, and 
 })
 
 describe('a client that never reads', () => {
+  it('and ninety-nine others are answered rightly while a rollback of thousands of files runs, which is exact', async () => {
+    const gate = join(space.base, 'gate')
+    const env = { ...space.env, SAVEPOINT_FAILPOINT: `restore:placing~${gate}` }
+    space.sh('for d in $(seq 40); do mkdir d$d; for f in $(seq 75); do echo "$d $f" > d$d/f$f; done; done')
+    const daemon = await startDaemon(space, { spawn: { env } })
+    await askOnce(daemon.socket, { op: 'snapshot', label: 'first' })
+    const before = imageOf(space.dir)
+    space.sh('rm -r d1 d2; for f in d*/*; do echo changed > "$f"; done; mkdir new; echo new > new/f')
+    const [asker, deaf] = [new Client(daemon.socket), new Client(daemon.socket)]
+    asker.send({ op: 'rollback', snapshot: 'first' })
+    // From here on it cannot be taken back, and it does not go on before the gate is there.
+    await asker.next(frame => frame.unstoppable)
+    deaf.socket.pause()
+    const asked = Array.from({ length: 5000 }, (_, id) => ({ op: 'log', id }))
+    deaf.send(...asked)
+    const [waiting, clients] = [6, 92].map(length => Array.from({ length }, () => new Client(daemon.socket)))
+    // Nobody waits behind those who have to wait.
+    const snapshots = waiting!.map(client => client.ask({ op: 'snapshot' }))
+    let meanwhile = {}
+    const answering = Promise.all(
+      clients!.map(async client => [
+        (await client.ask({ op: 'head' })).result.type,
+        (await client.ask({ op: 'log' })).result.map(({ label }: { label: string }) => label),
+        (await client.ask({ op: 'read', snapshot: 'first', path: 'd1/f7' })).result.content,
+        (await client.ask({ op: 'tags' })).result,
+      ]),
+    )
+    const answers = await answering.finally(() => {
+      meanwhile = { isOver: asker.frames.some(isFinal), isLarge: memoryOf(daemon.child) > 200 * 1024 }
+      mkdirSync(gate)
+    })
+    const right = ['safety', [null, 'first'], '1 7\n', []]
+    expect(answers).toEqual(clients!.map(() => right))
+    expect(meanwhile).toEqual({ isOver: false, isLarge: false })
+    expect(await asker.next(isFinal)).toMatchObject({ ok: true, result: { files: { created: 150, replaced: 2850 } } })
+    expect(differences(before, imageOf(space.dir))).toEqual([])
+    expect(deaf.isClosed).toBe(false)
+    deaf.socket.resume()
+    let told = 0
+    while (told < asked.length) told += (await deaf.next()).ok ? 1 : Number.NaN
+    expect(told).toBe(asked.length)
+    expect((await Promise.all(snapshots)).filter(({ ok }) => ok)).toHaveLength(6)
+    for (const client of [asker, deaf, ...waiting!, ...clients!]) client.end()
+  })
+
   it('neither keeps others waiting nor fills the memory, and gets everything when it reads', async () => {
     const daemon = await startDaemon(space)
     const [deaf, patient, rude] = [1, 2, 3].map(() => new Client(daemon.socket)) as [Client, Client, Client]

@@ -85,3 +85,14 @@ it('that was not protected does not promise an undo', () => {
   expect(stdout).toMatch(/Interrupted: run_\w+, .*; it was not protected\)\nLast operation/)
   expect(stdout).not.toContain('To undo it')
 })
+
+it('stands once in the list of operations, also when it was killed while its end was written', () => {
+  const env = { ...space.env, SAVEPOINT_FAILPOINT: 'run:operation' }
+  expect(savepoint(space, ['run', '-q', '--', 'sh', '-c', 'rm -rf src'], { env }).status).toBe(null)
+  savepoint(space, ['run', '-q', '--', 'true'])
+  const summaries = json('operations').map(({ summary }: { summary: string }) => summary.replace(/^run_\w+: /, ''))
+  expect(summaries.toSorted()).toEqual(["sh -c 'rm -rf src'", 'true'])
+  expect(savepoint(space, ['undo']).status).toBe(0)
+  expect(savepoint(space, ['undo']).status).toBe(0)
+  expect(space.read('src/main.js')).toBe('main\n')
+})

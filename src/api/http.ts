@@ -2,7 +2,7 @@
  * The HTTP face: a route per operation of the table. Whoever calls needs the token, names the server as it is named, and
  * comes from no other web page.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
@@ -43,20 +43,22 @@ export function httpApp({ carryOut, token, hosts, version }: HttpOptions): Hono 
   app.notFound(context => problem(context, new SavepointError('usage', `There is no ${context.req.path}`), 404))
   app.use(async (context, next) => {
     checkPlace(context, hosts)
-    await next()
+    // Before there is an answer, which would have to be made anew.
     context.header('cache-control', 'no-store')
+    await next()
   })
   const document = openApiDocument(version)
   app.get('/openapi.json', context => context.json(document))
   app.get('/docs', context => context.html(docsPage()))
+  const isRight = sameAs(`Bearer ${token}`)
   app.use('/v1/*', async (context, next) => {
-    if (!sameText(context.req.header('authorization') ?? '', `Bearer ${token}`)) {
+    if (!isRight(context.req.header('authorization') ?? '')) {
       context.header('www-authenticate', 'Bearer')
       return problem(context, new SavepointError('usage', 'The token is missing or wrong', { hint: tokenHint }), 401)
     }
     await next()
   })
-  app.use('/v1/*', bodyLimit({ maxSize: MAX_BODY_BYTES, onError: context => problem(context, tooLarge, 413) }))
+  app.post('/v1/*', bodyLimit({ maxSize: MAX_BODY_BYTES, onError: context => problem(context, tooLarge, 413) }))
 
   const answer = (context: Context, operation: Operation, given: unknown) => {
     const input = checkInput(operation, given)
@@ -86,9 +88,10 @@ const notByGet = ({ name }: Operation) =>
   new SavepointError('usage', `Cannot call ${name} with GET: it changes something`, { hint: 'Use POST' })
 
 /** Equally long comparisons, whatever was given. */
-function sameText(given: string, wanted: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest()
-  return timingSafeEqual(digest(given), digest(wanted))
+function sameAs(wanted: string): (given: string) => boolean {
+  const digest = (text: string) => hash('sha256', text, 'buffer')
+  const right = digest(wanted)
+  return given => timingSafeEqual(digest(given), right)
 }
 
 /** A page of another origin may make a browser send requests here; it must not get anywhere. */
@@ -154,16 +157,32 @@ const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   'disk.full': 507,
 }
 
+/** How the last frame begins that carries a result: what follows, but for the last brace, is that and need not be read. */
+const RESULT = '{"ok":true,"result":'
+
+const jsonText = (context: Context, text: string): Response =>
+  context.body(text, 200, { 'content-type': 'application/json' })
+
 /** The answer alone: what is told on the way is for those who follow it. */
 async function asJson(context: Context, { isFlat }: Operation, carry: (out: Out) => Promise<void>): Promise<Response> {
   let last = ''
   const frame = (text: string) => {
     if (isLast(text)) last = text
   }
-  await carry({ frame, isCrowded: false, drained: async () => {}, signal: context.req.raw.signal })
-  const { error, ok, result, ...flat } = JSON.parse(last)
+  const out: Out = {
+    frame,
+    isCrowded: false,
+    drained: async () => {},
+    // Only for those who want it: what takes a moment ends before anybody could go away.
+    get signal() {
+      return context.req.raw.signal
+    },
+  }
+  await carry(out)
+  if (last.startsWith(RESULT) && !isFlat) return jsonText(context, last.slice(RESULT.length, -1))
+  const { error, ok, ...flat } = JSON.parse(last)
   if (error) return problem(context, new SavepointError(error.code, error.message, error))
-  return context.json(isFlat ? flat : result)
+  return context.json(flat)
 }
 
 /** Server-sent events: each frame is one, named by what it has; the last one is `end` or `error`. */

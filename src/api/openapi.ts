@@ -9,11 +9,29 @@ type Json = Record<string, unknown>
 /** Where zod puts what several shapes use. */
 const SHARED = '__shared'
 
+const refTo = (name: string): Json => ({ $ref: `#/components/schemas/${name}` })
+
+/** What an answer is called: as its shape is, where that has a name. */
+const answerName = ({ name, output }: Operation): string => output.meta()?.id ?? `${capital(name)}Answer`
+const framesName = ({ name }: Operation): string => `${capital(name)}Frame`
+const eventsName = ({ name }: Operation): string => `${capital(name)}Events`
+const capital = (name: string): string => `${name[0]!.toUpperCase()}${name.slice(1)}`
+
 /** Shapes with a name stand once, below `components`. */
-function outputs(): { schemas: Json; of: Map<Operation, Json> } {
+function answerSchemas(): Json {
   const registry = z.registry<{ id: string }>()
-  for (const operation of operations) registry.add(operation.output, { id: answerName(operation) })
-  const { schemas } = z.toJSONSchema(registry, { io: 'output', uri: id => `#/components/schemas/${id}` })
+  for (const operation of operations) {
+    registry.add(operation.output, { id: answerName(operation) })
+    if (operation.frames) registry.add(operation.frames, { id: framesName(operation) })
+  }
+  const { schemas } = z.toJSONSchema(registry, {
+    io: 'output',
+    uri: id => `#/components/schemas/${id}`,
+    // Not every generator knows `const`; all know an `enum` of one.
+    override: ({ jsonSchema }) => {
+      if ('const' in jsonSchema) jsonSchema.enum = [jsonSchema.const as string]
+    },
+  })
   const all: Json = {}
   for (const [name, schema] of Object.entries(schemas)) {
     const { $schema, $id, $defs, ...rest } = schema as Json
@@ -24,13 +42,43 @@ function outputs(): { schemas: Json; of: Map<Operation, Json> } {
   const text = JSON.stringify(all)
     .replaceAll(`#/components/schemas/${SHARED}#/$defs/`, '#/components/schemas/')
     .replaceAll('"#/$defs/', '"#/components/schemas/')
-  return {
-    schemas: JSON.parse(text),
-    of: new Map(operations.map(operation => [operation, { $ref: `#/components/schemas/${answerName(operation)}` }])),
-  }
+  return JSON.parse(text)
 }
 
-const answerName = ({ name }: Operation): string => `${name[0]!.toUpperCase()}${name.slice(1)}Answer`
+const objectOf = (properties: Json): Json => ({ type: 'object', required: Object.keys(properties), properties })
+const text = { type: 'string' }
+const orNull = (type: string): Json => ({ type: [type, 'null'] })
+/** What an error is about; each has its own. */
+const anything = { anyOf: [{ type: 'object', additionalProperties: true }, { type: 'null' }] }
+
+/** What stands in the `data` of each server-sent event: the frames of the operation, and at the end its answer or an error. */
+function eventSchema(operation: Operation): Json {
+  const ok = objectOf({ ok: { type: 'boolean', enum: [true] } })
+  const answer = refTo(answerName(operation))
+  const last = operation.isFlat ? { allOf: [ok, answer] } : objectOf({ ...(ok.properties as Json), result: answer })
+  const others = ['Notice', 'Progress', 'Failure'].map(refTo)
+  return { anyOf: [refTo(framesName(operation)), last, ...others] }
+}
+
+const eventParts: Json = {
+  Notice: objectOf({ notice: text }),
+  Progress: objectOf({
+    progress: objectOf({
+      phase: text,
+      files: { type: 'integer' },
+      bytes: { type: 'integer' },
+      total_files: orNull('integer'),
+      total_bytes: orNull('integer'),
+    }),
+  }),
+  Failure: objectOf({
+    error: {
+      type: 'object',
+      required: ['code', 'message'],
+      properties: { code: refTo('ErrorCode'), message: text, hint: orNull('string'), data: anything },
+    },
+  }),
+}
 
 const problem = {
   type: 'object',
@@ -40,32 +88,42 @@ const problem = {
     title: { type: 'string' },
     status: { type: 'integer' },
     detail: { type: 'string' },
-    code: { type: 'string', enum: Object.keys(errorCatalogue) },
-    hint: { type: ['string', 'null'], description: 'what to do next' },
-    data: { type: ['object', 'null'] },
+    code: refTo('ErrorCode'),
+    hint: { ...orNull('string'), description: 'what to do next' },
+    data: anything,
   },
 }
 
-function pathOf(operation: Operation, answer: Json): Json {
+/** As JSON, in one piece; what tells something on the way also, or only, as server-sent events. */
+function contentOf(operation: Operation): Json {
+  const isEndless = operation.follows?.({}) === true
+  return {
+    ...(isEndless ? {} : { 'application/json': { schema: refTo(answerName(operation)) } }),
+    ...(operation.frames ? { 'text/event-stream': { schema: refTo(eventsName(operation)) } } : {}),
+  }
+}
+
+function bodyOf(schema: Json): Json {
+  const names = Object.keys((schema.properties as Json) ?? {})
+  if (names.length === 0) return {}
+  const isRequired = ((schema.required as string[] | undefined) ?? []).length > 0
+  return { requestBody: { required: isRequired, content: { 'application/json': { schema } } } }
+}
+
+function pathOf(operation: Operation): Json {
   const { $schema, ...schema } = inputSchema(operation) as Json & { properties?: Record<string, Json> }
   const own = {
     summary: operation.summary,
     tags: [operation.effect],
     responses: {
-      200: { description: 'done', content: { 'application/json': { schema: answer } } },
+      200: { description: 'done', content: contentOf(operation) },
       default: {
         description: 'not done, or not all of it',
-        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+        content: { 'application/problem+json': { schema: refTo('Problem') } },
       },
     },
   }
-  const post = {
-    post: {
-      ...own,
-      operationId: operation.name,
-      requestBody: { required: false, content: { 'application/json': { schema } } },
-    },
-  }
+  const post = { post: { ...own, operationId: operation.name, ...bodyOf(schema) } }
   if (operation.effect !== 'read') return post
   const required = new Set((schema.required as string[] | undefined) ?? [])
   const parameters = Object.entries(schema.properties ?? {}).map(([name, { description, ...inner }]) => ({
@@ -79,7 +137,8 @@ function pathOf(operation: Operation, answer: Json): Json {
 }
 
 export function openApiDocument(version: string): Json {
-  const { schemas, of } = outputs()
+  const following = operations.filter(({ frames }) => frames !== undefined)
+  const events = Object.fromEntries(following.map(each => [eventsName(each), eventSchema(each)]))
   return {
     openapi: '3.1.0',
     info: {
@@ -91,10 +150,16 @@ export function openApiDocument(version: string): Json {
     },
     servers: [{ url: '/' }],
     security: [{ token: [] }],
-    paths: Object.fromEntries(operations.map(each => [`/v1/${each.name}`, pathOf(each, of.get(each)!)])),
+    paths: Object.fromEntries(operations.map(each => [`/v1/${each.name}`, pathOf(each)])),
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
-      schemas: { ...schemas, Problem: problem },
+      schemas: {
+        ...answerSchemas(),
+        ...events,
+        ...eventParts,
+        ErrorCode: { type: 'string', enum: Object.keys(errorCatalogue) },
+        Problem: problem,
+      },
     },
   }
 }

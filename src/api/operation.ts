@@ -26,6 +26,8 @@ export interface Operation<Input extends z.ZodObject = z.ZodObject, Output exten
   isIdempotent?: boolean
   /** It may take more than a moment: others must not wait for it. */
   isLong?: boolean
+  /** It changes something, but nothing that others change: it waits for none of them. */
+  isUnlocked?: boolean
   /** Called so, it waits more than it works, and answers when it is cancelled or what it follows is over. */
   follows?: (input: z.output<Input>) => boolean
   /** It starts a command, in a process of its own: which ends with the caller (attached), or goes on. */
@@ -54,6 +56,9 @@ export const operation = <Input extends z.ZodObject, Output extends z.ZodType>(r
     ...row,
     handler: (savepoint: Savepoint, input: z.output<Input>, call = alone) => row.handler(savepoint, input, call),
   }) as unknown as Operation
+
+/** To read what runs did, also what a live one has not written yet. */
+export const tracing = (): OpenOptions => ({ withoutBrokenConfig: true, upToDate: true })
 
 /** To look or to go back: a savepoint.yaml that is wrong, perhaps by what is to be undone, does not stop it. */
 export const looking = (): OpenOptions => ({ withoutBrokenConfig: true })

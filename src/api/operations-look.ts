@@ -8,7 +8,7 @@ import { type Execution, hasFailed } from '../model/trace.ts'
 import { kept, limit, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
 import { eventJson, executionJson, traceJson, whyJson } from './json-trace.ts'
-import { looking, operation } from './operation.ts'
+import { looking, operation, tracing } from './operation.ts'
 import { patchPage } from './patch.ts'
 import * as shapes from './shapes.ts'
 import * as traced from './shapes-trace.ts'
@@ -51,11 +51,10 @@ export const lookOperations = [
     output: z.array(shapes.snapshot),
     opens: looking,
     handler(savepoint, { run, limit }) {
-      const wanted = new Set(savepoint.snapshots({ run }).map(({ id }) => id))
+      const wanted = run === undefined ? undefined : new Set(savepoint.snapshots({ run }).map(({ id }) => id))
       return savepoint
         .log()
-        .filter(({ snapshot }) => wanted.has(snapshot.id))
-        .sort((a, b) => b.snapshot.seq - a.snapshot.seq)
+        .filter(({ snapshot }) => wanted === undefined || wanted.has(snapshot.id))
         .slice(0, limit)
         .map(({ snapshot, tags, isHead }) => json.snapshotJson(snapshot, { tags, head: isHead }))
     },
@@ -77,8 +76,10 @@ export const lookOperations = [
     output: shapes.snapshot,
     opens: looking,
     handler(savepoint) {
-      const { snapshot, place } = placed(savepoint, savepoint.head())
-      return json.snapshotJson(snapshot, place)
+      const node = savepoint.log().find(({ isHead }) => isHead)
+      // Says why there is none.
+      if (!node) return json.snapshotJson(savepoint.head())
+      return json.snapshotJson(node.snapshot, { tags: node.tags, head: true })
     },
   }),
   operation({
@@ -182,7 +183,7 @@ export const lookOperations = [
     isLong: true,
     input: z.object({ path, limit: limit.optional() }),
     output: traced.why,
-    opens: looking,
+    opens: tracing,
     handler: (savepoint, { path, limit }) => whyJson(savepoint.why(path, { limit })),
   }),
   operation({
@@ -198,7 +199,7 @@ export const lookOperations = [
     }),
     output: traced.trace,
     frames: z.object({ execution: traced.execution }),
-    opens: looking,
+    opens: tracing,
     async handler(savepoint, { run, failed, follow }, { send, signal }) {
       const isWanted = (each: Execution) => !failed || hasFailed(each)
       if (follow) {
@@ -217,7 +218,7 @@ export const lookOperations = [
     isLong: true,
     input: z.object({ run: runRef.optional(), limit: limit.default(100) }),
     output: z.array(traced.event),
-    opens: looking,
+    opens: tracing,
     handler: (savepoint, { run, limit }) => savepoint.events({ run, limit }).events.map(eventJson),
   }),
   operation({

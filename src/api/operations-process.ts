@@ -84,6 +84,7 @@ export const processOperations = [
     name: 'kill',
     summary: 'sends a signal to a process of a run of this target',
     effect: 'destructive',
+    isUnlocked: true,
     input: z.object({
       pid: z.int().positive(),
       start: z.int().optional().describe('as `ps` says it: when the pid is another process by now, nothing is sent'),

@@ -45,13 +45,17 @@ export class Service {
   /** Never rejects: the last frame has `ok` or `error`. */
   async call(caller: Caller, op: unknown, input: unknown, out: Out): Promise<void> {
     const stop = new AbortController()
+    let signal: AbortSignal | undefined
     const own: Out = {
       frame: text => out.frame(text),
       get isCrowded() {
         return out.isCrowded
       },
       drained: () => out.drained(),
-      signal: AbortSignal.any([out.signal, stop.signal]),
+      get signal() {
+        signal ??= AbortSignal.any([out.signal, stop.signal])
+        return signal
+      },
     }
     const state = { stop, isEndless: false }
     const work = this.answer(caller, op, input, own, state)
@@ -81,11 +85,11 @@ export class Service {
       throw new SavepointError('usage', 'Cannot tell what to do: "op" is no text', { hint: '{"op":"head"}' })
     const operation = findOperation(op)
     const input = checkInput(operation, given)
-    if (out.signal.aborted) throw cancelled()
     if (this.isClosed)
       throw new SavepointError('busy', `Cannot ${operation.name}: this process is ending`, { hint: 'Start it again' })
     state.isEndless = operation.effect === 'read' || operation.starts === 'attached'
     if (isMomentary(operation, input)) return this.look(operation, input, out)
+    if (out.signal.aborted) throw cancelled()
     const request = { op: operation.name, input, target: this.served.path, home: this.served.home }
     return this.workers.carryOut(operation, request, caller, out)
   }
@@ -99,7 +103,13 @@ export class Service {
       left = 0
       out.frame(JSON.stringify(frame))
     }
-    const call = { send, signal: out.signal, outlive: () => {} }
+    const call = {
+      send,
+      get signal() {
+        return out.signal
+      },
+      outlive: () => {},
+    }
     return this.reader.use(async savepoint => answerText(operation, await operation.handler(savepoint, input, call)))
   }
 }

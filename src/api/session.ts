@@ -2,11 +2,13 @@
  * One connection of the socket protocol (frames.ts): requests in, frames out. Requests with an `id` are carried out side by
  * side, and their frames carry it; those without one after the other. A client that does not read is not read either.
  */
+
+import { cancelled } from '../errors/errors.ts'
 import { type Face, type LineClient, type LineHandler, parseObject, runOf, SavepointError, tooLong } from '../index.ts'
 import { errorText, withId } from './frames.ts'
 import type { Out, Service } from './service.ts'
 
-/** Of one client, begun or waiting; beyond that it is not read until one is answered. */
+/** Of one client, begun; beyond that it is not read until one is answered, and what was read with the last of them waits. */
 const MAX_REQUESTS = 64
 /** It is in every frame of the answer. */
 const MAX_ID = 1000
@@ -30,6 +32,8 @@ class Session implements LineHandler {
   /** By what `cancel` names: the id as text, or undefined. */
   private readonly working = new Map<AbortController, string | undefined>()
   private order: Promise<void> = Promise.resolve()
+  /** Read, and not begun. */
+  private readonly waiting: { request: Record<string, unknown>; stop: AbortController }[] = []
 
   constructor(client: LineClient, service: Service) {
     this.client = client
@@ -53,18 +57,16 @@ class Session implements LineHandler {
       this.client.send(errorText(error))
       this.restIfUnread()
     } else if (!('op' in request) && 'cancel' in request) this.cancel(request.cancel)
-    else void this.take(request)
-  }
-
-  private async take({ op, id, ...input }: Record<string, unknown>): Promise<void> {
-    const name = id === undefined ? undefined : JSON.stringify(id)
-    if (name !== undefined && name.length > MAX_ID) {
+    else if ((nameOf(request.id)?.length ?? 0) > MAX_ID)
       this.client.send(
         errorText(new SavepointError('usage', `Cannot answer: "id" is longer than ${MAX_ID} characters`)),
       )
-      return
-    }
-    const stop = new AbortController()
+    else if (this.working.size >= MAX_REQUESTS) this.waiting.push({ request, stop: new AbortController() })
+    else void this.take(request, new AbortController())
+  }
+
+  private async take({ op, id, ...input }: Record<string, unknown>, stop: AbortController): Promise<void> {
+    const name = nameOf(id)
     this.working.set(stop, name)
     this.client.setPatience(0)
     if (this.working.size >= MAX_REQUESTS) this.client.setReading(false)
@@ -73,7 +75,9 @@ class Session implements LineHandler {
     if (name === undefined) this.order = work
     await work
     this.working.delete(stop)
-    if (this.working.size < MAX_REQUESTS) this.client.setReading(true)
+    const next = this.waiting.shift()
+    if (next) void this.take(next.request, next.stop)
+    else if (this.working.size < MAX_REQUESTS) this.client.setReading(true)
     if (this.working.size === 0) this.client.setPatience(IDLE_MS)
   }
 
@@ -82,6 +86,7 @@ class Session implements LineHandler {
     // Whoever has not read the last answer gets no further one made.
     await client.drained()
     if (client.signal.aborted) return
+    if (signal.aborted) return client.send(withId(errorText(cancelled()), id))
     const out: Out = {
       frame: text => client.send(withId(text, id)),
       get isCrowded() {
@@ -90,7 +95,13 @@ class Session implements LineHandler {
       drained: () => client.drained(),
       signal,
     }
-    await this.service.call({ run: runOf(client.pid) }, op, input, out)
+    // To find out takes longer than most answers: only for what asks for rights.
+    const caller = {
+      get run() {
+        return runOf(client.pid)
+      },
+    }
+    await this.service.call(caller, op, input, out)
   }
 
   /** Whoever asks and does not read is not read, either. */
@@ -103,6 +114,10 @@ class Session implements LineHandler {
   /** One, or all of them. */
   private cancel(id: unknown): void {
     const name = id === undefined || id === true ? undefined : JSON.stringify(id)
-    for (const [stop, own] of this.working) if (name === undefined || name === own) stop.abort()
+    const isMeant = (own: string | undefined) => name === undefined || name === own
+    for (const [stop, own] of this.working) if (isMeant(own)) stop.abort()
+    for (const { request, stop } of this.waiting) if (isMeant(nameOf(request.id))) stop.abort()
   }
 }
+
+const nameOf = (id: unknown): string | undefined => (id === undefined ? undefined : JSON.stringify(id))

@@ -10,6 +10,9 @@ import { changeOperations } from './operations-change.ts'
 import { lookOperations } from './operations-look.ts'
 import { processOperations } from './operations-process.ts'
 
+/** Of a value that is refused. */
+const MAX_SHOWN = 100
+
 export const operations: readonly Operation[] = [...lookOperations, ...changeOperations, ...processOperations]
 
 const byName = new Map(operations.flatMap(each => [each.name, ...(each.aliases ?? [])].map(name => [name, each])))
@@ -36,9 +39,59 @@ export function checkInput(operation: Pick<Operation, 'name' | 'input'>, input: 
   }
   const result = operation.input.safeParse(input ?? {})
   if (result.success) return result.data
-  const [issue] = result.error.issues
-  const where = issue!.path.join('.')
-  throw wrong(operation, `${where ? `"${where}": ` : ''}${issue!.message}`, undefined)
+  throw notFitting(operation, input, result.error.issues[0]!)
+}
+
+/** What is wrong with a value, and what the parameter takes. */
+function notFitting(operation: Pick<Operation, 'name' | 'input'>, input: unknown, issue: z.core.$ZodIssue) {
+  const [name, ...inner] = issue.path as (string | number)[]
+  if (name === undefined) return wrong(operation, 'its parameters are no object', undefined)
+  const taken = parametersOf(operation).find(each => each.name === name)!
+  const value = (input as Record<string, unknown> | undefined)?.[name]
+  const hint = `It takes ${taken.type}${taken.description ? `: ${taken.description}` : ''}`
+  if (value === undefined) return wrong(operation, `"${name}" is missing`, hint)
+  const isTwice = Array.isArray(value) && !taken.type.includes('list')
+  if (isTwice) return wrong(operation, `"${name}" is a list, and takes one value`, hint)
+  const where = [name, ...inner].join('.')
+  return wrong(operation, `"${where}" does not take ${JSON.stringify(value)?.slice(0, MAX_SHOWN)}`, hint)
+}
+
+export interface Parameter {
+  name: string
+  /** In words. */
+  type: string
+  isRequired: boolean
+  description: string | undefined
+}
+
+interface Schema {
+  type?: string
+  enum?: string[]
+  anyOf?: Schema[]
+  items?: Schema
+  default?: unknown
+  description?: string
+}
+
+/** What an operation takes, for people. */
+export function parametersOf(operation: Pick<Operation, 'input'>): Parameter[] {
+  const { properties, required } = inputSchema(operation) as {
+    properties?: Record<string, Schema>
+    required?: string[]
+  }
+  return Object.entries(properties ?? {}).map(([name, schema]) => ({
+    name,
+    type: typeInWords(schema),
+    isRequired: required?.includes(name) === true,
+    description: schema.description,
+  }))
+}
+
+function typeInWords({ type, enum: values, anyOf, items }: Schema): string {
+  if (anyOf) return anyOf.map(typeInWords).join(', or ')
+  if (values) return values.join(' | ')
+  if (type === 'array') return `a list of ${items?.type === 'string' ? 'texts' : typeInWords(items ?? {})}`
+  return type === 'boolean' ? 'true or false' : type === 'integer' || type === 'number' ? 'a number' : 'a text'
 }
 
 const wrong = ({ name }: Pick<Operation, 'name'>, why: string, hint: string | undefined) =>

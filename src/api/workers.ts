@@ -7,21 +7,28 @@ import type { Operation } from './operation.ts'
 import type { Caller, Out } from './service.ts'
 import { WorkerProcess } from './worker-process.ts'
 
-/** At work at the same time; others wait. Commands, which may go on for hours, are counted apart, and refused beyond. */
-const MAX_WORKING = 6
+/**
+ * At work at the same time; others wait. What changes something may wait for its lock as long as another one has it, so it is
+ * counted apart from what looks: nobody who looks waits behind it. So are commands, which may go on for hours, and are refused
+ * beyond.
+ */
+const MAX_LOOKING = 6
+const MAX_CHANGING = 4
 const MAX_COMMANDS = 64
-/** Kept for the next request, for so long, and for so many in all. */
-const MAX_IDLE = 2
+/** Kept for the next request: two for long, others only through a time with much to do, since to start one takes longer than most requests. */
+const KEPT_LONG = 2
 const IDLE_MS = 60_000
-const MAX_ASKED = 200
+const BUSY_IDLE_MS = 5000
+/** Whatever they may have gathered by then is given back. */
+const MAX_ASKED = 2000
 
 const RUN_VARIABLE = 'SAVEPOINT_RUN'
 
 export class Workers {
   private readonly env: NodeJS.ProcessEnv
   private readonly idle = new Map<WorkerProcess, NodeJS.Timeout>()
-  private readonly queue: (() => void)[] = []
-  private working = 0
+  private readonly looking = new Turns(MAX_LOOKING)
+  private readonly changing = new Turns(MAX_CHANGING)
   private commands = 0
 
   constructor(env: NodeJS.ProcessEnv) {
@@ -31,20 +38,21 @@ export class Workers {
   /** Returns the last frame. */
   async carryOut(operation: Operation, request: WorkRequest, caller: Caller, out: Out): Promise<string> {
     if (operation.starts !== undefined) return this.startCommand(operation, request, caller, out)
-    await this.turn()
+    const turns = operation.effect === 'read' || operation.isUnlocked ? this.looking : this.changing
+    await turns.take()
     try {
       // Nobody waits for it any more: it has not begun.
       if (out.signal.aborted) throw cancelled()
-      const isOurs = caller.run === undefined
-      const worker = (isOurs && this.takeIdle()) || new WorkerProcess(this.envOf(caller))
+      // Whoever only looks needs no rights.
+      const isOurs = operation.effect === 'read' || caller.run === undefined
+      const worker = (isOurs && this.takeIdle()) || new WorkerProcess(isOurs ? this.env : this.envOf(caller))
       const last = await worker.ask(request, out, operation.effect === 'read')
       // One that was started for a process of a run is taken for a process of that run.
       if (isOurs) this.keep(worker)
       else worker.letGo()
       return last
     } finally {
-      this.working--
-      this.queue.shift()?.()
+      turns.give()
     }
   }
 
@@ -81,11 +89,6 @@ export class Workers {
     return run === undefined ? this.env : { ...this.env, [RUN_VARIABLE]: run }
   }
 
-  private async turn(): Promise<void> {
-    if (this.working >= MAX_WORKING) await new Promise<void>(resolve => this.queue.push(resolve))
-    this.working++
-  }
-
   private takeIdle(): WorkerProcess | undefined {
     for (const [worker, timer] of this.idle) {
       clearTimeout(timer)
@@ -97,14 +100,38 @@ export class Workers {
 
   private keep(worker: WorkerProcess): void {
     if (worker.isGone) return
-    if (this.idle.size >= MAX_IDLE || worker.asked >= MAX_ASKED) {
+    if (worker.asked >= MAX_ASKED) {
       worker.letGo()
       return
     }
-    const timer = setTimeout(() => {
-      this.idle.delete(worker)
-      worker.letGo()
-    }, IDLE_MS)
+    const timer = setTimeout(
+      () => {
+        this.idle.delete(worker)
+        worker.letGo()
+      },
+      this.idle.size < KEPT_LONG ? IDLE_MS : BUSY_IDLE_MS,
+    )
     this.idle.set(worker, timer.unref())
+  }
+}
+
+/** So many at a time, in the order in which they came. */
+class Turns {
+  private free: number
+  private readonly waiting: (() => void)[] = []
+
+  constructor(count: number) {
+    this.free = count
+  }
+
+  async take(): Promise<void> {
+    if (this.free > 0) this.free--
+    else await new Promise<void>(resolve => this.waiting.push(resolve))
+  }
+
+  give(): void {
+    const next = this.waiting.shift()
+    if (next) next()
+    else this.free++
   }
 }

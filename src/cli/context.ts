@@ -51,7 +51,7 @@ export interface Context {
   /** For those who open it themselves. Of a command that can be cancelled, `signal` says when it is. */
   engineOptions(): OpenOptions
   /** Opens for a verb that only looks: a savepoint.yaml that is wrong, perhaps by what one wants to see, does not stop it. */
-  look(): Promise<Savepoint>
+  look(extra?: OpenOptions): Promise<Savepoint>
   /** Runs a command although there is nothing to record it in, because of `cause`. */
   runUnrecorded(command: string[], cause: Error): Promise<RunResult>
   /** Whether `undo` would stop a run, instead of taking back what was done last. */
@@ -141,7 +141,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened
     },
-    look: () => context.open({ withoutBrokenConfig: true }),
+    look: extra => context.open({ withoutBrokenConfig: true, ...extra }),
     async runUnrecorded(command, cause) {
       cancellation?.ignore()
       const engine = await import('../index.ts')

@@ -119,6 +119,7 @@ const openTakes: Record<keyof OpenOptions, Kind> = {
   force: 'flag',
   adopt: 'text',
   withoutBrokenConfig: 'flag',
+  upToDate: 'flag',
   repair: 'flag',
   makeRoom: 'flag',
   untilExit: 'flag',

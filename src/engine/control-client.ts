@@ -28,15 +28,22 @@ export interface Request {
 
 type Listener = Pick<Context, 'notice' | 'progress' | 'signal' | 'onUnstoppable'> & { onEvent?(event: unknown): void }
 
-/** Throws `Unreachable` when nothing was done, and what the run threw. */
-export async function askRun(run: LiveRunEntry, request: Request, listener: Listener): Promise<unknown> {
+/** Throws `Unreachable` when nothing was done, and what the run threw. `limitMs`: nobody waits longer for the answer. */
+export async function askRun(
+  run: LiveRunEntry,
+  request: Request,
+  listener: Listener,
+  limitMs?: number,
+): Promise<unknown> {
   if (run.socket === undefined) throw new Unreachable('it has no control socket')
   if (run.pid !== undefined && isStopped(run.pid)) throw new Unreachable('it is suspended')
   const answer = Promise.withResolvers<unknown>()
   const socket = withSocketPath(run.socket, address => connect(address))
   socket.write(`${JSON.stringify({ hello: CONTROL_HELLO })}\n`)
   const cancel = () => socket.write('{"cancel":true}\n')
-  const greeting = setTimeout(() => socket.destroy(new Error('it does not answer')), GREETING_MS)
+  const giveUp = () => socket.destroy(new Error('it does not answer'))
+  const greeting = setTimeout(giveUp, limitMs ?? GREETING_MS)
+  const limit = limitMs === undefined ? undefined : setTimeout(giveUp, limitMs)
   let isAsked = false
   const onLine = (line: string) => {
     const frame = JSON.parse(line) as Hello | Frame
@@ -58,6 +65,7 @@ export async function askRun(run: LiveRunEntry, request: Request, listener: List
     return await answer.promise
   } finally {
     clearTimeout(greeting)
+    clearTimeout(limit)
     listener.signal?.removeEventListener('abort', cancel)
     end(socket)
   }

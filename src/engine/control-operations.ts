@@ -124,6 +124,9 @@ export const operations: Record<string, Operation<unknown>> = {
     return { result: undefined }
   }),
 
+  /** For those who read the timeline themselves. */
+  save: operation({}, async ({ session }) => ({ result: await session.traceSoFar() })),
+
   hold: operation({}, async ({ session, isInside, send, signal }) => {
     if (isInside) throw new SavepointError('run.inside', `Cannot hold ${session.run.id} still: this is a process of it`)
     await session.frozen(async () => {

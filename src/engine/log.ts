@@ -1,38 +1,48 @@
 /** `log`, `branches` and `snapshots`: the timeline as people see it, without what is deleted. */
 import type { Snapshot } from '../model/snapshot.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Context } from './context.ts'
 import type { LogNode } from './results.ts'
 import { requireRun } from './rollback.ts'
 import { asShown, shownParent } from './shown-snapshot.ts'
 
+/** Kept for those who ask again and again, as the clients of a daemon do. */
+const known = new WeakMap<TimelineDb, { version: string; nodes: readonly LogNode[] }>()
+
 /** Newest first. The parent shown is the nearest one that is not deleted. */
 export function log(ctx: Context): LogNode[] {
+  const version = ctx.db.version.now()
+  const kept = known.get(ctx.db)
+  if (kept && kept.version === version) return [...kept.nodes]
+  const nodes = ctx.db.atOneMoment(() => nodesOf(ctx))
+  // Asked for before they were read: if somebody wrote meanwhile, they are read again.
+  if (version !== undefined) known.set(ctx.db, { version, nodes })
+  return [...nodes]
+}
+
+/** They are the same for all who ask, so nobody can change them. */
+function nodesOf(ctx: Context): LogNode[] {
   const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
-  const tags = new Map<string, string[]>()
-  for (const [name, id] of ctx.db.tags()) tags.set(id, [...(tags.get(id) ?? []), name])
+  const tags = Map.groupBy(ctx.db.tags(), ([, id]) => id)
   const head = ctx.db.head
   const live = [...all.values()].filter(snapshot => snapshot.deletedAt === undefined)
-  const nodes = new Map(
-    live.map(snapshot => [
-      snapshot.id,
-      {
-        snapshot: asShown(ctx, snapshot, id => all.get(id)),
-        tags: tags.get(snapshot.id) ?? [],
-        isHead: snapshot.id === head,
-        children: [] as string[],
-        isLeaf: true,
-        shownParent: shownParent(id => all.get(id), snapshot),
-      },
-    ]),
-  )
-  for (const node of nodes.values()) {
-    const parent = node.shownParent === undefined ? undefined : nodes.get(node.shownParent)
-    if (!parent) continue
-    parent.children.push(node.snapshot.id)
-    parent.isLeaf = false
-  }
-  return [...nodes.values()].reverse()
+  const parents = new Map(live.map(snapshot => [snapshot.id, shownParent(id => all.get(id), snapshot)]))
+  const children = Map.groupBy(live, ({ id }) => parents.get(id))
+  return live.reverse().map(snapshot => {
+    const { id } = snapshot
+    const below = (children.get(id) ?? []).map(child => child.id)
+    return frozen({
+      snapshot: frozen(asShown(ctx, snapshot, other => all.get(other))),
+      tags: frozen((tags.get(id) ?? []).map(([name]) => name)),
+      isHead: id === head,
+      children: frozen(below),
+      isLeaf: below.length === 0,
+      shownParent: parents.get(id),
+    })
+  })
 }
+
+const frozen = <T>(value: T): T => Object.freeze(value) as T
 
 /** The ends of the tree: each is a branch. */
 export const branches = (ctx: Context): LogNode[] => log(ctx).filter(node => node.isLeaf)

@@ -48,6 +48,7 @@ import { restoring, throughLiveRun } from './through-live-run.ts'
 import { trace } from './trace.ts'
 import { acceptedConfig, trust } from './trust.ts'
 import { redo, undo } from './undo.ts'
+import { haveEventsWritten } from './unwritten-events.ts'
 import { verify } from './verify.ts'
 import { why } from './why.ts'
 
@@ -63,6 +64,7 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
     const above = ownRun(ctx) === undefined ? (ctx.timelineId === '' ? anyRunAbove() : runAbove(ctx)) : undefined
     if (above !== undefined) ctx.env = { ...ctx.env, [RUN_VARIABLE]: above }
     await recoverAtOpen(ctx)
+    if (options.upToDate) await haveEventsWritten(ctx)
   } catch (error) {
     closeContext(ctx)
     throw error

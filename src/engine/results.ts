@@ -75,6 +75,7 @@ export interface UndoResult {
   effect: string
 }
 
+/** Whoever asks gets the same objects: they are frozen. */
 export interface LogNode {
   snapshot: Snapshot
   tags: string[]

@@ -8,10 +8,12 @@ import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { nameRunning } from '../model/running.ts'
 import { quoteCommand, quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
+import { failpoint } from '../store/failpoint.ts'
 import { encodeTree } from '../store/tree-codec.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
 import { identityOf, obstacleAt, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
+import type { NewOperation } from '../timeline/timeline-db.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
@@ -32,6 +34,8 @@ import type { Displacer } from './target-place.ts'
 import { writeTarget } from './target-registry.ts'
 import { judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
+
+type HowEnded = Pick<Run, 'exitCode' | 'signal'>
 
 /** What is known of a run by who was there. */
 interface Known {
@@ -56,19 +60,22 @@ export async function conclude(
   ctx: Context,
   run: Run,
   before: Snapshot | undefined,
-  { code, signal }: ChildEnd,
+  { code: exitCode, signal }: ChildEnd,
   known: Known,
 ): Promise<End> {
   if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
     ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
     return nothing
   }
-  const { after, taken } = await (before ? finish(ctx, run, before, known) : finishUnprotected(ctx, run, known)).catch(
-    error => sayUncaptured(ctx, before, error),
-  )
+  const end = { exitCode, signal }
+  const finished = before ? finish(ctx, run, before, end, known) : finishUnprotected(ctx, run, known)
+  const { after, taken } = await finished.catch(error => sayUncaptured(ctx, before, error))
+  if (after) return { after, taken }
   try {
-    ctx.db.endRun(run.id, { endedAt: ctx.now(), exitCode: code, signal, after: after?.id })
-    if (!after) noteUnprotected(ctx, run)
+    ctx.db.transaction(() => {
+      ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
+      noteUnprotected(ctx, run)
+    })
   } catch (error) {
     if (!errnoOf(error)) throw error
     ctx.notice(`the end of the run is NOT recorded: ${(error as Error).message}`)
@@ -100,8 +107,8 @@ async function finishUnprotected(ctx: Context, run: Run, { commit }: Known): Pro
 }
 
 /** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
-async function finish(ctx: Context, run: Run, before: Snapshot, known: Known): Promise<End> {
-  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, known))
+async function finish(ctx: Context, run: Run, before: Snapshot, end: HowEnded, known: Known): Promise<End> {
+  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, end, known))
 }
 
 /** What became of the target directory, as far as it is known by whom. */
@@ -123,6 +130,7 @@ async function finishLocked(
   ctx: Context,
   run: Run,
   before: Snapshot,
+  end: HowEnded,
   known: Known = {},
 ): Promise<End & { after: Snapshot }> {
   const { movedTo, touched, displacedBy, commit } = known
@@ -159,7 +167,7 @@ async function finishLocked(
   const after = unchanged
     ? before
     : addSnapshot(ctx, state, { type: 'final', run: run.id, command: quoteCommand(run.command) })
-  ctx.db.addOperation({
+  const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
     state: 'done',
@@ -183,6 +191,12 @@ async function finishLocked(
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
     },
     rule: undefined,
+  }
+  // Both or neither: killed in between, it would be closed once more by whoever comes next, and stand there twice.
+  ctx.db.transaction(() => {
+    ctx.db.addOperation(operation)
+    failpoint('run:operation')
+    ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
   })
   return { after, taken: isCommit ? 1 : 0 }
 }
@@ -196,8 +210,9 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
   for (const run of ctx.db.runs()) {
     if (!isInterrupted(run)) continue
     const before = run.before === undefined ? await snapshotBefore(ctx, run) : ctx.db.snapshot(run.before)
-    const { after } = before && before.deletedAt === undefined ? await finishLocked(ctx, run, before) : nothing
-    ctx.db.endRun(run.id, { endedAt: ctx.now(), signal: 'SIGKILL', after: after?.id })
+    const end = { exitCode: undefined, signal: 'SIGKILL' }
+    if (before && before.deletedAt === undefined) await finishLocked(ctx, run, before, end)
+    else ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
     ctx.notice(endedWithoutUs(run))

@@ -169,7 +169,9 @@ async function superviseAndConclude(
   const patterns = redactPatterns(ctx)
   const supervised = await superviseTraced(ctx, tracer, protection, session, place, options, patterns)
   const { end, trace, touched, displacedBy, commit } = supervised
-  const before = protection.before ?? (await protection.pending?.snapshot)
+  const first = protection.before ?? (await protection.pending?.snapshot)
+  // Somebody may have purged something meanwhile: the state is another one by now.
+  const before = first && (ctx.db.snapshot(first.id) ?? first)
   for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
   if (protection.pending?.failure) throw protection.pending.failure
   const movedTo = place.movedTo()

@@ -30,6 +30,8 @@ export interface OpenOptions {
   adopt?: string
   /** To look or go back: a savepoint.yaml that cannot be read or is wrong, perhaps by what is to be undone, must not stop it. */
   withoutBrokenConfig?: boolean
+  /** To read traces and events: what a live run has not written yet is written first. */
+  upToDate?: boolean
   /** Rebuilds a store index that cannot be opened; for `verify --repair`. */
   repair?: boolean
   /** To free space or to go back: on a disk that is full to the last byte, gives up what the store keeps in reserve. */

@@ -49,25 +49,40 @@ export async function subscribe(
 /** What was heard of until now. */
 class Ear {
   private readonly ctx: Context
-  private seq: number
+  private seq = 0
   private head: string | undefined
-  private fileEvent: number
+  private fileEvent = 0
   /** Whether it has ended. */
   private readonly runs = new Map<string, boolean>()
   private readonly operations = new Map<string, string>()
 
   constructor(ctx: Context) {
     this.ctx = ctx
-    this.seq = Math.max(0, ...ctx.db.snapshots(true).map(({ seq }) => seq))
-    this.head = ctx.db.head
-    this.fileEvent = ctx.db.events.newest()
-    for (const { id, endedAt } of ctx.db.runs()) this.runs.set(id, endedAt !== undefined)
-    for (const { id, state } of ctx.db.operations()) this.operations.set(id, state)
+    ctx.db.atOneMoment(() => this.hear())
   }
 
-  /** In the order in which they are read: beginnings, files, snapshots, ends. */
+  private hear(): void {
+    const { db } = this.ctx
+    this.seq = Math.max(0, ...db.snapshots(true).map(({ seq }) => seq))
+    this.head = db.head
+    this.fileEvent = db.events.newest()
+    for (const { id, endedAt } of db.runs()) this.runs.set(id, endedAt !== undefined)
+    for (const { id, state } of db.operations()) this.operations.set(id, state)
+  }
+
+  /**
+   * In the order in which they are read: beginnings, files, snapshots, ends. All of one moment: else what is written between
+   * two of these looks would be told before what it follows from, HEAD before its snapshot, say.
+   */
   news(): TimelineEvent[] {
-    return [...this.begun(), ...this.files(), ...this.snapshots(), ...this.ended(), ...this.done(), ...this.moved()]
+    return this.ctx.db.atOneMoment(() => [
+      ...this.begun(),
+      ...this.files(),
+      ...this.snapshots(),
+      ...this.ended(),
+      ...this.done(),
+      ...this.moved(),
+    ])
   }
 
   private begun(): TimelineEvent[] {

@@ -25,13 +25,12 @@ interface Fit {
  */
 export function resolveSnapshot(db: TimelineDb, ref: string): Snapshot {
   if (ref === 'HEAD' || ref === '@') return requireHead(db)
-  const all = db.snapshots(true)
-  const exact = all.find(snapshot => snapshot.id === ref)
+  const exact = db.snapshot(ref)
   if (exact) return exact
   const beforeRun = findRun(db, ref)?.before
   const state = beforeRun === undefined ? undefined : db.snapshot(beforeRun)
   if (state) return state
-  const live = all.filter(snapshot => snapshot.deletedAt === undefined)
+  const live = db.snapshots()
   const byName = fitsByName(db, ref, live)
   const byId = fitsById(ref, live)
   const fits = isTooShort(ref, 'snap_') ? byName : [...byName, ...byId]

@@ -3,7 +3,6 @@
  * Every method that changes several rows does so in one transaction. WAL: readers never wait for the writer.
  */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
-import { SavepointError } from '../errors/errors.ts'
 import type { HideWords } from '../model/hide-words.ts'
 import { idToBytes, randomName } from '../model/id.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
@@ -11,8 +10,9 @@ import { damageIn } from '../store/damage.ts'
 import { openDatabase, type Unwritable } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
 import { hideCommands } from './command-rows.ts'
+import { DataVersion } from './data-version.ts'
 import { EventRows } from './event-rows.ts'
-import { damageHint, explainOpen } from './explain-open.ts'
+import { damageHint, explainOpen, requireVersion } from './explain-open.ts'
 import { logBeside, SnapshotLog } from './snapshot-log.ts'
 import { insertSnapshot, type NewSnapshot, toOperation, toRun, toSnapshot } from './timeline-rows.ts'
 import { bringUpToDate, TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
@@ -29,6 +29,7 @@ export class TimelineDb {
   readonly trace: TraceRows
   /** What was changed, by runs and others. */
   readonly events: EventRows
+  readonly version: DataVersion
   /** Set when it can only be read: every method that changes something throws. */
   readonly unwritable: Unwritable | undefined
   readonly isInPlace: () => boolean
@@ -42,21 +43,14 @@ export class TimelineDb {
       this.log = new SnapshotLog(logBeside(file), database)
       this.trace = new TraceRows(database)
       this.events = new EventRows(database)
+      this.version = new DataVersion(database)
       if (!unwritable) bringUpToDate(database)
     } catch (cause) {
       throw explainOpen(file, cause)
     }
     const version = this.meta('version')
     if (version === undefined) this.setMeta('version', String(TIMELINE_VERSION))
-    else if (version !== String(TIMELINE_VERSION)) {
-      throw new SavepointError(
-        'store.format',
-        `Cannot open the timeline: its version is ${version}, this Savepoint knows ${TIMELINE_VERSION}`,
-        {
-          hint: 'Use a newer version of Savepoint',
-        },
-      )
-    }
+    else requireVersion(version)
   }
 
   transaction<T>(work: () => T): T {
@@ -69,6 +63,11 @@ export class TimelineDb {
       this.log.forget()
       throw error
     }
+  }
+
+  /** Only reads: all of one moment, whatever others write meanwhile. */
+  atOneMoment<T>(read: () => T): T {
+    return inTransaction(this.database, read, 'DEFERRED')
   }
 
   /** Writes what would find the snapshots again anew, from what is known now. */

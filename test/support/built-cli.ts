@@ -20,9 +20,13 @@ export const checkout: string = fileURLToPath(new URL('../..', import.meta.url))
 const launched = spawnSync(join(checkout, 'savepoint'), ['--version'], { encoding: 'utf8' })
 if (launched.status !== 0) throw new Error(`the launcher cannot build: ${launched.stderr}`)
 
+/** As the launcher starts it. */
+const [node, flags] = readFileSync(join(checkout, 'build/ready'), 'utf8').trim().split('\n') as [string, string?]
+
 /** argv of the program without its own arguments. */
 export const builtCommand: string[] = [
-  resolve(checkout, readFileSync(join(checkout, 'build/ready'), 'utf8').trim()),
+  resolve(checkout, node),
+  ...(flags?.split(' ') ?? []),
   '--disable-warning=ExperimentalWarning',
   join(checkout, 'dist/cli.js'),
 ]

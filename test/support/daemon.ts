@@ -9,6 +9,8 @@ import type { Workspace } from './workspace.ts'
 export interface BackgroundDaemon {
   child: ChildProcess
   socket: string
+  /** Where it answers HTTP, if it does. */
+  http: string | undefined
   ended: Promise<{ status: number | null; signal: string | null; stderr: string }>
 }
 
@@ -16,9 +18,9 @@ const started: ChildProcess[] = []
 
 export async function startDaemon(
   space: Workspace,
-  options: { spawn?: SpawnOptions; before?: string[] } = {},
+  options: { spawn?: SpawnOptions; before?: string[]; args?: string[] } = {},
 ): Promise<BackgroundDaemon> {
-  const command = [...(options.before ?? []), ...builtCommand, 'daemon', '--json']
+  const command = [...(options.before ?? []), ...builtCommand, 'daemon', '--json', ...(options.args ?? [])]
   const child = spawn(command[0]!, command.slice(1), {
     cwd: space.dir,
     env: space.env,
@@ -38,7 +40,8 @@ export async function startDaemon(
       throw new Error(`the daemon ended before it was ready: ${stderr}`)
     }),
   ])
-  return { child, socket: JSON.parse(line).socket, ended }
+  const { socket, http } = JSON.parse(line)
+  return { child, socket, http, ended }
 }
 
 /** What a failed test has left, too. */

@@ -29,7 +29,7 @@ export function register(program: Command): void {
     .option('-n, --limit <n>', 'at most this many (default: 100)', atMost)
     .action(
       handle<{ run?: string; limit?: number }>(async (context, { options }) => {
-        const { events } = (await context.look()).events({ run: options.run, limit: options.limit })
+        const { events } = (await context.look({ upToDate: true })).events({ run: options.run, limit: options.limit })
         if (context.options.json) return context.json(events.map(eventJson))
         if (context.options.quiet) return context.lines(events.map(idOf))
         await context.paged(output => {

@@ -1,7 +1,6 @@
 /** Whether large files can be shared with the store by reflink, and under which names. Found out once per source. */
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { threadId } from 'node:worker_threads'
 import type { Id } from '../../model/entry.ts'
 import { idToHex } from '../../model/id.ts'
 import { addon } from '../../native/addon.ts'
@@ -21,6 +20,8 @@ export function createCloneSource(directory: string | undefined): CloneSource {
       if (directory === undefined) return undefined
       works ??= canClone(directory)
       if (!works) return undefined
+      // Not imported: loading it takes time of each command, and few have files to clone.
+      const { threadId } = process.getBuiltinModule('node:worker_threads')
       return {
         temporary: join(directory, `tmp-${process.pid}-${threadId}-${made++}`),
         final: id => join(directory, idToHex(id)),

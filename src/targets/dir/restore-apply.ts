@@ -13,7 +13,7 @@ import { errnoOf } from '../../errors/errors.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
-import { failpoint } from '../../store/failpoint.ts'
+import { failpoint, pausepoint } from '../../store/failpoint.ts'
 import { applyMetadata } from './content-writer.ts'
 import { removeTree } from './remove-tree.ts'
 import { explainFailure } from './restore-failed.ts'
@@ -90,6 +90,7 @@ class Restore {
       failpoint('restore:stage')
       await stageActions({ ...this.options, needs, links: this.links, written: this.written, refused: this.refused })
       failpoint('restore:staged')
+      await pausepoint('restore:placing')
       this.placeAll()
     } catch (error) {
       throw explainFailure(error, await this.reverse())

@@ -1,0 +1,85 @@
+/** Commands beside a live run and a daemon: they see what the run has just done, and change history without harm to it. */
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { endRuns, startRun } from './support/background-run.ts'
+import { asOrdinaryUser, giveToUser, savepoint, savepointAsUser, savepointJson } from './support/built-cli.ts'
+import { Client, endDaemons, type Frame, isLast, startDaemon } from './support/daemon.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace('work', { SAVEPOINT_LOCK_WAIT_MS: '120000' })
+  space.write('a', 'a1\n')
+  space.write('secret', 's1\n')
+})
+afterEach(async () => {
+  await endDaemons()
+  await endRuns()
+  space.remove()
+})
+
+it('what a live run did a moment ago is in trace, why and events, by every way to ask', async () => {
+  const run = await startRun(space, 'READY; while read word; do echo "$word" >> a; /bin/echo done "$word"; done')
+  const says = (name: string, args: string[]) => JSON.stringify(savepointJson(space, [name, ...args]))
+  let output = ''
+  run.child.stdout!.on('data', (chunk: string) => (output += chunk))
+  const write = async (word: string) => {
+    run.say(word)
+    while (!output.includes(`done ${word}`)) await new Promise(resolve => run.child.stdout!.once('data', resolve))
+  }
+  await write('one')
+  const library = await space.open({ upToDate: true })
+  expect(library.trace().executions.map(({ argv }) => argv.join(' '))).toContain('/bin/echo done one')
+  await write('two')
+  expect(says('trace', [])).toContain('"two"')
+  await write('three')
+  expect(savepointJson(space, ['why', 'a']).causes[0]).toMatchObject({ event: { run: run.id, path: 'a' } })
+  await write('four')
+  expect(says('ctl', ['trace'])).toContain('"four"')
+  await write('five')
+  expect(says('ctl', ['why', 'path=a'])).toContain(run.id)
+  expect(says('events', [])).toContain('"path":"a"')
+  run.child.stdin!.end()
+  expect(await run.ended).toMatchObject({ status: 0 })
+})
+
+it('history is changed beside a live run and a daemon: it is told to who listens, and the run ends as it should', async () => {
+  for (const label of ['s1', 's2', 's3', 's4']) {
+    space.write('a', `${label}\n`)
+    space.write('secret', `${label}\n`)
+    savepoint(space, ['snapshot', '-q', '-m', label])
+  }
+  const daemon = await startDaemon(space)
+  const client = new Client(daemon.socket)
+  const told: Frame[] = []
+  client.onFrame = frame => void (frame.event?.type === 'operation' && told.push(frame.event.operation.kind))
+  client.send({ op: 'subscribe' })
+  await client.next()
+  const run = await startRun(space, 'echo run > a; echo new > b; rm secret; READY; read x; echo end >> a')
+  for (const args of [['tag', 'good', 's2'], ['delete', 's1'], ['compact', 's3', 's4'], ['prune'], ['gc']]) {
+    const { status, stderr } = savepoint(space, args)
+    expect({ args, status, stderr }).toEqual({ args, status: 0, stderr: '' })
+  }
+  expect(savepoint(space, ['purge', 'secret', '--yes']).stdout).toContain('Purged secret')
+  expect(savepointJson(space, ['snapshot', '-m', 'mid'])).toMatchObject({ label: 'mid', head: true })
+  run.say('')
+  const { status, stderr } = await run.ended
+  expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('To undo: savepoint undo\n') })
+  while (!told.includes('run')) await client.next()
+  expect(told).toEqual(['tag', 'delete', 'compact', 'gc', 'purge', 'run'])
+  expect(savepoint(space, ['verify']).status).toBe(0)
+  expect(savepoint(space, ['undo']).status).toBe(0)
+  expect([space.read('a'), space.read('b')]).toEqual(['s4\n', undefined])
+  client.send({ cancel: true })
+  await client.next(isLast)
+  client.end()
+})
+
+it('an ordinary user gets the same from a run of theirs', async () => {
+  giveToUser(space)
+  const { spawn, before } = asOrdinaryUser
+  const run = await startRun(space, 'echo two > a; READY; read x', { spawn, before })
+  const { causes } = JSON.parse(savepointAsUser(space, ['why', 'a', '--json']).stdout)
+  expect(causes[0]).toMatchObject({ event: { run: run.id } })
+  run.say('')
+  expect(await run.ended).toMatchObject({ status: 0 })
+})
