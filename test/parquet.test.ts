@@ -105,16 +105,29 @@ function readAll(path: string): string {
 }
 
 describe('Snappy', () => {
+  const compressed = (bytes: Buffer) => {
+    const out = Buffer.alloc(bytes.length + 64)
+    return out.subarray(0, addon.snappyCompress(bytes, out))
+  }
+
   it('gives back what it was given, at every small length', () => {
     const source = Buffer.concat([randomBytes(80), Buffer.alloc(200, 'abc'), randomBytes(80)])
     for (let length = 0; length <= source.length; length++) {
       const bytes = source.subarray(0, length)
-      expect(addon.snappyUncompress(addon.snappyCompress(bytes), length).equals(bytes)).toBe(true)
+      const out = Buffer.alloc(length)
+      addon.snappyUncompress(compressed(bytes), out)
+      expect(out.equals(bytes)).toBe(true)
     }
   })
 
-  it('refuses what claims to be much more than it can be', () => {
-    expect(() => addon.snappyUncompress(Buffer.from([0xfe, 1, 0]), 2 ** 40)).toThrow(/EBADMSG/)
-    expect(() => addon.snappyUncompress(Buffer.from([0xfe, 1, 0]), 64)).toThrow(/EBADMSG/)
+  it('refuses a buffer that may be too small', () => {
+    expect(() => addon.snappyCompress(Buffer.alloc(100), Buffer.alloc(100))).toThrow(/EINVAL/)
+  })
+
+  it('refuses what says more or less than there is room for, and copies of what was not there', () => {
+    const elements = compressed(Buffer.from('abcd'))
+    for (const length of [0, 3, 5])
+      expect(() => addon.snappyUncompress(elements, Buffer.alloc(length))).toThrow(/EBADMSG/)
+    expect(() => addon.snappyUncompress(Buffer.from([0xfe, 1, 0]), Buffer.alloc(64))).toThrow(/EBADMSG/)
   })
 })

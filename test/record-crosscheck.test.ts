@@ -1,7 +1,8 @@
 /** What a recording says, compared with what others see: a walk before and after, and strace. */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isChanged } from '../src/record/index.ts'
 import { gated } from './support/machine.ts'
@@ -74,6 +75,42 @@ describe('what changed is what a walk before and after finds changed', () => {
       4,
     )
     expect(agree(`${env} npm uninstall dep --offline --no-audit --no-fund --loglevel=error`)).toBeGreaterThan(4)
+  })
+})
+
+describe('the contents', () => {
+  it('are what DuckDB reads, under the keys and with the hashes that the manifest tells', async () => {
+    space.write('old', 'old\n')
+    space.write('large', Buffer.alloc(9_000_000, 'large '))
+    const { bundle, directory, result } = recordScript(
+      space,
+      'cat old > new; echo x >> large; rm old; echo "ä" > "ümlaut"; : > empty',
+    )
+    expect(result.status).toBe(0)
+    const states = bundle.files.flatMap(({ before, after }) => [before, after]).filter(({ blob }) => blob !== undefined)
+    const told = new Map(states.map(({ blob, sha256 }) => [blob, sha256]))
+    const db = await DuckDBInstance.create(':memory:')
+    const connection = await db.connect()
+    const file = join(directory, 'blobs.parquet')
+    const found = await connection.runAndReadAll(`select key, sha256(content) from read_parquet('${file}')`)
+    expect(new Map(found.getRows().map(([key, hash]) => [String(key), String(hash)]))).toEqual(told)
+    const columns = await connection.runAndReadAll(
+      `select name, type from parquet_schema('${file}') where type is not null`,
+    )
+    expect(columns.getRows()).toEqual([
+      ['key', 'BYTE_ARRAY'],
+      ['content', 'BYTE_ARRAY'],
+    ])
+    const codecs = await connection.runAndReadAll(`select distinct compression from parquet_metadata('${file}')`)
+    expect(codecs.getRows()).toEqual([['SNAPPY']])
+    connection.closeSync()
+    db.closeSync()
+  })
+
+  it('are not there at all when there are none', () => {
+    const { directory, bundle } = record(space, ['/bin/true'], { args: ['--record=changes'] })
+    expect(readdirSync(directory)).toEqual(['manifest.json'])
+    expect(bundle.files).toEqual([])
   })
 })
 

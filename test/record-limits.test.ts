@@ -1,7 +1,7 @@
 /** `record` where something is wrong: what is refused is refused before the command starts, and nothing that was recorded is lost. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, watch, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Bundle } from '../src/record/index.ts'
@@ -298,6 +298,26 @@ describe('a disk that is full', () => {
     } finally {
       spawnSync('umount', [at('disk')])
     }
+  })
+})
+
+describe('memory', () => {
+  it('does not grow with what is recorded', () => {
+    const script = `import os
+for i in range(2500): open('f%d' % i, 'wb').write(os.urandom(80000))`
+    const measure = `import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:]).returncode
+print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)`
+    const command = [...builtCommand, 'record', '-q', '-o', at('bundle'), '--', 'python3', '-c', script]
+    const { stdout } = spawnSync('python3', ['-c', measure, ...command], {
+      cwd: space.dir,
+      env: space.env,
+      encoding: 'utf8',
+    })
+    const [status, peakKiB] = stdout.split(' ').map(Number)
+    expect(status).toBe(0)
+    expect(statSync(join(at('bundle'), 'blobs.parquet')).size).toBeGreaterThan(200_000_000)
+    expect(peakKiB).toBeLessThan(200 * 1024)
   })
 })
 

@@ -1,8 +1,11 @@
 /** `record`: what a command looked at and changed is in the bundle, before and after, and nothing is noticed by the command. */
-import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, openSync, readdirSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isChanged } from '../src/record/index.ts'
+import { Bundle, isChanged } from '../src/record/index.ts'
+import { builtCommand } from './support/built-cli.ts'
 import { compileC } from './support/c-program.ts'
 import { hasXattrs } from './support/machine.ts'
 import { record, recordScript } from './support/recorded.ts'
@@ -108,6 +111,28 @@ describe('states', () => {
     expect(bundle.content(odd.after, 100)!.toString()).toBe('x')
   })
 
+  it('of names of all kinds, and of paths that are longer than the system takes', () => {
+    const names = ['-rf', 'a..b', ' trailing ', 'emoji 😀', 'n'.repeat(255), '*', "'quoted'"]
+    const script = `import os,sys
+for name in sys.argv[1:]: open(name, 'w').write(name)
+part = 'd' * 250
+for i in range(20):
+  os.mkdir(part); os.chdir(part)
+open('deep', 'w').write('deep')`
+    const { bundle, file, manifest } = bound(record(space, ['python3', '-c', script, ...names]))
+    for (const name of names) expect([name, bundle.content(file(name).after, 1000)!.toString()]).toEqual([name, name])
+    // Nobody can name them, so they may be missing, but not unnoticed.
+    const deep = bundle.files.find(({ path }) => path.endsWith('/deep'))
+    expect(deep !== undefined || !manifest.complete || manifest.skipped_count > 0).toBe(true)
+  })
+
+  it('of pipes and of files that change while all is over do not hang', () => {
+    space.sh('mkfifo fifo')
+    const { file } = bound(recordScript(space, 'ls -l fifo >/dev/null; (echo x > fifo) & cat fifo; wait'))
+    expect(file('fifo')).toMatchObject({ before: { type: 'fifo' }, after: { type: 'fifo' } })
+    expect(file('fifo').before.blob).toBeUndefined()
+  })
+
   it('of a file that another name of it changes', () => {
     space.write('one', 'first\n')
     space.sh('ln one two')
@@ -195,6 +220,27 @@ describe('the command', () => {
     expect(copied.result.stderr).toContain('recorded')
   })
 
+  it('dies of Ctrl-C as without us, and the bundle is written', async () => {
+    const [program, ...args] = builtCommand
+    const script =
+      'trap "echo told > told; trap - INT; kill -INT $$" INT; : > ready; while [ -e ready ]; do sleep 0.05; done'
+    const child = spawn(program!, [...args, 'record', '-o', join(space.base, 'bundle'), '--', 'sh', '-c', script], {
+      cwd: space.dir,
+      env: space.env,
+      stdio: 'ignore',
+      detached: true,
+    })
+    const ended = once(child, 'exit')
+    const watcher = watch(space.dir)
+    while (!existsSync(space.at('ready'))) await once(watcher, 'change')
+    watcher.close()
+    process.kill(-child.pid!, 'SIGINT')
+    expect(await ended).toEqual([null, 'SIGINT'])
+    const bundle = new Bundle(join(space.base, 'bundle'))
+    expect(bundle.manifest).toMatchObject({ signal: 'SIGINT', complete: true })
+    expect(bundle.files.find(({ path }) => path === space.at('told'))!.after.exists).toBe(true)
+  })
+
   it('finds nothing of ours in its directory, and leaves nothing in our home', () => {
     const { result } = recordScript(space, 'ls -A; ls -A ..', { name: 'bundle' })
     expect(result.stdout.split('\n').filter(Boolean).sort()).toEqual(['store home', 'user', 'work'])
@@ -205,6 +251,35 @@ describe('the command', () => {
 })
 
 describe('git', () => {
+  it('in every shape: no commit, a worktree, a submodule of its own, and none at all', () => {
+    space.git('init', '-q')
+    space.write('staged', 'staged\n')
+    space.git('add', '-A')
+    const early = bound(recordScript(space, 'cat staged >/dev/null'))
+    expect(early.file('staged').git).toMatchObject({ head: null, tracked: true, dirty: true })
+    expect(early.text('staged', 'before')).toBe('staged\n')
+    space.git('commit', '-qm', '1')
+    space.git('worktree', 'add', '-q', '../tree')
+    space.git('pack-refs', '--all')
+    const head = space.git('rev-parse', 'HEAD').trim()
+    const tree = record(space, ['cat', join(space.base, 'tree', 'staged')])
+    expect(tree.file(join(space.base, 'tree', 'staged')).git).toMatchObject({
+      root: join(space.base, 'tree'),
+      head,
+      dirty: false,
+    })
+    const without = bound(recordScript(space, 'cat staged >/dev/null', { env: { ...space.env, PATH: withoutGit() } }))
+    expect(without.file('staged').git).toMatchObject({ in_repo: true, tracked: false })
+    expect(without.text('staged', 'before')).toBe('staged\n')
+  })
+
+  /** The few programs that are needed, and no git. */
+  function withoutGit(): string {
+    const bin = join(space.base, 'bin')
+    space.sh(`mkdir -p '${bin}'; for name in sh cat; do ln -sf "$(command -v $name)" '${bin}'; done`)
+    return bin
+  }
+
   it('stands for clean files that are only read; all others have their contents', () => {
     space.git('init', '-q')
     space.write('.gitignore', 'ignored\n')

@@ -245,10 +245,13 @@ export interface Addon {
     maxBytes: number,
     last: boolean,
   ): Uint32Array
-  /** The elements of a raw Snappy stream, without the length that stands before them; several results may follow each other. */
-  snappyCompress(bytes: Buffer): Buffer
-  /** What such elements say. Throws EBADMSG when they are unsound, or say another length. */
-  snappyUncompress(elements: Buffer, length: number): Buffer
+  /**
+   * Writes the elements of a raw Snappy stream, without the length that stands before them, to the beginning of `out`; several may follow
+   * each other. Returns how many bytes they take; `out` must have a few more than `bytes` (8 for each 64 KiB).
+   */
+  snappyCompress(bytes: Buffer, out: Buffer): number
+  /** Fills `out` with what such elements say. Throws EBADMSG when they are unsound, or say more or less. */
+  snappyUncompress(elements: Buffer, out: Buffer): void
   /** The same from a file into another, from its beginning: however much it is, with the same few megabytes of memory. */
   snappyExpand(from: number, offset: number, elementsLength: number, to: number, length: number): void
   /** From the system's generator; at most 256. */

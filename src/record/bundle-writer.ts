@@ -10,12 +10,14 @@ import {
   ftruncateSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   renameSync,
   rmSync,
   unlinkSync,
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { isAlive } from '../engine/run-state.ts'
 import { isNoRoom } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
 import { syncDirectory } from '../store/durable.ts'
@@ -50,7 +52,9 @@ export class BundleWriter {
 
   constructor(output: string, expectedFiles: number) {
     this.output = output
-    this.staging = mkdtempSync(join(dirname(output), `.${basename(output)}.savepoint-`))
+    const prefix = `.${basename(output)}.savepoint-`
+    removeAbandoned(dirname(output), prefix)
+    this.staging = mkdtempSync(join(dirname(output), `${prefix}${process.pid}-`))
     this.manifest = openSync(join(this.staging, MANIFEST_NAME), 'w', 0o600)
     this.makeReserve(RESERVE_BYTES + expectedFiles * RESERVE_FILE_BYTES)
   }
@@ -188,5 +192,13 @@ export class BundleWriter {
   private writeWhole(bytes: Buffer): void {
     for (let done = 0; done < bytes.length; )
       done += writeSync(this.manifest, bytes, done, bytes.length - done, this.position + done)
+  }
+}
+
+/** What others left who were killed before their bundle was whole: nobody knows of it, and all that is in it is elsewhere. */
+function removeAbandoned(directory: string, prefix: string): void {
+  for (const name of readdirSync(directory)) {
+    const pid = name.startsWith(prefix) ? /^(\d+)-\w+$/.exec(name.slice(prefix.length))?.[1] : undefined
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(directory, name), { recursive: true, force: true })
   }
 }

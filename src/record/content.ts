@@ -4,6 +4,8 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { GROUP_BYTES } from './parquet.ts'
 
 const PIECE_BYTES = 1024 * 1024
+/** One after another: memory of its own for each would pile up until somebody collects it. */
+let shared: Buffer | undefined
 
 /** It changes while it is read. */
 export class Unstable extends Error {}
@@ -14,7 +16,7 @@ export class Content {
   readonly sha256: string
   /** As git names it, when that was asked for. */
   readonly oid: string | undefined
-  /** When it is small. */
+  /** When it is small; valid until the next content is opened. */
   readonly bytes: Buffer | undefined
   private readonly fd: number
 
@@ -36,7 +38,8 @@ export class Content {
       const hash = createHash('sha256')
       const gitHash = gitAlgorithm && createHash(gitAlgorithm).update(`blob ${this.size}\0`)
       if (this.size <= GROUP_BYTES) {
-        this.bytes = Buffer.allocUnsafe(this.size)
+        shared ??= Buffer.allocUnsafeSlow(GROUP_BYTES)
+        this.bytes = shared.subarray(0, this.size)
         this.fill(this.bytes, 0)
         hash.update(this.bytes)
         gitHash?.update(this.bytes)

@@ -50,6 +50,8 @@ export class ParquetReader {
   private readonly groups: { key: Page; content: Page }[]
   /** In the order of the file. */
   readonly keys = new Map<string, BlobPlace>()
+  /** Used again for each page. */
+  private plain: Buffer = Buffer.alloc(0)
   private cached: { group: number; values: Buffer[] } | undefined
 
   constructor(file: string) {
@@ -79,7 +81,8 @@ export class ParquetReader {
 
   /** Valid until the next call. */
   read({ group, row }: BlobPlace): Buffer {
-    if (this.cached?.group !== group) this.cached = { group, values: this.valuesOf(this.groups[group]!.content) }
+    if (this.cached?.group !== group) this.cached = undefined
+    this.cached ??= { group, values: this.valuesOf(this.groups[group]!.content) }
     return this.cached.values[row]!
   }
 
@@ -175,9 +178,14 @@ export class ParquetReader {
       if (compressed !== uncompressed) throw damaged('is damaged: a page has two lengths')
       return this.bytes(offset, compressed)
     }
+    // No element says more than 64 bytes with fewer than 3 of its own: no memory for what cannot be.
+    if (uncompressed > compressed * 22 + 64) throw damaged('is damaged: a page cannot be expanded')
     const body = this.bytes(offset, compressed)
+    if (this.plain.length < uncompressed) this.plain = Buffer.allocUnsafeSlow(uncompressed)
+    const plain = this.plain.subarray(0, uncompressed)
     try {
-      return addon.snappyUncompress(body.subarray(this.prefixLength(offset, uncompressed)), uncompressed)
+      addon.snappyUncompress(body.subarray(this.prefixLength(offset, uncompressed)), plain)
+      return plain
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EBADMSG') throw damaged('is damaged: a page cannot be expanded')
       throw error

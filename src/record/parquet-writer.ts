@@ -35,12 +35,18 @@ const i32 = (value: number): Written => ({ i32: value })
 const i64 = (value: number): Written => ({ i64: value })
 const LENGTH_BYTES = 4
 
+/** What elements may take beyond what they stand for: see `snappyCompress`. */
+const roomFor = (length: number): number => length + (length / 65536 + 2) * 8
+
 export class ParquetWriter {
   private readonly fd: number
   private position = 0
   private readonly groups: { key: Column; content: Column }[] = []
-  private waiting: { key: string; content: Buffer }[] = []
-  private waitingBytes = 0
+  /** Values that wait to be written: their pages, which are used again and again, so that memory does not grow. */
+  private keys: Buffer[] = []
+  private readonly contents = Buffer.allocUnsafeSlow(2 * GROUP_BYTES + LENGTH_BYTES * GROUP_ROWS)
+  private contentsLength = 0
+  private readonly compressed = Buffer.allocUnsafeSlow(Math.ceil(roomFor(2 * GROUP_BYTES + LENGTH_BYTES * GROUP_ROWS)))
   rows = 0
 
   constructor(fd: number) {
@@ -48,25 +54,28 @@ export class ParquetWriter {
     this.write(MAGIC)
   }
 
-  /** The content must not change before it is written. When that fails, this row is not in the file; earlier ones still will be. */
+  /** Of at most GROUP_BYTES. When it cannot be written, this row is not in the file; earlier ones still will be. */
   add(key: string, content: Buffer): void {
-    this.waiting.push({ key, content })
-    this.waitingBytes += content.length
-    if (this.waitingBytes < GROUP_BYTES && this.waiting.length < GROUP_ROWS) return
+    const start = this.contentsLength
+    this.contents.writeUInt32LE(content.length, start)
+    content.copy(this.contents, start + LENGTH_BYTES)
+    this.contentsLength = start + LENGTH_BYTES + content.length
+    this.keys.push(value(Buffer.from(key)))
+    if (this.contentsLength < GROUP_BYTES && this.keys.length < GROUP_ROWS) return
     try {
       this.flush()
     } catch (error) {
-      this.waiting.pop()
-      this.waitingBytes -= content.length
+      this.keys.pop()
+      this.contentsLength = start
       throw error
     }
   }
 
-  /** A content that is not held in memory: exactly `size` bytes come in `pieces`. */
+  /** A content that is not held in memory: exactly `size` bytes come in `pieces` of at most GROUP_BYTES. */
   addLarge(key: string, size: number, pieces: Iterable<Buffer>): void {
     this.flush()
     this.atomically(() => ({
-      key: this.page([value(Buffer.from(key))], 1),
+      key: this.page(value(Buffer.from(key)), 1),
       content: this.largePage(size, pieces),
     }))
     this.rows++
@@ -74,21 +83,15 @@ export class ParquetWriter {
 
   /** Throws when there is no room; what waits is tried again the next time. */
   private flush(): void {
-    const { waiting } = this
-    if (waiting.length === 0) return
+    const count = this.keys.length
+    if (count === 0) return
     this.atomically(() => ({
-      key: this.page(
-        waiting.map(({ key }) => value(Buffer.from(key))),
-        waiting.length,
-      ),
-      content: this.page(
-        waiting.map(({ content }) => value(content)),
-        waiting.length,
-      ),
+      key: this.page(Buffer.concat(this.keys), count),
+      content: this.page(this.contents.subarray(0, this.contentsLength), count),
     }))
-    this.rows += waiting.length
-    this.waiting = []
-    this.waitingBytes = 0
+    this.rows += count
+    this.keys = []
+    this.contentsLength = 0
   }
 
   /** The file is whole afterwards. */
@@ -111,11 +114,12 @@ export class ParquetWriter {
     }
   }
 
-  private page(values: Buffer[], count: number): Column {
-    const plain = Buffer.concat(values)
-    const body = Buffer.concat([varint(plain.length), addon.snappyCompress(plain)])
+  private page(plain: Buffer, count: number): Column {
     const offset = this.position
-    this.write(Buffer.concat([pageHeader(plain.length, i32(body.length), count), body]))
+    const prefix = varint(plain.length)
+    const elements = this.compress(plain)
+    this.write(Buffer.concat([pageHeader(plain.length, i32(prefix.length + elements.length), count), prefix]))
+    this.write(elements)
     return { offset, values: count, uncompressed: plain.length, compressed: this.position - offset }
   }
 
@@ -128,10 +132,18 @@ export class ParquetWriter {
     const bodyAt = this.position
     const length = Buffer.alloc(LENGTH_BYTES)
     length.writeUInt32LE(size)
-    this.write(Buffer.concat([varint(plainLength), addon.snappyCompress(length)]))
-    for (const piece of pieces) this.write(addon.snappyCompress(piece))
+    this.write(varint(plainLength))
+    this.write(this.compress(length))
+    for (const piece of pieces) this.write(this.compress(piece))
     this.writeAt(header(this.position - bodyAt), offset)
     return { offset, values: 1, uncompressed: plainLength, compressed: this.position - offset }
+  }
+
+  /** Valid until the next call. Keys may be longer than all contents together. */
+  private compress(plain: Buffer): Buffer {
+    const room = roomFor(plain.length)
+    const out = room <= this.compressed.length ? this.compressed : Buffer.allocUnsafe(Math.ceil(room))
+    return out.subarray(0, addon.snappyCompress(plain, out))
   }
 
   private footer(): Buffer {

@@ -12,7 +12,7 @@ import { errnoWords, SavepointError } from '../errors/errors.ts'
 import { headOf, WorkTreeFinder } from '../files/git-work-tree.ts'
 import { rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import type { Inherited } from '../tracers/helper.ts'
-import { probeHelper } from '../tracers/probe-helper.ts'
+import { hasHelper, probeHelper } from '../tracers/probe-helper.ts'
 import { MANIFEST_NAME } from './bundle-writer.ts'
 import { finishRecording } from './finish.ts'
 import { ignoredPaths } from './ignore-list.ts'
@@ -45,6 +45,10 @@ export interface RecordOptions extends Pick<OpenOptions, 'home' | 'env' | 'cwd' 
 export async function record(options: RecordOptions): Promise<RecordResult> {
   const env = options.env ?? process.env
   const notice = options.onNotice ?? (() => {})
+  if (!hasHelper())
+    throw new SavepointError('unsupported', 'Cannot record a command here: build/savepoint-helper does not exist', {
+      hint: 'Recording needs Linux, and `npm run build`',
+    })
   const home = homeOf(options, env)
   const output = resolve(options.cwd ?? '.', options.output)
   const ignored = ignoredPaths(env, notice)

@@ -6,6 +6,7 @@ import { mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:f
 import { join, resolve } from 'node:path'
 import { homeOf, makeHome } from '../engine/home.ts'
 import type { OpenOptions } from '../engine/savepoint.ts'
+import { makeScratch } from '../engine/scratch.ts'
 import { errnoWords, SavepointError } from '../errors/errors.ts'
 import { type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
@@ -50,7 +51,7 @@ export async function restoreBundle(bundle: Bundle, options: BundleRestoreOption
   const home = homeOf(options, env)
   makeHome(home, true)
   makeDirs(join(home, 'tmp'), 0o700)
-  const scratch = mkdtempSync(join(home, 'tmp', 'bundle-'))
+  const scratch = makeScratch(join(home, 'tmp'))
   const store = Store.open(scratch)
   const writer = await store.writer()
   const contents = new BundleContents({ bundle, home, store, writer, withGit: options.withGit, env })
