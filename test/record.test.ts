@@ -186,6 +186,8 @@ describe('calls', () => {
     expect(file('xattr').operations.includes('write')).toBe(hasXattrs)
     expect(find('looked-at-by-statx')).toMatchObject({ operations: ['existence'] })
     expect(file('read-by-thread-after-chdir/there').operations).toContain('existence')
+    expect(file('read-by-thread-after-chdir/again/there').operations).toContain('existence')
+    expect(file('again').operations).toContain('existence')
   })
 
   it('of processes that leave everything behind are seen to their end, also after the command', () => {
@@ -385,6 +387,11 @@ int main(int count, char **words) {
   pthread_t thread;
   pthread_create(&thread, NULL, look, NULL);
   pthread_join(thread, NULL);
+  if (mkdir("again", 0700) || chdir("again")) return 14;
+  struct stat there;
+  stat("there", &there);
+  if (chdir("../..")) return 15;
+  stat("again", &there);
   return 0;
 }
 `

@@ -78,6 +78,16 @@ static bool is_gone(const char *path, size_t length) {
   return length >= mark_length && memcmp(path + length - mark_length, mark, mark_length) == 0;
 }
 
+/* Whether the text has neither `.` nor `..` nor an empty part. */
+static bool is_plain_text(const char *text) {
+  for (const char *at = text[0] == '/' ? text + 1 : text;; at++) {
+    size_t length = strcspn(at, "/");
+    if (length == 0 || (length == 1 && at[0] == '.') || (length == 2 && at[0] == '.' && at[1] == '.')) return false;
+    at += length;
+    if (*at == 0) return true;
+  }
+}
+
 bool known_look_up(const struct call *call, const struct rule *rule, bool follows, struct known *known) {
   if (is_stopped || call->process->other_mounts || mounts_have_changed()) return false;
   char text[MAX_TEXT];
@@ -92,6 +102,8 @@ bool known_look_up(const struct call *call, const struct rule *rule, bool follow
   if (before + (size_t)length >= sizeof known->path) return false;
   memcpy(known->path + before, text, (size_t)length + 1);
   known->length = before + (size_t)length;
+  known->is_plain = is_plain_text(text);
+  known->is_name = known->is_plain && before > 0 && strchr(text, '/') == NULL;
   known->asks = (uint8_t)(1 << (rule->op == OP_EXEC ? 0 : rule->op == OP_WRITE ? 1 : rule->op - OP_STAT + 2));
   uint64_t hash = 1469598103934665603u ^ follows, check = 88172645463325252u + follows;
   for (size_t i = 0; i < known->length; i++) {

@@ -14,6 +14,8 @@ enum { KNOWN_STAT = 4 };
 struct known {
   uint64_t hash, check;
   uint8_t asks; /* which kind of look */
+  bool is_plain; /* no part of it goes up, or stays */
+  bool is_name;  /* one name in a directory that the system named: no link can be on the way */
   size_t length;
   char path[PATH_ROOM]; /* as it was named, from the root on */
 };

@@ -69,7 +69,7 @@ export class BundleWriter {
   }
 
   file(record: FileRecord): void {
-    this.write(`${this.files++ === 0 ? '' : ','}\n    ${JSON.stringify(record)}`)
+    this.write(`${this.files++ === 0 ? '' : ','}\n    ${fileText(record)}`)
   }
 
   /** Throws when the disk is full, and stores nothing more then; or `Unstable`. */
@@ -193,6 +193,14 @@ export class BundleWriter {
     for (let done = 0; done < bytes.length; )
       done += writeSync(this.manifest, bytes, done, bytes.length - done, this.position + done)
   }
+}
+
+/** As JSON.stringify, which would do a state twice that is the same before and after. */
+function fileText({ before, after, git, ...rest }: FileRecord): string {
+  const text = JSON.stringify(before)
+  const other = after === before ? text : JSON.stringify(after)
+  const where = git.in_repo ? JSON.stringify(git) : '{"in_repo":false}'
+  return `${JSON.stringify(rest).slice(0, -1)},"before":${text},"after":${other},"git":${where}}`
 }
 
 /** What others left who were killed before their bundle was whole: nobody knows of it, and all that is in it is elsewhere. */

@@ -30,9 +30,17 @@ export interface FinishOptions {
 export async function finishRecording(options: FinishOptions): Promise<RecordResult> {
   const start = readStart(options.directory)
   const log = readRecordLog(`${options.directory}/log`)
-  const items = itemsOf(log, start)
   const git = new GitPaths()
-  await git.load(items, options.env)
+  // git looks while we do.
+  const asked = git.load(log.paths.keys(), options.env)
+  const items = itemsOf(log, start)
+  await asked
+  // What lies in directories that were moved is known only now.
+  if (items.length > log.paths.size)
+    await git.load(
+      items.map(({ path }) => path),
+      options.env,
+    )
   const writer = new BundleWriter(options.output, items.length)
   try {
     return new Finisher(options, start, log, items, git, writer).run()
@@ -112,6 +120,7 @@ class Finisher {
   private record(item: Item): FileRecord {
     const git = this.git.of(item)
     if (item.unseen) this.skip(item, 'after', 'unseen')
+    if ((item.as & CHANGES) === 0 && sameState(item.before, item.after)) return this.unchanged(item, git)
     const before = toState(this.contents.stateBefore(item))
     const after = toState(item.after)
     if (before.exists && !after.exists) after.tombstone = true
@@ -126,11 +135,22 @@ class Finisher {
     }
   }
 
+  /** Most paths of most recordings: one state for both. */
+  private unchanged(item: Item, git: GitFile | undefined): FileRecord {
+    const state = toState(item.before)
+    const oid = this.putUnchanged(item, git, state)
+    return {
+      ...pathFields(item.path),
+      operations: operationsOf(item.as),
+      before: state,
+      after: state,
+      git: gitInfo(item, git, oid),
+    }
+  }
+
   /** Fills in where the contents are. Returns what git would call the content at the end, if that was read. */
   private putContents(item: Item, git: GitFile | undefined, before: State, after: State): string | undefined {
     const isUnchanged = sameState(item.before, item.after)
-    const changes = (item.as & CHANGES) !== 0
-    if (!changes && isUnchanged) return this.putUnchanged(item, git, before, after)
     const algorithm = git?.isTracked ? git.algorithm : undefined
     if (isFile(item.before) && item.as & USES)
       using(this.contents.openBefore(item), content => {
@@ -149,7 +169,7 @@ class Finisher {
     return oid
   }
 
-  private putUnchanged(item: Item, git: GitFile | undefined, before: State, after: State): string | undefined {
+  private putUnchanged(item: Item, git: GitFile | undefined, state: State): string | undefined {
     const isUsed = (item.as & USES) !== 0
     // The index remembers what it has seen: most files that are only looked at need not be read to know.
     if (!isFile(item.before) || (!isUsed && (git?.committed === undefined || git.isKnownClean))) return undefined
@@ -158,9 +178,7 @@ class Finisher {
       oid = content.oid
       if (!isUsed) return
       const isClean = oid !== undefined && oid === git?.committed
-      const fields = isClean ? { sha256: content.sha256 } : this.contents.store(item, 'before', content)
-      Object.assign(before, fields)
-      Object.assign(after, fields)
+      Object.assign(state, isClean ? { sha256: content.sha256 } : this.contents.store(item, 'before', content))
     })
     return oid
   }

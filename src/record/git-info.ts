@@ -27,9 +27,9 @@ export class GitPaths {
   private readonly trees = new Map<Raw, WorkTree>()
 
   /** Asks git about all of them, once for each repository. */
-  async load(items: Iterable<Item>, env: NodeJS.ProcessEnv): Promise<void> {
+  async load(all: Iterable<Raw>, env: NodeJS.ProcessEnv): Promise<void> {
     const byRoot = new Map<Raw, Raw[]>()
-    for (const { path } of items) {
+    for (const path of all) {
       const root = this.finder.rootOf(path)
       if (root === undefined) continue
       const paths = byRoot.get(root)

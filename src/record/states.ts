@@ -42,9 +42,8 @@ export const fromStat = (stat: BigIntStats, target: Raw | undefined): SeenState 
   gid: Number(stat.gid),
   size: Number(stat.size),
   mtimeNs: stat.mtimeNs,
-  ctimeNs: stat.ctimeNs,
   identity: `${stat.dev}:${stat.ino}`,
-  rdev: stat.rdev,
+  rdev: stat.isCharacterDevice() || stat.isBlockDevice() ? stat.rdev : 0n,
   target,
 })
 
@@ -57,10 +56,15 @@ export function sameState(a: SeenState | undefined, b: SeenState | undefined): b
   return typeOf(a) === 'directory' || (a.size === b.size && a.mtimeNs === b.mtimeNs && a.identity === b.identity)
 }
 
+/** Files that come one after another are often of the same second. */
+let lastSecond = { seconds: -1n, text: '' }
+
 export function timeText(ns: bigint): string {
   const seconds = ns >= 0n ? ns / NS : (ns - NS + 1n) / NS
   const rest = String(ns - seconds * NS).padStart(9, '0')
-  return `${new Date(Number(seconds) * 1000).toISOString().slice(0, -5)}.${rest}Z`
+  if (lastSecond.seconds !== seconds)
+    lastSecond = { seconds, text: new Date(Number(seconds) * 1000).toISOString().slice(0, -5) }
+  return `${lastSecond.text}.${rest}Z`
 }
 
 export function timeFromText(text: string): bigint {

@@ -156,6 +156,11 @@ export class Frame {
     return at < 0 ? undefined : this.bytes.readBigUInt64LE(at)
   }
 
+  /** Where a field begins in `bytes`; negative: there is none. */
+  offsetOf(tag: number): number {
+    return this.find(tag)
+  }
+
   private find(tag: number): number {
     for (let at = HEADER_BYTES; at < this.bytes.length; ) {
       const length = this.bytes.readUInt32LE(at + 1)

@@ -26,7 +26,6 @@ export interface SeenState {
   gid: number
   size: number
   mtimeNs: bigint
-  ctimeNs: bigint
   /** Device and inode. */
   identity: string
   rdev: bigint
@@ -113,17 +112,24 @@ function take(log: RecordLog, byNumber: SeenPath[], frame: Frame): void {
 
 /** `struct logged_stat`. */
 function stateOf(frame: Frame): SeenState | undefined {
-  const bytes = frame.field(FIELD.stat)
-  if (!bytes) return undefined
+  const at = frame.offsetOf(FIELD.stat)
+  if (at < 0) return undefined
+  const { bytes } = frame
+  const mode = bytes.readUInt32LE(at)
+  const isDevice = (mode & TYPE_BITS) === CHARACTER || (mode & TYPE_BITS) === BLOCK
   return {
-    mode: bytes.readUInt32LE(0),
-    uid: bytes.readUInt32LE(4),
-    gid: bytes.readUInt32LE(8),
-    size: Number(bytes.readBigUInt64LE(16)),
-    mtimeNs: bytes.readBigUInt64LE(24),
-    ctimeNs: bytes.readBigUInt64LE(32),
-    identity: `${bytes.readBigUInt64LE(48)}:${bytes.readBigUInt64LE(40)}`,
-    rdev: bytes.readBigUInt64LE(56),
-    target: frame.raw(FIELD.to),
+    mode,
+    uid: bytes.readUInt32LE(at + 4),
+    gid: bytes.readUInt32LE(at + 8),
+    size: Number(bytes.readBigUInt64LE(at + 16)),
+    mtimeNs: bytes.readBigUInt64LE(at + 24),
+    identity: `${bytes.readBigUInt64LE(at + 48)}:${bytes.readBigUInt64LE(at + 40)}`,
+    rdev: isDevice ? bytes.readBigUInt64LE(at + 56) : 0n,
+    target: (mode & TYPE_BITS) === LINK ? frame.raw(FIELD.to) : undefined,
   }
 }
+
+const TYPE_BITS = 0o170000
+const CHARACTER = 0o020000
+const BLOCK = 0o060000
+const LINK = 0o120000

@@ -2,7 +2,7 @@
 import { detectRenames } from '../../diff/renames.ts'
 import type { DiffResult } from '../../index.ts'
 import { isWithin, type Raw } from '../../model/raw-path.ts'
-import { type Bundle, type BundleChange, changesOf } from '../../record/index.ts'
+import { type Bundle, type BundleFile, changesOf } from '../../record/index.ts'
 import type { Context } from '../context.ts'
 import { namesBytes, statText, writeUnified } from '../render/diff.ts'
 
@@ -18,9 +18,9 @@ export async function diffBundle(context: Context, bundle: Bundle, options: Diff
   if (context.options.json) {
     context.json({
       bundle: bundle.directory,
-      changes: diff.changes.map(change => {
-        const { raw, ...file } = (change as BundleChange).file
-        return { kind: change.kind, ...(change.from === undefined ? {} : { from: `/${change.from}` }), ...file }
+      changes: diff.changes.map(({ kind, path, from }) => {
+        const { raw, ...file } = diff.fileOf(path)!
+        return { kind, ...(from === undefined ? {} : { from: diff.fileOf(from)!.path }), ...file }
       }),
     })
     return
@@ -39,7 +39,7 @@ export async function diffBundle(context: Context, bundle: Bundle, options: Diff
 }
 
 /** Names as they are seen from where the command started, so that the patch can be applied there; others from the root on. */
-function diffOf(bundle: Bundle): DiffResult {
+function diffOf(bundle: Bundle): DiffResult & { fileOf(path: Raw): BundleFile | undefined } {
   const start = bundle.startCwd.slice(1)
   const near = (path: Raw): Raw => (start !== '' && isWithin(path, start) ? path.slice(start.length + 1) : path)
   const changes = detectRenames(changesOf(bundle)).map(change => ({
@@ -52,6 +52,7 @@ function diffOf(bundle: Bundle): DiffResult {
     from: 'before',
     to: 'after',
     changes,
+    fileOf: path => byPath.get(path),
     content: (change, side) => {
       const file = byPath.get(side === 'before' ? (change.from ?? change.path) : change.path)
       return file && bundle.content(file[side], MAX_SHOWN_BYTES)
