@@ -30,6 +30,7 @@ static uint32_t generation = 1;
 static bool is_stopped;
 
 void known_forget(void) { generation++; }
+uint32_t known_generation(void) { return generation; }
 void known_stop(void) { is_stopped = true; }
 
 bool is_link_call(int number) {

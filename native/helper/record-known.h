@@ -30,6 +30,8 @@ void known_remember(const struct known *known, const struct seen *seen);
 void known_moves(const struct call *call);
 /* Paths may mean something else from here on. */
 void known_forget(void);
+/* How often that has been so. */
+uint32_t known_generation(void);
 /* They do for some processes and not for others: from here on nothing is known. */
 void known_stop(void);
 

@@ -81,7 +81,7 @@ static struct seen *note(const struct place *place, uint8_t as) {
   }
   if (is_ignored(place)) ignored_paths++;
   else if (is_foreign(place)) foreign_paths++;
-  else return seen_add(place, place->exists && !seen_is_below_new(place->path, place->length), as);
+  else return seen_add(place, place->exists && !seen_is_below_new(place->path, place->length, known_generation()), as);
   return NULL;
 }
 
@@ -142,7 +142,9 @@ static void note_below(const struct place *directory, bool saves) {
     below->known = below->exists = true;
     struct seen *seen = note(below, SEEN_DELETED);
     if (saves) seen_save(below, false);
-    if (seen != NULL && S_ISDIR(below->stat.st_mode)) note_below(below, saves);
+    if (seen == NULL || !S_ISDIR(below->stat.st_mode)) continue;
+    note_below(below, saves);
+    seen->is_new = true;
   }
   free(below);
   closedir(list);
@@ -159,6 +161,8 @@ static void move_away(const struct place *from, uint8_t as, bool saves) {
   if (seen == NULL || !is_directory(from)) return;
   /* What was made since the beginning has nothing in it that was there before. */
   if (seen->was_there) note_below(from, saves);
+  /* All that was in it has been noted: what comes to be there later was not. */
+  seen->is_new = true;
 }
 
 static void move_here(const struct place *to, const struct place *what, uint8_t as) {
@@ -166,9 +170,32 @@ static void move_here(const struct place *to, const struct place *what, uint8_t 
   if (seen != NULL && is_directory(what)) seen->is_new = true;
 }
 
+static bool is_empty(const struct place *directory) {
+  DIR *list = opendir(directory->path);
+  if (list == NULL) return false;
+  bool is_empty = true;
+  for (struct dirent *entry; is_empty && (entry = readdir(list)) != NULL;)
+    is_empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+  closedir(list);
+  return is_empty;
+}
+
+static bool is_below(const struct place *place, const struct place *directory) {
+  return place->length > directory->length && memcmp(place->path, directory->path, directory->length) == 0 && place->path[directory->length] == '/';
+}
+
+/* What the system will refuse must not be taken for done: a directory that stays would count as replaced, with all in it. */
+static bool will_fail(const struct place *from, const struct place *to, unsigned flags) {
+  if (!from->exists || is_below(to, from)) return true;
+  if ((flags & RENAME_EXCHANGE) != 0) return !to->exists || is_below(from, to);
+  if (!to->exists) return false;
+  if ((flags & RENAME_NOREPLACE) != 0 || is_directory(from) != is_directory(to)) return true;
+  return is_directory(to) && !is_empty(to);
+}
+
 static void record_rename(const struct call *call, const struct place *from, const struct place *to) {
   unsigned flags = call->notification->data.nr == __NR_renameat2 ? (unsigned)argument(call, 4) : 0;
-  if (!from->exists || ((flags & RENAME_NOREPLACE) != 0 && to->exists)) {
+  if (will_fail(from, to, flags)) {
     note(from, SEEN_LOOKED_AT);
     note(to, SEEN_LOOKED_AT);
     return;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "frames.h"
@@ -59,12 +60,20 @@ struct seen *seen_find(const char *path, size_t length) {
   return NULL;
 }
 
-bool seen_is_below_new(const char *path, size_t length) {
+static bool is_another(const struct seen *seen) {
+  struct stat stat;
+  return lstat(seen->path, &stat) != 0 || stat.st_ino != seen->inode || stat.st_dev != seen->device;
+}
+
+bool seen_is_below_new(const char *path, size_t length, uint32_t generation) {
   while (length > 1) {
     while (length > 1 && path[length - 1] != '/') length--;
     if (length <= 1) return false;
-    const struct seen *above = seen_find(path, --length);
-    if (above != NULL) return above->is_new;
+    struct seen *above = seen_find(path, --length);
+    if (above == NULL) continue;
+    if (!above->is_new && above->checked != generation) above->is_new = is_another(above);
+    above->checked = generation;
+    return above->is_new;
   }
   return false;
 }
@@ -98,6 +107,10 @@ struct seen *seen_add(const struct place *place, bool was_there, uint8_t as) {
   *seen = (struct seen){.hash = hash, .number = ++last_path, .as = as, .was_there = was_there, .length = place->length};
   memcpy(seen->path, place->path, place->length + 1);
   seen->is_new = !was_there || !S_ISDIR(place->stat.st_mode);
+  if (was_there) {
+    seen->device = place->stat.st_dev;
+    seen->inode = place->stat.st_ino;
+  }
   frame_begin(&frame, FRAME_SEEN, as, 0);
   frame_number(&frame, FIELD_NUMBER, seen->number);
   if (was_there) put_stat(first_state(&place->stat));

@@ -28,8 +28,11 @@ struct seen {
   uint64_t hash;
   uint32_t number, version; /* the version: another one each time it was changed */
   uint8_t as;
-  bool is_new; /* nothing was in it before the recording: it was not there, or no directory */
+  bool is_new; /* what is in it and has not been seen was not there before the recording: nor was it, or all in it has been seen */
   bool was_there;
+  uint32_t checked; /* when it was last found to be the directory that it was */
+  dev_t device;
+  ino_t inode;
   size_t length;
   char path[];
 };
@@ -45,8 +48,12 @@ struct content {
 
 /* NULL: not seen yet. */
 struct seen *seen_find(const char *path, size_t length);
-/* Whether it lies below something that was not there before: then neither was it, whatever is there by now. */
-bool seen_is_below_new(const char *path, size_t length);
+/*
+ * Whether it lies below something that was not there before, or that is another directory by now: then it was not there before either,
+ * whatever is there now. All that was in a directory has been seen when it is moved or deleted. `generation`: another one each time
+ * that may have happened.
+ */
+bool seen_is_below_new(const char *path, size_t length, uint32_t generation);
 /* Notes a path that was not seen yet; `was_there`: then with the state that `place` has. NULL without memory or room in the log. */
 struct seen *seen_add(const struct place *place, bool was_there, uint8_t as);
 /* Notes what else it is seen as. */

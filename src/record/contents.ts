@@ -44,7 +44,7 @@ export class Contents {
     this.spool = spool
     this.onSkipped = onSkipped
     for (const item of items) {
-      if (isFile(item.after) && item.as & SEEN.written) this.places.set(item.after.identity, item)
+      if (isFile(item.after) && item.as & CHANGES) this.places.set(item.after.identity, item)
     }
   }
 

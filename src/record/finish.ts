@@ -273,7 +273,10 @@ function itemsOf(log: RecordLog, { ignored }: RecordingStart): Item[] {
     for (const name of readdirSync(rawToBytes(directory), 'buffer')) {
       const path = joinRaw(directory, rawFromBytes(name))
       if (isIgnored(path)) continue
-      const { after } = items.get(path) ?? add(path, SEEN.written, undefined)
+      const known = items.get(path)
+      // It came with the directory, whatever was there before.
+      if (known) known.as |= SEEN.written
+      const { after } = known ?? add(path, SEEN.written, undefined)
       if (after && typeOf(after) === 'directory') addBelow(path)
     }
   }
