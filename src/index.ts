@@ -17,7 +17,14 @@ export { type ErrorCode, errorCatalogue, SavepointError } from './errors/errors.
 export type { Change, ChangeCounts, ChangeKind, Entry, EntryKind, UnknownReason } from './model/entry.ts'
 export { idToHex } from './model/id.ts'
 export { type Raw, rawFromShown, rawFromText, rawToBytes, showPath } from './model/raw-path.ts'
-export type { Operation, OperationKind, Run, Skipped, Snapshot, SnapshotType } from './model/snapshot.ts'
-export { type EventKind, type Execution, type FileEvent, hasFailed, type SnapshotEvents } from './model/trace.ts'
+export type { Operation, OperationKind, Run, Skipped, Snapshot, SnapshotType, Turn } from './model/snapshot.ts'
+export {
+  type EventKind,
+  type Execution,
+  type FileEvent,
+  hasFailed,
+  type LogEventKind,
+  type SnapshotEvents,
+} from './model/trace.ts'
 export type * from './record/results.ts'
 export type { Inherited } from './tracers/helper.ts'

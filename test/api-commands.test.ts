@@ -47,11 +47,12 @@ const fits = (op: string, frame: Frame): boolean =>
 async function subscriber({ socket }: BackgroundDaemon): Promise<Client> {
   const client = new Client(socket)
   client.send({ op: 'subscribe' })
-  expect(await client.next()).toEqual({ event: { type: 'following' } })
+  expect(await client.next()).toEqual({ event: { kind: 'following', cursor: expect.any(String) } })
   return client
 }
 
-const isEvent = (type: string) => (frame: Frame) => frame.event?.type === type
+const isEvent = (kind: string, action?: string) => (frame: Frame) =>
+  frame.event?.kind === kind && (action === undefined || frame.event.action === action)
 
 describe('exec', () => {
   it('tells what a command writes, and ends with its exit code and the state it left', async () => {
@@ -150,14 +151,14 @@ describe('subscribe and trace', () => {
     const told: Frame[] = []
     client.onFrame = frame => void told.push(frame)
     // In this order, always: `next` forgets what comes before.
-    expect(await client.next(isEvent('run-started'))).toMatchObject({ event: { run: { ended_at: null } } })
-    expect(await client.next(isEvent('file'))).toMatchObject({ event: { path: 'a', kind: 'modified' } })
-    expect(await client.next(isEvent('run-ended'))).toMatchObject({ event: { run: { exit_code: 0 } } })
+    expect(await client.next(isEvent('run', 'started'))).toMatchObject({ event: { exit_code: null } })
+    expect(await client.next(isEvent('file'))).toMatchObject({ event: { path: 'a', action: 'modified' } })
     expect(await client.next(isEvent('operation'))).toMatchObject({ event: { operation: { kind: 'run' } } })
+    expect(await client.next(isEvent('run', 'ended'))).toMatchObject({ event: { exit_code: 0 } })
     await askOnce(daemon.socket, { op: 'snapshot', label: 'mine' })
     const labelled = (frame: Frame) => frame.event?.snapshot?.label === 'mine'
     const { event } = await client.next(labelled)
-    expect(await client.next(isEvent('head'))).toEqual({ event: { type: 'head', head: event.snapshot.id } })
+    expect(await client.next(isEvent('head'))).toEqual({ event: { kind: 'head', head: event.id } })
     client.send({ cancel: true })
     expect(await client.next(isLast)).toEqual({ ok: true, result: null })
     expect(told.filter(frame => !isLast(frame) && !fits('subscribe', frame))).toEqual([])

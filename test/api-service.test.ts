@@ -65,7 +65,7 @@ class Collected implements Out {
 it('a reader that does not keep up is told how much it missed', async () => {
   const out = new Collected()
   const work = service.call({}, 'subscribe', {}, out)
-  await out.until(() => out.has(({ event }) => event?.type === 'following'))
+  await out.until(() => out.has(({ event }) => event?.kind === 'following'))
   out.isSlow = true
   await savepoint.snapshot({ label: 'unread' })
   await out.until(() => out.left > 0)

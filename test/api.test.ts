@@ -58,7 +58,8 @@ const calls: [name: string, input: Record<string, unknown>, has: Record<string, 
   ['coverage', { path: 'a' }, { covered: true }],
   ['why', { path: 'b' }, { path: 'b', causes: [{ outcome: 'changed' }] }],
   ['trace', { failed: true }, { commands: [{ exit_code: 1 }] }],
-  ['events', { limit: 2 }, [{}, {}]],
+  ['events', { limit: 2 }, { events: [{ kind: 'run' }, { kind: 'operation' }], next: expect.any(String) }],
+  ['events', { kind: ['all'] }, { next: null }],
   ['runs', {}, [{ exit_code: 1 }]],
   ['operations', {}, [{ kind: 'run', state: 'done' }]],
   ['tag', { name: 'good', snapshot: 'first' }, { kind: 'tag' }],
@@ -111,6 +112,7 @@ it.each([
   ['head', { ref: 'x' }, 'it has no parameter "ref"', 'head takes none'],
   ['rollback', {}, '"snapshot"', undefined],
   ['events', { limit: 0 }, '"limit"', undefined],
+  ['events', { kind: ['files'] }, '"kind.0" does not take "files"', 'Did you mean "file"?'],
   ['events', 'text', '', undefined],
 ])('%s %j is refused', (name, input, message, hint) => {
   const operation = findOperation(name)

@@ -51,7 +51,7 @@ it('history is changed beside a live run and a daemon: it is told to who listens
   const daemon = await startDaemon(space)
   const client = new Client(daemon.socket)
   const told: Frame[] = []
-  client.onFrame = frame => void (frame.event?.type === 'operation' && told.push(frame.event.operation.kind))
+  client.onFrame = frame => void (frame.event?.kind === 'operation' && told.push(frame.event.operation.kind))
   client.send({ op: 'subscribe' })
   await client.next()
   const run = await startRun(space, 'echo run > a; echo new > b; rm secret; READY; read x; echo end >> a')

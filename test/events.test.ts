@@ -4,16 +4,16 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { ListedEvent, Savepoint } from '../src/index.ts'
+import type { LogEvent, Savepoint } from '../src/index.ts'
 import { runCli } from './support/cli.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
-/** The query that the document gives. */
-const documented = readFileSync(fileURLToPath(new URL('../docs/format.md', import.meta.url)), 'utf8').match(
-  /^```sql changes-of-a-snapshot\n([\s\S]*?)^```$/m,
-)![1]!
+/** The queries that the document gives. */
+const format = readFileSync(fileURLToPath(new URL('../docs/format.md', import.meta.url)), 'utf8')
+const documented = format.match(/^```sql changes-of-a-snapshot\n([\s\S]*?)^```$/m)![1]!
+const documentedLog = format.match(/^```sql log-of-events\n([\s\S]*?)^```$/m)![1]!
 
 let space: Workspace
 let savepoint: Savepoint
@@ -44,8 +44,8 @@ const changesOf = (snapshot: string): string[] =>
   query(documented, snapshot).map(({ kind, path, to_path }) =>
     [kind, text(path), ...(to_path === null ? [] : ['→', text(to_path)])].join(' '),
   )
-const files = (): Extract<ListedEvent, { type: 'file' }>[] =>
-  savepoint.events().events.filter(event => event.type === 'file')
+const files = (): Extract<LogEvent, { kind: 'file' }>[] =>
+  savepoint.events().events.filter(event => event.kind === 'file')
 
 describe('the changes of a snapshot are one query', () => {
   it('of a run: created, modified, deleted, renamed, with size, process and command', async () => {
@@ -150,27 +150,37 @@ describe('savepoint events', () => {
     const { run: made } = await run('rm b')
     space.write('a', 'a2\n')
     await savepoint.snapshot()
-    const shape = (listed: ListedEvent) =>
-      listed.type === 'snapshot' ? `snapshot ${listed.events.origin}` : `${listed.event.kind} ${listed.event.path}`
+    const shape = (event: LogEvent) =>
+      event.kind === 'file'
+        ? `${event.action} ${event.event.path}`
+        : event.kind === 'snapshot'
+          ? `snapshot ${event.type}`
+          : `${event.kind} ${event.action}`
     expect(savepoint.events().events.map(shape)).toEqual([
       'snapshot manual',
       'modified a',
+      'run ended',
+      'operation run',
       'snapshot final',
       'deleted b',
       'snapshot pre-run',
+      'run started',
     ])
     expect(savepoint.events({ run: made!.id }).events.map(shape)).toEqual([
+      'run ended',
+      'operation run',
       'snapshot final',
       'deleted b',
       'snapshot pre-run',
+      'run started',
     ])
     expect(savepoint.events({ limit: 2 }).events.map(shape)).toEqual(['snapshot manual', 'modified a'])
     const { stdout } = runCli(space, ['events', '--run', made!.id])
     expect(stdout).toMatch(/snapshot +snap_\w+ final, 1 changed path\n.*deleted +b by rm b\n/)
-    const [, second] = JSON.parse(runCli(space, ['events', '--json', '-n', '2']).stdout)
+    const [, second] = JSON.parse(runCli(space, ['events', '--json', '-n', '2']).stdout).events
     expect(second).toMatchObject({
-      type: 'file',
-      kind: 'modified',
+      kind: 'file',
+      action: 'modified',
       path: 'a',
       run: null,
       pid: null,
@@ -178,6 +188,10 @@ describe('savepoint events', () => {
       size: 3,
     })
     expect(runCli(space, ['events', '--run', 'run_aaaaaaaa']).status).toBe(12)
+    const listed = savepoint.events({ kind: ['all'], reverse: true }).events
+    expect(query(documentedLog).map(({ kind, what }) => `${kind} ${what}`)).toEqual(
+      listed.map(({ kind, action }) => `${kind} ${action}`),
+    )
   })
 
   gated(canDropPrivilege, 'setpriv', 'are the same for an ordinary user', async () => {
@@ -193,13 +207,24 @@ describe('a timeline of an older version', () => {
     const kinds = () => query('SELECT kind FROM fs_events ORDER BY id').map(({ kind }) => kind)
     const before = kinds()
     expect(before).toEqual(['created', 'deleted', 'renamed', 'modified'])
+    const told = () => savepoint.events({ kind: ['all'] }).events.map(event => [event.kind, event.action, event.at])
+    const log = told()
     // As it was.
+    savepoint.close()
     const database = new DatabaseSync(databaseFile())
-    database.exec(
-      "DROP TABLE snapshot_events; ALTER TABLE fs_events DROP COLUMN kind; ALTER TABLE fs_events DROP COLUMN size; DELETE FROM meta WHERE key = 'events_from'",
-    )
+    database.exec(`
+      DROP TABLE snapshot_events; ALTER TABLE fs_events DROP COLUMN kind; ALTER TABLE fs_events DROP COLUMN size;
+      DROP TABLE event_log; ALTER TABLE snapshots DROP COLUMN turn;
+      DELETE FROM meta WHERE key IN ('events_from', 'event_log')`)
     database.close()
     savepoint = await space.open()
+    // By their times, which here are all that is known.
+    expect(told().toSorted()).toEqual(log.toSorted())
+    expect(told().map(([, , at]) => at)).toEqual(
+      told()
+        .map(([, , at]) => at as number)
+        .toSorted((a, b) => b - a),
+    )
     expect(kinds()).toEqual(before)
     expect(files().map(({ event }) => event.kind)).toEqual(before.toReversed())
     space.write('dir/c', 'c2\n')
@@ -239,7 +264,7 @@ it('a timeline that was damaged and saved notes events from there on, and relies
   writeFileSync(file, bytes.fill(0, (tags - 1) * 4096, tags * 4096))
   savepoint = await space.open({ repair: true })
   await savepoint.verify({ repair: true })
-  expect(savepoint.events().events).toEqual([])
+  expect(files()).toEqual([])
   expect(query('SELECT key FROM meta WHERE key = ?', `trace:${id}`)).toEqual([])
   space.write('a', 'a2\n')
   expect(changesOf((await savepoint.snapshot()).id)).toEqual(['modified a'])

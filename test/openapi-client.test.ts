@@ -67,7 +67,7 @@ function wrong(snapshot: Snapshot, event: TimelineEvent): void {
   snapshot.type === 'automatic'
   // @ts-expect-error only some events have a snapshot
   event.snapshot
-  if (event.type === 'run-ended') event.run.exit_code satisfies number | null
+  if (event.kind === 'run') event.exit_code satisfies number | null
 }
 void wrong
 

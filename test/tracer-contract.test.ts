@@ -98,7 +98,7 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
     gated(isKnown, 'root', 'events of files name the command', async () => {
       space.sh('mkfifo go')
       const ended = run('echo x > made; read line < go; exit 0')
-      const made = () => savepoint.events().events.find(each => each.type === 'file' && each.event.path === 'made')
+      const made = () => savepoint.events().events.find(each => each.kind === 'file' && each.event.path === 'made')
       await vi.waitFor(() => expect(made()).toBeDefined(), { timeout: 30_000, interval: 20 })
       await writeFile(space.at('go'), '\n')
       await ended
@@ -304,7 +304,7 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
           savepoint
             .events()
             .events.flatMap(each =>
-              each.type === 'file' && each.event.path === path && each.execution ? [line(each.execution)] : [],
+              each.kind === 'file' && each.event.path === path && each.execution ? [line(each.execution)] : [],
             ),
         )
       expect(byWhom('busy')).toEqual(new Set(['./beside']))

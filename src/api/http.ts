@@ -11,7 +11,7 @@ import { isLast } from './frames.ts'
 import { openApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
 import type { Out } from './service.ts'
-import { checkInput, findOperation, operations } from './table.ts'
+import { checkInput, findOperation, inputSchema, operations } from './table.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 const EVENTS = 'text/event-stream'
@@ -120,6 +120,10 @@ function fromBody(text: string): unknown {
   }
 }
 
+/** What is wrong with an element of a list is said of that. */
+const isList = (operation: Operation, name: string): boolean =>
+  (inputSchema(operation).properties as Record<string, { type?: string }>)[name]?.type === 'array'
+
 /** Texts become what the parameter is; what does not fit stays, and is refused with its name. */
 function fromQuery(operation: Operation, queries: Record<string, string[]>): Record<string, unknown> {
   const input: Record<string, unknown> = {}
@@ -128,7 +132,7 @@ function fromQuery(operation: Operation, queries: Record<string, string[]>): Rec
     const [first] = values
     const read = (value: unknown) => schema?.safeParse(value).success
     const candidates = [values, first === 'true' ? true : first === 'false' ? false : Number(first)]
-    input[name] = read(first) ? first : (candidates.find(read) ?? first)
+    input[name] = read(first) ? first : (candidates.find(read) ?? (isList(operation, name) ? values : first))
   }
   return input
 }

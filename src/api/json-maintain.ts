@@ -1,7 +1,7 @@
-/** The JSON shapes of prune, gc, verify, purge and doctor, by the rules of json.ts. */
+/** The JSON shapes of prune, gc, verify, purge, doctor, export and import, by the rules of json.ts. */
 import type * as results from '../index.ts'
 import { showPath } from '../model/raw-path.ts'
-import { orNull } from './json.ts'
+import { orNull, snapshotJson } from './json.ts'
 
 export function pruneJson(result: results.PruneResult) {
   return {
@@ -63,3 +63,18 @@ export function doctorJson(result: results.DoctorResult) {
     config: result.config.map(({ path, present }) => ({ path, present })),
   }
 }
+
+export function exportJson(result: results.ExportResult) {
+  return {
+    file: result.file,
+    snapshot: result.snapshot.id,
+    files: result.files,
+    bytes: result.bytes,
+    left_out: result.leftOut.map(showPath),
+  }
+}
+
+export const importJson = (result: results.ImportResult) => ({
+  ...snapshotJson(result.snapshot),
+  imported_files: result.files,
+})

@@ -3,9 +3,8 @@ import type * as results from '../index.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { showPath } from '../model/raw-path.ts'
 import type { Execution, FileEvent } from '../model/trace.ts'
-import { operationJson, orNull, runJson, snapshotJson } from './json.ts'
+import { orNull, runJson, snapshotJson, time } from './json.ts'
 
-const time = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
 const shown = (raw: Raw | undefined): string | null => (raw === undefined ? null : showPath(raw))
 
 export function executionJson(execution: Execution) {
@@ -36,7 +35,7 @@ export const traceJson = ({ run, executions }: results.TraceResult) => ({
   commands: executions.map(executionJson),
 })
 
-const fileEventJson = (event: FileEvent) => ({
+export const fileEventJson = (event: FileEvent) => ({
   id: event.id,
   run: event.run === '' ? null : event.run,
   time: time(event.at),
@@ -63,45 +62,6 @@ export const whyJson = ({ path, causes }: results.WhyResult) => ({
     after: after ? snapshotJson(after).id : null,
   })),
 })
-
-export const eventJson = (listed: results.ListedEvent) =>
-  listed.type === 'file'
-    ? {
-        type: 'file' as const,
-        ...fileEventJson(listed.event),
-        command: listed.execution ? executionJson(listed.execution) : null,
-      }
-    : {
-        type: 'snapshot' as const,
-        snapshot: listed.events.snapshot,
-        time: time(listed.snapshot?.createdAt),
-        origin: listed.events.origin,
-        files: listed.events.files,
-        start_event: listed.events.startEvent,
-        stop_event: listed.events.stopEvent,
-        unlisted: listed.events.unlisted,
-      }
-
-/** What `subscribe` tells. */
-export function timelineEventJson(told: results.TimelineEvent) {
-  switch (told.type) {
-    case 'snapshot':
-      return { type: told.type, snapshot: snapshotJson(told.snapshot) }
-    case 'run-started':
-    case 'run-ended':
-      return { type: told.type, run: runJson(told.run) }
-    case 'operation':
-      return { type: told.type, operation: operationJson(told.operation) }
-    case 'head':
-      return { type: told.type, head: orNull(told.head) }
-    case 'file':
-      return eventJson(told)
-    case 'lost':
-      return { type: told.type, count: told.count }
-    case 'following':
-      return { type: told.type }
-  }
-}
 
 export const processJson = (process: results.RunProcess) => ({
   pid: process.pid,

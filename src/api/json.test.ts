@@ -24,6 +24,7 @@ it('has exactly the promised keys for a snapshot', () => {
     tags: ['good'],
     head: true,
     partial: true,
+    turn: null,
   })
 })
 

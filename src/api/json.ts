@@ -10,7 +10,7 @@ import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 
 export const orNull = <T>(value: T | undefined): T | null => value ?? null
-const time = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
+export const time = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
 const hex = (id: string | undefined): string | null => (id ? Buffer.from(id, 'latin1').toString('hex') : null)
 const octal = (mode: number | undefined): string | null =>
   mode === undefined ? null : mode.toString(8).padStart(4, '0')
@@ -42,6 +42,7 @@ export function snapshotJson(snapshot: Snapshot, { tags = [], head = false }: Sn
     tags,
     head,
     partial: snapshot.skippedCount > 0,
+    turn: snapshot.turn ? { ...snapshot.turn, tool: orNull(snapshot.turn.tool) } : null,
   }
 }
 
@@ -283,18 +284,3 @@ export function coverageJson(coverage: results.CoverageResult) {
     latest: coverage.latest ? snapshotJson(coverage.latest) : null,
   }
 }
-
-export function exportJson(result: results.ExportResult) {
-  return {
-    file: result.file,
-    snapshot: result.snapshot.id,
-    files: result.files,
-    bytes: result.bytes,
-    left_out: result.leftOut.map(showPath),
-  }
-}
-
-export const importJson = (result: results.ImportResult) => ({
-  ...snapshotJson(result.snapshot),
-  imported_files: result.files,
-})

@@ -5,12 +5,14 @@ import { SavepointError } from '../errors/errors.ts'
 import type { DiffOptions, DiffResult, Savepoint, Snapshot } from '../index.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { type Execution, hasFailed } from '../model/trace.ts'
-import { kept, limit, path, paths, ref, runRef } from './inputs.ts'
+import { eventKinds, kept, limit, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
-import { eventJson, executionJson, traceJson, whyJson } from './json-trace.ts'
+import { eventPageJson } from './json-events.ts'
+import { executionJson, traceJson, whyJson } from './json-trace.ts'
 import { looking, operation, tracing } from './operation.ts'
 import { patchPage } from './patch.ts'
 import * as shapes from './shapes.ts'
+import { eventPage } from './shapes-events.ts'
 import * as traced from './shapes-trace.ts'
 
 const empty = z.object({})
@@ -213,13 +215,24 @@ export const lookOperations = [
   }),
   operation({
     name: 'events',
-    summary: 'what happened to files, and the snapshots it led to, newest first',
+    summary: 'everything that happened, as one ordered log, newest first, a page at a time',
     effect: 'read',
     isLong: true,
-    input: z.object({ run: runRef.optional(), limit: limit.default(100) }),
-    output: z.array(traced.event),
+    input: z.object({
+      kind: eventKinds,
+      run: runRef.optional(),
+      since: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('how long ago (10m, 2h, 1d), a time (ISO 8601), a snapshot (after it) or a run (from its start on)'),
+      limit: limit.max(1000).default(100),
+      cursor: z.string().min(1).optional().describe('`next` of the page before, or `cursor` of an event'),
+      reverse: z.boolean().optional().describe('oldest first'),
+    }),
+    output: eventPage,
     opens: tracing,
-    handler: (savepoint, { run, limit }) => savepoint.events({ run, limit }).events.map(eventJson),
+    handler: (savepoint, input) => eventPageJson(savepoint.events(input)),
   }),
   operation({
     name: 'runs',

@@ -1,10 +1,13 @@
 /** Operations about commands and their processes, and what happens meanwhile. */
 import { z } from 'zod'
 import type { Run, ServedTarget } from '../index.ts'
+import { eventKinds } from './inputs.ts'
 import { orNull } from './json.ts'
-import { processJson, timelineEventJson } from './json-trace.ts'
+import { timelineEventJson } from './json-events.ts'
+import { processJson } from './json-trace.ts'
 import { lazyFace } from './lazy-face.ts'
 import { looking, operation } from './operation.ts'
+import { timelineEvent } from './shapes-events.ts'
 import * as traced from './shapes-trace.ts'
 
 const cmd = z
@@ -99,17 +102,15 @@ export const processOperations = [
     summary: 'tells what happens in the timeline as it happens, until it is cancelled',
     effect: 'read',
     follows: () => true,
-    input: z.object({ files: z.boolean().default(true).describe('false: without what happens to single files') }),
+    input: z.object({
+      kind: eventKinds,
+      cursor: z.string().min(1).optional().describe('of an event: what has happened since is told first'),
+    }),
     output: z.null(),
-    frames: z.object({ event: traced.timelineEvent }),
+    frames: z.object({ event: timelineEvent }),
     opens: looking,
-    async handler(savepoint, { files }, { send, signal }) {
-      await savepoint.subscribe(
-        told => {
-          if (files || (told.type !== 'file' && told.type !== 'lost')) send({ event: timelineEventJson(told) })
-        },
-        { signal },
-      )
+    async handler(savepoint, { kind, cursor }, { send, signal }) {
+      await savepoint.subscribe(told => send({ event: timelineEventJson(told) }), { signal, kind, cursor })
       return null
     },
   }),

@@ -1,6 +1,6 @@
 /** The shapes of what is traced. See shapes.ts. */
 import { z } from 'zod'
-import { counts, id, operation, path, run, snapshot, time } from './shapes.ts'
+import { counts, id, path, run, time } from './shapes.ts'
 
 export const execution = z
   .object({
@@ -26,7 +26,7 @@ export const execution = z
 
 export const trace = z.object({ run, commands: z.array(execution) }).meta({ id: 'Trace' })
 
-const fileEvent = z
+export const fileEvent = z
   .object({
     id: z.int(),
     run: id.nullable(),
@@ -59,38 +59,6 @@ export const why = z
     ),
   })
   .meta({ id: 'Why' })
-
-const listedFileEvent = fileEvent
-  .extend({ type: z.literal('file'), command: execution.nullable() })
-  .meta({ id: 'ListedFileEvent' })
-
-export const event = z
-  .union([
-    listedFileEvent,
-    z.object({
-      type: z.literal('snapshot'),
-      snapshot: id,
-      time: time.nullable(),
-      origin: z.string(),
-      files: z.int(),
-      start_event: z.int(),
-      stop_event: z.int(),
-      unlisted: z.int(),
-    }),
-  ])
-  .meta({ id: 'Event' })
-
-export const timelineEvent = z
-  .union([
-    z.object({ type: z.literal('following') }).describe('what happens from now on is told'),
-    z.object({ type: z.literal('snapshot'), snapshot }),
-    z.object({ type: z.enum(['run-started', 'run-ended']), run }),
-    z.object({ type: z.literal('operation'), operation }),
-    z.object({ type: z.literal('head'), head: id.nullable() }),
-    listedFileEvent,
-    z.object({ type: z.literal('lost'), count: z.int() }).describe('not told one by one; `events` has them'),
-  ])
-  .meta({ id: 'TimelineEvent' })
 
 export const process = z
   .object({

@@ -24,6 +24,16 @@ export const snapshot = z
     tags: z.array(z.string()),
     head: z.boolean(),
     partial: z.boolean().describe('something could not be captured'),
+    turn: z
+      .object({
+        agent: z.string(),
+        session: z.string(),
+        number: z.int().describe('counts the prompts of the session, from 1'),
+        event: z.string().describe('what the hook was called for'),
+        tool: z.string().nullable(),
+      })
+      .nullable()
+      .describe("whose turn it was, of one that an agent's hook took"),
   })
   .meta({ id: 'Snapshot' })
 

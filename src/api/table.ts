@@ -53,7 +53,10 @@ function notFitting(operation: Pick<Operation, 'name' | 'input'>, input: unknown
   const isTwice = Array.isArray(value) && !taken.type.includes('list')
   if (isTwice) return wrong(operation, `"${name}" is a list, and takes one value`, hint)
   const where = [name, ...inner].join('.')
-  return wrong(operation, `"${where}" does not take ${JSON.stringify(value)?.slice(0, MAX_SHOWN)}`, hint)
+  const given = inner.reduce((at: unknown, key) => (at as Record<string | number, unknown> | undefined)?.[key], value)
+  const meant = issue.code === 'invalid_value' ? nearest(String(given), issue.values.map(String)) : undefined
+  const better = meant === undefined ? hint : `Did you mean "${meant}"?`
+  return wrong(operation, `"${where}" does not take ${JSON.stringify(given)?.slice(0, MAX_SHOWN)}`, better)
 }
 
 export interface Parameter {

@@ -28,7 +28,7 @@ const optionsOf = <M extends Methods, I extends number>(
 const live = { keepRunning: 'flag', restart: 'flag' } as const
 
 const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
-  snapshot: { takes: [optionsOf<'snapshot', 0>({ label: 'text', type: 'text', run: 'text' })] },
+  snapshot: { takes: [optionsOf<'snapshot', 0>({ label: 'text', type: 'text', run: 'text', turn: 'any' })] },
   snapshots: { takes: [optionsOf<'snapshots', 0>({ run: 'text' })], sync: true },
   find: { takes: ['text'], sync: true },
   head: { takes: [], sync: true },
@@ -74,14 +74,26 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
   runs: { takes: [], sync: true },
   trace: { takes: ['text?'], sync: true },
   followTrace: { takes: ['text?', 'function', optionsOf<'followTrace', 2>({ signal: 'any' })] },
-  subscribe: { takes: ['function', optionsOf<'subscribe', 1>({ signal: 'any' })] },
+  subscribe: { takes: ['function', optionsOf<'subscribe', 1>({ signal: 'any', kind: 'texts', cursor: 'text' })] },
   processes: { takes: [], sync: true },
   signalProcess: {
     takes: ['number', optionsOf<'signalProcess', 1>({ start: 'number', signal: 'text' })],
     sync: true,
   },
   why: { takes: ['text', optionsOf<'why', 1>({ limit: 'number' })], sync: true },
-  events: { takes: [optionsOf<'events', 0>({ run: 'text', limit: 'number' })], sync: true },
+  events: {
+    takes: [
+      optionsOf<'events', 0>({
+        kind: 'texts',
+        run: 'text',
+        since: 'text',
+        limit: 'number',
+        cursor: 'text',
+        reverse: 'flag',
+      }),
+    ],
+    sync: true,
+  },
   gc: { takes: [] },
   verify: { takes: [optionsOf<'verify', 0>({ repair: 'flag' })] },
   purge: { takes: ['text'] },

@@ -40,6 +40,15 @@ const place = { cwd: z.string().max(65_536).optional(), force: z.boolean().optio
 const paths = z.array(z.string()).max(100_000).optional()
 const going = { keepRunning: z.boolean().optional(), restart: z.boolean().optional() }
 const walk = { all: z.boolean().optional() }
+const turn = z
+  .strictObject({
+    agent: z.string(),
+    session: z.string(),
+    number: z.int(),
+    event: z.string(),
+    tool: z.string().optional(),
+  })
+  .optional()
 const dry = { dryRun: z.boolean().optional() }
 
 const operation = <Shape extends z.ZodRawShape>(
@@ -55,12 +64,13 @@ export const operations: Record<string, Operation<unknown>> = {
   })),
 
   snapshot: operation(
-    { label: z.string().optional(), type: z.enum(snapshotTypes).optional(), run: z.string().optional() },
+    { label: z.string().optional(), type: z.enum(snapshotTypes).optional(), run: z.string().optional(), turn },
     ({ ctx, session, isInside }, input) =>
       done(
         takeSnapshot(ctx, {
           type: input.type ?? 'manual',
           label: input.label,
+          turn: input.turn && { ...input.turn, tool: input.turn.tool },
           run: input.run === undefined ? (isInside ? session.run.id : undefined) : requireRun(ctx, input.run).id,
         }),
       ),

@@ -8,10 +8,10 @@ import { type Context, ownRun, refuseInsideRun, withTimelineLock } from './conte
 import { checkLabel } from './names.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
-import type { PruneDecision, PruneResult } from './results.ts'
-import { decideRetention, isAutomatic, type RetentionInput } from './retention.ts'
+import type { PruneResult } from './results.ts'
 import { requireRun } from './rollback.ts'
-import { countsAgainst, shownParent } from './shown-snapshot.ts'
+import { countsAgainst } from './shown-snapshot.ts'
+import { decide } from './thin-out.ts'
 
 export function deleteSnapshots(ctx: Context, refs: string[]): Promise<Operation> {
   return withTimelineLock(ctx, 'delete', async () => {
@@ -52,6 +52,7 @@ export function compact(
         counts: countsAgainst(ctx, parent, newest),
         createdAt: ctx.now(),
         sizeDelta: 0,
+        turn: undefined,
       })
       ctx.db.events.addMerged(merged, ids)
       ctx.db.setDeleted(ids, ctx.now())
@@ -85,33 +86,6 @@ export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; 
     const operation = remove(ctx, 'prune', going, `prune ${plural('snapshot', going.length)} (${rules.join('; ')})`)
     return { dryRun: false, decisions, operation }
   })
-}
-
-const decide = (ctx: Context, limits: Pick<RetentionInput, 'keep' | 'run'> = {}): PruneDecision[] => {
-  const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
-  return decideRetention({
-    snapshots: ctx.db.snapshots(),
-    parentOf: snapshot => shownParent(id => all.get(id), snapshot),
-    head: ctx.db.head,
-    tagged: new Set(ctx.db.tags().values()),
-    operations: ctx.db.operations(),
-    retention: ctx.config.snapshots.retention,
-    now: ctx.now(),
-    ...limits,
-  })
-}
-
-/**
- * While a run goes on: what was taken without being asked for, beyond what its pool keeps, goes. No step that `undo` would
- * take back, but kept for seven days as all that is deleted. Called under the timeline's lock.
- */
-export function thinOut(ctx: Context): void {
-  const going = decide(ctx).filter(({ keep, snapshot }) => !keep && isAutomatic(snapshot))
-  if (going.length > 0)
-    ctx.db.setDeleted(
-      going.map(({ snapshot }) => snapshot.id),
-      ctx.now(),
-    )
 }
 
 function remove(ctx: Context, kind: OperationKind, snapshots: Snapshot[], summary: string): Operation {

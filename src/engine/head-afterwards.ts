@@ -3,6 +3,7 @@ import type { Snapshot } from '../model/snapshot.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import type { Context } from './context.ts'
 import type { Journal } from './journal.ts'
+import { newOperation } from './new-operation.ts'
 import type { RestoreRequest } from './restore.ts'
 
 /** The snapshot that an undo goes back to may be forgotten, although its content is not: then the state descends from `safety`. */
@@ -11,19 +12,28 @@ export function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot)
   return head === undefined || ctx.db.snapshot(head) ? head : safety.id
 }
 
-/** Nothing had to change: a whole rollback still moves HEAD. */
+/** No file had to change: a whole rollback still moves HEAD, and a step of `undo` is done. */
 export function noteNothing(ctx: Context, request: RestoreRequest, plan: RestorePlan): void {
+  const { kind, summary, detail, isStep, headAfter, snapshot } = request
   // A step that left all alone has not been done.
-  if (request.isStep && plan.leftAlone.length > 0) return
-  if (request.dryRun || request.headAfter === undefined || !ctx.db.snapshot(request.headAfter)) return
-  ctx.db.setHead(request.headAfter)
-  ctx.db.events.setNextStart(ctx.db.events.newest())
+  if (request.dryRun || (isStep && plan.leftAlone.length > 0)) return
+  const headBefore = ctx.db.head
+  const isMoved = headAfter !== undefined && ctx.db.snapshot(headAfter) !== undefined
+  if (!isStep && (!isMoved || headAfter === headBefore)) return
+  ctx.db.transaction(() => {
+    if (isMoved) {
+      ctx.db.setHead(headAfter)
+      ctx.db.events.setNextStart(ctx.db.events.newest())
+    }
+    const done = { state: 'fixed', after: snapshot?.id, headBefore } as const
+    ctx.db.addOperation({ ...newOperation(ctx, kind, summary, detail), ...done })
+  })
 }
 
 /** The restore did not happen, so neither did the snapshot before it. */
 export function takeBackSafety(ctx: Context, { headBefore }: Journal, safety: Snapshot): void {
   if (safety.id === headBefore || ctx.db.head !== safety.id) return
-  const start = ctx.db.events.snapshots().find(({ snapshot }) => snapshot === safety.id)?.startEvent
+  const start = ctx.db.events.ofSnapshot(safety.id)?.startEvent
   ctx.db.transaction(() => {
     ctx.db.setDeleted([safety.id], ctx.now())
     ctx.db.setHead(headBefore)

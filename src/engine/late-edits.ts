@@ -181,6 +181,7 @@ function addEditsSnapshot(
     run: undefined,
     parent: safety.id,
     label: undefined,
+    turn: undefined,
     command: 'edits made while a rollback ran',
     createdAt: ctx.now(),
     root,

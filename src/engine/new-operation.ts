@@ -1,7 +1,7 @@
 /** What operations begin as, and which of them came after a run that was killed, whose own is recorded later than theirs. */
 import type { Operation, OperationKind } from '../model/snapshot.ts'
 import type { NewOperation } from '../timeline/timeline-db.ts'
-import type { Context } from './context.ts'
+import { type Context, ownRun } from './context.ts'
 import { isInterrupted } from './run-state.ts'
 
 /** An operation of now that leaves HEAD where it is and can be undone; the caller says what is different. */
@@ -23,6 +23,7 @@ export function newOperation(
     headAfter: ctx.db.head,
     detail: killed.length === 0 ? detail : { ...detail, after_runs: killed.map(({ id }) => id) },
     rule: undefined,
+    by: ownRun(ctx),
   }
 }
 

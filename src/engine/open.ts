@@ -267,7 +267,7 @@ function toSavepoint(ctx: Context): Savepoint {
     runs: () => listRuns(ctx),
     trace: run => trace(ctx, run),
     followTrace: (run, onExecution, options) => followTrace(ctx, run, onExecution, options),
-    subscribe: (onEvent, { signal }) => subscribe(ctx, onEvent, signal),
+    subscribe: (onEvent, options) => subscribe(ctx, onEvent, options),
     processes: () => processesOfRuns(ctx),
     signalProcess: (pid, options) => signalProcess(ctx, pid, options),
     why: (path, options) => why(ctx, path, options),

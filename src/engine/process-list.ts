@@ -7,6 +7,7 @@ import { redactCommands } from '../model/redact.ts'
 import { nearest } from '../model/suggest.ts'
 import { addon } from '../native/addon.ts'
 import type { Context } from './context.ts'
+import { newOperation } from './new-operation.ts'
 import { commandLineOf, everyProcess, isOurHelper, type SeenProcess, startedIn } from './process-tree.ts'
 import { redactPatterns } from './redact-patterns.ts'
 import type { RunProcess } from './results.ts'
@@ -58,8 +59,21 @@ export function signalProcess(
     if (errnoOf(error) === 'ESRCH') throw unknown()
     throw error
   }
+  if (!ctx.unwritable)
+    ctx.db.addOperation({
+      ...newOperation(ctx, 'kill', `${nameOf(number)} to process ${pid} of ${found.run}`, {
+        pid,
+        start: found.start,
+        signal: nameOf(number),
+        run: found.run,
+      }),
+      state: 'fixed',
+    })
   return found
 }
+
+const nameOf = (number: number): string =>
+  Object.entries(constants.signals).find(([, each]) => each === number)?.[0] ?? String(number)
 
 function numberOf(signal: string): number {
   const known = constants.signals as Record<string, number>

@@ -15,7 +15,7 @@ import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import { captureLive, type Live } from './capture-live.ts'
-import { type Context, recordTarget, requireWritable, unstoppably } from './context.ts'
+import { type Context, ownRun, recordTarget, requireWritable, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { applyFor, lookAndPlan, overrideOf, type RestoreRequest } from './restore.ts'
@@ -84,6 +84,7 @@ function record(ctx: Context, request: RestoreRequest, before: Id, plan: Restore
         headAfter: ctx.db.head,
         detail: {},
         rule: undefined,
+        by: ownRun(ctx),
       })
     })
   } catch (error) {

@@ -20,7 +20,7 @@ import { cannotSave, nameWhatStays } from './cannot-save.ts'
 import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
 import { foreseeHidden, nameSelfHidden } from './coming-to-light.ts'
-import { type Context, unstoppably } from './context.ts'
+import { type Context, ownRun, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { headAfterwards, noteNothing, takeBackSafety } from './head-afterwards.ts'
 import { findHidden } from './hidden-paths.ts'
@@ -285,6 +285,7 @@ function close(ctx: Context, { request, journal, safety }: Promised, after: Live
         after_root: idToHex(after.root),
       },
       rule: undefined,
+      by: ownRun(ctx),
     })
   })
   failpoint('restore:operation')

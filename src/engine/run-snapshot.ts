@@ -3,10 +3,10 @@ import type { Snapshot } from '../model/snapshot.ts'
 import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import { captureLive, type RunDirty } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
-import { thinOut } from './delete.ts'
 import { addKept } from './kept-files.ts'
 import { recoverPending } from './recover.ts'
 import { addSnapshot, explained, type TakeOptions } from './snapshot.ts'
+import { thinOut } from './thin-out.ts'
 
 export interface RunSnapshotOptions extends TakeOptions {
   run: string

@@ -2,8 +2,8 @@
 
 import type { TracerName } from '../config/config.ts'
 import type { Raw } from '../model/raw-path.ts'
-import type { Operation, Run, Snapshot, SnapshotType } from '../model/snapshot.ts'
-import type { Execution } from '../model/trace.ts'
+import type { Operation, Run, Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
+import type { Execution, LogEventKind } from '../model/trace.ts'
 import type { Inherited } from '../tracers/helper.ts'
 import type { MakeStates } from './import-states.ts'
 import type { Face } from './line-server.ts'
@@ -54,6 +54,8 @@ export interface SnapshotOptions {
   label?: string
   type?: SnapshotType
   run?: string
+  /** Whose turn it is, for a snapshot that an agent's hook takes. */
+  turn?: Turn
 }
 
 export interface RestoreOptions {
@@ -112,6 +114,28 @@ export interface RunOptions {
   face?: (served: ServedTarget) => Face
   /** When the command fails: whether what it did is taken back. Default: it is kept. */
   onFailure?: 'keep' | 'rollback' | ((result: results.RunResult) => Promise<boolean>)
+}
+
+export interface EventsOptions {
+  /** Which kinds; 'all' for all of them. Default: all but `command`. */
+  kind?: readonly (LogEventKind | 'all')[] | undefined
+  /** Only of this run. */
+  run?: string
+  /** How long ago (10m, 2h, 1d), a time in ISO 8601, a snapshot (what came after it) or a run (from its start on). */
+  since?: string
+  limit?: number
+  /** Goes on from there: `next` of the page before, or `cursor` of an event. */
+  cursor?: string
+  /** Oldest first. */
+  reverse?: boolean
+}
+
+export interface SubscribeOptions {
+  signal: AbortSignal
+  /** As of `events`. */
+  kind?: readonly (LogEventKind | 'all')[] | undefined
+  /** First what has happened since that event. */
+  cursor?: string | undefined
 }
 
 export interface Savepoint {
@@ -174,15 +198,15 @@ export interface Savepoint {
     options?: { signal?: AbortSignal },
   ): Promise<void>
   /** Tells what happens in the timeline as it happens, until it is aborted. `following` comes first: from there on nothing is missed. */
-  subscribe(onEvent: (event: results.TimelineEvent) => void, options: { signal: AbortSignal }): Promise<void>
+  subscribe(onEvent: (event: results.TimelineEvent) => void, options: SubscribeOptions): Promise<void>
   /** The processes of this timeline's runs that are alive. */
   processes(): results.RunProcess[]
   /** Sends a signal to one of them, if it is the one that began then. */
   signalProcess(pid: number, options?: { start?: number; signal?: string }): results.RunProcess
   /** Which commands changed a path, newest first. */
   why(path: string, options?: { limit?: number }): results.WhyResult
-  /** What happened to files and the snapshots it led to, newest first; a hundred by default. */
-  events(options?: { run?: string; limit?: number }): results.EventsResult
+  /** Everything that happened, as one ordered log, newest first; a page of a hundred by default. */
+  events(options?: EventsOptions): results.EventsResult
 
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>

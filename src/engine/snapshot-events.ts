@@ -39,19 +39,23 @@ export function differencesOf(ctx: Context, changes: Iterable<Change>, from: num
 /** Where its events begin. In a timeline that is older than this table, nothing is known of what came before. */
 export const startOf = (ctx: Context, capturedFrom: number): number => ctx.db.events.nextStart ?? capturedFrom
 
-/** `capturedFrom`: the newest event when its capture began. In the caller's transaction. */
-export function noteSnapshotEvents(
+/**
+ * `capturedFrom`: the newest event when its capture began. `add` adds the row: what differs comes before it in the log. In the
+ * caller's transaction.
+ */
+export function withSnapshotEvents(
   ctx: Context,
-  { id, type }: Snapshot,
   { counts, events, unlisted }: Differences,
   capturedFrom: number,
-): void {
+  add: () => Snapshot,
+): Snapshot {
   const startEvent = startOf(ctx, capturedFrom)
   const isQuiet = ctx.db.events.newest() === capturedFrom
   ctx.db.events.add(events)
+  const snapshot = add()
   ctx.db.events.addSnapshot({
-    snapshot: id,
-    origin: type,
+    snapshot: snapshot.id,
+    origin: snapshot.type,
     files: counts.added + counts.modified + counts.deleted,
     startEvent,
     stopEvent: ctx.db.events.newest(),
@@ -59,6 +63,7 @@ export function noteSnapshotEvents(
   })
   // What came in meanwhile may have come too late for this one: it counts for the next one as well.
   ctx.db.events.setNextStart(isQuiet ? ctx.db.events.newest() : capturedFrom)
+  return snapshot
 }
 
 function* each<T>(items: Iterable<T>, look: (item: T) => void): Generator<T> {

@@ -1,6 +1,6 @@
 /** `snapshot`: captures the target and adds a point to its timeline. */
 import { isDamage, SavepointError } from '../errors/errors.ts'
-import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
+import type { Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
@@ -9,13 +9,15 @@ import { sayWhatLeft } from './left-history.ts'
 import { checkLabel } from './names.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
-import { type Differences, differencesOf, noteSnapshotEvents, startOf } from './snapshot-events.ts'
+import { type Differences, differencesOf, startOf, withSnapshotEvents } from './snapshot-events.ts'
+import { thinOut } from './thin-out.ts'
 
 export interface TakeOptions {
   type: SnapshotType
   label?: string
   run?: string
   command?: string
+  turn?: Turn
 }
 
 export async function takeSnapshot(
@@ -34,7 +36,12 @@ export async function takeSnapshot(
     const live = await captureLive(ctx, { preserved })
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
     if (head) unlessDamaged(() => sayWhatLeft(ctx, head, live.root))
-    return explained(ctx, () => addSnapshot(ctx, live, options))
+    return explained(ctx, () => {
+      const snapshot = addSnapshot(ctx, live, options)
+      // Those of an agent's hooks have no run that would do it.
+      if (snapshot.type === 'turn') thinOut(ctx)
+      return snapshot
+    })
   })
 }
 
@@ -58,8 +65,8 @@ export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Sn
   const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   failpoint('snapshot:before-row')
   const differences = differencesFrom(ctx, parent, live)
-  const snapshot = ctx.db.transaction(() => {
-    const added = ctx.db.addSnapshot({
+  const add = () =>
+    ctx.db.addSnapshot({
       parent: parent?.id,
       type: options.type,
       label: options.label,
@@ -77,9 +84,11 @@ export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Sn
       skipped: live.skipped,
       unsettled: live.unsettled,
       runOnly: live.runOnly,
+      turn: options.turn,
     })
+  const snapshot = ctx.db.transaction(() => {
+    const added = withSnapshotEvents(ctx, differences, live.eventsAt, add)
     ctx.db.setHead(added.id)
-    noteSnapshotEvents(ctx, added, differences, live.eventsAt)
     return added
   })
   failpoint('snapshot:row')

@@ -1,8 +1,8 @@
 /** What the verbs about traces and events answer. Plain data with raw paths; faces render it. */
 import type { Raw } from '../model/raw-path.ts'
 import type { Running } from '../model/running.ts'
-import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
-import type { Execution, FileEvent, SnapshotEvents } from '../model/trace.ts'
+import type { Operation, OperationKind, Run, Snapshot, SnapshotType } from '../model/snapshot.ts'
+import type { EventKind, Execution, FileEvent, SnapshotEvents } from '../model/trace.ts'
 
 export interface TraceSummary {
   /** none: changes were watched, commands are not known. */
@@ -36,16 +36,40 @@ export interface FollowedRun {
   isOver: boolean
 }
 
-export type ListedEvent =
-  | { type: 'file'; event: FileEvent; execution: Execution | undefined }
-  /** `snapshot`: undefined when its row is gone. */
-  | { type: 'snapshot'; events: SnapshotEvents; snapshot: Snapshot | undefined }
+/** Something that happened in the timeline. What it was about is as it is now, and the rest as it was. */
+export type LogEvent = {
+  /** Where it stands: what comes after it, or before it, can be asked for with this. */
+  cursor: string
+  at: number
+  /** The run that it belongs to; of an operation, that is about it, or of which a process asked for it. */
+  run: string | undefined
+} & (
+  | { kind: 'file'; action: EventKind; event: FileEvent; execution: Execution | undefined }
+  | {
+      kind: 'snapshot'
+      /** removed: by the rules of retention, without being asked. What somebody deletes is an operation. */
+      action: 'taken' | 'removed'
+      id: string
+      /** The rule that removed it. */
+      rule: string | undefined
+      /** Undefined when it is gone for good; then its type is all that is known. */
+      snapshot: Snapshot | undefined
+      type: SnapshotType | undefined
+      tags: string[]
+      isHead: boolean
+      /** Which events led to it, if that is known. */
+      events: SnapshotEvents | undefined
+    }
+  | { kind: 'operation'; action: OperationKind; operation: Operation }
+  /** interrupted: its supervisor was killed, and somebody else has noticed. lost: so many events of it were not seen. */
+  | { kind: 'run'; action: 'started' | 'ended' | 'interrupted' | 'lost'; of: Run; lost: number | undefined }
+  | { kind: 'command'; action: 'started' | 'ended'; execution: Execution }
+)
 
 export interface EventsResult {
-  /** Of which run; undefined: of the whole timeline. */
-  run: string | undefined
-  /** Newest first. */
-  events: ListedEvent[]
+  events: LogEvent[]
+  /** Goes on where this page ends; undefined: nothing is left. */
+  next: string | undefined
 }
 
 export interface WhyCause {
@@ -74,18 +98,13 @@ export interface PurgedTraces {
   events: number
 }
 
-/** Something that happened in the timeline. */
+/** What `subscribe` tells: what is in the log of events as well, and what is only of this moment. */
 export type TimelineEvent =
-  /** What happens from now on is told. */
-  | { type: 'following' }
-  | { type: 'snapshot'; snapshot: Snapshot }
-  | { type: 'run-started' | 'run-ended'; run: Run }
-  | { type: 'operation'; operation: Operation }
+  | LogEvent
+  /** What happens from now on is told. `cursor`: after which event. */
+  | { kind: 'following'; cursor: string }
   /** Of the live files; undefined: there is none any more. */
-  | { type: 'head'; head: string | undefined }
-  | { type: 'file'; event: FileEvent; execution: Execution | undefined }
-  /** More file events at once than are told one by one: `events` has them. */
-  | { type: 'lost'; count: number }
+  | { kind: 'head'; head: string | undefined }
 
 /** A process of a run. */
 export interface RunProcess {

@@ -181,6 +181,9 @@ class TracedRun {
     const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors, running }
     // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
     if (this.isWhole && this.recorder.isWhole && !this.isCut) attempt(() => saveTraceSummary(this.ctx, this.run, trace))
+    const { lost } = trace
+    const row = { kind: 'run', what: 'lost', at: this.ctx.now(), run: this.run, note: String(lost) } as const
+    if (lost > 0) attempt(() => this.ctx.db.log.add(row))
     return trace
   }
 
@@ -212,11 +215,13 @@ class TracedRun {
   private start(command: Traced): void {
     const { pending } = this.protection
     this.command = command
+    if (pending) this.touches.safeAt = Infinity
     void pending?.snapshot.then(() => {
       // What waits must not go on when it is not safe.
       if (pending.failure) void command.stop(0)
       else command.begun()
       this.isBegun = true
+      this.touches.safeAt = this.ctx.now()
     })
     if (this.driver === 'none') this.live.follow(command.helperPid)
   }
@@ -259,9 +264,12 @@ class TracedRun {
     this.isCut = true
     attempt(() => noteBlind(this.ctx, this.run))
     this.live.goBlind()
-    this.protection.pending?.preserved.giveUp()
-    // Nothing holds its changes any more.
-    if (this.changes && !this.isBegun) void this.command?.stop(0)
+    if (this.changes && !this.isBegun) {
+      // What it wants to change waits for ever, or dies of it (native/helper/seccomp-driver.c).
+      void this.command?.stop(0)
+      this.say('the tracer was killed before all was captured: the command is stopped')
+      return
+    }
     this.say('the tracer was killed: the command went on, and from there on nothing is traced')
   }
 }

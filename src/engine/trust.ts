@@ -10,6 +10,7 @@ import type { Run } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, refuseInsideRun, requireWritable } from './context.ts'
+import { newOperation } from './new-operation.ts'
 import type { TrustResult } from './results.ts'
 import { isAlive } from './run-state.ts'
 import { touchedBy } from './touched-paths.ts'
@@ -112,7 +113,10 @@ export async function trust(ctx: Context, options: { dryRun?: boolean }): Promis
   const weakens = weakenings(ctx.config, config)
   if (!dryRun) {
     const untrusted = known.untrusted.filter(each => each !== version)
-    ctx.db.setMeta(KEY, JSON.stringify({ ...known, untrusted }))
+    ctx.db.transaction(() => {
+      ctx.db.setMeta(KEY, JSON.stringify({ ...known, untrusted }))
+      ctx.db.addOperation({ ...newOperation(ctx, 'trust', `trust ${NAME}`, { weakens }), state: 'fixed' })
+    })
   }
   return { untrusted: true, dryRun, weakens }
 }

@@ -17,6 +17,7 @@ import { damageHint } from '../timeline/explain-open.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable } from './context.ts'
 import { findLostRoots } from './lost-roots.ts'
+import { newOperation } from './new-operation.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
 
 const LISTED_PATHS = 20
@@ -60,6 +61,8 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     else if (scan.problems.length > 0)
       repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
     if (options.repair) settleAside(ctx, problems.length === 0)
+    if (repaired.length > 0 && ctx.scratch === undefined)
+      ctx.db.addOperation({ ...newOperation(ctx, 'repair', `repair: ${repaired.join('; ')}`), state: 'fixed' })
     const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline) && !options.repair
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, here, deleted, problems, repaired, isRepairable }
   }

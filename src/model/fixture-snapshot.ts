@@ -25,6 +25,7 @@ export function makeSnapshot(id: string, over: Partial<Snapshot> = {}): Snapshot
     unsettled: false,
     runOnly: false,
     deletedAt: undefined,
+    turn: undefined,
     ...over,
   }
 }

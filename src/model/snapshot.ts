@@ -54,6 +54,19 @@ export interface Snapshot {
   /** Only what its run was seen to touch was looked at: what others changed since the snapshot before may be missing. */
   runOnly: boolean
   deletedAt: number | undefined
+  /** Of one that an agent's hook took: whose turn it was. */
+  turn: Turn | undefined
+}
+
+/** A step of an agent, as it tells its hooks. */
+export interface Turn {
+  agent: string
+  session: string
+  /** Counts from 1 within the session: a prompt begins the next one. */
+  number: number
+  /** The name of the hook's event. */
+  event: string
+  tool: string | undefined
 }
 
 export interface Run {
@@ -83,6 +96,9 @@ export const operationKinds = [
   'purge',
   'import',
   'retention',
+  'trust',
+  'repair',
+  'kill',
 ] as const
 export type OperationKind = (typeof operationKinds)[number]
 

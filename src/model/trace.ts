@@ -27,6 +27,10 @@ export interface Execution {
   note: string | undefined
 }
 
+/** What the log of events tells of. */
+export const logEventKinds = ['file', 'snapshot', 'operation', 'run', 'command'] as const
+export type LogEventKind = (typeof logEventKinds)[number]
+
 export type EventKind = 'created' | 'modified' | 'deleted' | 'renamed' | 'restored'
 
 export interface FileEvent {

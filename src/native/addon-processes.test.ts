@@ -1,7 +1,8 @@
 /** Pipes, and signals for a process that is known by a descriptor. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, readlinkSync, readSync, writeSync } from 'node:fs'
+import { closeSync, readFileSync, readlinkSync, readSync, writeSync } from 'node:fs'
+import { constants } from 'node:os'
 import { expect, it } from 'vitest'
 import { addon } from './addon.ts'
 
@@ -23,4 +24,15 @@ it('a signal goes to the process of the descriptor, and to none after it', async
   expect(() => addon.pidfdOpen(child.pid!)).toThrow(expect.objectContaining({ code: 'ESRCH' }))
   expect(() => addon.pidfdOpen(0)).toThrow(expect.objectContaining({ code: 'EINVAL' }))
   closeSync(fd)
+})
+
+it('an error has the name that Node gives it', () => {
+  expect(() => addon.takeEnd(1)).toThrow(expect.objectContaining({ code: 'ECHILD' }))
+  const source = readFileSync(new URL('../../native/addon/napi-util.c', import.meta.url), 'utf8')
+  const named = new Set([...source.matchAll(/NAME\((E\w+)\)/g)].map(([, name]) => name))
+  const numbers = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]))
+  // Two of one number are told apart by nobody.
+  const isKnown = (number: number) =>
+    Object.entries(constants.errno).some(([name, at]) => at === number && named.has(name))
+  expect([...numbers].filter(([number]) => !isKnown(number)).map(([, name]) => name)).toEqual([])
 })

@@ -122,7 +122,11 @@ export class Store {
   }
 
   /** For who has the entries of a tree at hand that will be asked for soon. They are not to be changed any more. */
-  remember(id: Id, entries: Entry[]): Entry[] {
+  expect(id: Id, entries: Entry[]): void {
+    if (entries.length <= WIDE_ENTRIES) this.remember(id, entries)
+  }
+
+  private remember(id: Id, entries: Entry[]): Entry[] {
     if (this.cachedEntries + entries.length > TREE_CACHE_ENTRIES) {
       this.trees.clear()
       this.cachedEntries = 0

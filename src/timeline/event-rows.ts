@@ -3,6 +3,7 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite'
 import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { type FileEvent, kindOfEvent, type SnapshotEvents } from '../model/trace.ts'
+import type { Reading } from './log-rows.ts'
 
 type Row = Record<string, SQLOutputValue>
 
@@ -64,7 +65,8 @@ export class EventRows {
 
   /** Within a transaction of the caller's. */
   add(events: Iterable<NewEvent>): void {
-    insertEvents(this.database, events)
+    const write = eventWriter(this.database)
+    for (const event of events) write(event)
   }
 
   addSnapshot({ snapshot, origin, files, startEvent, stopEvent, unlisted }: SnapshotEvents): void {
@@ -81,7 +83,7 @@ export class EventRows {
 
   /** One snapshot takes the place of several: what led to them has led to it. */
   addMerged({ id, type, counts }: Pick<Snapshot, 'id' | 'type' | 'counts'>, of: readonly string[]): void {
-    const merged = this.snapshots().filter(({ snapshot }) => of.includes(snapshot))
+    const merged = of.flatMap(snapshot => this.ofSnapshot(snapshot) ?? [])
     if (merged.length === 0) return
     this.addSnapshot({
       snapshot: id,
@@ -93,23 +95,24 @@ export class EventRows {
     })
   }
 
-  /** Newest first. */
-  snapshots(): SnapshotEvents[] {
+  /** Undefined when nothing is known of it. */
+  ofSnapshot(id: string): SnapshotEvents | undefined {
     // An older file that can only be read has no such table.
     const isThere = this.database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'snapshot_events'").get()
-    if (!isThere) return []
-    return this.database
-      .prepare('SELECT * FROM snapshot_events ORDER BY stop_event DESC, start_event DESC')
-      .all()
-      .map(toSnapshotEvents)
+    const row = isThere && this.database.prepare('SELECT * FROM snapshot_events WHERE snapshot = ?').get(id)
+    return row && toSnapshotEvents(row)
   }
 
-  /** Newest first; of one run, or of all and of nobody. */
-  list({ run, limit }: { run: string | undefined; limit: number }): FileEvent[] {
-    return this.events(`${run === undefined ? '' : 'WHERE run = ?'} ORDER BY id DESC LIMIT ?`, [
-      ...(run === undefined ? [] : [run]),
-      limit,
-    ])
+  /** One by one, as they are asked for; of one run, or of all and of nobody. */
+  *read({ run, direction, from }: Reading): Generator<FileEvent> {
+    const isForward = direction === 'forward'
+    // What stands after an event comes after it: when one goes back from there, the event is still to come.
+    const last = from === undefined ? Number.MAX_SAFE_INTEGER : from.seq > 0 ? from.file : from.file - 1
+    const range = isForward ? [from?.file ?? 0, Number.MAX_SAFE_INTEGER] : [0, last]
+    const where = run === undefined ? '' : 'AND run = ?'
+    const sql = `SELECT * FROM fs_events WHERE id > ? AND id <= ? ${where} ORDER BY id ${isForward ? 'ASC' : 'DESC'}`
+    for (const row of this.database.prepare(sql).iterate(...range, ...(run === undefined ? [] : [run])))
+      yield toFileEvent(row)
   }
 
   /** What a run did to `path`, or which directory above it one moved or removed; newest first. Between two ids, if they are given. */
@@ -193,11 +196,11 @@ export class EventRows {
   }
 }
 
-export function insertEvents(database: DatabaseSync, events: Iterable<NewEvent>): void {
+export function eventWriter(database: DatabaseSync): (event: NewEvent) => void {
   const insert = database.prepare(
     'INSERT INTO fs_events (run, at, op, path, to_path, exec, pid, existed, directory, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   )
-  for (const { run, at, op, path, to, exec, pid, existed, directory, size } of events) {
+  return ({ run, at, op, path, to, exec, pid, existed, directory, size }) => {
     const flags = [existed ? 1 : 0, directory ? 1 : 0]
     insert.run(run, at, op, bytesOrNull(path), bytesOrNull(to), exec, pid, ...flags, size ?? null)
   }

@@ -2,7 +2,6 @@
 import { dirname } from 'node:path'
 import { isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { sizeLimitOf } from '../errors/size-limit.ts'
-import { TIMELINE_VERSION } from './timeline-schema.ts'
 
 export const damageHint = (file: string): string =>
   `\`savepoint verify --repair\` saves what can be read of ${file} into a new one and keeps the damaged one; or bring it back from a backup. Other directories can be protected and restored meanwhile; \`gc\`, \`verify\` and \`purge\` need every timeline`
@@ -22,13 +21,4 @@ export function explainOpen(file: string, cause: unknown): SavepointError {
     return new SavepointError('io.failed', message, { hint, cause })
   }
   return new SavepointError('store.damaged', message, { hint: damageHint(file), cause })
-}
-
-export function requireVersion(version: string): void {
-  if (version === String(TIMELINE_VERSION)) return
-  throw new SavepointError(
-    'store.format',
-    `Cannot open the timeline: its version is ${version}, this Savepoint knows ${TIMELINE_VERSION}`,
-    { hint: 'Use a newer version of Savepoint' },
-  )
 }

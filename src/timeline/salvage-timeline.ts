@@ -151,7 +151,7 @@ function fill(into: Database, from: Database): number {
     }
   }
   // Traces and events are not saved. What says that they are complete, or where they go on, is then not true any more.
-  into.exec("DELETE FROM meta WHERE key = 'events_from' OR key LIKE 'trace:%'")
+  into.exec("DELETE FROM meta WHERE key IN ('events_from', 'event_log') OR key LIKE 'trace:%'")
   return snapshots
 }
 

@@ -14,7 +14,7 @@ const NAME = 'snapshots.log'
 
 /** Not `command` and `run`: arguments may be secrets, and runs are not in here. Not `skipped`: it is long. */
 const columns =
-  'seq, id, parent, type, label, created_at, hex(root) AS root, backend, native_ref, size_delta, added, modified, deleted, files, bytes, skipped_count, unsettled, deleted_at'
+  'seq, id, parent, type, label, created_at, hex(root) AS root, backend, native_ref, size_delta, added, modified, deleted, files, bytes, skipped_count, unsettled, deleted_at, turn'
 
 type Row = Record<string, SQLOutputValue>
 type Line =

@@ -12,23 +12,28 @@ import { inTransaction } from '../store/transaction.ts'
 import { hideCommands } from './command-rows.ts'
 import { DataVersion } from './data-version.ts'
 import { EventRows } from './event-rows.ts'
-import { damageHint, explainOpen, requireVersion } from './explain-open.ts'
+import { damageHint, explainOpen } from './explain-open.ts'
+import { LogRows } from './log-rows.ts'
 import { logBeside, SnapshotLog } from './snapshot-log.ts'
-import { insertSnapshot, type NewSnapshot, toOperation, toRun, toSnapshot } from './timeline-rows.ts'
-import { bringUpToDate, TIMELINE_VERSION, timelineSchema } from './timeline-schema.ts'
+import * as rows from './timeline-rows.ts'
+import { bringUpToDate, checkVersion, timelineSchema } from './timeline-schema.ts'
 import { TraceRows } from './trace-rows.ts'
 
 const SET_TAG = 'INSERT INTO tags VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET snapshot = excluded.snapshot'
 
-export type NewOperation = Omit<Operation, 'id' | 'seq'>
+/** `by`: the run whose process asked for it. */
+export type NewOperation = Omit<Operation, 'id' | 'seq'> & { by?: string | undefined }
 
 export class TimelineDb {
   private readonly database: DatabaseSync
-  private readonly log: SnapshotLog
+  /** The same snapshots in plain lines. */
+  private readonly plain: SnapshotLog
   /** What runs executed. */
   readonly trace: TraceRows
   /** What was changed, by runs and others. */
   readonly events: EventRows
+  /** Everything that happened, in one order. */
+  readonly log: LogRows
   readonly version: DataVersion
   /** Set when it can only be read: every method that changes something throws. */
   readonly unwritable: Unwritable | undefined
@@ -40,27 +45,26 @@ export class TimelineDb {
       this.database = database
       this.unwritable = unwritable
       this.isInPlace = isInPlace
-      this.log = new SnapshotLog(logBeside(file), database)
+      this.plain = new SnapshotLog(logBeside(file), database)
       this.trace = new TraceRows(database)
       this.events = new EventRows(database)
+      this.log = new LogRows(database)
       this.version = new DataVersion(database)
       if (!unwritable) bringUpToDate(database)
     } catch (cause) {
       throw explainOpen(file, cause)
     }
-    const version = this.meta('version')
-    if (version === undefined) this.setMeta('version', String(TIMELINE_VERSION))
-    else requireVersion(version)
+    checkVersion(this.database)
   }
 
   transaction<T>(work: () => T): T {
     if (this.database.isTransaction) return work()
     try {
       const result = inTransaction(this.database, work)
-      this.log.write()
+      this.plain.write()
       return result
     } catch (error) {
-      this.log.forget()
+      this.plain.forget()
       throw error
     }
   }
@@ -72,8 +76,8 @@ export class TimelineDb {
 
   /** Writes what would find the snapshots again anew, from what is known now. */
   renewLog(): void {
-    this.log.stale()
-    this.log.write()
+    this.plain.stale()
+    this.plain.write()
   }
 
   /** What is wrong with the file; undefined when it is sound. */
@@ -108,7 +112,7 @@ export class TimelineDb {
     if (id === undefined) this.deleteMeta('head')
     else {
       this.setMeta('head', id)
-      this.logged(() => this.log.head(id))
+      this.logged(() => this.plain.head(id))
     }
   }
 
@@ -129,22 +133,26 @@ export class TimelineDb {
 
   // --- snapshots ---
 
-  addSnapshot(snapshot: NewSnapshot): Snapshot {
-    const id = this.freshName('snap_', 'snapshots')
-    insertSnapshot(this.database, id, snapshot)
-    this.logged(() => this.log.added(id))
-    return this.snapshot(id)!
+  addSnapshot(snapshot: rows.NewSnapshot): Snapshot {
+    return this.transaction(() => {
+      const id = this.freshName('snap_', 'snapshots')
+      rows.insertSnapshot(this.database, id, snapshot)
+      const { type, createdAt, run } = snapshot
+      this.log.add({ kind: 'snapshot', what: 'taken', at: createdAt, run, ref: id, note: type })
+      this.plain.added(id)
+      return this.snapshot(id)!
+    })
   }
 
   snapshot(id: string): Snapshot | undefined {
     const row = this.database.prepare('SELECT * FROM snapshots WHERE id = ?').get(id)
-    return row && toSnapshot(row)
+    return row && rows.toSnapshot(row)
   }
 
   /** In order of creation. Deleted ones only on request. */
   snapshots(withDeleted = false): Snapshot[] {
     const where = withDeleted ? '' : 'WHERE deleted_at IS NULL'
-    return this.database.prepare(`SELECT * FROM snapshots ${where} ORDER BY seq`).all().map(toSnapshot)
+    return this.database.prepare(`SELECT * FROM snapshots ${where} ORDER BY seq`).all().map(rows.toSnapshot)
   }
 
   setDeleted(ids: readonly string[], at: number | undefined): void {
@@ -152,7 +160,7 @@ export class TimelineDb {
     this.transaction(() => {
       for (const id of ids) {
         update.run(at ?? null, id)
-        this.log.deleted(id, at)
+        this.plain.deleted(id, at)
       }
     })
   }
@@ -165,81 +173,80 @@ export class TimelineDb {
         this.run('DELETE FROM snapshots WHERE id = ?', id)
         this.run('DELETE FROM snapshot_events WHERE snapshot = ?', id)
       }
-      if (ids.length > 0) this.log.stale()
+      if (ids.length > 0) this.plain.stale()
     })
   }
 
   /** Children of one snapshot become children of another. */
   moveChildren(from: string, to: string): void {
     this.run('UPDATE snapshots SET parent = ? WHERE parent = ? AND id <> ?', to, from, to)
-    this.logged(() => this.log.stale())
+    this.logged(() => this.plain.stale())
   }
 
   setState(id: string, { root, files, bytes, label }: Pick<Snapshot, 'root' | 'files' | 'bytes' | 'label'>): void {
     const sql = 'UPDATE snapshots SET root = ?, files = ?, bytes = ?, label = ? WHERE id = ?'
     this.run(sql, idToBytes(root), files, bytes, label ?? null, id)
-    this.logged(() => this.log.stale())
+    this.logged(() => this.plain.stale())
   }
 
   setCounts(id: string, { added, modified, deleted }: Snapshot['counts']): void {
     this.run('UPDATE snapshots SET added = ?, modified = ?, deleted = ? WHERE id = ?', added, modified, deleted, id)
-    this.logged(() => this.log.stale())
+    this.logged(() => this.plain.stale())
   }
 
   // --- tags ---
 
   tags(): Map<string, string> {
-    const rows = this.database.prepare('SELECT name, snapshot FROM tags ORDER BY name').all() as {
-      name: string
-      snapshot: string
-    }[]
-    return new Map(rows.map(row => [row.name, row.snapshot]))
+    const rows = this.database.prepare('SELECT name, snapshot FROM tags ORDER BY name').all()
+    return new Map(rows.map(row => [row.name as string, row.snapshot as string]))
   }
 
   setTag(name: string, snapshot: string | undefined, at: number): void {
     if (snapshot === undefined) this.run('DELETE FROM tags WHERE name = ?', name)
     else this.run(SET_TAG, name, snapshot, at)
-    this.logged(() => this.log.tagged(name, snapshot))
+    this.logged(() => this.plain.tagged(name, snapshot))
   }
 
   // --- runs ---
 
   addRun(run: Omit<Run, 'id'>): Run {
-    const id = this.freshName('run_', 'runs')
-    this.run(
-      'INSERT INTO runs (id, command, cwd, started_at, pid, before) VALUES (?, ?, ?, ?, ?, ?)',
-      id,
-      JSON.stringify(run.command),
-      run.cwd,
-      run.startedAt,
-      run.pid ?? null,
-      run.before ?? null,
-    )
-    return { ...run, id }
+    return this.transaction(() => {
+      const id = this.freshName('run_', 'runs')
+      rows.insertRun(this.database, { ...run, id })
+      this.log.add({ kind: 'run', what: 'started', at: run.startedAt, run: id })
+      return { ...run, id }
+    })
   }
 
-  endRun(id: string, end: { endedAt: number; exitCode?: number; signal?: string; after?: string }): void {
-    this.run(
-      'UPDATE runs SET ended_at = ?, exit_code = ?, signal = ?, after = ? WHERE id = ?',
-      end.endedAt,
-      end.exitCode ?? null,
-      end.signal ?? null,
-      end.after ?? null,
-      id,
-    )
+  /** `isInterrupted`: its supervisor was killed, and nobody saw its end. */
+  endRun(
+    id: string,
+    end: { endedAt: number; exitCode?: number; signal?: string; after?: string; isInterrupted?: boolean },
+  ): void {
+    const { endedAt, exitCode, signal, after, isInterrupted } = end
+    this.transaction(() => {
+      const sql = 'UPDATE runs SET ended_at = ?, exit_code = ?, signal = ?, after = ? WHERE id = ?'
+      this.run(sql, endedAt, exitCode ?? null, signal ?? null, after ?? null, id)
+      this.log.add({ kind: 'run', what: isInterrupted ? 'interrupted' : 'ended', at: endedAt, run: id })
+    })
   }
 
   setRunBefore(id: string, before: string): void {
     this.run('UPDATE runs SET before = ? WHERE id = ?', before, id)
   }
 
+  runOf(id: string): Run | undefined {
+    const row = this.database.prepare('SELECT * FROM runs WHERE id = ?').get(id)
+    return row && rows.toRun(row)
+  }
+
   runs(): Run[] {
-    return this.database.prepare('SELECT * FROM runs ORDER BY started_at').all().map(toRun)
+    return this.database.prepare('SELECT * FROM runs ORDER BY started_at').all().map(rows.toRun)
   }
 
   /** Those that go on, or whose supervisor was killed. */
   unendedRuns(): Run[] {
-    return this.database.prepare('SELECT * FROM runs WHERE ended_at IS NULL ORDER BY started_at').all().map(toRun)
+    return this.database.prepare('SELECT * FROM runs WHERE ended_at IS NULL ORDER BY started_at').all().map(rows.toRun)
   }
 
   // --- operations ---
@@ -249,21 +256,10 @@ export class TimelineDb {
     return this.transaction(() => {
       const id = this.freshName('op_', 'operations')
       if (operation.state === 'done') this.run("UPDATE operations SET state = 'past' WHERE state = 'undone'")
-      this.run(
-        'INSERT INTO operations (id, kind, at, state, summary, before, after, head_before, head_after, detail, rule) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-        id,
-        operation.kind,
-        operation.at,
-        operation.state,
-        operation.summary,
-        operation.before ?? null,
-        operation.after ?? null,
-        operation.headBefore ?? null,
-        operation.headAfter ?? null,
-        JSON.stringify(operation.detail),
-        operation.rule ?? null,
-      )
-      return toOperation(this.database.prepare('SELECT * FROM operations WHERE id = ?').get(id))
+      rows.insertOperation(this.database, id, operation)
+      const { kind, at, by, detail } = operation
+      this.log.add({ kind: 'operation', what: kind, at, run: kind === 'run' ? (detail.run as string) : by, ref: id })
+      return this.operation(id)!
     })
   }
 
@@ -275,14 +271,19 @@ export class TimelineDb {
     this.run('UPDATE operations SET detail = ? WHERE id = ?', JSON.stringify(detail), id)
   }
 
+  operation(id: string): Operation | undefined {
+    const row = this.database.prepare('SELECT * FROM operations WHERE id = ?').get(id)
+    return row && rows.toOperation(row)
+  }
+
   operations(): Operation[] {
-    return this.database.prepare('SELECT * FROM operations ORDER BY seq').all().map(toOperation)
+    return this.database.prepare('SELECT * FROM operations ORDER BY seq').all().map(rows.toOperation)
   }
 
   /** Inside a transaction it is written after that. */
   private logged(note: () => void): void {
     note()
-    if (!this.database.isTransaction) this.log.write()
+    if (!this.database.isTransaction) this.plain.write()
   }
 
   private run(sql: string, ...values: SQLInputValue[]): void {

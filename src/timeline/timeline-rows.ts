@@ -12,13 +12,13 @@ export const MARK = { unsettled: 1, runOnly: 2 } as const
 /** Of what was left out, this many paths are listed; the count is always exact. */
 const SKIPPED_LISTED = 1000
 
-export type NewSnapshot = Omit<Snapshot, 'id' | 'seq' | 'deletedAt'>
+export type NewSnapshot = Omit<Snapshot, 'id' | 'seq' | 'deletedAt' | 'turn'> & Partial<Pick<Snapshot, 'turn'>>
 
 export function insertSnapshot(database: DatabaseSync, id: string, snapshot: NewSnapshot): void {
   const insert = database.prepare(
     `INSERT INTO snapshots (id, parent, type, label, created_at, root, run, command, backend, native_ref, size_delta,
-       added, modified, deleted, files, bytes, skipped_count, skipped, unsettled)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       added, modified, deleted, files, bytes, skipped_count, skipped, unsettled, turn)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   insert.run(
     id,
@@ -40,6 +40,7 @@ export function insertSnapshot(database: DatabaseSync, id: string, snapshot: New
     snapshot.skippedCount,
     JSON.stringify(snapshot.skipped.slice(0, SKIPPED_LISTED)),
     (snapshot.unsettled ? MARK.unsettled : 0) | (snapshot.runOnly ? MARK.runOnly : 0),
+    snapshot.turn ? JSON.stringify(snapshot.turn) : null,
   )
 }
 
@@ -64,7 +65,15 @@ export const toSnapshot = (row: Row): Snapshot => ({
   unsettled: (row.unsettled & MARK.unsettled) !== 0,
   runOnly: (row.unsettled & MARK.runOnly) !== 0,
   deletedAt: row.deleted_at ?? undefined,
+  // In an older file that can only be read there is no such column.
+  turn: row.turn ? JSON.parse(row.turn) : undefined,
 })
+
+export function insertRun(database: DatabaseSync, { id, command, cwd, startedAt, pid, before }: Run): void {
+  database
+    .prepare('INSERT INTO runs (id, command, cwd, started_at, pid, before) VALUES (?, ?, ?, ?, ?, ?)')
+    .run(id, JSON.stringify(command), cwd, startedAt, pid ?? null, before ?? null)
+}
 
 export const toRun = (row: Row): Run => ({
   id: row.id,
@@ -78,6 +87,26 @@ export const toRun = (row: Row): Run => ({
   before: row.before ?? undefined,
   after: row.after ?? undefined,
 })
+
+export function insertOperation(database: DatabaseSync, id: string, operation: Omit<Operation, 'id' | 'seq'>): void {
+  const insert = database.prepare(
+    `INSERT INTO operations (id, kind, at, state, summary, before, after, head_before, head_after, detail, rule)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  insert.run(
+    id,
+    operation.kind,
+    operation.at,
+    operation.state,
+    operation.summary,
+    operation.before ?? null,
+    operation.after ?? null,
+    operation.headBefore ?? null,
+    operation.headAfter ?? null,
+    JSON.stringify(operation.detail),
+    operation.rule ?? null,
+  )
+}
 
 export const toOperation = (row: Row): Operation => ({
   id: row.id,

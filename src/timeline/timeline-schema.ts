@@ -1,8 +1,10 @@
 /** timeline.sqlite: the schema, its version, and what brings an older file to it. */
 import type { DatabaseSync } from 'node:sqlite'
+import { SavepointError } from '../errors/errors.ts'
 import { inTransaction } from '../store/transaction.ts'
+import { fillLog, hasLog } from './fill-log.ts'
 
-export const TIMELINE_VERSION = 1
+const TIMELINE_VERSION = '1'
 
 /** The same in `kindOfEvent` (model/trace.ts), for files that can only be read and are older than this column. */
 const kind = `kind TEXT AS (CASE
@@ -19,7 +21,7 @@ export const timelineSchema = `
     created_at INTEGER NOT NULL, root BLOB NOT NULL, run TEXT, command TEXT, backend TEXT NOT NULL, native_ref TEXT,
     size_delta INTEGER NOT NULL, added INTEGER NOT NULL, modified INTEGER NOT NULL, deleted INTEGER NOT NULL,
     files INTEGER NOT NULL, bytes INTEGER NOT NULL, skipped_count INTEGER NOT NULL, skipped TEXT,
-    unsettled INTEGER NOT NULL, deleted_at INTEGER
+    unsettled INTEGER NOT NULL, deleted_at INTEGER, turn TEXT
   );
   CREATE INDEX IF NOT EXISTS snapshots_run ON snapshots (run);
   CREATE TABLE IF NOT EXISTS tags (name TEXT PRIMARY KEY, snapshot TEXT NOT NULL, created_at INTEGER NOT NULL) WITHOUT ROWID;
@@ -49,17 +51,40 @@ export const timelineSchema = `
     snapshot TEXT PRIMARY KEY, origin TEXT NOT NULL, files INTEGER NOT NULL, start_event INTEGER NOT NULL,
     stop_event INTEGER NOT NULL, unlisted INTEGER NOT NULL
   ) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS event_log (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, after INTEGER NOT NULL, kind TEXT NOT NULL, what TEXT NOT NULL, at REAL NOT NULL,
+    run TEXT, ref TEXT, note TEXT
+  );
+  CREATE INDEX IF NOT EXISTS event_log_kind ON event_log (kind);
+  CREATE INDEX IF NOT EXISTS event_log_run ON event_log (run);
+  CREATE INDEX IF NOT EXISTS fs_events_run ON fs_events (run);
 `
 
-/** Columns that came later. They are added at the end, so that an older program reads and writes the file as before. */
+/** What came later. Columns are added at the end, so that an older program reads and writes the file as before. */
 export function bringUpToDate(database: DatabaseSync): void {
-  if (hasKind(database)) return
+  if (isUpToDate(database)) return
   inTransaction(database, () => {
     // Another process may have come first.
-    if (hasKind(database)) return
-    database.exec(`ALTER TABLE fs_events ADD COLUMN size INTEGER; ALTER TABLE fs_events ADD COLUMN ${kind}`)
+    if (isUpToDate(database)) return
+    if (!hasColumn(database, 'fs_events', 'kind'))
+      database.exec(`ALTER TABLE fs_events ADD COLUMN size INTEGER; ALTER TABLE fs_events ADD COLUMN ${kind}`)
+    if (!hasColumn(database, 'snapshots', 'turn')) database.exec('ALTER TABLE snapshots ADD COLUMN turn TEXT')
+    if (!hasLog(database)) fillLog(database, database)
   })
 }
 
-const hasKind = (database: DatabaseSync): boolean =>
-  database.prepare("SELECT 1 FROM pragma_table_xinfo('fs_events') WHERE name = 'kind'").get() !== undefined
+/** The log came last of all that there is to bring. */
+const isUpToDate = hasLog
+
+const hasColumn = (database: DatabaseSync, table: string, column: string): boolean =>
+  database.prepare('SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ?').get(table, column) !== undefined
+
+/** Of a new file it is noted. */
+export function checkVersion(database: DatabaseSync): void {
+  const version = database.prepare("SELECT value FROM meta WHERE key = 'version'").get()?.value
+  if (version === undefined) database.prepare("INSERT OR IGNORE INTO meta VALUES ('version', ?)").run(TIMELINE_VERSION)
+  else if (version !== TIMELINE_VERSION) {
+    const message = `Cannot open the timeline: its version is ${version}, this Savepoint knows ${TIMELINE_VERSION}`
+    throw new SavepointError('store.format', message, { hint: 'Use a newer version of Savepoint' })
+  }
+}

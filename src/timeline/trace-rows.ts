@@ -4,7 +4,8 @@ import { rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import type { Execution } from '../model/trace.ts'
 import { FIRM, LOOSE } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
-import { insertEvents, type NewEvent } from './event-rows.ts'
+import { eventWriter, type NewEvent } from './event-rows.ts'
+import { logWriter } from './log-rows.ts'
 
 type Row = Record<string, SQLOutputValue>
 
@@ -71,16 +72,44 @@ export class TraceRows {
     )
     for (const { id, endedAt, exitCode, signal } of ends) end.run(endedAt, exitCode ?? null, signal ?? null, run, id)
     const gone = this.database.prepare('DELETE FROM exec_events WHERE run = ? AND id = ?')
-    for (const id of undone) gone.run(run, id)
+    const untold = this.database.prepare("DELETE FROM event_log WHERE run = ? AND kind = 'command' AND ref = ?")
+    for (const id of undone) {
+      gone.run(run, id)
+      untold.run(run, String(id))
+    }
     const note = this.database.prepare(
       "UPDATE exec_events SET note = CASE WHEN note IS NULL THEN ?1 ELSE note || '; ' || ?1 END WHERE run = ?2 AND id = ?3",
     )
     for (const { id, text } of notes) note.run(text, run, id)
-    insertEvents(this.database, files)
+    this.addInOrder(run, executions, ends, files)
+  }
+
+  /** Events of files keep their order; beginnings and ends of commands go between them by their times. */
+  private addInOrder(run: string, executions: Execution[], ends: ExecutionEnd[], files: NewEvent[]): void {
+    const log = logWriter(this.database)
+    const write = eventWriter(this.database)
+    const ended = [...executions.filter(({ endedAt }) => endedAt !== undefined), ...ends]
+    const rows = [
+      ...executions.map(({ id, at }) => ({ id, at, what: 'started' })),
+      ...ended.map(({ id, endedAt }) => ({ id, at: endedAt!, what: 'ended' })),
+    ].sort((a, b) => a.at - b.at)
+    let next = 0
+    const addUntil = (time: number) => {
+      for (; next < rows.length && rows[next]!.at <= time; next++) {
+        const { id, at, what } = rows[next]!
+        log({ kind: 'command', what, at, run, ref: String(id) })
+      }
+    }
+    for (const event of files) {
+      addUntil(event.at)
+      write(event)
+    }
+    addUntil(Number.POSITIVE_INFINITY)
   }
 
   /** Returns how many there were. */
   forgetRun(run: string): number {
+    this.database.prepare("DELETE FROM event_log WHERE run = ? AND kind = 'command'").run(run)
     return Number(this.database.prepare('DELETE FROM exec_events WHERE run = ?').run(run).changes)
   }
 

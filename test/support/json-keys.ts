@@ -15,6 +15,7 @@ export const snapshotKeys = [
   'tags',
   'head',
   'partial',
+  'turn',
 ]
 export const restoreKeys = [
   'snapshot',

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { exportJson } from '../../api/json.ts'
+import { exportJson } from '../../api/json-maintain.ts'
 import { formatBytes, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 

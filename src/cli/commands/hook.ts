@@ -16,7 +16,7 @@ export function register(program: Command): void {
     summary: 'answer the hook of an agent: a snapshot per turn',
     description:
       'Is called by an agent, with an event on standard input: `savepoint connect claude` registers it. When a prompt is submitted, and when ' +
-      'something changed before or after a tool or at the end of the turn, it takes a snapshot of type `turn`, labelled with session, turn and tool. ' +
+      'something changed before or after a tool or at the end of the turn, it takes a snapshot of type `turn`, which says session, turn and tool. ' +
       'It prints nothing, and never stops the agent: what goes wrong is exit code 1.',
     usage: 'claude',
     examples: [['hook claude', 'as the settings of Claude Code have it']],
@@ -47,7 +47,9 @@ async function answer(context: Context): Promise<void> {
     .catch((error: unknown) => unlessSaid(error, event.kind === 'UserPromptSubmit'))
   if (!savepoint) return
   const isNews = event.kind === 'UserPromptSubmit' || (await savepoint.changes()).changes.length > 0
-  if (isNews) await savepoint.snapshot({ type: 'turn', label: labelOf(event, turnOf(event, savepoint.snapshots())) })
+  if (!isNews) return
+  const turn = turnOf(event, savepoint.snapshots())
+  await savepoint.snapshot({ type: 'turn', label: labelOf(turn), turn })
 }
 
 /** That a place cannot be protected (the user's home) is said once per turn. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { importJson } from '../../api/json.ts'
+import { importJson } from '../../api/json-maintain.ts'
 import { plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 import { nameOf } from '../render/snapshot.ts'

@@ -10,8 +10,8 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'list what was done, and what can be undone',
     description:
-      'Lists the operations of the timeline, newest first: runs, rollbacks, reverts, deletions, tags, and what retention ' +
-      'removed by itself with the rule that did it. `savepoint undo` takes back the newest that can be undone.',
+      'Lists the operations of the timeline, newest first: runs, rollbacks, reverts, deletions, tags. What retention removed ' +
+      'by itself, and everything else that happened, is in `savepoint events`. `savepoint undo` takes back the newest that can be undone.',
     examples: [
       ['operations', 'all of them'],
       ['operations -n 5', 'the last five'],

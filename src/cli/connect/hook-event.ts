@@ -1,5 +1,5 @@
-/** What an agent tells its hooks, and what becomes of it: snapshots of type `turn`, whose labels say whose turn it was. */
-import type { Snapshot } from '../../model/snapshot.ts'
+/** What an agent tells its hooks, and what becomes of it: snapshots of type `turn` that say whose turn it was. */
+import type { Snapshot, Turn } from '../../model/snapshot.ts'
 
 export interface HookEvent {
   kind: 'UserPromptSubmit' | 'PreToolUse' | 'PostToolUse' | 'Stop'
@@ -28,21 +28,18 @@ export function parseHookEvent(text: string): HookEvent | undefined {
 const word = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value.replace(/[^\w.:-]/g, '_').slice(0, 64) : undefined
 
-/** "claude 6f1c… turn 3: Edit". */
-export function labelOf({ kind, session, tool }: HookEvent, turn: number): string {
-  const what =
-    kind === 'PreToolUse' ? `before ${tool}` : kind === 'PostToolUse' ? tool : kind === 'Stop' ? 'end' : undefined
-  return `${prefixOf(session)}${turn}${what === undefined ? '' : `: ${what}`}`
-}
-
-const prefixOf = (session: string): string => `claude ${session} turn `
+const AGENT = 'claude'
 
 /** Turns are counted by the snapshots that they left: a prompt begins the next one. */
-export function turnOf({ kind, session }: HookEvent, snapshots: readonly Pick<Snapshot, 'type' | 'label'>[]): number {
-  const prefix = prefixOf(session)
-  const turns = snapshots.map(({ type, label }) =>
-    type === 'turn' && label?.startsWith(prefix) ? Number.parseInt(label.slice(prefix.length), 10) : 0,
-  )
-  const last = Math.max(0, ...turns)
-  return kind === 'UserPromptSubmit' ? last + 1 : Math.max(1, last)
+export function turnOf({ kind, session, tool }: HookEvent, snapshots: readonly Pick<Snapshot, 'turn'>[]): Turn {
+  const numbers = snapshots.map(({ turn }) => (turn?.agent === AGENT && turn.session === session ? turn.number : 0))
+  const last = Math.max(0, ...numbers)
+  const number = kind === 'UserPromptSubmit' ? last + 1 : Math.max(1, last)
+  return { agent: AGENT, session, number, event: kind, tool }
+}
+
+/** "claude 6f1c… turn 3: Edit". */
+export function labelOf({ agent, session, number, event, tool }: Turn): string {
+  const what = { PreToolUse: `before ${tool}`, PostToolUse: tool, Stop: 'end' }[event]
+  return `${agent} ${session} turn ${number}${what === undefined ? '' : `: ${what}`}`
 }

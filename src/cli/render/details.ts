@@ -1,9 +1,12 @@
 import type { LogNode } from '../../index.ts'
 import { formatAge, formatBytes, formatDelta, plural } from '../../model/format.ts'
-import type { Snapshot } from '../../model/snapshot.ts'
+import type { Snapshot, Turn } from '../../model/snapshot.ts'
 import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
 import { countsText, localTime, marksOf, skippedText } from './snapshot.ts'
+
+const turnText = ({ agent, session, number, event, tool }: Turn): string =>
+  `${number} of session ${session} of ${agent}, ${event}${tool === undefined ? '' : ` ${tool}`}`
 
 /** The head of `show`: one fact per line. */
 export function snapshotDetails(snapshot: Snapshot, node: LogNode | undefined, now: number, style: Style): string {
@@ -12,6 +15,7 @@ export function snapshotDetails(snapshot: Snapshot, node: LogNode | undefined, n
     ['label', snapshot.label === undefined ? undefined : showText(snapshot.label)],
     ['command', snapshot.command === undefined ? undefined : showText(snapshot.command)],
     ['run', snapshot.run],
+    ['turn', snapshot.turn && turnText(snapshot.turn)],
     ['created', `${localTime(snapshot.createdAt)} (${formatAge(now - snapshot.createdAt)})`],
     ['parent', snapshot.parent ?? 'none'],
     ['content', `${plural('file', snapshot.files)}, ${formatBytes(snapshot.bytes)}`],

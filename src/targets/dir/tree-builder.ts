@@ -59,7 +59,7 @@ export class TreeBuilder {
     const entries = [...node.entries!.values()]
     node.tree = this.state.options.writer.put(encodeTree(entries))
     // The snapshot is compared with the one before, and the next one with it.
-    if (node.cached) this.state.options.store.remember(node.tree, entries)
+    if (node.cached) this.state.options.store.expect(node.tree, entries)
     const files = entries.filter(entry => entry.kind !== 'dir' && entry.kind !== 'unknown')
     const unknown = entries.filter(entry => entry.kind === 'unknown')
     this.state.dirs.set(node.path, {

@@ -1,0 +1,39 @@
+/** What retention does with a timeline: which snapshots may go, and the going of those that nobody asked for. */
+
+import type { Context } from './context.ts'
+import type { PruneDecision } from './results.ts'
+import { decideRetention, isAutomatic, type RetentionInput } from './retention.ts'
+import { shownParent } from './shown-snapshot.ts'
+
+export const decide = (ctx: Context, limits: Pick<RetentionInput, 'keep' | 'run'> = {}): PruneDecision[] => {
+  const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
+  return decideRetention({
+    snapshots: ctx.db.snapshots(),
+    parentOf: snapshot => shownParent(id => all.get(id), snapshot),
+    head: ctx.db.head,
+    tagged: new Set(ctx.db.tags().values()),
+    operations: ctx.db.operations(),
+    retention: ctx.config.snapshots.retention,
+    now: ctx.now(),
+    ...limits,
+  })
+}
+
+/**
+ * When a snapshot was taken that nobody asked for: what was taken like that beyond what its pool keeps goes. No step that
+ * `undo` would take back, but in the log of events, and kept for seven days as all that is deleted. Called under the
+ * timeline's lock.
+ */
+export function thinOut(ctx: Context): void {
+  const going = decide(ctx).filter(({ keep, snapshot }) => !keep && isAutomatic(snapshot))
+  if (going.length === 0) return
+  const at = ctx.now()
+  ctx.db.transaction(() => {
+    ctx.db.setDeleted(
+      going.map(({ snapshot }) => snapshot.id),
+      at,
+    )
+    for (const { snapshot, rule } of going)
+      ctx.db.log.add({ kind: 'snapshot', what: 'removed', at, run: snapshot.run, ref: snapshot.id, note: rule })
+  })
+}
