@@ -13,7 +13,7 @@ import { type GitFile, GitPaths, gitInfo } from './git-info.ts'
 import type { FileRecord, ManifestTail, OperationName, SkippedRecord, State } from './manifest.ts'
 import { type RecordingStart, readEnd, readStart } from './recording.ts'
 import type { RecordResult } from './results.ts'
-import { isFile, sameState, stateAt, toState, typeOf } from './states.ts'
+import { isFile, isStill, sameState, stateAt, toState, typeOf } from './states.ts'
 
 const MAX_SKIPPED = 10_000
 const USES = SEEN.read | SEEN.executed | CHANGES
@@ -261,7 +261,7 @@ function itemsOf(log: RecordLog, { ignored }: RecordingStart): Item[] {
     ignored.some(each => isWithin(path, each)) || path.includes('/.git/') || path.endsWith('/.git')
   const items = new Map<Raw, Item>()
   const add = (path: Raw, as: number, before: Item['before']): Item => {
-    const now = stateAt(path)
+    const now = before && (as & CHANGES) === 0 && isStill(path, before) ? before : stateAt(path)
     const item = { path, as, before, after: now === 'unseen' ? before : now, unseen: now === 'unseen' }
     items.set(path, item)
     return item
