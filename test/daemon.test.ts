@@ -260,6 +260,8 @@ describe('a client that never reads', () => {
     expect(told).toBe(asked.length)
     expect((await Promise.all(snapshots)).filter(({ ok }) => ok)).toHaveLength(6)
     for (const client of [asker, deaf, ...waiting!, ...clients!]) client.end()
+    daemon.child.kill('SIGTERM')
+    expect((await daemon.ended).stderr).not.toMatch(/warning/i)
   })
 
   it('neither keeps others waiting nor fills the memory, and gets everything when it reads', async () => {
