@@ -20,7 +20,9 @@ export function inputFromWords(operation: Operation, words: readonly string[]): 
     const [, key, value] = /^([\w-]+)=(.*)$/s.exec(word) ?? []
     if (key === undefined)
       throw new SavepointError('usage', `Cannot read "${word}": it is neither key=value nor a JSON object`, {
-        hint: `${operation.name} takes: ${Object.keys(properties).join(', ') || 'nothing'}`,
+        hint: operation.starts
+          ? `The command stands after --: savepoint ctl ${operation.name} -- ${word} …`
+          : `${operation.name} takes: ${Object.keys(properties).join(', ') || 'nothing'}`,
       })
     const name = key.replaceAll('-', '_')
     input[name] = added(input[name], value!, properties[name])
