@@ -40,6 +40,8 @@ describe('a failed call', () => {
   it.each([
     ['`savepoint tag` lists the tags', 'snapshots_log lists the tags'],
     ['`savepoint tag --delete v1`', 'snapshots_tag {name: "v1", delete: true}'],
+    ['`savepoint snapshot --force`', '`savepoint snapshot --force`'],
+    ['`savepoint rollback SNAP --to DIR`', '`savepoint rollback SNAP --to DIR`'],
     ['`savepoint runs` lists them', 'the list of resources (savepoint://runs/…) lists them'],
   ])('names what does the same: %s', (hint, said) =>
     expect(last(failureText(new SavepointError('tag.unknown', 'Cannot z', { hint }), true))).toBe(`Next: ${said}`),
