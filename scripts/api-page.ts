@@ -97,7 +97,7 @@ const introduction = [
   '- The last frame of an answer has `ok` and `result`, or `error` with a code of [errors.md](errors.md). The answer of `exec` stands beside `ok`.',
   '- Before it may come `{"notice":…}` (one line for people), `{"progress":…}`, `{"unstoppable":…}` (whether a cancellation has an effect),',
   '  and what the operation itself says. Output is text, or base64 with `"encoding":"base64"` where it is no UTF-8.',
-  '- `{"cancel":true}`, or `{"cancel":id}`, stops at a safe point; so does closing the connection. The command of `exec` is then stopped with',
+  '- `{"cancel":true}`, or `{"cancel":id}`, stops at a safe point; so does closing the connection, or only its writing side (`nc -N`): keep it open until the last frame is there. The command of `exec` is then stopped with',
   '  all its processes, and its run recorded; that of `spawn` goes on.',
   '- Paths are relative to the target. A parameter that an operation does not have is refused.',
   '- A request that comes from a process of a run follows the rules of [control.md](control.md): nothing is stopped for it, it may delete only',
