@@ -103,7 +103,7 @@ const introduction = [
   '- A request that comes from a process of a run follows the rules of [control.md](control.md): nothing is stopped for it, it may delete only',
   '  snapshots that it made, and `prune` and `gc` are refused.',
   '- What takes longer is done by processes of its own, at most 6 at a time, and 64 commands: whoever looks does not wait for it.',
-  '- Limits: a request has at most 1 MiB, an answer 64 MiB, and there are at most 256 clients. A client that does not read is not read either, and',
+  '- Limits: a request has at most 1 MiB and 64 levels, an answer 64 MiB, and there are at most 256 clients. A client that does not read is not read either, and',
   '  the command whose output it does not take waits; of what it follows, `{"left_out":n}` says how much it missed.',
   '- SIGTERM ends the daemon: what it is changing is completed and answered, the rest is cancelled. One daemon serves a target.',
 ]

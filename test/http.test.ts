@@ -91,6 +91,7 @@ it.each([
   ['/v1/rolback', '{}', 404, 'usage'],
   ['/v1/read', '{"path":".env"}', 403, 'failed'],
   ['/v1/rollback', '{"snapshot":', 400, 'usage'],
+  ['/v1/show', `{"snapshot":${'['.repeat(99)}${']'.repeat(99)}}`, 400, 'usage'],
   ['/v1/events', '{"limit":"many"}', 400, 'usage'],
   ['/v1/revert', '{"path":"../outside"}', 400, 'path.outside'],
 ])('POST %s %s is a problem of status %i', async (path, body, status, code) => {

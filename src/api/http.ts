@@ -7,6 +7,7 @@ import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { type ErrorCode, errorCatalogue, SavepointError } from '../errors/errors.ts'
+import { isTooDeep, MAX_DEPTH } from '../model/nesting.ts'
 import { isLast } from './frames.ts'
 import { openApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
@@ -139,11 +140,14 @@ function checkPlace(context: Context, hosts: ReadonlySet<string>): void {
 
 function fromBody(text: string): unknown {
   if (text === '') return {}
+  let body: unknown
   try {
-    return JSON.parse(text)
+    body = JSON.parse(text)
   } catch (cause) {
     throw new SavepointError('usage', 'Cannot read the request: its body is no JSON', { cause })
   }
+  if (!isTooDeep(body)) return body
+  throw new SavepointError('usage', `Cannot read the request: its body is more than ${MAX_DEPTH} levels deep`)
 }
 
 /** What is wrong with an element of a list is said of that. */
