@@ -112,6 +112,10 @@ it.each([
   expect(await response.json()).toMatchObject({ status, code: 'usage', hint: expect.any(String) })
 })
 
+it.each(['__proto__', 'constructor', 'toString'])('a parameter %s is one that does not exist', async name =>
+  expect(await ask(`/v1/show?${name}=1`)).toMatchObject({ status: 400, body: { hint: 'show takes: snapshot' } }),
+)
+
 it('a parameter that is no list is not taken twice', async () => {
   expect(await ask('/v1/show?snapshot=first&snapshot=HEAD')).toMatchObject({
     status: 400,

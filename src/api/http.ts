@@ -155,21 +155,17 @@ const isList = (operation: Operation, name: string): boolean =>
   (inputSchema(operation).properties as Record<string, { type?: string }>)[name]?.type === 'array'
 
 /** Texts become what the parameter is; what does not fit stays, and is refused with its name. */
-function fromQuery(operation: Operation, queries: Record<string, string[]>): Record<string, unknown> {
-  const input: Record<string, unknown> = {}
-  for (const [name, values] of Object.entries(queries)) {
-    const schema = operation.input.shape[name]
-    const [first] = values
-    // One that is given twice is refused, unless it is a list.
-    if (schema && values.length > 1 && !isList(operation, name)) {
-      input[name] = values
-      continue
-    }
-    const read = (value: unknown) => schema?.safeParse(value).success
-    const candidates = [values, first === 'true' ? true : first === 'false' ? false : Number(first)]
-    input[name] = read(first) ? first : (candidates.find(read) ?? (isList(operation, name) ? values : first))
-  }
-  return input
+const fromQuery = (operation: Operation, queries: Record<string, string[]>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(queries).map(([name, values]) => [name, fromTexts(operation, name, values)]))
+
+function fromTexts(operation: Operation, name: string, values: string[]): unknown {
+  const { shape } = operation.input
+  // One that is given twice is refused, unless it is a list.
+  if (!Object.hasOwn(shape, name) || (values.length > 1 && !isList(operation, name))) return values
+  const [first] = values
+  const read = (value: unknown) => shape[name]!.safeParse(value).success
+  const candidates = [values, first === 'true' ? true : first === 'false' ? false : Number(first)]
+  return read(first) ? first : (candidates.find(read) ?? (isList(operation, name) ? values : first))
 }
 
 const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {

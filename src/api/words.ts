@@ -11,7 +11,8 @@ interface Property {
 /** Not checked: that is for `checkInput`, which says what is wrong. */
 export function inputFromWords(operation: Operation, words: readonly string[]): Record<string, unknown> {
   const properties = inputSchema(operation).properties as Record<string, Property>
-  const input: Record<string, unknown> = {}
+  // By whatever name: `__proto__` and `constructor` are parameters like any other that does not exist.
+  const input: Record<string, unknown> = Object.create(null)
   for (const word of words) {
     if (word.startsWith('{')) {
       Object.assign(input, parsed(word))
