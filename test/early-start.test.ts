@@ -1,5 +1,5 @@
 /** In a large tree the command begins before its state is captured. The snapshot is that state all the same. */
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,11 +25,13 @@ beforeEach(() => {
 })
 afterEach(() => {
   release()
+  child?.kill('SIGKILL')
   space.remove()
 })
 /** The root, then batches of directories, each larger than the one before: enough to know that the tree is large, and not all of it. */
 const WALKED_BATCHES = 6
 let release = () => {}
+let child: ChildProcess | undefined
 
 const makeTree = `
 import os, sys
@@ -190,6 +192,51 @@ it('when it fails, the command is stopped before it changes what is not safe; --
   expect(space.read('done')).toBe('done\n')
 }, 120_000)
 
+it('as many threads wait as there are', () => {
+  const script = `
+import threading, time
+begun = []
+def change(i):
+    begun.append(i)
+    with open(f"d{i // 10}/f{i % 10}", "w") as f: f.write("over")
+threading.stack_size(128 * 1024)
+for i in range(1700): threading.Thread(target=change, args=(i,)).start()
+while len(begun) < 1700: time.sleep(0.01)
+open("../go", "w").close()`
+  const cli = (env: NodeJS.ProcessEnv, ...args: string[]) =>
+    spawnSync(builtCommand[0]!, [...builtCommand.slice(1), ...args], { cwd: space.dir, env, encoding: 'utf8' })
+  expect(cli(holdUntil(join(space.base, 'go')), 'run', '-q', '--', 'python3', '-c', script).status).toBe(0)
+  expect(space.read('d169/f9')).toBe('over')
+  expect(cli(space.env, 'undo').status).toBe(0)
+  for (let i = 0; i < 1700; i++) {
+    const path = `d${Math.floor(i / 10)}/f${i % 10}`
+    if (space.read(path) !== untouched.read(path)) expect.fail(`${path} is not as it was`)
+  }
+}, 120_000)
+
+it.each([
+  ['', 'to take back what it did until it was stopped: savepoint undo'],
+  [',capture:before-commit@ENOSPC', 'what it did until it was stopped is kept'],
+])(
+  'when it fails, what was changed until then can be taken back (more failures: "%s")',
+  (more, said) => {
+    const begun = join(space.base, 'begun')
+    const script = `rm d1/f1; mv d2 moved; echo > '${begun}'; echo x > .gitignore`
+    const cli = (env: NodeJS.ProcessEnv, ...args: string[]) =>
+      spawnSync(builtCommand[0]!, [...builtCommand.slice(1), ...args], { cwd: space.dir, env, encoding: 'utf8' })
+    const run = cli(holdUntil(begun, `,capture:before-root@ENOSPC${more}`), 'run', '--', 'sh', '-c', script)
+    expect([run.status, run.stderr]).toEqual([125, expect.stringContaining(said)])
+    expect([space.read('d1/f1'), space.read('d2/f1')]).toEqual([undefined, undefined])
+    expect(cli(space.env, 'undo').status).toBe(0)
+    expect([space.read('d1/f1'), space.read('d2/f1'), space.read('moved/f1')]).toEqual([
+      untouched.read('d1/f1'),
+      untouched.read('d2/f1'),
+      undefined,
+    ])
+  },
+  120_000,
+)
+
 it('when we are killed meanwhile, so is the command: what it wants to change is not safe', async () => {
   space.sh('git init -q .')
   space.write('.git/hooks/own', 'of the user\n')
@@ -197,7 +244,7 @@ it('when we are killed meanwhile, so is the command: what it wants to change is 
   // The changes go on while the capture waits; that of .gitignore waits for all of it.
   const script = `echo $$ > ../pid; for i in 1 2 3 4 5 6 7 8 9; do rm -f d$i/f1; done; rm .git/hooks/own d1/empty; echo > ../changed
     echo x > .gitignore; echo end > ../end`
-  const child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '-q', '--', 'sh', '-c', script], {
+  child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '-q', '--', 'sh', '-c', script], {
     cwd: space.dir,
     env: holdUntil(join(space.base, 'never')),
     stdio: 'ignore',
@@ -218,4 +265,32 @@ it('when we are killed meanwhile, so is the command: what it wants to change is 
     'of the user\n',
     '',
   ])
+}, 120_000)
+
+it('when the helper is killed meanwhile, what waits is not let go: nobody has what it would destroy', async () => {
+  const script = `echo $$ > ../pid; echo $PPID > ../helper; rm d1/f1; echo > ../changed
+    echo x > .gitignore; for i in 2 3 4 5 6 7 8 9; do echo > d$i/f1; done; echo end > ../end`
+  child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '--', 'sh', '-c', script], {
+    cwd: space.dir,
+    env: holdUntil(join(space.base, 'go')),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let said = ''
+  child.stderr!.setEncoding('utf8').on('data', text => {
+    said += text
+  })
+  const ended = once(child, 'close')
+  await vi.waitUntil(() => existsSync(join(space.base, 'changed')), { timeout: 60_000 })
+  process.kill(Number(readFileSync(join(space.base, 'helper'), 'utf8')), 'SIGKILL')
+  // While the capture waits, we do not: it is the guard that stops it.
+  const status = `/proc/${readFileSync(join(space.base, 'pid'), 'utf8').trim()}/status`
+  const isOver = () => !existsSync(status) || /^State:\s+Z/m.test(readFileSync(status, 'utf8'))
+  await vi.waitUntil(isOver, { timeout: 60_000 })
+  space.write('../go', '')
+  await ended
+  expect(said).toContain('the tracer was killed before all was captured: the command is stopped')
+  expect([existsSync(join(space.base, 'end')), space.read('.gitignore')]).toEqual([false, 'ignored/\n'])
+  const undo = spawnSync(builtCommand[0]!, [...builtCommand.slice(1), 'undo'], { cwd: space.dir, env: space.env })
+  expect(undo.status).toBe(0)
+  for (const i of [1, 2, 9]) expect(space.read(`d${i}/f1`)).toBe(untouched.read(`d${i}/f1`))
 }, 120_000)

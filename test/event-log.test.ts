@@ -209,11 +209,11 @@ describe('turns of an agent', () => {
       await savepoint.snapshot({ type: 'turn', label: `turn ${number}`, turn: turn(number) })
     }
     const left = savepoint.snapshots()
-    expect(left.map(each => each.turn!.number)).toEqual([1, ...Array.from({ length: 32 }, (_, i) => 14 + i)])
+    expect(left.map(each => each.turn!.number)).toEqual([1, 2, ...Array.from({ length: 32 }, (_, i) => 14 + i)])
     expect(left.at(-1)!.turn).toEqual(turn(45))
     const removed = all({ kind: ['snapshot'] }).filter((event: LogEvent) => event.action === 'removed')
-    expect(removed).toHaveLength(12)
-    expect(removed[0]).toMatchObject({ rule: 'thinning: beyond the newest 30', snapshot: { turn: { number: 2 } } })
+    expect(removed).toHaveLength(11)
+    expect(removed[0]).toMatchObject({ rule: 'thinning: beyond the newest 30', snapshot: { turn: { number: 3 } } })
     expect(savepoint.operations()).toEqual([])
     expect(savepointJson(space, ['show'])).toMatchObject({ turn: { ...turn(45) } })
     const log = savepointJson(space, ['log']) as { turn: unknown }[]

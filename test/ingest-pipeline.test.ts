@@ -1,4 +1,5 @@
 /** The threads of a capture with a real store behind them: what they report is in the store, whoever compressed it. */
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -151,4 +152,23 @@ test('a file with holes keeps them, and its id is that of the zeros', async () =
   hasher.update(fs.readFileSync(file))
   expect(results.get('sparse')!.content).toBe(hasher.digest())
   expect(readStored(hasher.digest()).equals(fs.readFileSync(file))).toBe(true)
+})
+
+test('what a large file was when it was listed, and is no more, is gone; the others are read', async () => {
+  const tree = join(directory, 'tree')
+  fs.writeFileSync(join(tree, 'was-directory'), '')
+  fs.mkdirSync(join(tree, 'is-directory'))
+  execFileSync('mkfifo', [join(tree, 'is-fifo')])
+  fs.writeFileSync(join(tree, 'file'), Buffer.alloc(LARGE_BYTES, 'x'))
+  const { results, failures, add, finish, pipeline } = startPipeline()
+  for (const path of ['was-directory/large', 'is-directory', 'is-fifo', 'file']) add(path, LARGE_BYTES)
+  await finish()
+  await pipeline.close()
+  expect(failures).toEqual([])
+  expect([...results].map(([path, { unknown }]) => [path, unknown]).sort()).toEqual([
+    ['file', undefined],
+    ['is-directory', 'vanished'],
+    ['is-fifo', 'vanished'],
+    ['was-directory/large', 'vanished'],
+  ])
 })

@@ -113,16 +113,12 @@ const cli = (args: string[]) =>
   spawnSync(builtCommand[0]!, [...builtCommand.slice(1), ...args], { cwd: space.dir, env: space.env, encoding: 'utf8' })
 
 /** Kills Savepoint when the changes are made. */
-async function killed(seed: number): Promise<void> {
-  child = spawn(
-    builtCommand[0]!,
-    [...builtCommand.slice(1), 'run', '-q', '--', 'python3', '-c', change, String(seed)],
-    {
-      cwd: space.dir,
-      env: { ...space.env, SAVEPOINT_FAILPOINT: `capture:walking#${WALKED_BATCHES}~${join(space.base, 'never')}` },
-      stdio: 'ignore',
-    },
-  )
+async function killed(script: string, argument: string): Promise<void> {
+  child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '-q', '--', 'python3', '-c', script, argument], {
+    cwd: space.dir,
+    env: { ...space.env, SAVEPOINT_FAILPOINT: `capture:walking#${WALKED_BATCHES}~${join(space.base, 'never')}` },
+    stdio: 'ignore',
+  })
   const ended = once(child, 'exit')
   await vi.waitUntil(() => existsSync(join(space.base, 'changed')), { timeout: 60_000 })
   child.kill('SIGKILL')
@@ -133,7 +129,7 @@ it.each(Array.from({ length: RUNS }, (_, i) => i))(
   'undo brings back the state before, whatever was done (%i)',
   async seed => {
     const before = state()
-    await killed(seed)
+    await killed(change, String(seed))
     const after = state()
     expect(after).not.toEqual(before)
     const { stderr, status } = cli(['undo'])
@@ -147,3 +143,20 @@ it.each(Array.from({ length: RUNS }, (_, i) => i))(
   },
   120_000,
 )
+
+/** The moves are on their way long before all the others, which go on, are made. */
+const moveAway = `
+import os, threading
+for move in ("d2", "../away"), ("d3", "ignored/away"): threading.Thread(target=os.rename, args=move, daemon=True).start()
+for i in range(10, 90): os.unlink(f"d{i}/f1")
+open("../changed", "w").close()
+open(".gitignore", "w").write("nothing")
+`
+
+it('a directory does not leave for where nothing is captured before all is: nothing of it would be noted', async () => {
+  const before = state()
+  await killed(moveAway, '')
+  const undone = cli(['undo'])
+  expect([undone.status, undone.stderr]).toEqual([0, expect.not.stringContaining('undo leaves it there')])
+  expect(state()).toEqual(before)
+}, 120_000)

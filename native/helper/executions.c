@@ -106,7 +106,7 @@ bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool p
   frame_bytes(frame, FIELD_ARGV, given, length);
   if (privileges_off && (exe.stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
   struct arguments told = {.bytes = given, .length = length, .complete = complete};
-  bool held = holds_want(place.path, &told) && holds_add((uint64_t)pid, exec);
+  bool held = holds_want(place.path, &told) && holds_add((uint64_t)pid, pid, exec);
   if (held) frame_flag(frame, FLAG_HELD);
   if (held && (names_git(place.path) || (length > 0 && names_git(given)))) put_own_git_env(frame, pid);
   stream_put(stream, frame);

@@ -7,30 +7,38 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/types.h>
 
 #include "frames.h"
 
 /* Numbers of changes that are held have this bit; the others are those of executions. */
-enum { MAX_HOLDS = 1024 };
+enum { MAX_HOLDS = 65536 };
 static const uint32_t change_bit = 0x80000000u;
 
 struct hold {
   uint64_t key, deadline_ns;
+  pid_t pid;
   uint32_t exec;
 };
-/* Shared with the guard. */
-static struct hold *holds;
+/* Shared with the guard. As many threads may wait; memory is taken, and looked through, only as far as it was ever `used`. */
+struct shared {
+  bool holds_changes;
+  size_t used;
+  struct hold holds[MAX_HOLDS];
+};
+static bool starts_with_changes;
+static struct shared *shared;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*release_key)(uint64_t key);
 static const char *held_names;
 static uint64_t wait_ns;
-static bool holds_changes;
 static uint32_t last_change;
 
 bool holds_share(void) {
-  void *memory = mmap(NULL, MAX_HOLDS * sizeof *holds, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void *memory = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
-  holds = memory;
+  shared = memory;
+  shared->holds_changes = starts_with_changes;
   return true;
 }
 
@@ -124,60 +132,63 @@ bool holds_want(const char *program, const struct arguments *arguments) {
 }
 
 /* Under the lock. `deadline_ns`: 0 for none. */
-static bool add(uint64_t key, uint32_t number, uint64_t deadline_ns) {
+static bool add(uint64_t key, pid_t pid, uint32_t number, uint64_t deadline_ns) {
   for (size_t i = 0; i < MAX_HOLDS; i++) {
-    if (holds[i].exec != 0) continue;
-    holds[i].key = key;
-    holds[i].deadline_ns = deadline_ns;
-    holds[i].exec = number;
+    struct hold *hold = &shared->holds[i];
+    if (hold->exec != 0) continue;
+    hold->key = key;
+    hold->pid = pid;
+    hold->deadline_ns = deadline_ns;
+    if (i >= shared->used) shared->used = i + 1;
+    hold->exec = number;
     return true;
   }
   return false;
 }
 
-bool holds_add(uint64_t key, uint32_t exec) {
+bool holds_add(uint64_t key, pid_t pid, uint32_t exec) {
   pthread_mutex_lock(&lock);
-  bool added = held_names != NULL && add(key, exec, monotonic_ns() + wait_ns);
+  bool added = held_names != NULL && add(key, pid, exec, monotonic_ns() + wait_ns);
   pthread_mutex_unlock(&lock);
   return added;
 }
 
-bool holds_add_first(uint64_t key, uint32_t exec) {
+bool holds_add_first(uint64_t key, pid_t pid, uint32_t exec) {
   pthread_mutex_lock(&lock);
-  bool added = holds_changes && add(key, exec, 0);
+  bool added = shared->holds_changes && add(key, pid, exec, 0);
   pthread_mutex_unlock(&lock);
   return added;
 }
 
-void holds_start_changes(void) { holds_changes = true; }
-bool holds_want_changes(void) { return holds_changes; }
+void holds_start_changes(void) { starts_with_changes = true; }
+bool holds_want_changes(void) { return shared->holds_changes; }
 
-uint32_t holds_add_change(uint64_t key) {
+uint32_t holds_add_change(uint64_t key, pid_t pid) {
   pthread_mutex_lock(&lock);
   uint32_t number = ++last_change | change_bit;
-  bool added = holds_changes && add(key, number, 0);
+  bool added = shared->holds_changes && add(key, pid, number, 0);
   pthread_mutex_unlock(&lock);
   return added ? number : 0;
 }
 
 static void let_go(size_t i) {
-  release_key(holds[i].key);
-  holds[i].exec = 0;
+  release_key(shared->holds[i].key);
+  shared->holds[i].exec = 0;
 }
 
 void holds_release(uint32_t number) {
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < MAX_HOLDS; i++) {
-    if (holds[i].exec == number && number != 0) let_go(i);
+  for (size_t i = 0; i < shared->used; i++) {
+    if (shared->holds[i].exec == number && number != 0) let_go(i);
   }
   pthread_mutex_unlock(&lock);
 }
 
 void holds_end_changes(void) {
   pthread_mutex_lock(&lock);
-  holds_changes = false;
-  for (size_t i = 0; i < MAX_HOLDS; i++) {
-    if (holds[i].exec != 0 && holds[i].deadline_ns == 0) let_go(i);
+  shared->holds_changes = false;
+  for (size_t i = 0; i < shared->used; i++) {
+    if (shared->holds[i].exec != 0 && shared->holds[i].deadline_ns == 0) let_go(i);
   }
   pthread_mutex_unlock(&lock);
 }
@@ -185,18 +196,24 @@ void holds_end_changes(void) {
 void holds_give_up(void) {
   pthread_mutex_lock(&lock);
   held_names = NULL;
-  holds_changes = false;
-  for (size_t i = 0; i < MAX_HOLDS; i++) {
-    if (holds[i].exec != 0) let_go(i);
+  shared->holds_changes = false;
+  for (size_t i = 0; i < shared->used; i++) {
+    if (shared->holds[i].exec != 0) let_go(i);
   }
   pthread_mutex_unlock(&lock);
+}
+
+void holds_each(void (*visit)(uint64_t key, pid_t pid)) {
+  for (size_t i = 0; i < shared->used; i++) {
+    if (shared->holds[i].exec != 0) visit(shared->holds[i].key, shared->holds[i].pid);
+  }
 }
 
 uint64_t holds_deadline(void) {
   uint64_t first = 0;
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < MAX_HOLDS; i++) {
-    if (holds[i].exec != 0 && holds[i].deadline_ns != 0 && (first == 0 || holds[i].deadline_ns < first)) first = holds[i].deadline_ns;
+  for (size_t i = 0; i < shared->used; i++) {
+    if (shared->holds[i].exec != 0 && shared->holds[i].deadline_ns != 0 && (first == 0 || shared->holds[i].deadline_ns < first)) first = shared->holds[i].deadline_ns;
   }
   pthread_mutex_unlock(&lock);
   return first;
@@ -206,9 +223,9 @@ uint32_t holds_expire(void) {
   uint32_t exec = 0;
   uint64_t now = monotonic_ns();
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < MAX_HOLDS && exec == 0; i++) {
-    if (holds[i].exec == 0 || holds[i].deadline_ns == 0 || holds[i].deadline_ns > now) continue;
-    exec = holds[i].exec;
+  for (size_t i = 0; i < shared->used && exec == 0; i++) {
+    if (shared->holds[i].exec == 0 || shared->holds[i].deadline_ns == 0 || shared->holds[i].deadline_ns > now) continue;
+    exec = shared->holds[i].exec;
     let_go(i);
   }
   pthread_mutex_unlock(&lock);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Before anything else, and before the guard is forked: whoever survives must know what waits. False without memory. */
 bool holds_share(void);
@@ -23,8 +24,8 @@ struct arguments {
 };
 /* Whether a program is to be held, by the last part of its path or of the name that it is called by. */
 bool holds_want(const char *program, const struct arguments *arguments);
-/* Notes that whoever has this key waits. False when that is not possible: then it goes on. */
-bool holds_add(uint64_t key, uint32_t exec);
+/* Notes that this process, whoever has this key, waits. False when that is not possible: then it goes on. */
+bool holds_add(uint64_t key, pid_t pid, uint32_t exec);
 void holds_release(uint32_t number);
 
 /*
@@ -35,12 +36,14 @@ void holds_start_changes(void);
 void holds_end_changes(void);
 bool holds_want_changes(void);
 /* The number to release it by; 0 when it cannot be held. */
-uint32_t holds_add_change(uint64_t key);
+uint32_t holds_add_change(uint64_t key, pid_t pid);
 /* The command itself does not begin before what it inherits is safe. */
-bool holds_add_first(uint64_t key, uint32_t exec);
+bool holds_add_first(uint64_t key, pid_t pid, uint32_t exec);
 
 /* Nobody answers any more: all go on, and nothing is held again. Also for the guard, after the helper's death. */
 void holds_give_up(void);
+/* All that wait. Only for the guard, after the helper's death: nobody else may add or release any meanwhile. */
+void holds_each(void (*visit)(uint64_t key, pid_t pid));
 /* When the next one has waited long enough; 0: none waits. */
 uint64_t holds_deadline(void);
 /* Lets one go on that has waited too long, and returns its execution; 0 when there is none. */

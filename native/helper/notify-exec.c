@@ -48,8 +48,8 @@ void tell_exec(struct call *call, struct place *place, const char *text, const u
   struct arguments arguments = put_argv(call, vectors[0], word);
   if (!arguments.complete) frame_flag(frame, FLAG_TRUNCATED);
   if (call->notifier->privileges_off && (place->stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
-  call->held = exec == 1 && call->notifier->inherits && holds_add_first(call->notification->id, exec);
-  if (!call->held) call->held = holds_want(place->path, &arguments) && holds_add(call->notification->id, exec);
+  call->held = exec == 1 && call->notifier->inherits && holds_add_first(call->notification->id, tid_of(call), exec);
+  if (!call->held) call->held = holds_want(place->path, &arguments) && holds_add(call->notification->id, tid_of(call), exec);
   if (call->held) frame_flag(frame, FLAG_HELD);
   if (call->held && (names_git(place->path) || (arguments.length > 0 && names_git(arguments.bytes))))
     put_git_env(frame, tid_of(call), vectors[1], word);

@@ -96,7 +96,7 @@ static bool may_concern(const struct place *place) {
 
 static void hold_change(struct call *call, const struct place *place, const struct place *to) {
   if (!holds_want_changes() || !(may_concern(place) || (to != NULL && may_concern(to)))) return;
-  uint32_t number = holds_add_change(call->notification->id);
+  uint32_t number = holds_add_change(call->notification->id, tid_of(call));
   if (number == 0) return;
   call->held = true;
   frame_number(call->frame, FIELD_NUMBER, number);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -20,10 +21,8 @@
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
 #endif
 
-bool still_waits(const struct call *call) {
-  uint64_t id = call->notification->id;
-  return ioctl(call->notifier->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
-}
+static bool is_waiting(int listener, uint64_t id) { return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0; }
+bool still_waits(const struct call *call) { return is_waiting(call->notifier->listener, call->notification->id); }
 
 void place_at(const struct call *call, int dir, int path, bool follows, bool may_be_empty, struct place *place) {
   int directory = dir == CWD ? AT_FDCWD : (int)argument(call, dir);
@@ -49,7 +48,7 @@ static void tell_foreign(struct call *call) {
     if (length > 0) tell_exec(call, &place, text, (uint64_t[]){data->args[1], data->args[2]}, sizeof(uint32_t));
     return;
   }
-  if (holds_want_changes()) call->held = holds_add_change(call->notification->id) != 0;
+  if (holds_want_changes()) call->held = holds_add_change(call->notification->id, tid_of(call)) != 0;
   frame_begin(call->frame, FRAME_LOST, 0, (uint32_t)call->process->pid);
   frame_flag(call->frame, LOST_ARCHITECTURE);
   frame_number(call->frame, FIELD_NUMBER, 1);
@@ -164,4 +163,19 @@ void notify_pass(int listener) {
   /* Answering twice does no harm. */
   notify_continue(listener, current->id);
   while (receive(listener, current, current_room)) notify_continue(listener, current->id);
+}
+
+static int ending; /* the listener, while callers are ended */
+
+/* While it waits for an answer, the number cannot have come to mean another process. What we may not kill is refused. */
+static void end_caller(uint64_t notification, pid_t pid) {
+  if (!is_waiting(ending, notification)) return;
+  if (pid <= 0 || kill(pid, SIGKILL) != 0) answer(ending, notification, EACCES);
+}
+
+void notify_end(int listener) {
+  ending = listener;
+  holds_each(end_caller);
+  end_caller(current->id, (pid_t)current->pid);
+  while (receive(listener, current, current_room)) end_caller(current->id, (pid_t)current->pid);
 }

@@ -23,6 +23,11 @@ void *notify_loop(void *notifier);
  * what the helper was looking at.
  */
 void notify_pass(int listener);
+/*
+ * The same while the state before the run is still being captured: what a change would destroy is nowhere yet. So whoever is
+ * about to make one, or to execute anything, is killed instead.
+ */
+void notify_end(int listener);
 /* Lets one call go on, by the number of its notification. */
 void notify_continue(int listener, uint64_t notification);
 /* Tells the writable files that process `pid` has open. */

@@ -48,7 +48,10 @@ static int probe(void) {
   return 1;
 }
 
-/* Lets everything pass should the helper die, so that the command does not. In a session of its own, without a terminal. */
+/*
+ * Lets everything pass should the helper die, so that the command does not, unless nothing of it could be undone yet. In a
+ * session of its own, without a terminal.
+ */
 static void start_guard(int listener) {
   int helper = (int)syscall(SYS_pidfd_open, getpid(), 0);
   guard = fork();
@@ -66,6 +69,10 @@ static void start_guard(int listener) {
   struct pollfd ends[2] = {{.fd = helper, .events = POLLIN}, {.fd = listener, .events = 0}};
   while (poll(ends, 2, -1) < 0 && errno == EINTR);
   if ((ends[1].revents & POLLHUP) == 0) {
+    if (holds_want_changes()) {
+      notify_end(listener);
+      _exit(0);
+    }
     holds_give_up();
     notify_pass(listener);
   }

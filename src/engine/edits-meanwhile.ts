@@ -31,12 +31,8 @@ export interface Touches {
   endedAt: number
 }
 
-/** Root trees before the run, and of the live state. `safeAt`: from when on no call of the run waited for us. */
-export function editsMeanwhile(
-  ctx: Context,
-  states: { before: Id; after: Id; safeAt: number },
-  known: Touches | undefined,
-): Edits {
+/** Root trees before the run, and of the live state. */
+export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, known: Touches | undefined): Edits {
   const edits: Edits = { others: [], mixed: [] }
   if (!known) return edits
   let looks = 0
@@ -47,7 +43,7 @@ export function editsMeanwhile(
     const last = lastTouch(path, after)
     const mayBeLater = last !== undefined && milliseconds(after.mtimeNs) > last + WRITE_MS
     if (mayBeLater && ++looks > MAX_LOOKS) break
-    const whose = mayBeLater ? whoseIs(statLive(ctx, path), last, known.endedAt, states.safeAt) : 'own'
+    const whose = mayBeLater ? whoseIs(statLive(ctx, path), last, known.endedAt) : 'own'
     if (whose === 'others') edits.others.push(path)
     // What came between two touches of the run has left no time of its own.
     else if (whose === 'mixed' || known.touches.isMixed(path)) edits.mixed.push(path)
@@ -56,12 +52,12 @@ export function editsMeanwhile(
 }
 
 /** The last change of a file that the run last touched at `last`. */
-function whoseIs(stat: Stat | undefined, last: number, endedAt: number, safeAt: number): 'own' | 'others' | 'mixed' {
+function whoseIs(stat: Stat | undefined, last: number, endedAt: number): 'own' | 'others' | 'mixed' {
   // The time of the content can be set to anything, that of the change cannot.
   const changedAt = stat ? milliseconds(stat.ctimeNs) : 0
   if (changedAt <= last + WRITE_MS) return 'own'
   // To come to a new file, the run would have had to open or rename it by this name.
-  const isNew = milliseconds(stat!.btimeNs) > Math.max(last, safeAt) + CERTAIN_MS
+  const isNew = milliseconds(stat!.btimeNs) > last + CERTAIN_MS
   return isNew || changedAt > endedAt ? 'others' : 'mixed'
 }
 

@@ -54,3 +54,15 @@ test.each<[string, string[], Parameters<typeof mixedAfter>]>([
 ])('a file %s', (_what, mixed, steps) => {
   expect(mixedAfter(...steps)).toEqual(mixed)
 })
+
+test('what waited for us was perhaps carried out only when nothing waited any more', () => {
+  const touches = new LastTouches()
+  touches.safeAt = Infinity
+  touches.note(touch('write', 1000))
+  touches.note(touch('write', 4000, 3500))
+  touches.safeAt = 6000
+  touches.note(touch('write', 9000, 5900))
+  expect(touches.isMixed('f')).toBe(false)
+  touches.note(touch('write', 20_000, 15_000))
+  expect(touches.isMixed('f')).toBe(true)
+})

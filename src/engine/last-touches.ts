@@ -27,6 +27,8 @@ export class LastTouches {
   private readonly ends = new Map<number, number>()
   private readonly mixed = new Set<Raw>()
   private isFull = false
+  /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
+  safeAt = 0
 
   /** Paths relative to the target. */
   note({ op, at, pid, path, to, changed, replaced }: Touch): void {
@@ -59,7 +61,7 @@ export class LastTouches {
       const at = this.moved.get(above)
       if (at !== undefined && !(last !== undefined && last >= at)) last = at
     }
-    return last
+    return last === undefined ? undefined : Math.max(last, this.safeAt)
   }
 
   /** Whether somebody else has perhaps changed the file before the run touched it, or between two touches. */

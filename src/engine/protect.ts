@@ -171,7 +171,9 @@ function changeOf(targetPath: Buffer, event: PathEvent): Change {
   const inside = both.filter(each => isWithin(each, target))
   // Other names of the file may lie anywhere; the target itself may go.
   const isShared = linked && inside.length < both.length
-  if (isUnknown || isShared || (isMove && both.some(each => isWithin(target, each)))) return everything
+  // What is in a directory that leaves could not be noted one by one, should we be killed (state-before.ts).
+  const isLeaving = isMove && directory && inside.length < both.length && (op === 'exchange' || inside[0] === path)
+  if (isUnknown || isShared || isLeaving || (isMove && both.some(each => isWithin(target, each)))) return everything
   const relative = (each: Raw) => each.slice(target.length + 1)
   // Its attributes decide whether what is in it can be read.
   const gone = directory && (isMove || op === 'delete' || op === 'attributes') ? [path] : []
@@ -182,5 +184,6 @@ function changeOf(targetPath: Buffer, event: PathEvent): Change {
     subtrees: [...gone, ...replaced]
       .filter(each => each !== undefined && isWithin(each, target))
       .map(each => relative(each!)),
+    into: isMove && directory ? relative(to!) : undefined,
   }
 }

@@ -48,13 +48,13 @@ describe('the pools', () => {
   })
 
   test.each<SnapshotType>(['git', 'build', 'test', 'idle', 'guard', 'turn', 'final'])(
-    '%s: 30 newest, then ranks 2^k-1',
+    '%s: 30 newest, then ranks 2^k-1 and the oldest',
     type => {
       const count = 300
       const ranks = kept(decide(line(type, count)))
         .slice(1, -1)
         .map(id => count + 1 - Number(id.slice(1)))
-      expect(ranks).toEqual([...Array.from({ length: 30 }, (_, i) => i + 1), 31, 63, 127, 255])
+      expect(ranks).toEqual([...Array.from({ length: 30 }, (_, i) => i + 1), 31, 63, 127, 255, 300])
     },
   )
 
@@ -66,7 +66,20 @@ describe('the pools', () => {
     const recorded = line('git', 60).map((one, i) =>
       i % 2 && one.type === 'git' ? { ...one, type: 'build' as const } : one,
     )
-    expect(kept(decide(recorded))).toHaveLength(2 + 31)
+    expect(kept(decide(recorded))).toHaveLength(2 + 31 + 1)
+  })
+
+  test('thinned out after each one, as while a run goes on, it still reaches back', () => {
+    let snapshots = [snapshot(0, 'manual')]
+    for (let seq = 1; seq <= 1000; seq++) {
+      snapshots.push(snapshot(seq, 'guard'))
+      const parentOf = (one: Snapshot) => snapshots[snapshots.indexOf(one) - 1]?.id
+      const decisions = decide(snapshots, { parentOf })
+      snapshots = snapshots.filter(({ id }) => decisions.get(id)!.keep)
+    }
+    // The newest is HEAD. Of each octave before the 30 that follow there is one.
+    const octaves = snapshots.slice(1, -31).map(({ seq }) => Math.ceil(Math.log2(1000 - seq + 1)))
+    expect(octaves).toEqual([10, 9, 8, 7, 6, 5])
   })
 
   test('N1 manual, imported, labelled and tagged ones stay, however many', () => {

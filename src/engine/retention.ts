@@ -95,7 +95,7 @@ function keepByPools(newestFirst: Snapshot[], input: RetentionInput): Map<string
   }
   for (const pool of [dvr, keptDvr]) {
     const recorded = newestFirst.filter(snapshot => pool.has(snapshot.type))
-    for (const [rank, { id }] of recorded.entries()) verdicts.set(id, dvrVerdict(rank + 1))
+    for (const [id, verdict] of thinned(recorded)) verdicts.set(id, verdict)
   }
   for (const snapshot of newestFirst) {
     if (!verdicts.has(snapshot.id)) verdicts.set(snapshot.id, { keep: false, rule: initialRule(snapshot) })
@@ -106,9 +106,21 @@ function keepByPools(newestFirst: Snapshot[], input: RetentionInput): Map<string
 const initialRule = (snapshot: Snapshot): string =>
   snapshot.type === 'safety' ? 'safety: older than 7 days, no operation needs it' : 'delete_initial'
 
-/** Dense for the newest, then ever thinner: ranks 31, 63, 127… stay. */
-function dvrVerdict(rank: number): Verdict {
-  if (rank <= DENSE) return { keep: true, rule: `among the newest ${DENSE}` }
-  const isMark = Number.isInteger(Math.log2(rank + 1))
-  return { keep: isMark, rule: isMark ? `thinning: rank ${rank} stays` : 'thinning: beyond the newest 30' }
+/**
+ * Dense for the newest, then ever thinner: of those 31, 32 to 63, 64 to 127… snapshots ago the oldest stays. Counted are all
+ * that were ever taken, by their numbers: among those that are left, each thinning would move the ranks, and the next one
+ * remove what the one before had kept (decision 018).
+ */
+function* thinned(newestFirst: Snapshot[]): Generator<[id: string, Verdict]> {
+  const newest = newestFirst[0]?.seq ?? 0
+  const octaves = new Map<number, Snapshot>()
+  for (const snapshot of newestFirst.slice(DENSE)) octaves.set(octave(newest - snapshot.seq + 1), snapshot)
+  const oldest = new Set(octaves.values())
+  for (const [i, snapshot] of newestFirst.entries()) {
+    if (i < DENSE) yield [snapshot.id, { keep: true, rule: `among the newest ${DENSE}` }]
+    else if (oldest.has(snapshot)) yield [snapshot.id, { keep: true, rule: 'thinning: the oldest of its time' }]
+    else yield [snapshot.id, { keep: false, rule: `thinning: beyond the newest ${DENSE}` }]
+  }
 }
+
+const octave = (ago: number): number => Math.ceil(Math.log2(ago + 1))

@@ -184,9 +184,7 @@ async function finishLocked(
       after_root: idToHex(after.root),
       // What somebody else did is not the run's to take back.
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
-      ...editsDetail(
-        editsMeanwhile(ctx, { before: before.root, after: after.root, safeAt: before.createdAt }, touched),
-      ),
+      ...editsDetail(editsMeanwhile(ctx, { before: before.root, after: after.root }, touched)),
       ...formerPlaceDetail(isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
     },
@@ -218,6 +216,29 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
     ctx.notice(endedWithoutUs(run))
     if (before && run.before === undefined)
       ctx.notice(`the state before it was not captured yet, and is put together from what it changed: ${before.id}`)
+  }
+}
+
+/**
+ * The state before could not be captured, and the command, which had begun, was stopped. What it did until then was noted
+ * before each change: it can be undone, as after a kill. False where nothing was noted. What cannot be recorded now is left
+ * to the next command.
+ */
+export async function concludeUncaptured(ctx: Context, run: Run, exitCode: number): Promise<boolean> {
+  try {
+    return await withTimelineLock(ctx, 'put the state before the run together', async () => {
+      const before = await snapshotBefore(ctx, run)
+      if (!before) return false
+      const { after } = await finishLocked(ctx, run, before, { exitCode, signal: undefined })
+      if (after.root !== before.root) ctx.notice(`to take back what it did until it was stopped: savepoint undo`)
+      return true
+    })
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+    ctx.notice(
+      'what it did until it was stopped is kept: `savepoint undo` takes it back when a capture is possible again',
+    )
+    return true
   }
 }
 

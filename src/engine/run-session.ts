@@ -35,6 +35,8 @@ export class RunSession {
   private readonly pending = new Set<Promise<unknown>>()
   private readonly terminal: RunTerminal
   isOver = false
+  /** Its end is recorded, although it failed. */
+  isConcluded = false
   /** Everything that was seen until now is in the timeline when it returns; whether that is all. */
   traceSoFar: () => Promise<boolean> = async () => false
 

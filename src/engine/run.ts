@@ -21,7 +21,7 @@ import { redactPatterns } from './redact-patterns.ts'
 import type { RunResult } from './results.ts'
 import { exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
 import { openControl } from './run-control.ts'
-import { closeKilledRuns, conclude, displaced } from './run-end.ts'
+import { closeKilledRuns, conclude, concludeUncaptured, displaced } from './run-end.ts'
 import { takeBackFailed } from './run-failure.ts'
 import { RunSession } from './run-session.ts'
 import { isInterrupted, setContinued } from './run-state.ts'
@@ -90,7 +90,8 @@ async function runOnce(
   try {
     return { session, result: await carryOut(ctx, tracer, session, options) }
   } catch (error) {
-    if (startCodes.has((error as SavepointError).code)) endUnstarted(ctx, session.run, error as SavepointError)
+    if (startCodes.has((error as SavepointError).code) && !session.isConcluded)
+      endUnstarted(ctx, session.run, error as SavepointError)
     throw error
   }
 }
@@ -103,7 +104,7 @@ function record(ctx: Context, command: string[]): Run {
   } catch (cause) {
     const message = `Cannot start the command: the run cannot be recorded (${(cause as Error).message})`
     throw new SavepointError('command.failed-to-start', message, {
-      hint: `${(cause as SavepointError).hint ?? `Is there room on the disk of ${ctx.home}?`}. --unprotected starts it anyway`,
+      hint: `${(cause as SavepointError).hint ?? `See that there is room on the disk of ${ctx.home}`}. --unprotected starts it anyway`,
       cause,
     })
   }
@@ -173,7 +174,12 @@ async function superviseAndConclude(
   // Somebody may have purged something meanwhile: the state is another one by now.
   const before = first && (ctx.db.snapshot(first.id) ?? first)
   for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
-  if (protection.pending?.failure) throw protection.pending.failure
+  const failure = protection.pending?.failure
+  if (failure) {
+    place.close()
+    session.isConcluded = await concludeUncaptured(ctx, run, failure.exitCode)
+    throw failure
+  }
   const movedTo = place.movedTo()
   place.close()
   const target = ctx.targetPath

@@ -215,11 +215,13 @@ class TracedRun {
   private start(command: Traced): void {
     const { pending } = this.protection
     this.command = command
+    if (pending) this.touches.safeAt = Infinity
     void pending?.snapshot.then(() => {
       // What waits must not go on when it is not safe.
       if (pending.failure) void command.stop(0)
       else command.begun()
       this.isBegun = true
+      this.touches.safeAt = this.ctx.now()
     })
     if (this.driver === 'none') this.live.follow(command.helperPid)
   }
@@ -262,9 +264,12 @@ class TracedRun {
     this.isCut = true
     attempt(() => noteBlind(this.ctx, this.run))
     this.live.goBlind()
-    this.protection.pending?.preserved.giveUp()
-    // Nothing holds its changes any more.
-    if (this.changes && !this.isBegun) void this.command?.stop(0)
+    if (this.changes && !this.isBegun) {
+      // What it wants to change waits for ever, or dies of it (native/helper/seccomp-driver.c).
+      void this.command?.stop(0)
+      this.say('the tracer was killed before all was captured: the command is stopped')
+      return
+    }
     this.say('the tracer was killed: the command went on, and from there on nothing is traced')
   }
 }

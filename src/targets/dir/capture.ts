@@ -199,7 +199,7 @@ async function passUntilQuiet(
   for (let passes = 1; passes <= MAX_PASSES || Date.now() < deadline; passes++) {
     options.writer.prepareCommit()
     if (passes === 1 && !options.touchedSince && clock.areAsAtStart(pass))
-      return { pass, touched, settled: options.preserved?.isBroken !== true, isOld: true }
+      return { pass, touched, settled: true, isOld: true }
     // What had to be made readable is listed otherwise by the walk than by the look.
     if (options.preserved?.isStarted) return seenByRun(options, { ...pass, changed }, touched)
     const since = options.touchedSince ? await options.touchedSince() : none
@@ -234,7 +234,7 @@ async function seenByRun(options: CaptureOptions, pass: PassResult, touched: Set
   const changed = await changedDirs(options.root, pass.cache)
   const isOfRun = ({ path, listing }: (typeof changed)[number]) =>
     preserved.isTouched(path) || preserved.isOfShared(pass.cache.dirs.get(path)!.records, listing.records)
-  return { pass, touched, settled: !preserved.isBroken && changed.every(isOfRun) }
+  return { pass, touched, settled: changed.every(isOfRun) }
 }
 
 /** The tree of the target directory in a snapshot's root tree. */

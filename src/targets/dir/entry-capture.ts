@@ -14,6 +14,7 @@ import * as record from './walk-record.ts'
 import { whoseStore } from './whose-store.ts'
 
 const ENOENT = 2
+const ENOTDIR = 20
 const EACCES = 13
 
 export class EntryCapture {
@@ -161,7 +162,7 @@ export class EntryCapture {
     // Gone, or a directory that turned out to be unreadable.
     if (!placeholder || placeholder.kind === 'unknown') return
     if (result.errno !== 0 || result.unknown !== undefined) this.state.listedAt(undefined)
-    if (result.errno === ENOENT || result.unknown === 'vanished') {
+    if (result.errno === ENOENT || result.errno === ENOTDIR || result.unknown === 'vanished') {
       if (isPackDir(node)) this.state.packLost = true
       entries.delete(name)
       return

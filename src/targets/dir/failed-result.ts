@@ -2,7 +2,9 @@
 import type { ReadResult } from './ingest-read.ts'
 
 /** What the file itself can be to blame for. Anything else (a full disk, a defect) fails the capture. */
-const fileErrors = ['ENOENT', 'EACCES', 'EPERM', 'ELOOP', 'EIO', 'ENXIO', 'ESTALE']
+const fileErrors = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'EIO', 'ENXIO', 'ESTALE']
+/** ENOTDIR: what was a directory above it is something else now. */
+const vanished = ['ENOENT', 'ENOTDIR']
 
 const EPERM = 1
 const EACCES = 13
@@ -13,7 +15,7 @@ export function failedResult(error: { message: string; code?: string }): ReadRes
   return {
     // The one that the caller may do something about; of the others `unknown` says enough.
     errno: error.code === 'EACCES' ? EACCES : EPERM,
-    unknown: error.code === 'ENOENT' ? 'vanished' : 'unreadable',
+    unknown: vanished.includes(error.code!) ? 'vanished' : 'unreadable',
     mode: 0,
     nlink: 0,
     uid: 0,

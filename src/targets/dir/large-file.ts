@@ -11,6 +11,7 @@ import { encodeRecipe, type RecipeItem } from '../../store/recipe.ts'
 import type { ChunkReader } from './chunk-reader.ts'
 import { hashZeros } from './hash-zeros.ts'
 import { READ_RETRIES, type ReadResult } from './ingest-read.ts'
+import { S_IFMT, S_IFREG } from './walk-record.ts'
 
 /** Where chunks go. */
 export interface ChunkSink extends ChunkReader {
@@ -26,6 +27,8 @@ export async function captureLargeFile(root: number, path: string, sink: ChunkSi
   try {
     for (let attempt = 0; ; attempt++) {
       const before = addon.statFd(fd)
+      // Something else has taken its place since it was listed.
+      if ((before.mode & S_IFMT) !== S_IFREG) return { ...toResult(before, '', false, undefined), unknown: 'vanished' }
       const captured = (await cloneContent(fd, before, sink)) ?? (await chunkContent(fd, before.size, sink))
       const after = addon.statFd(fd)
       if (captured && sameContentStat(before, after)) {

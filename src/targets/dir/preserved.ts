@@ -19,6 +19,8 @@ export interface Change {
   shared: Raw[]
   /** Directories that go elsewhere, or are replaced, with all that is in them. */
   subtrees: Raw[]
+  /** Where one of them goes. */
+  into?: Raw
 }
 
 interface Source {
@@ -49,7 +51,6 @@ export class Preserved {
   private exclusions: Exclusions | undefined
   private isOver = false
   isStarted = false
-  isBroken = false
   private secured = 0
 
   constructor() {
@@ -112,11 +113,6 @@ export class Preserved {
     }
   }
 
-  /** Changes do not wait any more, whatever they change. */
-  giveUp(): void {
-    this.isBroken = true
-  }
-
   /** Whether the run has touched something in the directory since. */
   isTouched(path: Raw): boolean {
     if (this.touched.has(path)) return true
@@ -151,7 +147,8 @@ export class Preserved {
       this.touched.add(parentOf(parentOf(path)))
     }
     for (const path of change.subtrees) this.trees.add(path)
-    if (change.paths.some(decides) || ++this.secured > MANY) await this.finished.promise
+    if (change.paths.some(decides) || ++this.secured > MANY || (await this.isHidden(change.into)))
+      await this.finished.promise
     const next = this.work.then(() => this.put(change))
     this.work = next.catch(() => {})
     await next
@@ -177,6 +174,11 @@ export class Preserved {
     const stat = statOrNothing(this.source!.root, path)
     const isDirectory = ((stat?.mode ?? 0) & record.S_IFMT) === record.S_IFDIR
     return (await this.exclusions!.of(path, { isDirectory, size: stat?.size ?? 0 })) !== undefined
+  }
+
+  /** Whether a directory would go where nothing is captured: as if it left the target. */
+  private async isHidden(path: Raw | undefined): Promise<boolean> {
+    return path !== undefined && (await this.exclusions!.of(path, { isDirectory: true, size: 0 })) !== undefined
   }
 
   /** Level by level: all directories below, then all files. */
