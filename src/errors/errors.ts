@@ -19,7 +19,7 @@ export const errorCatalogue = {
     exit: 1,
     meaning: 'An archive is none, is damaged, or contains something that must not be extracted',
   },
-  usage: { exit: 2, meaning: 'The command line is wrong' },
+  usage: { exit: 2, meaning: 'The command line, or the request, is wrong' },
   'config.invalid': { exit: 2, meaning: 'A configuration file or variable is wrong' },
   'path.outside': { exit: 2, meaning: 'A path lies outside the target' },
   'name.invalid': { exit: 2, meaning: 'A tag or label cannot have this name' },
