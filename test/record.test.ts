@@ -1,10 +1,11 @@
 /** `record`: what a command looked at and changed is in the bundle, before and after, and nothing is noticed by the command. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync, readdirSync, watch } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Bundle, isChanged } from '../src/record/index.ts'
+import { timeText } from '../src/record/states.ts'
 import { builtCommand } from './support/built-cli.ts'
 import { compileC } from './support/c-program.ts'
 import { hasXattrs } from './support/machine.ts'
@@ -62,6 +63,17 @@ describe('states', () => {
       before: { exists: false },
       after: { exists: false },
     })
+  })
+
+  it('of a directory whose entries came or went', () => {
+    space.write('in/a', 'a')
+    const before = statSync(space.at('in'), { bigint: true }).mtimeNs
+    const { file } = bound(recordScript(space, 'ls in; rm in/a'))
+    const after = statSync(space.at('in'), { bigint: true }).mtimeNs
+    expect(['before', 'after'].map(side => file('in')[side as 'before' | 'after'].mtime)).toEqual(
+      [before, after].map(timeText),
+    )
+    expect(before).not.toBe(after)
   })
 
   it('of both sides of a rename, also of a whole directory and of what is changed afterwards', () => {

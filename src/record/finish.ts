@@ -143,7 +143,8 @@ class Finisher {
       ...pathFields(item.path),
       operations: operationsOf(item.as),
       before: state,
-      after: state,
+      // What was made or deleted in a directory moves its time.
+      after: typeOf(item.before ?? { mode: 0 }) === 'directory' ? toState(item.after) : state,
       git: gitInfo(item, git, oid),
     }
   }
