@@ -35,4 +35,5 @@ export {
   type LogEventKind,
   type SnapshotEvents,
 } from './model/trace.ts'
+export type * from './record/results.ts'
 export type { Inherited } from './tracers/helper.ts'

@@ -92,6 +92,34 @@ describe('exec', () => {
     expect(missing.at(-1)).toMatchObject({ error: { code: 'command.not-found' } })
   })
 
+  it('says why a command cannot be started, and leaves no run that seems to go on', async () => {
+    const { socket } = await startDaemon(space)
+    const started = async (request: object) => (await askOnce(socket, { op: 'exec', ...request })).at(-1)
+    for (const [cwd, why] of [
+      ['nowhere', 'there is no such file or directory'],
+      ['a', 'it is no directory'],
+    ])
+      expect(await started({ cmd: 'true', cwd })).toMatchObject({
+        error: { code: 'command.failed-to-start', message: `Cannot start a command in ${cwd}: ${why}` },
+      })
+    expect(savepointJson(space, ['runs'])).toEqual([])
+    expect(await started({ cmd: 'x'.repeat(500_000) })).toMatchObject({
+      error: { code: 'command.failed-to-start', message: expect.stringContaining('arguments are too long') },
+    })
+    expect(savepointJson(space, ['runs'])).toMatchObject([{ exit_code: 125, ended_at: expect.any(String) }])
+    for (const op of ['exec', 'spawn'])
+      expect((await askOnce(socket, { op, cmd: 'echo a\0b' })).at(-1)).toMatchObject({ error: { code: 'usage' } })
+  })
+
+  it('does not hand the token of HTTP to what it runs', async () => {
+    const token = 'only for those who ask'
+    const env = { ...space.env, SAVEPOINT_HTTP_TOKEN: token, OTHER: 'handed down' }
+    const { socket } = await startDaemon(space, { spawn: { env }, args: ['--http', '0'] })
+    const frames = await askOnce(socket, { op: 'exec', cmd: ['env'] })
+    expect(textOf(frames, 'stdout').toString()).toContain('OTHER=handed down\n')
+    expect(JSON.stringify(frames)).not.toMatch(/HTTP_TOKEN|only for those/)
+  })
+
   it('answers although a process that it left holds its output', async () => {
     const daemon = await startDaemon(space)
     const frames = await askOnce(daemon.socket, { op: 'exec', cmd: 'sleep 300 & echo $!' })

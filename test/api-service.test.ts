@@ -1,6 +1,7 @@
 /** The service that every face calls: what it does for a reader that is slow, and for those who have gone. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Out } from '../src/api/service.ts'
@@ -103,4 +104,19 @@ it('says that it is ending', async () => {
   const out = new Collected()
   await service.call({}, 'head', {}, out)
   expect(out.frames).toMatchObject([{ error: { code: 'busy' } }])
+})
+
+it('a timeline that could not be opened is tried again by the next who looks', async () => {
+  await savepoint.snapshot({ label: 'first' })
+  const head = async () => {
+    const out = new Collected()
+    await service.call({}, 'head', {}, out)
+    return out.frames.at(-1)
+  }
+  const timelines = join(space.home, 'timelines')
+  renameSync(timelines, `${timelines}-elsewhere`)
+  expect(await head()).toMatchObject({ error: { code: 'timeline.none' } })
+  rmSync(timelines, { recursive: true, force: true })
+  renameSync(`${timelines}-elsewhere`, timelines)
+  expect(await head()).toMatchObject({ ok: true, result: { label: 'first' } })
 })

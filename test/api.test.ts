@@ -101,6 +101,19 @@ it('all of them are tried', () => {
   expect(operations.map(({ name }) => name).filter(name => !tried.has(name))).toEqual([])
 })
 
+it('runs and operations are told newest first', async () => {
+  const { run } = (await call('exec', { cmd: 'echo newest > a' })) as { run: string }
+  await call('tag', { name: 'newest' })
+  const runs = (await call('runs')) as { id: string; started_at: string }[]
+  expect(runs.length).toBeGreaterThan(1)
+  expect(runs[0]!.id).toBe(run)
+  const operations = (await call('operations')) as { kind: string; summary: string }[]
+  expect(operations.slice(0, 2)).toMatchObject([
+    { kind: 'tag' },
+    { kind: 'run', summary: expect.stringContaining(run) },
+  ])
+})
+
 it('names are told apart', () => {
   const names = operations.flatMap(({ name, aliases = [] }) => [name, ...aliases])
   expect(new Set(names).size).toBe(names.length)
@@ -111,13 +124,22 @@ it.each([
   ['rollback', { snapshot: 'x', dryRun: true }, 'it has no parameter "dryRun"', 'Did you mean "dry_run"?'],
   ['head', { ref: 'x' }, 'it has no parameter "ref"', 'head takes none'],
   ['rollback', {}, '"snapshot"', undefined],
-  ['events', { limit: 0 }, '"limit"', undefined],
+  ['events', { limit: 0 }, '"limit" does not take 0', 'It takes a whole number from 1 to 1000'],
+  ['snapshots', { limit: -1 }, '"limit" does not take -1', 'It takes a whole number from 1 on'],
+  ['events', { kind: ['x'] }, '"kind.0"', /^It takes a list: file, snapshot, operation, run, command, all/],
+  ['compact', { snapshots: ['x'] }, '"snapshots" does not take ["x"]', 'It takes a list of texts, 2 or more'],
+  ['exec', { cmd: 'echo a\0b' }, '"cmd" has a null byte in it', /^No name, path or argument/],
+  ['diff', { paths: ['a', 'b\0'] }, '"paths" has a null byte in it', undefined],
   ['events', { kind: ['files'] }, '"kind.0" does not take "files"', 'Did you mean "file"?'],
   ['events', 'text', '', undefined],
 ])('%s %j is refused', (name, input, message, hint) => {
   const operation = findOperation(name)
   expect(() => checkInput(operation, input)).toThrow(
-    expect.objectContaining({ code: 'usage', message: expect.stringContaining(message), ...(hint ? { hint } : {}) }),
+    expect.objectContaining({
+      code: 'usage',
+      message: expect.stringContaining(message),
+      ...(hint ? { hint: expect.stringMatching(hint) } : {}),
+    }),
   )
 })
 

@@ -12,6 +12,7 @@ const LAYERS = [
   'mcp',
   'api',
   'index',
+  'record',
   'engine',
   'targets',
   'backends',
@@ -25,11 +26,11 @@ const LAYERS = [
   'native',
   'errors',
 ]
-/** What a face may see of the rest: the library, and plain data. */
-const CLI_SEES = ['cli', 'mcp', 'api', 'index', 'diff', 'model', 'errors']
+/** What a face may see of the rest: the library, bundles, and plain data. */
+const CLI_SEES = ['cli', 'mcp', 'api', 'index', 'record', 'diff', 'model', 'errors']
 const CLI_SEES_TYPES = ['config']
-const MCP_SEES = CLI_SEES.filter(layer => layer !== 'cli')
-const API_SEES = MCP_SEES.filter(layer => layer !== 'mcp')
+const MCP_SEES = CLI_SEES.filter(layer => layer !== 'cli' && layer !== 'record')
+const API_SEES = MCP_SEES.filter(layer => layer !== 'mcp' && layer !== 'record')
 
 const MAX_LINES = 300
 /** Path → why it may be longer. */

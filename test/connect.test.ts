@@ -137,14 +137,20 @@ describe('settings that are there', () => {
     ['claude', '.mcp.json', '[]'],
     ['cursor', '.cursor/mcp.json', '{"mcpServers": "none"}'],
     ['claude', '.mcp.json', Buffer.from([0x7b, 0xff, 0x7d])],
+    ['codex', '.codex/config.toml', 'model = = "x"\n'],
   ])('of %s that cannot be read are not touched: %s %s', (agent, name, broken) => {
     const file = join(space.dir, name)
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, broken)
-    const { status, stderr } = connect(agent)
+    const { status, stderr } = connect(agent, '--scope', 'project')
     expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(`Cannot change ${file}: `) })
     expect(readFileSync(file)).toEqual(Buffer.from(broken))
     expect(readdirSync(dirname(file)).filter(each => each.includes('before-savepoint'))).toEqual([])
+  })
+
+  it.each(['mkfifo', 'mkdir'])('that are no file (%s) are not waited for', make => {
+    space.sh(`${make} .mcp.json`)
+    expect(connect('claude')).toMatchObject({ status: 1, stderr: expect.stringContaining('it is no file') })
   })
 })
 

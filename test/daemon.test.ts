@@ -105,6 +105,8 @@ it('in a directory that others can enter, it does not begin, and says what to do
 
 describe('what is not understood', () => {
   it('is refused, and the next request is answered', async () => {
+    // Deeper than any stack.
+    const nested = '['.repeat(200_000) + ']'.repeat(200_000)
     const daemon = await startDaemon(space)
     const client = new Client(daemon.socket)
     for (const [line, more] of [
@@ -116,6 +118,9 @@ describe('what is not understood', () => {
       ['not json', {}],
       ['[1]', {}],
       ['\u0000\u0001\ufffd', {}],
+      [`{"op":"head","id":${nested}}`, { hint: expect.stringContaining('64 levels') }],
+      [`{"op":"show","snapshot":${nested}}`, {}],
+      [`{"cancel":${nested}}`, {}],
     ] as const) {
       client.socket.write(`${line}\n`)
       expect({ line, frame: await client.next() }).toMatchObject({ line, frame: { error: { code: 'usage', ...more } } })
@@ -260,6 +265,8 @@ describe('a client that never reads', () => {
     expect(told).toBe(asked.length)
     expect((await Promise.all(snapshots)).filter(({ ok }) => ok)).toHaveLength(6)
     for (const client of [asker, deaf, ...waiting!, ...clients!]) client.end()
+    daemon.child.kill('SIGTERM')
+    expect((await daemon.ended).stderr).not.toMatch(/warning/i)
   })
 
   it('neither keeps others waiting nor fills the memory, and gets everything when it reads', async () => {

@@ -18,6 +18,7 @@ beforeAll(() => {
   symlinkSync('a.txt', space.at('link'))
   savepoint(space, ['snapshot', '-m', 'first'])
   savepoint(space, ['run', '-q', 'true'])
+  savepoint(space, ['record', '-q', '-o', '../recorded', '--', 'sh', '-c', 'cat a.txt; echo > made; rm made'])
 })
 afterAll(() => space.remove())
 
@@ -78,6 +79,11 @@ const calls: string[][] = [
   ['help', 'run'],
   ['run', '--help'],
   ['undo', '-h'],
+  // Its result is on stderr.
+  ['record', '--help'],
+  ['bundle', 'show', '../recorded'],
+  ['bundle', 'diff', '../recorded'],
+  ['bundle', 'verify', '../recorded'],
   // Its output is the protocol's.
   ['mcp', '--help'],
   ['connect', 'claude', '--print'],
@@ -116,8 +122,8 @@ test.each([
   [['revert', '../outside'], 2],
   [['purge', 'a.txt'], 2],
   [['help', 'nothing'], 2],
-  [['help', 'record'], 13],
-  [['record'], 13],
+  [['help', 'tournament'], 13],
+  [['tournament'], 13],
   [['nothing'], 2],
   [['snapshots', '--nothing'], 2],
   [['completion', 'csh'], 2],

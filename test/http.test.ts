@@ -26,6 +26,7 @@ let host: string
 beforeAll(async () => {
   space = new Workspace()
   space.write('a', 'one\n')
+  space.write('.env', 'KEY=1\n')
   savepoint = await space.open()
   await savepoint.snapshot({ label: 'first' })
   daemon = await startDaemon({ cwd: space.dir, home: space.home, env: space.env })
@@ -87,8 +88,10 @@ it('what changes something is not', async () => {
 it.each([
   ['/v1/rollback', '{"snapshot":"nothing"}', 404, 'snapshot.unknown'],
   ['/v1/rollback', '{"snapshott":"x"}', 400, 'usage'],
-  ['/v1/rolback', '{}', 400, 'usage'],
+  ['/v1/rolback', '{}', 404, 'usage'],
+  ['/v1/read', '{"path":".env"}', 403, 'failed'],
   ['/v1/rollback', '{"snapshot":', 400, 'usage'],
+  ['/v1/show', `{"snapshot":${'['.repeat(99)}${']'.repeat(99)}}`, 400, 'usage'],
   ['/v1/events', '{"limit":"many"}', 400, 'usage'],
   ['/v1/revert', '{"path":"../outside"}', 400, 'path.outside'],
 ])('POST %s %s is a problem of status %i', async (path, body, status, code) => {
@@ -96,7 +99,38 @@ it.each([
   expect(answer).toMatchObject({ status, type: 'application/problem+json', body: { status, code } })
 })
 
+it.each([
+  ['GET', '/v1/snapshot', 405, 'POST'],
+  ['PUT', '/v1/head', 405, 'GET, HEAD, POST'],
+  ['DELETE', '/v1/snapshot', 405, 'POST'],
+  ['OPTIONS', '/v1/head', 405, 'GET, HEAD, POST'],
+  ['PUT', '/v1/nothing', 404, null],
+  ['GET', '/', 404, null],
+])('%s %s is answered with %i, and what is allowed', async (method, path, status, allow) => {
+  const response = await fetch(`http://${host}${path}`, { method, headers: authorized })
+  expect([response.status, response.headers.get('allow')]).toEqual([status, allow])
+  expect(await response.json()).toMatchObject({ status, code: 'usage', hint: expect.any(String) })
+})
+
+it.each(['__proto__', 'constructor', 'toString'])('a parameter %s is one that does not exist', async name =>
+  expect(await ask(`/v1/show?${name}=1`)).toMatchObject({ status: 400, body: { hint: 'show takes: snapshot' } }),
+)
+
+it('a parameter that is no list is not taken twice', async () => {
+  expect(await ask('/v1/show?snapshot=first&snapshot=HEAD')).toMatchObject({
+    status: 400,
+    body: { detail: expect.stringContaining('"snapshot" is a list, and takes one value') },
+  })
+})
+
 describe('who may ask', () => {
+  it('whoever has the token, however the word before it is written', async () => {
+    for (const word of ['Bearer', 'bearer', 'BEARER']) {
+      const headers = { authorization: `${word} ${TOKEN}` }
+      expect((await fetch(`http://${host}/v1/head`, { headers })).status).toBe(200)
+    }
+  })
+
   it('nobody without the token', async () => {
     for (const authorization of ['', 'Bearer', 'Bearer wrong', `Basic ${TOKEN}`, `Bearer ${TOKEN} `.padEnd(60, 'x')]) {
       const response = await fetch(`http://${host}/v1/head`, { headers: authorization ? { authorization } : {} })

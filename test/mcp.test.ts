@@ -284,3 +284,11 @@ describe('resources', () => {
     },
   )
 })
+
+it('a file with null bytes is not shown as text', async () => {
+  space.write('binary', 'a\0b\n')
+  await mcp.call('snapshots_create', { name: 'with a binary' })
+  const { text, data } = await mcp.call('snapshots_show', { checkpoint: 'with a binary', path: 'binary' })
+  expect(text).toMatch(/^binary in snap_\w+: 4 B, not text, and not shown$/)
+  expect(data).toMatchObject({ file: { binary: true }, lines: [] })
+})

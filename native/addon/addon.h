@@ -56,6 +56,9 @@
   X(takeEnd, take_end) \
   X(pidfdOpen, pidfd_open_process) \
   X(pidfdSignal, pidfd_signal) \
+  X(snappyCompress, snappy_compress) \
+  X(snappyUncompress, snappy_uncompress) \
+  X(snappyExpand, snappy_expand) \
   X(pipe, make_pipe)
 
 #define X(js_name, c_name) napi_value addon_##c_name(napi_env env, napi_callback_info info);

@@ -31,6 +31,12 @@ void place_at(const struct call *call, int dir, int path, bool follows, bool may
 
 /* Tells a change of files, keeps what it destroys, and holds or refuses it, if it must be (notify-path.c). */
 void tell_path(struct call *call, const struct rule *rule);
+/* Whether the paths of the process are to be translated into ours. */
+bool sees_otherwise(const struct call *call);
+/* What a file is opened for. */
+int open_flags(const struct call *call);
+/* Where a socket is bound to; false when that is no file. */
+bool socket_place(const struct call *call, struct place *place);
 /* The call is about to change what paths mean: for the process, or, as a mount may, for all. */
 void note_mounts(const struct call *call, const struct rule *rule);
 /*

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "foreign.h"
 #include "syscalls.h"
 
 #if defined __x86_64__
@@ -30,7 +31,7 @@
 #define __NR_io_uring_setup 425
 #endif
 
-enum { MAX_INSTRUCTIONS = 256, X32_BIT = 0x40000000 };
+enum { MAX_INSTRUCTIONS = 512, X32_BIT = 0x40000000 };
 
 struct program {
   struct sock_filter code[MAX_INSTRUCTIONS];
@@ -83,8 +84,11 @@ static const int other_calls[] = {8,   9,   10,  14,  15,  16,  30,  38,  39,  4
                                   212, 226, 227, 228, 235, 236, 237, 271, 296, 297, 298, 299, 301, 302, 303, 304, 306,
                                   320, 353, 358, 361, 412, 437, 452, 463, 466, 469, OTHER_ARCHITECTURE_EXEC};
 
-static void add_other_architecture(struct program *program) {
+static void add_other_architecture(struct program *program, bool looks) {
   load(program, offsetof(struct seccomp_data, nr));
+  for (size_t i = 0; looks && i < foreign_look_count; i++) add_call(program, foreign_looks[i].number, SECCOMP_RET_USER_NOTIF);
+  if (looks) add_call(program, 5, SECCOMP_RET_USER_NOTIF);
+  if (looks) add_call(program, 295, SECCOMP_RET_USER_NOTIF);
   add_open(program, 5, 1);
   load(program, offsetof(struct seccomp_data, nr));
   add_open(program, 295, 2);
@@ -95,26 +99,44 @@ static void add_other_architecture(struct program *program) {
   answer(program, SECCOMP_RET_ALLOW);
 }
 #else
-static void add_other_architecture(struct program *program) { answer(program, SECCOMP_RET_USER_NOTIF); }
+static void add_other_architecture(struct program *program, bool looks) {
+  (void)looks;
+  answer(program, SECCOMP_RET_USER_NOTIF);
+}
 #endif
 
-static void build(struct program *program, bool io_uring) {
+/* A call that looks, unless it looks at an open file: that was told when it was opened. */
+static void add_look(struct program *program, const struct rule *rule) {
+  bool by_descriptor = rule->number == __NR_newfstatat || rule->number == __NR_statx;
+  if (!by_descriptor) {
+    add_call(program, rule->number, SECCOMP_RET_USER_NOTIF);
+    return;
+  }
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)rule->number, 0, 4));
+  load(program, argument(rule->flags));
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, AT_EMPTY_PATH, 0, 1));
+  answer(program, SECCOMP_RET_ALLOW);
+  answer(program, SECCOMP_RET_USER_NOTIF);
+}
+
+static void build(struct program *program, bool io_uring, bool looks) {
   /* Room for the jump over the other architecture's part, whose length is known only afterwards. */
   load(program, offsetof(struct seccomp_data, arch));
   size_t jump = program->length;
   add(program, (struct sock_filter){0});
-  add_other_architecture(program);
+  add_other_architecture(program, looks);
   program->code[jump] =
       (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, (unsigned char)(program->length - jump - 1), 0);
   load(program, offsetof(struct seccomp_data, nr));
 #ifdef __x86_64__
   add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1));
   answer(program, SECCOMP_RET_USER_NOTIF);
-  add_open(program, __NR_open, 1);
-  load(program, offsetof(struct seccomp_data, nr));
+  if (looks) add_call(program, __NR_open, SECCOMP_RET_USER_NOTIF);
+  else add_open(program, __NR_open, 1);
 #endif
-  add_open(program, __NR_openat, 2);
-  load(program, offsetof(struct seccomp_data, nr));
+  if (looks) add_call(program, __NR_openat, SECCOMP_RET_USER_NOTIF);
+  else add_open(program, __NR_openat, 2);
+  for (size_t i = 0; looks && i < looking_rule_count; i++) add_look(program, &looking_rules[i]);
   add_ioctl(program);
   load(program, offsetof(struct seccomp_data, nr));
   for (size_t i = 0; i < rule_count; i++) {
@@ -134,9 +156,9 @@ static int install(struct program *program) {
                       SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &fprog);
 }
 
-int filter_install(bool io_uring, bool *privileges_off) {
+int filter_install(bool io_uring, bool looks, bool *privileges_off) {
   struct program program = {.length = 0};
-  build(&program, io_uring);
+  build(&program, io_uring, looks);
   *privileges_off = false;
   int listener = install(&program);
   if (listener >= 0 || errno != EACCES) return listener;

@@ -8,8 +8,9 @@ enum { OTHER_ARCHITECTURE_EXEC = 11 /* execve of i386 */ };
 
 /*
  * Installs the filter in the calling thread and returns the listener's descriptor, or -1 with errno. `io_uring`: whether
- * io_uring works inside; its calls could not be seen. `privileges_off`: set when no_new_privs had to be turned on.
+ * io_uring works inside; its calls could not be seen. `looks`: tells about calls that only look at files, too.
+ * `privileges_off`: set when no_new_privs had to be turned on.
  */
-int filter_install(bool io_uring, bool *privileges_off);
+int filter_install(bool io_uring, bool looks, bool *privileges_off);
 
 #endif

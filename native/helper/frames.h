@@ -25,6 +25,11 @@ enum frame_type {
   FRAME_STOPPED = 11, /* the command; NUMBER: 1, or 0 when it goes on. Only where it cannot be seen from outside */
   FRAME_HELD = 20,   /* PATH can be written by a process without another call */
   FRAME_KEPT = 22,   /* op is about to destroy PATH; kept as NUMBER (FLAG_TRUNCATED: not); EXEC, TIME, MODE, UID, GID, MTIME */
+  FRAME_WAITS = 12,  /* of a recording: the command has ended (CODE, SIGNAL), NUMBER processes of it go on and are waited for */
+  FRAME_SEEN = 30,     /* in the log of a recording (seen.h): PATH, its NUMBER; op: as what; STAT and TO (of a link) if it is there */
+  FRAME_SEEN_AS = 31,  /* NUMBER is seen as op, too */
+  FRAME_SAVED = 32,    /* the content of INODE on DEVICE is kept as NUMBER; op: the errno if not; STAT: what it is, if not as seen */
+  FRAME_SEEN_ALL = 33, /* the end; NUMBER: lost, EXEC: ignored, PARENT: of others */
   /* In the log of a spool only (before.h): */
   FRAME_BEFORE = 23, /* PATH is about to be changed by op: MODE, UID, GID, MTIME, INODE of all but directories, TO of a link; of a
                         file its copy as NUMBER (FLAG_TRUNCATED: there is none). FLAG_ABSENT: nothing is there */
@@ -74,6 +79,8 @@ enum field_tag {
   FIELD_CHANGED = 27,   /* of PATH: when its content last changed, if that was since the beginning; ns since 1970 */
   FIELD_REPLACED = 28,  /* the same of what is at TO */
   FIELD_PIDS = 29,
+  FIELD_STAT = 30,
+  FIELD_DEVICE = 31,
   FIELD_THREAD = 20, /* of PATH: who calls, when it is not the first thread of its process */
 };
 

@@ -56,7 +56,7 @@ static _Noreturn void run_child(const struct launch *options, int socket, int fa
   struct word word = {0};
   int listener = -1;
   if (options->filters) {
-    listener = filter_install(options->io_uring, &word.privileges_off);
+    listener = filter_install(options->io_uring, options->looks, &word.privileges_off);
     if (listener < 0) word.error = errno;
   }
   char go;

@@ -10,6 +10,7 @@ struct launch {
   char **command;
   bool filters;  /* with seccomp */
   bool io_uring; /* works inside, although it cannot be seen */
+  bool looks;    /* the filter tells of calls that only look, too */
   const char *ignored; /* signals that the command ignores: see inherit.h */
   sigset_t signals; /* the mask that the command gets */
 };

@@ -4,6 +4,7 @@
  *
  *   savepoint-helper --events FD --driver NAME [--exits pidfd|ptrace] [--allow-io-uring] [--hold NAME,… --hold-ms N]
  *                    [--protect DIRECTORY] [--spool DIRECTORY [--hold-changes]] [--ignore SIGNAL,…] [--watch PATH [--watch-ignore PATH]…] -- COMMAND…
+ *   savepoint-helper --events FD --driver seccomp --spool DIRECTORY --record all|changes [--record-ignore PATH]… -- COMMAND…      see record.h
  *   savepoint-helper --events FD --driver ebpf --cgroup DIRECTORY      starts nothing; ends when the reader does, or by SIGTERM
  *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
  *   savepoint-helper --inherit -- PROGRAM…      becomes the program: see inherit.h
@@ -27,6 +28,7 @@
 #include "inherit.h"
 #include "launch.h"
 #include "protect.h"
+#include "record.h"
 #include "supervise.h"
 #include "thaw.h"
 
@@ -71,6 +73,8 @@ static bool parse(int count, char **arguments, struct options *options) {
     else if (strcmp(argument, "--watch") == 0 && i + 1 < count) options->supervision.watching.path = decoded(arguments[++i]);
     else if (strcmp(argument, "--watch-ignore") == 0 && i + 1 < count) ignored[(*ignored_count)++] = decoded(arguments[++i]);
     else if (strcmp(argument, "--spool") == 0 && i + 1 < count) options->supervision.spool = arguments[++i];
+    else if (strcmp(argument, "--record") == 0 && i + 1 < count) record_start(strcmp(arguments[++i], "all") == 0);
+    else if (strcmp(argument, "--record-ignore") == 0 && i + 1 < count) record_ignore(decoded(arguments[++i]));
     else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->supervision.driver = driver_named(arguments[++i]);
     else if (strcmp(argument, "--cgroup") == 0 && i + 1 < count) options->driver.cgroup = arguments[++i];
     else if (strcmp(argument, "--ring-bytes") == 0 && i + 1 < count) options->driver.ring_bytes = (uint32_t)atoi(arguments[++i]);
@@ -109,7 +113,7 @@ int main(int count, char **arguments) {
     options.supervision.exits_by_ptrace = options.exits == NULL ? !exits_are_known() : strcmp(options.exits, "ptrace") == 0;
   fcntl(options.supervision.events, F_SETFD, FD_CLOEXEC);
   note_inherited(options.supervision.events);
-  struct launch start = {.command = options.command, .ignored = options.ignored, .filters = options.supervision.driver->filters, .io_uring = options.io_uring};
+  struct launch start = {.command = options.command, .ignored = options.ignored, .filters = options.supervision.driver->filters, .io_uring = options.io_uring, .looks = record_is_looking()};
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &start.signals);

@@ -18,6 +18,7 @@
 #include "keep.h"
 #include "mounts.h"
 #include "protect.h"
+#include "record.h"
 #include "spool.h"
 
 #ifndef RENAME_EXCHANGE
@@ -41,7 +42,7 @@ static void put_changed(const struct call *call, enum field_tag tag, const struc
 }
 
 /* A socket's address holds its path. */
-static bool socket_place(const struct call *call, struct place *place) {
+bool socket_place(const struct call *call, struct place *place) {
   struct sockaddr_un address;
   size_t length = (size_t)argument(call, 2);
   if (length > sizeof address) return false;
@@ -56,7 +57,7 @@ static bool socket_place(const struct call *call, struct place *place) {
 }
 
 /* What a file is opened for. openat2 says it in memory; what cannot be read counts as a truncation. */
-static int open_flags(const struct call *call) {
+int open_flags(const struct call *call) {
   struct open_how how;
   switch (call->notification->data.nr) {
     case __NR_openat2:
@@ -109,7 +110,7 @@ static enum path_op op_of(const struct call *call, const struct rule *rule) {
 }
 
 /* Whether its paths are to be translated. */
-static bool sees_otherwise(const struct call *call) {
+bool sees_otherwise(const struct call *call) {
   struct process *process = call->process;
   /* A child may begin in a mount namespace of its own; one that executes is looked at then. */
   if (!process->mounts_known) process->other_mounts = process->other_mounts || mounts_differ(process->pid);
@@ -187,6 +188,10 @@ void notify_inherited(struct notifier *notifier, pid_t pid) {
     if (flags == NULL || (strtol(flags + 6, NULL, 8) & O_ACCMODE) == O_RDONLY) continue;
     find_descriptor(pid, atoi(entry->d_name), &place);
     if (!place.known || !S_ISREG(place.stat.st_mode)) continue;
+    if (record_is_on()) {
+      record_inherited(&place);
+      continue;
+    }
     frame_begin(&frame, FRAME_PATH, OP_INHERITED, (uint32_t)pid);
     frame_flag(&frame, FLAG_EXISTS);
     frame_number(&frame, FIELD_EXEC, 0);

@@ -15,6 +15,7 @@
 
 #include "call.h"
 #include "holds.h"
+#include "record.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
@@ -149,7 +150,8 @@ void *notify_loop(void *argument_) {
       forget_memory();
       processes_lock();
       call.process = process_of(tid_of(&call));
-      tell(&call);
+      if (record_is_on()) record_call(&call, is_foreign(&call.notification->data));
+      else tell(&call);
       processes_unlock();
     }
     /* Without a reader nobody knows what is safe, and the command is about to be killed. */

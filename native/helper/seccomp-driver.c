@@ -31,7 +31,7 @@ static int probe(void) {
   pid_t pid = fork();
   if (pid == 0) {
     bool privileges_off;
-    int listener = filter_install(false, &privileges_off);
+    int listener = filter_install(false, false, &privileges_off);
     _exit(listener >= 0 ? (privileges_off ? 200 : 0) : errno);
   }
   int status = 0;

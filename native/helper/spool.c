@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -60,7 +61,16 @@ void spool_remove(uint32_t number) {
 
 bool spool_log(struct frame *frame) {
   frame_finish(frame);
-  return log_fd >= 0 && write(log_fd, frame->bytes, frame->length) == (ssize_t)frame->length;
+  ssize_t written = log_fd < 0 ? -1 : write(log_fd, frame->bytes, frame->length);
+  if (written == (ssize_t)frame->length) return true;
+  /* Nothing behind a part of a frame could be read. */
+  if (written > 0 && ftruncate(log_fd, lseek(log_fd, 0, SEEK_END) - written) != 0) log_fd = -1;
+  return false;
+}
+
+uint64_t spool_free_bytes(void) {
+  struct statvfs disk;
+  return fstatvfs(spool_fd, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
 }
 
 uint32_t spool_link(const struct place *place) {
@@ -96,8 +106,8 @@ static void copy_xattrs(int from, int to) {
   }
 }
 
-uint32_t spool_copy(const struct place *place) {
-  if (spool_fd < 0 || place->stat.st_size > max_copy) return 0;
+uint32_t spool_copy_any(const struct place *place) {
+  if (spool_fd < 0) return 0;
   int from = open(place->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (from < 0) return 0;
   struct stat stat;
@@ -113,3 +123,5 @@ uint32_t spool_copy(const struct place *place) {
   close(from);
   return is_copied ? last_number : 0;
 }
+
+uint32_t spool_copy(const struct place *place) { return place->stat.st_size > max_copy ? 0 : spool_copy_any(place); }

@@ -20,9 +20,14 @@ const char *spool_inside(const struct place *place);
 /* A regular file under a number, by another name or by a copy with its extended attributes; 0 when that is not possible. */
 uint32_t spool_link(const struct place *place);
 uint32_t spool_copy(const struct place *place);
+/* The same of a file of any size; `errno` says why not. */
+uint32_t spool_copy_any(const struct place *place);
 void spool_remove(uint32_t number);
 
-/* Finishes the frame. */
+/* For whoever cannot write to the disk of the spool without end. */
+uint64_t spool_free_bytes(void);
+
+/* Finishes the frame. One that does not fit is left out as a whole. */
 bool spool_log(struct frame *frame);
 
 #endif

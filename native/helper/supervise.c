@@ -25,6 +25,7 @@
 #include "keep.h"
 #include "processes.h"
 #include "ptrace.h"
+#include "record.h"
 #include "spool.h"
 #include "tree.h"
 #include "watch.h"
@@ -59,6 +60,7 @@ struct state {
   bool ptraces;            /* the ends of processes, at least, come by ptrace */
   bool behind;             /* there are children that were not waited for yet */
   bool reader_gone, ended, unfiltered;
+  bool waits;              /* it has been told that the recording goes on after the command */
   bool command_ended;      /* so, by `status`; `ended` when it has been told */
   int status;
   uint8_t request[REQUEST_BYTES];
@@ -173,20 +175,34 @@ static void pass_stop(const struct state *state) {
     kill(getppid(), SIGCHLD);
 }
 
-static void tell_end(struct state *state) {
+static void put_status(struct state *state) {
   int status = state->status;
+  if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
+  else frame_number(state->frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
+}
+
+static void tell_end(struct state *state) {
   if (state->driver->settle != NULL) state->driver->settle();
   if (state->watched >= 0) watch_read();
+  record_finish();
   /* What has lost its parents is our child now, whether it has executed anything or not. */
   pid_t left[MAX_LEFT];
   size_t count = tree_members(left, MAX_LEFT);
   frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
-  if (WIFSIGNALED(status)) frame_number(state->frame, FIELD_SIGNAL, (uint32_t)WTERMSIG(status));
-  else frame_number(state->frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
+  put_status(state);
   frame_number(state->frame, FIELD_NUMBER, (uint32_t)count);
   frame_bytes(state->frame, FIELD_PIDS, left, (count < MAX_LEFT ? count : MAX_LEFT) * sizeof *left);
   stream_put(state->stream, state->frame);
   state->ended = true;
+}
+
+static void tell_waiting(struct state *state) {
+  pid_t left[MAX_LEFT];
+  frame_begin(state->frame, FRAME_WAITS, 0, (uint32_t)state->command);
+  put_status(state);
+  frame_number(state->frame, FIELD_NUMBER, (uint32_t)tree_members(left, MAX_LEFT));
+  stream_put(state->stream, state->frame);
+  state->waits = true;
 }
 
 /* Handles what there is, after waiting for at most `timeout` ms; returns whether there was anything. */
@@ -247,6 +263,11 @@ static void loop(struct state *state) {
     tell_late(state);
     /* While it is stopped as a whole, its end is the end of all. */
     bool ending = tree_is_ending() && !tree_has_ended();
+    /* What is recorded has ended when all of it has. */
+    if (record_is_on() && state->command_ended && !state->ended && !state->unfiltered && !state->error) {
+      if (!state->waits) tell_waiting(state);
+      ending = true;
+    }
     if (state->command_ended && !state->ended && !ending) {
       /* The command's own end is told after all that ended before it. */
       while (handle(state, 0));

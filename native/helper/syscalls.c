@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "syscalls.h"
 
+#include <stdbool.h>
 #include <sys/syscall.h>
 
 /* Newer than the headers of some systems; the numbers are the same everywhere. */
@@ -18,8 +19,16 @@
 #define __NR_setxattrat 463
 #define __NR_removexattrat 466
 #endif
+#ifndef __NR_getxattrat
+#define __NR_getxattrat 464
+#define __NR_listxattrat 465
+#endif
 #ifndef __NR_file_setattr
+#define __NR_file_getattr 468
 #define __NR_file_setattr 469
+#endif
+#ifndef __NR_faccessat2
+#define __NR_faccessat2 439
 #endif
 
 const struct rule rules[] = {
@@ -80,9 +89,45 @@ const struct rule rules[] = {
 };
 const size_t rule_count = sizeof rules / sizeof *rules;
 
+const struct rule looking_rules[] = {
+#ifdef __NR_open
+    {__NR_stat, OP_STAT, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_lstat, OP_STAT, CWD, 0, NONE, NONE, NONE, 0},
+    {__NR_access, OP_STAT, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_readlink, OP_READLINK, CWD, 0, NONE, NONE, NONE, 0},
+#endif
+    {__NR_newfstatat, OP_STAT, 0, 1, NONE, NONE, 3, 1},
+    {__NR_statx, OP_STAT, 0, 1, NONE, NONE, 2, 1},
+    {__NR_faccessat, OP_STAT, 0, 1, NONE, NONE, NONE, 1},
+    {__NR_faccessat2, OP_STAT, 0, 1, NONE, NONE, 3, 1},
+    {__NR_readlinkat, OP_READLINK, 0, 1, NONE, NONE, NONE, 0},
+    {__NR_statfs, OP_STAT, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_getxattr, OP_STAT, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_lgetxattr, OP_STAT, CWD, 0, NONE, NONE, NONE, 0},
+    {__NR_listxattr, OP_STAT, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_llistxattr, OP_STAT, CWD, 0, NONE, NONE, NONE, 0},
+    {__NR_getxattrat, OP_STAT, 0, 1, NONE, NONE, 2, 1},
+    {__NR_listxattrat, OP_STAT, 0, 1, NONE, NONE, 2, 1},
+    {__NR_file_getattr, OP_STAT, 0, 1, NONE, NONE, 4, 1},
+    {__NR_name_to_handle_at, OP_STAT, 0, 1, NONE, NONE, NONE, 0},
+    {__NR_inotify_add_watch, OP_STAT, CWD, 1, NONE, NONE, NONE, 1},
+    {__NR_chdir, OP_CHDIR, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_fchdir, OP_CHDIR, 0, NONE, NONE, NONE, NONE, 1},
+    {__NR_chroot, OP_CHROOT, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_pivot_root, OP_CHROOT, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_open_by_handle_at, OP_BY_HANDLE, NONE, NONE, NONE, NONE, NONE, 0},
+};
+const size_t looking_rule_count = sizeof looking_rules / sizeof *looking_rules;
+
+enum { MAX_NUMBER = 512 };
+
 const struct rule *rule_for(int number) {
-  for (size_t i = 0; i < rule_count; i++) {
-    if (rules[i].number == number) return &rules[i];
+  static const struct rule *by_number[MAX_NUMBER];
+  static bool is_filled;
+  if (!is_filled) {
+    for (size_t i = 0; i < rule_count; i++) by_number[rules[i].number] = &rules[i];
+    for (size_t i = 0; i < looking_rule_count; i++) by_number[looking_rules[i].number] = &looking_rules[i];
+    is_filled = true;
   }
-  return NULL;
+  return number >= 0 && number < MAX_NUMBER ? by_number[number] : NULL;
 }

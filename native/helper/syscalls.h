@@ -18,6 +18,12 @@ enum path_op {
   OP_TRUNCATE = 8,
   OP_INHERITED = 9, /* a descriptor for writing that the command was started with */
   OP_MOUNTS = 11,   /* never in a PATH frame: paths may mean something else from here on */
+  /* Never in a PATH frame: calls that only look, of a recording (record.h). */
+  OP_STAT = 32,
+  OP_READLINK = 33,
+  OP_CHDIR = 34,
+  OP_CHROOT = 35,
+  OP_BY_HANDLE = 36, /* opens a file that has no path */
   OP_SEEN = 10,     /* by watching: it may have changed; of a directory that came, all in it may be new */
 };
 
@@ -34,6 +40,10 @@ struct rule {
 
 extern const struct rule rules[];
 extern const size_t rule_count;
+/* Calls that look at files and change nothing: for a recording. */
+extern const struct rule looking_rules[];
+extern const size_t looking_rule_count;
+/* Among all of them. */
 const struct rule *rule_for(int number);
 
 #endif

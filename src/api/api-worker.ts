@@ -4,10 +4,10 @@
  * safe point; what outlives its answer (spawn) is brought to its end. Standard output is that of the command which `exec` starts.
  */
 import { Socket } from 'node:net'
-import { resolve } from 'node:path'
 import { lineReader, open } from '../index.ts'
 import { answerText, errorText, progressJson } from './frames.ts'
 import type { Call } from './operation.ts'
+import { startDirectory } from './start-directory.ts'
 import { findOperation } from './table.ts'
 
 const CHANNEL = 3
@@ -57,7 +57,7 @@ async function carryOut({ op, input, target, home }: WorkRequest, signal: AbortS
   const savepoint = await open({
     target: `dir:${target}`,
     // What is relative is so to the target, or to where a command starts.
-    cwd: resolve(target, typeof input.cwd === 'string' ? input.cwd : '.'),
+    cwd: typeof input.cwd === 'string' ? startDirectory(target, input.cwd) : target,
     home,
     env: process.env,
     onNotice: notice => send({ notice }),

@@ -7,6 +7,7 @@ import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { type ErrorCode, errorCatalogue, SavepointError } from '../errors/errors.ts'
+import { isTooDeep, MAX_DEPTH } from '../model/nesting.ts'
 import { isLast } from './frames.ts'
 import { openApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
@@ -40,7 +41,7 @@ export interface HttpOptions {
 export function httpApp({ carryOut, token, hosts, version }: HttpOptions): Hono {
   const app = new Hono()
   app.onError((error, context) => problem(context, error))
-  app.notFound(context => problem(context, new SavepointError('usage', `There is no ${context.req.path}`), 404))
+  app.notFound(context => problem(context, nowhere(context.req.path), 404))
   app.use(async (context, next) => {
     checkPlace(context, hosts)
     // Before there is an answer, which would have to be made anew.
@@ -50,11 +51,21 @@ export function httpApp({ carryOut, token, hosts, version }: HttpOptions): Hono 
   const document = openApiDocument(version)
   app.get('/openapi.json', context => context.json(document))
   app.get('/docs', context => context.html(docsPage()))
-  const isRight = sameAs(`Bearer ${token}`)
+  const isRight = sameAs(token)
   app.use('/v1/*', async (context, next) => {
-    if (!isRight(context.req.header('authorization') ?? '')) {
+    const [, given = ''] = /^bearer +(.*)$/i.exec(context.req.header('authorization') ?? '') ?? []
+    if (!isRight(given)) {
       context.header('www-authenticate', 'Bearer')
       return problem(context, new SavepointError('usage', 'The token is missing or wrong', { hint: tokenHint }), 401)
+    }
+    await next()
+  })
+  app.use('/v1/:name', async (context, next) => {
+    try {
+      named(context)
+    } catch (error) {
+      // An operation that does not exist is an address that does not.
+      return problem(context, error, 404)
     }
     await next()
   })
@@ -68,14 +79,15 @@ export function httpApp({ carryOut, token, hosts, version }: HttpOptions): Hono 
     return asJson(context, operation, carry)
   }
   app.get('/v1/:name', context => {
-    const operation = findOperation(context.req.param('name'))
-    if (operation.effect !== 'read') return problem(context, notByGet(operation), 405)
+    const operation = named(context)
+    if (operation.effect !== 'read') return notBy(context, operation)
     return answer(context, operation, fromQuery(operation, context.req.queries()))
   })
   app.post('/v1/:name', async context => {
-    const operation = findOperation(context.req.param('name'))
+    const operation = named(context)
     return answer(context, operation, fromBody(await context.req.text()))
   })
+  app.all('/v1/:name', context => notBy(context, named(context)))
   return app
 }
 
@@ -84,8 +96,23 @@ const tokenHint =
 const tooLarge = new SavepointError('usage', `Cannot read the request: it is larger than ${MAX_BODY_BYTES} bytes`)
 const endless = ({ name }: Operation) =>
   new SavepointError('usage', `Cannot answer ${name} in one piece: it goes on`, { hint: `Send \`Accept: ${EVENTS}\`` })
-const notByGet = ({ name }: Operation) =>
-  new SavepointError('usage', `Cannot call ${name} with GET: it changes something`, { hint: 'Use POST' })
+const nowhere = (path: string) =>
+  new SavepointError('usage', `There is no ${path}`, {
+    hint: 'Operations are at /v1/NAME; /docs lists them, /openapi.json describes them',
+  })
+
+const named = (context: Context): Operation => findOperation(context.req.param('name')!)
+
+function notBy(context: Context, { name, effect }: Operation): Response {
+  const isRead = effect === 'read'
+  const { method } = context.req
+  const why = method === 'GET' || method === 'HEAD' ? ': it changes something' : ''
+  context.header('allow', isRead ? 'GET, HEAD, POST' : 'POST')
+  const error = new SavepointError('usage', `Cannot call ${name} with ${method}${why}`, {
+    hint: isRead ? 'Use GET or POST' : 'Use POST',
+  })
+  return problem(context, error, 405)
+}
 
 /** Equally long comparisons, whatever was given. */
 function sameAs(wanted: string): (given: string) => boolean {
@@ -113,11 +140,14 @@ function checkPlace(context: Context, hosts: ReadonlySet<string>): void {
 
 function fromBody(text: string): unknown {
   if (text === '') return {}
+  let body: unknown
   try {
-    return JSON.parse(text)
+    body = JSON.parse(text)
   } catch (cause) {
     throw new SavepointError('usage', 'Cannot read the request: its body is no JSON', { cause })
   }
+  if (!isTooDeep(body)) return body
+  throw new SavepointError('usage', `Cannot read the request: its body is more than ${MAX_DEPTH} levels deep`)
 }
 
 /** What is wrong with an element of a list is said of that. */
@@ -125,16 +155,17 @@ const isList = (operation: Operation, name: string): boolean =>
   (inputSchema(operation).properties as Record<string, { type?: string }>)[name]?.type === 'array'
 
 /** Texts become what the parameter is; what does not fit stays, and is refused with its name. */
-function fromQuery(operation: Operation, queries: Record<string, string[]>): Record<string, unknown> {
-  const input: Record<string, unknown> = {}
-  for (const [name, values] of Object.entries(queries)) {
-    const schema = operation.input.shape[name]
-    const [first] = values
-    const read = (value: unknown) => schema?.safeParse(value).success
-    const candidates = [values, first === 'true' ? true : first === 'false' ? false : Number(first)]
-    input[name] = read(first) ? first : (candidates.find(read) ?? (isList(operation, name) ? values : first))
-  }
-  return input
+const fromQuery = (operation: Operation, queries: Record<string, string[]>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(queries).map(([name, values]) => [name, fromTexts(operation, name, values)]))
+
+function fromTexts(operation: Operation, name: string, values: string[]): unknown {
+  const { shape } = operation.input
+  // One that is given twice is refused, unless it is a list.
+  if (!Object.hasOwn(shape, name) || (values.length > 1 && !isList(operation, name))) return values
+  const [first] = values
+  const read = (value: unknown) => shape[name]!.safeParse(value).success
+  const candidates = [values, first === 'true' ? true : first === 'false' ? false : Number(first)]
+  return read(first) ? first : (candidates.find(read) ?? (isList(operation, name) ? values : first))
 }
 
 const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {

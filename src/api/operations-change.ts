@@ -59,7 +59,7 @@ export const changeOperations = [
   }),
   operation({
     name: 'revert',
-    summary: 'brings one path back, from the newest snapshot that has another version of it',
+    summary: 'brings one path back, from HEAD or the nearest snapshot before it that has another version',
     effect: 'destructive',
     isLong: true,
     input: z.object({ path, from: ref.optional(), dry_run: dryRun }),

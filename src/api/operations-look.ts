@@ -31,7 +31,7 @@ const pick = ({ from, to, paths }: DiffOptions): DiffOptions => ({ from, to, pat
 const mayBeSecret = (path: Raw) =>
   new SavepointError('failed', `Cannot show ${showPath(path)}: exclude.keep names it, so it may be secret`, {
     hint: 'If its owner agrees, ask again with kept (of an MCP tool: include_kept)',
-    data: { path: showPath(path) },
+    data: { path: showPath(path), forbidden: true },
   })
 
 export const lookOperations = [
@@ -241,7 +241,11 @@ export const lookOperations = [
     input: empty,
     output: z.array(shapes.run),
     opens: looking,
-    handler: savepoint => savepoint.runs().map(json.runJson),
+    handler: savepoint =>
+      savepoint
+        .runs()
+        .toSorted((a, b) => b.startedAt - a.startedAt)
+        .map(json.runJson),
   }),
   operation({
     name: 'operations',
@@ -250,7 +254,7 @@ export const lookOperations = [
     input: empty,
     output: z.array(shapes.operation),
     opens: looking,
-    handler: savepoint => savepoint.operations().map(json.operationJson),
+    handler: savepoint => savepoint.operations().toReversed().map(json.operationJson),
   }),
   operation({
     name: 'tags',

@@ -49,7 +49,12 @@ export class Reader {
   private open(): Opened {
     const { path, home } = this.served
     const savepoint = open({ target: `dir:${path}`, cwd: path, home, env: this.env, withoutBrokenConfig: true })
-    return { savepoint, users: 0, timer: undefined }
+    const opened: Opened = { savepoint, users: 0, timer: undefined }
+    // Whatever kept it from being opened may be over by the next request.
+    savepoint.catch(() => {
+      if (this.opened === opened) this.opened = undefined
+    })
+    return opened
   }
 
   private leave(opened: Opened): void {

@@ -5,6 +5,7 @@
 
 import { cancelled } from '../errors/errors.ts'
 import { type Face, type LineClient, type LineHandler, parseObject, runOf, SavepointError, tooLong } from '../index.ts'
+import { MAX_DEPTH } from '../model/nesting.ts'
 import { errorText, withId } from './frames.ts'
 import type { Out, Service } from './service.ts'
 
@@ -52,7 +53,7 @@ class Session implements LineHandler {
     const request = parseObject(line)
     if (!request) {
       const error = new SavepointError('usage', 'Cannot read the request: it is no JSON object', {
-        hint: 'One object per line: {"op":"head"}',
+        hint: `One object per line, at most ${MAX_DEPTH} levels deep: {"op":"head"}`,
       })
       this.client.send(errorText(error))
       this.restIfUnread()

@@ -38,8 +38,15 @@ export function checkInput(operation: Pick<Operation, 'name' | 'input'>, input: 
     throw wrong(operation, `it has no parameter "${unknown}"`, meant ? `Did you mean "${meant}"?` : all)
   }
   const result = operation.input.safeParse(input ?? {})
-  if (result.success) return result.data
+  if (result.success) return withoutNull(operation, result.data)
   throw notFitting(operation, input, result.error.issues[0]!)
+}
+
+/** No path, argument or name can have one: wherever it went, it would be an error of ours. */
+function withoutNull(operation: Pick<Operation, 'name'>, input: Record<string, unknown>): Record<string, unknown> {
+  const name = Object.keys(input).find(each => [input[each]].flat().some(text => String(text).includes('\0')))
+  if (name === undefined) return input
+  throw wrong(operation, `"${name}" has a null byte in it`, 'No name, path or argument can have one')
 }
 
 /** What is wrong with a value, and what the parameter takes. */
@@ -72,6 +79,11 @@ interface Schema {
   enum?: string[]
   anyOf?: Schema[]
   items?: Schema
+  minItems?: number
+  minLength?: number
+  minimum?: number
+  maximum?: number
+  exclusiveMinimum?: number
   default?: unknown
   description?: string
 }
@@ -90,11 +102,28 @@ export function parametersOf(operation: Pick<Operation, 'input'>): Parameter[] {
   }))
 }
 
-function typeInWords({ type, enum: values, anyOf, items }: Schema): string {
+function typeInWords(schema: Schema): string {
+  const { type, enum: values, anyOf, items, minItems = 0 } = schema
   if (anyOf) return anyOf.map(typeInWords).join(', or ')
   if (values) return values.join(' | ')
-  if (type === 'array') return `a list of ${items?.type === 'string' ? 'texts' : typeInWords(items ?? {})}`
-  return type === 'boolean' ? 'true or false' : type === 'integer' || type === 'number' ? 'a number' : 'a text'
+  if (type === 'array') {
+    const of = items?.enum
+      ? `: ${items.enum.join(', ')}`
+      : ` of ${items?.type === 'string' ? 'texts' : typeInWords(items ?? {})}`
+    return `a list${of}${minItems > 1 ? `, ${minItems} or more` : ''}`
+  }
+  if (type === 'boolean') return 'true or false'
+  if (type === 'integer' || type === 'number') return numberInWords(schema)
+  return 'a text'
+}
+
+/** What JSON can hold anyway is no limit that anybody needs to know. */
+function numberInWords({ type, minimum, maximum, exclusiveMinimum }: Schema): string {
+  const named = type === 'integer' ? 'a whole number' : 'a number'
+  const least = exclusiveMinimum === undefined ? minimum : exclusiveMinimum + 1
+  const from = least !== undefined && least > Number.MIN_SAFE_INTEGER ? ` from ${least}` : ''
+  const to = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER ? ` to ${maximum}` : from && ' on'
+  return `${named}${from}${to}`
 }
 
 const wrong = ({ name }: Pick<Operation, 'name'>, why: string, hint: string | undefined) =>

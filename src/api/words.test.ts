@@ -24,3 +24,14 @@ it('what is no number, or no truth, is left for the check to refuse', () => {
   const rollback = findOperation('rollback')
   expect(() => checkInput(rollback, inputFromWords(rollback, ['snapshot=x', 'all=maybe']))).toThrow(/"all"/)
 })
+
+it.each(['__proto__=1', 'constructor=1', '__proto__=a'])('%s is a parameter that does not exist', word => {
+  const operation = findOperation('show')
+  expect(() => checkInput(operation, inputFromWords(operation, [word]))).toThrow(/it has no parameter "(__proto__|con)/)
+})
+
+it('words without a name, of what starts a command, are told where that stands', () => {
+  expect(() => inputFromWords(findOperation('exec'), ['npm', 'test'])).toThrow(
+    expect.objectContaining({ hint: expect.stringContaining('ctl exec -- npm') }),
+  )
+})

@@ -11,7 +11,8 @@ interface Property {
 /** Not checked: that is for `checkInput`, which says what is wrong. */
 export function inputFromWords(operation: Operation, words: readonly string[]): Record<string, unknown> {
   const properties = inputSchema(operation).properties as Record<string, Property>
-  const input: Record<string, unknown> = {}
+  // By whatever name: `__proto__` and `constructor` are parameters like any other that does not exist.
+  const input: Record<string, unknown> = Object.create(null)
   for (const word of words) {
     if (word.startsWith('{')) {
       Object.assign(input, parsed(word))
@@ -20,7 +21,9 @@ export function inputFromWords(operation: Operation, words: readonly string[]): 
     const [, key, value] = /^([\w-]+)=(.*)$/s.exec(word) ?? []
     if (key === undefined)
       throw new SavepointError('usage', `Cannot read "${word}": it is neither key=value nor a JSON object`, {
-        hint: `${operation.name} takes: ${Object.keys(properties).join(', ') || 'nothing'}`,
+        hint: operation.starts
+          ? `The command stands after --: savepoint ctl ${operation.name} -- ${word} …`
+          : `${operation.name} takes: ${Object.keys(properties).join(', ') || 'nothing'}`,
       })
     const name = key.replaceAll('-', '_')
     input[name] = added(input[name], value!, properties[name])

@@ -36,7 +36,8 @@ export class WorkerProcess {
       stdio: ['ignore', pipes?.stdout.fd ?? output, pipes?.stderr.fd ?? output, 'pipe'] as StdioOptions,
       detached: true,
       cwd: '/',
-      env,
+      // The command of `exec` gets what it has: not the key to everything that is served here.
+      env: { ...env, SAVEPOINT_HTTP_TOKEN: undefined },
     })
     this.outputs = pipes && { stdout: pipes.stdout.stream, stderr: pipes.stderr.stream }
     for (const pipe of Object.values(pipes ?? {})) pipe.started()

@@ -2,8 +2,6 @@ import { SavepointError } from '../errors/errors.ts'
 
 /** Verbs of the design that come with later work: known, so that nobody takes them for a typing error. */
 const laterVerbs: Record<string, string> = {
-  record: 'record a command into a bundle',
-  bundle: 'read bundles',
   env: 'manage environments',
   container: 'protect containers',
   repl: 'start the REPL',

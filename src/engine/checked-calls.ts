@@ -101,6 +101,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
   purge: { takes: ['text'] },
   purgeText: { takes: ['text'] },
   exportSnapshot: { takes: ['text', 'text', optionsOf<'exportSnapshot', 2>({ withKept: 'flag' })] },
+  importStates: { takes: ['text', 'function'] },
   importArchive: { takes: ['text', optionsOf<'importArchive', 1>({ label: 'text', force: 'flag' })] },
   run: {
     takes: [

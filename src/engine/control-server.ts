@@ -3,6 +3,7 @@
  * control-operations.ts, which comes with zod and is loaded for the first request.
  */
 import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { isTooDeep } from '../model/nesting.ts'
 import { CONTROL_VERSION, type Frame, type Hello, MAX_REQUEST_BYTES } from './control-frames.ts'
 import type { LineClient, LineHandler } from './line-server.ts'
 
@@ -52,11 +53,12 @@ export function attendControl(client: LineClient, run: string, answer: Answer): 
 const unreadable = (why: string): SavepointError => new SavepointError('usage', `Cannot read the request: ${why}`)
 export const tooLong = (): SavepointError => unreadable(`a line is longer than ${MAX_REQUEST_BYTES} bytes`)
 
+/** Undefined: it is none, or nested more deeply than anything that is asked for. */
 export function parseObject(line: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(line)
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? (value as Record<string, unknown>) : undefined
+    return isObject && !isTooDeep(value) ? (value as Record<string, unknown>) : undefined
   } catch {
     return undefined
   }

@@ -133,7 +133,7 @@ function refuseTagged(ctx: Context, snapshot: Snapshot): void {
   const tags = tagsOf(ctx, snapshot)
   if (tags.length === 0) return
   throw new SavepointError('snapshot.pinned', `Cannot delete ${snapshot.id}: it is tagged ${tags.join(', ')}`, {
-    hint: `Delete the tag first: savepoint tag --delete ${tags[0]}`,
+    hint: `Delete the tag first: \`savepoint tag --delete ${tags[0]}\``,
   })
 }
 

@@ -106,6 +106,19 @@ function toClient(socket: Socket, pid: number, all: ReadonlySet<Socket>): LineCl
   const gone = new AbortController()
   socket.on('close', () => gone.abort())
   socket.on('timeout', () => socket.destroy())
+  // However many wait for it, they wait for one event.
+  let waited: Promise<void> | undefined
+  const room = () => {
+    waited ??= new Promise<void>(resolve => {
+      const go = () => {
+        socket.off('drain', go).off('close', go)
+        waited = undefined
+        resolve()
+      }
+      socket.on('drain', go).on('close', go)
+    })
+    return waited
+  }
   return {
     pid,
     signal: gone.signal,
@@ -119,15 +132,7 @@ function toClient(socket: Socket, pid: number, all: ReadonlySet<Socket>): LineCl
         socket.destroy()
     },
     async drained() {
-      while (this.isCrowded && !socket.destroyed) {
-        await new Promise<void>(resolve => {
-          const go = () => {
-            socket.off('drain', go).off('close', go)
-            resolve()
-          }
-          socket.on('drain', go).on('close', go)
-        })
-      }
+      while (this.isCrowded && !socket.destroyed) await room()
     },
     setReading: isReading => void (isReading ? socket.resume() : socket.pause()),
     setPatience: ms => void socket.setTimeout(ms),

@@ -287,6 +287,7 @@ function toSavepoint(ctx: Context): Savepoint {
     exportSnapshot: async (ref, file, options) =>
       (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {}),
     importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),
+    importStates: async (source, make) => (await import('./import-states.ts')).importStates(ctx, source, make),
     run: options => runCommand(ctx, options),
     trust: options => trust(ctx, options ?? {}),
     close: () => closeContext(ctx),

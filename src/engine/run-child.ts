@@ -79,19 +79,32 @@ export async function supervise(command: string[], options: SuperviseOptions): P
   const stops = followStops(() => child)
   try {
     const start = { command: started, cwd: textOf(cwd), env, inherited }
-    const traced = trace && startTraced({ ...start, ...trace, onStop: stops.look })
-    if (traced) trace.onStart(traced)
-    child = traced instanceof TracedCommand ? traced : withTree(traced ?? startUntraced(start), options.run)
-    options.onStarted?.(child)
-    const end = await child.ended.catch(error => {
+    const failed = (error: NodeJS.ErrnoException): never => {
       throw cannotStart(command[0]!, cwd, env, error)
-    })
+    }
+    const traced = trace && attempt(() => startTraced({ ...start, ...trace, onStop: stops.look }), failed)
+    if (traced) trace.onStart(traced)
+    child =
+      traced instanceof TracedCommand
+        ? traced
+        : withTree(traced ?? attempt(() => startUntraced(start), failed), options.run)
+    options.onStarted?.(child)
+    const end = await child.ended.catch(failed)
     options.onEnded?.(end)
     return end
   } finally {
     stops.close()
     for (const signal of ignored) process.off(signal, ignore)
     for (const signal of forwarded) process.off(signal, forward)
+  }
+}
+
+/** Of some reasons (arguments that are too long, a null byte in them) spawn does not tell later: it throws. */
+function attempt<T>(start: () => T, failed: (error: NodeJS.ErrnoException) => never): T {
+  try {
+    return start()
+  } catch (error) {
+    return failed(error as NodeJS.ErrnoException)
   }
 }
 
@@ -178,7 +191,13 @@ function cannotStart(
       cause: error,
     })
   }
-  return new SavepointError('command.failed-to-start', `Cannot run ${program}: ${error.message}`, { cause: error })
+  const [why, hint] = otherReasons[error.code ?? ''] ?? [error.message]
+  return new SavepointError('command.failed-to-start', `Cannot run ${program}: ${why}`, { hint, cause: error })
+}
+
+const otherReasons: Record<string, [why: string, hint: string]> = {
+  E2BIG: ['its arguments are too long for this system', 'Write them into a file, and name that'],
+  ERR_INVALID_ARG_VALUE: ['a null byte is in its arguments', 'No program can be given one'],
 }
 
 const isNowhere = (program: string, env: NodeJS.ProcessEnv): boolean =>

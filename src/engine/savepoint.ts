@@ -5,6 +5,7 @@ import type { Raw } from '../model/raw-path.ts'
 import type { NativeUsage, Operation, Run, Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
 import type { Execution, LogEventKind } from '../model/trace.ts'
 import type { Inherited } from '../tracers/helper.ts'
+import type { MakeStates } from './import-states.ts'
 import type { Face } from './line-server.ts'
 import type * as results from './results.ts'
 import type { ServedTarget } from './served-target.ts'
@@ -221,6 +222,8 @@ export interface Savepoint {
   /** Hides a text in all recorded command lines. */
   purgeText(text: string): Promise<results.PurgedTraces>
   exportSnapshot(ref: string, file: string, options?: { withKept?: boolean }): Promise<results.ExportResult>
+  /** For those who know states in part; see import-states.ts. */
+  importStates(source: string, make: MakeStates): Promise<Snapshot[]>
   importArchive(file: string, options?: { label?: string; force?: boolean }): Promise<results.ImportResult>
 
   run(options: RunOptions): Promise<results.RunResult>

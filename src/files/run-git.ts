@@ -12,7 +12,7 @@ import { accessSync, closeSync, constants, openSync } from 'node:fs'
  * Commands that never read a file through a filter. `status`, `diff`, `add` and their like are not among them: the
  * filters that a repository configures run whenever they compare content, and no option turns that off.
  */
-export type GitCommand = 'ls-files' | 'config' | 'rev-parse' | 'version'
+export type GitCommand = 'ls-files' | 'config' | 'rev-parse' | 'version' | 'ls-tree' | 'check-ignore' | 'cat-file'
 
 export interface GitOptions {
   /** Where git is started, as bytes. */
@@ -20,6 +20,8 @@ export interface GitOptions {
   timeoutMs: number
   /** The way from `cwd` up to the root of a work tree: '' or '../' repeated. undefined: outside of any repository. */
   repository: string | undefined
+  /** What it gets to read. */
+  input?: Buffer
   /** The environment of the user: `PATH`, `HOME` and `XDG_CONFIG_HOME` count. */
   env: NodeJS.ProcessEnv
 }
@@ -47,7 +49,9 @@ const overrides = [
   'protocol.allow=never',
   'safe.directory=*',
 ]
-const fixedArguments = ['--no-pager', '--literal-pathspecs', '--no-replace-objects']
+const fixedArguments = ['--no-pager', '--no-replace-objects']
+/** The one command that refuses it. What it is given must not begin with a colon. */
+const literally = (command: GitCommand) => (command === 'check-ignore' ? [] : ['--literal-pathspecs'])
 
 /** Runs git and waits without blocking. Never throws: what goes wrong is in the result. */
 export function runGit(command: GitCommand, args: string[], options: GitOptions): Promise<GitResult> {
@@ -61,8 +65,11 @@ export function runGit(command: GitCommand, args: string[], options: GitOptions)
         const child = spawn(program, fullArguments(command, args, options), {
           cwd,
           env: environment(options.env),
-          stdio: ['ignore', 'pipe', 'pipe'],
+          stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
         })
+        // It may end without having read everything.
+        child.stdin?.on('error', () => {})
+        child.stdin?.end(options.input)
         const out: Buffer[] = []
         let outBytes = 0
         let error = ''
@@ -72,8 +79,8 @@ export function runGit(command: GitCommand, args: string[], options: GitOptions)
           finished = true
           clearTimeout(timer)
           release()
-          child.stdout.destroy()
-          child.stderr.destroy()
+          child.stdout!.destroy()
+          child.stderr!.destroy()
           resolve(result)
         }
         const abort = (why: string) => {
@@ -81,12 +88,12 @@ export function runGit(command: GitCommand, args: string[], options: GitOptions)
           finish(failure(why))
         }
         const timer = setTimeout(() => abort(tookTooLong(options)), options.timeoutMs)
-        child.stdout.on('data', (chunk: Buffer) => {
+        child.stdout!.on('data', (chunk: Buffer) => {
           out.push(chunk)
           outBytes += chunk.length
           if (outBytes > GIT_OUTPUT_MAX_BYTES) abort(tooMuch)
         })
-        child.stderr.on('data', (chunk: Buffer) => {
+        child.stderr!.on('data', (chunk: Buffer) => {
           if (error.length < GIT_ERROR_SHOWN_CHARS) error += chunk.toString('utf8')
         })
         child.on('error', cause => finish(failure(whyNotStarted(cause))))
@@ -131,6 +138,7 @@ export const notInstalled = 'git is not installed'
 
 const fullArguments = (command: GitCommand, args: string[], { repository }: GitOptions) => [
   ...fixedArguments,
+  ...literally(command),
   ...overrides.flatMap(setting => ['-c', setting]),
   ...(repository === undefined ? [] : [`--git-dir=${repository}.git`, `--work-tree=${repository || '.'}`]),
   command,

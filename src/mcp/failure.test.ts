@@ -37,6 +37,16 @@ describe('a failed call', () => {
     expect(failureOf(new TypeError('x'), false)._meta['savepoint/error']).toMatchObject({ code: 'bug', exit: 70 })
   })
 
+  it.each([
+    ['`savepoint tag` lists the tags', 'snapshots_log lists the tags'],
+    ['`savepoint tag --delete v1`', 'snapshots_tag {name: "v1", delete: true}'],
+    ['`savepoint snapshot --force`', '`savepoint snapshot --force`'],
+    ['`savepoint rollback SNAP --to DIR`', '`savepoint rollback SNAP --to DIR`'],
+    ['`savepoint runs` lists them', 'the list of resources (savepoint://runs/…) lists them'],
+  ])('names what does the same: %s', (hint, said) =>
+    expect(last(failureText(new SavepointError('tag.unknown', 'Cannot z', { hint }), true))).toBe(`Next: ${said}`),
+  )
+
   it('keeps commands that are no tools', () => {
     const error = new SavepointError('failed', 'Cannot y', {
       hint: '`savepoint doctor` says more, `savepoint undo` takes it back',

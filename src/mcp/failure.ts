@@ -48,9 +48,21 @@ export function failureText(error: SavepointError, isReadOnly: boolean): string 
   ].join('\n')
 }
 
+/** Of commands that have no tool of their own, or another one than their name says. */
+const otherNames: [command: RegExp, name: string][] = [
+  [/^tag$/, 'snapshots_log'],
+  [/^tag --delete (.+)$/, 'snapshots_tag {name: "$1", delete: true}'],
+  [/^runs$/, 'the list of resources (savepoint://runs/…)'],
+]
+
+/** No tool does that: whoever took one for it would be refused again. */
+const onlyByCommand = / --(force|to|no-safety)\b/
+
 /** Hints name commands of the command line; a model has tools. */
 const withToolNames = (text: string): string =>
-  text.replace(
-    /`savepoint ([a-z]+)[^`]*`/g,
-    (whole, verb) => tools.find(tool => tool.operation === verb)?.name ?? whole,
-  )
+  text.replace(/`savepoint (([a-z]+)[^`]*)`/g, (whole, command: string, verb: string) => {
+    const [pattern, name] = otherNames.find(([pattern]) => pattern.test(command)) ?? []
+    if (onlyByCommand.test(command)) return whole
+    if (pattern && name) return command.replace(pattern, name)
+    return tools.find(tool => tool.operation === verb)?.name ?? whole
+  })

@@ -63,7 +63,7 @@ export const changeTools = [
     title: 'Bring one file back',
     operation: 'revert',
     description:
-      'Brings one file or directory back, from a snapshot or, without one, from the newest that has another version of it. The ' +
+      'Brings one file or directory back, from a snapshot or, without one, from HEAD or the nearest before it that has another version. The ' +
       'present version is kept first; snapshots_undo returns to it.',
     input: z.object({ path, checkpoint: checkpoint.optional(), dry_run: dryRun }),
     facts: restoreFacts,

@@ -103,7 +103,8 @@ async function showFile(
 ) {
   const wanted = { snapshot: input.checkpoint, path: input.path, kept: input.include_kept }
   const file = await call<z.output<typeof shapes.fileVersion>>('read', wanted)
-  const binary = file.encoding !== 'utf-8'
+  // As git counts it: text has no null bytes.
+  const binary = file.encoding !== 'utf-8' || file.content.includes('\0')
   const lines = binary ? [] : file.content.replace(/\n$/, '').split('\n')
   return {
     head: [

@@ -245,6 +245,15 @@ export interface Addon {
     maxBytes: number,
     last: boolean,
   ): Uint32Array
+  /**
+   * Writes the elements of a raw Snappy stream, without the length that stands before them, to the beginning of `out`; several may follow
+   * each other. Returns how many bytes they take; `out` must have a few more than `bytes` (8 for each 64 KiB).
+   */
+  snappyCompress(bytes: Buffer, out: Buffer): number
+  /** Fills `out` with what such elements say. Throws EBADMSG when they are unsound, or say more or less. */
+  snappyUncompress(elements: Buffer, out: Buffer): void
+  /** The same from a file into another, from its beginning: however much it is, with the same few megabytes of memory. */
+  snappyExpand(from: number, offset: number, elementsLength: number, to: number, length: number): void
   /** From the system's generator; at most 256. */
   randomBytes(length: number): Buffer
   /** Whether descendants that lose their parents become our children (Linux: subreaper). */

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { addon } from '../native/addon.ts'
 import { signalName } from './decode.ts'
+import { FIELD, type Frame } from './frames.ts'
 
 export interface TracedEnd {
   /** Both undefined when the helper died before the command, and nobody could tell. */
@@ -12,6 +13,20 @@ export interface TracedEnd {
   /** Which, as far as that is known: not all of very many. */
   left: number[]
 }
+
+/** As a frame of the helper tells it. */
+export function endOf(frame: Frame): TracedEnd {
+  const signal = frame.number(FIELD.signal)
+  return {
+    code: frame.number(FIELD.code),
+    signal: signal === undefined ? undefined : signalName(signal),
+    survivors: frame.number(FIELD.number) !== 0,
+    left: pidsOf(frame.field(FIELD.pids)),
+  }
+}
+
+const pidsOf = (bytes: Buffer = Buffer.alloc(0)): number[] =>
+  Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32LE(i * 4))
 
 export const unknownEnd: TracedEnd = { code: undefined, signal: undefined, survivors: false, left: [] }
 

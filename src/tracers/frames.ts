@@ -13,9 +13,14 @@ export const FRAME = {
   undone: 9,
   late: 10,
   stopped: 11,
+  waits: 12,
   held: 20,
   looked: 21,
   kept: 22,
+  seen: 30,
+  seenAs: 31,
+  saved: 32,
+  seenAll: 33,
   before: 23,
   moved: 24,
   captured: 25,
@@ -62,6 +67,8 @@ export const FIELD = {
   changed: 27,
   replaced: 28,
   pids: 29,
+  stat: 30,
+  device: 31,
 } as const
 
 /** What is asked of the helper: kind and number. */
@@ -147,6 +154,11 @@ export class Frame {
   long(tag: number): bigint | undefined {
     const at = this.find(tag)
     return at < 0 ? undefined : this.bytes.readBigUInt64LE(at)
+  }
+
+  /** Where a field begins in `bytes`; negative: there is none. */
+  offsetOf(tag: number): number {
+    return this.find(tag)
   }
 
   private find(tag: number): number {

@@ -8,7 +8,7 @@ const spelled = (path: Raw): string =>
 
 /** `eventsFd`: the descriptor on which it is to tell. */
 export function helperArguments(options: TracedOptions, eventsFd: number): string[] {
-  const { hold, inherited, watch } = options
+  const { hold, inherited, watch, record } = options
   return [
     ...['--events', String(eventsFd), '--driver', options.driver],
     // For tests: as on a kernel that is older than this one.
@@ -21,6 +21,8 @@ export function helperArguments(options: TracedOptions, eventsFd: number): strin
     ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),
     ...(watch ? ['--watch', spelled(watch.path)] : []),
     ...(watch?.ignored ?? []).flatMap(path => ['--watch-ignore', spelled(path)]),
+    ...(record ? ['--record', record.looks ? 'all' : 'changes', '--exits', 'pidfd'] : []),
+    ...(record?.ignored ?? []).flatMap(path => ['--record-ignore', spelled(path)]),
     ...['--', ...options.command],
   ]
 }

@@ -7,6 +7,7 @@ import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import type { Raw } from '../model/raw-path.ts'
 import {
+  endOf,
   isAlive,
   isStopped,
   startAdopting,
@@ -15,7 +16,7 @@ import {
   takeEnd,
   unknownEnd,
 } from './command-process.ts'
-import { EventDecoder, signalName } from './decode.ts'
+import { EventDecoder } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
 import { helperArguments } from './helper-arguments.ts'
 import { type HelperDriver, helperFile } from './probe-helper.ts'
@@ -42,6 +43,15 @@ export function inheritedStdio({ descriptors }: Inherited): ('inherit' | 'ignore
   return stdio
 }
 
+export interface RecordedOptions {
+  /** Also what it only looks at. */
+  looks: boolean
+  /** Absolute; with all below them. */
+  ignored: Raw[]
+  /** The command has ended, and so many processes of it go on, and are waited for until `abandon` is called. */
+  onWaiting(count: number, abandon: () => void): void
+}
+
 export interface TracedOptions {
   driver: HelperDriver | 'eslogger'
   command: string[]
@@ -59,6 +69,8 @@ export interface TracedOptions {
   spool: string | undefined
   /** Changes below that path, and the command itself, wait to be released until `begun` is called. */
   holdsChanges?: boolean
+  /** Nothing is told; what the command looks at or changes goes into the log of the spool instead (record-log.ts). */
+  record?: RecordedOptions
   onEvent(event: TraceEvent): void
   /** Called after each piece of the stream, when its events are through. */
   onBatch(): void
@@ -66,9 +78,6 @@ export interface TracedOptions {
   /** The command has stopped. Not called where SIGCHLD says so. */
   onStop(): void
 }
-
-const pidsOf = (bytes: Buffer = Buffer.alloc(0)): number[] =>
-  Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32LE(i * 4))
 
 /** A command that is traced, whoever does it. */
 export type Traced = Pick<
@@ -232,14 +241,11 @@ export class TracedCommand {
       const code = getSystemErrorName(-frame.number(FIELD.number)!)
       this.finish(() => this.outcome.reject(Object.assign(new Error(code), { code })))
     } else if (frame.type === FRAME.end) {
-      const signal = frame.number(FIELD.signal)
-      const end: TracedEnd = {
-        code: frame.number(FIELD.code),
-        signal: signal === undefined ? undefined : signalName(signal),
-        survivors: frame.number(FIELD.number) !== 0,
-        left: pidsOf(frame.field(FIELD.pids)),
-      }
+      const end = endOf(frame)
       this.finish(() => this.outcome.resolve(end))
+    } else if (frame.type === FRAME.waits) {
+      const end = endOf(frame)
+      this.options.record?.onWaiting(frame.number(FIELD.number)!, () => this.finish(() => this.outcome.resolve(end)))
     } else if (frame.type === FRAME.stopped) {
       this.hasStopped = frame.number(FIELD.number) !== 0
       if (this.hasStopped) this.options.onStop()

@@ -1,6 +1,7 @@
 /** All verbs. */
 import type { Command } from 'commander'
 import { register as branches } from './branches.ts'
+import { register as bundle } from './bundle.ts'
 import { register as changes } from './changes.ts'
 import { register as compact } from './compact.ts'
 import { register as complete } from './complete.ts'
@@ -25,6 +26,7 @@ import { register as mcp } from './mcp.ts'
 import { register as operations } from './operations.ts'
 import { register as prune } from './prune.ts'
 import { register as purge } from './purge.ts'
+import { register as record } from './record.ts'
 import { register as redo } from './redo.ts'
 import { register as revert } from './revert.ts'
 import { register as rollback } from './rollback.ts'
@@ -43,13 +45,13 @@ import { register as why } from './why.ts'
 
 /** By name, in the order in which help lists them. */
 export const verbs: Record<string, (program: Command) => void> = {
-  ...{ run, snapshot, trust },
+  ...{ run, record, snapshot, trust },
   ...{ status, snapshots, log, show, diff, changes, history, why, coverage, runs, trace, events, operations },
   ...{ undo, redo, rollback, revert },
   ...{ tag, branches, head, delete: deleteSnapshots, compact, export: exportSnapshot, import: importArchive },
   ...{ prune, gc, verify, purge, doctor },
   ...{ daemon, ctl, mcp, connect, hook },
-  ...{ demo, completion, __complete: complete },
+  ...{ bundle, demo, completion, __complete: complete },
 }
 /** These ask the program what there is. */
 const lookAround = new Set(['completion', '__complete'])

@@ -92,6 +92,9 @@ const saysNothing = (text: string): boolean => /^\s*(\{\s*\})?\s*$/.test(text)
 
 function readSettings(file: string): string {
   try {
+    // A pipe would be read for ever.
+    if (!statSync(file).isFile())
+      throw new SavepointError('failed', `Cannot change ${file}: it is no file`, { hint: 'Move away what is there' })
     const bytes = readFileSync(file)
     if (!isUtf8(bytes)) throw new SavepointError('failed', `Cannot change ${file}: it is not UTF-8`)
     return bytes.toString()

@@ -72,6 +72,30 @@ describe('a table', () => {
     expect(() => setToml(`${text}\n`, PATH, TABLE)).toThrow(/cannot be edited here/)
   })
 
+  it.each(['a = =', 'a', 'a =', '= 1', '[a', 'a = 1\n]', '{}'])('is not added to what is no TOML: %s', text => {
+    expect(() => setToml(`${text}\n`, PATH, TABLE)).toThrow(/is no TOML$/)
+  })
+
+  it('is added after everything that TOML has', () => {
+    const before = [
+      '# comment',
+      'a = 1 # comment',
+      '"b = c".d-e = [ # comment',
+      '  "x", # [y',
+      '  { z = 1 },',
+      ']',
+      "'f' = '''",
+      'no = = key',
+      "'''",
+      '-g = { h = "]" }',
+      '  [ t . "u.v" ] # comment',
+      'i=-inf',
+      '[[w]]',
+      '',
+    ].join('\n')
+    expect(setToml(before, PATH, TABLE)).toBe(`${before}\n${BLOCK}`)
+  })
+
   it('beside [mcp_servers] with others is none', () => {
     const before = '[mcp_servers]\nother = { command = "x" }\n'
     expect(setToml(before, PATH, TABLE)).toBe(`${before}\n${BLOCK}`)

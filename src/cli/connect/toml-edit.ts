@@ -12,6 +12,7 @@ export function setToml(text: string, path: readonly string[], table: Record<str
   const lines = Object.entries(table).map(([key, value]) => `${key} = ${tomlValue(value)}`)
   const block = [headerOf(path), ...lines]
   const { all, eol } = linesOf(text)
+  refuseBroken(all)
   const found = rangeOf(all, path)
   if (found) {
     const rest = withoutKeys(all.slice(found.start + 1, found.end), Object.keys(table))
@@ -122,6 +123,17 @@ function keysOf(name: string): string[] | undefined {
   const keys = [...name.matchAll(/\s*(?:([\w-]+)|"([^"\\]*)"|'([^']*)')\s*(\.|$)/gy)]
   const length = keys.reduce((sum, [whole]) => sum + whole.length, 0)
   return length === name.length ? keys.map(([, bare, quoted, literal]) => bare ?? quoted ?? literal!) : undefined
+}
+
+/** What is neither a header nor `key = value`, and does not go on from the line before, no agent can read. */
+function refuseBroken(lines: string[]): void {
+  let state = outside
+  for (const [at, line] of lines.entries()) {
+    const isHeader = /^\s*\[\[?[^\]]+\]\]?\s*(#.*)?$/.test(line)
+    if (isOutside(state) && !isHeader && !/^\s*(#.*)?$|^\s*[\w"'-][^=]*=\s*[^\s=#,]/.test(line))
+      throw new SyntaxError(`line ${at + 1}: ${line.trim()} is no TOML`)
+    if (!isOutside(state) || !isHeader) state = after(line, state)
+  }
 }
 
 /** `mcp_servers = {…}`, `mcp_servers.savepoint = …`, or the same inside of `[mcp_servers]`: to add a table to that would be wrong. */

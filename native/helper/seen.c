@@ -1,0 +1,187 @@
+/* Two hash tables, and frames in the log of the spool. See seen.h. */
+#define _GNU_SOURCE
+#include "seen.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "frames.h"
+#include "spool.h"
+
+enum { BUCKETS = 1 << 16 };
+/* What is saved must not fill the disk that the command itself writes to. */
+static const uint64_t floor_bytes = 64 * 1024 * 1024;
+
+static struct seen *paths[BUCKETS];
+static struct content *contents[BUCKETS];
+static uint32_t last_path, lost;
+static struct frame frame;
+
+/* As it goes into the log: RECORD_STAT in src/tracers/record-log.ts. */
+struct logged_stat {
+  uint32_t mode, uid, gid, nlink;
+  uint64_t size, mtime_ns, ctime_ns, ino, dev, rdev;
+};
+
+static uint64_t hash_of(const char *path, size_t length) {
+  uint64_t hash = 1469598103934665603u;
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (uint8_t)path[i]) * 1099511628211u;
+  return hash ^ (hash >> 29);
+}
+
+static bool append(void) {
+  if (spool_log(&frame)) return true;
+  lost++;
+  return false;
+}
+
+static void put_stat(const struct stat *stat) {
+  struct logged_stat logged = {.mode = stat->st_mode,
+                               .uid = stat->st_uid,
+                               .gid = stat->st_gid,
+                               .nlink = (uint32_t)stat->st_nlink,
+                               .size = (uint64_t)stat->st_size,
+                               .mtime_ns = in_ns(stat->st_mtim),
+                               .ctime_ns = in_ns(stat->st_ctim),
+                               .ino = stat->st_ino,
+                               .dev = stat->st_dev,
+                               .rdev = stat->st_rdev};
+  frame_bytes(&frame, FIELD_STAT, &logged, sizeof logged);
+}
+
+struct seen *seen_find(const char *path, size_t length) {
+  uint64_t hash = hash_of(path, length);
+  for (struct seen *seen = paths[hash % BUCKETS]; seen != NULL; seen = seen->next) {
+    if (seen->hash == hash && seen->length == length && memcmp(seen->path, path, length) == 0) return seen;
+  }
+  return NULL;
+}
+
+static bool is_another(const struct seen *seen) {
+  struct stat stat;
+  return lstat(seen->path, &stat) != 0 || stat.st_ino != seen->inode || stat.st_dev != seen->device;
+}
+
+bool seen_is_below_new(const char *path, size_t length, uint32_t generation) {
+  while (length > 1) {
+    while (length > 1 && path[length - 1] != '/') length--;
+    if (length <= 1) return false;
+    struct seen *above = seen_find(path, --length);
+    if (above == NULL) continue;
+    if (!above->is_new && above->checked != generation) above->is_new = is_another(above);
+    above->checked = generation;
+    return above->is_new;
+  }
+  return false;
+}
+
+static struct content *content_of(const struct stat *stat) {
+  struct content *content = contents[(stat->st_ino ^ stat->st_dev) % BUCKETS];
+  while (content != NULL && (content->stat.st_ino != stat->st_ino || content->stat.st_dev != stat->st_dev)) content = content->next;
+  return content;
+}
+
+/* The state that a file had when it was seen first, by whichever name. */
+static const struct stat *first_state(const struct stat *stat) {
+  if (!S_ISREG(stat->st_mode)) return stat;
+  struct content *content = content_of(stat);
+  if (content != NULL) return &content->stat;
+  content = calloc(1, sizeof *content);
+  if (content == NULL) return stat;
+  struct content **bucket = &contents[(stat->st_ino ^ stat->st_dev) % BUCKETS];
+  *content = (struct content){.stat = *stat, .next = *bucket};
+  *bucket = content;
+  return &content->stat;
+}
+
+struct seen *seen_add(const struct place *place, bool was_there, uint8_t as) {
+  struct seen *seen = malloc(sizeof *seen + place->length + 1);
+  if (seen == NULL) {
+    lost++;
+    return NULL;
+  }
+  uint64_t hash = hash_of(place->path, place->length);
+  *seen = (struct seen){.hash = hash, .number = ++last_path, .as = as, .was_there = was_there, .length = place->length};
+  memcpy(seen->path, place->path, place->length + 1);
+  seen->is_new = !was_there || !S_ISDIR(place->stat.st_mode);
+  if (was_there) {
+    seen->device = place->stat.st_dev;
+    seen->inode = place->stat.st_ino;
+  }
+  frame_begin(&frame, FRAME_SEEN, as, 0);
+  frame_number(&frame, FIELD_NUMBER, seen->number);
+  if (was_there) put_stat(first_state(&place->stat));
+  if (was_there && S_ISLNK(place->stat.st_mode)) {
+    char target[PATH_ROOM];
+    ssize_t length = readlink(place->path, target, sizeof target);
+    if (length > 0) frame_bytes(&frame, FIELD_TO, target, (size_t)length);
+  }
+  frame_bytes(&frame, FIELD_PATH, place->path, place->length);
+  if (!append()) {
+    free(seen);
+    return NULL;
+  }
+  seen->next = paths[hash % BUCKETS];
+  paths[hash % BUCKETS] = seen;
+  return seen;
+}
+
+void seen_as(struct seen *seen, uint8_t as) {
+  if ((as & ~seen->as) == 0) return;
+  seen->as |= as;
+  frame_begin(&frame, FRAME_SEEN_AS, as, 0);
+  frame_number(&frame, FIELD_NUMBER, seen->number);
+  append();
+}
+
+static void tell_saved(const struct content *content, const struct stat *now, int error) {
+  frame_begin(&frame, FRAME_SAVED, (uint16_t)error, 0);
+  frame_number(&frame, FIELD_NUMBER, content->number);
+  frame_long(&frame, FIELD_INODE, content->stat.st_ino);
+  frame_long(&frame, FIELD_DEVICE, content->stat.st_dev);
+  /* Somebody else changed it since it was seen: what is saved is what the recording itself found. */
+  bool is_same = now->st_size == content->stat.st_size && (content->stamped || in_ns(now->st_mtim) == in_ns(content->stat.st_mtim));
+  if (!is_same) put_stat(now);
+  append();
+}
+
+void seen_save(const struct place *place, bool is_going) {
+  if (!place->known || !place->exists || !S_ISREG(place->stat.st_mode)) return;
+  struct content *content = content_of(&place->stat);
+  /* One that is still there under the name that we gave it, because it was not deleted after all, needs a copy now. */
+  if (content == NULL || (content->kept && !(content->linked && !is_going))) return;
+  bool was_linked = content->linked;
+  if (was_linked) spool_remove(content->number);
+  content->kept = true;
+  content->linked = false;
+  content->number = 0;
+  if (place->stat.st_size == 0 && !was_linked) return;
+  /* Another name costs nothing, and nobody sees it when the file loses its last one in the same moment. */
+  if (is_going && place->stat.st_nlink == 1) content->number = spool_link(place);
+  content->linked = content->number != 0;
+  int error = 0;
+  if (!content->linked) {
+    errno = 0;
+    if (spool_free_bytes() < floor_bytes + (uint64_t)place->stat.st_size) error = ENOSPC;
+    else if ((content->number = spool_copy_any(place)) == 0) error = errno == 0 ? EIO : errno;
+  }
+  tell_saved(content, &place->stat, error);
+}
+
+void seen_stamp(const struct stat *stat) {
+  struct content *content = content_of(stat);
+  if (content != NULL) content->stamped = true;
+}
+
+void seen_lost(uint32_t count) { lost += count; }
+
+void seen_finish(uint32_t ignored, uint32_t foreign) {
+  frame_begin(&frame, FRAME_SEEN_ALL, 0, 0);
+  frame_number(&frame, FIELD_NUMBER, lost);
+  frame_number(&frame, FIELD_EXEC, ignored);
+  frame_number(&frame, FIELD_PARENT, foreign);
+  append();
+}

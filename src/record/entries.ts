@@ -1,0 +1,69 @@
+/** States of a bundle as entries of a tree, which the rest of Savepoint works with. */
+import { blankEntry, type Change, type Entry, type KnownKind } from '../model/entry.ts'
+import { nameOf } from '../model/raw-path.ts'
+import type { Bundle, BundleFile } from './bundle.ts'
+import { rawOf } from './bundle-paths.ts'
+import type { State, StateType } from './manifest.ts'
+import { timeFromText } from './states.ts'
+
+const kinds: Partial<Record<StateType, KnownKind>> = {
+  file: 'file',
+  directory: 'dir',
+  symlink: 'link',
+  fifo: 'fifo',
+  'char-device': 'char',
+  'block-device': 'block',
+}
+
+/** Without its content; undefined when nothing is there, or something that no tree can hold (a socket). */
+export function toEntry(file: BundleFile, state: State): Entry | undefined {
+  const kind = state.type && kinds[state.type]
+  if (!state.exists || kind === undefined) return undefined
+  const entry = blankEntry(nameOf(file.raw), kind)
+  entry.mode = state.mode ?? 0
+  entry.uid = state.uid ?? 0
+  entry.gid = state.gid ?? 0
+  if (kind !== 'dir' && state.mtime !== undefined) entry.mtimeNs = timeFromText(state.mtime)
+  if (kind === 'file') entry.size = state.size ?? 0
+  if (kind === 'link') {
+    entry.target = rawOf(state.target ?? '', state.target_bytes)
+    entry.size = entry.target.length
+  }
+  if (state.device) [entry.rdevMajor, entry.rdevMinor] = state.device
+  return entry
+}
+
+/** Whether something is another before and after: by its content, where that is known. */
+export function isChanged({ before, after }: BundleFile): boolean {
+  if (before.exists !== after.exists) return true
+  if (!before.exists) return false
+  if (before.type !== after.type || before.mode !== after.mode) return true
+  if (before.uid !== after.uid || before.gid !== after.gid) return true
+  if (before.target !== after.target || before.target_bytes !== after.target_bytes) return true
+  if (before.type === 'directory') return false
+  if (before.sha256 !== undefined && after.sha256 !== undefined)
+    return before.sha256 !== after.sha256 || before.mtime !== after.mtime
+  return before.size !== after.size || before.mtime !== after.mtime
+}
+
+export type BundleChange = Change & { file: BundleFile }
+
+/** What the command changed, without directories whose content alone did. */
+export function changesOf(bundle: Bundle): BundleChange[] {
+  return bundle.files.filter(isChanged).map(file => {
+    const before = toEntry(file, file.before)
+    const after = toEntry(file, file.after)
+    if (before?.kind === 'file') before.content = file.before.sha256 ?? ''
+    if (after?.kind === 'file') after.content = file.after.sha256 ?? ''
+    const kind = kindOf(file)
+    return { kind, path: file.raw.slice(1), file, ...(before ? { before } : {}), ...(after ? { after } : {}) }
+  })
+}
+
+export function kindOf({ before, after }: BundleFile): Change['kind'] {
+  if (!before.exists) return 'added'
+  if (!after.exists) return 'deleted'
+  if (before.type !== after.type) return 'type-changed'
+  const isSame = before.type === 'file' ? before.sha256 === after.sha256 : before.target === after.target
+  return isSame ? 'metadata' : 'modified'
+}

@@ -1,0 +1,210 @@
+/**
+ * `bundle restore`: the state before or after a recorded command, in another directory or in place. What is there is not overwritten
+ * unless it is as the command left it, and what is replaced is kept in a bundle first. Carried out as a rollback is.
+ */
+import { mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { homeOf, makeHome } from '../engine/home.ts'
+import type { OpenOptions } from '../engine/savepoint.ts'
+import { makeScratch } from '../engine/scratch.ts'
+import { errnoWords, SavepointError } from '../errors/errors.ts'
+import { type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import { addon } from '../native/addon.ts'
+import { makeDirs } from '../store/make-dirs.ts'
+import { Store } from '../store/store.ts'
+import type { StoreWriter } from '../store/store-writer.ts'
+import { withDir } from '../targets/dir/dir-target.ts'
+import { applyPlan, type Displaced } from '../targets/dir/restore-apply.ts'
+import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
+import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
+import type { Bundle } from './bundle.ts'
+import { BundleContents } from './bundle-contents.ts'
+import { isChanged } from './entries.ts'
+import { trieOf } from './path-trie.ts'
+import { type RestoreRoot, restoreRoots } from './restore-roots.ts'
+import { RestoreTrees, type Side } from './restore-trees.ts'
+import type { BundleRestoreResult } from './results.ts'
+import { type Planned, undoName, writeUndoBundle } from './undo-bundle.ts'
+
+export interface BundleRestoreOptions extends Pick<OpenOptions, 'home' | 'env' | 'cwd'> {
+  side: Side
+  /** A directory to restore into, under the absolute paths; otherwise in place. */
+  to?: string | undefined
+  /** In place: also outside of where the command started. */
+  anywhere: boolean
+  /** In place: also what was edited since. */
+  force: boolean
+  withGit: boolean
+  dryRun: boolean
+  /** In place, with what would be done. */
+  confirm(plan: BundleRestoreResult): Promise<boolean>
+}
+
+interface Prepared extends Planned {
+  plan: RestorePlan
+  live: string
+  wanted: string
+}
+
+export async function restoreBundle(bundle: Bundle, options: BundleRestoreOptions): Promise<BundleRestoreResult> {
+  const env = options.env ?? process.env
+  const home = homeOf(options, env)
+  makeHome(home, true)
+  makeDirs(join(home, 'tmp'), 0o700)
+  const scratch = makeScratch(join(home, 'tmp'))
+  const store = Store.open(scratch)
+  const writer = await store.writer()
+  const contents = new BundleContents({ bundle, home, store, writer, withGit: options.withGit, env })
+  try {
+    const restore = new BundleRestore(bundle, options, store, writer, contents)
+    return options.to === undefined
+      ? await restore.inPlace()
+      : await restore.into(resolve(options.cwd ?? '.', options.to))
+  } finally {
+    contents.close()
+    writer.close()
+    store.close()
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}
+
+class BundleRestore {
+  private readonly bundle: Bundle
+  private readonly options: BundleRestoreOptions
+  private readonly store: Store
+  private readonly writer: StoreWriter
+  private readonly contents: BundleContents
+  private readonly result: BundleRestoreResult
+
+  constructor(
+    bundle: Bundle,
+    options: BundleRestoreOptions,
+    store: Store,
+    writer: StoreWriter,
+    contents: BundleContents,
+  ) {
+    this.bundle = bundle
+    this.options = options
+    this.store = store
+    this.writer = writer
+    this.contents = contents
+    const { side, dryRun } = options
+    this.result = { side, dryRun, changes: [], leftAlone: [], keptDirs: [], outside: 0, to: undefined, undo: undefined }
+  }
+
+  async inPlace(): Promise<BundleRestoreResult> {
+    const { bundle, options, result } = this
+    const start = isDirectory(bundle.startCwd) ? bundle.startCwd : undefined
+    if (start === undefined && !options.anywhere)
+      throw new SavepointError(
+        'target.missing',
+        `Cannot restore in place: ${showPath(bundle.startCwd)} does not exist`,
+        {
+          hint: 'Make it, or restore into another directory with --to DIR',
+        },
+      )
+    const { roots, outside } = restoreRoots(bundle.files.filter(isChanged), start, options.anywhere)
+    result.outside = outside
+    const prepared: Prepared[] = []
+    for (const root of roots) prepared.push(await this.prepare(root, true))
+    if (options.dryRun || result.changes.length === 0 || !(await options.confirm(result)))
+      return options.dryRun ? result : { ...result, cancelled: result.changes.length > 0 }
+    result.undo = this.keepReplaced(prepared)
+    for (const each of prepared) await this.apply(each)
+    return result
+  }
+
+  /** Everything that the bundle has a state of, under the absolute paths. */
+  async into(directory: string): Promise<BundleRestoreResult> {
+    const { bundle, options, result } = this
+    result.to = directory
+    checkEmpty(directory)
+    if (!options.dryRun) makeDirs(directory, 0o700)
+    const files = bundle.files.filter(file => file[options.side].exists && file.raw !== '/')
+    const at = options.dryRun ? mkdtempSync(join(this.store.directory, 'none-')) : realpathSync(directory)
+    const prepared = await this.prepare({ directory: '/', files }, false, rawFromText(at))
+    if (!options.dryRun) await this.apply({ ...prepared, directory: rawFromText(at) })
+    return result
+  }
+
+  private async prepare({ directory, files }: RestoreRoot, withBase: boolean, at = directory): Promise<Prepared> {
+    return withDir(rawToBytes(at), async root => {
+      const trees = new RestoreTrees(root, this.writer, this.contents, this.options.side)
+      const trie = trieOf(directory, files)
+      const live = trees.live(trie)
+      const wanted = await trees.wanted(trie)
+      const base = withBase && !this.options.force ? await trees.base(trie) : undefined
+      this.writer.commit()
+      const plan = planRestore({ store: this.store, live, wanted, ...(base === undefined ? {} : { base }) })
+      const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`
+      this.result.changes.push(...plan.actions.map(({ action, path }) => ({ action, path: below(path) })))
+      this.result.leftAlone.push(...trees.notRestored.map(({ path, why }) => ({ path: below(path), why })))
+      this.result.leftAlone.push(...plan.leftAlone.map(({ path, why }) => ({ path: below(path), why })))
+      this.result.keptDirs.push(...plan.keptDirs.map(below))
+      return { directory: at, plan, store: this.store, live, wanted, shaOf: trees.shaOf }
+    })
+  }
+
+  private keepReplaced(prepared: readonly Prepared[]): string {
+    const { bundle, options } = this
+    const output = undoName(bundle.directory)
+    try {
+      writeUndoBundle(
+        output,
+        ['savepoint', 'bundle', 'restore', `--${options.side}`, '--in-place', bundle.directory],
+        bundle.startCwd,
+        prepared,
+      )
+      return output
+    } catch (cause) {
+      if (errnoWords(cause) === undefined) throw cause
+      throw new SavepointError('io.failed', `Cannot keep what would be replaced in ${output}: ${errnoWords(cause)}`, {
+        hint: 'Nothing was changed. Copy the bundle to a place where you may write, and restore from there; or use --to DIR',
+        cause,
+      })
+    }
+  }
+
+  private async apply({ directory, plan, live, wanted }: Prepared): Promise<void> {
+    await withDir(rawToBytes(directory), async root => {
+      const { refused, edited } = await applyPlan({
+        store: this.store,
+        root,
+        plan,
+        live,
+        wanted,
+        stage: `${STAGE_PREFIX}${process.pid}`,
+        onProgress: () => {},
+        rescue: async displaced => displaced.filter(item => isEdited(root, item)),
+      })
+      addon.syncfs(root)
+      const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`
+      this.result.leftAlone.push(...refused.map(path => ({ path: below(path), why: 'refused' as const })))
+      this.result.leftAlone.push(...edited.map(path => ({ path: below(path), why: 'edited' as const })))
+    })
+  }
+}
+
+/** Somebody has changed it since it was looked at: then it goes back to its place. */
+function isEdited(root: number, { staged, live }: Displaced): boolean {
+  if (live?.kind !== 'file') return false
+  const stat = addon.statAt(root, staged)
+  return stat.size !== live.size || stat.mtimeNs !== live.mtimeNs
+}
+
+const isDirectory = (path: Raw): boolean =>
+  statSync(rawToBytes(path), { throwIfNoEntry: false })?.isDirectory() === true &&
+  realpathSync.native(rawToBytes(path), 'buffer').toString('latin1') === path
+
+function checkEmpty(directory: string): void {
+  const stat = statSync(directory, { throwIfNoEntry: false })
+  if (!stat) return
+  if (stat.isDirectory() && readdirSync(directory).length === 0) return
+  throw new SavepointError(
+    'usage',
+    `Cannot restore to ${directory}: it is ${stat.isDirectory() ? 'not empty' : 'no directory'}`,
+    {
+      hint: 'Name a directory that does not exist yet',
+    },
+  )
+}

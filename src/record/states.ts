@@ -1,0 +1,119 @@
+/** The state of a path: what is there, as the manifest tells it, and whether two of them are the same. */
+import { type BigIntStats, lstatSync, readlinkSync } from 'node:fs'
+import { errnoOf } from '../errors/errors.ts'
+import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import type { SeenState } from '../tracers/record-log.ts'
+import { pathText } from './bundle-paths.ts'
+import type { State, StateType } from './manifest.ts'
+
+const TYPE_BITS = 0o170000
+const types = new Map<number, StateType>([
+  [0o100000, 'file'],
+  [0o040000, 'directory'],
+  [0o120000, 'symlink'],
+  [0o010000, 'fifo'],
+  [0o140000, 'socket'],
+  [0o020000, 'char-device'],
+  [0o060000, 'block-device'],
+])
+const NS = 1_000_000_000n
+
+export const typeOf = ({ mode }: Pick<SeenState, 'mode'>): StateType | undefined => types.get(mode & TYPE_BITS)
+export const isFile = (state: SeenState | undefined): state is SeenState =>
+  state !== undefined && typeOf(state) === 'file'
+
+/** What is at a path now; undefined: nothing. `unseen`: it cannot be looked at. */
+export function stateAt(path: Raw): SeenState | undefined | 'unseen' {
+  const bytes = rawToBytes(path)
+  try {
+    const stat = lstatSync(bytes, { bigint: true, throwIfNoEntry: false })
+    if (!stat) return undefined
+    return fromStat(stat, stat.isSymbolicLink() ? rawFromBytes(readlinkSync(bytes, 'buffer')) : undefined)
+  } catch (error) {
+    const errno = errnoOf(error)
+    if (errno === undefined) throw error
+    return errno === 'ENOENT' || errno === 'ENOTDIR' ? undefined : 'unseen'
+  }
+}
+
+/** Doubles of today's times are this exact. */
+const TIME_MS = 0.0005
+
+/**
+ * Whether a path is as it was, by a look that costs half of what an exact one does. For what the recording has not changed: only its own
+ * calls could set times that differ by less than a microsecond.
+ */
+export function isStill(path: Raw, before: SeenState): boolean {
+  try {
+    const stat = lstatSync(rawToBytes(path))
+    const { mode, uid, gid, size } = before
+    if (stat.mode !== mode || stat.uid !== uid || stat.gid !== gid || before.rdev !== 0n) return false
+    const isSameTime = Math.abs(stat.mtimeMs - Number(before.mtimeNs) / 1e6) < TIME_MS
+    return stat.size === size && isSameTime && `${stat.dev}:${stat.ino}` === before.identity
+  } catch {
+    return false
+  }
+}
+
+export const fromStat = (stat: BigIntStats, target: Raw | undefined): SeenState => ({
+  mode: Number(stat.mode),
+  uid: Number(stat.uid),
+  gid: Number(stat.gid),
+  size: Number(stat.size),
+  mtimeNs: stat.mtimeNs,
+  identity: `${stat.dev}:${stat.ino}`,
+  rdev: stat.isCharacterDevice() || stat.isBlockDevice() ? stat.rdev : 0n,
+  target,
+})
+
+/** Whether nothing has changed, by what a directory lists: content may differ in a file that was written. */
+export function sameState(a: SeenState | undefined, b: SeenState | undefined): boolean {
+  if (!a || !b) return a === b
+  if (a.mode !== b.mode || a.uid !== b.uid || a.gid !== b.gid || a.target !== b.target || a.rdev !== b.rdev)
+    return false
+  // What a directory holds is told by what is in it.
+  return typeOf(a) === 'directory' || (a.size === b.size && a.mtimeNs === b.mtimeNs && a.identity === b.identity)
+}
+
+/** Files that come one after another are often of the same second. */
+let lastSecond = { seconds: -1n, text: '' }
+
+export function timeText(ns: bigint): string {
+  const seconds = ns >= 0n ? ns / NS : (ns - NS + 1n) / NS
+  const rest = String(ns - seconds * NS).padStart(9, '0')
+  if (lastSecond.seconds !== seconds)
+    lastSecond = { seconds, text: new Date(Number(seconds) * 1000).toISOString().slice(0, -5) }
+  return `${lastSecond.text}.${rest}Z`
+}
+
+export function timeFromText(text: string): bigint {
+  const [whole, rest] = text.slice(0, -1).split('.')
+  return BigInt(Date.parse(`${whole}Z`)) * 1_000_000n + BigInt(rest!)
+}
+
+export function toState(seen: SeenState | undefined): State {
+  if (!seen) return { exists: false }
+  const type = typeOf(seen)
+  const state: State = {
+    exists: true,
+    ...(type === undefined ? {} : { type }),
+    mode: seen.mode & 0o7777,
+    uid: seen.uid,
+    gid: seen.gid,
+    mtime: timeText(seen.mtimeNs),
+  }
+  if (type === 'file') state.size = seen.size
+  if (seen.target !== undefined) {
+    const { text, bytes } = pathText(seen.target)
+    state.target = text
+    if (bytes !== undefined) state.target_bytes = bytes
+  }
+  if (type === 'char-device' || type === 'block-device') state.device = deviceOf(seen.rdev)
+  return state
+}
+
+/** As Linux packs them into 64 bits. */
+const deviceOf = (rdev: bigint): [major: number, minor: number] => [
+  Number(((rdev >> 8n) & 0xfffn) | ((rdev >> 32n) & ~0xfffn)),
+  Number((rdev & 0xffn) | ((rdev >> 12n) & ~0xffn)),
+]
