@@ -70,7 +70,7 @@ describe('what changed is what a walk before and after finds changed', () => {
     space.write('dep/cli.js', '#!/usr/bin/env node\n')
     space.write('dep/lib/index.js', 'module.exports = 1\n')
     space.write('package.json', JSON.stringify({ name: 'top', version: '1.0.0', dependencies: { dep: 'file:dep' } }))
-    const env = 'npm_config_cache="$HOME/npm-cache" npm_config_update_notifier=false'
+    const env = 'npm_config_cache="$HOME/npm-cache" npm_config_update_notifier=false NODE_DISABLE_COMPILE_CACHE=1'
     expect(agree(`${env} npm install --offline --install-links --no-audit --no-fund --loglevel=error`)).toBeGreaterThan(
       4,
     )
