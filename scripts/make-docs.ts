@@ -126,7 +126,8 @@ function errorsPage(): string {
 
 const keyMeanings: Record<string, string> = {
   'snapshots.disabled': 'No snapshots at all; `run` then only runs the command, and says so',
-  'snapshots.backend': 'Where snapshots are kept; only `cas` exists, and `auto` chooses it',
+  'snapshots.backend':
+    'Who keeps the snapshots that you ask for: `cas` (the store), `btrfs`, `zfs`; `auto` takes the filesystem where that works. One that is named is used or refused. See [backends](backends.md)',
   'snapshots.triggers.disable_pre_run':
     'No snapshot before a run, and none at its end: the run cannot be undone. Those on the way are taken',
   'snapshots.triggers.disable_git_commits': 'No snapshot around git commands',

@@ -29,6 +29,7 @@ tar:tar                export and import
 tmux:tmux              a full-screen program under run
 util-linux:setpriv     tests as an ordinary user
 xfsprogs:mkfs.xfs      a small filesystem with reflinks
+zfs-fuse:zfs-fuse      a ZFS pool in a file
 zstd:zstd              export and import
 '
 

@@ -17,7 +17,16 @@ export { type ErrorCode, errorCatalogue, SavepointError } from './errors/errors.
 export type { Change, ChangeCounts, ChangeKind, Entry, EntryKind, UnknownReason } from './model/entry.ts'
 export { idToHex } from './model/id.ts'
 export { type Raw, rawFromShown, rawFromText, rawToBytes, showPath } from './model/raw-path.ts'
-export type { Operation, OperationKind, Run, Skipped, Snapshot, SnapshotType, Turn } from './model/snapshot.ts'
+export type {
+  NativeUsage,
+  Operation,
+  OperationKind,
+  Run,
+  Skipped,
+  Snapshot,
+  SnapshotType,
+  Turn,
+} from './model/snapshot.ts'
 export {
   type EventKind,
   type Execution,

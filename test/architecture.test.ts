@@ -15,6 +15,7 @@ const LAYERS = [
   'record',
   'engine',
   'targets',
+  'backends',
   'tracers',
   'timeline',
   'store',

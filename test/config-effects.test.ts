@@ -75,19 +75,27 @@ describe('doctor says what makes every capture fail', () => {
   const wrong = (backend: string) => [
     'backend',
     'problem',
-    `${backend} is configured, and this version has cas only: every command that needs the store fails`,
-    'Set snapshots.backend to auto or cas (SAVEPOINT_BACKEND wins over it)',
+    `${backend} is configured, and this version does not have it: every command that needs the store fails`,
+    'Set snapshots.backend to auto, zfs, btrfs or cas (SAVEPOINT_BACKEND wins over it)',
   ]
 
   it('a backend that this version lacks, by file or by variable, also from below and with a target', async () => {
     expect(await say()).toEqual([])
     await space.open()
-    inRepository('snapshots:\n  backend: btrfs\n')
+    inRepository('snapshots:\n  backend: archive\n')
     mkdirSync(space.at('below'))
-    expect(await say()).toEqual([wrong('btrfs')])
-    expect(await say({ cwd: space.at('below') })).toEqual([wrong('btrfs')])
-    expect(await say({ cwd: space.base, target: space.dir })).toEqual([wrong('btrfs')])
-    expect(await say({ env: { ...space.env, SAVEPOINT_BACKEND: 'zfs' } })).toEqual([wrong('zfs')])
+    expect(await say()).toEqual([wrong('archive')])
+    expect(await say({ cwd: space.at('below') })).toEqual([wrong('archive')])
+    expect(await say({ cwd: space.base, target: space.dir })).toEqual([wrong('archive')])
+    expect(await say({ env: { ...space.env, SAVEPOINT_BACKEND: 'apfs' } })).toEqual([wrong('apfs')])
+    expect(await say({ env: { ...space.env, SAVEPOINT_BACKEND: 'zfs' } })).toEqual([
+      [
+        'backend',
+        'problem',
+        'zfs is configured, and does not work here: the target is not on ZFS',
+        'Make a dataset for it: see docs/backends.md',
+      ],
+    ])
     expect(await say({ env: { ...space.env, SAVEPOINT_BACKEND: 'cas' } })).toEqual([])
     expect(runCli(space, ['doctor'])).toMatchObject({
       status: 1,
@@ -143,14 +151,25 @@ describe('snapshots', () => {
       inRepository(`snapshots:\n  backend: ${backend}\n`)
       expect((await (await space.open()).snapshot()).backend).toBe('cas')
     }
-    for (const backend of ['btrfs', 'zfs', 'apfs', 'archive']) {
+    for (const backend of ['apfs', 'archive']) {
       inRepository(`snapshots:\n  backend: ${backend}\n`)
       await expect(space.open()).rejects.toMatchObject({ code: 'unsupported', exitCode: 13 })
     }
+    // One that does not work here keeps nothing, and nothing is kept in its place; what there is can be had back.
+    for (const backend of ['btrfs', 'zfs']) {
+      inRepository(`snapshots:\n  backend: ${backend}\n`)
+      const savepoint = await space.open()
+      await expect(savepoint.snapshot()).rejects.toMatchObject({ code: 'unsupported', exitCode: 13 })
+      await expect(savepoint.run({ command: ['touch', 'begun'] })).rejects.toMatchObject({
+        code: 'command.failed-to-start',
+        message: expect.stringContaining(`Cannot use backend ${backend}: the target is not on`),
+      })
+      expect(existsSync(space.at('begun'))).toBe(false)
+      expect(savepoint.snapshots()).toHaveLength(2)
+    }
     inRepository('')
-    await expect(space.open({ env: { ...space.env, SAVEPOINT_BACKEND: 'zfs' } })).rejects.toMatchObject({
-      code: 'unsupported',
-    })
+    const named = await space.open({ env: { ...space.env, SAVEPOINT_BACKEND: 'zfs' } })
+    await expect(named.snapshot()).rejects.toMatchObject({ code: 'unsupported' })
   })
 
   it('max_file_bytes: a larger file is left out, listed, and left alone', async () => {

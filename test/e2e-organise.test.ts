@@ -186,8 +186,8 @@ describe('the rest', () => {
   it('13: verbs, targets and backends of later versions are known by name', () => {
     refused(['ui'], 13, /^savepoint: Cannot open the web page \(ui\): not in this version yet\n {2}hint: /)
     refused(['snapshot', '-t', 'env:x'], 13, /this version knows directories only/)
-    space.write('savepoint.yaml', 'snapshots:\n  backend: btrfs\n')
-    refused(['snapshot'], 13, /Cannot use backend btrfs: this version has cas only\n {2}hint: /)
+    space.write('savepoint.yaml', 'snapshots:\n  backend: archive\n')
+    refused(['snapshot'], 13, /Cannot use backend archive: this version does not have it\n {2}hint: /)
   })
 
   it('-t works from anywhere, --home and $SAVEPOINT_HOME choose the store', () => {

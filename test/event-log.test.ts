@@ -214,7 +214,10 @@ describe('turns of an agent', () => {
     const removed = all({ kind: ['snapshot'] }).filter((event: LogEvent) => event.action === 'removed')
     expect(removed).toHaveLength(11)
     expect(removed[0]).toMatchObject({ rule: 'thinning: beyond the newest 30', snapshot: { turn: { number: 3 } } })
-    expect(savepoint.operations()).toEqual([])
+    // Nothing that could be undone, but visible there, too.
+    const ruled = { kind: 'retention', state: 'fixed', rule: 'thinning: beyond the newest 30' }
+    expect(savepoint.operations()).toMatchObject(removed.map(() => ruled))
+    expect((await savepoint.status()).lastOperation).toBeUndefined()
     expect(savepointJson(space, ['show'])).toMatchObject({ turn: { ...turn(45) } })
     const log = savepointJson(space, ['log']) as { turn: unknown }[]
     expect(log[0]!.turn).toEqual(turn(45))

@@ -387,6 +387,8 @@ describe('by the clock', () => {
       ['change', 'change', 'change'],
       ['3\n', '4\n', '5\n'],
     ])
+    const thinned = savepoint.operations().filter(({ kind }) => kind === 'retention')
+    expect(thinned).toMatchObject([1, 2].map(() => ({ state: 'fixed', rule: expect.stringContaining('auto_max') })))
     await savepoint.undo()
     expect(space.read('src/a')).toBe('a1\n')
   })

@@ -26,7 +26,9 @@ export class Reader {
     clearTimeout(opened.timer)
     opened.users++
     try {
-      return await work(await opened.savepoint)
+      const savepoint = await opened.savepoint
+      await savepoint.settle()
+      return await work(savepoint)
     } catch (error) {
       // It may be what it stands on: the next one gets another.
       if (this.opened === opened && !isAnswer(error)) this.opened = undefined

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromHex } from '../model/id.ts'
+import { UNREAD_ROOT } from '../model/snapshot.ts'
 import { type FileLock, lockFile } from '../store/file-lock.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, releaseObjects } from './context.ts'
@@ -86,7 +87,10 @@ function knownTargets(home: string): RegisteredTarget[] {
 
 /** Root trees that this timeline still needs: of its snapshots, of operations that can be undone, of an open journal. */
 export function rootsOf({ target, db }: OpenTimeline): Id[] {
-  const roots = db.snapshots(true).map(snapshot => snapshot.root)
+  const roots = db
+    .snapshots(true)
+    .map(snapshot => snapshot.root)
+    .filter(root => root !== UNREAD_ROOT)
   for (const operation of db.operations()) {
     if (operation.state !== 'done' && operation.state !== 'undone') continue
     for (const key of ['before_root', 'after_root'] as const) {

@@ -1,21 +1,105 @@
-/** Which backend keeps the snapshots. This version has one. */
+/**
+ * Who keeps a snapshot that somebody asks for: the filesystem, where it can, or the store (`cas`). What was found out once
+ * is remembered with the timeline, so that a snapshot costs no probe. A backend that was named is never replaced by another
+ * one in silence. What is captured on the way of a run, and the state before a rollback, is always in the store: those know
+ * already what changed, or are about to need it.
+ */
+import { dirname, join } from 'node:path'
+import type { NativeBackend, Place, Where } from '../backends/native-backend.ts'
+import { nativeBackend, type Probed, probeNative } from '../backends/select.ts'
 import type { BackendName } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
+import { hashBytes, idToHex } from '../model/id.ts'
+import type { Context } from './context.ts'
 
-/** What `auto` stands for. */
-const CHOSEN = 'cas'
+/** The key of what is remembered. */
+const NATIVE_META = 'native'
+const SIBLING = '.savepoint-snapshots'
+const KEY_LENGTH = 8
 
-/** undefined when this version has it. A backend that was named is never replaced by another one in silence. */
+export interface Chosen {
+  backend: NativeBackend
+  place: Place
+}
+
+interface Remembered {
+  backend: string
+  place: Place
+  target: string
+  uid: number
+}
+
+/**
+ * Where a filesystem may keep states of the target: in our home, or beside the target. Never inside of it. The same
+ * directory may have timelines in several homes.
+ */
+export function whereFor(home: string, target: Buffer, timeline: string): Where {
+  const key = `${timeline}-${idToHex(hashBytes(Buffer.from(home))).slice(0, KEY_LENGTH)}`
+  return { key, directories: [join(home, 'native', key), join(dirname(target.toString()), SIBLING, key)] }
+}
+
+/** undefined: the store. Throws when one is named that does not work here. */
+export function chooseNative(ctx: Context): Chosen | undefined {
+  const { backend } = ctx.config.snapshots
+  if (backend === 'cas') return undefined
+  const known = remembered(ctx)
+  if (known && (backend === 'auto' || backend === known.backend.name)) return known
+  if (backend !== 'auto') return named(ctx, backend)
+  const found = probeNative(ctx.targetPath, whereFor(ctx.home, ctx.targetPath, ctx.timelineId))
+  return remember(ctx, found.at(-1))
+}
+
+function named(ctx: Context, name: BackendName): Chosen {
+  const backend = nativeBackend(name)
+  const problem = backendProblem(name)
+  if (!backend) throw refusal(name, problem!.reason, problem!.fix)
+  const probe = backend.probe(ctx.targetPath, whereFor(ctx.home, ctx.targetPath, ctx.timelineId))
+  if (!probe.works) throw refusal(name, probe.reason, probe.fix)
+  return remember(ctx, { backend, probe })!
+}
+
+function remember(ctx: Context, probed: Probed | undefined): Chosen | undefined {
+  if (!probed?.probe.works) return undefined
+  const { backend, probe } = probed
+  const known: Remembered = { backend: backend.name, place: probe.place, ...here(ctx) }
+  ctx.db.setMeta(NATIVE_META, JSON.stringify(known))
+  return { backend, place: probe.place }
+}
+
+/** Of another place, or another user, nothing is known. */
+function remembered(ctx: Context): Chosen | undefined {
+  const text = ctx.db.meta(NATIVE_META)
+  if (!text) return undefined
+  const known = JSON.parse(text) as Remembered
+  const backend = nativeBackend(known.backend)
+  const { target, uid } = here(ctx)
+  return backend && known.target === target && known.uid === uid ? { backend, place: known.place } : undefined
+}
+
+/** Who keeps what is asked for, as far as that is known without a probe. */
+export function usedBackend(ctx: Context): string {
+  const { backend } = ctx.config.snapshots
+  return backend === 'auto' ? (remembered(ctx)?.backend.name ?? 'cas') : backend
+}
+
+/** After a failure: the next one asks anew. */
+export const forgetChoice = (ctx: Context): void => ctx.db.deleteMeta(NATIVE_META)
+
+const here = (ctx: Context) => ({ target: ctx.targetPath.toString('latin1'), uid: process.geteuid?.() ?? 0 })
+
+/** undefined when this version has it. */
 export function backendProblem(backend: BackendName): { reason: string; fix: string } | undefined {
-  if (backend === 'auto' || backend === CHOSEN) return undefined
+  if (backend === 'auto' || backend === 'cas' || nativeBackend(backend)) return undefined
   return {
-    reason: `this version has ${CHOSEN} only`,
-    fix: `Set snapshots.backend to auto or ${CHOSEN} (SAVEPOINT_BACKEND wins over it)`,
+    reason: 'this version does not have it',
+    fix: 'Set snapshots.backend to auto, zfs, btrfs or cas (SAVEPOINT_BACKEND wins over it)',
   }
 }
 
 export function refuseBackend(backend: BackendName): void {
   const problem = backendProblem(backend)
-  if (!problem) return
-  throw new SavepointError('unsupported', `Cannot use backend ${backend}: ${problem.reason}`, { hint: problem.fix })
+  if (problem) throw refusal(backend, problem.reason, problem.fix)
 }
+
+const refusal = (backend: string, reason: string, fix: string) =>
+  new SavepointError('unsupported', `Cannot use backend ${backend}: ${reason}`, { hint: fix })

@@ -1,16 +1,13 @@
 /** Captures the live target into the store. Makes no snapshot: that is the caller's, once it knows what for. */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errnoOf, isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { sizeLimitOf } from '../errors/size-limit.ts'
-import type { GitFactsCache } from '../files/git-facts.ts'
 import type { Id } from '../model/entry.ts'
 import { formatBytes, formatLimit } from '../model/format.ts'
 import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import { DiscardingWriter } from '../store/discarding-writer.ts'
-import { writeByRename } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { freeBytes, keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
@@ -21,6 +18,7 @@ import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, type StatCache } from '../targets/dir/stat-cache.ts'
 import { loadStatCache, saveStatCache } from '../targets/dir/stat-cache-file.ts'
 import { type Context, recordTarget } from './context.ts'
+import { openGitCache } from './git-facts-cache.ts'
 import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
@@ -46,6 +44,18 @@ export interface LiveOptions {
   preserved?: Preserved
   /** Files that processes of the run can write unseen. */
   held?: HeldFiles
+  /** A state that the filesystem keeps is captured, and not what is there now. */
+  kept?: KeptState
+}
+
+export interface KeptState {
+  path: Buffer
+  /** When it was the live one. */
+  atMs: number
+  /** What was mounted in it. */
+  mounts: ReadonlySet<Raw>
+  /** What may differ from the state that the last capture saw; undefined: anything. */
+  dirtySince(cache: StatCache): Dirty | undefined
 }
 
 export interface RunDirty extends Dirty {
@@ -64,7 +74,7 @@ export interface Live extends CaptureResult {
  * not stand in the way.
  */
 export async function captureLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
-  checkIdentity(ctx)
+  if (!options.kept) checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
   if (!options.discard) recordTarget(ctx)
   const held = options.held ?? (await ctx.heldFiles?.())
@@ -95,8 +105,9 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   if (!discard) ctx.store.forgetKept()
   const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
   try {
-    return await withDir(ctx.targetPath, async root => {
-      const stat = addon.statFd(root)
+    return await withDir(options.kept?.path ?? ctx.targetPath, async root => {
+      // A kept state has the same files, under the same numbers, on another device.
+      const stat = (options.kept && statDir(ctx.targetPath)) ?? addon.statFd(root)
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
       const isWhole = writer.lostPacks.size === 0 && !afresh
       const rootKey = rootKeyOf(ctx, stat)
@@ -104,23 +115,26 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const seen = isWhole ? takeSeen(ctx, rootKey) : undefined
       const mayTrust = seen !== undefined && options.dirty !== undefined
       if (!mayTrust) ctx.seen?.answers?.clear()
+      const loadCache = () => seen ?? (isWhole ? storedCache(ctx, rootKey) : emptyCache(rootKey))
+      const cache = options.kept && loadCache()
       const result = await captureDir({
         ...options,
-        dirty: mayTrust ? options.dirty : undefined,
+        dirty: cache ? options.kept!.dirtySince(cache) : mayTrust ? options.dirty : undefined,
         touchedSince: mayTrust ? () => options.dirty!.touchedSince() : undefined,
         store: ctx.store,
         writer,
         root,
-        rootPath: ctx.targetPath,
+        rootPath: options.kept?.path ?? ctx.targetPath,
+        outerPath: ctx.targetPath,
         exclude: excludeConfig(ctx),
         maxFileBytes: ctx.config.snapshots.max_file_bytes,
-        loadCache: () => seen ?? (isWhole ? storedCache(ctx, rootKey) : emptyCache(rootKey)),
+        loadCache: () => cache ?? loadCache(),
         gitCache,
         env: ctx.env,
         isBackground: options.preserved !== undefined || ctx.heldFiles !== undefined,
         answers: ctx.seen?.answers,
         openedList: openedList(ctx),
-        homeStat: statDir(Buffer.from(ctx.home)),
+        homeIno: homeIn(ctx, stat.dev),
         onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
         onWarning: ctx.warn,
         signal: ctx.signal,
@@ -148,6 +162,12 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
 /** With another cap, what was left out and what was not are others. */
 const rootKeyOf = (ctx: Context, { dev, ino, btimeNs }: ReturnType<typeof addon.statFd>): string =>
   `${dev}:${ino}:${btimeNs}:${ctx.config.snapshots.max_file_bytes}`
+
+/** On another filesystem the same number is another directory. */
+function homeIn(ctx: Context, dev: bigint): bigint | undefined {
+  const home = statDir(Buffer.from(ctx.home))
+  return home?.dev === dev ? home.ino : undefined
+}
 
 /** What the last capture saw, if it was of this directory. */
 export function lastSeen(ctx: Context): StatCache {
@@ -214,7 +234,8 @@ export function checkIdentity(ctx: Context): void {
 export const isBelowFloor = (ctx: Context): boolean =>
   freeBytes(ctx.store.directory) < ctx.config.snapshots.min_free_bytes
 
-function checkRoom(ctx: Context): void {
+/** Throws when nothing more may be captured; rolling back still works. */
+export function checkRoom(ctx: Context): void {
   const { min_free_bytes, max_store_bytes } = ctx.config.snapshots
   const free = freeBytes(ctx.store.directory)
   if (free < min_free_bytes) {
@@ -254,27 +275,3 @@ export function explainCapture(ctx: Context, error: unknown): unknown {
 }
 
 const shownWord = (ctx: Context): string => quoteWord(showPath(rawFromBytes(ctx.targetPath)))
-
-/** The remembered answers of git, kept beside the stat cache. Losing them costs time only. */
-function openGitCache(file: string): GitFactsCache & { save(): void } {
-  let known: Record<string, string[]> = {}
-  try {
-    known = JSON.parse(readFileSync(file, 'utf8'))
-  } catch {}
-  const used: Record<string, string[]> = {}
-  let changed = false
-  return {
-    get: key => {
-      if (Array.isArray(known[key])) used[key] = known[key]
-      return used[key]
-    },
-    set: (key, value) => {
-      used[key] = value
-      changed = true
-    },
-    save: () => {
-      if (!changed) return
-      writeByRename(file, [Buffer.from(JSON.stringify(used))])
-    },
-  }
-}

@@ -40,6 +40,8 @@ export interface Context {
   configText: string | undefined
   env: NodeJS.ProcessEnv
   force: boolean
+  /** A snapshot that the filesystem keeps is not read at once. */
+  leaveUnread: boolean
   now: () => number
   notice: (text: string) => void
   /** A notice that a capture may repeat: each text is said once. */

@@ -9,6 +9,7 @@ import { MAX_SHOWN_BYTES, readContent } from '../store/read-content.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { findRun, requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { usedBackend } from './backend.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
 import { changedOutside, firstOutside } from './changed-outside.ts'
 import { changesOfRun } from './changes-of-run.ts'
@@ -76,12 +77,13 @@ export async function status(ctx: Context): Promise<StatusResult> {
   const live = await captureForReading(ctx)
   const changed =
     head && withLeft([...stateChanges(ctx.store, head.root, live.root)], leftHistory(ctx, head.root, live.root))
-  const lastOperation = operationsInOrder(ctx.db).at(-1)
+  // What went by a rule is nobody's doing.
+  const lastOperation = operationsInOrder(ctx.db).findLast(({ kind }) => kind !== 'retention')
   return {
     target: showPath(rawFromBytes(ctx.targetPath)),
     timeline: ctx.timelineId,
     home: ctx.home,
-    backend: 'cas',
+    backend: usedBackend(ctx),
     head,
     snapshots: ctx.db.snapshots().length,
     storeBytes: ctx.store.index.storedBytes(),

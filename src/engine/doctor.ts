@@ -1,7 +1,7 @@
 /** `doctor`: what works here, what does not, and what to do about it. Works without a timeline. */
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BackendName, defaultConfig, notYetInEffect, type TracerName } from '../config/config.ts'
+import { defaultConfig, notYetInEffect, type TracerName } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { SavepointError } from '../errors/errors.ts'
 import { GIT_TIMEOUT_MS } from '../files/git-facts.ts'
@@ -10,7 +10,7 @@ import { formatBytes, formatLimit, plural } from '../model/format.ts'
 import { freeBytes } from '../store/reserve.ts'
 import { canClone } from '../targets/dir/clone-source.ts'
 import { probeTracers } from '../tracers/select.ts'
-import { backendProblem } from './backend.ts'
+import { backendCheck } from './backend-check.ts'
 import { chooseTarget, currentDirectory, meantDirectory } from './choose-target.ts'
 import { homeOf } from './home.ts'
 import { roomOfTraces } from './old-traces.ts'
@@ -23,13 +23,14 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
   const env = options.env ?? process.env
   const home = homeOf(options, env)
   const cwd = options.cwd ?? process.cwd()
-  const config = await configCheck(home, cwd, env, targetOf(home, options, env))
+  const target = targetOf(home, options, env)
+  const config = await configCheck(home, cwd, env, target)
   const checks: Check[] = [
     { name: 'node', state: 'ok', detail: `${process.version} at ${process.execPath}` },
     { name: 'native addon', state: 'ok', detail: 'loaded' },
     homeCheck(home),
     spaceCheck(home, config.loaded?.config.snapshots.min_free_bytes ?? defaultConfig.snapshots.min_free_bytes),
-    backendCheck(config.loaded?.config.snapshots.backend ?? defaultConfig.snapshots.backend),
+    backendCheck(home, target, config.loaded?.config.snapshots.backend ?? defaultConfig.snapshots.backend),
     ...(config.loaded?.config.snapshots.disabled ? [turnedOff] : []),
     cloneCheck(home),
     await gitCheck(cwd, env),
@@ -91,16 +92,6 @@ async function configCheck(home: string, cwd: string, env: NodeJS.ProcessEnv, ta
     const { message, hint } = error as SavepointError
     return { loaded: undefined, check: { name: 'config', state: 'problem' as const, detail: message, fix: hint } }
   }
-}
-
-function backendCheck(backend: BackendName): Check {
-  const problem = backendProblem(backend)
-  if (problem) {
-    const detail = `${backend} is configured, and ${problem.reason}: every command that needs the store fails`
-    return { name: 'backend', state: 'problem', detail, fix: problem.fix }
-  }
-  const detail = 'cas (the only one of this version; btrfs, zfs, apfs and archive come later)'
-  return { name: 'backend', state: 'ok', detail }
 }
 
 const turnedOff: Check = {

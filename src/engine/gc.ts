@@ -14,6 +14,7 @@ import { loadStatCacheRoot, removeStatCache } from '../targets/dir/stat-cache-fi
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
+import { noteForgotten as noteNativeForgotten, removeGoing } from './native-going.ts'
 import { forgetOldTraces } from './old-traces.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { notCompleted, recoverPending } from './recover.ts'
@@ -38,6 +39,7 @@ export async function gc(ctx: Context): Promise<GcResult> {
     }))
     // What could not be written earlier, for want of room, or because we were killed.
     for (const { db } of timelines) db.renewLog()
+    for (const { db, target } of timelines) removeGoing(target.directory, db, ctx.warn)
     failpoint('gc:forgotten')
     const result = collect(ctx, timelines, false)
     for (const each of forgotten) noteForgotten(ctx, each, result)
@@ -107,6 +109,7 @@ function forgetOld(ctx: Context, { db }: OpenTimeline): number {
     // What comes after them gets another parent: its counts are against that one.
     const orphans = db.snapshots(true).filter(({ id, parent }) => !gone.has(id) && gone.has(parent!))
     db.forgetSnapshots([...gone])
+    noteNativeForgotten(db, old)
     for (const { id } of orphans) recount(ctx, db, id)
   })
   return gone.size

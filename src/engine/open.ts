@@ -26,12 +26,14 @@ import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
 import { keptMatcher } from './kept-matcher.ts'
 import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log } from './log.ts'
+import { nativeUsage } from './native-ref.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
 import { processesOfRuns, signalProcess } from './process-list.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
 import { purgeText } from './purge-traces.ts'
 import { readFile } from './read-content.ts'
+import { readAtOpen } from './read-native.ts'
 import { hasPending, notCompleted, recoverPending } from './recover.ts'
 import { revert } from './revert.ts'
 import { requireRun, rollback } from './rollback.ts'
@@ -64,6 +66,7 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
     const above = ownRun(ctx) === undefined ? (ctx.timelineId === '' ? anyRunAbove() : runAbove(ctx)) : undefined
     if (above !== undefined) ctx.env = { ...ctx.env, [RUN_VARIABLE]: above }
     await recoverAtOpen(ctx)
+    if (!options.leaveUnread) await readAtOpen(ctx)
     if (options.upToDate) await haveEventsWritten(ctx)
   } catch (error) {
     closeContext(ctx)
@@ -108,6 +111,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     configText: loaded.targetText,
     env,
     force: options.force ?? false,
+    leaveUnread: options.leaveUnread ?? false,
     now: options.now ?? Date.now,
     notice,
     warn: once(notice),
@@ -155,7 +159,7 @@ async function configFor(
   targetDir: Buffer | undefined,
   where: { homeDir: string; env: NodeJS.ProcessEnv; cwd: string },
   db: TimelineDb,
-  { withoutBrokenConfig, create }: OpenOptions,
+  { withoutBrokenConfig, create, backend }: OpenOptions,
   notice: (text: string) => void,
 ): Promise<LoadedConfig> {
   const loaded = await loadConfig({ ...where, targetDir, accept: acceptedConfig(db, notice) }).catch(async error => {
@@ -166,8 +170,10 @@ async function configFor(
   })
   if (create && loaded.weakens.length > 0)
     notice(`savepoint.yaml of this directory weakens protection: ${loaded.weakens.join(', ')}`)
-  refuseBackend(loaded.config.snapshots.backend)
-  return loaded
+  const { snapshots } = loaded.config
+  refuseBackend(backend ?? snapshots.backend)
+  if (backend === undefined) return loaded
+  return { ...loaded, config: { ...loaded.config, snapshots: { ...snapshots, backend } } }
 }
 
 function once(say: (text: string) => void): (text: string) => void {
@@ -230,6 +236,8 @@ function toSavepoint(ctx: Context): Savepoint {
     branches: () => branches(ctx),
     undoStops: () => undoStops(ctx),
     ownRun: () => ownRun(ctx),
+    settle: () => readAtOpen(ctx),
+    nativeUsage: ref => nativeUsage(resolveSnapshot(ctx.db, ref)),
     status: () => status(ctx),
     diff: options => diff(ctx, options ?? {}),
     changes: () => changes(ctx),

@@ -5,7 +5,7 @@ import type { Entry, Id } from '../model/entry.ts'
 import { type HideWords, hidePath } from '../model/hide-words.ts'
 import { idToHex } from '../model/id.ts'
 import { nameOf, type Raw, rawFromBytes, rawFromShown, showPath } from '../model/raw-path.ts'
-import type { Operation } from '../model/snapshot.ts'
+import { type Operation, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
@@ -18,6 +18,7 @@ import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
 import { purgeKept } from './kept-files.ts'
+import { dropNative } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
@@ -42,6 +43,7 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     const contents = contentsAt(ctx, raw)
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, contents.snapshots > 0))
     failpoint('purge:forgotten')
+    dropNative(ctx.timelineDir, ctx.db)
     purgeTraceFiles(ctx, hidingOf(ctx, raw))
     purgeKept(ctx, raw)
     const elsewhere = findElsewhere(ctx.store, timelines, contents.ids)
@@ -66,6 +68,7 @@ export async function completePurge(ctx: Context): Promise<void> {
     refuseSalvaged(timelines, 'complete a purge')
     const path = ctx.db.meta(PENDING)
     if (!path) return
+    dropNative(ctx.timelineDir, ctx.db)
     purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
     purgeKept(ctx, rawFromShown(path))
     collect(ctx, timelines, true)
@@ -178,7 +181,8 @@ function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet
     return any
   }
   for (const { db } of timelines) {
-    for (const snapshot of db.snapshots(true)) runDeep(visit(snapshot.id, rootTreeOf(store, snapshot.root), ''))
+    for (const snapshot of db.snapshots(true).filter(({ root }) => root !== UNREAD_ROOT))
+      runDeep(visit(snapshot.id, rootTreeOf(store, snapshot.root), ''))
     for (const operation of db.operations()) {
       for (const root of operationRoots(operation)) runDeep(visit(operation.id, rootTreeOf(store, root), ''))
     }

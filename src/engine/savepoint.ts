@@ -1,8 +1,8 @@
 /** The engine's face to programs: one object per target, one method per verb. The CLI uses nothing else. */
 
-import type { TracerName } from '../config/config.ts'
+import type { BackendName, TracerName } from '../config/config.ts'
 import type { Raw } from '../model/raw-path.ts'
-import type { Operation, Run, Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
+import type { NativeUsage, Operation, Run, Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
 import type { Execution, LogEventKind } from '../model/trace.ts'
 import type { Inherited } from '../tracers/helper.ts'
 import type { MakeStates } from './import-states.ts'
@@ -28,6 +28,10 @@ export interface OpenOptions {
   force?: boolean
   /** Takes over the timeline of a target that was moved here: id or former path. */
   adopt?: string
+  /** To take one more snapshot only: what filesystems keep of snapshots is read by whoever opens the timeline next. */
+  leaveUnread?: boolean
+  /** Wins over the configuration. */
+  backend?: BackendName
   /** To look or go back: a savepoint.yaml that cannot be read or is wrong, perhaps by what is to be undone, must not stop it. */
   withoutBrokenConfig?: boolean
   /** To read traces and events: what a live run has not written yet is written first. */
@@ -154,6 +158,10 @@ export interface Savepoint {
   head(): Snapshot
   log(): results.LogNode[]
   branches(): results.LogNode[]
+  /** What a filesystem keeps of a snapshot, and what that takes; undefined when the store keeps it. May take a look at all its files. */
+  nativeUsage(ref: string): NativeUsage | undefined
+  /** Reads what filesystems keep of snapshots that others have taken since this was opened. */
+  settle(): Promise<void>
   status(): Promise<results.StatusResult>
   diff(options?: DiffOptions): Promise<results.DiffResult>
   changes(): Promise<results.DiffResult>

@@ -3,10 +3,13 @@ import { isDamage, SavepointError } from '../errors/errors.ts'
 import type { Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
+import { chooseNative } from './backend.ts'
 import { captureLive, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { checkLabel } from './names.ts'
+import { takeNative } from './native-snapshot.ts'
+import { readUnread } from './read-native.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
 import { type Differences, differencesOf, startOf, withSnapshotEvents } from './snapshot-events.ts'
@@ -33,6 +36,9 @@ export async function takeSnapshot(
   return withTimelineLock(ctx, 'take a snapshot', async () => {
     await recoverPending(ctx)
     if (options.type === 'manual') checkManualPool(ctx)
+    const native = mayBeNative(ctx, options.type) ? chooseNative(ctx) : undefined
+    if (native && options.type === 'manual') return takenNatively(ctx, takeNative(ctx, native, options))
+    await readUnread(ctx)
     const live = await captureLive(ctx, { preserved })
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
     if (head) unlessDamaged(() => sayWhatLeft(ctx, head, live.root))
@@ -43,6 +49,20 @@ export async function takeSnapshot(
       return snapshot
     })
   })
+}
+
+/**
+ * The process of a run knows what changed, and needs to know what there is. But where one is named that does not work here, a
+ * run is not begun either.
+ */
+function mayBeNative(ctx: Context, type: SnapshotType): boolean {
+  if (type === 'pre-run') return ctx.config.snapshots.backend !== 'auto'
+  return type === 'manual' && ctx.session === undefined && ctx.seen === undefined
+}
+
+async function takenNatively(ctx: Context, snapshot: Snapshot): Promise<Snapshot> {
+  if (!ctx.leaveUnread) await readUnread(ctx)
+  return ctx.db.snapshot(snapshot.id)!
 }
 
 /** The captured state has found room, its row has not. */
@@ -96,7 +116,7 @@ export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Sn
 }
 
 /** Against a parent of which the store has lost something, all counts as new: that must not stop further snapshots. */
-function differencesFrom(ctx: Context, parent: Snapshot | undefined, live: State): Differences {
+export function differencesFrom(ctx: Context, parent: Snapshot | undefined, live: State): Differences {
   const known =
     parent &&
     unlessDamaged(() =>

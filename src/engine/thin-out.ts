@@ -1,6 +1,7 @@
 /** What retention does with a timeline: which snapshots may go, and the going of those that nobody asked for. */
 
 import type { Context } from './context.ts'
+import { newOperation } from './new-operation.ts'
 import type { PruneDecision } from './results.ts'
 import { decideRetention, isAutomatic, type RetentionInput } from './retention.ts'
 import { shownParent } from './shown-snapshot.ts'
@@ -21,18 +22,21 @@ export const decide = (ctx: Context, limits: Pick<RetentionInput, 'keep' | 'run'
 
 /**
  * When a snapshot was taken that nobody asked for: what was taken like that beyond what its pool keeps goes. No step that
- * `undo` would take back, but in the log of events, and kept for seven days as all that is deleted. Called under the
+ * `undo` would take back, but in the log of events and among the operations, with the rule, and kept for seven days as all that is deleted. Called under the
  * timeline's lock.
  */
 export function thinOut(ctx: Context): void {
   const going = decide(ctx).filter(({ keep, snapshot }) => !keep && isAutomatic(snapshot))
   if (going.length === 0) return
   const at = ctx.now()
+  const ids = going.map(({ snapshot }) => snapshot.id)
+  const rule = [...new Set(going.map(each => each.rule))].join('; ')
   ctx.db.transaction(() => {
-    ctx.db.setDeleted(
-      going.map(({ snapshot }) => snapshot.id),
-      at,
-    )
+    ctx.db.setDeleted(ids, at)
+    ctx.db.addOperation({
+      ...newOperation(ctx, 'retention', `thinned out ${ids.join(', ')}`, { snapshots: ids }),
+      ...{ state: 'fixed', rule },
+    })
     for (const { snapshot, rule } of going)
       ctx.db.log.add({ kind: 'snapshot', what: 'removed', at, run: snapshot.run, ref: snapshot.id, note: rule })
   })

@@ -4,6 +4,7 @@ import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
+import { UNREAD_ROOT } from '../model/snapshot.ts'
 import { indexAside, removeIndexAside } from '../store/damaged-index.ts'
 import type { Location } from '../store/object-index.ts'
 import { blockObjects, OBJECT } from '../store/pack-format.ts'
@@ -49,6 +50,8 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
         snapshots++
         if (snapshot.deletedAt !== undefined) deleted++
         else if (timeline.db === ctx.db) here++
+        // What its filesystem keeps is not in the store yet.
+        if (snapshot.root === UNREAD_ROOT) continue
         const lost = lostPaths(found, snapshot.root)
         if (lost.length > 0) problems.push(lossOf(snapshot.id, lost))
       }

@@ -15,6 +15,7 @@ export const errorCatalogue = {
   'pool.full': { exit: 1, meaning: 'A retention limit refuses one more snapshot' },
   'operation.none': { exit: 1, meaning: 'There is nothing to undo or redo' },
   'run.inside': { exit: 1, meaning: 'A process of a run may not do this to the history that protects it' },
+  'backend.failed': { exit: 1, meaning: 'The filesystem refused to make, read or delete a snapshot of its own' },
   'archive.unsafe': {
     exit: 1,
     meaning: 'An archive is none, is damaged, or contains something that must not be extracted',

@@ -25,6 +25,9 @@ export interface Skipped {
   reason: UnknownReason
 }
 
+/** Stands for the root of a snapshot that its filesystem keeps, until what it holds is read into the store. */
+export const UNREAD_ROOT: Id = '\0'.repeat(32)
+
 export interface Snapshot {
   id: string
   /** Order of creation within the timeline. */
@@ -38,7 +41,9 @@ export interface Snapshot {
   run: string | undefined
   /** The command that caused it. */
   command: string | undefined
+  /** Who keeps it: `cas` is the store. */
   backend: string
+  /** Where the filesystem keeps it; see src/engine/native-ref.ts. */
   nativeRef: string | undefined
   /** Bytes that this snapshot added to the store. */
   sizeDelta: number
@@ -67,6 +72,14 @@ export interface Turn {
   /** The name of the hook's event. */
   event: string
   tool: string | undefined
+}
+
+/** Of a snapshot that its filesystem keeps. */
+export interface NativeUsage {
+  /** For people: a path, or a name. */
+  where: string
+  /** That would be free without it; undefined when the filesystem does not tell, or it was removed. */
+  bytes: number | undefined
 }
 
 export interface Run {

@@ -14,6 +14,7 @@ import { DataVersion } from './data-version.ts'
 import { EventRows } from './event-rows.ts'
 import { damageHint, explainOpen } from './explain-open.ts'
 import { LogRows } from './log-rows.ts'
+import { NativeRows } from './native-rows.ts'
 import { logBeside, SnapshotLog } from './snapshot-log.ts'
 import * as rows from './timeline-rows.ts'
 import { bringUpToDate, checkVersion, timelineSchema } from './timeline-schema.ts'
@@ -34,6 +35,8 @@ export class TimelineDb {
   readonly events: EventRows
   /** Everything that happened, in one order. */
   readonly log: LogRows
+  /** Snapshots that filesystems keep. */
+  readonly native: NativeRows
   readonly version: DataVersion
   /** Set when it can only be read: every method that changes something throws. */
   readonly unwritable: Unwritable | undefined
@@ -49,6 +52,7 @@ export class TimelineDb {
       this.trace = new TraceRows(database)
       this.events = new EventRows(database)
       this.log = new LogRows(database)
+      this.native = new NativeRows(database, () => this.logged(() => this.plain.stale()))
       this.version = new DataVersion(database)
       if (!unwritable) bringUpToDate(database)
     } catch (cause) {
@@ -100,9 +104,7 @@ export class TimelineDb {
     this.run('INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value', key, value)
   }
 
-  deleteMeta(key: string): void {
-    this.run('DELETE FROM meta WHERE key = ?', key)
-  }
+  readonly deleteMeta = (key: string): void => this.run('DELETE FROM meta WHERE key = ?', key)
 
   get head(): string | undefined {
     return this.meta('head')
@@ -133,9 +135,11 @@ export class TimelineDb {
 
   // --- snapshots ---
 
-  addSnapshot(snapshot: rows.NewSnapshot): Snapshot {
+  /** For what is named after the snapshot and made before it. */
+  readonly newSnapshotId = (): string => this.freshName('snap_', 'snapshots')
+
+  addSnapshot(snapshot: rows.NewSnapshot, id = this.newSnapshotId()): Snapshot {
     return this.transaction(() => {
-      const id = this.freshName('snap_', 'snapshots')
       rows.insertSnapshot(this.database, id, snapshot)
       const { type, createdAt, run } = snapshot
       this.log.add({ kind: 'snapshot', what: 'taken', at: createdAt, run, ref: id, note: type })
@@ -197,8 +201,8 @@ export class TimelineDb {
   // --- tags ---
 
   tags(): Map<string, string> {
-    const rows = this.database.prepare('SELECT name, snapshot FROM tags ORDER BY name').all()
-    return new Map(rows.map(row => [row.name as string, row.snapshot as string]))
+    const tags = this.database.prepare('SELECT name, snapshot FROM tags ORDER BY name').all()
+    return new Map(tags.map(row => [row.name as string, row.snapshot as string]))
   }
 
   setTag(name: string, snapshot: string | undefined, at: number): void {
@@ -218,11 +222,7 @@ export class TimelineDb {
     })
   }
 
-  /** `isInterrupted`: its supervisor was killed, and nobody saw its end. */
-  endRun(
-    id: string,
-    end: { endedAt: number; exitCode?: number; signal?: string; after?: string; isInterrupted?: boolean },
-  ): void {
+  endRun(id: string, end: rows.RunEnd): void {
     const { endedAt, exitCode, signal, after, isInterrupted } = end
     this.transaction(() => {
       const sql = 'UPDATE runs SET ended_at = ?, exit_code = ?, signal = ?, after = ? WHERE id = ?'

@@ -10,7 +10,7 @@ type Row = any
 export const MARK = { unsettled: 1, runOnly: 2 } as const
 
 /** Of what was left out, this many paths are listed; the count is always exact. */
-const SKIPPED_LISTED = 1000
+export const SKIPPED_LISTED = 1000
 
 export type NewSnapshot = Omit<Snapshot, 'id' | 'seq' | 'deletedAt' | 'turn'> & Partial<Pick<Snapshot, 'turn'>>
 
@@ -122,3 +122,12 @@ export const toOperation = (row: Row): Operation => ({
   detail: JSON.parse(row.detail),
   rule: row.rule ?? undefined,
 })
+
+export interface RunEnd {
+  endedAt: number
+  exitCode?: number
+  signal?: string
+  after?: string
+  /** Its supervisor was killed, and nobody saw its end. */
+  isInterrupted?: boolean
+}

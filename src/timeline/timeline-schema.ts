@@ -24,6 +24,7 @@ export const timelineSchema = `
     unsettled INTEGER NOT NULL, deleted_at INTEGER, turn TEXT
   );
   CREATE INDEX IF NOT EXISTS snapshots_run ON snapshots (run);
+  CREATE INDEX IF NOT EXISTS snapshots_native ON snapshots (root) WHERE native_ref IS NOT NULL;
   CREATE TABLE IF NOT EXISTS tags (name TEXT PRIMARY KEY, snapshot TEXT NOT NULL, created_at INTEGER NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, command TEXT NOT NULL, cwd TEXT NOT NULL, started_at INTEGER NOT NULL, ended_at INTEGER,

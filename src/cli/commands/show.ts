@@ -53,7 +53,7 @@ export function register(program: Command): void {
         const colour = context.style.on
         const shown = diff && forPeople(context, diff, false)
         await context.paged(async output => {
-          output.write(snapshotDetails(snapshot, node, context.now, context.style))
+          output.write(snapshotDetails(snapshot, node, savepoint.nativeUsage(id), context.now, context.style))
           if (!shown) return
           output.write('\n')
           if (options.stat) output.write(statText(shown, context.width, colour))

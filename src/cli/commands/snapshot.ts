@@ -1,10 +1,13 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { snapshotDetailJson } from '../../api/json.ts'
+import type { BackendName } from '../../config/config.ts'
 import { errorCatalogue, SavepointError } from '../../errors/errors.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
 import { skippedText, snapshotLine } from '../render/snapshot.ts'
 import { wrongUsage } from '../usage.ts'
+
+const backends: BackendName[] = ['auto', 'zfs', 'btrfs', 'cas']
 
 /** Words that other tools put after `snapshot`, and what they are here. */
 const elsewhere: Record<string, string> = {
@@ -42,7 +45,8 @@ export function register(program: Command): void {
     description:
       'Captures the state of the target as a snapshot that is kept until you delete it. The first one in a directory ' +
       'starts its timeline. With RUN the snapshot belongs to that run. What cannot be captured is listed, the snapshot says ' +
-      'PARTIAL, and the exit code is 3.',
+      'PARTIAL, and the exit code is 3. Where the directory is a btrfs subvolume or a ZFS dataset, the filesystem keeps it, which ' +
+      'takes milliseconds; what it holds is then read by the next command, which says what could not be.',
     usage: '[-m LABEL] [RUN]',
     examples: [
       ['snapshot', 'capture now'],
@@ -53,15 +57,21 @@ export function register(program: Command): void {
   })
     .argument('[run]', 'the run that it belongs to')
     .option('-m, --label <text>', 'what this state is')
+    .addOption(new Option('--backend <name>', 'who keeps it (default: snapshots.backend)').choices(backends))
     .option('--force', 'also for $HOME, /, or a directory that was replaced')
     .action(
-      handle<{ label?: string; force?: boolean }>(async (context, { words: [run], options }) => {
+      handle<{ label?: string; force?: boolean; backend?: BackendName }>(async (context, { words: [run], options }) => {
         if (run !== undefined && Object.hasOwn(elsewhere, run)) {
           throw wrongUsage('snapshot', `"${run}" is no run`, `savepoint ${elsewhere[run]}`)
         }
-        // Where there is no timeline yet, there is no run.
+        // Where there is no timeline yet, there is no run. Programs are told what it holds, so it is read at once.
         const snapshot = await context
-          .open({ create: run === undefined, force: options.force })
+          .open({
+            create: run === undefined,
+            force: options.force,
+            backend: options.backend,
+            leaveUnread: !context.options.json,
+          })
           .then(savepoint => savepoint.snapshot({ label: options.label, type: 'manual', run }))
           .catch(error => Promise.reject(run === undefined ? error : withLabelHint(error, run)))
         if (context.options.json) context.json(snapshotDetailJson(snapshot, { head: true }))

@@ -1,6 +1,6 @@
 import type { LogNode } from '../../index.ts'
 import { formatAge, formatBytes, formatDelta, plural } from '../../model/format.ts'
-import type { Snapshot, Turn } from '../../model/snapshot.ts'
+import type { NativeUsage, Snapshot, Turn } from '../../model/snapshot.ts'
 import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
 import { countsText, localTime, marksOf, skippedText } from './snapshot.ts'
@@ -9,7 +9,13 @@ const turnText = ({ agent, session, number, event, tool }: Turn): string =>
   `${number} of session ${session} of ${agent}, ${event}${tool === undefined ? '' : ` ${tool}`}`
 
 /** The head of `show`: one fact per line. */
-export function snapshotDetails(snapshot: Snapshot, node: LogNode | undefined, now: number, style: Style): string {
+export function snapshotDetails(
+  snapshot: Snapshot,
+  node: LogNode | undefined,
+  kept: NativeUsage | undefined,
+  now: number,
+  style: Style,
+): string {
   const facts: [name: string, value: string | undefined][] = [
     ['type', snapshot.type],
     ['label', snapshot.label === undefined ? undefined : showText(snapshot.label)],
@@ -20,6 +26,10 @@ export function snapshotDetails(snapshot: Snapshot, node: LogNode | undefined, n
     ['parent', snapshot.parent ?? 'none'],
     ['content', `${plural('file', snapshot.files)}, ${formatBytes(snapshot.bytes)}`],
     ['stored', `${formatDelta(snapshot.sizeDelta)} (backend: ${snapshot.backend})`],
+    [
+      'kept',
+      kept && `${showText(kept.where)}${kept.bytes === undefined ? '' : `, ${formatBytes(kept.bytes)} of its own`}`,
+    ],
     ['changes', snapshot.parent === undefined ? 'first snapshot' : countsText(snapshot.counts)],
     ['root', Buffer.from(snapshot.root, 'latin1').toString('hex')],
     ['coverage', snapshot.runOnly ? 'run-only: what others changed meanwhile was not looked for' : undefined],

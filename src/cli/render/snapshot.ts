@@ -3,7 +3,7 @@
 import type { LogNode } from '../../index.ts'
 import type { ChangeCounts } from '../../model/entry.ts'
 import { formatAge, formatBytes, formatCount, formatDelta, plural } from '../../model/format.ts'
-import type { Skipped, Snapshot } from '../../model/snapshot.ts'
+import { type Skipped, type Snapshot, UNREAD_ROOT } from '../../model/snapshot.ts'
 import { drawTree } from '../log-tree.ts'
 import type { Style } from '../style.ts'
 import { renderTable } from '../table.ts'
@@ -123,6 +123,7 @@ function logLine(node: LogNode, now: number, style: Style): string {
 /** "snap_abcd1234  +12 KB  3 added, 1 modified". */
 export function snapshotLine(snapshot: Snapshot, style: Style): string {
   const parts = [style.bold(nameOf(snapshot)), formatDelta(snapshot.sizeDelta)]
+  if (snapshot.root === UNREAD_ROOT) return `${style.bold(nameOf(snapshot))}  kept by ${snapshot.backend}`
   const isFirst = snapshot.parent === undefined
   parts.push(
     isFirst ? `${plural('file', snapshot.files)}, ${formatBytes(snapshot.bytes)}` : countsText(snapshot.counts),

@@ -8,8 +8,8 @@ import type { GitFactsCache } from '../../files/git-facts.ts'
 import type { ExcludeConfig } from '../../files/ignore-rules.ts'
 import { blankEntry, type Entry, type Id } from '../../model/entry.ts'
 import { joinRaw, type Raw } from '../../model/raw-path.ts'
-import type { Skipped } from '../../model/snapshot.ts'
-import { addon, type Stat } from '../../native/addon.ts'
+import { type Skipped, UNREAD_ROOT } from '../../model/snapshot.ts'
+import { addon } from '../../native/addon.ts'
 import { failpoint } from '../../store/failpoint.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
@@ -42,6 +42,8 @@ export interface CaptureOptions {
   /** Descriptor of the target directory, and its absolute path. */
   root: number
   rootPath: Buffer
+  /** See RuleOptions. */
+  outerPath?: Buffer
   exclude: ExcludeConfig
   maxFileBytes: number
   loadCache: () => StatCache
@@ -49,8 +51,8 @@ export interface CaptureOptions {
   env: NodeJS.ProcessEnv
   /** What git's configuration said last; believed. */
   answers?: RuleOptions['answers']
-  /** Our own home: never captured. */
-  homeStat: Stat | undefined
+  /** Inode of our own home, when it may lie in the target: never captured. */
+  homeIno: bigint | undefined
   /** Root trees whose captured paths are captured whatever the rules and caps say. */
   override?: readonly Id[]
   /** Files that a restore has just written: their content is known. */
@@ -68,6 +70,8 @@ export interface CaptureOptions {
   touchedSince?: () => Promise<Raw[] | undefined>
   /** A run may change the tree meanwhile: what it changes is put aside there before. */
   preserved?: Preserved
+  /** It is a state that the filesystem keeps: it holds still, and was the live one at that time. */
+  kept?: { atMs: number; mounts: ReadonlySet<Raw> }
   /** A command is at work, or will be, that must not be slowed down. */
   isBackground?: boolean
   onProgress?: (progress: IngestProgress) => void
@@ -108,7 +112,9 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const isPlain = !options.override && !options.written && options.stage === undefined && !opened && !options.dirty
     const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
     options.preserved?.open({ store, writer, root, rules })
-    const dirty = options.dirty && dirtyDirs(root, cache, options.dirty)
+    // Of a run, the configuration is fixed. Between two states that are kept, it may have changed.
+    const isTold = options.dirty && (!options.kept || isWhole(cache, rules.root.key))
+    const dirty = isTold ? dirtyDirs(root, cache, options.dirty!) : undefined
     for (const path of alsoHeld) dirty?.add(path)
     const known = dirty ?? (scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined)
     const { pass, touched, settled, isOld } =
@@ -123,7 +129,9 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     failpoint('capture:before-root')
     const entry = first ? { ...first, content: pass.tree } : rootEntry(root, pass.tree, opened?.modeOf(''))
     const rootId = writer.put(encodeTree([entry]))
-    if (!isOld) findRacy(pass.cache, touched, clock.startedAtMs)
+    // Of a state that is kept, the live files may have changed in the tick in which it was taken.
+    if (options.kept) findRacy(pass.cache, touched, options.kept.atMs)
+    else if (!isOld) findRacy(pass.cache, touched, clock.startedAtMs)
     // They may be written to until they are unmapped, without another timestamp: the next capture reads them, too.
     if (options.held) distrust(pass.cache, options.held)
     pass.cache.root = rootId
@@ -139,7 +147,7 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
       files: dirs.files,
       emptyDirs: dirs.emptyDirs,
       bytes: dirs.bytes,
-      runOnly: dirty !== undefined,
+      runOnly: dirty !== undefined && !options.kept,
       skipped: listSkipped(pass, store, writer),
     }
   } finally {
@@ -183,11 +191,10 @@ async function passUntilQuiet(
     ingest,
     cache,
     rules,
-    // On another filesystem the same number is another directory.
-    homeIno: options.homeStat?.dev === addon.statFd(options.root).dev ? options.homeStat?.ino : undefined,
     override: (options.override ?? []).map(id => rootTreeOf(options.store, id)),
     written: options.written,
     stage: options.stage,
+    mounts: options.kept?.mounts,
     opened,
     preserved: options.preserved,
     signal: options.signal,
@@ -243,12 +250,19 @@ export function rootTreeOf(store: Store, root: Id): Id {
 }
 
 export function rootEntryOf(store: Store, root: Id): Entry {
+  if (root === UNREAD_ROOT) throw unread()
   const [entry, ...rest] = store.tree(root)
   if (entry?.kind === 'dir' && entry.name === ROOT_NAME && rest.length === 0) return entry
   throw new SavepointError('store.damaged', 'Cannot read a snapshot: its root is malformed', {
     hint: 'Run `savepoint verify`',
   })
 }
+
+/** Whoever opens a timeline reads what its filesystem keeps; that has failed, and was said. */
+const unread = () =>
+  new SavepointError('backend.failed', 'Cannot use a snapshot that the filesystem keeps: it is not read yet', {
+    hint: 'Free some space, or mount its filesystem; the next command reads it then',
+  })
 
 /** `mode`: when it was changed for the time of the capture. */
 function rootEntry(root: number, tree: Id, mode: number | undefined): Entry {

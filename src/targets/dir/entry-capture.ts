@@ -132,7 +132,7 @@ export class EntryCapture {
   private leaveOut(node: DirNode, name: Raw, at: number, type: number): UnknownReason | undefined {
     const { records } = node
     if (record.statFailed(records, at)) return 'unreadable'
-    if (record.isMountPoint(records, at)) return 'mount'
+    if (record.isMountPoint(records, at) || this.state.options.mounts?.has(joinRaw(node.path, name))) return 'mount'
     const whose =
       type === record.S_IFDIR && whoseStore(this.state.options, node.path, name, record.recordIno(records, at))
     if (whose) return whose

@@ -45,6 +45,8 @@ export interface PassOptions {
   written: WrittenFiles | undefined
   /** The stage of the interrupted restore that this capture is the recovery of. */
   stage: Raw | undefined
+  /** Paths at which something else was mounted, which does not show here. */
+  mounts: ReadonlySet<Raw> | undefined
   /** Makes what this user owns readable for the time of the capture; undefined: unreadable stays unreadable. */
   opened: OpenedPaths | undefined
   /** What was put aside before a run changed it; the state is to be the one before. */

@@ -16,6 +16,7 @@ import { addon } from '../../native/addon.ts'
 import { failpoint, pausepoint } from '../../store/failpoint.ts'
 import { applyMetadata } from './content-writer.ts'
 import { removeTree } from './remove-tree.ts'
+import { renameNew } from './rename-new.ts'
 import { explainFailure } from './restore-failed.ts'
 import { planLinks } from './restore-links.ts'
 import type { PlanAction } from './restore-plan.ts'
@@ -141,7 +142,7 @@ class Restore {
   private setAside(): Raw {
     const kept = `${this.options.stage}${KEPT_SUFFIX}`
     markStage(this.root, this.options.stage)
-    this.safe.in([''], () => addon.renameAt(this.root, this.options.stage, kept, RENAME.noReplace))
+    this.safe.in([''], () => renameNew(this.root, this.options.stage, kept))
     this.safe.close()
     return kept
   }
@@ -232,11 +233,10 @@ class Restore {
 
   private rename(from: Raw, to: Raw, flags: number): void {
     // A directory that changes its parent must itself be writable, hence both ends are opened.
-    this.safe.in([parentOf(from), parentOf(to), from, to], () => addon.renameAt(this.root, from, to, flags))
+    this.safe.in([parentOf(from), parentOf(to), from, to], () => renameWith(this.root, from, to, flags))
     this.safe.moved(from, to)
     this.reversals.push(() => {
-      if (flags === RENAME.exchange) addon.renameAt(this.root, from, to, flags)
-      else addon.renameAt(this.root, to, from, RENAME.noReplace)
+      renameWith(this.root, to, from, flags)
     })
   }
 
@@ -283,6 +283,9 @@ class Restore {
     return clean
   }
 }
+
+const renameWith = (root: number, from: Raw, to: Raw, flags: number): void =>
+  flags === RENAME.exchange ? addon.renameAt(root, from, to, flags) : renameNew(root, from, to)
 
 /** What was just deleted slows down making it again in the same place: see native `spreadSubdirs`. */
 function spread(root: number, stage: Raw): void {

@@ -9,6 +9,8 @@ import { diskView, type RuleView } from './rule-view.ts'
 export interface RuleOptions {
   root: number
   rootPath: Buffer
+  /** Around which repositories are looked for, when that is elsewhere: a state that is kept apart from its target. */
+  outerPath?: Buffer
   exclude: ExcludeConfig
   gitCache: GitFactsCache
   env: NodeJS.ProcessEnv
@@ -26,7 +28,7 @@ export async function openRules(options: RuleOptions): Promise<RuleContext> {
     return exclude.ignoreGitignore ? undefined : view.facts(path, await readGitFacts(rootPath, path, factsOptions))
   }
   const git = view.exists('.git') ? await gitFacts('') : undefined
-  const outer = await readOuter(rootPath, factsOptions)
+  const outer = await readOuter(options.outerPath ?? rootPath, factsOptions)
   const present = { gitignore: view.isFile('.gitignore'), savepointignore: view.isFile('.savepointignore'), git }
   return { root: createRules({ read: view.read, config: exclude, present, outer, onWarning }), gitFacts }
 }

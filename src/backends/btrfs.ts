@@ -1,0 +1,165 @@
+/**
+ * btrfs: read-only snapshots of the subvolume that the target is. They are kept in a directory outside of the target on the
+ * same filesystem, and found there by their names. Making and deleting needs no privilege where the user owns the subvolume
+ * and it is mounted with `user_subvol_rm_allowed`; the list of differences does (`btrfs send`).
+ */
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { randomHex } from '../model/id.ts'
+import { addon } from '../native/addon.ts'
+import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
+import { mustRun, runProgram } from './run-program.ts'
+import { differingIn } from './send-stream.ts'
+
+const BTRFS_MAGIC = 0x9123683e
+/** The inode of every subvolume's root. */
+const SUBVOLUME_INO = 256
+/** So that a state that a probe could not delete is never taken for one of a timeline. */
+const PROBE_PREFIX = '.probe-'
+
+const pathOf = ({ place, name }: NativeState): string => join(place, name)
+
+export const btrfs: NativeBackend = {
+  name: 'btrfs',
+
+  probe(target, { directories }) {
+    const path = target.toString()
+    if (!Buffer.from(path).equals(target)) return no('the path of the target is not UTF-8', 'Rename it')
+    if (!isSubvolume(path)) return no(whyNoSubvolume(path), `To make one of it: see docs/backends.md`)
+    let last = no('no directory outside of the target is on the same filesystem', OUTSIDE)
+    for (const directory of directories) {
+      const probe = tryPlace(path, directory)
+      if (probe.works) return probe
+      last = probe
+    }
+    return last
+  },
+
+  capture(target, state) {
+    mkdirSync(state.place, { recursive: true, mode: 0o700 })
+    mustRun('take a btrfs snapshot', 'btrfs', ['subvolume', 'snapshot', '-r', '--', target.toString(), pathOf(state)])
+  },
+
+  open(state) {
+    if (isSubvolume(pathOf(state))) return { path: Buffer.from(pathOf(state)), close() {} }
+    if (typeOf(nearest(state.place)) === BTRFS_MAGIC) return undefined
+    throw new SavepointError('backend.failed', `Cannot read ${pathOf(state)}: ${state.place} is not there`, {
+      hint: 'Mount the filesystem that it is on. Nothing is lost',
+    })
+  },
+
+  differing(before, after) {
+    const { works, stdout } = runProgram('btrfs', ['-q', 'send', '--no-data', '-p', pathOf(before), pathOf(after)])
+    return works ? differingIn(stdout) : undefined
+  },
+
+  remove(state) {
+    if (!isSubvolume(pathOf(state))) return
+    deleteSubvolume(pathOf(state))
+    removeIfEmpty(state.place)
+  },
+
+  whereOf: pathOf,
+
+  usageBytes(state) {
+    const { works, stdout } = runProgram('btrfs', ['filesystem', 'du', '-s', '--raw', '--', pathOf(state)])
+    const columns = works ? stdout.toString().trim().split('\n').at(-1)!.trim().split(/\s+/) : []
+    return columns[1] !== undefined && /^\d+$/.test(columns[1]) ? Number(columns[1]) : undefined
+  },
+}
+
+const OUTSIDE =
+  'Make the directory above the target, or SAVEPOINT_HOME, one on the same filesystem that you can write to'
+
+const no = (reason: string, fix: string): Probe => ({ works: false, reason, fix })
+
+function isSubvolume(path: string): boolean {
+  try {
+    const stat = lstatSync(path)
+    return stat.isDirectory() && stat.ino === SUBVOLUME_INO && typeOf(path) === BTRFS_MAGIC
+  } catch {
+    return false
+  }
+}
+
+function typeOf(path: string): number {
+  const fd = addon.openRoot(Buffer.from(path))
+  try {
+    return addon.statfs(fd).type
+  } finally {
+    addon.close(fd)
+  }
+}
+
+/** Without privilege, one that is read-only cannot be deleted; but its owner can make it writable. */
+function deleteSubvolume(path: string): void {
+  if (runProgram('btrfs', ['subvolume', 'delete', '--', path]).works) return
+  runProgram('btrfs', ['property', 'set', '-ts', path, 'ro', 'false'])
+  mustRun('delete a btrfs snapshot', 'btrfs', ['subvolume', 'delete', '--', path])
+}
+
+function whyNoSubvolume(path: string): string {
+  try {
+    return typeOf(path) === BTRFS_MAGIC
+      ? 'the target lies in a subvolume, but is none itself: all of that would be in each snapshot'
+      : 'the target is not on btrfs'
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** First whether an empty one can be deleted, which can be tidied up in any case; then one of the target. */
+function tryPlace(target: string, place: string): Probe {
+  const above = nearest(place)
+  if (isInside(above, target)) return no(`${place} would be in the target itself`, OUTSIDE)
+  try {
+    mkdirSync(place, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    return no(`${place} cannot be made (${errnoOf(error) ?? error})`, OUTSIDE)
+  }
+  const probe = join(place, `${PROBE_PREFIX}${randomHex(6)}`)
+  try {
+    const made = runProgram('btrfs', ['subvolume', 'create', '--', probe])
+    if (!made.works) return no(`${place}: ${made.why}`, made.why.includes('not installed') ? INSTALL : OUTSIDE)
+    const deleted = runProgram('btrfs', ['subvolume', 'delete', '--', probe])
+    if (!deleted.works) {
+      rmdirSync(probe)
+      return no(`this user may not delete snapshots (${deleted.why})`, RM_ALLOWED)
+    }
+    const taken = runProgram('btrfs', ['subvolume', 'snapshot', '-r', '--', target, probe])
+    if (!taken.works) return no(`a snapshot into ${place} failed: ${taken.why}`, whyNotTaken(target, taken.why))
+    deleteSubvolume(probe)
+    return { works: true, place }
+  } catch (error) {
+    return no((error as Error).message, (error as SavepointError).hint ?? RM_ALLOWED)
+  } finally {
+    removeIfEmpty(place)
+  }
+}
+
+const INSTALL = 'apt-get install btrfs-progs'
+const RM_ALLOWED = 'Mount it with user_subvol_rm_allowed (mount -o remount,user_subvol_rm_allowed), or be root'
+
+function whyNotTaken(target: string, why: string): string {
+  if (/cross-device/i.test(why)) return OUTSIDE
+  const isOwner = statSync(target).uid === process.geteuid?.()
+  return isOwner ? 'See what the filesystem says (btrfs, dmesg)' : 'Only its owner, or root, can snapshot a subvolume'
+}
+
+const isInside = (path: string, target: string): boolean => path === target || path.startsWith(`${target}/`)
+
+function nearest(path: string): string {
+  return existsSync(path) ? path : nearest(dirname(path))
+}
+
+/** The directory of the timeline, and the one above it that all timelines share. */
+function removeIfEmpty(place: string): void {
+  for (const directory of [place, dirname(place)]) {
+    try {
+      if (readdirSync(directory).length === 0) rmdirSync(directory)
+    } catch {
+      return
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * What a filesystem that can snapshot by itself is asked to do. A driver keeps whole states of a target, cheaply and at one
+ * moment; it knows neither trees nor timelines. What such a state holds is read into the store when somebody first needs to
+ * know (`src/engine/read-native.ts`), so that everything above works on it as on any other snapshot.
+ */
+import type { Raw } from '../model/raw-path.ts'
+
+export type NativeName = 'btrfs' | 'zfs'
+
+/** A place to keep states in: what it means is the driver's (a directory, a dataset). */
+export type Place = string
+
+/** What may be used for states of one timeline. */
+export interface Where {
+  /** Directories that a driver may make, the best first; never in the target's own view. */
+  directories: readonly string[]
+  /** Nobody else's states have this in their place. */
+  key: string
+}
+
+export type Probe = { works: true; place: Place } | { works: false; reason: string; fix: string }
+
+/** Where a state is kept. Stored with the snapshot. */
+export interface NativeState {
+  place: Place
+  name: string
+}
+
+/** What may differ between two states; paths are relative to the target. */
+export interface Differing {
+  /** Directories whose entries may be others. They need not exist. */
+  dirs: Set<Raw>
+  /** Directories that may be other ones under the same name. */
+  moved: Set<Raw>
+}
+
+export interface OpenState {
+  /** A directory with the state, for reading. */
+  path: Buffer
+  close(): void
+}
+
+export interface NativeBackend {
+  name: NativeName
+  /**
+   * Makes a state and deletes it again, as this user, and says where it can be kept; leaves nothing behind. Never throws.
+   */
+  probe(target: Buffer, where: Where): Probe
+  /** Keeps the present state. Nothing is kept when it throws. */
+  capture(target: Buffer, state: NativeState): void
+  /** undefined: somebody has removed it. Throws when that cannot be told, because its place is not there. */
+  open(state: NativeState): OpenState | undefined
+  /** undefined: not known, anything may differ. */
+  differing(before: NativeState, after: NativeState): Differing | undefined
+  /** May be called again. */
+  remove(state: NativeState): void
+  /** For people: a path, or a name. */
+  whereOf(state: NativeState): string
+  /** Bytes that would be free without it; undefined: not known. */
+  usageBytes(state: NativeState): number | undefined
+}

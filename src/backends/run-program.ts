@@ -1,0 +1,50 @@
+/** Runs the programs by which a filesystem is told what to do. They answer at once, so we wait. */
+import { spawnSync } from 'node:child_process'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+
+/** A list of differences that is longer is not worth reading: looking at everything costs no more. */
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+/** A filesystem that is busy with deleting may take its time; one that hangs must not hang us for ever. */
+const LIMIT_MS = 120_000
+/** Where distributions put them, whatever the user's PATH says. */
+const SYSTEM_PATH = '/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin'
+
+export interface Finished {
+  works: boolean
+  stdout: Buffer
+  /** What it said when it failed, in one line. */
+  why: string
+}
+
+export function runProgram(program: string, args: readonly string[]): Finished {
+  const env = { LC_ALL: 'C', PATH: `${process.env.PATH ?? ''}:${SYSTEM_PATH}` }
+  const result = spawnSync(program, args, {
+    env,
+    maxBuffer: MAX_OUTPUT_BYTES,
+    timeout: LIMIT_MS,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  if (result.error) {
+    const why = errnoOf(result.error) === 'ENOENT' ? `${program} is not installed` : result.error.message
+    return { works: false, stdout: Buffer.alloc(0), why }
+  }
+  const said = result.stderr.toString().trim().split('\n').at(-1) ?? ''
+  const why = said.replace(/^(ERROR|cannot|Error)(: | )/i, '') || `${program} ended with ${result.status}`
+  return { works: result.status === 0, stdout: result.stdout, why }
+}
+
+/** For what must work: the error says what was tried, and what to do about the usual reasons. */
+export function mustRun(what: string, program: string, args: readonly string[]): Buffer {
+  const { works, stdout, why } = runProgram(program, args)
+  if (works) return stdout
+  const isFull = /no space left|quota exceeded|out of space/i.test(why)
+  throw new SavepointError(isFull ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint: hintFor(why) })
+}
+
+function hintFor(why: string): string {
+  if (/no space left|quota exceeded|out of space/i.test(why))
+    return 'Nothing was changed. Free some space there: `savepoint delete` and `savepoint gc` remove old snapshots'
+  if (/read-only file system/i.test(why))
+    return 'Nothing was changed. Mount it for writing again (mount -o remount,rw), or take the snapshot with --backend cas'
+  return 'Nothing was changed. `savepoint doctor` shows what works here; --backend cas keeps the snapshot in the store'
+}

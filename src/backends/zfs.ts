@@ -1,0 +1,152 @@
+/**
+ * ZFS: snapshots of the dataset that is mounted at the target, named `dataset@savepoint-KEY-ID`, where the pool keeps them.
+ * They are read through `.zfs` in the target; where that is missing (zfs-fuse), through a clone that exists meanwhile.
+ * `zfs rollback` is never used: it would destroy what came later.
+ */
+import { existsSync, mkdtempSync, realpathSync, rmdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SavepointError } from '../errors/errors.ts'
+import { randomHex } from '../model/id.ts'
+import { addon } from '../native/addon.ts'
+import type { NativeBackend, NativeState, OpenState, Probe } from './native-backend.ts'
+import { mustRun, runProgram } from './run-program.ts'
+
+/** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
+const MAY_BE_ZFS = new Set([0x2fc12fc1, 0x65735546])
+const CLONE_PREFIX = 'savepoint-read-'
+/** zfs-fuse is busy for a moment with what was just unmounted. */
+const BUSY_TRIES = 20
+const BUSY_WAIT_MS = 150
+
+/** A place is everything of the name but the id: `dataset@savepoint-KEY`. */
+const nameOf = ({ place, name }: NativeState): string => `${place}-${name}`
+const datasetOf = (place: string): string => place.slice(0, place.indexOf('@'))
+
+export const zfs: NativeBackend = {
+  name: 'zfs',
+
+  probe(target, { key }) {
+    const path = target.toString()
+    if (!Buffer.from(path).equals(target)) return no('the path of the target is not UTF-8', 'Rename it')
+    if (!MAY_BE_ZFS.has(typeOf(target))) return no('the target is not on ZFS', AS_DATASET)
+    const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'name,mountpoint', '-t', 'filesystem'])
+    if (!works) return no(why, why.includes('not installed') ? 'apt-get install zfsutils-linux' : 'See `zfs list`')
+    const dataset = linesOf(stdout).find(([, mountpoint]) => mountpoint === path)?.[0]
+    if (dataset === undefined) return no('the target is not where a dataset is mounted', AS_DATASET)
+    const place = `${dataset}@savepoint-${key}`
+    const probe = `${place}-probe-${randomHex(6)}`
+    const taken = runProgram('zfs', ['snapshot', probe])
+    if (!taken.works) return no(`a snapshot failed: ${taken.why}`, ALLOW)
+    const deleted = runProgram('zfs', ['destroy', probe])
+    return deleted.works ? { works: true, place } : no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
+  },
+
+  capture(_target, state) {
+    mustRun('take a ZFS snapshot', 'zfs', ['snapshot', nameOf(state)])
+  },
+
+  open(state) {
+    const mountpoint = mountpointOf(state)
+    if (!exists(state)) return undefined
+    const inside = join(mountpoint, '.zfs', 'snapshot', nameOf(state).slice(nameOf(state).indexOf('@') + 1))
+    if (existsSync(inside)) return { path: Buffer.from(inside), close() {} }
+    return openClone(state)
+  },
+
+  // Newer versions have `zfs diff`, which could not be tried; looking at all stats is right everywhere.
+  differing: () => undefined,
+
+  remove(state) {
+    if (!exists(state)) return
+    dropClones(state.place)
+    mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(state)])
+  },
+
+  whereOf: nameOf,
+
+  usageBytes(state) {
+    const { works, stdout } = runProgram('zfs', ['get', '-Hp', '-o', 'value', 'used', nameOf(state)])
+    const text = stdout.toString().trim()
+    return works && /^\d+$/.test(text) ? Number(text) : undefined
+  },
+}
+
+const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
+const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create DATASET'
+
+const no = (reason: string, fix: string): Probe => ({ works: false, reason, fix })
+
+const exists = (state: NativeState): boolean =>
+  runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', nameOf(state)]).works
+
+const linesOf = (stdout: Buffer): string[][] =>
+  stdout
+    .toString()
+    .split('\n')
+    .filter(line => line !== '')
+    .map(line => line.split('\t'))
+
+function typeOf(path: Buffer): number {
+  try {
+    const fd = addon.openRoot(path)
+    try {
+      return addon.statfs(fd).type
+    } finally {
+      addon.close(fd)
+    }
+  } catch {
+    return 0
+  }
+}
+
+function mountpointOf({ place }: NativeState): string {
+  const dataset = datasetOf(place)
+  const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', dataset])
+  if (works) return stdout.toString().trim()
+  throw new SavepointError('backend.failed', `Cannot read a snapshot of ${dataset}: ${why}`, {
+    hint: 'Import its pool (zpool import). Nothing is lost',
+  })
+}
+
+function openClone(state: NativeState): OpenState {
+  // Left by a process that was killed; we hold the lock of the timeline, so nobody reads them.
+  dropClones(state.place)
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'savepoint-zfs-')))
+  const clone = `${datasetOf(state.place).split('/')[0]}/${CLONE_PREFIX}${randomHex(6)}`
+  const close = () => {
+    destroyClone(clone)
+    try {
+      rmdirSync(directory)
+    } catch {}
+  }
+  try {
+    const options = ['-o', 'readonly=on', '-o', `mountpoint=${directory}`]
+    mustRun('read a ZFS snapshot', 'zfs', ['clone', ...options, nameOf(state), clone])
+  } catch (error) {
+    rmdirSync(directory)
+    throw error
+  }
+  return { path: Buffer.from(directory), close }
+}
+
+function dropClones(place: string): void {
+  const pool = datasetOf(place).split('/')[0]!
+  const { stdout } = runProgram('zfs', ['list', '-H', '-o', 'name,origin,mountpoint', '-t', 'filesystem', '-r', pool])
+  for (const [clone, origin, mountpoint] of linesOf(stdout)) {
+    if (!origin!.startsWith(`${place}-`) || !clone!.startsWith(`${pool}/${CLONE_PREFIX}`)) continue
+    destroyClone(clone!)
+    try {
+      rmdirSync(mountpoint!)
+    } catch {}
+  }
+}
+
+/** What stays is dropped by the next one who reads or deletes. */
+function destroyClone(clone: string): void {
+  for (let tries = 0; tries < BUSY_TRIES; tries++) {
+    const { works, why } = runProgram('zfs', ['destroy', '-f', clone])
+    if (works || !/busy/.test(why)) return
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_WAIT_MS)
+  }
+}

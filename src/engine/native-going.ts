@@ -1,0 +1,96 @@
+/**
+ * States that a filesystem keeps and that are to go: noted before they are made, until their snapshot has a row, and with the
+ * removal of that row. So a process that is killed leaves nothing behind for ever, and nothing that we do not know is removed:
+ * it may be all that is left of a history that somebody lost. What is about to be made is noted in a file, for which nobody
+ * waits until it is on the disk: after a power cut, a state may be left.
+ */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { NativeState } from '../backends/native-backend.ts'
+import { nativeBackend } from '../backends/select.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
+import { keptOf } from './native-ref.ts'
+
+const META = 'native_going'
+
+interface Going extends NativeState {
+  backend: string
+}
+
+const goingIn = (db: TimelineDb): Going[] => JSON.parse(db.meta(META) || '[]')
+
+const intentIn = (directory: string): string => join(directory, 'native-intent.json')
+
+/** Before it is made. Its row, once it has one, says that it stays; then the note goes. */
+export const noteIntent = (directory: string, state: Going): void =>
+  writeFileSync(intentIn(directory), JSON.stringify(state), { mode: 0o600 })
+
+/** No later than that: should the row be lost with the database, what the filesystem keeps must not go with it. */
+export const forgetIntent = (directory: string): void => rmSync(intentIn(directory), { force: true })
+
+function takeIntent(directory: string, db: TimelineDb): void {
+  let intended: Going
+  try {
+    intended = JSON.parse(readFileSync(intentIn(directory), 'utf8'))
+  } catch {
+    return
+  }
+  if (!db.snapshot(intended.name)) noteGoing(db, [intended])
+  forgetIntent(directory)
+}
+
+function noteGoing(db: TimelineDb, going: readonly Going[]): void {
+  if (going.length > 0) db.setMeta(META, JSON.stringify([...goingIn(db), ...going]))
+}
+
+function noteGone(db: TimelineDb, { place, name }: NativeState): void {
+  const rest = goingIn(db).filter(each => each.place !== place || each.name !== name)
+  if (rest.length > 0) db.setMeta(META, JSON.stringify(rest))
+  else db.deleteMeta(META)
+}
+
+/** Of snapshots whose rows are removed, in the same transaction, afterwards. What another row names stays. */
+export function noteForgotten(db: TimelineDb, forgotten: readonly Snapshot[]): void {
+  const named = new Set(db.snapshots(true).map(({ nativeRef }) => nativeRef))
+  const gone = forgotten.filter(({ nativeRef }) => !named.has(nativeRef))
+  noteGoing(
+    db,
+    gone.flatMap(snapshot => {
+      const kept = keptOf(snapshot)
+      return kept ? [{ backend: kept.backend.name, place: kept.ref.place, name: kept.ref.name }] : []
+    }),
+  )
+}
+
+/** Called under the timeline's lock. What cannot be removed now is left to the next time. */
+export function removeGoing(directory: string, db: TimelineDb, warn: (text: string) => void): void {
+  takeIntent(directory, db)
+  for (const state of goingIn(db)) {
+    try {
+      nativeBackend(state.backend)?.remove(state)
+      noteGone(db, state)
+    } catch (error) {
+      if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+      warn(`a ${state.backend} snapshot that nothing needs is still there: ${(error as Error).message}`)
+    }
+  }
+}
+
+/**
+ * What a filesystem keeps cannot be rewritten: the store has all that it needs of it, so it goes. Throws when it does not.
+ * Called under the timeline's lock, with everything read; may be called again.
+ */
+export function dropNative(directory: string, db: TimelineDb): void {
+  const kept = db.snapshots(true).filter(({ nativeRef }) => nativeRef !== undefined)
+  db.transaction(() => {
+    for (const { id } of kept) db.native.setStored(id)
+    noteForgotten(db, kept)
+  })
+  removeGoing(directory, db, text => {
+    throw new SavepointError('backend.failed', `Cannot complete the purge: ${text}`, {
+      hint: 'Mend that; the next command completes it',
+    })
+  })
+}

@@ -1,0 +1,55 @@
+/** A snapshot that the filesystem keeps: taken at one moment, whatever the size. What it holds is read later. */
+import { mountsBelow } from '../backends/mounts-below.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { failpoint } from '../store/failpoint.ts'
+import { type Chosen, forgetChoice } from './backend.ts'
+import { checkIdentity, checkRoom } from './capture-live.ts'
+import { type Context, recordTarget } from './context.ts'
+import { forgetIntent, noteIntent, removeGoing } from './native-going.ts'
+import type { NativeRef } from './native-ref.ts'
+import type { TakeOptions } from './snapshot.ts'
+
+/** Called under the timeline's lock. */
+export function takeNative(ctx: Context, { backend, place }: Chosen, options: TakeOptions): Snapshot {
+  checkIdentity(ctx)
+  checkRoom(ctx)
+  recordTarget(ctx)
+  const id = ctx.db.newSnapshotId()
+  const ref: NativeRef = {
+    place,
+    name: id,
+    // Before it is taken: what changes from now on may, or may not, be in it.
+    atMs: Date.now(),
+    mounts: mountsBelow(ctx.targetPath),
+    eventsAt: ctx.db.events.beginCapture(),
+  }
+  removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+  noteIntent(ctx.timelineDir, { backend: backend.name, place, name: id })
+  try {
+    backend.capture(ctx.targetPath, ref)
+  } catch (error) {
+    forgetChoice(ctx)
+    throw error
+  }
+  failpoint('native:captured')
+  const taken = ctx.db.transaction(() => {
+    const snapshot = ctx.db.addSnapshot(
+      {
+        ...{ type: options.type, label: options.label, run: options.run, command: options.command },
+        parent: ctx.db.head,
+        createdAt: ctx.now(),
+        root: UNREAD_ROOT,
+        backend: backend.name,
+        nativeRef: JSON.stringify(ref),
+        sizeDelta: 0,
+        counts: { added: 0, modified: 0, deleted: 0 },
+        ...{ files: 0, bytes: 0, skippedCount: 0, skipped: [], unsettled: false, runOnly: false, turn: options.turn },
+      },
+      id,
+    )
+    ctx.db.setHead(id)
+    return snapshot
+  })
+  forgetIntent(ctx.timelineDir)
+  return taken
+}

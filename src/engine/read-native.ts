@@ -1,0 +1,121 @@
+/**
+ * Reads what the filesystem keeps of snapshots into the store, so that they can be compared, restored and searched like any
+ * other. That costs the change since the last state that was read, where the filesystem tells it, and otherwise a walk; the
+ * first time it is a whole capture. It is done by whoever opens the timeline next, in the order of the snapshots.
+ */
+import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
+import { plural } from '../model/format.ts'
+import { showPath } from '../model/raw-path.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { failpoint } from '../store/failpoint.ts'
+import type { Dirty } from '../targets/dir/dirty-dirs.ts'
+import { forEachLink } from '../targets/dir/stale-links.ts'
+import type { StatCache } from '../targets/dir/stat-cache.ts'
+import { captureLive, type KeptState } from './capture-live.ts'
+import { type Context, withTimelineLock } from './context.ts'
+import { sayWhatLeft } from './left-history.ts'
+import { type Kept, keptOf } from './native-ref.ts'
+import { newOperation } from './new-operation.ts'
+import { differencesFrom, explained } from './snapshot.ts'
+import { withSnapshotEvents } from './snapshot-events.ts'
+
+/**
+ * When a timeline is opened. What cannot be read now (no room, its filesystem is not mounted) does not stop who asks about
+ * something else.
+ */
+export async function readAtOpen(ctx: Context): Promise<void> {
+  if (ctx.db.native.unread().length === 0 || ctx.unwritable) return
+  try {
+    await withTimelineLock(ctx, 'read a snapshot', () => readUnread(ctx))
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+    if ((error as SavepointError).code === 'cancelled') throw error
+    ctx.warn(`a snapshot that the filesystem keeps is not read yet: ${(error as Error).message}`)
+  }
+}
+
+/** Called under the timeline's lock. */
+export async function readUnread(ctx: Context): Promise<void> {
+  for (const snapshot of ctx.db.native.unread()) {
+    const kept = keptOf(snapshot)
+    const state = kept?.backend.open(kept.ref)
+    if (!kept || !state) {
+      forgetLost(ctx, snapshot)
+      continue
+    }
+    try {
+      await read(ctx, snapshot, kept, state.path)
+    } finally {
+      state.close()
+    }
+  }
+}
+
+async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer): Promise<void> {
+  const { ref } = kept
+  const state: KeptState = {
+    path,
+    atMs: ref.atMs,
+    mounts: new Set(ref.mounts),
+    dirtySince: cache => dirtySince(ctx, kept, cache),
+  }
+  // Whoever goes back needs it, and going back works with whatever is free.
+  const live = await captureLive(ctx, { kept: state, ignoreFloor: true, phase: 'reading the snapshot' })
+  const parent = snapshot.parent === undefined ? undefined : ctx.db.snapshot(snapshot.parent)
+  if (parent) unlessDamaged(() => sayWhatLeft(ctx, parent, live.root))
+  const left = live.skipped.length
+  if (left > 0)
+    ctx.notice(
+      `${snapshot.id} is PARTIAL: ${plural('path', left)} not captured; \`savepoint show ${snapshot.id}\` lists them`,
+    )
+  const then: Context = { ...ctx, now: () => snapshot.createdAt }
+  failpoint('native:before-read')
+  explained(ctx, () => {
+    const differences = differencesFrom(then, parent, { ...live, eventsAt: ref.eventsAt })
+    ctx.db.transaction(() => {
+      ctx.db.native.setRead(snapshot.id, { ...live, sizeDelta: live.newBytes, skippedCount: live.skipped.length })
+      ctx.db.setCounts(snapshot.id, differences.counts)
+      withSnapshotEvents(then, differences, ref.eventsAt, () => snapshot)
+    })
+  })
+}
+
+/** What may differ from what the last capture saw, when that is a state which the same filesystem keeps. */
+function dirtySince(ctx: Context, { backend, ref }: Kept, cache: StatCache): Dirty | undefined {
+  if (cache.root === '') return undefined
+  const base = ctx.db
+    .snapshots(true)
+    .toReversed()
+    .filter(({ root }) => root === cache.root)
+    .map(keptOf)
+    .find(kept => kept?.backend === backend && kept.ref.place === ref.place)
+  const differing = base && backend.differing(base.ref, ref)
+  if (!differing) return undefined
+  const { dirs, moved } = differing
+  // Of a file with several names, only one is told. And what was mounted then or now shows differently.
+  for (const [path, dir] of cache.dirs) forEachLink(dir, () => dirs.add(path))
+  for (const path of [...ref.mounts, ...base.ref.mounts]) dirs.add(path.slice(0, Math.max(0, path.lastIndexOf('/'))))
+  return { dirs, replaced: new Set(), again: moved }
+}
+
+/** Nobody can bring it back. It must not stand in the way of the others. */
+function forgetLost(ctx: Context, snapshot: Snapshot): void {
+  const { id, parent, label } = snapshot
+  const name = label === undefined ? id : `${id} (${showPath(label)})`
+  const summary = `${name} is lost: its ${snapshot.backend} snapshot was removed by somebody else before it was read`
+  ctx.db.transaction(() => {
+    if (ctx.db.head === id) ctx.db.setHead(parent)
+    for (const [tag, tagged] of ctx.db.tags()) if (tagged === id) ctx.db.setTag(tag, undefined, ctx.now())
+    ctx.db.forgetSnapshots([id])
+    ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'lost' })
+  })
+  ctx.notice(summary)
+}
+
+function unlessDamaged(work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    if (!isDamage(error)) throw error
+  }
+}

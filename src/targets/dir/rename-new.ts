@@ -1,0 +1,41 @@
+/** Renames to a name that must be free. Some filesystems (zfs-fuse, older NFS servers) have no call that checks it. */
+import { errnoOf } from '../../errors/errors.ts'
+import type { Raw } from '../../model/raw-path.ts'
+import { addon } from '../../native/addon.ts'
+
+const NO_REPLACE = 1
+const S_IFMT = 0o170000
+const S_IFDIR = 0o040000
+
+/** Throws EEXIST, and changes nothing, when something is there. */
+export function renameNew(root: number, from: Raw, to: Raw): void {
+  try {
+    addon.renameAt(root, from, to, NO_REPLACE)
+  } catch (error) {
+    const code = errnoOf(error)
+    if (code !== 'EINVAL' && code !== 'ENOSYS') throw error
+    renameOtherwise(root, from, to)
+  }
+}
+
+/** A second name is refused where there is one already. A directory can have none: nothing but an empty one is replaced. */
+function renameOtherwise(root: number, from: Raw, to: Raw): void {
+  if ((addon.statAt(root, from).mode & S_IFMT) !== S_IFDIR) {
+    addon.linkAt(root, from, to)
+    addon.unlinkAt(root, from)
+    return
+  }
+  if (exists(root, to))
+    throw Object.assign(new Error(`EEXIST: file already exists, rename '${to}'`), { code: 'EEXIST' })
+  addon.renameAt(root, from, to, 0)
+}
+
+function exists(root: number, path: Raw): boolean {
+  try {
+    addon.statAt(root, path)
+    return true
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return false
+    throw error
+  }
+}

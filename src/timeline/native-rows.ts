@@ -1,0 +1,51 @@
+/** Rows of snapshots that a filesystem keeps: which of them nobody has read yet, and what becomes of them. */
+import type { DatabaseSync } from 'node:sqlite'
+import { idToBytes } from '../model/id.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { MARK, SKIPPED_LISTED, toSnapshot } from './timeline-rows.ts'
+
+export type ReadState = Pick<
+  Snapshot,
+  'root' | 'files' | 'bytes' | 'sizeDelta' | 'skippedCount' | 'skipped' | 'unsettled'
+>
+
+export class NativeRows {
+  private readonly database: DatabaseSync
+  /** To be called after a change. */
+  private readonly changed: () => void
+
+  constructor(database: DatabaseSync, changed: () => void) {
+    this.database = database
+    this.changed = changed
+  }
+
+  /** In order of creation. */
+  unread(): Snapshot[] {
+    const select = 'SELECT * FROM snapshots WHERE native_ref IS NOT NULL AND root = ? ORDER BY seq'
+    return this.database.prepare(select).all(idToBytes(UNREAD_ROOT)).map(toSnapshot)
+  }
+
+  /** What it holds is in the store now. */
+  setRead(id: string, read: ReadState): void {
+    const update = this.database.prepare(
+      'UPDATE snapshots SET root = ?, files = ?, bytes = ?, size_delta = ?, skipped_count = ?, skipped = ?, unsettled = ? WHERE id = ?',
+    )
+    update.run(
+      idToBytes(read.root),
+      read.files,
+      read.bytes,
+      read.sizeDelta,
+      read.skippedCount,
+      JSON.stringify(read.skipped.slice(0, SKIPPED_LISTED)),
+      read.unsettled ? MARK.unsettled : 0,
+      id,
+    )
+    this.changed()
+  }
+
+  /** From now on the store alone keeps it. */
+  setStored(id: string): void {
+    this.database.prepare("UPDATE snapshots SET backend = 'cas', native_ref = NULL WHERE id = ?").run(id)
+    this.changed()
+  }
+}

@@ -1,0 +1,312 @@
+/** btrfs beyond the contract: what it tells of changes is all of them, what it does not show, and what can go wrong. */
+import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { btrfs } from '../src/backends/btrfs.ts'
+import { doctor, open } from '../src/index.ts'
+import { onBtrfs, run } from './support/backend-scene.ts'
+import { savepoint as cli } from './support/built-cli.ts'
+import { gated } from './support/machine.ts'
+import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
+import type { Workspace } from './support/workspace.ts'
+
+const scene = onBtrfs()
+const closed = onBtrfs('noatime')
+const scenes = [scene, closed]
+const onDisk = (title: string, work: () => Promise<void> | void) => gated(scene.possible, scene.needs, title, work)
+
+beforeAll(async () => {
+  if (scene.possible) for (const each of scenes) await each.setUp()
+}, 60_000)
+afterAll(async () => {
+  if (scene.possible) for (const each of scenes) await each.tearDown()
+}, 60_000)
+
+let space: Workspace
+beforeEach(() => {
+  if (scene.possible) space = scene.make()
+})
+afterEach(() => {
+  if (scene.possible) scene.remove(space)
+})
+
+const backendLine = async () => {
+  const { checks } = await doctor({ cwd: space.dir, home: space.home, env: space.env })
+  return checks.find(({ name }) => name === 'backend')!
+}
+
+describe('what btrfs tells of changes', () => {
+  onDisk(
+    'is all that there is: many changes at random, read by difference, are the state as a whole capture sees it',
+    async () => {
+      const random = numbers(7)
+      for (let i = 0; i < 60; i++) space.write(`d${i % 6}/e${i % 4}/f${i}`, `${i}\n`)
+      const differing = await space.open({ leaveUnread: true })
+      await differing.snapshot({ label: 'first' })
+      for (let round = 1; round <= 15; round++) {
+        for (let i = 0; i < (round % 2 ? 4 : 15); i++) mutate(space, random)
+        await differing.snapshot({ label: `${round}` })
+        // Every third time it is read at once; otherwise several are read one after another.
+        if (round % 3 > 0) continue
+        const savepoint = await space.open()
+        const { root } = savepoint.find(`${round}`)
+        // A home of its own knows nothing from before.
+        const home = join(space.base, `home ${round}`)
+        const other = await open({ cwd: space.dir, env: space.env, home, create: true, backend: 'cas' })
+        expect((await other.snapshot({})).root === root, `round ${round}`).toBe(true)
+        other.close()
+      }
+      const savepoint = await space.open()
+      expect(savepoint.snapshots()).toHaveLength(16)
+      const states = savepoint.snapshots().map(({ nativeRef }) => JSON.parse(nativeRef!))
+      // It did tell them, and was believed.
+      expect(states.slice(1).filter((state, i) => btrfs.differing(states[i], state)).length).toBe(15)
+      for (const label of ['first', '5', '11', '2']) {
+        await savepoint.rollback(label)
+        const { root } = savepoint.find(label)
+        expect((await savepoint.diff({ from: label })).changes).toEqual([])
+        expect(savepoint.head().root === root).toBe(true)
+      }
+    },
+  )
+
+  onDisk('is read under the rules of today, although nothing changed', async () => {
+    space.write('sub/a.log')
+    space.write('sub/b')
+    await (await space.open()).snapshot({ label: 'one' })
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots: {exclude: {additional: ["*.log"]}}\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'two' })
+    const savepoint = await space.open()
+    expect(savepoint.read('one', 'sub/a.log').toString()).toBe('sub/a.log\n')
+    expect(() => savepoint.read('two', 'sub/a.log')).toThrow(/sub\/a\.log/)
+    expect(savepoint.read('two', 'sub/b').toString()).toBe('sub/b\n')
+  })
+
+  onDisk('includes an edit of the same size, in the moment of the snapshot, whose time was put back', async () => {
+    space.write('a', 'one\n')
+    const { atimeMs, mtimeMs } = lstatSync(space.at('a'))
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    space.write('a', 'two\n')
+    space.sh(`touch -d @${mtimeMs / 1000} a`)
+    expect(atimeMs).toBeGreaterThan(0)
+    const savepoint = await space.open()
+    expect((await savepoint.diff({})).changes.map(({ path }) => path)).toEqual(['a'])
+  })
+})
+
+describe('what a snapshot does not show', () => {
+  onDisk('is unknown: nested subvolumes, mounts, our own home', async () => {
+    run('btrfs', 'subvolume', 'create', space.at('nested'))
+    space.write('nested/x')
+    space.write('a')
+    mkdirSync(space.at('mounted'))
+    space.write('mounted/under')
+    run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', space.at('mounted'))
+    try {
+      space.write('mounted/x')
+      const home = space.at('our home')
+      await (await space.open({ home, leaveUnread: true })).snapshot({ label: 'one' })
+      space.write('nested/y')
+      space.write('mounted/y')
+      rmSync(space.at('a'))
+      const savepoint = await space.open({ home })
+      const [snapshot] = savepoint.snapshots()
+      expect(snapshot).toMatchObject({ backend: 'btrfs', files: 1 })
+      // Kept outside of what the target shows.
+      expect(readdirSync(space.base)).toContain('.savepoint-snapshots')
+      await savepoint.rollback('one')
+      expect(readdirSync(space.dir).toSorted()).toEqual(['a', 'mounted', 'nested', 'our home'])
+      expect([...readdirSync(space.at('nested')), ...readdirSync(space.at('mounted'))]).toEqual(['x', 'y', 'x', 'y'])
+    } finally {
+      run('umount', space.at('mounted'))
+    }
+  })
+})
+
+describe('who keeps it', () => {
+  onDisk('is said by doctor, by snapshot and by the footer of snapshots; nothing is read before it is needed', () => {
+    space.write('a')
+    expect(cli(space, ['doctor']).stdout).toContain('btrfs: the filesystem keeps the snapshots that you ask for')
+    expect(readdirSync(space.base).toSorted()).toEqual(['user', 'work'])
+    expect(cli(space, ['snapshot', '-m', 'one']).stdout).toMatch(/^snap_\w+ \(one\) {2}kept by btrfs\n$/)
+    expect(readdirSync(join(space.home, 'store/packs'))).toEqual([])
+    expect(cli(space, ['snapshots']).stdout).toContain('1 snapshot (backend: btrfs)\n')
+    expect(readdirSync(join(space.home, 'store/packs'))).toHaveLength(1)
+    expect(cli(space, ['show', 'one']).stdout).toMatch(/^ {2}kept {5}.*snap_\w+, .*B of its own$/m)
+    expect(cli(space, ['snapshot', '--backend', 'cas', '-m', 'two']).stdout).toContain('no changes')
+    expect(cli(space, ['snapshots']).stdout).toContain('2 snapshots (backend: cas, btrfs)\n')
+  })
+
+  onDisk('programs are told at once what it holds; what was left out is said when it is read', () => {
+    space.write('a')
+    expect(JSON.parse(cli(space, ['snapshot', '--json']).stdout)).toMatchObject({
+      backend: 'btrfs',
+      stats: { files: 1 },
+    })
+    space.write('savepoint.yaml', 'snapshots: {max_file_bytes: 1 KB}\n')
+    space.write('large', Buffer.alloc(2000))
+    expect(cli(space, ['snapshot', '-m', 'partial'])).toMatchObject({ status: 0 })
+    expect(cli(space, ['snapshots']).stderr).toMatch(/snap_\w+ is PARTIAL: 1 path not captured/)
+    expect(cli(space, ['show', 'partial']).stdout).toMatch(/PARTIAL: 1 path not captured\n {2}large/)
+  })
+
+  onDisk('is the store for a directory that only lies in a subvolume; named, btrfs is refused there', async () => {
+    mkdirSync(space.at('inside'))
+    const cwd = space.at('inside')
+    writeFileSync(join(cwd, 'a'), '')
+    const refused = cli(space, ['snapshot', '--backend', 'btrfs'], { cwd })
+    expect([refused.status, refused.stdout]).toEqual([13, ''])
+    expect(refused.stderr).toContain('the target lies in a subvolume, but is none itself')
+    const savepoint = await space.open({ cwd, target: cwd })
+    expect(await savepoint.snapshot({})).toMatchObject({ backend: 'cas' })
+    expect(scene.kept(space)).toEqual([])
+  })
+
+  const ordinary = scene.possible && canDropPrivilege
+  gated(
+    ordinary,
+    'root, mkfs.btrfs and setpriv',
+    'is btrfs for an ordinary user where the mount allows it',
+    async () => {
+      space.write('a', '1\n')
+      const taken = await runAsUser(space, [['snapshot', { label: 'one' }]])
+      expect(taken.results).toMatchObject([{ backend: 'btrfs' }])
+      space.write('a', '2\n')
+      const { error } = await runAsUser(space, [
+        ['snapshot', { label: 'two' }],
+        ['rollback', 'one'],
+        ['undo'],
+        ['redo'],
+      ])
+      expect(error).toBeUndefined()
+      expect(space.read('a')).toBe('1\n')
+      const savepoint = await space.open()
+      expect(savepoint.find('two').counts).toEqual({ added: 0, modified: 1, deleted: 0 })
+    },
+  )
+
+  gated(
+    ordinary,
+    'root, mkfs.btrfs and setpriv',
+    'is the store where this user could not delete snapshots',
+    async () => {
+      const there = closed.make()
+      try {
+        there.write('a')
+        const { results } = await runAsUser(there, [['snapshot', {}]])
+        expect(results).toMatchObject([{ backend: 'cas' }])
+        expect(closed.kept(there)).toEqual([])
+      } finally {
+        closed.remove(there)
+      }
+    },
+  )
+})
+
+describe('what can go wrong', () => {
+  onDisk('a snapshot that somebody removed: unread it is lost, and said so; read it is not', async () => {
+    space.write('a', '1\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'read' })
+    await space.open()
+    run('btrfs', 'subvolume', 'delete', ...scene.kept(space))
+    space.write('a', '2\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'unread' })
+    run('btrfs', 'subvolume', 'delete', ...scene.kept(space))
+    space.notices.length = 0
+    const savepoint = await space.open()
+    expect(space.notices).toEqual([expect.stringMatching(/\(unread\) is lost: its btrfs snapshot was removed/)])
+    expect(savepoint.operations().at(-1)).toMatchObject({ kind: 'retention', rule: 'lost' })
+    expect(savepoint.snapshots().map(({ label }) => label)).toEqual(['read'])
+    expect(savepoint.head().label).toBe('read')
+    await savepoint.rollback('read')
+    expect(space.read('a')).toBe('1\n')
+    await savepoint.gc()
+    expect((await savepoint.verify()).problems).toEqual([])
+  })
+
+  onDisk('the filesystem is read-only: said with the way out, nothing is lost, the store still works', async () => {
+    space.write('a', '1\n')
+    // Its home is elsewhere, so that only the place beside the target counts.
+    const elsewhere = closed.make()
+    const home = elsewhere.home
+    try {
+      const savepoint = await space.open({ home, leaveUnread: true })
+      await savepoint.snapshot({ label: 'one' })
+      run('mount', '-o', 'remount,ro', scene.disk())
+      try {
+        await expect(savepoint.snapshot({ label: 'two' })).rejects.toMatchObject({
+          code: 'backend.failed',
+          message: expect.stringMatching(/read-only/i),
+          hint: expect.stringContaining('--backend cas'),
+        })
+        const stored = await space.open({ home, backend: 'cas' })
+        expect(await stored.snapshot({ label: 'three' })).toMatchObject({ backend: 'cas', counts: { modified: 0 } })
+        expect(stored.snapshots().map(({ label }) => label)).toEqual(['one', 'three'])
+      } finally {
+        run('mount', '-o', 'remount,rw', scene.disk())
+      }
+    } finally {
+      closed.remove(elsewhere)
+    }
+  })
+
+  onDisk('another directory in the place of the target, and a target that moved', async () => {
+    space.write('a', '1\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    renameSync(space.dir, `${space.dir} moved`)
+    mkdirSync(space.dir)
+    const savepoint = await space.open()
+    await expect(savepoint.snapshot({})).rejects.toMatchObject({ code: 'target.replaced' })
+    // What was kept is there all the same.
+    expect(savepoint.read('one', 'a').toString()).toBe('1\n')
+    rmSync(space.dir, { recursive: true })
+    renameSync(`${space.dir} moved`, space.dir)
+    expect(await (await space.open()).snapshot({})).toMatchObject({ backend: 'btrfs' })
+  })
+
+  onDisk('is named by doctor when btrfs is wanted and does not work', async () => {
+    expect(await backendLine()).toMatchObject({ state: 'ok' })
+    writeFileSync(space.at('savepoint.yaml'), 'snapshots: {backend: zfs}\n')
+    expect(await backendLine()).toMatchObject({
+      state: 'problem',
+      detail: 'zfs is configured, and does not work here: the target is not on ZFS',
+    })
+  })
+})
+
+/** The same numbers each time. */
+function numbers(seed: number): (below: number) => number {
+  let state = seed
+  return below => {
+    state = (state * 1103515245 + 12345) % 2 ** 31
+    return Math.floor((state / 2 ** 31) * below)
+  }
+}
+
+/** One small change, of a kind that a list of differences could forget. What does not apply does nothing. */
+function mutate(space: Workspace, random: (below: number) => number): void {
+  const all = space.sh('find . -mindepth 1 -printf "%P\\n" | sort').split('\n').filter(Boolean)
+  const dirs = ['.', ...all.filter(path => lstatSync(space.at(path)).isDirectory())]
+  const files = all.filter(path => lstatSync(space.at(path)).isFile())
+  const dir = dirs[random(dirs.length)]!
+  const [file, other] = [files[random(files.length)]!, files[random(files.length)]!]
+  const fresh = `n${random(1_000_000)}`
+  const scripts = [
+    `echo ${fresh} > '${dir}/${fresh}'`,
+    `echo ${fresh} >> '${file}'`,
+    `rm '${file}'`,
+    `mkdir -p '${dir}/${fresh}/deep'`,
+    `mv '${file}' '${dir}/${fresh}'`,
+    `mv '${dir}' '${fresh}'`,
+    `ln '${file}' '${dir}/${fresh}'`,
+    `chmod ${random(2) ? 640 : 604} '${file}'`,
+    `chmod ${random(2) ? 750 : 705} '${dir}'`,
+    `mv '${file}' tmp; mv '${other}' '${file}'; mv tmp '${other}'`,
+    `rm '${file}'; mkdir '${file}'; echo x > '${file}/x'`,
+    `setfattr -n user.x -v ${fresh} '${file}'`,
+    `rm -r '${dirs[dirs.length - 1]}'`,
+    `touch -d @${1_000_000_000 + random(1000)} '${file}'`,
+    `mv '${dir}' tmp && mkdir '${dir}' && echo y > '${dir}/y' && rm -r tmp`,
+  ]
+  if (files.length > 0) space.sh(`{ ${scripts[random(scripts.length)]}; } 2>/dev/null || true`)
+}

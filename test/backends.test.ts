@@ -1,0 +1,208 @@
+/** One contract for all who keep snapshots: what a user can do with one does not depend on who keeps it. */
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import type { OpenOptions } from '../src/index.ts'
+import { onBtrfs, onZfs, plain, type Scene } from './support/backend-scene.ts'
+import { finishVerbs, startVerbs } from './support/engine-process.ts'
+import { gated } from './support/machine.ts'
+import { differences, imageOf } from './support/tree-image.ts'
+import type { Workspace } from './support/workspace.ts'
+
+const WEEK_MS = 8 * 24 * 3600 * 1000
+
+describe.each<Scene>([plain, onBtrfs(), onZfs()])('$name', scene => {
+  beforeAll(async () => {
+    if (scene.possible) await scene.setUp()
+  }, 60_000)
+  afterAll(async () => {
+    if (scene.possible) await scene.tearDown()
+  }, 60_000)
+
+  const holds = (title: string, work: (space: Workspace) => Promise<void>) =>
+    gated(scene.possible, scene.needs, title, async () => {
+      const space = scene.make()
+      try {
+        await work(space)
+      } finally {
+        scene.remove(space)
+      }
+    })
+
+  /** Captures as `savepoint snapshot` does: what can be read later, is. */
+  async function snapshot(space: Workspace, label: string, options: OpenOptions = {}) {
+    const savepoint = await space.open({ leaveUnread: true, ...options })
+    return savepoint.snapshot({ label })
+  }
+
+  holds('captures, lists and reads', async space => {
+    space.write('a', 'one\n')
+    space.write('dir/b', 'b\n')
+    expect(await snapshot(space, 'first')).toMatchObject({ backend: scene.name, label: 'first' })
+    space.write('a', 'two\n')
+    space.write('dir/new')
+    rmSync(space.at('dir/b'))
+    await snapshot(space, 'second')
+    const savepoint = await space.open()
+    const [first, second] = savepoint.snapshots()
+    expect(first).toMatchObject({ label: 'first', backend: scene.name, files: 2, bytes: 6 })
+    expect(second).toMatchObject({ label: 'second', backend: scene.name, parent: first!.id })
+    expect(second!.counts).toEqual({ added: 1, modified: 1, deleted: 1 })
+    expect(savepoint.read('first', 'a').toString()).toBe('one\n')
+    expect(savepoint.read('second', 'a').toString()).toBe('two\n')
+    expect((await savepoint.verify()).problems).toEqual([])
+  })
+
+  holds('compares with another one and with what is there now', async space => {
+    space.write('same')
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    space.write('a', '2\n')
+    await snapshot(space, 'two')
+    space.write('b')
+    const savepoint = await space.open()
+    const between = await savepoint.diff({ from: 'one', to: 'two' })
+    expect(between.changes.map(({ kind, path }) => `${kind} ${path}`)).toEqual(['modified a'])
+    const live = await savepoint.diff({ from: 'one' })
+    expect(live.changes.map(({ kind, path }) => `${kind} ${path}`)).toEqual(['modified a', 'added b'])
+  })
+
+  holds('restores the whole, a path, or into a directory; undo and redo', async space => {
+    mess(space)
+    const before = imageOf(space.dir)
+    await snapshot(space, 'good')
+    const { ino } = lstatSync(space.dir)
+    change(space)
+    const after = imageOf(space.dir)
+    const savepoint = await space.open()
+    await savepoint.rollback('good', { to: join(space.base, 'elsewhere') })
+    expect(differences(before, imageOf(join(space.base, 'elsewhere')))).toEqual([])
+    expect(differences(after, imageOf(space.dir))).toEqual([])
+    await savepoint.rollback('good', { paths: ['plain'] })
+    expect(space.read('plain')).toBe('plain\n')
+    expect(space.read('fresh')).toBe('fresh\n')
+    await savepoint.undo()
+    await savepoint.rollback('good')
+    expect(differences(before, imageOf(space.dir))).toEqual([])
+    // In place: whoever works in the directory still does.
+    expect(lstatSync(space.dir).ino).toBe(ino)
+    await savepoint.undo()
+    expect(differences(after, imageOf(space.dir))).toEqual([])
+    await savepoint.redo()
+    expect(differences(before, imageOf(space.dir))).toEqual([])
+    expect((await savepoint.verify()).problems).toEqual([])
+  })
+
+  holds('leaves alone what the rules exclude', async space => {
+    space.git('init', '-q')
+    space.write('.gitignore', 'modules\n.env\n')
+    space.write('modules/large', 'before\n')
+    space.write('.env', 'secret\n')
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    space.write('modules/large', 'after\n')
+    space.write('.env', 'lost\n')
+    space.write('a', '2\n')
+    const savepoint = await space.open()
+    await savepoint.rollback('one')
+    expect([space.read('modules/large'), space.read('.env'), space.read('a')]).toEqual(['after\n', 'secret\n', '1\n'])
+  })
+
+  holds('keeps together what others keep: the store, and what came before', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    space.write('a', '2\n')
+    await snapshot(space, 'two', { backend: 'cas' })
+    space.write('a', '3\n')
+    await snapshot(space, 'three')
+    const savepoint = await space.open()
+    expect(savepoint.snapshots().map(({ backend }) => backend)).toEqual([scene.name, 'cas', scene.name])
+    expect(savepoint.snapshots().map(({ counts }) => counts.modified)).toEqual([0, 1, 1])
+    for (const [label, content] of [
+      ['one', '1\n'],
+      ['two', '2\n'],
+      ['three', '3\n'],
+      ['one', '1\n'],
+    ] as const) {
+      await savepoint.rollback(label)
+      expect(space.read('a')).toBe(content)
+    }
+    expect((await savepoint.diff({ from: 'one', to: 'two' })).changes).toHaveLength(1)
+  })
+
+  holds('deletes for good after the time in which that can be undone', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    space.write('a', '2\n')
+    await snapshot(space, 'two')
+    const before = scene.kept(space).length
+    let now = Date.now()
+    const savepoint = await space.open({ now: () => now })
+    await savepoint.delete(['one'])
+    await savepoint.gc()
+    expect(scene.kept(space)).toHaveLength(before)
+    await savepoint.undo()
+    expect(savepoint.read('one', 'a').toString()).toBe('1\n')
+    await savepoint.delete(['one'])
+    now += WEEK_MS
+    await savepoint.gc()
+    expect(scene.kept(space)).toHaveLength(Math.max(0, before - 1))
+    const usage = savepoint.nativeUsage('two')
+    if (scene === plain) expect(usage).toBeUndefined()
+    else expect(usage).toMatchObject({ where: scene.kept(space)[0], bytes: expect.any(Number) })
+    expect(savepoint.read('two', 'a').toString()).toBe('2\n')
+  })
+
+  holds('killed in a capture, a reading or a restore, the next command goes on', async space => {
+    const killed = async (failpoint: string, ...verbs: Parameters<typeof startVerbs>[1]) =>
+      expect((await finishVerbs(startVerbs(space, verbs, { failpoint }))).signal).toBe('SIGKILL')
+    space.write('a', '1\n')
+    await killed(scene === plain ? 'capture:committed' : 'native:captured', ['snapshot', { label: 'lost' }])
+    expect((await space.open()).snapshots()).toEqual([])
+    await snapshot(space, 'one')
+    // What was kept for the one that never was is gone.
+    expect(scene.kept(space)).toHaveLength(scene === plain ? 0 : 1)
+    if (scene !== plain) await killed('native:before-read', ['status'])
+    space.write('a', '2\n')
+    await killed('restore:journal', ['rollback', 'one'])
+    const savepoint = await space.open()
+    expect(space.read('a')).toBe('1\n')
+    await savepoint.undo()
+    expect(space.read('a')).toBe('2\n')
+    expect((await savepoint.verify()).problems).toEqual([])
+  })
+
+  holds('purges what it kept', async space => {
+    space.write('secret', 'a very secret word\n')
+    space.write('a')
+    await snapshot(space, 'one')
+    rmSync(space.at('secret'))
+    const savepoint = await space.open()
+    expect(await savepoint.purge('secret')).toMatchObject({ snapshots: 1, elsewhere: [] })
+    expect(scene.kept(space)).toEqual([])
+    await savepoint.rollback('one')
+    expect(readdirSync(space.dir)).toEqual(['a'])
+  })
+})
+
+/** Whatever a directory can hold. */
+function mess(space: Workspace): void {
+  space.write('plain')
+  space.write('dir/x')
+  space.write('dir/sub/y')
+  space.write('other/z')
+  mkdirSync(space.at('empty'))
+  space.sh(`chmod 600 plain; chmod 755 dir/x; ln dir/x other/linked; ln -s nowhere dangling; ln -s dir toDir
+    printf x > 'with space'; printf y > "$(printf 'new\\nline')"; printf z > "$(printf 'byte\\377')"
+    truncate -s 100000 sparse; touch -d '2001-02-03 04:05:06' plain; mkfifo pipe; chmod 700 empty`)
+}
+
+/** Everything that could be missed. */
+function change(space: Workspace): void {
+  space.write('plain', 'PLAIN\n')
+  space.write('fresh')
+  space.sh(`touch -d '2001-02-03 04:05:06' plain; echo more >> other/linked; chmod 750 empty
+    mv dir swap; mv other dir; mv swap other; rm dangling toDir; mkdir dangling; echo in > dangling/in
+    mv 'with space' empty/; rm sparse`)
+  if (!existsSync(space.at('empty/with space'))) throw new Error('the scene is not as meant')
+}

@@ -1,0 +1,143 @@
+/** Real filesystems for the backends: btrfs on a loop device, a ZFS pool in a file served by zfs-fuse, and a plain directory. */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { canMount, isRoot } from './machine.ts'
+import { Workspace } from './workspace.ts'
+
+const PATH = `${process.env.PATH}:/usr/sbin:/sbin`
+const READY_MS = 30_000
+
+/** A filesystem that lives as long as a test file. */
+export interface Scene {
+  name: 'cas' | 'btrfs' | 'zfs'
+  possible: boolean
+  needs: string
+  setUp(): Promise<void>
+  /** A workspace whose directory is itself a subvolume or dataset. */
+  make(settings?: NodeJS.ProcessEnv): Workspace
+  remove(space: Workspace): void
+  /** Names of the states that the filesystem keeps of it. */
+  kept(space: Workspace): string[]
+  tearDown(): Promise<void>
+}
+
+export const run = (program: string, ...args: string[]): string =>
+  execFileSync(program, args, { env: { ...process.env, PATH }, stdio: 'pipe' }).toString()
+const works = (program: string, ...args: string[]): boolean =>
+  spawnSync(program, args, { env: { ...process.env, PATH } }).status === 0
+
+export const plain: Scene = {
+  name: 'cas',
+  possible: true,
+  needs: '',
+  async setUp() {},
+  make: settings => new Workspace('work', { ...settings, SAVEPOINT_BACKEND: 'cas' }),
+  remove: space => space.remove(),
+  kept: () => [],
+  async tearDown() {},
+}
+
+/** `options`: how it is mounted. */
+export function onBtrfs(options = 'user_subvol_rm_allowed'): Scene & { disk: () => string } {
+  let scratch = ''
+  const disk = () => join(scratch, 'disk')
+  return {
+    name: 'btrfs',
+    possible: canMount && works('mkfs.btrfs', '--version'),
+    needs: 'root and mkfs.btrfs',
+    disk,
+    async setUp() {
+      scratch = mkdtempSync(join(tmpdir(), 'savepoint-btrfs-'))
+      mkdirSync(disk())
+      run('truncate', '-s', '3G', `${disk()}.img`)
+      run('mkfs.btrfs', '-q', `${disk()}.img`)
+      run('mount', '-o', `loop,${options}`, `${disk()}.img`, disk())
+    },
+    make(settings) {
+      const space = within(disk(), settings)
+      rmdirSync(space.dir)
+      run('btrfs', 'subvolume', 'create', space.dir)
+      return space
+    },
+    remove(space) {
+      for (const path of subvolumesIn(space.base)) run('btrfs', 'subvolume', 'delete', path)
+      space.remove()
+    },
+    kept: space => subvolumesIn(space.base).filter(path => /snap_\w+$/.test(path)),
+    async tearDown() {
+      if (existsSync(disk())) run('umount', disk())
+      rmSync(scratch, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Everything of it lies on that disk. */
+function within(disk: string, settings: NodeJS.ProcessEnv = {}): Workspace {
+  const before = process.env.TMPDIR
+  process.env.TMPDIR = disk
+  try {
+    return new Workspace('work', settings)
+  } finally {
+    if (before === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = before
+  }
+}
+
+/** The root of each is inode 256. The innermost first. */
+const subvolumesIn = (directory: string): string[] =>
+  run('find', directory, '-depth', '-type', 'd', '-inum', '256').split('\n').filter(Boolean)
+
+const POOL = `savepoint-test-${process.pid}`
+
+export function onZfs(): Scene {
+  let scratch = ''
+  let daemon: ChildProcess | undefined
+  let count = 0
+  const datasets = new Map<Workspace, string>()
+  return {
+    name: 'zfs',
+    possible: isRoot && existsSync('/dev/fuse') && works('sh', '-c', 'command -v zfs-fuse'),
+    needs: 'root and zfs-fuse',
+    async setUp() {
+      scratch = mkdtempSync(join(tmpdir(), 'savepoint-zfs-'))
+      if (!works('zfs', 'list')) {
+        daemon = spawn('zfs-fuse', ['--no-daemon'], { env: { PATH }, cwd: '/', stdio: 'ignore' })
+        const end = Date.now() + READY_MS
+        while (!works('zfs', 'list') && Date.now() < end) await pause(50)
+      }
+      run('truncate', '-s', '256M', join(scratch, 'pool.img'))
+      run('zpool', 'create', '-o', 'cachefile=none', '-m', join(scratch, 'pool'), POOL, join(scratch, 'pool.img'))
+    },
+    make(settings) {
+      const space = new Workspace('work', settings)
+      const dataset = `${POOL}/${count++}`
+      run('zfs', 'create', '-o', `mountpoint=${space.dir}`, dataset)
+      datasets.set(space, dataset)
+      return space
+    },
+    remove(space) {
+      retried('zfs', 'destroy', '-rRf', datasets.get(space)!)
+      space.remove()
+    },
+    kept: space =>
+      run('zfs', 'list', '-H', '-o', 'name', '-t', 'snapshot', '-r', datasets.get(space)!).split('\n').filter(Boolean),
+    async tearDown() {
+      if (works('zpool', 'list', POOL)) retried('zpool', 'destroy', '-f', POOL)
+      if (daemon) {
+        const ended = new Promise(resolve => daemon!.once('exit', resolve))
+        daemon.kill()
+        await ended
+      }
+      rmSync(scratch, { recursive: true, force: true })
+    },
+  }
+}
+
+/** zfs-fuse is busy for a moment with what was in use a moment ago. */
+function retried(program: string, ...args: string[]): void {
+  for (let tries = 0; tries < 50 && !works(program, ...args); tries++)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
+}
