@@ -80,7 +80,8 @@ describe('show', () => {
 
 describe('diff', () => {
   it('is a patch that does the same where the command started', () => {
-    const { stdout } = bundle('diff', at('bundle'))
+    const { stdout, stderr } = bundle('diff', at('bundle'))
+    expect(stderr).not.toContain('lie outside')
     expect(stdout).toContain('rename from dir/old name\nrename to dir/new\n')
     expect(stdout).toContain('-two\n+TWO\n')
     expect(stdout).not.toContain('new file mode')
@@ -125,6 +126,10 @@ describe('verify', () => {
     expect(damaged(manifest => Object.assign(gone(manifest).before, { blob: 'before:/nowhere' }))).toEqual([
       14,
       expect.stringMatching(/has no before:\/nowhere[\s\S]*nothing refers to/),
+    ])
+    expect(damaged(manifest => Object.assign(gone(manifest).before, { blob_parts: 1e9 }))).toEqual([
+      14,
+      expect.stringMatching(/has no before:.*#part2/),
     ])
     expect(damaged(manifest => Object.assign(gone(manifest).before, { size: 3 }))).toEqual([
       14,

@@ -121,6 +121,18 @@ describe('in place', () => {
   })
 })
 
+it('says so when it does not know what became of something, because the command shut the directory', () => {
+  space.write('dir/file', 'before\n')
+  giveToUser(space)
+  const script = 'echo after > dir/file; echo made > dir/made; chmod 600 dir'
+  const recorded = savepointAsUser(space, ['record', '-o', at('bundle'), '--', 'sh', '-c', script])
+  expect([recorded.status, recorded.stderr]).toEqual([0, expect.stringContaining('INCOMPLETE')])
+  const back = savepointAsUser(space, ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle')])
+  expect(back.status).toBe(3)
+  for (const name of ['dir/file', 'dir/made']) expect(back.stdout).toContain(`  ${space.at(name)}\n`)
+  expect(back.stdout).toContain('could not look at it in the end')
+})
+
 describe('--to', () => {
   it('writes what was read and written under its path, and from git what only git has', () => {
     space.git('init', '-q')
@@ -164,6 +176,8 @@ describe('a bundle from a stranger', () => {
       'file',
       `${space.dir}/file/`,
       `${space.dir}/a\\u0000b`,
+      `${space.dir}/.git/hooks/post-checkout`,
+      `${space.dir}/.git`,
     ]) {
       writeFileSync(join(at('bundle'), 'manifest.json'), original)
       change(`"path":"${space.at('file')}"`, `"path":"${path}"`)

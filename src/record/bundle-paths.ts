@@ -23,3 +23,6 @@ export const pathFields = (raw: Raw): { path: string; path_bytes?: string } => {
 /** The bytes that such fields stand for. */
 export const rawOf = (text: string, bytes: string | undefined): Raw =>
   bytes === undefined ? rawFromText(text) : rawFromBytes(Buffer.from(bytes, 'base64'))
+
+/** Of what lies there, and of `.git` itself, nothing is in a bundle. */
+export const isInGit = (path: Raw): boolean => path.includes('/.git/') || path.endsWith('/.git')

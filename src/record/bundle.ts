@@ -10,7 +10,7 @@ import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { BadBundle } from './bad-bundle.ts'
-import { pathText, rawOf } from './bundle-paths.ts'
+import { isInGit, pathText, rawOf } from './bundle-paths.ts'
 import { BLOBS_NAME, MANIFEST_NAME } from './bundle-writer.ts'
 import { type FileRecord, type Manifest, manifestSchema, type State } from './manifest.ts'
 import { partKey } from './parquet.ts'
@@ -41,6 +41,8 @@ export class Bundle {
     const seen = new Set<Raw>()
     this.files = files.map(file => {
       const raw = checkedPath(file.path, file.path_bytes)
+      // No recording has any: what writes there decides what git will execute.
+      if (isInGit(raw)) throw new BadBundle(`${MANIFEST_NAME} has ${JSON.stringify(file.path)}, which lies in .git`)
       if (seen.has(raw)) throw new BadBundle(`${MANIFEST_NAME} has ${file.path} twice`)
       seen.add(raw)
       return { ...file, raw }
@@ -61,9 +63,10 @@ export class Bundle {
     return this.opened
   }
 
-  /** The keys that a state's content lies under. */
-  keysOf({ blob, blob_parts }: State): string[] {
-    return blob === undefined ? [] : Array.from({ length: blob_parts ?? 1 }, (_, part) => partKey(blob, part))
+  /** The keys that a state's content lies under. One after the other: how many a manifest says there are is not trusted. */
+  *keysOf({ blob, blob_parts }: State): Generator<string> {
+    if (blob === undefined) return
+    for (let part = 0; part < (blob_parts ?? 1); part++) yield partKey(blob, part)
   }
 
   /** The content of a state, in pieces that are valid until the next one; at the end it is compared with its hash. */

@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs'
 import { isWithin, joinRaw, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { type RecordLog, readRecordLog, SEEN } from '../tracers/record-log.ts'
-import { pathFields, pathText } from './bundle-paths.ts'
+import { isInGit, pathFields, pathText } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import type { Content } from './content.ts'
 import { CHANGES, Contents, type Item, type SkipReason } from './contents.ts'
@@ -208,6 +208,7 @@ class Finisher {
       ...(this.missing.has('not-saved') || this.missing.has('unstable') || this.missing.has('unreadable')
         ? ['contents of changed files are missing: see skipped']
         : []),
+      ...(this.missing.has('unseen') ? ['changed paths could not be looked at in the end: see skipped'] : []),
     ]
   }
 
@@ -258,8 +259,7 @@ const operationsOf = (as: number): OperationName[] =>
 
 /** All paths, sorted, with what they are now. */
 function itemsOf(log: RecordLog, { ignored }: RecordingStart): Item[] {
-  const isIgnored = (path: Raw) =>
-    ignored.some(each => isWithin(path, each)) || path.includes('/.git/') || path.endsWith('/.git')
+  const isIgnored = (path: Raw) => ignored.some(each => isWithin(path, each)) || isInGit(path)
   const items = new Map<Raw, Item>()
   const add = (path: Raw, as: number, before: Item['before']): Item => {
     const now = before && (as & CHANGES) === 0 && isStill(path, before) ? before : stateAt(path)

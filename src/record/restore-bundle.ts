@@ -8,7 +8,7 @@ import { homeOf, makeHome } from '../engine/home.ts'
 import type { OpenOptions } from '../engine/savepoint.ts'
 import { makeScratch } from '../engine/scratch.ts'
 import { errnoWords, SavepointError } from '../errors/errors.ts'
-import { type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import { isWithin, type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { makeDirs } from '../store/make-dirs.ts'
 import { Store } from '../store/store.ts'
@@ -105,6 +105,7 @@ class BundleRestore {
       )
     const { roots, outside } = restoreRoots(bundle.files.filter(isChanged), start, options.anywhere)
     result.outside = outside
+    if (options.side === 'before') result.leftAlone.push(...unseenOf(bundle, options.anywhere))
     const prepared: Prepared[] = []
     for (const root of roots) prepared.push(await this.prepare(root, true))
     if (options.dryRun || result.changes.length === 0 || !(await options.confirm(result)))
@@ -183,6 +184,17 @@ class BundleRestore {
       this.result.leftAlone.push(...edited.map(path => ({ path: below(path), why: 'edited' as const })))
     })
   }
+}
+
+/** What the command touched and nobody could look at in the end: whether it is as it was before, nobody knows. */
+function unseenOf({ manifest, files, startCwd }: Bundle, anywhere: boolean): BundleRestoreResult['leftAlone'] {
+  const unseen = new Set(manifest.skipped.filter(({ reason }) => reason === 'unseen').map(({ path }) => path))
+  return files
+    .filter(
+      ({ path, operations }) => unseen.has(path) && operations.some(each => each === 'write' || each === 'delete'),
+    )
+    .filter(({ raw }) => anywhere || isWithin(raw, startCwd))
+    .map(({ raw }) => ({ path: raw, why: 'unseen' }))
 }
 
 /** Somebody has changed it since it was looked at: then it goes back to its place. */

@@ -18,7 +18,7 @@ import { toEntry } from './entries.ts'
 import { sortedChildren, type TrieNode } from './path-trie.ts'
 
 export type Side = 'before' | 'after'
-export type NotRestored = 'in-the-way' | 'not-stored' | 'only-in-git' | 'not-in-git' | 'special'
+export type NotRestored = 'in-the-way' | 'not-stored' | 'only-in-git' | 'not-in-git' | 'special' | 'unseen'
 
 const TYPE_BITS = 0o170000
 const kinds = new Map<number, KnownKind>([

@@ -27,7 +27,10 @@ export function verifyBundle(bundle: Bundle): BundleVerifyResult {
   if (known) {
     const used = new Set<string>()
     for (const state of byPlace(bundle, named.values())) {
-      for (const key of bundle.keysOf(state)) used.add(key)
+      for (const key of bundle.keysOf(state)) {
+        if (!bundle.blobs.keys.has(key)) break
+        used.add(key)
+      }
       bytes += verifyContent(bundle, state, tell)
     }
     for (const key of known) if (!used.has(key)) tell(`blobs.parquet has ${key}, which nothing refers to`)

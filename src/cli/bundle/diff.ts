@@ -29,7 +29,7 @@ export async function diffBundle(context: Context, bundle: Bundle, options: Diff
     context.notice('the command changed nothing that is recorded')
     return
   }
-  const outside = diff.changes.filter(({ path }) => !isWithin(`/${path}`, bundle.startCwd)).length
+  const outside = diff.changes.filter(({ path }) => !isWithin(diff.fileOf(path)!.raw, bundle.startCwd)).length
   if (outside > 0) context.notice(`${outside} of the changed paths lie outside of ${bundle.manifest.start_cwd}`)
   await context.paged(async output => {
     if (options.nameOnly) output.write(namesBytes(diff.changes))
