@@ -12,8 +12,15 @@ export class Tmux {
     this.tell('-f', '/dev/null', 'new-session', '-d', '-x', '80', '-y', '24', 'sh -i')
   }
 
+  /** To whatever reads there now. */
   type(line: string): void {
     this.tell('send-keys', '-l', `${line}\n`)
+  }
+
+  /** To the shell, once its prompt is there: what is typed before it would be echoed above it. */
+  async command(line: string): Promise<void> {
+    await this.shows(/(?:^|\n)[#$] ?\n*$/)
+    this.type(line)
   }
 
   get screen(): string {
