@@ -36,9 +36,6 @@ export function removeToml(text: string, path: readonly string[]): string {
   return rest === '' || rest.endsWith(eol) || !text.endsWith(eol) ? rest : `${rest}${eol}`
 }
 
-export const hasToml = (text: string, path: readonly string[]): boolean =>
-  rangeOf(linesOf(text).all, path) !== undefined
-
 const tomlValue = (value: string | string[]): string =>
   Array.isArray(value) ? `[${value.map(each => JSON.stringify(each)).join(', ')}]` : JSON.stringify(value)
 

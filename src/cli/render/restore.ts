@@ -29,10 +29,10 @@ const actions: Record<PlannedChange['action'], [letter: string, paint: 'green' |
   metadata: ['m', 'yellow'],
 }
 
-export const listedPaths = 20
+const listedPaths = 20
 
 /** "3 created, 1 deleted, 2 replaced (1 empty directory included)"; '' when nothing changes. */
-export function restoreCounts({ files, emptyDirs }: RestoreResult): string {
+function restoreCounts({ files, emptyDirs }: RestoreResult): string {
   const parts = [
     [files.created, 'created'],
     [files.deleted, 'deleted'],
