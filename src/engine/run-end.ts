@@ -32,7 +32,7 @@ import { closeSpool } from './spool.ts'
 import { snapshotBefore } from './state-before.ts'
 import type { Displacer } from './target-place.ts'
 import { writeTarget } from './target-registry.ts'
-import { judgeConfig } from './trust.ts'
+import { hasBegun, judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
 
 type HowEnded = Pick<Run, 'exitCode' | 'signal'>
@@ -74,7 +74,7 @@ export async function conclude(
   try {
     ctx.db.transaction(() => {
       ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
-      noteUnprotected(ctx, run)
+      noteUnprotected(ctx, run, before)
     })
   } catch (error) {
     if (!errnoOf(error)) throw error
@@ -83,12 +83,16 @@ export async function conclude(
   return { after, taken }
 }
 
-/** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
-function noteUnprotected(ctx: Context, run: Run): void {
+/**
+ * Stands in the list of operations, so that `undo` stops here and does not take back something older. With a state `before`,
+ * only that of its end is missing.
+ */
+function noteUnprotected(ctx: Context, run: Run, before: Snapshot | undefined): void {
+  const detail = { run: run.id, unprotected: true }
   ctx.db.addOperation({
-    ...newOperation(ctx, 'run', `${run.id}: ${quoteCommand(run.command)}`),
+    ...newOperation(ctx, 'run', `${run.id}: ${quoteCommand(run.command)}`, detail),
     state: 'fixed',
-    detail: { run: run.id, unprotected: true },
+    before: before?.id,
   })
 }
 
@@ -209,11 +213,17 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
     if (!isInterrupted(run)) continue
     const before = run.before === undefined ? await snapshotBefore(ctx, run) : ctx.db.snapshot(run.before)
     const end = { exitCode: undefined, signal: 'SIGKILL', isInterrupted: true }
-    if (before && before.deletedAt === undefined) await finishLocked(ctx, run, before, end)
-    else ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
+    const isUndoable = before !== undefined && before.deletedAt === undefined
+    const isBegun = hasBegun(ctx, run)
+    if (isUndoable) await finishLocked(ctx, run, before, end)
+    else
+      ctx.db.transaction(() => {
+        ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
+        if (isBegun) noteUnprotected(ctx, run, before)
+      })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
-    ctx.notice(endedWithoutUs(run))
+    ctx.notice(endedWithoutUs(run, endOf(isUndoable, isBegun)))
     if (before && run.before === undefined)
       ctx.notice(`the state before it was not captured yet, and is put together from what it changed: ${before.id}`)
   }
@@ -242,11 +252,16 @@ export async function concludeUncaptured(ctx: Context, run: Run, exitCode: numbe
   }
 }
 
-function endedWithoutUs({ id }: Run): string {
+function endOf(isUndoable: boolean, isBegun: boolean): string {
+  if (isUndoable) return 'what is there now counts as its end'
+  return isBegun ? 'it was not protected, and cannot be undone' : 'its command had not begun'
+}
+
+function endedWithoutUs({ id }: Run, end: string): string {
   const left = leftRunning(id)
-  if (left.length === 0) return `${id} ended without us: what is there now counts as its end`
+  if (left.length === 0) return `${id} ended without us: ${end}`
   const { names, kill } = nameRunning(left)
-  return `Savepoint was killed in ${id}, and ${names} of it still ${left.length === 1 ? 'runs' : 'run'}: what is there now counts as its end, and later changes are not part of it; to end that: ${kill}`
+  return `Savepoint was killed in ${id}, and ${names} of it still ${left.length === 1 ? 'runs' : 'run'}: ${end}, and later changes are not part of it; to end that: ${kill}`
 }
 
 /** The state of a target that does not exist: nothing is there. */
