@@ -282,6 +282,16 @@ describe('milestones', () => {
     expect(savepoint.runs()[0]!.after).toBe(snapshots.find(({ type }) => type === 'final')?.id)
   })
 
+  it('a commit elsewhere is none, whatever changes here; one through a work tree elsewhere is', async () => {
+    space.sh(
+      'git init -q . && git add -A && git commit -qm zero && git worktree add -q ../tree && git init -q ../other',
+    )
+    await run('echo 1 > src/a; cd ../other; echo 1 > x; git add x; git commit -qm one')
+    expect(types(savepoint.snapshots())).toEqual(['pre-run', 'final'])
+    await run('cd ..; echo 1 > tree/x; git -C tree add x; git -C tree -c alias.ci=commit ci -qm two')
+    expect(types(savepoint.snapshots())).toEqual(['pre-run', 'final', 'pre-run', 'git', 'final'])
+  })
+
   it('builds and tests, with how they ended', async () => {
     space.write('Makefile', 'build:\n\techo 1 > out\ntest:\n\techo 2 > out; false\ncheck:\n\techo 3 > out\n')
     const snapshots = await runInSteps(settings(''), [

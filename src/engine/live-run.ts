@@ -4,8 +4,7 @@
  * before the end.
  */
 
-import { destructiveOf, isCommit } from '../model/command-kind.ts'
-import { milestoneOf } from '../model/milestone.ts'
+import { destructiveOf } from '../model/command-kind.ts'
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
@@ -18,6 +17,7 @@ import { endangers } from './endangers.ts'
 import { gitAliases, gitEnvOf } from './git-aliases.ts'
 import { GuardPace } from './guard-pace.ts'
 import { IdleWatch } from './idle-watch.ts'
+import { type Milestone, milestoneOfExec } from './milestone-exec.ts'
 import { isFed } from './process-input.ts'
 import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
 
@@ -27,12 +27,6 @@ const CHANGE_DEBOUNCE_MS = 1000
 const MANY_KEPT = 1000
 /** What others change meanwhile is looked for in this rhythm, but not while a command waits. */
 const WALK_MS = 120_000
-
-/** What a command was to the run, kept until its process ends. */
-interface Milestone {
-  type: 'git' | 'build' | 'test'
-  command: string
-}
 
 interface Wanted {
   options: RunSnapshotOptions
@@ -157,7 +151,7 @@ export class LiveRun {
   private handleExec(event: ExecEvent): void {
     this.idle?.began(event.id, event.pid)
     const argv = event.argv.map(rawToText)
-    const milestone = this.milestoneOf(argv) ?? (event.replaces && this.milestones.get(event.replaces))
+    const milestone = milestoneOfExec(this.ctx, event, argv) ?? (event.replaces && this.milestones.get(event.replaces))
     if (event.replaces) this.forget(event.replaces)
     if (milestone) this.milestones.set(event.id, milestone)
     if (event.held) {
@@ -168,14 +162,6 @@ export class LiveRun {
         })
         .finally(() => this.hooks.release(event.id))
     }
-  }
-
-  private milestoneOf(argv: string[]): Milestone | undefined {
-    const { triggers } = this.ctx.config.snapshots
-    if (!triggers.disable_git_commits && isCommit(argv)) return { type: 'git', command: quoteCommand(argv) }
-    const type = milestoneOf(argv, { buildCommands: triggers.build_commands, testCommands: triggers.test_commands })
-    const isWanted = type === 'build' ? !triggers.disable_builds : !triggers.disable_tests
-    return type && isWanted ? { type, command: quoteCommand(argv) } : undefined
   }
 
   private forget(exec: number): void {
