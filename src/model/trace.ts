@@ -1,6 +1,9 @@
 /** What a run executed and changed, as it is kept. Times are milliseconds since 1970, with fractions. */
 import type { Raw } from './raw-path.ts'
 
+/** In the note of an execution: its calls that change files are not told, as those of 32-bit programs. */
+export const FOREIGN_CALLS = 'changes files by calls that are not told'
+
 export interface Execution {
   run: string
   /** Counts from 1 within the run. */
