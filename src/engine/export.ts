@@ -12,6 +12,7 @@ import type { Entry } from '../model/entry.ts'
 import { randomHex } from '../model/id.ts'
 import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
+import { syncDirectory } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { GC_LOCK_WAIT_MS } from '../store/store.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
@@ -111,15 +112,6 @@ async function writeArchive(
     throw error
   }
   syncDirectory(directory)
-}
-
-function syncDirectory(directory: Buffer): void {
-  const fd = openSync(directory, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
 }
 
 const writeTo = (fd: number): Writable =>

@@ -63,7 +63,7 @@ export function makePrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600))
 }
 
-export function syncDirectory(directory: string): void {
+export function syncDirectory(directory: string | Buffer): void {
   const fd = openSync(directory, 'r')
   try {
     fsyncSync(fd)
