@@ -109,7 +109,7 @@ it('that was killed before its command began is nothing to undo, and not in the 
 
 it('whose end could not be captured says so when it is to be undone, and how to go back', () => {
   const env = { ...space.env, SAVEPOINT_FAILPOINT: 'run:operation@ENOSPC' }
-  const run = savepoint(space, ['run', '--', 'sh', '-c', 'echo two > top; exit 7'], { env })
+  const run = savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top; exit 7'], { env })
   expect([run.status, run.stderr]).toEqual([7, expect.stringContaining('the state after the run is NOT captured')])
   const [{ id, before }] = json('runs')
   const undone = savepoint(space, ['undo'])

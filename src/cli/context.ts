@@ -43,8 +43,8 @@ export interface Context {
   lines(names: readonly string[]): void
   /** The result for programs: the only thing that stdout gets with --json. */
   json(value: unknown): void
-  /** One line on stderr that is not a result; silent with --quiet. */
-  notice(text: string): void
+  /** One line on stderr that is not a result; silent with --quiet, unless it is an alarm. */
+  notice(text: string, isAlarm?: boolean): void
   /** Runs `body` with a pager when stdout is a terminal. */
   paged(body: (output: Output) => Promise<void> | void): Promise<void>
   open(options?: OpenOptions): Promise<Savepoint>
@@ -78,8 +78,8 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   let opened: Savepoint | undefined
   let isUnstoppable = false
 
-  const notice = (remark: string) => {
-    if (options.quiet) return
+  const notice = (remark: string, isAlarm = false) => {
+    if (options.quiet && !isAlarm) return
     const text = withProgram(remark, program)
     errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${showLines(text)}\n`)
   }

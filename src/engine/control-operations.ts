@@ -199,6 +199,7 @@ function contextFor(
     env: { ...ctx.env, [RUN_VARIABLE]: isInside ? run.id : undefined },
     force: force ?? false,
     notice,
+    alarm: notice,
     warn: text => {
       if (!said.has(text)) notice(text)
       said.add(text)
@@ -215,7 +216,7 @@ function contextFor(
 const undisturbed = <T>({ isInside, session }: Call, work: () => Promise<T>): Promise<T> =>
   isInside ? work() : session.frozen(work)
 
-const quietly = (ctx: Context): Context => ({ ...ctx, notice: () => {}, warn: () => {} })
+const quietly = (ctx: Context): Context => ({ ...ctx, notice: () => {}, alarm: () => {}, warn: () => {} })
 
 /** Nothing is stopped for it; what would be is said, and stands in the result. */
 async function lookOnly<T>(

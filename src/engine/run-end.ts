@@ -64,7 +64,7 @@ export async function conclude(
   known: Known,
 ): Promise<End> {
   if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
-    ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
+    ctx.alarm(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
     return nothing
   }
   const end = { exitCode, signal }
@@ -78,7 +78,7 @@ export async function conclude(
     })
   } catch (error) {
     if (!errnoOf(error)) throw error
-    ctx.notice(`the end of the run is NOT recorded: ${(error as Error).message}`)
+    ctx.alarm(`the end of the run is NOT recorded: ${(error as Error).message}`)
   }
   return { after, taken }
 }
@@ -99,7 +99,7 @@ function noteUnprotected(ctx: Context, run: Run, before: Snapshot | undefined): 
 function sayUncaptured(ctx: Context, before: Snapshot | undefined, error: unknown): End {
   if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
   const way = before ? `; to go back: savepoint rollback ${before.id}` : ''
-  ctx.notice(`the state after the run is NOT captured: ${(error as Error).message}${way}`)
+  ctx.alarm(`the state after the run is NOT captured: ${(error as Error).message}${way}`)
   return nothing
 }
 
