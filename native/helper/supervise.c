@@ -33,7 +33,7 @@
 /* MAX_LEFT: so many of the processes that go on are told one by one. */
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8, MAX_LEFT = 100 };
 /* Frames that nobody waits for go out with so much time between: each write wakes the reader. */
-static const uint64_t collect_ns = 10000000;
+static const uint64_t collect_ns = 50000000;
 /* How often is looked whether all that is being ended has gone. */
 static const uint64_t look_ns = 20000000;
 
