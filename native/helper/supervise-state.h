@@ -32,6 +32,7 @@ struct state {
   size_t request_length;
   uint64_t flush_ns;   /* when to hand over what was collected; 0: there is nothing */
   uint64_t flushed_ns; /* when that was done last */
+  uint64_t collect_ns; /* the time between */
 };
 
 /* The command could not be started, or nothing can be told of it: an errno. Returns when the reader has it, or is gone. */
