@@ -8,6 +8,8 @@ const words = (line: string): string[] => line.split(' ')
 const none = { buildCommands: [], testCommands: [] }
 
 test.each<[line: string, operands: string[] | undefined]>([
+  ['rm -r -- a -b', ['a', '-b']],
+  ['mv a -- -b', ['-b', '-b/a']],
   ['rm -rf a b', ['a', 'b']],
   ['rm a', undefined],
   ['rm -f a', undefined],
