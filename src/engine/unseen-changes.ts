@@ -32,12 +32,15 @@ export function unseenChanges(ctx: Context, path: Raw, limit: number, mostLikely
   })
 }
 
-/** Which events led to the snapshots of such runs. What the first one of a run found is older than the run. */
+/** What the first snapshot of a run found is older than the run; what was kept beside the others is no state that ever was. */
+const others: ReadonlySet<Snapshot['type']> = new Set(['pre-run', 'kept'])
+
+/** Which events led to the snapshots of such runs. */
 function spansWithHoles(ctx: Context): Span[] {
   const holes = new Set(ctx.db.runs().flatMap(({ id }) => (hasHoles(ctx, id) ? [id] : [])))
   return ctx.db.snapshots().flatMap(after => {
     const { run, type } = after
-    if (run === undefined || type === 'pre-run' || !holes.has(run)) return []
+    if (run === undefined || others.has(type) || !holes.has(run)) return []
     const events = ctx.db.events.ofSnapshot(after.id)
     return events ? [{ ...events, run, after }] : []
   })
