@@ -24,10 +24,7 @@ export function unseenChanges(ctx: Context, path: Raw, limit: number, mostLikely
     if (!span) return []
     const { run, after } = span
     const before = after.parent === undefined ? undefined : ctx.db.snapshot(after.parent)
-    const likely = ctx.db.trace
-      .executions(run)
-      .filter(({ at, note }) => at <= event.at && note?.includes(FOREIGN_CALLS))
-      .slice(-mostLikely)
+    const likely = ctx.db.trace.noted(run, FOREIGN_CALLS, event.at, mostLikely)
     return [{ event: { ...event, run }, name: path, outcome: 'changed', execution: undefined, likely, before, after }]
   })
 }
