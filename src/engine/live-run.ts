@@ -61,6 +61,8 @@ export class LiveRun {
   /** When everything was looked at last, and not only what the run touched. */
   private walkedAt: number
   private work: Promise<unknown> = Promise.resolve()
+  /** The capture that has begun: what it is to have is not dirty any more, and not safe yet. */
+  private underWay: Promise<Snapshot | undefined> | undefined
   /** Captures that have not begun: whoever wants one joins the next of them. */
   private readonly queue: Wanted[] = []
   private closed = false
@@ -217,7 +219,11 @@ export class LiveRun {
     if (!destructive || this.closed) return
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
     const inDoubt = event.truncated ? { ...destructive, operands: [] } : destructive
-    if (!this.isDirty || !endangers(this.ctx, event.cwd, inDoubt)) return
+    if (!(this.isDirty || this.underWay) || !endangers(this.ctx, event.cwd, inDoubt)) return
+    // What is being captured is safe when that is done, not before.
+    const former = this.isDirty ? undefined : await this.underWay?.catch(() => undefined)
+    if (former) this.hooks.note(event.id, `guarded by ${former.id}`)
+    if (!this.isDirty) return
     if (!this.pace.isDue(event.parent, this.ctx.now())) {
       this.hooks.note(event.id, 'not guarded: too soon after the last guard')
       return
@@ -243,12 +249,15 @@ export class LiveRun {
 
   private async takeNext(): Promise<void> {
     const { options, end } = this.queue.shift()!
+    this.underWay = end.promise
     try {
       const snapshot = await this.capture(options)
       if (snapshot) this.taken++
       end.resolve(snapshot)
     } catch (error) {
       end.reject(error)
+    } finally {
+      this.underWay = undefined
     }
   }
 
