@@ -1,7 +1,7 @@
 /** Commands that are run for programs, what is told of them, and who may ask for what: with a daemon, a live run, or neither. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findOperation } from '../src/api/table.ts'
@@ -162,12 +162,47 @@ describe('spawn, ps and kill', () => {
     const [{ pid, start }] = savepointJson(space, ['ctl', 'ps'])
     expect(timeline.processes()).toMatchObject([{ run: answer.result.run, argv: ['sleep', '300'], pid, start }])
     expect(() => timeline.signalProcess(pid, { start: start + 1 })).toThrow('it is no process of a run of this target')
-    expect(() => timeline.signalProcess(process.pid)).toThrow('it is no process of a run of this target')
+    expect(() => timeline.signalProcess(process.pid)).toThrow(expect.objectContaining({ code: 'process.unknown' }))
     expect(() => timeline.signalProcess(pid, { signal: 'TREM' })).toThrow(expect.objectContaining({ code: 'usage' }))
     expect(await isRunning(pid)).toBe(true)
     expect(savepointJson(space, ['ctl', 'kill', `pid=${pid}`, `start=${start}`])).toMatchObject({ pid, start })
     await eventually(() => timeline.runs()[0]!.endedAt !== undefined)
     expect(timeline.runs()[0]).toMatchObject({ signal: 'SIGTERM' })
+  })
+})
+
+describe('the output of spawn', () => {
+  it('is a file, or nothing is started: nobody waits for a pipe, and no room for commands is lost', async () => {
+    const daemon = await startDaemon(space)
+    space.sh('mkfifo pipe; mkdir d')
+    const store = join(space.home, 'store', 'format.json')
+    symlinkSync(store, space.at('link'))
+    const before = readFileSync(store, 'utf8')
+    const wrong: [output: string, why: string][] = [
+      ['pipe', 'it is no file'],
+      ['/dev/null', 'it is no file'],
+      ['d', 'it is a directory'],
+      ['no/where', 'there is no such file or directory'],
+      ['link', 'it lies in the store'],
+    ]
+    const client = new Client(daemon.socket)
+    for (const [output, why] of wrong) {
+      const { error } = await client.ask({ op: 'spawn', cmd: 'echo x', output })
+      expect(error).toMatchObject({
+        code: 'command.failed-to-start',
+        message: `Cannot write what the command says to ${output}: ${why}`,
+        hint: expect.stringContaining('"output" is a file'),
+      })
+    }
+    // More of them than there may be commands at a time.
+    for (let i = 0; i < 65; i++) await client.ask({ op: 'spawn', cmd: 'echo x', output: 'd' })
+    expect(readFileSync(store, 'utf8')).toBe(before)
+    expect(await client.ask({ op: 'runs' })).toMatchObject({ result: [] })
+    expect(await client.ask({ op: 'spawn', cmd: 'echo hello', output: 'd/log' })).toMatchObject({ ok: true })
+    await eventually(() => existsSync(space.at('d/log')) && space.read('d/log') === 'hello\n')
+    const timeline = await space.open()
+    await eventually(() => timeline.runs()[0]!.endedAt !== undefined)
+    client.end()
   })
 })
 

@@ -42,7 +42,7 @@ export function signalProcess(
 ): RunProcess {
   const number = numberOf(signal)
   const unknown = () =>
-    new SavepointError('failed', `Cannot send ${signal} to ${pid}: it is no process of a run of this target`, {
+    new SavepointError('process.unknown', `Cannot send ${signal} to ${pid}: it is no process of a run of this target`, {
       hint: '`savepoint ctl ps` lists those that are',
     })
   const found = processesOfRuns(ctx).find(each => each.pid === pid)
