@@ -16,6 +16,7 @@ import { checkInput, findOperation, inputSchema, operations } from './table.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 const EVENTS = 'text/event-stream'
+const eventHeaders = { 'content-type': EVENTS }
 /** Of events that nobody has read yet: beyond it, whoever tells them waits or leaves some out. */
 const MAX_WAITING_BYTES = 1024 * 1024
 
@@ -74,7 +75,9 @@ export function httpApp({ carryOut, token, hosts, version }: HttpOptions): Hono 
   const answer = (context: Context, operation: Operation, given: unknown) => {
     const input = checkInput(operation, given)
     const carry = (out: Out) => carryOut(operation, input, out, context)
-    if (context.req.header('accept')?.includes(EVENTS)) return asEvents(context, carry)
+    if (context.req.header('accept')?.includes(EVENTS))
+      // Nobody would ever read them, nor be seen to go.
+      return context.req.method === 'HEAD' ? context.body(null, 200, eventHeaders) : asEvents(context, carry)
     if (operation.follows?.(input)) return problem(context, endless(operation), 406)
     return asJson(context, operation, carry)
   }
@@ -173,12 +176,15 @@ const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   'config.invalid': 400,
   'path.outside': 400,
   'name.invalid': 400,
+  'command.not-found': 400,
+  'command.not-executable': 400,
   'run.inside': 403,
   'timeline.none': 404,
   'snapshot.unknown': 404,
   'path.unknown': 404,
   'tag.unknown': 404,
   'run.unknown': 404,
+  'process.unknown': 404,
   'operation.none': 404,
   'snapshot.ambiguous': 409,
   'snapshot.pinned': 409,
@@ -187,6 +193,7 @@ const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   'target.replaced': 409,
   'target.refused': 409,
   'snapshots.disabled': 409,
+  'command.failed-to-start': 409,
   busy: 423,
   unsupported: 501,
   'disk.full': 507,
@@ -253,7 +260,7 @@ function asEvents(context: Context, carry: (out: Out) => Promise<void>): Respons
     },
     new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING_BYTES }),
   )
-  return context.body(stream, 200, { 'content-type': EVENTS })
+  return context.body(stream, 200, eventHeaders)
 }
 
 /** RFC 9457, with the code of the catalogue. */
