@@ -11,8 +11,9 @@ import { isTooDeep, MAX_DEPTH } from '../model/nesting.ts'
 import { isLast } from './frames.ts'
 import { openApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
+import { fromQuery } from './query.ts'
 import type { Out } from './service.ts'
-import { checkInput, findOperation, inputSchema, operations } from './table.ts'
+import { checkInput, findOperation, operations } from './table.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 const EVENTS = 'text/event-stream'
@@ -151,24 +152,6 @@ function fromBody(text: string): unknown {
   }
   if (!isTooDeep(body)) return body
   throw new SavepointError('usage', `Cannot read the request: its body is more than ${MAX_DEPTH} levels deep`)
-}
-
-/** What is wrong with an element of a list is said of that. */
-const isList = (operation: Operation, name: string): boolean =>
-  (inputSchema(operation).properties as Record<string, { type?: string }>)[name]?.type === 'array'
-
-/** Texts become what the parameter is; what does not fit stays, and is refused with its name. */
-const fromQuery = (operation: Operation, queries: Record<string, string[]>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(queries).map(([name, values]) => [name, fromTexts(operation, name, values)]))
-
-function fromTexts(operation: Operation, name: string, values: string[]): unknown {
-  const { shape } = operation.input
-  // One that is given twice is refused, unless it is a list.
-  if (!Object.hasOwn(shape, name) || (values.length > 1 && !isList(operation, name))) return values
-  const [first] = values
-  const read = (value: unknown) => shape[name]!.safeParse(value).success
-  const candidates = [values, first === 'true' ? true : first === 'false' ? false : Number(first)]
-  return read(first) ? first : (candidates.find(read) ?? (isList(operation, name) ? values : first))
 }
 
 const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
