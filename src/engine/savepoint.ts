@@ -60,6 +60,8 @@ export interface SnapshotOptions {
   run?: string
   /** Whose turn it is, for a snapshot that an agent's hook takes. */
   turn?: Turn
+  /** Where HEAD has the same state, that is answered, and none is taken. */
+  onlyIfChanged?: boolean
 }
 
 export interface RestoreOptions {

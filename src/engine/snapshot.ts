@@ -12,6 +12,7 @@ import { takeNative } from './native-snapshot.ts'
 import { readUnread } from './read-native.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
+import type { SnapshotOptions } from './savepoint.ts'
 import { type Differences, differencesOf, startOf, withSnapshotEvents } from './snapshot-events.ts'
 import { thinOut } from './thin-out.ts'
 
@@ -25,7 +26,11 @@ export interface TakeOptions {
 
 export async function takeSnapshot(
   ctx: Context,
-  { preserved, ...options }: TakeOptions & Pick<LiveOptions, 'preserved'>,
+  {
+    preserved,
+    onlyIfChanged,
+    ...options
+  }: TakeOptions & Pick<LiveOptions, 'preserved'> & Pick<SnapshotOptions, 'onlyIfChanged'>,
 ): Promise<Snapshot> {
   if (ctx.config.snapshots.disabled) {
     throw new SavepointError('snapshots.disabled', 'Cannot take a snapshot: snapshots.disabled is set', {
@@ -41,6 +46,7 @@ export async function takeSnapshot(
     await readUnread(ctx)
     const live = await captureLive(ctx, { preserved })
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+    if (onlyIfChanged && head?.root === live.root) return head
     if (head) unlessDamaged(() => sayWhatLeft(ctx, head, live.root))
     return explained(ctx, () => {
       const snapshot = addSnapshot(ctx, live, options)
