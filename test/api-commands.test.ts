@@ -2,8 +2,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { askSocket } from '../src/api/client.ts'
 import { findOperation } from '../src/api/table.ts'
 import { endRuns, isRunning, startRun } from './support/background-run.ts'
 import { builtCommand, savepoint, savepointInShell, savepointJson } from './support/built-cli.ts'
@@ -291,6 +293,18 @@ describe('a live run', () => {
 })
 
 describe('ctl', () => {
+  it('who only looks does not wait for a server that does not even take notice', async () => {
+    const server = createServer().listen(join(space.base, 'deaf'))
+    const stop = new AbortController()
+    const ask = { onFrame: () => {}, signal: stop.signal, isHarmless: true }
+    const asked = askSocket(join(space.base, 'deaf'), { op: 'head' }, ask)
+    const [connection] = await once(server, 'connection')
+    stop.abort()
+    await expect(asked).rejects.toMatchObject({ code: 'cancelled' })
+    connection.destroy()
+    server.close()
+  })
+
   it('lists the operations, reads its words, and works without anybody to ask', () => {
     expect(savepoint(space, ['ctl']).stdout).toMatch(/^rollback +brings files back/m)
     expect(savepointJson(space, ['ctl'])).toContainEqual(expect.objectContaining({ name: 'exec' }))

@@ -20,7 +20,15 @@ export async function callLive(
   const { sockets, ...served } = await findLiveProcesses({ ...options, create, withoutBrokenConfig: true })
   for (const socket of sockets) {
     try {
-      const last = await askSocket(socket, { ...input, op: operation.name }, { onFrame, signal })
+      const last = await askSocket(
+        socket,
+        { ...input, op: operation.name },
+        {
+          onFrame,
+          signal,
+          isHarmless: operation.effect === 'read',
+        },
+      )
       if (!isUnserved(last)) return last
     } catch (error) {
       if (!(error instanceof NobodyThere)) throw error
