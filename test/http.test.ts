@@ -3,6 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Validator } from '@seriousme/openapi-schema-validator'
@@ -169,6 +170,25 @@ describe('who may ask', () => {
     await open.close()
   })
 
+  it('so many at a time; further connections are closed, and the others answered', async () => {
+    // One that nobody else is connected to.
+    const alone = await serveHttp({ host: '127.0.0.1', port: 0 }, daemon.service, TOKEN, '0')
+    const connected = async () => {
+      const socket = connect(Number(alone.url.split(':').at(-1)), '127.0.0.1')
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      return socket
+    }
+    const many = await Promise.all(Array.from({ length: 512 }, connected))
+    const late = await connected()
+    await once(late.resume(), 'close')
+    const [first] = many
+    first!.write(`GET /openapi.json HTTP/1.1\r\nhost: ${alone.url.slice('http://'.length)}\r\n\r\n`)
+    expect(String(await once(first!, 'data'))).toMatch(/^HTTP\/1.1 200 OK/)
+    for (const socket of many) socket.destroy()
+    await alone.close()
+  })
+
   it('a body that is too large is refused', async () => {
     expect((await post('/v1/snapshot', { label: 'x'.repeat(2 ** 21) })).status).toBe(413)
   })
@@ -295,9 +315,11 @@ describe('the token', () => {
     const given = { SAVEPOINT_HTTP_TOKEN: 'x'.repeat(16) }
     for (const address of [here, { host: '0.0.0.0', port: 0 }])
       expect(tokenFor(space.home, address, given)).toEqual({ value: 'x'.repeat(16), isNew: false, file: undefined })
-    for (const host of ['0.0.0.0', '::', '192.168.1.2', 'example.org'])
+    for (const host of ['0.0.0.0', '::', '192.168.1.2', 'example.org', '127.example.org', '127.0.0.1.example.org'])
       expect(() => tokenFor(space.home, { host, port: 0 }, {})).toThrow(/others could reach it/)
     expect(() => tokenFor(space.home, here, { SAVEPOINT_HTTP_TOKEN: 'short' })).toThrow(/too short/)
+    for (const token of ['twenty letters, one ü', ' with a space before', 'with a line after it\n'])
+      expect(() => tokenFor(space.home, here, { SAVEPOINT_HTTP_TOKEN: token })).toThrow(/no header can carry it/)
   })
 })
 

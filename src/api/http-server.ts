@@ -16,7 +16,7 @@ import { tcpPeer } from './tcp-peer.ts'
 const TOKEN_BYTES = 32
 const MIN_TOKEN_CHARS = 16
 /** Whoever holds them, with a token or without. Further ones are closed at once. */
-const MAX_CONNECTIONS = 1024
+const MAX_CONNECTIONS = 512
 /** For the last answers, to those who do not read them. */
 const PARTING_MS = 2000
 
@@ -37,7 +37,12 @@ export function parseAddress(text: string): Address {
 }
 
 const isAnywhere = (host: string): boolean => host === '0.0.0.0' || host === '::'
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host)
+/** Not what a name only begins with: `127.example.org` may be anywhere. */
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+
+/** Other letters are written in many ways, and spaces around it are cut off. */
+const canBeSent = (token: string): boolean => /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(token)
 
 export interface Token {
   value: string
@@ -51,9 +56,11 @@ export interface Token {
 export function tokenFor(home: string, { host }: Address, env: NodeJS.ProcessEnv): Token {
   const given = env.SAVEPOINT_HTTP_TOKEN
   if (given !== undefined && given !== '') {
-    if (given.length >= MIN_TOKEN_CHARS) return { value: given, isNew: false, file: undefined }
-    throw new SavepointError('config.invalid', 'Cannot use SAVEPOINT_HTTP_TOKEN: it is too short', {
-      hint: `It takes ${MIN_TOKEN_CHARS} characters or more, for example of \`openssl rand -hex 32\``,
+    const why =
+      given.length < MIN_TOKEN_CHARS ? 'it is too short' : canBeSent(given) ? undefined : 'no header can carry it'
+    if (why === undefined) return { value: given, isNew: false, file: undefined }
+    throw new SavepointError('config.invalid', `Cannot use SAVEPOINT_HTTP_TOKEN: ${why}`, {
+      hint: `It takes ${MIN_TOKEN_CHARS} ASCII characters or more, for example of \`openssl rand -hex 32\``,
     })
   }
   if (!isLoopback(host))
