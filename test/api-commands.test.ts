@@ -293,6 +293,19 @@ describe('a live run', () => {
 })
 
 describe('ctl', () => {
+  it('in a subdirectory it says what it is about', () => {
+    space.write('sub/b')
+    savepoint(space, ['snapshot', '-m', 'one'])
+    space.sh('echo two > a; echo two > sub/b')
+    const args = ['ctl', 'rollback', 'snapshot=one', 'dry_run=true']
+    const { stdout, stderr } = savepoint(space, args, { cwd: space.at('sub') })
+    expect(stderr).toMatch(
+      /^savepoint: using the timeline of .*work \(above\): paths start there, and all of it is meant\n$/,
+    )
+    expect(JSON.parse(stdout).files.replaced).toBe(2)
+    expect(savepoint(space, [...args, '-t', space.dir], { cwd: space.at('sub') }).stderr).toBe('')
+  })
+
   it('who only looks does not wait for a server that does not even take notice', async () => {
     const server = createServer().listen(join(space.base, 'deaf'))
     const stop = new AbortController()
