@@ -246,6 +246,24 @@ describe('subscribe and trace', () => {
     expect(await client.next(isLast)).toMatchObject({ ok: true, result: { run: { id: run.id, exit_code: 4 } } })
     client.end()
   })
+
+  it('a live run that is asked itself tells its own end, too', async () => {
+    const run = await startRun(space, 'read x; /bin/echo two > a; exit 4')
+    const socket = readdirSync(join(space.home, 'sockets')).find(name => name.startsWith(run.id))!
+    const [tracing, following] = [1, 2].map(() => new Client(join(space.home, 'sockets', socket)))
+    const told: Frame[] = []
+    tracing!.onFrame = frame => void told.push(frame)
+    tracing!.send({ op: 'trace', follow: true })
+    following!.send({ op: 'subscribe' })
+    await following!.next()
+    run.say('go')
+    expect(await tracing!.next(isLast)).toMatchObject({ ok: true, result: { run: { exit_code: 4 } } })
+    expect(told.flatMap(({ execution }) => execution?.exit_code ?? []).sort()).toEqual([0, 4])
+    expect(await following!.next(isEvent('snapshot'))).toMatchObject({ event: { type: 'final' } })
+    expect(await following!.next(isEvent('run', 'ended'))).toMatchObject({ event: { exit_code: 4 } })
+    expect(await following!.next(isLast)).toEqual({ ok: true, result: null })
+    await run.ended
+  })
 })
 
 describe('a process of a run', () => {
