@@ -203,6 +203,20 @@ describe('who keeps it', () => {
   )
 })
 
+onDisk('native_max of them stay, once they are read; the store keeps the others', async () => {
+  for (const label of ['1', '2', '3']) {
+    space.write('a', label)
+    await (await space.open({ leaveUnread: true })).snapshot({ label })
+  }
+  writeFileSync(join(space.home, 'config.yaml'), 'snapshots: {retention: {native_max: 2}}\n')
+  expect(scene.kept(space)).toHaveLength(3)
+  const savepoint = await space.open()
+  expect(scene.kept(space)).toHaveLength(2)
+  expect(savepoint.snapshots().map(({ backend }) => backend)).toEqual(['cas', 'btrfs', 'btrfs'])
+  expect(savepoint.read('1', 'a').toString()).toBe('1')
+  expect(savepoint.operations().at(-1)).toMatchObject({ kind: 'retention', rule: 'native_max (2)' })
+})
+
 describe('what can go wrong', () => {
   onDisk('a snapshot that somebody removed: unread it is lost, and said so; read it is not', async () => {
     space.write('a', '1\n')

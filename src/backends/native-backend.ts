@@ -5,7 +5,7 @@
  */
 import type { Raw } from '../model/raw-path.ts'
 
-export type NativeName = 'btrfs' | 'zfs'
+export type NativeName = 'apfs' | 'btrfs' | 'tmutil' | 'zfs'
 
 /** A place to keep states in: what it means is the driver's (a directory, a dataset). */
 export type Place = string
@@ -40,7 +40,18 @@ export interface OpenState {
   close(): void
 }
 
-export interface NativeBackend {
+/** What can be done with a state, whoever keeps it. */
+export interface Keeper {
+  name: NativeName | 'archive'
+  /** May be called again. */
+  remove(state: NativeState): void
+  /** For people: a path, or a name. */
+  whereOf(state: NativeState): string
+  /** Bytes that would be free without it; undefined: not known. */
+  usageBytes(state: NativeState): number | undefined
+}
+
+export interface NativeBackend extends Keeper {
   name: NativeName
   /**
    * Makes a state and deletes it again, as this user, and says where it can be kept; leaves nothing behind. Never throws.
@@ -52,10 +63,4 @@ export interface NativeBackend {
   open(state: NativeState): OpenState | undefined
   /** undefined: not known, anything may differ. */
   differing(before: NativeState, after: NativeState): Differing | undefined
-  /** May be called again. */
-  remove(state: NativeState): void
-  /** For people: a path, or a name. */
-  whereOf(state: NativeState): string
-  /** Bytes that would be free without it; undefined: not known. */
-  usageBytes(state: NativeState): number | undefined
 }

@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
-import type { NativeBackend, NativeState, OpenState, Probe } from './native-backend.ts'
+import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
+import { no } from './place.ts'
 import { mustRun, runProgram } from './run-program.ts'
 
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
@@ -74,8 +75,6 @@ export const zfs: NativeBackend = {
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
 const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create DATASET'
-
-const no = (reason: string, fix: string): Probe => ({ works: false, reason, fix })
 
 const exists = (state: NativeState): boolean =>
   runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', nameOf(state)]).works

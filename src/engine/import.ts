@@ -5,7 +5,7 @@
  */
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
-import { SavepointError } from '../errors/errors.ts'
+import { isDamage, SavepointError } from '../errors/errors.ts'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
@@ -140,10 +140,14 @@ function addRow(
   })
 }
 
-/** When the archive does not say what the directory itself is like, it is as it was. */
+/** When the archive does not say what the directory itself is like, it is as it was, unless the store has lost that. */
 function defaultRoot(ctx: Context): Entry {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-  if (head) return { ...rootEntryOf(ctx.store, head.root) }
+  try {
+    if (head) return { ...rootEntryOf(ctx.store, head.root) }
+  } catch (error) {
+    if (!isDamage(error)) throw error
+  }
   return { ...blankEntry(ROOT_NAME, 'dir'), mode: 0o755, uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
 }
 

@@ -3,6 +3,7 @@ import { isDamage, SavepointError } from '../errors/errors.ts'
 import type { Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
+import { archiveLive, noteArchived, wantsArchive } from './archive-snapshot.ts'
 import { chooseNative } from './backend.ts'
 import { captureLive, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
@@ -42,8 +43,10 @@ export async function takeSnapshot(
     const live = await captureLive(ctx, { preserved })
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
     if (head) unlessDamaged(() => sayWhatLeft(ctx, head, live.root))
+    const kept = wantsArchive(ctx, options.type) ? await archiveLive(ctx, live) : undefined
     return explained(ctx, () => {
-      const snapshot = addSnapshot(ctx, live, options)
+      const snapshot = addSnapshot(ctx, live, options, kept)
+      if (kept) noteArchived(ctx)
       // Those of an agent's hooks have no run that would do it.
       if (snapshot.type === 'turn') thinOut(ctx)
       return snapshot
@@ -80,32 +83,42 @@ export type State = Pick<
   'root' | 'newBytes' | 'files' | 'emptyDirs' | 'bytes' | 'skipped' | 'unsettled' | 'runOnly' | 'eventsAt'
 >
 
+/** Who has it beside the store. */
+export interface KeptBeside {
+  id: string
+  backend: string
+  nativeRef: string
+}
+
 /** Adds a row for a captured state and moves HEAD to it: the live state is exactly that. */
-export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Snapshot {
+export function addSnapshot(ctx: Context, live: State, options: TakeOptions, kept?: KeptBeside): Snapshot {
   const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   failpoint('snapshot:before-row')
   const differences = differencesFrom(ctx, parent, live)
   const add = () =>
-    ctx.db.addSnapshot({
-      parent: parent?.id,
-      type: options.type,
-      label: options.label,
-      createdAt: ctx.now(),
-      root: live.root,
-      run: options.run,
-      command: options.command,
-      backend: 'cas',
-      nativeRef: undefined,
-      sizeDelta: live.newBytes,
-      counts: differences.counts,
-      files: live.files,
-      bytes: live.bytes,
-      skippedCount: live.skipped.length,
-      skipped: live.skipped,
-      unsettled: live.unsettled,
-      runOnly: live.runOnly,
-      turn: options.turn,
-    })
+    ctx.db.addSnapshot(
+      {
+        parent: parent?.id,
+        type: options.type,
+        label: options.label,
+        createdAt: ctx.now(),
+        root: live.root,
+        run: options.run,
+        command: options.command,
+        backend: kept?.backend ?? 'cas',
+        nativeRef: kept?.nativeRef,
+        sizeDelta: live.newBytes,
+        counts: differences.counts,
+        files: live.files,
+        bytes: live.bytes,
+        skippedCount: live.skipped.length,
+        skipped: live.skipped,
+        unsettled: live.unsettled,
+        runOnly: live.runOnly,
+        turn: options.turn,
+      },
+      kept?.id,
+    )
   const snapshot = ctx.db.transaction(() => {
     const added = withSnapshotEvents(ctx, differences, live.eventsAt, add)
     ctx.db.setHead(added.id)

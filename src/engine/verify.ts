@@ -20,6 +20,7 @@ import { type Context, refuseInsideRun, requireWritable } from './context.ts'
 import { findLostRoots } from './lost-roots.ts'
 import { newOperation } from './new-operation.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
+import { verifyArchive } from './verify-archive.ts'
 
 const LISTED_PATHS = 20
 
@@ -38,7 +39,7 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     const found = new FoundObjects(ctx, scan, damage === undefined)
     if (options.repair) repaired.push(...findLostRoots(ctx, timelines, root => lostPaths(found, root).length === 0))
     let [snapshots, here, deleted] = [0, 0, 0]
-    let hasDamagedTimeline = false
+    let [hasDamagedTimeline, hasDamagedArchive] = [false, false]
     for (const timeline of timelines) {
       const damage = timeline.db.damage()
       if (damage !== undefined) {
@@ -53,7 +54,12 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
         // What its filesystem keeps is not in the store yet.
         if (snapshot.root === UNREAD_ROOT) continue
         const lost = lostPaths(found, snapshot.root)
-        if (lost.length > 0) problems.push(lossOf(snapshot.id, lost))
+        const whole = { isWhole: lost.length === 0, repair: options.repair }
+        const archive = await verifyArchive(ctx, timeline, snapshot, whole)
+        if (lost.length > 0) problems.push(lossOf(snapshot.id, lost, archive.wayBack))
+        if (archive.problem) problems.push(archive.problem)
+        if (archive.problem && whole.isWhole) hasDamagedArchive = true
+        if (archive.repaired !== undefined) repaired.push(archive.repaired)
       }
     }
     found.close()
@@ -66,7 +72,7 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     if (options.repair) settleAside(ctx, problems.length === 0)
     if (repaired.length > 0 && ctx.scratch === undefined)
       ctx.db.addOperation({ ...newOperation(ctx, 'repair', `repair: ${repaired.join('; ')}`), state: 'fixed' })
-    const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline) && !options.repair
+    const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline || hasDamagedArchive) && !options.repair
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, here, deleted, problems, repaired, isRepairable }
   }
   return withEverythingLocked(ctx, 'verify', check, options.repair)
@@ -190,15 +196,15 @@ interface Lost {
   isList: boolean
 }
 
-function lossOf(snapshot: string, lost: Lost[]): VerifyProblem {
+function lossOf(snapshot: string, lost: Lost[], wayBack = ''): VerifyProblem {
   const lists = lost.filter(({ isList }) => isList).length
   if (lost[0]!.path === '') {
-    const what = `${snapshot} has lost everything: the list of what was in the target is damaged`
+    const what = `${snapshot} has lost everything: the list of what was in the target is damaged${wayBack}`
     return { what, snapshots: [snapshot], paths: [] }
   }
   const below = lists === 0 ? '' : ` (${plural('directory', lists)} with everything below)`
   return {
-    what: `${snapshot} has lost ${plural('path', lost.length)}${below}`,
+    what: `${snapshot} has lost ${plural('path', lost.length)}${below}${wayBack}`,
     snapshots: [snapshot],
     paths: lost.slice(0, LISTED_PATHS).map(({ path, isList }) => `${showPath(path)}${isList ? '/' : ''}`),
   }

@@ -1,8 +1,8 @@
 /** Real filesystems for the backends: btrfs on a loop device, a ZFS pool in a file served by zfs-fuse, and a plain directory. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { canMount, isRoot } from './machine.ts'
 import { Workspace } from './workspace.ts'
@@ -12,7 +12,7 @@ const READY_MS = 30_000
 
 /** A filesystem that lives as long as a test file. */
 export interface Scene {
-  name: 'cas' | 'btrfs' | 'zfs'
+  name: 'cas' | 'btrfs' | 'zfs' | 'archive'
   possible: boolean
   needs: string
   setUp(): Promise<void>
@@ -39,6 +39,18 @@ export const plain: Scene = {
   kept: () => [],
   async tearDown() {},
 }
+
+/** Works wherever the store does. */
+export const archives: Scene = {
+  ...plain,
+  name: 'archive',
+  make: settings => new Workspace('work', { ...settings, SAVEPOINT_BACKEND: 'archive' }),
+  kept: space => archivesOf(space).filter(path => !basename(path).startsWith('.')),
+}
+
+/** With what a killed process has left. */
+export const archivesOf = (space: Workspace): string[] =>
+  globSync('timelines/*/archives/{.*,*}', { cwd: space.home }).map(path => join(space.home, path))
 
 /** `options`: how it is mounted. */
 export function onBtrfs(options = 'user_subvol_rm_allowed'): Scene & { disk: () => string } {

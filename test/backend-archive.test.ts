@@ -1,0 +1,209 @@
+/** Archives beyond the contract: what they are, what happens when one is damaged, and how many are kept. */
+import { globSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { doctor } from '../src/index.ts'
+import { archives, archivesOf } from './support/backend-scene.ts'
+import { builtCommand, savepoint as cli } from './support/built-cli.ts'
+import { finishVerbs, startVerbs } from './support/engine-process.ts'
+import { runAsUser } from './support/without-privilege.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = archives.make()
+})
+afterEach(() => space.remove())
+
+function configure(yaml: string): void {
+  mkdirSync(space.home, { recursive: true })
+  writeFileSync(join(space.home, 'config.yaml'), yaml)
+}
+
+async function snapshot(label: string, content = `${label}\n`) {
+  space.write('a', content)
+  return (await space.open()).snapshot({ label })
+}
+
+function flipIn(file: string): void {
+  const bytes = readFileSync(file)
+  bytes[bytes.length >> 1]! ^= 1
+  writeFileSync(file, bytes)
+}
+
+describe('an archive', () => {
+  test('is a private file that tar reads, with what the snapshot has and without what rules exclude', async () => {
+    space.git('init', '-q')
+    space.write('.gitignore', 'modules\n.env\n')
+    space.write('modules/large')
+    space.write('.env', 'secret\n')
+    space.write('dir/b')
+    const { id } = await snapshot('one')
+    const [file] = archives.kept(space)
+    expect(file).toMatch(new RegExp(`timelines/[^/]+/archives/${id}\\.tar\\.zst$`))
+    expect(statSync(file!).mode & 0o777).toBe(0o600)
+    // Node's own decompressor, so that no program is needed.
+    const { zstdDecompressSync } = await import('node:zlib')
+    writeFileSync(join(space.base, 'plain.tar'), zstdDecompressSync(readFileSync(file!)))
+    const names = space.sh(`tar -tf ${space.base}/plain.tar | grep -v '^./.git/'`).split('\n').filter(Boolean)
+    expect(names.toSorted()).toEqual(['./', './.env', './.gitignore', './a', './dir/', './dir/b'])
+    expect(space.sh(`tar -xOf ${space.base}/plain.tar ./a`)).toBe('one\n')
+  })
+
+  test('is made only where somebody says so, of what somebody asks for; gzip when that is asked for', async () => {
+    expect(await snapshot('one')).toMatchObject({ backend: 'archive' })
+    configure('snapshots: {archive_compression: gzip}\n')
+    await snapshot('two')
+    expect(archives.kept(space).filter(file => file.endsWith('.tar.gz'))).toHaveLength(1)
+    const { stdout } = cli(space, ['run', '--', 'sh', '-c', 'echo x > b'])
+    expect(stdout).toBe('')
+    expect(archives.kept(space)).toHaveLength(2)
+    expect(cli(space, ['snapshots']).stdout).toMatch(/\(backend: cas, archive\)\n$/)
+    const { checks } = await doctor({ cwd: space.dir, home: space.home, env: space.env })
+    expect(checks.find(({ name }) => name === 'backend')).toMatchObject({ state: 'ok', detail: /^archive: / })
+    const usual = new Workspace()
+    try {
+      usual.write('a')
+      expect((await (await usual.open()).snapshot({})).backend).not.toBe('archive')
+    } finally {
+      usual.remove()
+    }
+  })
+
+  test('is made by an ordinary user', async () => {
+    space.write('a', '1\n')
+    const { results } = await runAsUser(space, [['snapshot', { label: 'one' }], ['verify']])
+    expect(results).toMatchObject([{ backend: 'archive' }, { problems: [] }])
+  })
+
+  test('while a run is at work, the store keeps what is asked for, and says so', async () => {
+    const { stderr } = cli(space, ['run', '--', ...builtCommand, 'snapshot', '-m', 'inside'])
+    expect(stderr).toMatch(/snap_\w+ is in the store: a run is at work/)
+  })
+
+  test.each(['export:before-sync', 'export:before-rename', 'native:captured'])(
+    'killed at %s: no snapshot, and nothing stays of it',
+    async failpoint => {
+      space.write('a', '1\n')
+      const child = startVerbs(space, [['snapshot', { label: 'lost' }]], { failpoint })
+      expect((await finishVerbs(child)).signal).toBe('SIGKILL')
+      expect(archivesOf(space)).toHaveLength(1)
+      expect((await space.open()).snapshots()).toEqual([])
+      await snapshot('one')
+      expect(archivesOf(space)).toEqual(archives.kept(space))
+      expect(archives.kept(space)).toHaveLength(1)
+    },
+  )
+
+  test('for which there is no room: no snapshot, nothing left of it, and the store still works', async () => {
+    space.write('a', '1\n')
+    const child = startVerbs(space, [['snapshot', {}]], { failpoint: 'export:before-sync@ENOSPC' })
+    expect((await finishVerbs(child)).error).toMatchObject({ code: 'disk.full', isOurs: true })
+    expect(archivesOf(space)).toEqual([])
+    const savepoint = await space.open({ backend: 'cas' })
+    expect(savepoint.snapshots()).toEqual([])
+    expect(await savepoint.snapshot({})).toMatchObject({ backend: 'cas' })
+  })
+})
+
+describe('a damaged one', () => {
+  test.each<[string, (file: string) => void, RegExp]>([
+    ['cut off', file => truncateSync(file, 20), /is cut off: 20 B of \d+ B are there/],
+    ['missing', file => rmSync(file), /is missing/],
+    ['longer', file => writeFileSync(file, Buffer.concat([readFileSync(file), Buffer.alloc(1)])), /is longer/],
+  ])('that is %s is seen by every listing; going back works; repair writes it again', async (_, damage, text) => {
+    await snapshot('one')
+    await snapshot('two')
+    damage(archives.kept(space).find(file => file.includes(idOf('one')))!)
+    expect(cli(space, ['snapshots']).stdout).toMatch(/one ARCHIVE DAMAGED\n/)
+    expect(cli(space, ['log']).stdout.match(/ARCHIVE DAMAGED/g)).toHaveLength(1)
+    expect(cli(space, ['show', 'one']).stdout).toMatch(new RegExp(`its archive ${text.source}.*verify --repair`))
+    expect(JSON.parse(cli(space, ['show', 'one', '--json']).stdout).damage).toMatch(text)
+    expect(JSON.parse(cli(space, ['show', 'two', '--json']).stdout).damage).toBeNull()
+    const savepoint = await space.open()
+    await savepoint.rollback('one')
+    expect(space.read('a')).toBe('one\n')
+    expectMended(text)
+  })
+
+  test('in which a bit has changed is found by verify, and written again', async () => {
+    await snapshot('one')
+    flipIn(archives.kept(space)[0]!)
+    expectMended(/is damaged: its checksum is another one/)
+  })
+
+  test('is mended from the store, and what the store has lost from an archive', async () => {
+    space.write('large', Buffer.alloc(100_000, 'not compressible? it is\n'))
+    const { root } = await snapshot('one')
+    rmSync(space.at('large'))
+    for (const pack of globSync('store/packs/*.pack', { cwd: space.home })) flipIn(join(space.home, pack))
+    expect(cli(space, ['verify', '--repair']).status).toBe(14)
+    const { stdout } = cli(space, ['verify'])
+    expect(stdout).toMatch(/its archive is whole, `savepoint import .*\.tar\.zst` stores that again/)
+    expect(cli(space, ['import', archives.kept(space)[0]!]).status).toBe(0)
+    expect(cli(space, ['verify']).stdout).toMatch(/^All good/m)
+    const savepoint = await space.open()
+    await savepoint.rollback('one')
+    expect(savepoint.head().root).toBe(root)
+    expect(statSync(space.at('large')).size).toBe(100_000)
+  })
+
+  const idOf = (label: string) => JSON.parse(cli(space, ['show', label, '--json']).stdout).id as string
+
+  function expectMended(text: RegExp): void {
+    const found = cli(space, ['verify'])
+    expect(found.status).toBe(14)
+    expect(found.stdout).toMatch(text)
+    expect(found.stdout).toMatch(/the store has all of it, and `savepoint verify --repair` writes it again/)
+    expect(cli(space, ['verify', '--repair'])).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^Repaired: .*written again\nAll good/m),
+    })
+    expect(cli(space, ['verify'])).toMatchObject({ status: 0, stdout: expect.stringMatching(/^All good/) })
+    expect(cli(space, ['snapshots']).stdout).not.toContain('DAMAGED')
+  }
+})
+
+describe('how many', () => {
+  test('max_count of them stay, ten unless somebody says another number; no snapshot goes', async () => {
+    for (let i = 1; i <= 12; i++) await snapshot(`${i}`)
+    expect(archives.kept(space)).toHaveLength(10)
+    const savepoint = await space.open()
+    const backends = savepoint.snapshots().map(({ backend }) => backend)
+    expect(backends).toEqual(['cas', 'cas', ...Array(10).fill('archive')])
+    expect(savepoint.read('1', 'a').toString()).toBe('1\n')
+    const operations = cli(space, ['log', '--operations']).stdout
+    expect(operations.match(/to the store alone \(was: archive\) \(rule: max_count \(10\)\)/g)).toHaveLength(2)
+  })
+
+  test('prune says which ones a lower number leaves to the store, and does it', async () => {
+    for (let i = 1; i <= 3; i++) await snapshot(`${i}`)
+    configure('snapshots: {retention: {max_count: 1}}\n')
+    const dry = cli(space, ['prune', '--dry-run'])
+    expect(
+      dry.stdout.match(/Would leave snap_\w+ to the store alone \(was: archive\): max_count \(1\)\n/g),
+    ).toHaveLength(2)
+    expect(JSON.parse(cli(space, ['prune', '--dry-run', '--json']).stdout).left_to_store).toHaveLength(2)
+    expect(archives.kept(space)).toHaveLength(3)
+    expect(cli(space, ['prune']).stdout.match(/Left snap_/g)).toHaveLength(2)
+    expect(archives.kept(space)).toHaveLength(1)
+    expect(cli(space, ['snapshots']).stdout).toContain('3 snapshots')
+  })
+
+  test('one that two snapshots share, after compact, counts once and stays as long as one of them', async () => {
+    configure('snapshots: {retention: {max_count: 2}}\n')
+    await snapshot('1')
+    await snapshot('2')
+    await (await space.open()).compact(['1', '2'], { label: 'both' })
+    await snapshot('3')
+    const savepoint = await space.open()
+    expect(savepoint.snapshots().map(({ label, backend }) => [label, backend])).toEqual([
+      ['both', 'archive'],
+      ['3', 'archive'],
+    ])
+    expect((await savepoint.verify()).problems).toEqual([])
+    await snapshot('4')
+    expect((await space.open()).find('both').backend).toBe('cas')
+    expect((await savepoint.verify()).problems).toEqual([])
+  })
+})
