@@ -10,7 +10,7 @@ import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
 import { firstPlace, nearest, no, OUTSIDE, removeIfEmpty } from './place.ts'
-import { mustRun, runProgram } from './run-program.ts'
+import { fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
 const BTRFS_MAGIC = 0x9123683e
@@ -109,7 +109,8 @@ function tryPlace(target: string, place: string): Probe {
   const probe = join(place, `${PROBE_PREFIX}${randomHex(6)}`)
   try {
     const made = runProgram('btrfs', ['subvolume', 'create', '--', probe])
-    if (!made.works) return no(`${place}: ${made.why}`, made.why.includes('not installed') ? INSTALL : OUTSIDE)
+    if (!made.works)
+      return no(`${place}: ${made.why}`, made.why.includes('not installed') ? INSTALL : (fixFor(made.why) ?? OUTSIDE))
     const deleted = runProgram('btrfs', ['subvolume', 'delete', '--', probe])
     if (!deleted.works) {
       rmdirSync(probe)
@@ -131,6 +132,8 @@ const RM_ALLOWED = 'Mount it with user_subvol_rm_allowed (mount -o remount,user_
 
 function whyNotTaken(target: string, why: string): string {
   if (/cross-device/i.test(why)) return OUTSIDE
+  const fix = fixFor(why)
+  if (fix !== undefined) return fix
   const isOwner = statSync(target).uid === process.geteuid?.()
   return isOwner ? 'See what the filesystem says (btrfs, dmesg)' : 'Only its owner, or root, can snapshot a subvolume'
 }

@@ -11,7 +11,7 @@ import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
 import { no } from './place.ts'
-import { mustRun, runProgram } from './run-program.ts'
+import { fixFor, mustRun, runProgram } from './run-program.ts'
 
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
 const MAY_BE_ZFS = new Set([0x2fc12fc1, 0x65735546])
@@ -38,7 +38,7 @@ export const zfs: NativeBackend = {
     const place = `${dataset}@savepoint-${key}`
     const probe = `${place}-probe-${randomHex(6)}`
     const taken = runProgram('zfs', ['snapshot', probe])
-    if (!taken.works) return no(`a snapshot failed: ${taken.why}`, ALLOW)
+    if (!taken.works) return no(`a snapshot failed: ${taken.why}`, fixFor(taken.why) ?? ALLOW)
     const deleted = runProgram('zfs', ['destroy', probe])
     return deleted.works ? { works: true, place } : no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
   },

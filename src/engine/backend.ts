@@ -10,6 +10,7 @@ import { nativeBackend, type Probed, probeNative } from '../backends/select.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import type { Snapshot } from '../model/snapshot.ts'
+import { statDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
 
 /** The key of what is remembered. */
@@ -26,6 +27,8 @@ interface Remembered {
   backend: string
   place: Place
   target: string
+  /** Of the target: it may have moved to another filesystem. */
+  device: string
   uid: number
 }
 
@@ -65,14 +68,14 @@ function remember(ctx: Context, probed: Probed | undefined): Chosen | undefined 
   return { backend, place: probe.place }
 }
 
-/** Of another place, or another user, nothing is known. */
+/** Of another place, another filesystem there, or another user, nothing is known. */
 function remembered(ctx: Context): Chosen | undefined {
   const text = ctx.db.meta(NATIVE_META)
   if (!text) return undefined
   const known = JSON.parse(text) as Remembered
   const backend = nativeBackend(known.backend)
-  const { target, uid } = here(ctx)
-  return backend && known.target === target && known.uid === uid ? { backend, place: known.place } : undefined
+  const isHere = Object.entries(here(ctx)).every(([key, value]) => known[key as keyof Remembered] === value)
+  return backend && isHere ? { backend, place: known.place } : undefined
 }
 
 /** Who keeps what is asked for, as far as that is known without a probe. */
@@ -92,4 +95,8 @@ export function saidWhoKeeps(ctx: Context, taken: Snapshot): Snapshot {
 /** After a failure: the next one asks anew. */
 export const forgetChoice = (ctx: Context): void => ctx.db.deleteMeta(NATIVE_META)
 
-const here = (ctx: Context) => ({ target: ctx.targetPath.toString('latin1'), uid: process.geteuid?.() ?? 0 })
+const here = (ctx: Context) => ({
+  target: ctx.targetPath.toString('latin1'),
+  device: String(statDir(ctx.targetPath)?.dev),
+  uid: process.geteuid?.() ?? 0,
+})

@@ -52,8 +52,8 @@ export const archives: Scene = {
 export const archivesOf = (space: Workspace): string[] =>
   globSync('timelines/*/archives/{.*,*}', { cwd: space.home }).map(path => join(space.home, path))
 
-/** `options`: how it is mounted. */
-export function onBtrfs(options = 'user_subvol_rm_allowed'): Scene & { disk: () => string } {
+/** `options`: how it is mounted. A small one keeps data and metadata in the same blocks, so that it can be filled. */
+export function onBtrfs(options = 'user_subvol_rm_allowed', small = false): Scene & { disk: () => string } {
   let scratch = ''
   const disk = () => join(scratch, 'disk')
   return {
@@ -64,8 +64,8 @@ export function onBtrfs(options = 'user_subvol_rm_allowed'): Scene & { disk: () 
     async setUp() {
       scratch = mkdtempSync(join(tmpdir(), 'savepoint-btrfs-'))
       mkdirSync(disk())
-      run('truncate', '-s', '3G', `${disk()}.img`)
-      run('mkfs.btrfs', '-q', `${disk()}.img`)
+      run('truncate', '-s', small ? '64M' : '3G', `${disk()}.img`)
+      run('mkfs.btrfs', '-q', ...(small ? ['--mixed'] : []), `${disk()}.img`)
       run('mount', '-o', `loop,${options}`, `${disk()}.img`, disk())
     },
     make(settings) {
@@ -149,7 +149,7 @@ export function onZfs(): Scene {
 }
 
 /** zfs-fuse is busy for a moment with what was in use a moment ago. */
-function retried(program: string, ...args: string[]): void {
+export function retried(program: string, ...args: string[]): void {
   for (let tries = 0; tries < 50 && !works(program, ...args); tries++)
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
 }
