@@ -225,6 +225,45 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
         expect(space.read('a')).toBe('1\n')
       },
     )
+
+  if (scene === pool)
+    holds('goes back as a whole, when asked: with what rules exclude, and says what is lost', async space => {
+      space.write('.savepointignore', 'excluded\n')
+      space.write('excluded', 'before\n')
+      space.write('a', '1\n')
+      await snapshot(space, 'one')
+      space.write('excluded', 'after\n')
+      space.write('a', '2\n')
+      await snapshot(space, 'two')
+      const foreign = `${scene.kept(space)[0]!.split('@')[0]}@foreign`
+      run('zfs', 'snapshot', foreign)
+      const savepoint = await space.open()
+      space.notices.length = 0
+      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+        message: expect.stringMatching(/^Cannot roll back natively: .*@foreign would be lost$/),
+      })
+      await savepoint.rollback('one', { native: true, dryRun: true })
+      expect([space.read('a'), scene.kept(space).length]).toEqual(['2\n', 3])
+      expect(space.notices.join('\n')).toMatch(
+        /also what rules exclude.*zfs would lose 1 later snapshot of this timeline/s,
+      )
+      // Killed before that, the files are back, and what would have been lost is in the store.
+      retried('zfs', 'destroy', foreign)
+      const failpoint = 'native:before-rollback'
+      const child = startVerbs(space, [['rollback', 'one', { native: true }]], { failpoint })
+      expect((await finishVerbs(child)).signal).toBe('SIGKILL')
+      expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'after\n'])
+      run('zfs', 'snapshot', foreign)
+      const forced = await space.open({ force: true })
+      await forced.rollback('one', { native: true })
+      expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'before\n'])
+      expect(scene.kept(space)).toEqual([forced.nativeUsage('one')!.where])
+      expect(forced.find('two').backend).toBe('cas')
+      expect(forced.read('two', 'a').toString()).toBe('2\n')
+      await forced.undo()
+      expect([space.read('a'), space.read('excluded')]).toEqual(['2\n', 'before\n'])
+      await expect(forced.rollback('two', { native: true })).rejects.toMatchObject({ code: 'unsupported' })
+    })
 })
 
 /** Whatever a directory can hold. */

@@ -30,6 +30,7 @@ const pathOf = ({ place, name }: NativeState): string => join(place, name)
 
 export const apfs: NativeBackend = {
   name: 'apfs',
+  wholeRollback: undefined,
 
   probe(target, { directories }) {
     const path = target.toString()

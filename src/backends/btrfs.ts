@@ -23,6 +23,7 @@ const pathOf = ({ place, name }: NativeState): string => join(place, name)
 
 export const btrfs: NativeBackend = {
   name: 'btrfs',
+  wholeRollback: undefined,
 
   probe(target, { directories }) {
     const path = target.toString()

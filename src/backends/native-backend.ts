@@ -51,8 +51,17 @@ export interface Keeper {
   usageBytes(state: NativeState): number | undefined
 }
 
+/** How a filesystem goes back as a whole, and destroys what it kept later. */
+export interface WholeRollback {
+  /** The names of those, of whomever they are. */
+  later(state: NativeState): string[]
+  go(state: NativeState): void
+}
+
 export interface NativeBackend extends Keeper {
   name: NativeName
+  /** undefined: it cannot. */
+  wholeRollback: WholeRollback | undefined
   /**
    * Makes a state and deletes it again, as this user, and says where it can be kept; leaves nothing behind. Never throws.
    */

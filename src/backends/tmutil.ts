@@ -24,6 +24,7 @@ const prefixOf = ({ date }: Note): string => `com.apple.TimeMachine.${date}`
 
 export const tmutil: NativeBackend = {
   name: 'tmutil',
+  wholeRollback: undefined,
 
   probe(target, { directories }) {
     const path = target.toString()

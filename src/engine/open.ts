@@ -27,6 +27,7 @@ import { keptMatcher } from './kept-matcher.ts'
 import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log } from './log.ts'
 import { nativeUsage } from './native-ref.ts'
+import { rollbackNatively } from './native-rollback.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
 import { processesOfRuns, signalProcess } from './process-list.ts'
@@ -259,7 +260,9 @@ function toSavepoint(ctx: Context): Savepoint {
     read: (ref, path) => readFile(ctx, ref, path).content,
     isKept: path => keptMatcher(ctx.config.snapshots.exclude.keep)(path),
     rollback: (ref, options = {}) =>
-      restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
+      options.native
+        ? rollbackNatively(ctx, ref, options)
+        : restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
     revert: (path, options = {}) =>
       restoring(ctx, { op: 'revert', path, ...options }, () => revert(ctx, path, options)),
     undo: (options = {}) => restoring(ctx, { op: 'undo', ...options }, () => undo(ctx, options)),
