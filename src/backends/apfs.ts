@@ -17,9 +17,9 @@ import {
 import { join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
-import { macVolumeOf } from './mac-volume.ts'
+import { whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, no, OUTSIDE, removeIfEmpty } from './place.ts'
+import { firstPlace, no, OUTSIDE, removeIfEmpty, whyNoText } from './place.ts'
 import { mustRun } from './run-program.ts'
 
 /** In the same place: a copy has its name when it is whole. */
@@ -34,10 +34,8 @@ export const apfs: NativeBackend = {
 
   probe(target, { directories }) {
     const path = target.toString()
-    if (!Buffer.from(path).equals(target)) return no('the path of the target is not UTF-8', 'Rename it')
-    const volume = macVolumeOf(path)
-    if (!volume) return no('this is not macOS', 'Use auto')
-    if (!volume.isApfs) return no(`${volume.mountpoint} is not APFS`, 'Move the target to a volume that is')
+    const problem = whyNoText(target) ?? whyNotApfs(path)
+    if (problem) return problem
     return firstPlace(path, directories, tryPlace)
   },
 

@@ -9,7 +9,7 @@ import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, nearest, no, OUTSIDE, removeIfEmpty } from './place.ts'
+import { firstPlace, nearest, no, OUTSIDE, removeIfEmpty, whyNoText } from './place.ts'
 import { fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
@@ -27,7 +27,8 @@ export const btrfs: NativeBackend = {
 
   probe(target, { directories }) {
     const path = target.toString()
-    if (!Buffer.from(path).equals(target)) return no('the path of the target is not UTF-8', 'Rename it')
+    const problem = whyNoText(target)
+    if (problem) return problem
     if (!isSubvolume(path)) return no(whyNoSubvolume(path), `To make one of it: see docs/backends.md`)
     return firstPlace(path, directories, tryPlace)
   },

@@ -1,4 +1,6 @@
 /** Which volume of macOS a path is on, by the outputs of `df` and `mount`. Untested on macOS: read from recorded ones. */
+import type { Probe } from './native-backend.ts'
+import { no } from './place.ts'
 import { runProgram } from './run-program.ts'
 
 export interface MacVolume {
@@ -12,6 +14,13 @@ export function macVolumeOf(path: string): MacVolume | undefined {
   const mountpoint = mountpointIn(runProgram('df', ['-P', path]).stdout.toString())
   if (mountpoint === undefined) return undefined
   return { mountpoint, isApfs: typeIn(runProgram('mount', []).stdout.toString(), mountpoint) === 'apfs' }
+}
+
+/** Why no backend of macOS works for it; undefined: one may. */
+export function whyNotApfs(path: string): Probe | undefined {
+  const volume = macVolumeOf(path)
+  if (!volume) return no('this is not macOS', 'Use auto')
+  return volume.isApfs ? undefined : no(`${volume.mountpoint} is not APFS`, 'Move the target to a volume that is')
 }
 
 /** "/dev/disk3s5 971350180 612480520 325461104 66% /System/Volumes/Data", below a line of titles. */

@@ -5,6 +5,10 @@ import type { Probe } from './native-backend.ts'
 
 export const no = (reason: string, fix: string): Probe => ({ works: false, reason, fix })
 
+/** The programs are told paths as text. */
+export const whyNoText = (target: Buffer): Probe | undefined =>
+  Buffer.from(target.toString()).equals(target) ? undefined : no('the path of the target is not UTF-8', 'Rename it')
+
 /** The first directory that works; the last reason, when none does. */
 export function firstPlace(
   target: string,

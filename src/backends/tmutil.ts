@@ -7,9 +7,9 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmdirSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
-import { macVolumeOf } from './mac-volume.ts'
+import { macVolumeOf, whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState } from './native-backend.ts'
-import { firstPlace, no, removeIfEmpty } from './place.ts'
+import { firstPlace, no, removeIfEmpty, whyNoText } from './place.ts'
 import { mustRun, runProgram } from './run-program.ts'
 
 interface Note {
@@ -28,10 +28,8 @@ export const tmutil: NativeBackend = {
 
   probe(target, { directories }) {
     const path = target.toString()
-    if (!Buffer.from(path).equals(target)) return no('the path of the target is not UTF-8', 'Rename it')
-    const volume = macVolumeOf(path)
-    if (!volume) return no('this is not macOS', 'Use auto')
-    if (!volume.isApfs) return no(`${volume.mountpoint} is not APFS`, 'Move the target to a volume that is')
+    const problem = whyNoText(target) ?? whyNotApfs(path)
+    if (problem) return problem
     if (process.geteuid?.() !== 0) return no('only root can read local snapshots', 'Use apfs, or be root')
     try {
       deleteLocal(takeLocal())

@@ -10,7 +10,7 @@ import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
-import { no } from './place.ts'
+import { no, whyNoText } from './place.ts'
 import { fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingInZfs } from './zfs-diff.ts'
 
@@ -45,7 +45,8 @@ export const zfs: NativeBackend = {
 
   probe(target, { key }) {
     const path = target.toString()
-    if (!Buffer.from(path).equals(target)) return no('the path of the target is not UTF-8', 'Rename it')
+    const problem = whyNoText(target)
+    if (problem) return problem
     if (!MAY_BE_ZFS.has(typeOf(target))) return no('the target is not on ZFS', AS_DATASET)
     const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'name,mountpoint', '-t', 'filesystem'])
     if (!works) return no(why, why.includes('not installed') ? 'apt-get install zfsutils-linux' : 'See `zfs list`')
