@@ -1,11 +1,13 @@
 /** Archives beyond the contract: what they are, what happens when one is damaged, and how many are kept. */
-import { globSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { doctor } from '../src/index.ts'
-import { archives, archivesOf } from './support/backend-scene.ts'
+import { archives, archivesOf, run } from './support/backend-scene.ts'
 import { builtCommand, savepoint as cli } from './support/built-cli.ts'
 import { finishVerbs, startVerbs } from './support/engine-process.ts'
+import { canMount, gated } from './support/machine.ts'
+import { noise } from './support/tree-ops.ts'
 import { runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -70,6 +72,16 @@ describe('an archive', () => {
     }
   })
 
+  test('goes with the home when that is moved', async () => {
+    await snapshot('one')
+    const home = `${space.home} moved`
+    renameSync(space.home, home)
+    const savepoint = await space.open({ home })
+    expect(savepoint.find('one').damage).toBeUndefined()
+    expect(savepoint.nativeUsage('one')!.where.startsWith(home)).toBe(true)
+    expect((await savepoint.verify()).problems).toEqual([])
+  })
+
   test('is made by an ordinary user', async () => {
     space.write('a', '1\n')
     const { results } = await runAsUser(space, [['snapshot', { label: 'one' }], ['verify']])
@@ -105,6 +117,30 @@ describe('an archive', () => {
     expect(await savepoint.snapshot({})).toMatchObject({ backend: 'cas' })
   })
 })
+
+gated(
+  canMount,
+  'root',
+  'an archive that would take what snapshots.min_free_bytes keeps is not made, and no snapshot either',
+  async () => {
+    mkdirSync(space.home)
+    run('mount', '-t', 'tmpfs', '-o', 'size=40m', 'none', space.home)
+    try {
+      configure('snapshots: {min_free_bytes: 25 MB}\n')
+      space.write('noise', noise(10_000_000, 1))
+      const savepoint = await space.open()
+      await expect(savepoint.snapshot()).rejects.toMatchObject({
+        code: 'disk.full',
+        message: expect.stringContaining('snapshots.min_free_bytes keeps 25 MB'),
+      })
+      expect([archivesOf(space), savepoint.snapshots()]).toEqual([[], []])
+      // What the store has of it is enough for one without.
+      expect(await (await space.open({ backend: 'cas' })).snapshot()).toMatchObject({ backend: 'cas' })
+    } finally {
+      run('umount', '-l', space.home)
+    }
+  },
+)
 
 describe('a damaged one', () => {
   test.each<[string, (file: string) => void, RegExp]>([

@@ -8,6 +8,7 @@ import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { explainArchive } from './archive-file.ts'
 import { writeArchive } from './archive-write.ts'
+import { checkRoom } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { keepWithinLimits } from './kept-limit.ts'
 import { forgetIntent, noteIntent, removeGoing } from './native-going.ts'
@@ -45,7 +46,13 @@ export async function archiveState(
   const file = archiveFile(directory, kept)
   try {
     mkdirSync(archivesOf(directory), { recursive: true, mode: 0o700 })
-    const how = { phase: 'archiving', compression: format, replace: true, leaveOut: () => false }
+    const how = {
+      phase: 'archiving',
+      compression: format,
+      replace: true,
+      leaveOut: () => false,
+      check: () => checkRoom(ctx),
+    }
     const { bytes, hash } = await writeArchive(ctx, state, Buffer.from(file), how)
     return { ...kept, bytes, hash }
   } catch (error) {

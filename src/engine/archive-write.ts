@@ -20,6 +20,7 @@ import { tarBytes } from './archive-tar-write.ts'
 import type { Context } from './context.ts'
 
 const RENAME_NOREPLACE = 1
+const CHECK_EVERY_BYTES = 64 * 1024 * 1024
 
 export interface WriteOptions {
   phase: string
@@ -27,6 +28,8 @@ export interface WriteOptions {
   /** Takes the place of a file that is there. */
   replace: boolean
   leaveOut(path: Raw): boolean
+  /** Called on the way, and before the file gets its name: throws when it must not go on. */
+  check(): void
 }
 
 export interface Written {
@@ -56,7 +59,7 @@ export async function writeArchive(
     onEntry: (_, entry) => count(progress, entry),
     onLeftOut: left => leftOut.push(left),
   })
-  const file = await writeFile(path, options, reportEach(ctx, pieces, progress))
+  const file = await writeFile(path, options, reportEach(ctx, pieces, progress, options))
   return { files: progress.files, leftOut, ...file }
 }
 
@@ -70,18 +73,24 @@ function* reportEach(
   ctx: Context,
   pieces: Iterable<Buffer>,
   progress: Parameters<NonNullable<Context['progress']>>[0],
+  { check }: WriteOptions,
 ): Generator<Buffer> {
+  let [bytes, nextCheck] = [0, CHECK_EVERY_BYTES]
   for (const piece of pieces) {
     ctx.signal?.throwIfAborted()
     yield piece
     ctx.progress?.({ ...progress })
+    bytes += piece.length
+    if (bytes < nextCheck) continue
+    check()
+    nextCheck = bytes + CHECK_EVERY_BYTES
   }
 }
 
 /** Temp file beside it, fsync, rename, fsync of the directory. */
 async function writeFile(
   path: Buffer,
-  { compression, replace }: WriteOptions,
+  { compression, replace, check }: WriteOptions,
   pieces: Iterable<Buffer>,
 ): Promise<Pick<Written, 'bytes' | 'hash'>> {
   const directory = path.subarray(0, path.lastIndexOf(0x2f) + 1)
@@ -99,6 +108,7 @@ async function writeFile(
     } finally {
       closeSync(file.fd)
     }
+    check()
     failpoint('export:before-rename')
     publish(directory, name, path, replace)
   } catch (error) {

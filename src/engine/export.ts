@@ -28,7 +28,7 @@ export async function exportSnapshot(
   // Collection waits: what is being written must not go meanwhile.
   const lock = await ctx.store.lock('shared', 'export a snapshot', { waitMs: GC_LOCK_WAIT_MS, signal: ctx.signal })
   try {
-    const how = { phase: 'exporting', compression, replace: ctx.force, leaveOut }
+    const how = { phase: 'exporting', compression, replace: ctx.force, leaveOut, check() {} }
     const { files, bytes, leftOut } = await writeArchive(ctx, snapshot, path, how)
     return { file: shownFile(path), snapshot, files, bytes, leftOut }
   } catch (error) {
