@@ -143,60 +143,73 @@ gated(
 )
 
 describe('a damaged one', () => {
+  const cutOff = (file: string) => truncateSync(file, 20)
+  const text = /is cut off: 20 B of \d+ B are there/
+
   test.each<[string, (file: string) => void, RegExp]>([
-    ['cut off', file => truncateSync(file, 20), /is cut off: 20 B of \d+ B are there/],
+    ['cut off', cutOff, text],
     ['missing', file => rmSync(file), /is missing/],
     ['longer', file => writeFileSync(file, Buffer.concat([readFileSync(file), Buffer.alloc(1)])), /is longer/],
-  ])('that is %s is seen by every listing; going back works; repair writes it again', async (_, damage, text) => {
+  ])('that is %s is seen by a look; going back works; repair writes it again', async (_, damage, why) => {
     await snapshot('one')
     await snapshot('two')
-    damage(archives.kept(space).find(file => file.includes(idOf('one')))!)
-    expect(cli(space, ['snapshots']).stdout).toMatch(/one ARCHIVE DAMAGED\n/)
-    expect(cli(space, ['log']).stdout.match(/ARCHIVE DAMAGED/g)).toHaveLength(1)
-    expect(cli(space, ['show', 'one']).stdout).toMatch(new RegExp(`its archive ${text.source}.*verify --repair`))
-    expect(JSON.parse(cli(space, ['show', 'one', '--json']).stdout).damage).toMatch(text)
-    expect(JSON.parse(cli(space, ['show', 'two', '--json']).stdout).damage).toBeNull()
     const savepoint = await space.open()
+    damage(savepoint.nativeUsage('one')!.where)
+    expect(savepoint.snapshots().map(one => one.damage)).toEqual([expect.stringMatching(why), undefined])
+    expect(savepoint.log().map(node => node.snapshot.damage)).toEqual([undefined, expect.stringMatching(why)])
     await savepoint.rollback('one')
     expect(space.read('a')).toBe('one\n')
-    expectMended(text)
+    await expectMended(why)
+    expect(savepoint.find('one').damage).toBeUndefined()
   })
 
   test('in which a bit has changed is found by verify, and written again', async () => {
     await snapshot('one')
     flipIn(archives.kept(space)[0]!)
-    expectMended(/is damaged: its checksum is another one/)
+    await expectMended(/is damaged: its checksum is another one/)
   })
 
-  test('is mended from the store, and what the store has lost from an archive', async () => {
-    space.write('large', Buffer.alloc(100_000, 'not compressible? it is\n'))
+  test('is said by every command that lists it, with what to do', async () => {
+    await snapshot('one')
+    cutOff(archives.kept(space)[0]!)
+    expect(cli(space, ['snapshots']).stdout).toMatch(/one .*ARCHIVE DAMAGED\n/)
+    expect(cli(space, ['log']).stdout).toMatch(/ARCHIVE DAMAGED\n/)
+    expect(cli(space, ['show', 'one']).stdout).toMatch(new RegExp(`its archive ${text.source}.*verify --repair`))
+    expect(JSON.parse(cli(space, ['show', 'one', '--json']).stdout).damage).toMatch(text)
+    const found = cli(space, ['verify'])
+    expect([found.status, found.stdout]).toEqual([14, expect.stringContaining('To repair: savepoint verify --repair')])
+    const mended = cli(space, ['verify', '--repair'])
+    expect([mended.status, mended.stdout]).toEqual([0, expect.stringMatching(/^Repaired: .*written again\nAll good/m)])
+    expect(cli(space, ['snapshots']).stdout).not.toContain('DAMAGED')
+  })
+
+  test('store is mended from archives that are whole', async () => {
+    space.write('noise', noise(100_000, 1))
     const { root } = await snapshot('one')
-    rmSync(space.at('large'))
+    rmSync(space.at('noise'))
     for (const pack of globSync('store/packs/*.pack', { cwd: space.home })) flipIn(join(space.home, pack))
-    expect(cli(space, ['verify', '--repair']).status).toBe(14)
-    const { stdout } = cli(space, ['verify'])
-    expect(stdout).toMatch(/its archive is whole, `savepoint import .*\.tar\.zst` stores that again/)
-    expect(cli(space, ['import', archives.kept(space)[0]!]).status).toBe(0)
-    expect(cli(space, ['verify']).stdout).toMatch(/^All good/m)
     const savepoint = await space.open()
+    const { problems, isRepairable } = await savepoint.verify()
+    expect(isRepairable).toBe(true)
+    expect(problems.map(({ what }) => what).join()).toMatch(
+      /lost .*: its archive is whole, `savepoint verify --repair`/,
+    )
+    const repaired = await savepoint.verify({ repair: true })
+    expect([repaired.problems, repaired.repaired.join()]).toEqual([[], expect.stringContaining('is stored again from')])
     await savepoint.rollback('one')
     expect(savepoint.head().root).toBe(root)
-    expect(statSync(space.at('large')).size).toBe(100_000)
+    expect(readFileSync(space.at('noise')).equals(noise(100_000, 1))).toBe(true)
+    expect((await savepoint.verify()).problems).toEqual([])
   })
 
-  const idOf = (label: string) => JSON.parse(cli(space, ['show', label, '--json']).stdout).id as string
-
-  function expectMended(text: RegExp): void {
-    const found = cli(space, ['verify'])
-    expect(found.status).toBe(14)
-    expect(found.stdout).toMatch(text)
-    expect(found.stdout).toMatch(/the store has all of it, and `savepoint verify --repair` writes it again/)
-    expect(cli(space, ['verify', '--repair'])).toMatchObject({
-      status: 0,
-      stdout: expect.stringMatching(/^Repaired: .*written again\nAll good/m),
-    })
-    expect(cli(space, ['verify'])).toMatchObject({ status: 0, stdout: expect.stringMatching(/^All good/) })
-    expect(cli(space, ['snapshots']).stdout).not.toContain('DAMAGED')
+  async function expectMended(why: RegExp): Promise<void> {
+    const savepoint = await space.open()
+    const { problems, isRepairable } = await savepoint.verify()
+    expect(problems.map(({ what }) => what)).toEqual([expect.stringMatching(why)])
+    expect(isRepairable).toBe(true)
+    const { problems: left, repaired } = await savepoint.verify({ repair: true })
+    expect([left, repaired.join()]).toEqual([[], expect.stringMatching(/; written again$/)])
+    expect((await savepoint.verify()).problems).toEqual([])
   }
 })
 

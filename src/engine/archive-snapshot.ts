@@ -4,21 +4,16 @@
  */
 import { mkdirSync } from 'node:fs'
 import { type ArchiveFormat, type ArchiveState, archiveFile, archivesOf } from '../backends/archive.ts'
-import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
+import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { explainArchive } from './archive-file.ts'
 import { writeArchive } from './archive-write.ts'
 import { checkRoom } from './capture-live.ts'
 import type { Context } from './context.ts'
-import { keepWithinLimits } from './kept-limit.ts'
-import { forgetIntent, noteIntent, removeGoing } from './native-going.ts'
+import { noteIntent, removeGoing } from './native-going.ts'
 import type { KeptBeside } from './snapshot.ts'
 
-/** Only what somebody asks for: a run takes many, and has no time to write all of it each time. */
-export const wantsArchive = (ctx: Context, type: SnapshotType): boolean =>
-  ctx.config.snapshots.backend === 'archive' && type === 'manual' && !ctx.session && !ctx.seen
-
-/** For what was captured just now, under the timeline's lock, which is still held. Its row comes next, then `noteArchived`. */
+/** For what was captured just now, under the timeline's lock, which is still held. Its row comes next, then `forgetIntent`. */
 export async function archiveLive(ctx: Context, live: Pick<Snapshot, 'root' | 'files' | 'bytes'>): Promise<KeptBeside> {
   const id = ctx.db.newSnapshotId()
   removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
@@ -27,12 +22,6 @@ export async function archiveLive(ctx: Context, live: Pick<Snapshot, 'root' | 'f
   const state = await archiveState(ctx, ctx.timelineDir, { ...live, id, createdAt: ctx.now() }, format)
   failpoint('native:captured')
   return { id, backend: 'archive', nativeRef: JSON.stringify(state) }
-}
-
-/** Once it has a row. */
-export function noteArchived(ctx: Context): void {
-  forgetIntent(ctx.timelineDir)
-  keepWithinLimits(ctx)
 }
 
 /** Writes it, or writes it again. `directory`: of the timeline. Nobody may collect meanwhile. */

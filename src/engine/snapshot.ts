@@ -3,12 +3,13 @@ import { isDamage, SavepointError } from '../errors/errors.ts'
 import type { Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
-import { archiveLive, noteArchived, wantsArchive } from './archive-snapshot.ts'
 import { chooseNative } from './backend.ts'
 import { captureLive, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { keepWithinLimits } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { checkLabel } from './names.ts'
+import { forgetIntent } from './native-going.ts'
 import { takeNative } from './native-snapshot.ts'
 import { readUnread } from './read-native.ts'
 import { recoverPending } from './recover.ts'
@@ -43,10 +44,15 @@ export async function takeSnapshot(
     const live = await captureLive(ctx, { preserved })
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
     if (head) unlessDamaged(() => sayWhatLeft(ctx, head, live.root))
-    const kept = wantsArchive(ctx, options.type) ? await archiveLive(ctx, live) : undefined
+    const kept = wantsArchive(ctx, options.type)
+      ? await (await import('./archive-snapshot.ts')).archiveLive(ctx, live)
+      : undefined
     return explained(ctx, () => {
       const snapshot = addSnapshot(ctx, live, options, kept)
-      if (kept) noteArchived(ctx)
+      if (kept) {
+        forgetIntent(ctx.timelineDir)
+        keepWithinLimits(ctx)
+      }
       // Those of an agent's hooks have no run that would do it.
       if (snapshot.type === 'turn') thinOut(ctx)
       return snapshot
@@ -54,13 +60,20 @@ export async function takeSnapshot(
   })
 }
 
+/** Only what somebody asks for: a run takes many, and has no time to write all of it each time. */
+const wantsArchive = (ctx: Context, type: SnapshotType): boolean =>
+  ctx.config.snapshots.backend === 'archive' && isAskedFor(ctx, type)
+
+const isAskedFor = (ctx: Context, type: SnapshotType): boolean =>
+  type === 'manual' && ctx.session === undefined && ctx.seen === undefined
+
 /**
  * The process of a run knows what changed, and needs to know what there is. But where one is named that does not work here, a
  * run is not begun either.
  */
 function mayBeNative(ctx: Context, type: SnapshotType): boolean {
   if (type === 'pre-run') return ctx.config.snapshots.backend !== 'auto'
-  return type === 'manual' && ctx.session === undefined && ctx.seen === undefined
+  return isAskedFor(ctx, type)
 }
 
 async function takenNatively(ctx: Context, snapshot: Snapshot): Promise<Snapshot> {
