@@ -144,7 +144,7 @@ gated(
 
 describe('a damaged one', () => {
   const cutOff = (file: string) => truncateSync(file, 20)
-  const text = /is cut off: 20 B of \d+ B are there/
+  const text = /is cut off \(20 B of \d+ B\)/
 
   test.each<[string, (file: string) => void, RegExp]>([
     ['cut off', cutOff, text],
@@ -159,6 +159,7 @@ describe('a damaged one', () => {
     expect(savepoint.log().map(node => node.snapshot.damage)).toEqual([undefined, expect.stringMatching(why)])
     await savepoint.rollback('one')
     expect(space.read('a')).toBe('one\n')
+    expect(space.notices.at(-1)).toMatch(why)
     await expectMended(why)
     expect(savepoint.find('one').damage).toBeUndefined()
   })
@@ -166,7 +167,7 @@ describe('a damaged one', () => {
   test('in which a bit has changed is found by verify, and written again', async () => {
     await snapshot('one')
     flipIn(archives.kept(space)[0]!)
-    await expectMended(/is damaged: its checksum is another one/)
+    await expectMended(/is damaged \(its checksum is another one\)/)
   })
 
   test('is said by every command that lists it, with what to do', async () => {

@@ -21,6 +21,8 @@ it('names directories to look at, and what was renamed', () => {
 
 it.each([
   'M\tF\t/tank/work/with\\0040space',
+  'M\t/\t/tank/work/a/<xattrdir>',
+  'M\tF\t/tank/work/a\t(+1)',
   'M\tF\t/tank/workshop/a',
   'X\tF\t/tank/work/a',
   'M\tF',

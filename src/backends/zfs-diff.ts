@@ -11,8 +11,9 @@ const KINDS = new Set(['M', '+', '-', RENAMED])
 /** undefined when a line is not understood. */
 export function differingInZfs(list: Buffer, mountpoint: string): Differing | undefined {
   const text = list.toString('latin1')
-  // Other characters than printable ones are written in octal, in ways that differ between versions.
-  if (text.includes('\\')) return undefined
+  // Other characters than printable ones are written in octal, in ways that differ between versions; attributes of a file may
+  // be told below a name that it does not have.
+  if (text.includes('\\') || text.includes('<xattrdir>')) return undefined
   const root = `${Buffer.from(mountpoint).toString('latin1')}/`
   const differing: Differing = { dirs: new Set(), moved: new Set() }
   for (const line of text.split('\n').filter(Boolean)) {

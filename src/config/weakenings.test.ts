@@ -57,8 +57,11 @@ test.each<[PartialConfig, PartialConfig, string]>([
     { snapshots: { max_store_bytes: Number.POSITIVE_INFINITY } },
     'max_store_bytes raised to unlimited',
   ],
-  [{}, { snapshots: { retention: { max_count: 1 } } }, 'retention.max_count lowered to 1'],
 ])('over %j: %j', (base, part, phrase) => expect(weaker(part, base)).toEqual([phrase]))
+
+it('is silent about what the store keeps in any case', () => {
+  expect(weaker({ snapshots: { retention: { max_count: 1, native_max: 1 } } })).toEqual([])
+})
 
 it('is silent about what protects more, or the same', () => {
   const additional = ['dist']

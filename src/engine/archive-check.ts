@@ -21,8 +21,8 @@ export function archiveDamage(directory: string, snapshot: Archived): string | u
   if (bytes === undefined) return 'is missing'
   if (bytes === state.bytes) return undefined
   return bytes < state.bytes
-    ? `is cut off: ${formatBytes(bytes)} of ${formatBytes(state.bytes)} are there`
-    : `is longer than what was written`
+    ? `is cut off (${formatBytes(bytes)} of ${formatBytes(state.bytes)})`
+    : 'is longer than what was written'
 }
 
 /** With all of its bytes read. */
@@ -30,7 +30,7 @@ export function archiveDamageInFull(directory: string, snapshot: Archived): stri
   const seen = archiveDamage(directory, snapshot)
   const state = archiveOf(snapshot)
   if (seen !== undefined || !state) return seen
-  return hashOf(archiveFile(directory, state)) === state.hash ? undefined : 'is damaged: its checksum is another one'
+  return hashOf(archiveFile(directory, state)) === state.hash ? undefined : 'is damaged (its checksum is another one)'
 }
 
 function hashOf(file: string): string {
