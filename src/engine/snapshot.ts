@@ -44,7 +44,9 @@ export async function takeSnapshot(
     await recoverPending(ctx)
     if (options.type === 'manual') checkManualPool(ctx)
     const native = mayBeNative(ctx, options.type) ? chooseNative(ctx) : undefined
-    if (native && options.type === 'manual') return takenNatively(ctx, takeNative(ctx, native, options))
+    // Whether anything has changed is known only to those who look.
+    if (native && options.type === 'manual' && !onlyIfChanged)
+      return takenNatively(ctx, takeNative(ctx, native, options))
     await readUnread(ctx)
     const live = await captureLive(ctx, { preserved })
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
