@@ -61,7 +61,7 @@ const http = [
   '',
   'Requests below `/v1` need `Authorization: Bearer TOKEN`. The token is `SAVEPOINT_HTTP_TOKEN` (16 characters or more), else one that is made at the first start,',
   'printed once (with `--json` as `http_token`) and kept in `http-token` of the home (0600). Beyond this machine it listens only with a token of yours. A request that names another host or origin is refused, so that',
-  'no web page gets anywhere (where it listens on all addresses, every host name is taken, as its names cannot be known; the origin still has to be the same). Commands of `exec` and `spawn` do not get `SAVEPOINT_HTTP_TOKEN`. A body may have 1 MiB, and there are at most 512 connections. A process of a run has the rights of a process of a run, by HTTP as by the socket, when it is on the same machine.',
+  'no web page gets anywhere (where it listens on all addresses, every host name is taken, as its names cannot be known; the origin still has to be the same). Commands of `exec` and `spawn` do not get `SAVEPOINT_HTTP_TOKEN`. A body may have 1 MiB, and there are at most 256 connections. A process of a run has the rights of a process of a run, by HTTP as by the socket, when it is on the same machine.',
   '',
   'Errors are `application/problem+json` (RFC 9457) with the `code` of [errors.md](errors.md), `hint` and `data`: 400 for what is wrong in the request, 401 without the token,',
   '403 from elsewhere, for what a run may not do and for what may be secret, 404 for what is not there, operations and processes included, 405 with `Allow`, 409 where the state does not allow it, 423 while another process is at work, 507 when the disk is full.',

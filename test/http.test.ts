@@ -179,7 +179,7 @@ describe('who may ask', () => {
       await once(socket, 'connect')
       return socket
     }
-    const many = await Promise.all(Array.from({ length: 512 }, connected))
+    const many = await Promise.all(Array.from({ length: 256 }, connected))
     const late = await connected()
     await once(late.resume(), 'close')
     const [first] = many

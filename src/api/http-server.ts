@@ -16,7 +16,7 @@ import { tcpPeer } from './tcp-peer.ts'
 const TOKEN_BYTES = 32
 const MIN_TOKEN_CHARS = 16
 /** Whoever holds them, with a token or without. Further ones are closed at once. */
-const MAX_CONNECTIONS = 512
+const MAX_CONNECTIONS = 256
 /** For the last answers, to those who do not read them. */
 const PARTING_MS = 2000
 
