@@ -60,8 +60,12 @@ export interface Context {
   close(): void
 }
 
-const stopping = 'stopping at the next safe point; Ctrl-C again stops at once'
-const completing = 'it has begun and will be completed; Ctrl-C again stops at once, and the next command completes it'
+function stopNotice(signal: NodeJS.Signals, isUnstoppable: boolean): string {
+  const again = `${signal === 'SIGINT' ? 'Ctrl-C again' : `a second ${signal}`} stops at once`
+  return isUnstoppable
+    ? `it has begun and will be completed; ${again}, and the next command completes it`
+    : `stopping at the next safe point; ${again}`
+}
 
 /** Of a terminal that does not say, and without one. */
 const assumedColumns = 80
@@ -84,7 +88,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${showLines(text)}\n`)
   }
   const listen = () => {
-    if (cancellable) cancellation ??= createCancellation(() => notice(isUnstoppable ? completing : stopping))
+    if (cancellable) cancellation ??= createCancellation(name => notice(stopNotice(name, isUnstoppable)))
   }
   const engineOptions = (): OpenOptions => ({
     // Without it the engine asks the system, which knows names that are not UTF-8.

@@ -64,13 +64,20 @@ export const operations: Record<string, Operation<unknown>> = {
   })),
 
   snapshot: operation(
-    { label: z.string().optional(), type: z.enum(snapshotTypes).optional(), run: z.string().optional(), turn },
+    {
+      label: z.string().optional(),
+      type: z.enum(snapshotTypes).optional(),
+      run: z.string().optional(),
+      turn,
+      onlyIfChanged: z.boolean().optional(),
+    },
     ({ ctx, session, isInside }, input) =>
       done(
         takeSnapshot(ctx, {
           type: input.type ?? 'manual',
           label: input.label,
           turn: input.turn && { ...input.turn, tool: input.turn.tool },
+          onlyIfChanged: input.onlyIfChanged,
           run: input.run === undefined ? (isInside ? session.run.id : undefined) : requireRun(ctx, input.run).id,
         }),
       ),

@@ -191,6 +191,8 @@ export interface PruneDecision {
 export interface PruneResult {
   dryRun: boolean
   decisions: PruneDecision[]
+  /** Beyond what archives, or filesystems, keep: they go from there, and stay in the store. */
+  leftToStore: { snapshot: Snapshot; rule: string }[]
   operation: Operation | undefined
 }
 
@@ -277,7 +279,6 @@ export interface TrustResult {
 
 export interface DoctorResult {
   checks: { name: string; state: 'ok' | 'warning' | 'problem'; detail: string; fix?: string }[]
-  notYetInEffect: string[]
   config: { path: string; present: boolean }[]
 }
 

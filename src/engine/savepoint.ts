@@ -63,6 +63,8 @@ export interface SnapshotOptions {
   run?: string
   /** Whose turn it is, for a snapshot that an agent's hook takes. */
   turn?: Turn
+  /** Where HEAD has the same state, that is answered, and none is taken. */
+  onlyIfChanged?: boolean
 }
 
 export interface RestoreOptions {
@@ -82,6 +84,8 @@ export interface RestoreOptions {
   keepRunning?: boolean
   /** A live run's command is started again afterwards. */
   restart?: boolean
+  /** The filesystem goes back as a whole, and loses what it kept later. */
+  native?: boolean
 }
 
 export interface UndoOptions {

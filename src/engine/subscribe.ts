@@ -37,8 +37,11 @@ export async function subscribe(
   // From here on: what happened before the watch began is known, or is found by the first look.
   onEvent({ kind: 'following', cursor: place })
   try {
-    while (!signal.aborted) {
-      for (let isMore = true; isMore && !signal.aborted; ) {
+    // Once also after the end is asked for: the process that tells this may be ending with the run whose end it is to tell.
+    for (;;) {
+      const isLast = signal.aborted
+      let isMore: boolean
+      do {
         // Of one moment: else HEAD could be told before its snapshot.
         const look = () => ({
           page: events(ctx, { kind, cursor: place, reverse: true, limit: PAGE }),
@@ -51,7 +54,8 @@ export async function subscribe(
         if (isMore) await others()
         else if (headNow !== head) onEvent({ kind: 'head', head: headNow })
         if (!isMore) head = headNow
-      }
+      } while (isMore && !signal.aborted)
+      if (isLast) break
       const timer = setTimeout(wake, LOOK_MS)
       await sign.promise
       clearTimeout(timer)

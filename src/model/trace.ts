@@ -51,6 +51,7 @@ export interface FileEvent {
   exec: number
   /** 0 when it cannot be told. */
   pid: number
+  /** Before; of what was restored: in the state that it was restored to. */
   existed: boolean
   directory: boolean
   /** Of a file, when it was noted, shortly afterwards; undefined when that is not known or it is not there. */

@@ -27,7 +27,11 @@ export function setToml(text: string, path: readonly string[], table: Record<str
 export function removeToml(text: string, path: readonly string[]): string {
   const { all, eol } = linesOf(text)
   const found = rangeOf(all, path, true)
-  if (!found) return text
+  if (!found) {
+    // It may be there in a way that is not known here: not to see it would be to say that it is not there.
+    if (text.includes(path.at(-1)!)) refuseOtherForms(all, path)
+    return text
+  }
   const before = all.slice(0, found.start)
   while (before.at(-1)?.trim() === '') before.pop()
   const after = all.slice(found.end)
