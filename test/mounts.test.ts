@@ -1,6 +1,6 @@
 /** What a run changes through other mounts than ours: sandboxes, `unshare -m`, a directory that is mounted elsewhere. */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
@@ -47,13 +47,17 @@ function isKnown(): void {
   expect([ops('src/a'), ops('src/new/deep'), ops('src/b')]).toEqual([['write'], ['write'], ['rename']])
 }
 
+async function isTakenBack(): Promise<void> {
+  await savepoint.undo()
+  expect([space.read('src/a'), space.read('src/new/deep'), space.read('src/b')]).toEqual(['1\n', undefined, '1\n'])
+}
+
 /** The same, and whose it was; it can be undone. */
 async function isExact(): Promise<void> {
   isKnown()
   const command = savepoint.why('src/a').causes[0]!.execution!.argv.join(' ')
   expect(command).toMatch(/^sh -ec mount/)
-  await savepoint.undo()
-  expect([space.read('src/a'), space.read('src/new/deep'), space.read('src/b')]).toEqual(['1\n', undefined, '1\n'])
+  await isTakenBack()
 }
 
 const changes = 'echo 2 > a; mkdir new; echo 3 > new/deep; mv b moved'
@@ -64,6 +68,27 @@ gated(hasMounts, 'unshare -m, seccomp', 'through a bind mount in a namespace of 
   await isExact()
 })
 
+const through = (link: string) =>
+  `echo 2 > ${link}/a; mkdir ${link}/new; echo 3 > ${link}/new/deep; mv ${link}/b ${link}/moved`
+
+gated(hasMounts, 'unshare -m, seccomp', 'through an absolute link to what is only there: exact', async () => {
+  symlinkSync(join(space.base, 'elsewhere'), join(space.dir, 'link'))
+  expect(await savepoint.run(inside(`mount --bind src ../elsewhere; ${through('link')}`))).toMatchObject({
+    exitCode: 0,
+  })
+  await isExact()
+})
+
+gated(seesCalls, 'seccomp', 'through a link that means another directory to each who follows it: exact', async () => {
+  symlinkSync('/proc/self/cwd', join(space.dir, 'here'))
+  giveToUser(space)
+  const command = ['sh', '-ec', `cd src; ${through('../here')}; cd ..; rm -rf gone`]
+  expect(savepointAsUser(space, ['run', '--', ...command]).status).toBe(0)
+  savepoint = await space.open()
+  isKnown()
+  await isTakenBack()
+})
+
 gated(hasUserMounts, 'unshare -Urm as an ordinary user, seccomp', 'the same for an ordinary user', async () => {
   const script = `mount --bind src ../elsewhere; cd ../elsewhere; ${changes}`
   giveToUser(space)
@@ -72,28 +97,31 @@ gated(hasUserMounts, 'unshare -Urm as an ordinary user, seccomp', 'the same for 
   await isExact()
 })
 
-gated(
-  seesCalls && process.getuid?.() === 0,
-  'seccomp, root',
-  'below another root in the same mounts: exact',
-  async () => {
-    // The second path means nothing outside of it; the shell afterwards has the root that it always had.
-    const script = `import os
+/** Python's words that change the same, by these names of `src`. */
+const changesBelowRoot = (source: string, other: string) => `import os
 os.chroot('.')
-open('/src/a', 'w').write('2\\n')
-os.makedirs('/src/new')
-open('/src/new/deep', 'w').write('3\\n')
-os.rename('/src/b', '/src/moved')`
+open('${source}/a', 'w').write('2\\n')
+os.makedirs('${other}/new')
+open('${other}/new/deep', 'w').write('3\\n')
+os.rename('${source}/b', '${other}/moved')`
+
+const belowRoot: [name: string, script: string][] = [
+  ['below another root in the same mounts: exact', changesBelowRoot('/src', '/src')],
+  ['below another root, by a link from there and by what lies beyond it: exact', changesBelowRoot('/abs', '../../src')],
+]
+for (const [name, script] of belowRoot) {
+  gated(seesCalls && process.getuid?.() === 0, 'seccomp, root', name, async () => {
+    symlinkSync('/src', join(space.dir, 'abs'))
+    // Its paths mean nothing outside of it; the shell afterwards has the root that it always had.
     const { exitCode } = await savepoint.run({
       command: ['sh', '-ec', `python3 -c "${script}"; rm -rf gone; rm -rf "$PWD/gone too"`],
     })
     expect(exitCode).toBe(0)
     isKnown()
     expect(ops('gone too/x')).toContain('delete')
-    await savepoint.undo()
-    expect([space.read('src/a'), space.read('src/new/deep'), space.read('src/b')]).toEqual(['1\n', undefined, '1\n'])
-  },
-)
+    await isTakenBack()
+  })
+}
 
 gated(hasMounts, 'unshare -m, seccomp', 'with another root, and the target at another place below it', async () => {
   const root = `mount -t tmpfs none ../elsewhere; cd ../elsewhere; mkdir -p old proc work lib lib64 usr bin etc;

@@ -19,7 +19,7 @@
 
 enum { JOINED_ROOM = PATH_ROOM + 64, MAX_DEPTH = 4096 };
 
-static bool look_at(int fd, struct spot *spot) {
+bool spot_look(int fd, struct spot *spot) {
   struct statx found;
   if (statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_TYPE | STATX_MNT_ID, &found) != 0) return false;
   if ((found.stx_mask & STATX_MNT_ID) == 0) return false;
@@ -35,6 +35,8 @@ static bool is_same_file(const struct spot *a, const struct spot *b) {
   return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
 }
 
+bool spot_is_same(const struct spot *a, const struct spot *b) { return a->mount == b->mount && is_same_file(a, b); }
+
 /* How many directories lie between the root of its mount and this one; -1 when that cannot be told. */
 static int depth_in_mount(int directory, const struct spot *start) {
   struct spot spot = *start;
@@ -44,7 +46,7 @@ static int depth_in_mount(int directory, const struct spot *start) {
     int next = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
     close(fd);
     fd = next;
-    if (fd < 0 || !look_at(fd, &above)) break;
+    if (fd < 0 || !spot_look(fd, &above)) break;
     /* The root of all is its own parent. */
     if (above.mount != start->mount || is_same_file(&above, &spot)) {
       depth = i;
@@ -85,7 +87,7 @@ bool mount_spot_find(pid_t tid, const struct place *place, struct found *found) 
   struct spot above;
   size_t length = place->length == 1 ? 0 : place->length;
   int fd = open_nearest(tid, place->path, &length), depth = -1;
-  if (fd < 0 || !look_at(fd, &found->spot)) {
+  if (fd < 0 || !spot_look(fd, &found->spot)) {
     if (fd >= 0) close(fd);
     return false;
   }
@@ -95,7 +97,7 @@ bool mount_spot_find(pid_t tid, const struct place *place, struct found *found) 
     size_t parent_length = tail_of(place->path, length, 1);
     int parent = open_nearest(tid, place->path, &parent_length);
     /* A file may be a mount of its own. */
-    if (parent >= 0 && look_at(parent, &above)) {
+    if (parent >= 0 && spot_look(parent, &above)) {
       bool is_alone = above.mount != found->spot.mount;
       depth = is_alone ? 0 : depth_in_mount(parent, &above);
       if (depth >= 0 && !is_alone) depth++;
@@ -116,7 +118,7 @@ bool mount_spot_is_ours(const struct place *place, size_t missing, const struct 
   memcpy(path, place->path, length);
   path[length] = 0;
   int fd = open(length == 0 ? "/" : path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  bool is_same = fd >= 0 && look_at(fd, &spot) && is_same_file(&spot, wanted);
+  bool is_same = fd >= 0 && spot_look(fd, &spot) && is_same_file(&spot, wanted);
   if (fd >= 0) close(fd);
   return is_same;
 }

@@ -16,6 +16,11 @@ struct spot {
   bool is_directory;
 };
 
+/* Of an open descriptor. */
+bool spot_look(int fd, struct spot *spot);
+/* Whether both are the same file, reached by the same mount. */
+bool spot_is_same(const struct spot *a, const struct spot *b);
+
 /* What is found out of a path there. */
 struct found {
   struct spot spot; /* of the nearest that exists */

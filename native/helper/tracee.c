@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "their-path.h"
+
 enum { PAGE = 4096, WINDOWS = 4, MAX_LINKS = 16, JOINED_ROOM = PATH_ROOM + 64 };
 
 /* Pages of its memory that were read. What is looked at together often lies together: the arguments of an execution. */
@@ -112,12 +114,12 @@ static bool name_entry(int parent, const char *name, struct place *place) {
 }
 
 /* Names what lies in a directory that does not exist (yet: another may make it before the call goes on). */
-static bool name_missing(char *joined, struct place *place) {
+static bool name_missing(pid_t tid, char *joined, struct place *place) {
   for (char *end = strrchr(joined, '/'); end > joined; end--) {
     if (*end != '/') continue;
     char saved = end[1];
     end[1] = 0;
-    int ancestor = open(joined, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int ancestor = open_theirs(tid, joined, O_PATH | O_DIRECTORY | O_CLOEXEC);
     end[1] = saved;
     if (ancestor < 0) continue;
     const char *rest = end + strspn(end, "/");
@@ -138,11 +140,11 @@ static void find_in_parent(pid_t tid, char *joined, bool follows, struct place *
   /* The slash stays: without it the magic link itself would be meant. */
   char saved = *name;
   *name = 0;
-  int parent = open(joined, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int parent = open_theirs(tid, joined, O_PATH | O_DIRECTORY | O_CLOEXEC);
   *name = saved;
   if (parent < 0) {
     place->moot = errno == ENOTDIR || errno == ELOOP;
-    if (errno == ENOENT) place->known = name_missing(joined, place);
+    if (errno == ENOENT) place->known = name_missing(tid, joined, place);
     return;
   }
   place->known = name_entry(parent, name, place);
@@ -170,7 +172,7 @@ static void find_joined(pid_t tid, char *joined, bool follows, struct place *pla
   const char *name = strrchr(joined, '/') + 1;
   bool is_dots = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
   if (follows || is_dots) {
-    int fd = open(joined, O_PATH | O_CLOEXEC);
+    int fd = open_theirs(tid, joined, O_PATH | O_CLOEXEC);
     if (fd >= 0) {
       place->exists = fstat(fd, &place->stat) == 0;
       place->known = name_descriptor(fd, &place->stat, place);
