@@ -110,6 +110,17 @@ describe('in place', () => {
     expect(lstatSync(space.at('dir')).isSymbolicLink()).toBe(true)
   })
 
+  it('brings back a directory that the command has moved and put a link in the place of', () => {
+    space.write('real/sub/file', 'inside\n')
+    const before = imageOf(space.dir)
+    recordScript(space, 'mv real other; ln -s other real', { name: 'bundle' })
+    const after = imageOf(space.dir)
+    expect(bundle('restore', '--before', '--in-place', '--yes', at('bundle')).status).toBe(0)
+    expect(differences(before, imageOf(space.dir))).toEqual([])
+    expect(bundle('restore', '--before', '--in-place', '--yes', at('bundle.undo')).status).toBe(0)
+    expect(differences(after, imageOf(space.dir))).toEqual([])
+  })
+
   it('works for an ordinary user', () => {
     const script = makeTree()
     giveToUser(space)

@@ -17,6 +17,7 @@
 #include "protect.h"
 #include "record-known.h"
 #include "seen.h"
+#include "under-way.h"
 
 #ifndef __NR_openat2
 #define __NR_openat2 437
@@ -348,8 +349,30 @@ static bool only_looks(const struct rule *rule, int flags) {
   return rule->op == OP_EXEC || rule->op >= OP_STAT;
 }
 
+/* A call that changes something at `place`, and at `to` if it has two. */
+static void record_changes(struct call *call, const struct rule *rule, int flags, bool follows, struct place *place, struct place *to) {
+  place->known = place->exists = to->known = to->exists = false;
+  if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) follows = false;
+  if (rule->number == __NR_bind) {
+    if (!socket_place(call, place)) return;
+  } else place_at(call, rule->dir, rule->path, follows, rule->flags != NONE || rule->path == NONE, place);
+  bool is_translated = sees_otherwise(call);
+  if (is_translated) mounts_translate(tid_of(call), place);
+  if (rule->to_path != NONE) {
+    place_at(call, rule->to_dir, rule->to_path, false, false, to);
+    if (is_translated) mounts_translate(tid_of(call), to);
+  }
+  bool has_to = rule->to_path != NONE;
+  if (!place->known || (has_to && !to->known)) {
+    if (!place->moot && !(has_to && to->moot)) seen_lost(1);
+    return;
+  }
+  call->refused = protect_refuses(call->process, rule->op, place, has_to ? to : NULL);
+  if (call->refused || !still_waits(call)) return;
+  record_change(call, rule, flags, place, to);
+}
+
 void record_call(struct call *call, bool is_foreign_call) {
-  static struct place place, to; /* one thread */
   static struct seccomp_notif translated;
   if (is_foreign_call) {
     translated = *call->notification;
@@ -376,24 +399,11 @@ void record_call(struct call *call, bool is_foreign_call) {
     if (rule->op == OP_CHDIR) known_moves(call);
     return;
   }
-  if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) follows = false;
-  if (rule->number == __NR_bind) {
-    if (!socket_place(call, &place)) return;
-  } else place_at(call, rule->dir, rule->path, follows, rule->flags != NONE || rule->path == NONE, &place);
-  bool is_translated = sees_otherwise(call);
-  if (is_translated) mounts_translate(tid_of(call), &place);
-  if (rule->to_path != NONE) {
-    place_at(call, rule->to_dir, rule->to_path, false, false, &to);
-    if (is_translated) mounts_translate(tid_of(call), &to);
-  }
-  bool has_to = rule->to_path != NONE;
-  if (!place.known || (has_to && !to.known)) {
-    if (!place.moot && !(has_to && to.moot)) seen_lost(1);
-    return;
-  }
-  call->refused = protect_refuses(call->process, rule->op, &place, has_to ? &to : NULL);
-  if (call->refused || !still_waits(call)) return;
-  record_change(call, rule, flags, &place, &to);
+  static struct place place, to; /* one thread */
+  /* Nobody can change what is found here until this call is carried out. */
+  under_way_settle(call);
+  record_changes(call, rule, flags, follows, &place, &to);
+  under_way_add(call, rule->op == OP_LINK ? &to : &place);
 }
 
 void record_inherited(const struct place *place) {

@@ -2,18 +2,17 @@
  * Makes a bundle of a recording that has ended: looks at each path again, finds the contents, and writes them. What is only read and
  * what git has anyway is told without its content.
  */
-import { readdirSync } from 'node:fs'
-import { isWithin, joinRaw, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { type RecordLog, readRecordLog, SEEN } from '../tracers/record-log.ts'
-import { isInGit, pathFields, pathText } from './bundle-paths.ts'
+import { pathFields, pathText } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import type { Content } from './content.ts'
 import { CHANGES, Contents, type Item, type SkipReason } from './contents.ts'
 import { type GitFile, GitPaths, gitInfo } from './git-info.ts'
+import { itemsOf } from './items.ts'
 import type { FileRecord, ManifestTail, OperationName, SkippedRecord, State } from './manifest.ts'
 import { type RecordingStart, readEnd, readStart } from './recording.ts'
 import type { RecordResult } from './results.ts'
-import { isFile, isStill, sameState, stateAt, toState, typeOf } from './states.ts'
+import { isFile, sameState, toState, typeOf } from './states.ts'
 
 const MAX_SKIPPED = 10_000
 const USES = SEEN.read | SEEN.executed | CHANGES
@@ -256,35 +255,3 @@ const operationBits: [bits: number, name: OperationName][] = [
 ]
 const operationsOf = (as: number): OperationName[] =>
   operationBits.filter(([bits]) => as & bits).map(([, name]) => name)
-
-/** All paths, sorted, with what they are now. */
-function itemsOf(log: RecordLog, { ignored }: RecordingStart): Item[] {
-  const isIgnored = (path: Raw) => ignored.some(each => isWithin(path, each)) || isInGit(path)
-  const items = new Map<Raw, Item>()
-  const add = (path: Raw, as: number, before: Item['before']): Item => {
-    const now = before && (as & CHANGES) === 0 && isStill(path, before) ? before : stateAt(path)
-    const item = { path, as, before, after: now === 'unseen' ? before : now, unseen: now === 'unseen' }
-    items.set(path, item)
-    return item
-  }
-  const walked = new Set<Raw>()
-  const addBelow = (directory: Raw): void => {
-    if (walked.has(directory)) return
-    walked.add(directory)
-    for (const name of readdirSync(rawToBytes(directory), 'buffer')) {
-      const path = joinRaw(directory, rawFromBytes(name))
-      if (isIgnored(path)) continue
-      const known = items.get(path)
-      // It came with the directory, whatever was there before.
-      if (known) known.as |= SEEN.written
-      const { after } = known ?? add(path, SEEN.written, undefined)
-      if (after && typeOf(after) === 'directory') addBelow(path)
-    }
-  }
-  for (const { path, as, before } of log.paths.values()) add(path, as, before)
-  for (const { path, as } of log.paths.values()) {
-    const { after } = items.get(path)!
-    if (as & SEEN.moved && after && typeOf(after) === 'directory') addBelow(path)
-  }
-  return [...items.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
-}

@@ -1,7 +1,7 @@
 /** The state of a path: what is there, as the manifest tells it, and whether two of them are the same. */
 import { type BigIntStats, lstatSync, readlinkSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
-import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import { parentOf, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import type { SeenState } from '../tracers/record-log.ts'
 import { pathText } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
@@ -22,36 +22,55 @@ export const typeOf = ({ mode }: Pick<SeenState, 'mode'>): StateType | undefined
 export const isFile = (state: SeenState | undefined): state is SeenState =>
   state !== undefined && typeOf(state) === 'file'
 
-/** What is at a path now; undefined: nothing. `unseen`: it cannot be looked at. */
-export function stateAt(path: Raw): SeenState | undefined | 'unseen' {
-  const bytes = rawToBytes(path)
-  try {
-    const stat = lstatSync(bytes, { bigint: true, throwIfNoEntry: false })
-    if (!stat) return undefined
-    return fromStat(stat, stat.isSymbolicLink() ? rawFromBytes(readlinkSync(bytes, 'buffer')) : undefined)
-  } catch (error) {
-    const errno = errnoOf(error)
-    if (errno === undefined) throw error
-    return errno === 'ENOENT' || errno === 'ENOTDIR' ? undefined : 'unseen'
-  }
-}
-
 /** Doubles of today's times are this exact. */
 const TIME_MS = 0.0005
 
 /**
- * Whether a path is as it was, by a look that costs half of what an exact one does. For what the recording has not changed: only its own
- * calls could set times that differ by less than a microsecond.
+ * Looks at many paths, none through a link: the paths of a recording have no links on their way, so that there is nothing at one where
+ * a directory has become a link. Remembers the ways: for one moment.
  */
-export function isStill(path: Raw, before: SeenState): boolean {
-  try {
-    const stat = lstatSync(rawToBytes(path))
-    const { mode, uid, gid, size } = before
-    if (stat.mode !== mode || stat.uid !== uid || stat.gid !== gid || before.rdev !== 0n) return false
-    const isSameTime = Math.abs(stat.mtimeMs - Number(before.mtimeNs) / 1e6) < TIME_MS
-    return stat.size === size && isSameTime && `${stat.dev}:${stat.ino}` === before.identity
-  } catch {
-    return false
+export class Looks {
+  private readonly ways = new Map<Raw, boolean>([['', true]])
+
+  /** What is at a path; undefined: nothing. `unseen`: it cannot be looked at. */
+  stateAt(path: Raw): SeenState | undefined | 'unseen' {
+    const bytes = rawToBytes(path)
+    try {
+      const stat = this.isWay(parentOf(path)) && lstatSync(bytes, { bigint: true, throwIfNoEntry: false })
+      if (!stat) return undefined
+      return fromStat(stat, stat.isSymbolicLink() ? rawFromBytes(readlinkSync(bytes, 'buffer')) : undefined)
+    } catch (error) {
+      const errno = errnoOf(error)
+      if (errno === undefined) throw error
+      return errno === 'ENOENT' || errno === 'ENOTDIR' ? undefined : 'unseen'
+    }
+  }
+
+  /**
+   * Whether a path is as it was, by a look that costs half of what an exact one does. For what the recording has not changed: only its own
+   * calls could set times that differ by less than a microsecond.
+   */
+  isStill(path: Raw, before: SeenState): boolean {
+    try {
+      if (!this.isWay(parentOf(path))) return false
+      const stat = lstatSync(rawToBytes(path))
+      const { mode, uid, gid, size } = before
+      if (stat.mode !== mode || stat.uid !== uid || stat.gid !== gid || before.rdev !== 0n) return false
+      const isSameTime = Math.abs(stat.mtimeMs - Number(before.mtimeNs) / 1e6) < TIME_MS
+      return stat.size === size && isSameTime && `${stat.dev}:${stat.ino}` === before.identity
+    } catch {
+      return false
+    }
+  }
+
+  /** Whether it is a directory, and all above it are. Throws what the system says of one that cannot be looked at. */
+  private isWay(directory: Raw): boolean {
+    const known = this.ways.get(directory)
+    if (known !== undefined) return known
+    const isDirectory = () => lstatSync(rawToBytes(directory), { throwIfNoEntry: false })?.isDirectory() === true
+    const isWay = this.isWay(parentOf(directory)) && isDirectory()
+    this.ways.set(directory, isWay)
+    return isWay
   }
 }
 

@@ -9,7 +9,7 @@ import { pathFields } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import { Content } from './content.ts'
 import type { State, StateType } from './manifest.ts'
-import { stateAt, timeText, toState, typeOf } from './states.ts'
+import { Looks, timeText, toState, typeOf } from './states.ts'
 
 export interface Planned {
   /** Absolute. */
@@ -53,8 +53,9 @@ export function writeUndoBundle(output: string, command: string[], startCwd: Raw
       duration_ms: 0,
       recorded: 'changes',
     })
+    const looks = new Looks()
     for (const [path, { wanted, of }] of [...paths].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const before = liveState(writer, path)
+      const before = liveState(writer, looks.stateAt(path), path)
       const after = wantedState(wanted, of)
       if (before.exists && !after.exists) after.tombstone = true
       const operations = after.exists ? (['write'] as const) : (['delete'] as const)
@@ -91,8 +92,7 @@ function collect(of: Planned, paths: Map<Raw, { wanted: Entry | undefined; of: P
   }
 }
 
-function liveState(writer: BundleWriter, path: Raw): State {
-  const seen = stateAt(path)
+function liveState(writer: BundleWriter, seen: ReturnType<Looks['stateAt']>, path: Raw): State {
   if (seen === 'unseen') throw Object.assign(new Error('it cannot be looked at'), { code: 'EACCES' })
   const state = toState(seen)
   if (!seen || typeOf(seen) !== 'file') return state
