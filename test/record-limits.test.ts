@@ -87,6 +87,14 @@ describe('ignore.json', () => {
   )
 })
 
+it.each(['mkfifo', 'mkdir'])('ignore.json made by %s neither hangs nor starts anything', make => {
+  mkdirSync(join(space.userHome, '.config/savepoint'), { recursive: true })
+  spawnSync(make, [ignoreFile()])
+  const { result } = recordScript(space, 'echo started > started')
+  expect([result.status, result.stderr]).toEqual([2, expect.stringContaining('is not a regular file')])
+  expect(space.read('started')).toBeUndefined()
+})
+
 describe('is refused, and the command not started', () => {
   it('where a bundle is already, unless --force is said; and never over anything else', () => {
     expect(recordScript(space, 'echo 1 > f', { name: 'bundle' }).result.status).toBe(0)

@@ -26,10 +26,8 @@
 #define RENAME_EXCHANGE 2
 #endif
 
-enum { MAX_IGNORED = 1024 };
-
 static bool is_on, is_looking;
-static const char *ignored[MAX_IGNORED];
+static const char **ignored;
 static size_t ignored_count;
 static uint32_t ignored_paths, foreign_paths;
 static uid_t user;
@@ -42,7 +40,10 @@ void record_start(bool looks) {
 bool record_is_on(void) { return is_on; }
 bool record_is_looking(void) { return is_looking; }
 void record_ignore(const char *path) {
-  if (ignored_count < MAX_IGNORED) ignored[ignored_count++] = path;
+  const char **grown = realloc(ignored, (ignored_count + 1) * sizeof *ignored);
+  if (grown == NULL) abort(); /* nothing has begun yet */
+  ignored = grown;
+  ignored[ignored_count++] = path;
 }
 
 void record_finish(void) {

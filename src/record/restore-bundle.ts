@@ -24,6 +24,7 @@ import { trieOf } from './path-trie.ts'
 import { type RestoreRoot, restoreRoots } from './restore-roots.ts'
 import { RestoreTrees, type Side } from './restore-trees.ts'
 import type { BundleRestoreResult } from './results.ts'
+import { refuseProblems } from './sound-states.ts'
 import { type Planned, undoName, writeUndoBundle } from './undo-bundle.ts'
 
 export interface BundleRestoreOptions extends Pick<OpenOptions, 'home' | 'env' | 'cwd'> {
@@ -47,6 +48,7 @@ interface Prepared extends Planned {
 }
 
 export async function restoreBundle(bundle: Bundle, options: BundleRestoreOptions): Promise<BundleRestoreResult> {
+  refuseProblems(bundle.files)
   const env = options.env ?? process.env
   const home = homeOf(options, env)
   makeHome(home, true)

@@ -5,6 +5,7 @@ import { parentOf, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.
 import type { SeenState } from '../tracers/record-log.ts'
 import { pathText } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
+import { timeText } from './time-text.ts'
 
 const TYPE_BITS = 0o170000
 const types = new Map<number, StateType>([
@@ -16,7 +17,6 @@ const types = new Map<number, StateType>([
   [0o020000, 'char-device'],
   [0o060000, 'block-device'],
 ])
-const NS = 1_000_000_000n
 
 export const typeOf = ({ mode }: Pick<SeenState, 'mode'>): StateType | undefined => types.get(mode & TYPE_BITS)
 export const isFile = (state: SeenState | undefined): state is SeenState =>
@@ -92,22 +92,6 @@ export function sameState(a: SeenState | undefined, b: SeenState | undefined): b
     return false
   // What a directory holds is told by what is in it.
   return typeOf(a) === 'directory' || (a.size === b.size && a.mtimeNs === b.mtimeNs && a.identity === b.identity)
-}
-
-/** Files that come one after another are often of the same second. */
-let lastSecond = { seconds: -1n, text: '' }
-
-export function timeText(ns: bigint): string {
-  const seconds = ns >= 0n ? ns / NS : (ns - NS + 1n) / NS
-  const rest = String(ns - seconds * NS).padStart(9, '0')
-  if (lastSecond.seconds !== seconds)
-    lastSecond = { seconds, text: new Date(Number(seconds) * 1000).toISOString().slice(0, -5) }
-  return `${lastSecond.text}.${rest}Z`
-}
-
-export function timeFromText(text: string): bigint {
-  const [whole, rest] = text.slice(0, -1).split('.')
-  return BigInt(Date.parse(`${whole}Z`)) * 1_000_000n + BigInt(rest!)
 }
 
 export function toState(seen: SeenState | undefined): State {

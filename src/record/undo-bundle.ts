@@ -9,7 +9,8 @@ import { pathFields } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import { Content } from './content.ts'
 import type { State, StateType } from './manifest.ts'
-import { Looks, timeText, toState, typeOf } from './states.ts'
+import { Looks, toState, typeOf } from './states.ts'
+import { timeText } from './time-text.ts'
 
 export interface Planned {
   /** Absolute. */
