@@ -129,7 +129,7 @@ try {
   const text = [
     '# What a live run feels like',
     '',
-    `Written by \`npm run bench:live\` (\`bench/live.ts\`). Medians of ${ROUNDS} snapshots, 6 guards and ${FIRST_ROUNDS} first captures; the idle process is measured once. The time of a snapshot counts from the end of the command that led to it, with up to 10 ms in which frames are collected; the ten files lie in ten directories of ten files each, so that the size of the tree is all that differs.`,
+    `Written by \`npm run bench:live\` (\`bench/live.ts\`). Medians of ${ROUNDS} snapshots, 6 guards and ${FIRST_ROUNDS} first captures; the idle process is measured once. The time of a snapshot counts from the end of the command that led to it, with the 10 ms or so in which frames are collected; the ten files lie in ten directories of ten files each, so that the size of the tree is all that differs.`,
     '',
     '| files | first instruction, never seen (≤ 150 ms) | snapshot of ten files (≤ 30 ms) | guard hold (≤ 60 ms) | idle CPU (< 1 %) | idle memory (< 150 MB) |',
     '| --- | --- | --- | --- | --- | --- |',

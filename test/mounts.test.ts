@@ -72,6 +72,29 @@ gated(hasUserMounts, 'unshare -Urm as an ordinary user, seccomp', 'the same for 
   await isExact()
 })
 
+gated(
+  seesCalls && process.getuid?.() === 0,
+  'seccomp, root',
+  'below another root in the same mounts: exact',
+  async () => {
+    // The second path means nothing outside of it; the shell afterwards has the root that it always had.
+    const script = `import os
+os.chroot('.')
+open('/src/a', 'w').write('2\\n')
+os.makedirs('/src/new')
+open('/src/new/deep', 'w').write('3\\n')
+os.rename('/src/b', '/src/moved')`
+    const { exitCode } = await savepoint.run({
+      command: ['sh', '-ec', `python3 -c "${script}"; rm -rf gone; rm -rf "$PWD/gone too"`],
+    })
+    expect(exitCode).toBe(0)
+    isKnown()
+    expect(ops('gone too/x')).toContain('delete')
+    await savepoint.undo()
+    expect([space.read('src/a'), space.read('src/new/deep'), space.read('src/b')]).toEqual(['1\n', undefined, '1\n'])
+  },
+)
+
 gated(hasMounts, 'unshare -m, seccomp', 'with another root, and the target at another place below it', async () => {
   const root = `mount -t tmpfs none ../elsewhere; cd ../elsewhere; mkdir -p old proc work lib lib64 usr bin etc;
     for each in usr lib lib64 bin etc; do mount --rbind /$each $each; done; mount --bind ../work/src work; mount -t proc proc proc

@@ -80,8 +80,8 @@ static void add_call(struct program *program, int number, unsigned action) {
 
 #ifdef __x86_64__
 /* i386: what changes files is not taken apart, only known to have happened; `open`, `openat` by their flags. */
-static const int other_calls[] = {8,   9,   10,  14,  15,  16,  30,  38,  39,  40,  83,  92,  94,  95,  193, 198, 207,
-                                  212, 226, 227, 228, 235, 236, 237, 271, 296, 297, 298, 299, 301, 302, 303, 304, 306,
+static const int other_calls[] = {8,   9,   10,  14,  15,  16,  30,  38,  39,  40,  61,  83,  92,  94,  95,  193, 198, 207,
+                                  212, 217, 226, 227, 228, 235, 236, 237, 271, 296, 297, 298, 299, 301, 302, 303, 304, 306,
                                   320, 353, 358, 361, 412, 437, 452, 463, 466, 469, OTHER_ARCHITECTURE_EXEC};
 
 static void add_other_architecture(struct program *program, bool looks) {

@@ -15,6 +15,7 @@
 
 #include "call.h"
 #include "holds.h"
+#include "plain.h"
 #include "record.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
@@ -35,8 +36,9 @@ void place_at(const struct call *call, int dir, int path, bool follows, bool may
   }
   ssize_t length = read_text(tid_of(call), argument(call, path), text, sizeof text);
   if (length == 0 && may_be_empty && directory != AT_FDCWD) find_descriptor(tid_of(call), directory, place);
-  else if (length > 0) find_place(tid_of(call), directory, text, follows, place);
-  else place->moot = length == 0;
+  else if (length > 0 && (sees_otherwise(call) || !find_plain_place(tid_of(call), directory, text, follows, place)))
+    find_place(tid_of(call), directory, text, follows, place);
+  else if (length <= 0) place->moot = length == 0;
 }
 
 /* Calls of another architecture: programs are told; of files only that something may have changed. */
@@ -148,10 +150,11 @@ void *notify_loop(void *argument_) {
     struct call call = {.notifier = notifier, .notification = current, .frame = &frame};
     if (!stream_is_broken(notifier->stream)) {
       forget_memory();
+      bool is_root = plain_watch(&current->data);
       processes_lock();
       call.process = process_of(tid_of(&call));
       if (record_is_on()) record_call(&call, is_foreign(&call.notification->data));
-      else tell(&call);
+      else if (!is_root) tell(&call);
       processes_unlock();
     }
     /* Without a reader nobody knows what is safe, and the command is about to be killed. */

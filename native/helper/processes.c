@@ -10,7 +10,6 @@
 
 #include "frames.h"
 #include "lineage.h"
-#include "mounts.h"
 #include "pidfd.h"
 #include "tracee.h"
 
@@ -125,8 +124,7 @@ uint32_t process_execute(struct process *process, pid_t tid, const struct stat *
     process->depth = process->exec == 0 ? 0 : process->depth + 1;
   }
   /* It may have left our mounts since its last execution, as a sandbox does before it becomes the program inside. */
-  process->other_mounts = mounts_differ(process->pid);
-  process->mounts_known = true;
+  process->other_mounts = process->mounts_known = false;
   process->exec = ++last_exec;
   process->executed = process->unverified = true;
   process->pending = false;

@@ -28,7 +28,7 @@ struct process {
   bool detached; /* its parents are gone, and nobody can tell who they were */
   uint64_t image; /* where its memory lies (lineage.h), if that was seen since its execution; 0 otherwise */
   bool other_mounts; /* sees other filesystems than we do: its paths may mean something else */
-  bool mounts_known; /* whether that was looked at since it was forked */
+  bool mounts_known; /* whether that was looked at since it was forked, or executed something */
   bool is_savepoint; /* and may change its directory */
   uint32_t serial; /* another one each time the structure is used again */
   struct process *next;

@@ -32,8 +32,11 @@
 
 /* MAX_LEFT: so many of the processes that go on are told one by one. */
 enum { MAX_EVENTS = 256, REQUEST_BYTES = 8, MAX_LEFT = 100 };
-/* Frames that nobody waits for go out with so much time between: each write wakes the reader. */
-static const uint64_t collect_ns = 10000000;
+/*
+ * Frames that nobody waits for go out with some time between: each write wakes the reader. The time doubles as long as they keep
+ * coming, since then what is done matters more than when it is known.
+ */
+static const uint64_t min_collect_ns = 5000000, max_collect_ns = 50000000;
 /* How often is looked whether all that is being ended has gone. */
 static const uint64_t look_ns = 20000000;
 
@@ -67,11 +70,19 @@ struct state {
   size_t request_length;
   uint64_t flush_ns;   /* when to hand over what was collected; 0: there is nothing */
   uint64_t flushed_ns; /* when that was done last */
+  uint64_t collect_ns; /* the time between */
 };
 
 static void watch(int epoll, int fd, uint32_t events, void *tag) {
   struct epoll_event event = {.events = events, .data.ptr = tag};
   epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void plan_flush(struct state *state) {
+  bool goes_on = monotonic_ns() - state->flushed_ns < 2 * max_collect_ns;
+  state->collect_ns = goes_on ? state->collect_ns * 2 : min_collect_ns;
+  if (state->collect_ns > max_collect_ns) state->collect_ns = max_collect_ns;
+  state->flush_ns = state->flushed_ns + state->collect_ns;
 }
 
 static void tell_failure(struct state *state, int error) {
@@ -213,8 +224,7 @@ static bool handle(struct state *state, int timeout) {
     void *tag = events[i].data.ptr;
     uint64_t number;
     if (tag == &state->wake) {
-      if (read(state->wake, &number, sizeof number) == (ssize_t)sizeof number && state->flush_ns == 0)
-        state->flush_ns = state->flushed_ns + collect_ns;
+      if (read(state->wake, &number, sizeof number) == (ssize_t)sizeof number && state->flush_ns == 0) plan_flush(state);
     } else if (tag == &state->events) answer_requests(state);
     else if (tag == &state->signals) {
       pass_stop(state);
@@ -278,7 +288,7 @@ static void loop(struct state *state) {
     if (state->flush_ns == 0 || monotonic_ns() < state->flush_ns) continue;
     /* A reader that does not keep up is tried again after the same pause. */
     state->flushed_ns = monotonic_ns();
-    state->flush_ns = stream_flush(state->stream) ? 0 : state->flushed_ns + collect_ns;
+    state->flush_ns = stream_flush(state->stream) ? 0 : state->flushed_ns + state->collect_ns;
   }
 }
 

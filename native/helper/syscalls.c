@@ -86,6 +86,8 @@ const struct rule rules[] = {
     {__NR_move_mount, OP_MOUNTS, NONE, NONE, NONE, NONE, NONE, 0},
     {__NR_unshare, OP_MOUNTS, NONE, NONE, NONE, NONE, NONE, 0},
     {__NR_setns, OP_MOUNTS, NONE, NONE, NONE, NONE, NONE, 0},
+    {__NR_chroot, OP_CHROOT, CWD, 0, NONE, NONE, NONE, 1},
+    {__NR_pivot_root, OP_CHROOT, CWD, 0, NONE, NONE, NONE, 1},
 };
 const size_t rule_count = sizeof rules / sizeof *rules;
 
@@ -113,8 +115,6 @@ const struct rule looking_rules[] = {
     {__NR_inotify_add_watch, OP_STAT, CWD, 1, NONE, NONE, NONE, 1},
     {__NR_chdir, OP_CHDIR, CWD, 0, NONE, NONE, NONE, 1},
     {__NR_fchdir, OP_CHDIR, 0, NONE, NONE, NONE, NONE, 1},
-    {__NR_chroot, OP_CHROOT, CWD, 0, NONE, NONE, NONE, 1},
-    {__NR_pivot_root, OP_CHROOT, CWD, 0, NONE, NONE, NONE, 1},
     {__NR_open_by_handle_at, OP_BY_HANDLE, NONE, NONE, NONE, NONE, NONE, 0},
 };
 const size_t looking_rule_count = sizeof looking_rules / sizeof *looking_rules;
