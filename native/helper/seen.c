@@ -97,7 +97,7 @@ static const struct stat *first_state(const struct stat *stat) {
   return &content->stat;
 }
 
-struct seen *seen_add(const struct place *place, bool was_there, uint8_t as) {
+struct seen *seen_add(const struct place *place, bool was_there, uint16_t as) {
   struct seen *seen = malloc(sizeof *seen + place->length + 1);
   if (seen == NULL) {
     lost++;
@@ -129,7 +129,7 @@ struct seen *seen_add(const struct place *place, bool was_there, uint8_t as) {
   return seen;
 }
 
-void seen_as(struct seen *seen, uint8_t as) {
+void seen_as(struct seen *seen, uint16_t as) {
   if ((as & ~seen->as) == 0) return;
   seen->as |= as;
   frame_begin(&frame, FRAME_SEEN_AS, as, 0);

@@ -118,7 +118,8 @@ class Finisher {
 
   private record(item: Item): FileRecord {
     const git = this.git.of(item)
-    if (item.unseen) this.skip(item, 'after', 'unseen')
+    // Where nothing could be looked at in the beginning either, nothing is missing.
+    if (item.unseen && (item.before || item.as & CHANGES)) this.skip(item, 'after', 'unseen')
     if ((item.as & CHANGES) === 0 && sameState(item.before, item.after)) return this.unchanged(item, git)
     const before = toState(this.contents.stateBefore(item))
     const after = toState(item.after)
@@ -126,8 +127,7 @@ class Finisher {
     const oid = this.putContents(item, git, before, after)
     this.count(item, before, after)
     return {
-      ...pathFields(item.path),
-      operations: operationsOf(item.as),
+      ...whatOf(item),
       before,
       after,
       git: gitInfo(item, git, oid),
@@ -139,8 +139,7 @@ class Finisher {
     const state = toState(item.before)
     const oid = this.putUnchanged(item, git, state)
     return {
-      ...pathFields(item.path),
-      operations: operationsOf(item.as),
+      ...whatOf(item),
       before: state,
       // What was made or deleted in a directory moves its time.
       after: typeOf(item.before ?? { mode: 0 }) === 'directory' ? toState(item.after) : state,
@@ -244,6 +243,12 @@ function differs(item: Item, before: State, after: State): boolean {
   if (before.type !== after.type || before.mode !== after.mode || before.target !== after.target) return true
   return before.sha256 === undefined && !sameState(item.before, item.after)
 }
+
+const whatOf = ({ path, as }: Item): Pick<FileRecord, 'path' | 'path_bytes' | 'operations' | 'inherited'> => ({
+  ...pathFields(path),
+  operations: operationsOf(as),
+  ...(as & SEEN.inherited ? { inherited: true } : {}),
+})
 
 const operationBits: [bits: number, name: OperationName][] = [
   [SEEN.read, 'read'],

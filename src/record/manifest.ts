@@ -60,6 +60,8 @@ export const fileSchema = z.object({
   path: z.string().startsWith('/'),
   path_bytes: base64.optional(),
   operations: z.array(z.enum(operationNames)),
+  /** The command began with it, open for writing. */
+  inherited: z.literal(true).optional(),
   before: stateSchema,
   after: stateSchema,
   git: gitSchema.or(z.object({ in_repo: z.literal(false) })),

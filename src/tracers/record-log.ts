@@ -17,6 +17,7 @@ export const SEEN = {
   executed: 32,
   stamped: 64,
   moved: 128,
+  inherited: 256,
 } as const
 
 export interface SeenState {
