@@ -1,5 +1,5 @@
 /** `bundle restore` and `bundle import`: what a recorded command did is taken back, or done again, and nobody else's work is lost. */
-import { existsSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { giveToUser, savepoint, savepointAsUser, savepointJson } from './support/built-cli.ts'
@@ -129,6 +129,49 @@ describe('in place', () => {
     const back = savepointAsUser(space, ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle')])
     expect([back.status, back.stderr]).toEqual([0, ''])
     expect(differences(before, imageOf(space.dir))).toEqual([])
+  })
+})
+
+describe('that is killed', () => {
+  const restore = (...args: string[]) => bundle('restore', '--before', '--in-place', '--yes', ...args)
+  const left = () => readdirSync(space.dir).filter(name => name.startsWith('.savepoint-stage'))
+
+  it.each(['restore:staged', 'restore:displaced#2', 'restore:place#4', 'restore:placed'])(
+    'at %s is finished by the same command, or taken back by the undo bundle',
+    point => {
+      const script = makeTree()
+      const before = imageOf(space.dir)
+      recordScript(space, script, { name: 'bundle' })
+      const after = imageOf(space.dir)
+      const kill = () => {
+        const env = { ...space.env, SAVEPOINT_FAILPOINT: point }
+        const args = ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle')]
+        expect([savepoint(space, args, { env }).signal, left().length]).toEqual(['SIGKILL', 1])
+      }
+      kill()
+      expect([restore(at('bundle')).status, left()]).toEqual([0, []])
+      expect(differences(before, imageOf(space.dir))).toEqual([])
+      expect(bundle('restore', '--in-place', '--yes', at('bundle')).status).toBe(0)
+      expect(differences(after, imageOf(space.dir))).toEqual([])
+      space.sh('rm -r ../bundle.undo*')
+      kill()
+      expect([restore('--force', at('bundle.undo')).status, left()]).toEqual([0, []])
+      expect(differences(after, imageOf(space.dir))).toEqual([])
+      expect(readdirSync(join(space.home, 'restores'))).toEqual([])
+    },
+  )
+
+  it('is told of, and what is nowhere else stays in its stage', () => {
+    space.write('a', 'before\n')
+    recordScript(space, 'echo after > a', { name: 'bundle' })
+    const env = { ...space.env, SAVEPOINT_FAILPOINT: 'restore:placed' }
+    savepoint(space, ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle')], { env })
+    space.sh('find .savepoint-stage-* -type f -size +0 | while read file; do echo edited meanwhile > "$file"; done')
+    recordScript(space, 'echo other > b', { name: 'other' })
+    const other = restore(at('other'))
+    expect([other.status, other.stderr]).toEqual([3, expect.stringContaining(`a restore of ${at('bundle')}`)])
+    expect(other.stdout).toContain(`${space.dir}/.savepoint-stage-`)
+    expect(space.sh('cat .savepoint-stage-*/*')).toContain('edited meanwhile')
   })
 })
 

@@ -18,7 +18,14 @@ import { toEntry } from './entries.ts'
 import { sortedChildren, type TrieNode } from './path-trie.ts'
 
 export type Side = 'before' | 'after'
-export type NotRestored = 'in-the-way' | 'not-stored' | 'only-in-git' | 'not-in-git' | 'special' | 'unseen'
+export type NotRestored =
+  | 'in-the-way'
+  | 'not-stored'
+  | 'only-in-git'
+  | 'not-in-git'
+  | 'special'
+  | 'unseen'
+  | 'left-behind'
 
 const TYPE_BITS = 0o170000
 const kinds = new Map<number, KnownKind>([
@@ -37,6 +44,7 @@ export class RestoreTrees {
   private readonly writer: StoreWriter
   private readonly contents: BundleContents
   private readonly wantedSide: Side
+  private resumes = false
   private readonly lives = new Map<TrieNode, Entry | undefined>()
   /** What is live or wanted, by its hash: so that a state without content can be told to be the same. */
   private readonly bySha = new Map<string, Id>()
@@ -132,8 +140,9 @@ export class RestoreTrees {
     return (await this.sideBelow(top, '', this.wantedSide)).tree
   }
 
-  /** After `wanted`: stores nothing. */
-  async base(top: TrieNode): Promise<Id> {
+  /** After `wanted`: stores nothing. `resumes`: directories may be as a restore that was killed has left them on its way. */
+  async base(top: TrieNode, resumes: boolean): Promise<Id> {
+    this.resumes = resumes
     return (await this.sideBelow(top, '', this.wantedSide === 'before' ? 'after' : 'before')).tree
   }
 
@@ -153,6 +162,8 @@ export class RestoreTrees {
     const { file } = node
     if (!file) return this.wayTo(node, path, side, live)
     const state = file[side]
+    if (this.resumes && live?.kind === 'dir' && file[this.wantedSide].type === 'directory')
+      return { ...live, content: (await this.sideBelow(node, path, side)).tree }
     const entry = toEntry(file, state)
     if (!entry) {
       // A socket, which only a program can make.
