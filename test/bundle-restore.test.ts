@@ -3,6 +3,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSyn
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { giveToUser, savepoint, savepointAsUser, savepointJson } from './support/built-cli.ts'
+import { gated, hasXattrs } from './support/machine.ts'
 import { recordScript } from './support/recorded.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import { Workspace } from './support/workspace.ts'
@@ -119,6 +120,18 @@ describe('in place', () => {
     expect(differences(before, imageOf(space.dir))).toEqual([])
     expect(bundle('restore', '--before', '--in-place', '--yes', at('bundle.undo')).status).toBe(0)
     expect(differences(after, imageOf(space.dir))).toEqual([])
+  })
+
+  gated(hasXattrs, 'xattrs', 'leaves extended attributes as they are', () => {
+    space.write('dir/edited', 'before\n')
+    space.sh(`python3 -c 'import os; [os.setxattr(name, "user.mine", b"kept") for name in ["dir", "dir/edited"]]'`)
+    recordScript(space, 'echo after >> dir/edited; chmod 700 dir', { name: 'bundle' })
+    expect(bundle('restore', '--before', '--in-place', '--yes', at('bundle')).status).toBe(0)
+    expect(space.read('dir/edited')).toBe('before\n')
+    const xattrs = space.sh(
+      `python3 -c 'import os; print([os.getxattr(x, "user.mine") for x in ["dir", "dir/edited"]])'`,
+    )
+    expect(xattrs).toBe("[b'kept', b'kept']\n")
   })
 
   it('works for an ordinary user', () => {

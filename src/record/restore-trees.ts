@@ -104,12 +104,23 @@ export class RestoreTrees {
     const kind = kinds.get(stat.mode & TYPE_BITS)
     if (kind === undefined) return { ...blankEntry(name, 'unknown'), reason: 'socket' }
     const entry = { ...blankEntry(name, kind), mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid }
+    const xattrs = kind === 'link' ? undefined : this.xattrsOf(path)
+    if (xattrs && xattrs.length > 0) entry.xattrs = xattrs
     if (kind !== 'dir') entry.mtimeNs = stat.mtimeNs
     if (kind === 'link') entry.target = rawFromBytes(addon.readlinkAt(this.root, path))
     if (kind === 'link') entry.size = entry.target.length
     if (kind === 'char' || kind === 'block') [entry.rdevMajor, entry.rdevMinor] = [stat.rdevMajor, stat.rdevMinor]
     if (kind !== 'file') return entry
     return this.withContent(entry, path)
+  }
+
+  private xattrsOf(path: Raw): Buffer | undefined {
+    try {
+      return addon.getXattrs(this.root, path)
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+      return undefined
+    }
   }
 
   private withContent(entry: Entry, path: Raw): Entry {
@@ -171,6 +182,8 @@ export class RestoreTrees {
       return state.exists ? live : undefined
     }
     this.own(entry)
+    // A bundle says nothing of them: what is there keeps its own.
+    if (live?.kind === entry.kind && live.xattrs) entry.xattrs = live.xattrs
     if (entry.kind === 'dir') return { ...entry, content: (await this.sideBelow(node, path, side)).tree }
     if (entry.kind === 'char' || entry.kind === 'block') {
       this.note(side, path, 'special')
