@@ -1,7 +1,7 @@
 /*
  * What a recording (record.h) has seen: each path once, with the state that it had then, and each file whose content may be wanted
- * back, with where that is kept. Both go into a log in the spool as they come (RECORD in src/tracers/record-log.ts), by one write
- * each: what is in it is there whatever happens to us then. For one thread.
+ * back, with where that is kept. Both go into a log in the spool as they come (RECORD in src/tracers/record-log.ts): what changes
+ * something by a write of its own, which is there whatever happens to us then; looks, of which there are thousands, together. For one thread.
  */
 #ifndef SAVEPOINT_SEEN_H
 #define SAVEPOINT_SEEN_H
