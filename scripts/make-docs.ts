@@ -9,7 +9,7 @@ import type { Command, Option } from 'commander'
 import { examplesOf } from '../src/cli/help.ts'
 import { buildProgram } from '../src/cli/program.ts'
 import { isHidden } from '../src/cli/usage.ts'
-import { configSchema, defaultConfig, notYetInEffect } from '../src/config/schema.ts'
+import { configSchema, defaultConfig } from '../src/config/schema.ts'
 import { errorCatalogue } from '../src/errors/errors.ts'
 import { formatLimit } from '../src/model/format.ts'
 import { apiPage } from './api-page.ts'
@@ -127,7 +127,8 @@ function errorsPage(): string {
 const keyMeanings: Record<string, string> = {
   'snapshots.disabled': 'No snapshots at all; `run` then only runs the command, and says so',
   'snapshots.backend':
-    'Who keeps the snapshots that you ask for: `cas` (the store), `btrfs`, `zfs`; `auto` takes the filesystem where that works. One that is named is used or refused. See [backends](backends.md)',
+    'Who keeps the snapshots that you ask for: `cas` (the store), `archive` (the store, and a tar of each), `btrfs`, `zfs`, and on macOS `apfs`, `tmutil`; `auto` takes the filesystem where that works. One that is named is used or refused. See [backends](backends.md)',
+  'snapshots.archive_compression': 'Of archives: `zstd` or `gzip`',
   'snapshots.triggers.disable_pre_run':
     'No snapshot before a run, and none at its end: the run cannot be undone. Those on the way are taken',
   'snapshots.triggers.disable_git_commits': 'No snapshot around git commands',
@@ -145,7 +146,8 @@ const keyMeanings: Record<string, string> = {
   'snapshots.exclude.ignore_gitignore': '`true` captures what git ignores, too',
   'snapshots.exclude.additional': 'Patterns in gitignore syntax that are never captured, tracked files included',
   'snapshots.exclude.keep': 'Files of up to 1 MiB that are captured although git ignores them',
-  'snapshots.retention.max_count': 'Snapshots of the archive backend',
+  'snapshots.retention.max_count': 'Archives that are kept; the store keeps the snapshots of older ones',
+  'snapshots.retention.native_max': 'The same for snapshots that a filesystem keeps',
   'snapshots.retention.delete_initial': '`prune` may delete pre-run snapshots and the first snapshot',
   'snapshots.retention.auto_max': 'Interval and change snapshots that `prune` keeps',
   'snapshots.retention.manual_max': 'Manual, labelled and tagged snapshots; one more is refused',
@@ -174,7 +176,7 @@ function configPage(): string {
   const rows = configKeys().map(key => {
     const meaning = keyMeanings[key]
     if (meaning === undefined) throw new Error(`scripts/make-docs.ts does not say what ${key} means`)
-    return [`\`${key}\``, defaultText(key), isInEffect(key) ? 'yes' : 'not yet', meaning]
+    return [`\`${key}\``, defaultText(key), meaning]
   })
   return page('Configuration', [
     'YAML, in two files: `savepoint.yaml` in the protected directory, over `config.yaml` in the home of Savepoint (`~/.savepoint`).',
@@ -182,8 +184,7 @@ function configPage(): string {
     'A key that is set wins over the same key of a weaker file; a list replaces the whole list. Unknown keys and wrong values are',
     'errors with file, line and column. Sizes are written as people write them: `500 MB`, `5 GiB`, `unlimited`.',
     '',
-    'Keys with "not yet" are accepted and do nothing in this version: `savepoint doctor` names those that you have set. When the',
-    'file of the directory weakens the protection, `run`, `snapshot` and `import` say so in one line.',
+    'When the file of the directory weakens the protection, `run`, `snapshot` and `import` say so in one line.',
     '',
     '```yaml',
     'snapshots:',
@@ -195,7 +196,7 @@ function configPage(): string {
     '',
     '## Keys',
     '',
-    ...table(['Key', 'Default', 'In effect', 'Meaning'], rows),
+    ...table(['Key', 'Default', 'Meaning'], rows),
     '',
     '## Variables',
     '',
@@ -229,8 +230,6 @@ function configPage(): string {
     'for one path and names the rule.',
   ])
 }
-
-const isInEffect = (key: string): boolean => !notYetInEffect.some(dead => key === dead || key.startsWith(`${dead}.`))
 
 export function defaultText(key: string): string {
   const value = key.split('.').reduce<unknown>((part, name) => (part as Record<string, unknown>)[name], defaultConfig)

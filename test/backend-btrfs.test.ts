@@ -12,7 +12,8 @@ import type { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs()
 const closed = onBtrfs('noatime')
-const scenes = [scene, closed]
+const small = onBtrfs('noatime', true)
+const scenes = [scene, closed, small]
 const onDisk = (title: string, work: () => Promise<void> | void) => gated(scene.possible, scene.needs, title, work)
 
 beforeAll(async () => {
@@ -195,12 +196,33 @@ describe('who keeps it', () => {
         there.write('a')
         const { results } = await runAsUser(there, [['snapshot', {}]])
         expect(results).toMatchObject([{ backend: 'cas' }])
+        writeFileSync(there.at('savepoint.yaml'), 'snapshots: {backend: btrfs}\n')
+        const { error } = await runAsUser(there, [['snapshot', {}]])
+        expect(error).toMatchObject({
+          code: 'unsupported',
+          message: expect.stringContaining('this user may not delete snapshots'),
+          hint: expect.stringContaining('user_subvol_rm_allowed'),
+        })
         expect(closed.kept(there)).toEqual([])
       } finally {
         closed.remove(there)
       }
     },
   )
+})
+
+onDisk('native_max of them stay, once they are read; the store keeps the others', async () => {
+  for (const label of ['1', '2', '3']) {
+    space.write('a', label)
+    await (await space.open({ leaveUnread: true })).snapshot({ label })
+  }
+  writeFileSync(join(space.home, 'config.yaml'), 'snapshots: {retention: {native_max: 2}}\n')
+  expect(scene.kept(space)).toHaveLength(3)
+  const savepoint = await space.open()
+  expect(scene.kept(space)).toHaveLength(2)
+  expect(savepoint.snapshots().map(({ backend }) => backend)).toEqual(['cas', 'btrfs', 'btrfs'])
+  expect(savepoint.read('1', 'a').toString()).toBe('1')
+  expect(savepoint.operations().at(-1)).toMatchObject({ kind: 'retention', rule: 'native_max (2)' })
 })
 
 describe('what can go wrong', () => {
@@ -247,6 +269,50 @@ describe('what can go wrong', () => {
       }
     } finally {
       closed.remove(elsewhere)
+    }
+  })
+
+  onDisk('the filesystem is full: said with the way out, nothing is lost, the store still works', async () => {
+    const full = small.make()
+    // Its home has room.
+    const { home } = space
+    try {
+      full.write('a', '1\n')
+      await (await full.open({ home, leaveUnread: true })).snapshot({ label: 'one' })
+      // Again after a sync: what was only reserved is free then.
+      full.sh(`for pass in 1 2 3; do dd if=/dev/zero of=fill$pass bs=64k 2>/dev/null || true
+        while echo x > "f$((n += 1))"; do :; done 2>/dev/null || true; sync; done`)
+      await expect((await full.open({ home, leaveUnread: true })).snapshot({})).rejects.toMatchObject({
+        code: 'disk.full',
+        message: expect.stringMatching(/^Cannot take a btrfs snapshot: .*No space left/),
+        hint: expect.stringMatching(/savepoint delete.*--backend cas/),
+      })
+      const stored = await full.open({ home, backend: 'cas' })
+      expect(await stored.snapshot({ label: 'two' })).toMatchObject({ backend: 'cas' })
+      expect(stored.read('one', 'a').toString()).toBe('1\n')
+    } finally {
+      small.remove(full)
+    }
+  })
+
+  onDisk('the target is on another filesystem than at the last snapshot', async () => {
+    space.write('a', '1\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    renameSync(space.dir, `${space.dir} moved`)
+    mkdirSync(space.dir)
+    run('mount', '-t', 'tmpfs', '-o', 'size=1m,mode=755', 'none', space.dir)
+    try {
+      space.write('a', '2\n')
+      const savepoint = await space.open({ force: true, leaveUnread: true })
+      expect(await savepoint.snapshot({ label: 'two' })).toMatchObject({ backend: 'cas', counts: { modified: 1 } })
+      await savepoint.rollback('one')
+      expect(space.read('a')).toBe('1\n')
+      await expect((await space.open({ backend: 'btrfs' })).snapshot({})).rejects.toMatchObject({
+        code: 'unsupported',
+        message: 'Cannot use backend btrfs: the target is not on btrfs',
+      })
+    } finally {
+      run('umount', space.dir)
     }
   })
 

@@ -105,6 +105,19 @@ describe('snapshot killed at', () => {
   )
 })
 
+test.concurrent.each(['database:made', 'database:made#2'])(
+  'the very first command killed at %s: the next one works',
+  failpoint =>
+    inWorkspace(async workspace => {
+      workspace.write('a')
+      await kill(workspace, failpoint, ['snapshot'])
+      await (await workspace.open()).snapshot({ label: 'first' })
+      expect((await workspace.open()).snapshots().map(({ label }) => label)).toEqual(['first'])
+      await expectSound(workspace)
+      expectNoLeftovers(workspace)
+    }),
+)
+
 /** Three snapshots with 300 kB each that only they need, the second one pruned by rule. */
 async function history(workspace: Workspace): Promise<void> {
   const savepoint = await workspace.open()

@@ -12,6 +12,7 @@ export function pruneJson(result: results.PruneResult) {
       pinned: isPinned,
       rule,
     })),
+    left_to_store: result.leftToStore.map(({ snapshot, rule }) => ({ snapshot: snapshot.id, rule })),
     operation: orNull(result.operation?.id),
   }
 }
@@ -59,7 +60,6 @@ export const purgedTracesJson = ({ commands, events }: results.PurgedTraces) => 
 export function doctorJson(result: results.DoctorResult) {
   return {
     checks: result.checks.map(({ name, state, detail, fix }) => ({ name, state, detail, fix: orNull(fix) })),
-    not_yet_in_effect: result.notYetInEffect,
     config: result.config.map(({ path, present }) => ({ path, present })),
   }
 }

@@ -18,6 +18,7 @@ it('has exactly the promised keys for a snapshot', () => {
     created_at: '2026-01-31T12:00:00.000Z',
     size_delta: 12,
     native_ref: null,
+    damage: null,
     parent: null,
     run: null,
     stats: { added: 1, modified: 2, deleted: 3, files: 1, bytes: 1, skipped: 1 },
@@ -100,7 +101,7 @@ it('survives JSON: no undefined, no bigint', () => {
     json.runJson(makeRun({ exitCode: undefined, endedAt: undefined })),
     json.diffJson({ from: 'a', to: 'b', changes: [added('x')] }),
     json.undoJson({ operation: makeOperation(), dryRun: false, restore: makeRestore(), effect: '' }),
-    doctorJson({ checks: [{ name: 'n', state: 'ok', detail: 'd' }], notYetInEffect: [], config: [] }),
+    doctorJson({ checks: [{ name: 'n', state: 'ok', detail: 'd' }], config: [] }),
     json.historyJson({ path: 'p', currentSize: undefined, isDirectory: false, isHidden: false, versions: [] }),
   ]
   for (const value of values) expect(JSON.parse(JSON.stringify(value))).toEqual(value)

@@ -31,6 +31,7 @@ export function snapshotJson(snapshot: Snapshot, { tags = [], head = false }: Sn
     created_at: time(snapshot.createdAt),
     size_delta: snapshot.sizeDelta,
     native_ref: orNull(snapshot.nativeRef),
+    damage: orNull(snapshot.damage),
     parent: orNull(snapshot.parent),
     run: orNull(snapshot.run),
     stats: {

@@ -18,6 +18,7 @@ export const snapshot = z
     created_at: time.nullable(),
     size_delta: z.int().describe('bytes that it added to the store'),
     native_ref: z.string().nullable(),
+    damage: z.string().nullable().describe('what is wrong with its archive; the store has what it holds'),
     parent: id.nullable(),
     run: id.nullable(),
     stats: counts.extend({ files: z.int(), bytes: z.int(), skipped: z.int() }),
@@ -245,6 +246,9 @@ export const prune = z
   .object({
     dry_run: z.boolean(),
     decisions: z.array(z.object({ snapshot: id, keep: z.boolean(), pinned: z.boolean(), rule: z.string() })),
+    left_to_store: z
+      .array(z.object({ snapshot: id, rule: z.string() }))
+      .describe('whose archive, or whose snapshot of the filesystem, goes: the store keeps them'),
     operation: id.nullable(),
   })
   .meta({ id: 'Prune' })

@@ -3,13 +3,14 @@
  * same filesystem, and found there by their names. Making and deleting needs no privilege where the user owns the subvolume
  * and it is mounted with `user_subvol_rm_allowed`; the list of differences does (`btrfs send`).
  */
-import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { lstatSync, mkdirSync, rmdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { mustRun, runProgram } from './run-program.ts'
+import { firstPlace, nearest, no, OUTSIDE, removeIfEmpty, whyNoText } from './place.ts'
+import { fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
 const BTRFS_MAGIC = 0x9123683e
@@ -22,18 +23,14 @@ const pathOf = ({ place, name }: NativeState): string => join(place, name)
 
 export const btrfs: NativeBackend = {
   name: 'btrfs',
+  wholeRollback: undefined,
 
   probe(target, { directories }) {
     const path = target.toString()
-    if (!Buffer.from(path).equals(target)) return no('the path of the target is not UTF-8', 'Rename it')
+    const problem = whyNoText(target)
+    if (problem) return problem
     if (!isSubvolume(path)) return no(whyNoSubvolume(path), `To make one of it: see docs/backends.md`)
-    let last = no('no directory outside of the target is on the same filesystem', OUTSIDE)
-    for (const directory of directories) {
-      const probe = tryPlace(path, directory)
-      if (probe.works) return probe
-      last = probe
-    }
-    return last
+    return firstPlace(path, directories, tryPlace)
   },
 
   capture(target, state) {
@@ -68,11 +65,6 @@ export const btrfs: NativeBackend = {
     return columns[1] !== undefined && /^\d+$/.test(columns[1]) ? Number(columns[1]) : undefined
   },
 }
-
-const OUTSIDE =
-  'Make the directory above the target, or SAVEPOINT_HOME, one on the same filesystem that you can write to'
-
-const no = (reason: string, fix: string): Probe => ({ works: false, reason, fix })
 
 function isSubvolume(path: string): boolean {
   try {
@@ -111,8 +103,6 @@ function whyNoSubvolume(path: string): string {
 
 /** First whether an empty one can be deleted, which can be tidied up in any case; then one of the target. */
 function tryPlace(target: string, place: string): Probe {
-  const above = nearest(place)
-  if (isInside(above, target)) return no(`${place} would be in the target itself`, OUTSIDE)
   try {
     mkdirSync(place, { recursive: true, mode: 0o700 })
   } catch (error) {
@@ -121,7 +111,8 @@ function tryPlace(target: string, place: string): Probe {
   const probe = join(place, `${PROBE_PREFIX}${randomHex(6)}`)
   try {
     const made = runProgram('btrfs', ['subvolume', 'create', '--', probe])
-    if (!made.works) return no(`${place}: ${made.why}`, made.why.includes('not installed') ? INSTALL : OUTSIDE)
+    if (!made.works)
+      return no(`${place}: ${made.why}`, made.why.includes('not installed') ? INSTALL : (fixFor(made.why) ?? OUTSIDE))
     const deleted = runProgram('btrfs', ['subvolume', 'delete', '--', probe])
     if (!deleted.works) {
       rmdirSync(probe)
@@ -143,23 +134,8 @@ const RM_ALLOWED = 'Mount it with user_subvol_rm_allowed (mount -o remount,user_
 
 function whyNotTaken(target: string, why: string): string {
   if (/cross-device/i.test(why)) return OUTSIDE
+  const fix = fixFor(why)
+  if (fix !== undefined) return fix
   const isOwner = statSync(target).uid === process.geteuid?.()
   return isOwner ? 'See what the filesystem says (btrfs, dmesg)' : 'Only its owner, or root, can snapshot a subvolume'
-}
-
-const isInside = (path: string, target: string): boolean => path === target || path.startsWith(`${target}/`)
-
-function nearest(path: string): string {
-  return existsSync(path) ? path : nearest(dirname(path))
-}
-
-/** The directory of the timeline, and the one above it that all timelines share. */
-function removeIfEmpty(place: string): void {
-  for (const directory of [place, dirname(place)]) {
-    try {
-      if (readdirSync(directory).length === 0) rmdirSync(directory)
-    } catch {
-      return
-    }
-  }
 }

@@ -5,7 +5,7 @@
  */
 import type { Raw } from '../model/raw-path.ts'
 
-export type NativeName = 'btrfs' | 'zfs'
+export type NativeName = 'apfs' | 'btrfs' | 'tmutil' | 'zfs'
 
 /** A place to keep states in: what it means is the driver's (a directory, a dataset). */
 export type Place = string
@@ -40,8 +40,28 @@ export interface OpenState {
   close(): void
 }
 
-export interface NativeBackend {
+/** What can be done with a state, whoever keeps it. */
+export interface Keeper {
+  name: NativeName | 'archive'
+  /** May be called again. */
+  remove(state: NativeState): void
+  /** For people: a path, or a name. */
+  whereOf(state: NativeState): string
+  /** Bytes that would be free without it; undefined: not known. */
+  usageBytes(state: NativeState): number | undefined
+}
+
+/** How a filesystem goes back as a whole, and destroys what it kept later. */
+export interface WholeRollback {
+  /** The names of those, of whomever they are. */
+  later(state: NativeState): string[]
+  go(state: NativeState): void
+}
+
+export interface NativeBackend extends Keeper {
   name: NativeName
+  /** undefined: it cannot. */
+  wholeRollback: WholeRollback | undefined
   /**
    * Makes a state and deletes it again, as this user, and says where it can be kept; leaves nothing behind. Never throws.
    */
@@ -52,10 +72,4 @@ export interface NativeBackend {
   open(state: NativeState): OpenState | undefined
   /** undefined: not known, anything may differ. */
   differing(before: NativeState, after: NativeState): Differing | undefined
-  /** May be called again. */
-  remove(state: NativeState): void
-  /** For people: a path, or a name. */
-  whereOf(state: NativeState): string
-  /** Bytes that would be free without it; undefined: not known. */
-  usageBytes(state: NativeState): number | undefined
 }

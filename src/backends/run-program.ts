@@ -37,14 +37,14 @@ export function runProgram(program: string, args: readonly string[]): Finished {
 export function mustRun(what: string, program: string, args: readonly string[]): Buffer {
   const { works, stdout, why } = runProgram(program, args)
   if (works) return stdout
-  const isFull = /no space left|quota exceeded|out of space/i.test(why)
-  throw new SavepointError(isFull ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint: hintFor(why) })
+  const hint = `Nothing was changed. ${fixFor(why) ?? 'See `savepoint doctor` for what works here'}, or take the snapshot with --backend cas`
+  throw new SavepointError(isFull(why) ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint })
 }
 
-function hintFor(why: string): string {
-  if (/no space left|quota exceeded|out of space/i.test(why))
-    return 'Nothing was changed. Free some space there: `savepoint delete` and `savepoint gc` remove old snapshots'
-  if (/read-only file system/i.test(why))
-    return 'Nothing was changed. Mount it for writing again (mount -o remount,rw), or take the snapshot with --backend cas'
-  return 'Nothing was changed. `savepoint doctor` shows what works here; --backend cas keeps the snapshot in the store'
+const isFull = (why: string): boolean => /no space left|quota exceeded|out of space/i.test(why)
+
+/** What to do about the state that the filesystem is in; undefined: it is something else. */
+export function fixFor(why: string): string | undefined {
+  if (isFull(why)) return 'Free some space there (`savepoint delete` and `savepoint gc` remove old snapshots)'
+  return /read-only file system/i.test(why) ? 'Mount it for writing again (mount -o remount,rw)' : undefined
 }

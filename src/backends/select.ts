@@ -1,13 +1,20 @@
 /** Which filesystem keeps the snapshots itself, if any does: the order in which they are asked, and what each said. */
+import { apfs } from './apfs.ts'
+import { archivesIn } from './archive.ts'
 import { btrfs } from './btrfs.ts'
-import type { NativeBackend, Probe, Where } from './native-backend.ts'
+import type { Keeper, NativeBackend, Probe, Where } from './native-backend.ts'
+import { tmutil } from './tmutil.ts'
 import { zfs } from './zfs.ts'
 
 /** In the order of `auto`. */
-export const nativeBackends: readonly NativeBackend[] = [zfs, btrfs]
+export const nativeBackends: readonly NativeBackend[] = [apfs, zfs, btrfs]
 
 export const nativeBackend = (name: string): NativeBackend | undefined =>
-  nativeBackends.find(backend => backend.name === name)
+  [...nativeBackends, tmutil].find(backend => backend.name === name)
+
+/** Whoever keeps states of the timeline in `directory` under that name; undefined: the store does. */
+export const keeperOf = (name: string, directory: string): Keeper | undefined =>
+  name === 'archive' ? archivesIn(directory) : nativeBackend(name)
 
 export interface Probed {
   backend: NativeBackend

@@ -1,7 +1,7 @@
 /**
  * ZFS: snapshots of the dataset that is mounted at the target, named `dataset@savepoint-KEY-ID`, where the pool keeps them.
  * They are read through `.zfs` in the target; where that is missing (zfs-fuse), through a clone that exists meanwhile.
- * `zfs rollback` is never used: it would destroy what came later.
+ * `zfs rollback` is used only for who asks for it: it destroys what came later.
  */
 import { existsSync, mkdtempSync, realpathSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,8 +9,10 @@ import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
-import type { NativeBackend, NativeState, OpenState, Probe } from './native-backend.ts'
-import { mustRun, runProgram } from './run-program.ts'
+import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
+import { no, whyNoText } from './place.ts'
+import { fixFor, mustRun, runProgram } from './run-program.ts'
+import { differingInZfs } from './zfs-diff.ts'
 
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
 const MAY_BE_ZFS = new Set([0x2fc12fc1, 0x65735546])
@@ -26,9 +28,25 @@ const datasetOf = (place: string): string => place.slice(0, place.indexOf('@'))
 export const zfs: NativeBackend = {
   name: 'zfs',
 
+  wholeRollback: {
+    later(state) {
+      const dataset = datasetOf(state.place)
+      const listed = mustRun('list ZFS snapshots', 'zfs', ['get', '-Hpr', '-o', 'name,value', 'createtxg', dataset])
+      const made = new Map(linesOf(listed).map(([name, txg]) => [name!, Number(txg)]))
+      const own = made.get(nameOf(state))
+      if (own === undefined) throw goneError(state)
+      return [...made].filter(([name, txg]) => name.startsWith(`${dataset}@`) && txg > own).map(([name]) => name)
+    },
+    go(state) {
+      dropClones(state.place)
+      mustRun('roll back a ZFS dataset', 'zfs', ['rollback', '-r', nameOf(state)])
+    },
+  },
+
   probe(target, { key }) {
     const path = target.toString()
-    if (!Buffer.from(path).equals(target)) return no('the path of the target is not UTF-8', 'Rename it')
+    const problem = whyNoText(target)
+    if (problem) return problem
     if (!MAY_BE_ZFS.has(typeOf(target))) return no('the target is not on ZFS', AS_DATASET)
     const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'name,mountpoint', '-t', 'filesystem'])
     if (!works) return no(why, why.includes('not installed') ? 'apt-get install zfsutils-linux' : 'See `zfs list`')
@@ -37,7 +55,7 @@ export const zfs: NativeBackend = {
     const place = `${dataset}@savepoint-${key}`
     const probe = `${place}-probe-${randomHex(6)}`
     const taken = runProgram('zfs', ['snapshot', probe])
-    if (!taken.works) return no(`a snapshot failed: ${taken.why}`, ALLOW)
+    if (!taken.works) return no(`a snapshot failed: ${taken.why}`, fixFor(taken.why) ?? ALLOW)
     const deleted = runProgram('zfs', ['destroy', probe])
     return deleted.works ? { works: true, place } : no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
   },
@@ -54,8 +72,10 @@ export const zfs: NativeBackend = {
     return openClone(state)
   },
 
-  // Newer versions have `zfs diff`, which could not be tried; looking at all stats is right everywhere.
-  differing: () => undefined,
+  differing(before, after) {
+    const { works, stdout } = runProgram('zfs', ['diff', '-FH', nameOf(before), nameOf(after)])
+    return works ? differingInZfs(stdout, mountpointOf(after)) : undefined
+  },
 
   remove(state) {
     if (!exists(state)) return
@@ -75,7 +95,10 @@ export const zfs: NativeBackend = {
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
 const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create DATASET'
 
-const no = (reason: string, fix: string): Probe => ({ works: false, reason, fix })
+const goneError = (state: NativeState) =>
+  new SavepointError('backend.failed', `Cannot find ${nameOf(state)}: somebody has removed it`, {
+    hint: 'The store has what was in it: leave --native out',
+  })
 
 const exists = (state: NativeState): boolean =>
   runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', nameOf(state)]).works

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import { cpuMsDuring } from '../../test/support/cpu-time.ts'
-import { defaultConfig, keysOf, mergeConfig, notYetInEffect, redactFlags } from './config.ts'
+import { defaultConfig, keysOf, mergeConfig, redactFlags } from './config.ts'
 import { configSchema } from './schema.ts'
 
 const gibibyte = 1024 ** 3
@@ -25,13 +25,6 @@ describe('defaults', () => {
     const written = JSON.parse(JSON.stringify(defaultConfig, unlimited))
     expect(configSchema.parse(written)).toEqual(defaultConfig)
     expect(schemaKeys(configSchema).sort()).toEqual(keysOf(defaultConfig).sort())
-  })
-
-  it('include every key that is not yet in effect', () => {
-    expect(notYetInEffect.filter(key => !keysOf(defaultConfig).includes(key))).toEqual([])
-    for (const key of ['disabled', 'backend', 'triggers.disable_pre_run', 'exclude.keep', 'max_file_bytes']) {
-      expect(notYetInEffect).not.toContain(`snapshots.${key}`)
-    }
   })
 })
 

@@ -5,8 +5,11 @@
  */
 import { defaultRedact } from './default-redact.ts'
 
-export const backendNames = ['auto', 'cas', 'btrfs', 'zfs', 'apfs', 'archive'] as const
+export const backendNames = ['auto', 'cas', 'btrfs', 'zfs', 'apfs', 'tmutil', 'archive'] as const
 export type BackendName = (typeof backendNames)[number]
+
+export const archiveCompressions = ['zstd', 'gzip'] as const
+export type ArchiveCompression = (typeof archiveCompressions)[number]
 
 export const tracerNames = ['auto', 'seccomp', 'ptrace', 'ebpf', 'eslogger', 'none'] as const
 export type TracerName = (typeof tracerNames)[number]
@@ -16,6 +19,7 @@ export interface Config {
   snapshots: {
     disabled: boolean
     backend: BackendName
+    archive_compression: ArchiveCompression
     triggers: {
       disable_pre_run: boolean
       disable_git_commits: boolean
@@ -40,8 +44,10 @@ export interface Config {
       keep: string[]
     }
     retention: {
-      /** Of the archive backend. */
+      /** Archives; what is beyond stays in the store. */
       max_count: number
+      /** The same for what a filesystem keeps. */
+      native_max: number
       delete_initial: boolean
       auto_max: number
       manual_max: number
@@ -72,6 +78,7 @@ export const defaultConfig: Config = deepFreeze({
   snapshots: {
     disabled: false,
     backend: 'auto',
+    archive_compression: 'zstd',
     triggers: {
       disable_pre_run: false,
       disable_git_commits: false,
@@ -88,7 +95,13 @@ export const defaultConfig: Config = deepFreeze({
       guard_max_hold_ms: 5000,
     },
     exclude: { ignore_gitignore: false, additional: [], keep: ['.env', '.env.*'] },
-    retention: { max_count: 10, delete_initial: false, auto_max: 10, manual_max: Number.POSITIVE_INFINITY },
+    retention: {
+      max_count: 10,
+      native_max: Number.POSITIVE_INFINITY,
+      delete_initial: false,
+      auto_max: 10,
+      manual_max: Number.POSITIVE_INFINITY,
+    },
     auto_interval_seconds: 300,
     max_file_bytes: 5 * gibibyte,
     min_free_bytes: gibibyte,
@@ -96,9 +109,6 @@ export const defaultConfig: Config = deepFreeze({
   },
   tracing: { disable_exec: false, tracer: 'auto', redact: [...defaultRedact] },
 } satisfies Config)
-
-/** Keys that are accepted but whose feature does not exist yet; `doctor` names those that are set. */
-export const notYetInEffect: string[] = ['snapshots.retention.max_count']
 
 /** The dotted keys that `part` sets, in its order; sections themselves are left out. */
 export function keysOf(part: object, prefix = ''): string[] {

@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { formatCount } from '../model/format.ts'
 import { nearest } from '../model/suggest.ts'
-import { backendNames, defaultConfig, keysOf, tracerNames } from './config.ts'
+import { archiveCompressions, backendNames, defaultConfig, keysOf, tracerNames } from './config.ts'
 import { quote } from './problem.ts'
 
 export interface Explained {
@@ -94,6 +94,7 @@ function fixValue(path: PropertyKey[], value: unknown): string | undefined {
 
 const choicesOf = new Map<string, readonly string[]>([
   ['snapshots.backend', backendNames],
+  ['snapshots.archive_compression', archiveCompressions],
   ['tracing.tracer', tracerNames],
 ])
 

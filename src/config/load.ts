@@ -4,15 +4,7 @@
  */
 import { join, resolve } from 'node:path'
 import { nearest } from '../model/suggest.ts'
-import {
-  backendNames,
-  type Config,
-  defaultConfig,
-  keysOf,
-  mergeConfig,
-  type PartialConfig,
-  tracerNames,
-} from './config.ts'
+import { backendNames, type Config, defaultConfig, mergeConfig, type PartialConfig, tracerNames } from './config.ts'
 import { invalidVariable, quote } from './problem.ts'
 import { readConfigFile } from './read-file.ts'
 import { weakenings } from './weakenings.ts'
@@ -37,8 +29,6 @@ export interface LoadedConfig {
   sources: { path: string; present: boolean }[]
   /** What the target's savepoint.yaml takes away from the protection, one phrase each. */
   weakens: string[]
-  /** Dotted keys that a file or a variable sets, sorted. */
-  setKeys: string[]
   /** How long to wait for another command. */
   lockWaitMs: number
   /** Of the target's savepoint.yaml, as it counts. */
@@ -73,7 +63,6 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     config,
     sources: sources.map(({ path, part }) => ({ path, present: part !== undefined })),
     weakens: weakenings(withoutTarget, config),
-    setKeys: [...new Set([...sources.flatMap(({ part }) => keysOf(part ?? {})), ...keysOf(variables)])].sort(),
     lockWaitMs: readMs(options.env, 'SAVEPOINT_LOCK_WAIT_MS', defaultLockWaitMs),
     targetText,
   }

@@ -17,7 +17,7 @@ function failureOf(text: string): SavepointError {
 describe('every key', () => {
   test.each<[text: string, expected: PartialConfig]>([
     ['snapshots: {disabled: true}', { snapshots: { disabled: true } }],
-    ...['auto', 'cas', 'btrfs', 'zfs', 'apfs', 'archive'].map(
+    ...['auto', 'cas', 'btrfs', 'zfs', 'apfs', 'tmutil', 'archive'].map(
       backend => [`snapshots: {backend: ${backend}}`, { snapshots: { backend } }] as [string, PartialConfig],
     ),
     ...[
@@ -142,7 +142,7 @@ describe('wrong values', () => {
     ],
     [
       'backend: brtfs',
-      'snapshots.backend must be one of auto, cas, btrfs, zfs, apfs, archive, but is "brtfs"',
+      'snapshots.backend must be one of auto, cas, btrfs, zfs, apfs, tmutil, archive, but is "brtfs"',
       'Write backend: btrfs.',
     ],
     ['max_file_bytes: lots', /must be a size such as 500 MB, 5 GiB or unlimited, but is "lots"$/, /f.yaml:2:3/],

@@ -6,9 +6,9 @@
 import { z } from 'zod'
 import { matchWithin } from '../model/bounded-match.ts'
 import { parseBytes } from '../model/format.ts'
-import { backendNames, type PartialConfig, redactFlags, tracerNames } from './config.ts'
+import { archiveCompressions, backendNames, type PartialConfig, redactFlags, tracerNames } from './config.ts'
 
-export { type Config, defaultConfig, notYetInEffect } from './config.ts'
+export { type Config, defaultConfig } from './config.ts'
 
 const flag = z.boolean({ error: 'must be true or false' }).optional()
 const patterns = listOf(z.string({ error: 'must be text' }).min(1, { error: 'must not be empty' }))
@@ -33,11 +33,18 @@ const triggers = section({
   guard_max_hold_ms: wholeNumber('milliseconds', 0),
 })
 
-const retention = section({ max_count: limit(), delete_initial: flag, auto_max: limit(), manual_max: limit() })
+const retention = section({
+  max_count: limit(),
+  native_max: limit(),
+  delete_initial: flag,
+  auto_max: limit(),
+  manual_max: limit(),
+})
 
 const snapshots = section({
   disabled: flag,
   backend: oneOf(backendNames),
+  archive_compression: oneOf(archiveCompressions),
   triggers,
   exclude: section({ ignore_gitignore: flag, additional: patterns, keep: patterns }),
   retention,

@@ -1,6 +1,6 @@
 /** What a repository's savepoint.yaml takes away from the protection, in words for one line at the start of a run. */
 import { formatCount, formatLimit, plural } from '../model/format.ts'
-import { type Config, notYetInEffect } from './config.ts'
+import type { Config } from './config.ts'
 
 /** One phrase for each way in which `actual` protects less than `without` (the same sources but the repository's). */
 export function weakenings(without: Config, actual: Config): string[] {
@@ -54,7 +54,6 @@ const limits: Limit[] = [
   { name: 'max_file_bytes', read: s => s.max_file_bytes, weaker: ['lowered'], show: formatLimit },
   { name: 'min_free_bytes', read: s => s.min_free_bytes, weaker: ['lowered', 'raised'], show: formatLimit },
   { name: 'max_store_bytes', read: s => s.max_store_bytes, weaker: ['lowered', 'raised'], show: formatLimit },
-  { name: 'retention.max_count', read: s => s.retention.max_count, weaker: ['lowered'], show: formatCount },
   { name: 'retention.auto_max', read: s => s.retention.auto_max, weaker: ['lowered'], show: formatCount },
   { name: 'retention.manual_max', read: s => s.retention.manual_max, weaker: ['lowered'], show: formatCount },
   { name: 'auto_interval_seconds', read: s => s.auto_interval_seconds, weaker: ['raised'], show: showSeconds },
@@ -68,8 +67,7 @@ const limits: Limit[] = [
 ]
 
 function weakerLimits(before: Config['snapshots'], after: Config['snapshots']): string[] {
-  const inEffect = limits.filter(({ name }) => !notYetInEffect.includes(`snapshots.${name}`))
-  return inEffect.flatMap(({ name, read, weaker, show }) => {
+  return limits.flatMap(({ name, read, weaker, show }) => {
     const [was, is] = [read(before), read(after)]
     const direction = is < was ? 'lowered' : 'raised'
     return is !== was && weaker.includes(direction) ? [`${name} ${direction} to ${show(is)}`] : []

@@ -18,8 +18,10 @@ export function archivePath(ctx: Context, verb: string, file: string): Buffer {
 
 export const shownFile = (path: Buffer): string => showPath(rawFromBytes(path))
 
+type Verb = 'export' | 'import' | 'archive'
+
 /** Turns what the system or the decompressor said into an error for people. */
-export function explainArchive(ctx: Context, verb: 'export' | 'import', what: string, error: unknown): unknown {
+export function explainArchive(ctx: Context, verb: Verb, what: string, error: unknown): unknown {
   if (ctx.signal?.aborted)
     return new SavepointError('cancelled', `Cannot ${verb} ${what}: it was cancelled`, {
       hint: 'Nothing was changed',
@@ -39,7 +41,8 @@ export function explainArchive(ctx: Context, verb: 'export' | 'import', what: st
   })
 }
 
-function nextStep(verb: 'export' | 'import', errno: string): string {
+function nextStep(verb: Verb, errno: string): string {
+  if (verb === 'archive') return '--backend cas keeps the snapshot in the store'
   if (errno === 'ENOENT' || errno === 'ENOTDIR')
     return `Look at how it is written${verb === 'export' ? ', or make the directory first' : ''}; a relative name starts at the current directory`
   return verb === 'export' ? 'Name a file in a directory that you may write to' : 'Look at who may read it: ls -l'

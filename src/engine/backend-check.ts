@@ -1,9 +1,9 @@
 /** What `doctor` says about who keeps snapshots: the one that is used, and of each other one why it is not. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { nativeBackends, type Probed } from '../backends/select.ts'
+import { nativeBackend, nativeBackends, type Probed } from '../backends/select.ts'
 import type { BackendName } from '../config/config.ts'
-import { backendProblem, whereFor } from './backend.ts'
+import { whereFor } from './backend.ts'
 import type { DoctorResult } from './results.ts'
 
 type Check = DoctorResult['checks'][number]
@@ -12,16 +12,17 @@ type Check = DoctorResult['checks'][number]
 const PROBED = 'probe'
 
 export function backendCheck(home: string, target: Buffer, wanted: BackendName): Check {
-  const missing = backendProblem(wanted)
-  if (missing)
-    return problem(
-      `${wanted} is configured, and ${missing.reason}: every command that needs the store fails`,
-      missing.fix,
-    )
+  if (wanted === 'archive')
+    return {
+      name: 'backend',
+      state: 'ok',
+      detail: 'archive: the store, and an archive of each snapshot that you ask for',
+    }
   // A home that is not made yet stays so.
   const { key, directories } = whereFor(home, target, PROBED)
   const where = { key, directories: directories.filter(place => existsSync(dirname(dirname(place)))) }
-  const probed = nativeBackends.map(backend => ({ backend, probe: backend.probe(target, where) }))
+  const asked = wanted === 'tmutil' ? [nativeBackend(wanted)!, ...nativeBackends] : nativeBackends
+  const probed = asked.map(backend => ({ backend, probe: backend.probe(target, where) }))
   const chosen = wanted === 'cas' ? undefined : probed.find(one => isChosen(one, wanted))
   if (wanted !== 'auto' && wanted !== 'cas' && !chosen) {
     const { probe } = probed.find(({ backend }) => backend.name === wanted)!

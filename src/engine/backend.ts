@@ -5,11 +5,12 @@
  * already what changed, or are about to need it.
  */
 import { dirname, join } from 'node:path'
-import type { NativeBackend, Place, Where } from '../backends/native-backend.ts'
+import type { NativeBackend, NativeName, Place, Where } from '../backends/native-backend.ts'
 import { nativeBackend, type Probed, probeNative } from '../backends/select.ts'
-import type { BackendName } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { statDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
 
 /** The key of what is remembered. */
@@ -26,6 +27,8 @@ interface Remembered {
   backend: string
   place: Place
   target: string
+  /** Of the target: it may have moved to another filesystem. */
+  device: string
   uid: number
 }
 
@@ -38,10 +41,10 @@ export function whereFor(home: string, target: Buffer, timeline: string): Where 
   return { key, directories: [join(home, 'native', key), join(dirname(target.toString()), SIBLING, key)] }
 }
 
-/** undefined: the store. Throws when one is named that does not work here. */
+/** undefined: the store, with or without archives. Throws when one is named that does not work here. */
 export function chooseNative(ctx: Context): Chosen | undefined {
   const { backend } = ctx.config.snapshots
-  if (backend === 'cas') return undefined
+  if (backend === 'cas' || backend === 'archive') return undefined
   const known = remembered(ctx)
   if (known && (backend === 'auto' || backend === known.backend.name)) return known
   if (backend !== 'auto') return named(ctx, backend)
@@ -49,12 +52,11 @@ export function chooseNative(ctx: Context): Chosen | undefined {
   return remember(ctx, found.at(-1))
 }
 
-function named(ctx: Context, name: BackendName): Chosen {
-  const backend = nativeBackend(name)
-  const problem = backendProblem(name)
-  if (!backend) throw refusal(name, problem!.reason, problem!.fix)
+function named(ctx: Context, name: NativeName): Chosen {
+  const backend = nativeBackend(name)!
   const probe = backend.probe(ctx.targetPath, whereFor(ctx.home, ctx.targetPath, ctx.timelineId))
-  if (!probe.works) throw refusal(name, probe.reason, probe.fix)
+  if (!probe.works)
+    throw new SavepointError('unsupported', `Cannot use backend ${name}: ${probe.reason}`, { hint: probe.fix })
   return remember(ctx, { backend, probe })!
 }
 
@@ -66,14 +68,14 @@ function remember(ctx: Context, probed: Probed | undefined): Chosen | undefined 
   return { backend, place: probe.place }
 }
 
-/** Of another place, or another user, nothing is known. */
+/** Of another place, another filesystem there, or another user, nothing is known. */
 function remembered(ctx: Context): Chosen | undefined {
   const text = ctx.db.meta(NATIVE_META)
   if (!text) return undefined
   const known = JSON.parse(text) as Remembered
   const backend = nativeBackend(known.backend)
-  const { target, uid } = here(ctx)
-  return backend && known.target === target && known.uid === uid ? { backend, place: known.place } : undefined
+  const isHere = Object.entries(here(ctx)).every(([key, value]) => known[key as keyof Remembered] === value)
+  return backend && isHere ? { backend, place: known.place } : undefined
 }
 
 /** Who keeps what is asked for, as far as that is known without a probe. */
@@ -82,24 +84,19 @@ export function usedBackend(ctx: Context): string {
   return backend === 'auto' ? (remembered(ctx)?.backend.name ?? 'cas') : backend
 }
 
+/** A run that is at work takes what is asked for itself, into the store. Whoever named another one must know. */
+export function saidWhoKeeps(ctx: Context, taken: Snapshot): Snapshot {
+  const { backend } = ctx.config.snapshots
+  if (backend !== 'auto' && taken.type === 'manual' && taken.backend !== backend)
+    ctx.notice(`${taken.id} is in the store: a run is at work, so ${backend} is not used`)
+  return taken
+}
+
 /** After a failure: the next one asks anew. */
 export const forgetChoice = (ctx: Context): void => ctx.db.deleteMeta(NATIVE_META)
 
-const here = (ctx: Context) => ({ target: ctx.targetPath.toString('latin1'), uid: process.geteuid?.() ?? 0 })
-
-/** undefined when this version has it. */
-export function backendProblem(backend: BackendName): { reason: string; fix: string } | undefined {
-  if (backend === 'auto' || backend === 'cas' || nativeBackend(backend)) return undefined
-  return {
-    reason: 'this version does not have it',
-    fix: 'Set snapshots.backend to auto, zfs, btrfs or cas (SAVEPOINT_BACKEND wins over it)',
-  }
-}
-
-export function refuseBackend(backend: BackendName): void {
-  const problem = backendProblem(backend)
-  if (problem) throw refusal(backend, problem.reason, problem.fix)
-}
-
-const refusal = (backend: string, reason: string, fix: string) =>
-  new SavepointError('unsupported', `Cannot use backend ${backend}: ${reason}`, { hint: fix })
+const here = (ctx: Context) => ({
+  target: ctx.targetPath.toString('latin1'),
+  device: String(statDir(ctx.targetPath)?.dev),
+  uid: process.geteuid?.() ?? 0,
+})

@@ -59,6 +59,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
         noSafety: 'flag',
         run: 'text',
         all: 'flag',
+        native: 'flag',
         ...live,
       }),
     ],

@@ -1,7 +1,7 @@
 /** `doctor`: what works here, what does not, and what to do about it. Works without a timeline. */
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { defaultConfig, notYetInEffect, type TracerName } from '../config/config.ts'
+import { defaultConfig, type TracerName } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { SavepointError } from '../errors/errors.ts'
 import { GIT_TIMEOUT_MS } from '../files/git-facts.ts'
@@ -38,14 +38,7 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
     traceCheck(home),
     config.check,
   ]
-  const setKeys = config.loaded?.setKeys ?? []
-  return {
-    checks,
-    notYetInEffect: notYetInEffect.filter(
-      key => setKeys.includes(key) || setKeys.some(set => set.startsWith(`${key}.`)),
-    ),
-    config: config.loaded?.sources ?? [],
-  }
+  return { checks, config: config.loaded?.sources ?? [] }
 }
 
 /** With all that were looked at, so that one sees why it is not another. */

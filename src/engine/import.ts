@@ -5,10 +5,11 @@
  */
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
-import { SavepointError } from '../errors/errors.ts'
+import { isDamage, SavepointError } from '../errors/errors.ts'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
+import type { StoreWriter } from '../store/store-writer.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { ROOT_NAME, rootEntryOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -67,25 +68,33 @@ async function importInto(
   limits: ImportLimits,
 ): Promise<ImportResult> {
   const writer = await ctx.store.writer(ctx.signal)
+  try {
+    const content = await storeArchive(ctx, path, compression, writer, limits)
+    failpoint('import:before-commit')
+    writer.commit()
+    failpoint('import:before-row')
+    const snapshot = addRow(ctx, path, { ...content, sizeDelta: writer.newBytes, label: options.label })
+    return { snapshot, files: content.files }
+  } finally {
+    writer.close()
+  }
+}
+
+/** What is in it is in the store once the writer commits. */
+export async function storeArchive(
+  ctx: Context,
+  path: Buffer,
+  compression: Compression,
+  writer: StoreWriter,
+  limits: ImportLimits,
+): Promise<{ root: Id; files: number; bytes: number }> {
   const receiver = new ArchiveReceiver(ctx, writer, limits)
   try {
     await readArchive(ctx, path, compression, receiver, limits)
     const root = receiver.tree.write(writer, defaultRoot(ctx))
-    failpoint('import:before-commit')
-    writer.commit()
-    failpoint('import:before-row')
-    const { files, contentBytes } = receiver.tree
-    const snapshot = addRow(ctx, path, {
-      root,
-      files,
-      bytes: contentBytes,
-      sizeDelta: writer.newBytes,
-      label: options.label,
-    })
-    return { snapshot, files }
+    return { root, files: receiver.tree.files, bytes: receiver.tree.contentBytes }
   } finally {
     receiver.close()
-    writer.close()
   }
 }
 
@@ -140,10 +149,14 @@ function addRow(
   })
 }
 
-/** When the archive does not say what the directory itself is like, it is as it was. */
+/** When the archive does not say what the directory itself is like, it is as it was, unless the store has lost that. */
 function defaultRoot(ctx: Context): Entry {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-  if (head) return { ...rootEntryOf(ctx.store, head.root) }
+  try {
+    if (head) return { ...rootEntryOf(ctx.store, head.root) }
+  } catch (error) {
+    if (!isDamage(error)) throw error
+  }
   return { ...blankEntry(ROOT_NAME, 'dir'), mode: 0o755, uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
 }
 

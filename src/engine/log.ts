@@ -16,7 +16,9 @@ export function log(ctx: Context): LogNode[] {
   if (kept && kept.version === version) return [...kept.nodes]
   const nodes = ctx.db.atOneMoment(() => nodesOf(ctx))
   // Asked for before they were read: if somebody wrote meanwhile, they are read again.
-  if (version !== undefined) known.set(ctx.db, { version, nodes })
+  // An archive can go without a word.
+  const hasArchive = nodes.some(({ snapshot }) => snapshot.backend === 'archive')
+  if (version !== undefined && !hasArchive) known.set(ctx.db, { version, nodes })
   return [...nodes]
 }
 

@@ -1,5 +1,5 @@
 /**
- * States that a filesystem keeps and that are to go: noted before they are made, until their snapshot has a row, and with the
+ * States that a filesystem keeps, or archives, and that are to go: noted before they are made, until their snapshot has a row, and with the
  * removal of that row. So a process that is killed leaves nothing behind for ever, and nothing that we do not know is removed:
  * it may be all that is left of a history that somebody lost. What is about to be made is noted in a file, for which nobody
  * waits until it is on the disk: after a power cut, a state may be left.
@@ -7,11 +7,11 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { NativeState } from '../backends/native-backend.ts'
-import { nativeBackend } from '../backends/select.ts'
+import { keeperOf } from '../backends/select.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
-import { keptOf } from './native-ref.ts'
+import { stateOf } from './native-ref.ts'
 
 const META = 'native_going'
 
@@ -58,8 +58,8 @@ export function noteForgotten(db: TimelineDb, forgotten: readonly Snapshot[]): v
   noteGoing(
     db,
     gone.flatMap(snapshot => {
-      const kept = keptOf(snapshot)
-      return kept ? [{ backend: kept.backend.name, place: kept.ref.place, name: kept.ref.name }] : []
+      const state = stateOf(snapshot)
+      return state ? [{ backend: snapshot.backend, place: state.place, name: state.name }] : []
     }),
   )
 }
@@ -69,14 +69,16 @@ export function removeGoing(directory: string, db: TimelineDb, warn: (text: stri
   takeIntent(directory, db)
   for (const state of goingIn(db)) {
     try {
-      nativeBackend(state.backend)?.remove(state)
+      keeperOf(state.backend, directory)?.remove(state)
       noteGone(db, state)
     } catch (error) {
       if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
-      warn(`a ${state.backend} snapshot that nothing needs is still there: ${(error as Error).message}`)
+      warn(`${kindOf(state)} that nothing needs is still there: ${(error as Error).message}`)
     }
   }
 }
+
+const kindOf = ({ backend }: Going): string => (backend === 'archive' ? 'an archive' : `a ${backend} snapshot`)
 
 /**
  * What a filesystem keeps cannot be rewritten: the store has all that it needs of it, so it goes. Throws when it does not.

@@ -1,6 +1,6 @@
-/** What a snapshot that its filesystem keeps remembers of that: the text in `native_ref`. */
+/** What a snapshot that its filesystem keeps, or an archive, remembers of that: the text in `native_ref`. */
 import type { NativeBackend, NativeState } from '../backends/native-backend.ts'
-import { nativeBackend } from '../backends/select.ts'
+import { keeperOf, nativeBackend } from '../backends/select.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { NativeUsage, Snapshot } from '../model/snapshot.ts'
 
@@ -18,14 +18,19 @@ export interface Kept {
   ref: NativeRef
 }
 
-/** undefined: the store keeps it. */
+/** Where it is kept; undefined: only in the store. */
+export const stateOf = ({ nativeRef }: Pick<Snapshot, 'nativeRef'>): NativeState | undefined =>
+  nativeRef === undefined ? undefined : JSON.parse(nativeRef)
+
+/** undefined: no filesystem keeps it. */
 export function keptOf(snapshot: Pick<Snapshot, 'backend' | 'nativeRef'>): Kept | undefined {
   const backend = snapshot.nativeRef === undefined ? undefined : nativeBackend(snapshot.backend)
   return backend && { backend, ref: JSON.parse(snapshot.nativeRef!) as NativeRef }
 }
 
-/** Where it is and what it takes; undefined when the store keeps it. */
-export function nativeUsage(snapshot: Snapshot): NativeUsage | undefined {
-  const kept = keptOf(snapshot)
-  return kept && { where: kept.backend.whereOf(kept.ref), bytes: kept.backend.usageBytes(kept.ref) }
+/** Where it is and what it takes; undefined when only the store keeps it. `directory`: of the timeline. */
+export function nativeUsage(directory: string, snapshot: Snapshot): NativeUsage | undefined {
+  const state = stateOf(snapshot)
+  const keeper = state && keeperOf(snapshot.backend, directory)
+  return keeper && { where: keeper.whereOf(state), bytes: keeper.usageBytes(state) }
 }

@@ -11,7 +11,7 @@ import { giveUpReserve } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
-import { refuseBackend } from './backend.ts'
+import { saidWhoKeeps } from './backend.ts'
 import { checkOpenOptions, withCheckedCalls } from './checked-calls.ts'
 import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
 import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects, withTimelineLock } from './context.ts'
@@ -27,6 +27,7 @@ import { keptMatcher } from './kept-matcher.ts'
 import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log } from './log.ts'
 import { nativeUsage } from './native-ref.ts'
+import { rollbackNatively } from './native-rollback.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
 import { processesOfRuns, signalProcess } from './process-list.ts'
@@ -171,7 +172,6 @@ async function configFor(
   if (create && loaded.weakens.length > 0)
     notice(`savepoint.yaml of this directory weakens protection: ${loaded.weakens.join(', ')}`)
   const { snapshots } = loaded.config
-  refuseBackend(backend ?? snapshots.backend)
   if (backend === undefined) return loaded
   return { ...loaded, config: { ...loaded.config, snapshots: { ...snapshots, backend } } }
 }
@@ -228,7 +228,7 @@ function toSavepoint(ctx: Context): Savepoint {
           ...options,
           run: options.run === undefined ? ownRun(ctx) : requireRun(ctx, options.run).id,
         }),
-      ),
+      ).then(taken => saidWhoKeeps(ctx, taken)),
     snapshots: options => listSnapshots(ctx, options?.run),
     find: ref => asShown(ctx, resolveSnapshot(ctx.db, ref)),
     head: () => asShown(ctx, requireHead(ctx.db)),
@@ -237,7 +237,7 @@ function toSavepoint(ctx: Context): Savepoint {
     undoStops: () => undoStops(ctx),
     ownRun: () => ownRun(ctx),
     settle: () => readAtOpen(ctx),
-    nativeUsage: ref => nativeUsage(resolveSnapshot(ctx.db, ref)),
+    nativeUsage: ref => nativeUsage(ctx.timelineDir, resolveSnapshot(ctx.db, ref)),
     status: () => status(ctx),
     diff: options => diff(ctx, options ?? {}),
     changes: () => changes(ctx),
@@ -260,7 +260,9 @@ function toSavepoint(ctx: Context): Savepoint {
     read: (ref, path) => readFile(ctx, ref, path).content,
     isKept: path => keptMatcher(ctx.config.snapshots.exclude.keep)(path),
     rollback: (ref, options = {}) =>
-      restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
+      options.native
+        ? rollbackNatively(ctx, ref, options)
+        : restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
     revert: (path, options = {}) =>
       restoring(ctx, { op: 'revert', path, ...options }, () => revert(ctx, path, options)),
     undo: (options = {}) => restoring(ctx, { op: 'undo', ...options }, () => undo(ctx, options)),

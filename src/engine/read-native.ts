@@ -13,6 +13,7 @@ import { forEachLink } from '../targets/dir/stale-links.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type KeptState } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { keepWithinLimits } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { type Kept, keptOf } from './native-ref.ts'
 import { newOperation } from './new-operation.ts'
@@ -36,7 +37,8 @@ export async function readAtOpen(ctx: Context): Promise<void> {
 
 /** Called under the timeline's lock. */
 export async function readUnread(ctx: Context): Promise<void> {
-  for (const snapshot of ctx.db.native.unread()) {
+  const unread = ctx.db.native.unread()
+  for (const snapshot of unread) {
     const kept = keptOf(snapshot)
     const state = kept?.backend.open(kept.ref)
     if (!kept || !state) {
@@ -49,6 +51,7 @@ export async function readUnread(ctx: Context): Promise<void> {
       state.close()
     }
   }
+  if (unread.length > 0) keepWithinLimits(ctx)
 }
 
 async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer): Promise<void> {

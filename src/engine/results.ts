@@ -195,6 +195,8 @@ export interface PruneDecision {
 export interface PruneResult {
   dryRun: boolean
   decisions: PruneDecision[]
+  /** Beyond what archives, or filesystems, keep: they go from there, and stay in the store. */
+  leftToStore: { snapshot: Snapshot; rule: string }[]
   operation: Operation | undefined
 }
 
@@ -281,7 +283,6 @@ export interface TrustResult {
 
 export interface DoctorResult {
   checks: { name: string; state: 'ok' | 'warning' | 'problem'; detail: string; fix?: string }[]
-  notYetInEffect: string[]
   config: { path: string; present: boolean }[]
 }
 

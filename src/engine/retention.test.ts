@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { defaultConfig } from '../config/config.ts'
 import type { Operation, Snapshot, SnapshotType } from '../model/snapshot.ts'
 import { decideRetention, type RetentionInput } from './retention.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const NOW = 1000 * DAY_MS
-const retention = { max_count: 10, delete_initial: false, auto_max: 10, manual_max: Number.POSITIVE_INFINITY }
+const retention = defaultConfig.snapshots.retention
 
 const snapshot = (seq: number, type: SnapshotType, over: Partial<Snapshot> = {}): Snapshot =>
   ({

@@ -3,8 +3,9 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromHex } from '../model/id.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
-import type { Run } from '../model/snapshot.ts'
+import type { Run, Snapshot } from '../model/snapshot.ts'
 import { findRun, resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { archiveDamage } from './archive-check.ts'
 import type { Live } from './capture-live.ts'
 import { type Context, type OwnRun, withTimelineLock } from './context.ts'
 import { nameOf, requireKnown } from './known-path.ts'
@@ -34,6 +35,7 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
     if (run) return rollbackRun(ctx, run, scope, options)
     const snapshot = resolveSnapshot(ctx.db, ref)
     await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [])
+    sayDamage(ctx, snapshot)
     return restore(ctx, {
       ...requestOptions(options),
       wanted: snapshot.root,
@@ -44,6 +46,15 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
       headAfter: scope ? undefined : snapshot.id,
     })
   })
+}
+
+/** The store has it; but who goes back must know that it is the only one. */
+function sayDamage(ctx: Context, snapshot: Snapshot): void {
+  const damage = archiveDamage(ctx.timelineDir, snapshot)
+  if (damage !== undefined)
+    ctx.notice(
+      `the archive of ${nameOf(snapshot)} ${damage}: the store is used; \`savepoint verify --repair\` writes it again`,
+    )
 }
 
 function rollbackRun(

@@ -79,6 +79,8 @@ export interface RestoreOptions {
   keepRunning?: boolean
   /** A live run's command is started again afterwards. */
   restart?: boolean
+  /** The filesystem goes back as a whole, and loses what it kept later. */
+  native?: boolean
 }
 
 export interface UndoOptions {

@@ -4,6 +4,7 @@ import type { ChangeCounts } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
+import { archiveDamage } from './archive-check.ts'
 import type { Context } from './context.ts'
 
 type Find = (id: string) => Snapshot | undefined
@@ -15,8 +16,14 @@ export function shownParent(find: Find, snapshot: Snapshot): string | undefined 
   return parent
 }
 
-/** With that parent, and counts against it. */
+/** With that parent, counts against it, and what is wrong with its archive. */
 export function asShown(ctx: Context, snapshot: Snapshot, find: Find = id => ctx.db.snapshot(id)): Snapshot {
+  const damage = archiveDamage(ctx.timelineDir, snapshot)
+  const shown = withShownParent(ctx, snapshot, find)
+  return damage === undefined ? shown : { ...shown, damage }
+}
+
+function withShownParent(ctx: Context, snapshot: Snapshot, find: Find): Snapshot {
   const parent = shownParent(find, snapshot)
   if (parent === snapshot.parent) return snapshot
   try {

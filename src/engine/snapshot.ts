@@ -6,8 +6,10 @@ import { stateChanges } from '../targets/dir/state-changes.ts'
 import { chooseNative } from './backend.ts'
 import { captureLive, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { keepWithinLimits } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { checkLabel } from './names.ts'
+import { forgetIntent } from './native-going.ts'
 import { takeNative } from './native-snapshot.ts'
 import { readUnread } from './read-native.ts'
 import { recoverPending } from './recover.ts'
@@ -42,8 +44,15 @@ export async function takeSnapshot(
     const live = await captureLive(ctx, { preserved })
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
     if (head) unlessDamaged(() => sayWhatLeft(ctx, head, live.root))
+    const kept = wantsArchive(ctx, options.type)
+      ? await (await import('./archive-snapshot.ts')).archiveLive(ctx, live)
+      : undefined
     return explained(ctx, () => {
-      const snapshot = addSnapshot(ctx, live, options)
+      const snapshot = addSnapshot(ctx, live, options, kept)
+      if (kept) {
+        forgetIntent(ctx.timelineDir)
+        keepWithinLimits(ctx)
+      }
       // Those of an agent's hooks have no run that would do it.
       if (snapshot.type === 'turn') thinOut(ctx)
       return snapshot
@@ -51,13 +60,20 @@ export async function takeSnapshot(
   })
 }
 
+/** Only what somebody asks for: a run takes many, and has no time to write all of it each time. */
+const wantsArchive = (ctx: Context, type: SnapshotType): boolean =>
+  ctx.config.snapshots.backend === 'archive' && isAskedFor(ctx, type)
+
+const isAskedFor = (ctx: Context, type: SnapshotType): boolean =>
+  type === 'manual' && ctx.session === undefined && ctx.seen === undefined
+
 /**
  * The process of a run knows what changed, and needs to know what there is. But where one is named that does not work here, a
  * run is not begun either.
  */
 function mayBeNative(ctx: Context, type: SnapshotType): boolean {
   if (type === 'pre-run') return ctx.config.snapshots.backend !== 'auto'
-  return type === 'manual' && ctx.session === undefined && ctx.seen === undefined
+  return isAskedFor(ctx, type)
 }
 
 async function takenNatively(ctx: Context, snapshot: Snapshot): Promise<Snapshot> {
@@ -80,32 +96,42 @@ export type State = Pick<
   'root' | 'newBytes' | 'files' | 'emptyDirs' | 'bytes' | 'skipped' | 'unsettled' | 'runOnly' | 'eventsAt'
 >
 
+/** Who has it beside the store. */
+export interface KeptBeside {
+  id: string
+  backend: string
+  nativeRef: string
+}
+
 /** Adds a row for a captured state and moves HEAD to it: the live state is exactly that. */
-export function addSnapshot(ctx: Context, live: State, options: TakeOptions): Snapshot {
+export function addSnapshot(ctx: Context, live: State, options: TakeOptions, kept?: KeptBeside): Snapshot {
   const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   failpoint('snapshot:before-row')
   const differences = differencesFrom(ctx, parent, live)
   const add = () =>
-    ctx.db.addSnapshot({
-      parent: parent?.id,
-      type: options.type,
-      label: options.label,
-      createdAt: ctx.now(),
-      root: live.root,
-      run: options.run,
-      command: options.command,
-      backend: 'cas',
-      nativeRef: undefined,
-      sizeDelta: live.newBytes,
-      counts: differences.counts,
-      files: live.files,
-      bytes: live.bytes,
-      skippedCount: live.skipped.length,
-      skipped: live.skipped,
-      unsettled: live.unsettled,
-      runOnly: live.runOnly,
-      turn: options.turn,
-    })
+    ctx.db.addSnapshot(
+      {
+        parent: parent?.id,
+        type: options.type,
+        label: options.label,
+        createdAt: ctx.now(),
+        root: live.root,
+        run: options.run,
+        command: options.command,
+        backend: kept?.backend ?? 'cas',
+        nativeRef: kept?.nativeRef,
+        sizeDelta: live.newBytes,
+        counts: differences.counts,
+        files: live.files,
+        bytes: live.bytes,
+        skippedCount: live.skipped.length,
+        skipped: live.skipped,
+        unsettled: live.unsettled,
+        runOnly: live.runOnly,
+        turn: options.turn,
+      },
+      kept?.id,
+    )
   const snapshot = ctx.db.transaction(() => {
     const added = withSnapshotEvents(ctx, differences, live.eventsAt, add)
     ctx.db.setHead(added.id)

@@ -7,8 +7,9 @@ import { join } from 'node:path'
 import { isUnwritable, SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
-import { makePrivate, writeDurably } from '../store/durable.ts'
+import { writeDurably } from '../store/durable.ts'
 import { type DirIdentity, identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { makeTimeline } from '../timeline/timeline-schema.ts'
 import { homeOfAccount } from './home.ts'
 
 const ID_LENGTH = 16
@@ -92,7 +93,7 @@ export function createTarget(home: string, path: Buffer, force: boolean, env: No
   const target = proposeTarget(home, path, force, env)
   mkdirSync(target.directory, { recursive: true, mode: 0o700 })
   // Before the record: from then on, a database that is not there has been lost (see openTimeline).
-  makePrivate(join(target.directory, 'timeline.sqlite'))
+  makeTimeline(join(target.directory, 'timeline.sqlite'))
   writeTarget(target)
   return target
 }

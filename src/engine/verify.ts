@@ -4,7 +4,7 @@ import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
-import { UNREAD_ROOT } from '../model/snapshot.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { indexAside, removeIndexAside } from '../store/damaged-index.ts'
 import type { Location } from '../store/object-index.ts'
 import { blockObjects, OBJECT } from '../store/pack-format.ts'
@@ -28,17 +28,26 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     refuseInsideRun(ctx, 'repair')
     requireWritable(ctx)
   }
-  const check = async (timelines: OpenTimeline[]): Promise<VerifyResult> => {
+  const check = async (timelines: OpenTimeline[], mended: string[] = []): Promise<VerifyResult> => {
+    const { storeLostFromArchives, verifyArchive } = await import('./verify-archive.ts')
     const damage = ctx.store.index.damage()
     const scan = scanPacks(ctx.store, damage === undefined ? ctx.store.index.packs() : [], progress =>
       ctx.progress?.({ phase: 'verifying', files: progress.objects, bytes: progress.bytes }),
     )
-    const repaired = options.repair ? repair(ctx, timelines, scan) : []
+    const repaired = options.repair ? [...repair(ctx, timelines, scan), ...mended] : []
     const problems: VerifyProblem[] = []
     const found = new FoundObjects(ctx, scan, damage === undefined)
+    if (options.repair && mended.length === 0) {
+      const isLost = ({ root }: Snapshot) => root !== UNREAD_ROOT && lostPaths(found, root).length > 0
+      const stored = await storeLostFromArchives(ctx, timelines, isLost)
+      if (stored.length > 0) {
+        found.close()
+        return check(timelines, stored)
+      }
+    }
     if (options.repair) repaired.push(...findLostRoots(ctx, timelines, root => lostPaths(found, root).length === 0))
     let [snapshots, here, deleted] = [0, 0, 0]
-    let hasDamagedTimeline = false
+    let [hasDamagedTimeline, canBeMended] = [false, false]
     for (const timeline of timelines) {
       const damage = timeline.db.damage()
       if (damage !== undefined) {
@@ -53,7 +62,12 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
         // What its filesystem keeps is not in the store yet.
         if (snapshot.root === UNREAD_ROOT) continue
         const lost = lostPaths(found, snapshot.root)
-        if (lost.length > 0) problems.push(lossOf(snapshot.id, lost))
+        const whole = { isWhole: lost.length === 0, repair: options.repair }
+        const archive = await verifyArchive(ctx, timeline, snapshot, whole)
+        if (lost.length > 0) problems.push(lossOf(snapshot.id, lost, archive.isWhole))
+        if (archive.problem) problems.push(archive.problem)
+        if (archive.problem ? whole.isWhole : archive.isWhole && lost.length > 0) canBeMended = true
+        if (archive.repaired !== undefined) repaired.push(archive.repaired)
       }
     }
     found.close()
@@ -66,10 +80,10 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     if (options.repair) settleAside(ctx, problems.length === 0)
     if (repaired.length > 0 && ctx.scratch === undefined)
       ctx.db.addOperation({ ...newOperation(ctx, 'repair', `repair: ${repaired.join('; ')}`), state: 'fixed' })
-    const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline) && !options.repair
+    const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline || canBeMended) && !options.repair
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, here, deleted, problems, repaired, isRepairable }
   }
-  return withEverythingLocked(ctx, 'verify', check, options.repair)
+  return withEverythingLocked(ctx, 'verify', timelines => check(timelines), options.repair)
 }
 
 const indexDamaged = (damage: string): VerifyProblem => ({
@@ -190,15 +204,16 @@ interface Lost {
   isList: boolean
 }
 
-function lossOf(snapshot: string, lost: Lost[]): VerifyProblem {
+function lossOf(snapshot: string, lost: Lost[], hasArchive = false): VerifyProblem {
+  const wayBack = hasArchive ? ': its archive is whole, `savepoint verify --repair` stores it again' : ''
   const lists = lost.filter(({ isList }) => isList).length
   if (lost[0]!.path === '') {
-    const what = `${snapshot} has lost everything: the list of what was in the target is damaged`
+    const what = `${snapshot} has lost everything: the list of what was in the target is damaged${wayBack}`
     return { what, snapshots: [snapshot], paths: [] }
   }
   const below = lists === 0 ? '' : ` (${plural('directory', lists)} with everything below)`
   return {
-    what: `${snapshot} has lost ${plural('path', lost.length)}${below}`,
+    what: `${snapshot} has lost ${plural('path', lost.length)}${below}${wayBack}`,
     snapshots: [snapshot],
     paths: lost.slice(0, LISTED_PATHS).map(({ path, isList }) => `${showPath(path)}${isList ? '/' : ''}`),
   }

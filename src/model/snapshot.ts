@@ -45,6 +45,8 @@ export interface Snapshot {
   backend: string
   /** Where the filesystem keeps it; see src/engine/native-ref.ts. */
   nativeRef: string | undefined
+  /** What a look at its archive shows to be wrong: "is missing"; the store has what it holds. Only where it is shown. */
+  damage?: string
   /** Bytes that this snapshot added to the store. */
   sizeDelta: number
   /** Against the parent. */

@@ -8,13 +8,24 @@
  * - A private copy of the file and its log. `immutable=1` would save the copy, but it ignores the log, and it answers
  *   wrong when a writer comes: the place is only unwritable to us, not to its owner or through another mount.
  */
-import { accessSync, chmodSync, constants, copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { isNoRoom, isUnwritable } from '../errors/errors.ts'
+import { errnoOf, isNoRoom, isUnwritable } from '../errors/errors.ts'
 import { asDamage, explainDamage } from './damage.ts'
-import { makePrivate } from './durable.ts'
+import { makePrivate, syncDirectory, syncFile, temporaryName } from './durable.ts'
+import { failpoint } from './failpoint.ts'
 import { DatabaseSync } from './sqlite.ts'
 
 const BUSY_TIMEOUT_MS = 30_000
@@ -57,7 +68,7 @@ export function openDatabase(file: string, schema: string, damageHint: string): 
 
 function openAnyhow(file: string, schema: string): OpenedDatabase {
   try {
-    makePrivate(file)
+    makeDatabase(file, schema)
     // In one piece: else a new file waits for the disk after each table.
     const tables = statSync(file).size === 0 ? `BEGIN IMMEDIATE; ${schema}; COMMIT` : schema
     const database = openWith(file, `PRAGMA journal_mode = WAL; ${FIRM}; ${tables}`)
@@ -70,6 +81,40 @@ function openAnyhow(file: string, schema: string): OpenedDatabase {
     return { database: openForReading(file), unwritable, isInPlace: () => true }
   }
 }
+
+/**
+ * Makes the database, unless there is a file; `fill` puts the first rows into it. Waits for the disk once, when all is there,
+ * and not after each step. Where the filesystem knows no links the file is empty: whoever opens it makes the rest.
+ */
+export function makeDatabase(file: string, schema: string, fill: (database: DatabaseSync) => void = () => {}): void {
+  if (!existsSync(file)) makeBeside(file, schema, fill)
+  makePrivate(file)
+}
+
+function makeBeside(file: string, schema: string, fill: (database: DatabaseSync) => void): void {
+  const temporary = temporaryName(file)
+  try {
+    makePrivate(temporary)
+    const setUp = `PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL; BEGIN; ${schema}; COMMIT`
+    const database = openWith(temporary, setUp)
+    try {
+      fill(database)
+    } finally {
+      database.close()
+    }
+    syncFile(temporary)
+    failpoint('database:made')
+    linkSync(temporary, file)
+    syncDirectory(dirname(file))
+  } catch (error) {
+    // Another process came first, for example.
+    if (!NOT_LINKED.has(errnoOf(error) ?? '')) throw error
+  } finally {
+    rmSync(temporary, { force: true })
+  }
+}
+
+const NOT_LINKED = new Set(['EEXIST', 'EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK'])
 
 const placeOf = (file: string): string | undefined => {
   const stat = statSync(file, { bigint: true, throwIfNoEntry: false })

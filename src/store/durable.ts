@@ -44,7 +44,7 @@ export function temporaryName(file: string): string {
 /** Removes the temporary files that processes left in a directory when they were killed, so that they do not add up. */
 export function removeAbandoned(directory: string): void {
   for (const name of readdirSync(directory)) {
-    const pid = /\.tmp-(\d+)$/.exec(name)?.[1]
+    const pid = /\.tmp-(\d+)(?:-(?:wal|shm))?$/.exec(name)?.[1]
     if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(directory, name), { force: true })
   }
 }
@@ -63,11 +63,14 @@ export function makePrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600))
 }
 
-export function syncDirectory(directory: string): void {
-  const fd = openSync(directory, 'r')
+/** A file or a directory that was written by others. */
+export function syncFile(path: string): void {
+  const fd = openSync(path, 'r')
   try {
     fsyncSync(fd)
   } finally {
     closeSync(fd)
   }
 }
+
+export const syncDirectory: (directory: string) => void = syncFile

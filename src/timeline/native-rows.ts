@@ -43,6 +43,12 @@ export class NativeRows {
     this.changed()
   }
 
+  /** Of all that name the same state. */
+  setRef(before: string, after: string): void {
+    this.database.prepare('UPDATE snapshots SET native_ref = ? WHERE native_ref = ?').run(after, before)
+    this.changed()
+  }
+
   /** From now on the store alone keeps it. */
   setStored(id: string): void {
     this.database.prepare("UPDATE snapshots SET backend = 'cas', native_ref = NULL WHERE id = ?").run(id)

@@ -1,6 +1,7 @@
 /** timeline.sqlite: the schema, its version, and what brings an older file to it. */
 import type { DatabaseSync } from 'node:sqlite'
 import { SavepointError } from '../errors/errors.ts'
+import { makeDatabase } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
 import { fillLog, hasLog } from './fill-log.ts'
 
@@ -89,3 +90,10 @@ export function checkVersion(database: DatabaseSync): void {
     throw new SavepointError('store.format', message, { hint: 'Use a newer version of Savepoint' })
   }
 }
+
+/** Makes the file of a new timeline, with all that it would get when it is first opened. */
+export const makeTimeline = (file: string): void =>
+  makeDatabase(file, timelineSchema, database => {
+    bringUpToDate(database)
+    checkVersion(database)
+  })

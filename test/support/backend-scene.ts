@@ -1,8 +1,8 @@
 /** Real filesystems for the backends: btrfs on a loop device, a ZFS pool in a file served by zfs-fuse, and a plain directory. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { canMount, isRoot } from './machine.ts'
 import { Workspace } from './workspace.ts'
@@ -12,7 +12,7 @@ const READY_MS = 30_000
 
 /** A filesystem that lives as long as a test file. */
 export interface Scene {
-  name: 'cas' | 'btrfs' | 'zfs'
+  name: 'cas' | 'btrfs' | 'zfs' | 'archive'
   possible: boolean
   needs: string
   setUp(): Promise<void>
@@ -40,8 +40,20 @@ export const plain: Scene = {
   async tearDown() {},
 }
 
-/** `options`: how it is mounted. */
-export function onBtrfs(options = 'user_subvol_rm_allowed'): Scene & { disk: () => string } {
+/** Works wherever the store does. */
+export const archives: Scene = {
+  ...plain,
+  name: 'archive',
+  make: settings => new Workspace('work', { ...settings, SAVEPOINT_BACKEND: 'archive' }),
+  kept: space => archivesOf(space).filter(path => !basename(path).startsWith('.')),
+}
+
+/** With what a killed process has left. */
+export const archivesOf = (space: Workspace): string[] =>
+  globSync('timelines/*/archives/{.*,*}', { cwd: space.home }).map(path => join(space.home, path))
+
+/** `options`: how it is mounted. A small one keeps data and metadata in the same blocks, so that it can be filled. */
+export function onBtrfs(options = 'user_subvol_rm_allowed', small = false): Scene & { disk: () => string } {
   let scratch = ''
   const disk = () => join(scratch, 'disk')
   return {
@@ -52,8 +64,8 @@ export function onBtrfs(options = 'user_subvol_rm_allowed'): Scene & { disk: () 
     async setUp() {
       scratch = mkdtempSync(join(tmpdir(), 'savepoint-btrfs-'))
       mkdirSync(disk())
-      run('truncate', '-s', '3G', `${disk()}.img`)
-      run('mkfs.btrfs', '-q', `${disk()}.img`)
+      run('truncate', '-s', small ? '64M' : '3G', `${disk()}.img`)
+      run('mkfs.btrfs', '-q', ...(small ? ['--mixed'] : []), `${disk()}.img`)
       run('mount', '-o', `loop,${options}`, `${disk()}.img`, disk())
     },
     make(settings) {
@@ -137,7 +149,7 @@ export function onZfs(): Scene {
 }
 
 /** zfs-fuse is busy for a moment with what was in use a moment ago. */
-function retried(program: string, ...args: string[]): void {
+export function retried(program: string, ...args: string[]): void {
   for (let tries = 0; tries < 50 && !works(program, ...args); tries++)
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
 }

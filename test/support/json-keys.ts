@@ -9,6 +9,7 @@ export const snapshotKeys = [
   'created_at',
   'size_delta',
   'native_ref',
+  'damage',
   'parent',
   'run',
   'stats',

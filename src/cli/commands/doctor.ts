@@ -33,12 +33,5 @@ export function doctorText(result: DoctorResult, style: Style): string {
   ])
   if (result.config.length > 0) lines.push('', 'Configuration, the later wins:')
   for (const { path, present } of result.config) lines.push(`  ${path}${present ? '' : style.dim(' (absent)')}`)
-  if (result.notYetInEffect.length > 0) {
-    lines.push(
-      '',
-      style.yellow('Set, but not in effect in this version:'),
-      ...result.notYetInEffect.map(key => `  ${key}`),
-    )
-  }
   return `${lines.join('\n')}\n`
 }

@@ -33,6 +33,21 @@ export function pinnedText({ decisions }: PruneResult): string {
     : text
 }
 
+/** "Kept by rule: 10 ring of auto_max (10)", for those that no pin keeps; '' when there are none. */
+function keptByRuleText({ decisions }: PruneResult): string {
+  const kept = decisions.filter(({ keep, isPinned }) => keep && !isPinned)
+  const parts = [...Map.groupBy(kept, ({ rule }) => rule)].map(([rule, { length }]) => `${formatCount(length)} ${rule}`)
+  return parts.length === 0 ? '' : `Kept by rule: ${parts.join(', ')}\n`
+}
+
+/** What goes from where it is kept beside the store; '' when nothing does. */
+function leftToStoreText({ leftToStore, dryRun }: PruneResult): string {
+  const verb = dryRun ? 'Would leave' : 'Left'
+  return leftToStore
+    .map(({ snapshot, rule }) => `${verb} ${snapshot.id} to the store alone (was: ${snapshot.backend}): ${rule}\n`)
+    .join('')
+}
+
 export function register(program: Command): void {
   define(program, {
     name: 'prune',
@@ -62,10 +77,11 @@ export function register(program: Command): void {
         if (context.options.json) return context.json(pruneJson(result))
         const gone = result.decisions.filter(({ keep }) => !keep)
         if (context.options.quiet) return context.lines(gone.map(({ snapshot }) => snapshot.id))
+        const reasons = `${pinnedText(result)}${dryRun ? keptByRuleText(result) : ''}${leftToStoreText(result)}`
         const kept = `${plural('snapshot', result.decisions.length - gone.length)} kept`
         if (gone.length === 0) {
           context.line(`Nothing to delete: ${kept}`)
-          context.output.write(pinnedText(result))
+          context.output.write(reasons)
           return
         }
         const rows = gone.map(({ snapshot, rule }) => [
@@ -84,7 +100,7 @@ export function register(program: Command): void {
         ]
         context.output.write(renderTable(columns, rows, style))
         context.line(`${result.dryRun ? 'Would delete' : 'Deleted'} ${plural('snapshot', gone.length)}, ${kept}`)
-        context.output.write(pinnedText(result))
+        context.output.write(reasons)
         context.line(
           result.dryRun ? 'Nothing was changed (dry run)' : `To undo: ${style.bold(style.wayBack('undo', []))}`,
         )

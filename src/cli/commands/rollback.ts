@@ -21,6 +21,7 @@ interface Options extends LiveOptions {
   all?: boolean
   force?: boolean
   run?: string
+  native?: boolean
 }
 
 export function register(program: Command): void {
@@ -34,7 +35,9 @@ export function register(program: Command): void {
       'example) is left alone. The present state is captured first, so that `savepoint undo` gives it back. ' +
       'With a run instead of a snapshot, only what that run changed is taken back. In a subdirectory only that is ' +
       'rolled back unless --all is given. A run that goes on in this directory is stopped first, unless --keep-running is ' +
-      'given, the command comes from a process of it, or what is taken back is another run that is over.',
+      'given, the command comes from a process of it, or what is taken back is another run that is over. With --native, where ' +
+      'ZFS keeps the snapshot, the dataset itself goes back afterwards, with everything that rules exclude; what that ' +
+      'means is said, and --dry-run says it first.',
     usage: 'SNAP|RUN [options] [-- PATH…]',
     examples: [
       ['rollback snap_k3m9x2ab --dry-run', 'show what would change'],
@@ -54,7 +57,8 @@ export function register(program: Command): void {
     .option('--no-safety', 'go on when the present state cannot be stored first')
     .option('--all', 'the whole target, not only the current subdirectory')
     .option('--run <run>', 'only what this run changed')
-    .option('--force', 'also when the target directory was replaced')
+    .option('--native', 'where ZFS keeps SNAP: with `zfs rollback`, which destroys later snapshots of it')
+    .option('--force', 'also when the target directory was replaced, or --native destroys snapshots of others')
     .action(
       handle<Options>(async (context, { before, after, options }) => {
         const { ref, run } = whichOne(before, options.run)
@@ -75,6 +79,7 @@ export function register(program: Command): void {
             all: options.all,
             keepRunning: options.keepRunning,
             restart: options.restart,
+            native: options.native,
           })
           .catch((error: unknown) => {
             throw withPathHint(error, ref)

@@ -7,7 +7,7 @@ import { define, handle } from '../define.ts'
 import { skippedText, snapshotLine } from '../render/snapshot.ts'
 import { wrongUsage } from '../usage.ts'
 
-const backends: BackendName[] = ['auto', 'zfs', 'btrfs', 'cas']
+const backends: BackendName[] = ['auto', 'cas', 'archive', 'btrfs', 'zfs', 'apfs', 'tmutil']
 
 /** Words that other tools put after `snapshot`, and what they are here. */
 const elsewhere: Record<string, string> = {

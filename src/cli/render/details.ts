@@ -30,6 +30,11 @@ export function snapshotDetails(
       'kept',
       kept && `${showText(kept.where)}${kept.bytes === undefined ? '' : `, ${formatBytes(kept.bytes)} of its own`}`,
     ],
+    [
+      'damage',
+      snapshot.damage &&
+        `its archive ${snapshot.damage}; the store has all of it, and \`${style.command('verify --repair')}\` writes it again`,
+    ],
     ['changes', snapshot.parent === undefined ? 'first snapshot' : countsText(snapshot.counts)],
     ['root', Buffer.from(snapshot.root, 'latin1').toString('hex')],
     ['coverage', snapshot.runOnly ? 'run-only: what others changed meanwhile was not looked for' : undefined],

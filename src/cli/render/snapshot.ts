@@ -39,6 +39,7 @@ export function marksOf({ tags, isHead }: { tags: string[]; isHead: boolean }, s
 export function warningsOf(snapshot: Snapshot, style: Style): string {
   const words = []
   if (snapshot.skippedCount > 0) words.push(style.red('PARTIAL'))
+  if (snapshot.damage !== undefined) words.push(style.red('ARCHIVE DAMAGED'))
   if (snapshot.unsettled) words.push(style.yellow('unsettled'))
   if (snapshot.deletedAt !== undefined) words.push(style.dim('deleted'))
   return words.join(' ')

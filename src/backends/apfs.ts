@@ -1,0 +1,93 @@
+/**
+ * APFS of macOS: copies of the target whose files are clones, so that they cost no space until one of the two changes. They
+ * take as long as the target has files, are not of one moment, and know neither hard links nor mounts. Untested on macOS: what
+ * is tried is the same code, with outputs that macOS prints, on a filesystem of Linux that can clone.
+ */
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { randomHex } from '../model/id.ts'
+import { whyNotApfs } from './mac-volume.ts'
+import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
+import { firstPlace, no, OUTSIDE, removeIfEmpty, whyNoText } from './place.ts'
+import { mustRun } from './run-program.ts'
+
+/** In the same place: a copy has its name when it is whole. */
+const PARTIAL_PREFIX = '.partial-'
+const PROBE_PREFIX = '.probe-'
+
+const pathOf = ({ place, name }: NativeState): string => join(place, name)
+
+export const apfs: NativeBackend = {
+  name: 'apfs',
+  wholeRollback: undefined,
+
+  probe(target, { directories }) {
+    const path = target.toString()
+    const problem = whyNoText(target) ?? whyNotApfs(path)
+    if (problem) return problem
+    return firstPlace(path, directories, tryPlace)
+  },
+
+  capture(target, state) {
+    mkdirSync(state.place, { recursive: true, mode: 0o700 })
+    const partial = partialOf(state)
+    try {
+      mustRun('clone the target', 'cp', ['-cRp', '--', target.toString(), partial])
+      renameSync(partial, pathOf(state))
+    } catch (error) {
+      rmSync(partial, { recursive: true, force: true })
+      throw error
+    }
+  },
+
+  open(state) {
+    if (existsSync(pathOf(state))) return { path: Buffer.from(pathOf(state)), close() {} }
+    if (existsSync(state.place)) return undefined
+    throw new SavepointError('backend.failed', `Cannot read ${pathOf(state)}: ${state.place} is not there`, {
+      hint: 'Mount the volume that it is on. Nothing is lost',
+    })
+  },
+
+  // The files of a copy are others than those of the next one.
+  differing: () => undefined,
+
+  remove(state) {
+    for (const path of [pathOf(state), partialOf(state)]) rmSync(path, { recursive: true, force: true })
+    removeIfEmpty(state.place)
+  },
+
+  whereOf: pathOf,
+
+  // What clones share is not told.
+  usageBytes: () => undefined,
+}
+
+const partialOf = ({ place, name }: NativeState): string => join(place, `${PARTIAL_PREFIX}${name}`)
+
+/** A clone across volumes is none, and `cp -c` would copy in silence: the system call itself is asked. */
+function tryPlace(target: string, place: string): Probe {
+  const [file, clone] = ['', '-clone'].map(end => join(place, `${PROBE_PREFIX}${randomHex(6)}${end}`))
+  try {
+    mkdirSync(place, { recursive: true, mode: 0o700 })
+    if (lstatSync(place).dev !== statSync(target).dev) return no(`${place} is on another volume`, OUTSIDE)
+    writeFileSync(file!, 'probe')
+    copyFileSync(file!, clone!, constants.COPYFILE_FICLONE_FORCE)
+    return { works: true, place }
+  } catch (error) {
+    return no(`a clone in ${place} failed (${errnoOf(error) ?? error})`, OUTSIDE)
+  } finally {
+    for (const path of [file!, clone!]) rmSync(path, { force: true })
+    removeIfEmpty(place)
+  }
+}
