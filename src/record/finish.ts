@@ -10,6 +10,7 @@ import { CHANGES, Contents, type Item, type SkipReason } from './contents.ts'
 import { type GitFile, GitPaths, gitInfo } from './git-info.ts'
 import { itemsOf } from './items.ts'
 import type { FileRecord, ManifestTail, OperationName, SkippedRecord, State } from './manifest.ts'
+import { OpenedDirs } from './opened-dirs.ts'
 import { type RecordingStart, readEnd, readStart } from './recording.ts'
 import type { RecordResult } from './results.ts'
 import { isFile, sameState, toState, typeOf } from './states.ts'
@@ -32,7 +33,24 @@ export async function finishRecording(options: FinishOptions): Promise<RecordRes
   const git = new GitPaths()
   // git looks while we do.
   const asked = git.load(log.paths.keys(), options.env)
-  const items = itemsOf(log, start)
+  // What the command has shut behind it.
+  const opened = new OpenedDirs(directory => ((log.paths.get(directory)?.as ?? 0) & CHANGES) !== 0)
+  try {
+    return await finishOpened(options, start, log, opened, git, asked)
+  } finally {
+    opened.close()
+  }
+}
+
+async function finishOpened(
+  options: FinishOptions,
+  start: RecordingStart,
+  log: RecordLog,
+  opened: OpenedDirs,
+  git: GitPaths,
+  asked: Promise<void>,
+): Promise<RecordResult> {
+  const items = itemsOf(log, start, opened)
   await asked
   // What lies in directories that were moved is known only now.
   if (items.length > log.paths.size)

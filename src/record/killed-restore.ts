@@ -18,6 +18,7 @@ import { removeTree } from '../targets/dir/remove-tree.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { markOf } from '../targets/dir/stage-mark.ts'
 import { Bundle, type BundleFile } from './bundle.ts'
+import { OpenedDirs } from './opened-dirs.ts'
 import { Looks, toState } from './states.ts'
 
 export interface RestoreUnderWay {
@@ -104,7 +105,7 @@ function existsAt(root: number, path: Raw): boolean {
 
 /** Whether all that was to be replaced is as it was. */
 function isUntouched(undo: string): boolean {
-  const looks = new Looks()
+  const looks = new Looks(new OpenedDirs(() => false))
   return filesOf(undo).every(({ raw, before }) => {
     const seen = looks.stateAt(raw)
     if (seen === 'unseen') return false

@@ -7,11 +7,12 @@ import { closeSync, constants, readdirSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
 import { blankEntry, type Entry, type Id, type KnownKind } from '../model/entry.ts'
 import { Hasher } from '../model/id.ts'
-import { joinRaw, type Raw, rawFromBytes } from '../model/raw-path.ts'
+import { joinRaw, parentOf, type Raw, rawFromBytes } from '../model/raw-path.ts'
 import { addon, type Stat } from '../native/addon.ts'
 import { readWindows } from '../store/read-windows.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { EMPTY_TREE, encodeTree } from '../store/tree-codec.ts'
+import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import type { BundleFile } from './bundle.ts'
 import type { BundleContents } from './bundle-contents.ts'
 import { toEntry } from './entries.ts'
@@ -41,6 +42,8 @@ const nowhere = (sha256: string | undefined): Id => (sha256 ?? '').padEnd(64, '0
 
 export class RestoreTrees {
   private readonly root: number
+  /** What is shut to its own owner is opened while it is looked at. */
+  private readonly safe: SafeDirs
   private readonly writer: StoreWriter
   private readonly contents: BundleContents
   private readonly wantedSide: Side
@@ -54,6 +57,7 @@ export class RestoreTrees {
   /** `root`: the directory, open. */
   constructor(root: number, writer: StoreWriter, contents: BundleContents, wantedSide: Side) {
     this.root = root
+    this.safe = new SafeDirs(root)
     this.writer = writer
     this.contents = contents
     this.wantedSide = wantedSide
@@ -63,7 +67,11 @@ export class RestoreTrees {
   readonly shaOf = (content: Id): string | undefined => this.byId.get(content)
 
   live(top: TrieNode): Id {
-    return this.liveBelow(top, '')
+    try {
+      return this.liveBelow(top, '')
+    } finally {
+      this.safe.close()
+    }
   }
 
   private liveBelow(node: TrieNode, path: Raw): Id {
@@ -82,7 +90,8 @@ export class RestoreTrees {
 
   /** What else is in a directory that is to go: it stays, and the directory with it. */
   private others(node: TrieNode, path: Raw): Entry[] {
-    const fd = addon.openAt(this.root, path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW, 0)
+    const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+    const fd = this.safe.in([path], () => addon.openAt(this.root, path, flags, 0))
     try {
       return readdirSync(`/proc/self/fd/${fd}`, 'buffer')
         .map(rawFromBytes)
@@ -96,7 +105,7 @@ export class RestoreTrees {
   private look(name: Raw, path: Raw): Entry | undefined {
     let stat: Stat
     try {
-      stat = addon.statAt(this.root, path)
+      stat = this.safe.in([parentOf(path)], () => addon.statAt(this.root, path))
     } catch (error) {
       if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return undefined
       throw error

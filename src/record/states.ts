@@ -5,6 +5,7 @@ import { parentOf, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.
 import type { SeenState } from '../tracers/record-log.ts'
 import { pathText } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
+import type { OpenedDirs } from './opened-dirs.ts'
 import { timeText } from './time-text.ts'
 
 const TYPE_BITS = 0o170000
@@ -31,9 +32,22 @@ const TIME_MS = 0.0005
  */
 export class Looks {
   private readonly ways = new Map<Raw, boolean>([['', true]])
+  private readonly opened: OpenedDirs
+
+  constructor(opened: OpenedDirs) {
+    this.opened = opened
+  }
 
   /** What is at a path; undefined: nothing. `unseen`: it cannot be looked at. */
   stateAt(path: Raw): SeenState | undefined | 'unseen' {
+    const seen = this.look(path)
+    const state = seen === 'unseen' && this.opened.openAbove(path) ? this.look(path) : seen
+    const mode = this.opened.modeOf(path)
+    if (mode === undefined || state === undefined || state === 'unseen') return state
+    return { ...state, mode: (state.mode & TYPE_BITS) | mode }
+  }
+
+  private look(path: Raw): SeenState | undefined | 'unseen' {
     const bytes = rawToBytes(path)
     try {
       const stat = this.isWay(parentOf(path)) && lstatSync(bytes, { bigint: true, throwIfNoEntry: false })

@@ -9,6 +9,7 @@ import { pathFields } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import { Content } from './content.ts'
 import type { State, StateType } from './manifest.ts'
+import { OpenedDirs } from './opened-dirs.ts'
 import { Looks, toState, typeOf } from './states.ts'
 import { timeText } from './time-text.ts'
 
@@ -40,6 +41,7 @@ export function writeUndoBundle(output: string, command: string[], startCwd: Raw
   const paths = new Map<Raw, { wanted: Entry | undefined; of: Planned }>()
   for (const each of planned) collect(each, paths)
   const writer = new BundleWriter(output, paths.size)
+  const opened = new OpenedDirs(() => true)
   try {
     const { path: start_cwd, path_bytes } = pathFields(startCwd)
     writer.begin({
@@ -54,7 +56,7 @@ export function writeUndoBundle(output: string, command: string[], startCwd: Raw
       duration_ms: 0,
       recorded: 'changes',
     })
-    const looks = new Looks()
+    const looks = new Looks(opened)
     for (const [path, { wanted, of }] of [...paths].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const before = liveState(writer, looks.stateAt(path), path)
       const after = wantedState(wanted, of)
@@ -74,6 +76,8 @@ export function writeUndoBundle(output: string, command: string[], startCwd: Raw
   } catch (error) {
     writer.abandon()
     throw error
+  } finally {
+    opened.close()
   }
 }
 
