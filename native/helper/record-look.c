@@ -4,18 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mounts.h"
+#include "plain.h"
 #include "record-known.h"
 #include "record-note.h"
-
-#ifndef __NR_openat2
-#define __NR_openat2 437
-#endif
 
 /* The links on the way to a path, which is another one without them. Only in our own view. */
 static void note_links(const char *path) {
@@ -93,16 +89,7 @@ static bool find_plain(const struct known *known, bool follows, struct place *pl
   if (known->is_name) {
     if (lstat(known->path, &place->stat) == 0) place->exists = true;
     else if (errno != ENOENT) return false;
-  } else {
-    struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
-    int fd = (int)syscall(__NR_openat2, AT_FDCWD, known->path, &how, sizeof how);
-    if (fd < 0 && errno != ENOENT) return false;
-    if (fd >= 0) {
-      place->exists = fstat(fd, &place->stat) == 0;
-      close(fd);
-      if (!place->exists) return false;
-    }
-  }
+  } else if (!plain_look(known->path, follows, place)) return false;
   if (follows && place->exists && S_ISLNK(place->stat.st_mode)) return false;
   memcpy(place->path, known->path, known->length + 1);
   place->length = known->length;
