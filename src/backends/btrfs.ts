@@ -3,13 +3,13 @@
  * same filesystem, and found there by their names. Making and deleting needs no privilege where the user owns the subvolume
  * and it is mounted with `user_subvol_rm_allowed`; the list of differences does (`btrfs send`).
  */
-import { lstatSync, mkdirSync, rmdirSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, nearest, no, OUTSIDE, removeIfEmpty, whyNoText } from './place.ts'
+import { firstPlace, makePlace, nearest, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
 import { fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
@@ -34,16 +34,15 @@ export const btrfs: NativeBackend = {
   },
 
   capture(target, state) {
-    mkdirSync(state.place, { recursive: true, mode: 0o700 })
+    makePlace(state.place, 'take a btrfs snapshot')
     mustRun('take a btrfs snapshot', 'btrfs', ['subvolume', 'snapshot', '-r', '--', target.toString(), pathOf(state)])
   },
 
   open(state) {
     if (isSubvolume(pathOf(state))) return { path: Buffer.from(pathOf(state)), close() {} }
-    if (typeOf(nearest(state.place)) === BTRFS_MAGIC) return undefined
-    throw new SavepointError('backend.failed', `Cannot read ${pathOf(state)}: ${state.place} is not there`, {
-      hint: 'Mount the filesystem that it is on. Nothing is lost',
-    })
+    // Where that is not mounted, another btrfs may be below.
+    if (existsSync(state.place)) return undefined
+    throw notThere('read', state)
   },
 
   differing(before, after) {
@@ -52,7 +51,10 @@ export const btrfs: NativeBackend = {
   },
 
   remove(state) {
-    if (!isSubvolume(pathOf(state))) return
+    if (!isSubvolume(pathOf(state))) {
+      if (typeOf(nearest(state.place)) !== BTRFS_MAGIC) throw notThere('delete', state)
+      return
+    }
     deleteSubvolume(pathOf(state))
     removeIfEmpty(state.place)
   },
@@ -65,6 +67,11 @@ export const btrfs: NativeBackend = {
     return columns[1] !== undefined && /^\d+$/.test(columns[1]) ? Number(columns[1]) : undefined
   },
 }
+
+const notThere = (verb: string, state: NativeState) =>
+  new SavepointError('backend.failed', `Cannot ${verb} ${pathOf(state)}: ${state.place} is not there`, {
+    hint: 'Mount the filesystem that it is on. Nothing is lost',
+  })
 
 function isSubvolume(path: string): boolean {
   try {
@@ -103,11 +110,8 @@ function whyNoSubvolume(path: string): string {
 
 /** First whether an empty one can be deleted, which can be tidied up in any case; then one of the target. */
 function tryPlace(target: string, place: string): Probe {
-  try {
-    mkdirSync(place, { recursive: true, mode: 0o700 })
-  } catch (error) {
-    return no(`${place} cannot be made (${errnoOf(error) ?? error})`, OUTSIDE)
-  }
+  const problem = whyNotMade(place)
+  if (problem !== undefined) return no(problem, fixFor(problem) ?? OUTSIDE)
   const probe = join(place, `${PROBE_PREFIX}${randomHex(6)}`)
   try {
     const made = runProgram('btrfs', ['subvolume', 'create', '--', probe])
