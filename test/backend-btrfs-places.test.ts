@@ -125,6 +125,12 @@ onDisk(
     expect(await stored.snapshot({ label: 'stored' })).toMatchObject({ backend: 'cas', counts: { modified: 1 } })
     await stored.rollback('read')
     await stored.undo()
+    // Whoever asks about something else is told.
+    expect((await stored.history(join(target, 'a'))).versions.map(({ snapshot }) => snapshot.label)).not.toContain(
+      'unread',
+    )
+    expect(await stored.coverage(join(target, 'a'))).toMatchObject({ covered: true })
+    expect(await stored.why(join(target, 'a'))).toMatchObject({ causes: [] })
     expect(stored.find('stored').parent).toBe(stored.find('read').id)
     rmSync(target, { recursive: true })
     run('mount', '--bind', space.base, point)
