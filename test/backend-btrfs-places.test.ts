@@ -94,53 +94,70 @@ describe('a directory for snapshots', () => {
   })
 })
 
-onDisk(
-  'what is not mounted is not lost, though its mount point is on btrfs, too; new ones are kept meanwhile',
-  async () => {
-    const { home } = elsewhere
-    const point = join(elsewhere.base, 'mounted here')
-    const target = join(point, basename(space.dir))
-    const opened = (options: object = {}) => space.open({ cwd: elsewhere.base, target, home, ...options })
-    mkdirSync(point)
-    run('mount', '--bind', space.base, point)
+describe('a filesystem that is not mounted, on a mount point that is on btrfs as well', () => {
+  const point = () => join(elsewhere.base, 'mounted here')
+  const target = () => join(point(), basename(space.dir))
+  const opened = (options: object = {}) =>
+    space.open({ cwd: elsewhere.base, target: target(), home: elsewhere.home, ...options })
+  const whileMounted = async (work: () => Promise<void>) => {
+    mkdirSync(point(), { recursive: true })
+    run('mount', '--bind', space.base, point())
     try {
+      await work()
+    } finally {
+      run('umount', point())
+    }
+    space.notices.length = 0
+  }
+
+  onDisk('has lost nothing, and stops nothing: new ones are kept meanwhile', async () => {
+    await whileMounted(async () => {
       space.write('a', '1\n')
       await (await opened()).snapshot({ label: 'read' })
       space.write('a', '2\n')
       await (await opened({ leaveUnread: true })).snapshot({ label: 'unread' })
-    } finally {
-      run('umount', point)
-    }
-    space.notices.length = 0
+    })
     const away = await opened()
     expect(space.notices).toEqual([
-      expect.stringMatching(/is not read yet: .* if it is gone for good: savepoint delete snap_/),
+      expect.stringMatching(/is not read yet: .* is not there \(mount its filesystem; if that is gone for good/),
     ])
     expect(away.snapshots().map(({ label }) => label)).toEqual(['read', 'unread'])
     await expect(away.rollback('unread')).rejects.toMatchObject({ message: expect.stringContaining('not read yet') })
     // Another directory is there now: HEAD cannot be read, and stops neither snapshots nor going back.
-    mkdirSync(target)
-    writeFileSync(join(target, 'a'), '3\n')
+    mkdirSync(target())
+    const file = join(target(), 'a')
+    writeFileSync(file, '3\n')
     const stored = await opened({ force: true, backend: 'cas' })
     expect(await stored.snapshot({ label: 'stored' })).toMatchObject({ backend: 'cas', counts: { modified: 1 } })
     await stored.rollback('read')
     await stored.undo()
-    // Whoever asks about something else is told.
-    expect((await stored.history(join(target, 'a'))).versions.map(({ snapshot }) => snapshot.label)).not.toContain(
-      'unread',
-    )
-    expect(await stored.coverage(join(target, 'a'))).toMatchObject({ covered: true })
-    expect(await stored.why(join(target, 'a'))).toMatchObject({ causes: [] })
     expect(stored.find('stored').parent).toBe(stored.find('read').id)
-    rmSync(target, { recursive: true })
-    run('mount', '--bind', space.base, point)
-    try {
+    // Whoever asks about something else is told.
+    expect((await stored.history(file)).versions.map(({ snapshot }) => snapshot.label)).not.toContain('unread')
+    expect(await stored.coverage(file)).toMatchObject({ covered: true })
+    expect(await stored.why(file)).toMatchObject({ causes: [] })
+    rmSync(target(), { recursive: true })
+    await whileMounted(async () => {
       const back = await opened()
-      expect(back.read('unread', join(target, 'a')).toString()).toBe('2\n')
+      expect(back.read('unread', file).toString()).toBe('2\n')
       expect(back.snapshots().map(({ label }) => label)).toEqual(expect.arrayContaining(['read', 'unread', 'stored']))
       expect((await back.verify()).problems).toEqual([])
-    } finally {
-      run('umount', point)
-    }
-  },
-)
+    })
+  })
+
+  onDisk('keeps what shall go until it is there again: a purge is not done before', async () => {
+    await whileMounted(async () => {
+      space.write('secret')
+      await (await opened()).snapshot({ label: 'one' })
+    })
+    await expect((await opened()).purge(join(target(), 'secret'))).rejects.toMatchObject({
+      message: expect.stringMatching(/^Cannot complete the purge: .* is not there/),
+    })
+    expect(scene.kept(space)).toHaveLength(1)
+    await whileMounted(async () => {
+      await opened()
+      expect(space.notices.at(-1)).toBe('completed a purge that was interrupted: secret')
+      expect(scene.kept(space)).toEqual([])
+    })
+  })
+})

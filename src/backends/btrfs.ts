@@ -9,7 +9,7 @@ import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, makePlace, nearest, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
+import { firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
 import { fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
@@ -39,10 +39,7 @@ export const btrfs: NativeBackend = {
   },
 
   open(state) {
-    if (isSubvolume(pathOf(state))) return { path: Buffer.from(pathOf(state)), close() {} }
-    // Where that is not mounted, another btrfs may be below.
-    if (existsSync(state.place)) return undefined
-    throw notThere('read', state)
+    return isGone(state) ? undefined : { path: Buffer.from(pathOf(state)), close() {} }
   },
 
   differing(before, after) {
@@ -51,10 +48,7 @@ export const btrfs: NativeBackend = {
   },
 
   remove(state) {
-    if (!isSubvolume(pathOf(state))) {
-      if (typeOf(nearest(state.place)) !== BTRFS_MAGIC) throw notThere('delete', state)
-      return
-    }
+    if (isGone(state)) return
     deleteSubvolume(pathOf(state))
     removeIfEmpty(state.place)
   },
@@ -68,10 +62,18 @@ export const btrfs: NativeBackend = {
   },
 }
 
-const notThere = (verb: string, state: NativeState) =>
-  new SavepointError('backend.failed', `Cannot ${verb} ${pathOf(state)}: ${state.place} is not there`, {
-    hint: 'Mount the filesystem that it is on. Nothing is lost',
-  })
+/**
+ * Removed by somebody, when its directory is there without it. Where that is missing, too, nobody knows: its filesystem may
+ * not be mounted, and what is below the mount point may be on btrfs as well.
+ */
+function isGone(state: NativeState): boolean {
+  if (isSubvolume(pathOf(state))) return false
+  if (existsSync(state.place)) return true
+  throw new SavepointError(
+    'backend.failed',
+    `Cannot find ${state.name}: ${state.place} is not there (mount its filesystem; if that is gone for good, make an empty directory of this name)`,
+  )
+}
 
 function isSubvolume(path: string): boolean {
   try {

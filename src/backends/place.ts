@@ -61,7 +61,7 @@ export const OUTSIDE =
 const isInside = (path: string, target: string): boolean => path === target || path.startsWith(`${target}/`)
 
 /** Of what exists. */
-export function nearest(path: string): string {
+function nearest(path: string): string {
   return existsSync(path) ? path : nearest(dirname(path))
 }
 

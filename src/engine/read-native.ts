@@ -62,22 +62,18 @@ const AWAY = 'away'
  * Where its filesystem is not mounted, it is read when that is there again: that stops neither the others nor new ones.
  * undefined: somebody has removed it.
  */
-function opened(
-  ctx: Context,
-  { id, deletedAt }: Snapshot,
-  { backend, ref }: Kept,
-): OpenState | typeof AWAY | undefined {
+function opened(ctx: Context, { deletedAt }: Snapshot, { backend, ref }: Kept): OpenState | typeof AWAY | undefined {
   try {
     return backend.open(ref)
   } catch (error) {
     if (!(error instanceof SavepointError)) throw error
-    if (deletedAt === undefined) sayNotRead(ctx, error, `; if it is gone for good: savepoint delete ${id}`)
+    if (deletedAt === undefined) sayNotRead(ctx, error)
     return AWAY
   }
 }
 
-const sayNotRead = (ctx: Context, error: Error, rest = ''): void =>
-  ctx.warn(`a snapshot that the filesystem keeps is not read yet: ${error.message}${rest}`)
+const sayNotRead = (ctx: Context, error: Error): void =>
+  ctx.warn(`a snapshot that the filesystem keeps is not read yet: ${error.message}`)
 
 async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer): Promise<void> {
   const { ref } = kept
