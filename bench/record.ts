@@ -10,6 +10,17 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { median } from './measure.ts'
+import {
+  GIT,
+  MAKE,
+  makeProgram,
+  makeRepository,
+  NPM_FLAGS,
+  ratioToFirst,
+  SPAWN,
+  timeInTurn,
+  type Workload,
+} from './workloads.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const savepoint = here('../savepoint')
@@ -29,37 +40,19 @@ const env = {
   npm_config_cache: join(base, 'npm-cache'),
 }
 
-interface Workload {
-  name: string
-  /** Of strace's added time that recording may add. */
-  share: number
-  before: string
-  script: string
-}
-
-const npmFlags = '--ignore-scripts --no-audit --no-fund --loglevel=error'
 const ENTRIES = 68_000
 
-const workloads: Workload[] = [
-  { name: 'make -j2 of 60 C files', share: 1 / 3, before: 'rm -f c60/*.o c60/p', script: 'cd c60; make -s -j2' },
-  {
-    name: 'git clone and 20 × git status',
-    share: 1 / 3,
-    before: 'rm -rf c',
-    script: 'git clone -q ../source c; cd c; for i in $(seq 20); do git status >/dev/null; done',
-  },
+/** `share`: how much of the time that strace adds recording may add. */
+const workloads: (Workload & { share: number })[] = [
+  { ...MAKE, share: 1 / 3 },
+  { ...GIT, share: 1 / 3 },
   { name: 'find over 68,000 entries', share: 1 / 3, before: '', script: 'find ../many -size +1 >/dev/null' },
-  {
-    name: '2,000 short processes',
-    share: 1,
-    before: '',
-    script: 'i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done',
-  },
+  { ...SPAWN, share: 1 },
   {
     name: 'npm ci of some packages',
     share: 1,
     before: 'rm -rf npm/node_modules',
-    script: `cd npm; npm ci --offline ${npmFlags}`,
+    script: `cd npm; npm ci --offline ${NPM_FLAGS}`,
   },
 ].filter(({ name }) => name.includes(options.only))
 
@@ -71,27 +64,9 @@ const ways: [name: string, command: string[]][] = [
 ]
 
 function prepare(): void {
-  mkdirSync(join(work, 'c60'), { recursive: true })
   mkdirSync(env.HOME)
-  const source = join(base, 'source')
-  mkdirSync(source)
-  for (let i = 0; i < 600; i++) {
-    mkdirSync(join(source, `d${i % 40}`), { recursive: true })
-    writeFileSync(join(source, `d${i % 40}`, `f${i}.txt`), `line ${i}\n`.repeat(200))
-  }
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: source, env, stdio: 'ignore' })
-  git('init', '-q')
-  git('add', '-A')
-  git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-qm', 'all')
-  for (let i = 0; i < 60; i++) {
-    const text = `#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint f${i}(int a) { char b[99]; snprintf(b, 99, "%d", a); return (int)strlen(b); }\n`
-    writeFileSync(join(work, 'c60', `f${i}.c`), text)
-  }
-  writeFileSync(join(work, 'c60', 'main.c'), 'int main(void) { return 0; }\n')
-  writeFileSync(
-    join(work, 'c60', 'Makefile'),
-    'O = $(patsubst %.c,%.o,$(wildcard *.c))\np: $(O)\n\tcc -o p $(O)\n%.o: %.c\n\tcc -O1 -c -o $@ $<\n',
-  )
+  makeProgram(work)
+  makeRepository(join(base, 'source'), env)
   if ('find over'.includes(options.only) || options.only.includes('find')) {
     for (let i = 0; i < ENTRIES; i++) {
       if (i % 100 === 0) mkdirSync(join(base, 'many', `d${(i / 1000) | 0}`, `e${(i / 100) | 0}`), { recursive: true })
@@ -102,7 +77,7 @@ function prepare(): void {
   const dependencies = { commander: '14.0.3', hono: '4.13.17', yaml: '2.9.1', zod: '4.6.7', 'fast-check': '4.10.2' }
   mkdirSync(join(work, 'npm'))
   writeFileSync(join(work, 'npm', 'package.json'), JSON.stringify({ name: 'x', version: '1.0.0', dependencies }))
-  execFileSync('sh', ['-c', `npm install ${npmFlags}`], {
+  execFileSync('sh', ['-c', `npm install ${NPM_FLAGS}`], {
     cwd: join(work, 'npm'),
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -126,17 +101,13 @@ try {
   prepare()
   const rows = workloads.map(workload => {
     const { name, share } = workload
-    const samples = ways.map(() => [] as number[])
     let bytes = 0
-    for (let run = 0; run < runs; run++) {
-      // In turn: the machine is not the same from minute to minute.
-      for (const [i, [way, command]] of ways.entries()) {
-        samples[i]!.push(time(command, workload))
-        if (way === 'record') bytes = sizeOf(join(bundle, 'blobs.parquet')) + sizeOf(join(bundle, 'manifest.json'))
-      }
-    }
-    // Each against the plain one beside it.
-    const ratio = (i: number) => median(samples[i]!.map((seconds, run) => seconds / samples[0]![run]!))
+    const samples = timeInTurn(ways, runs, ([way, command]) => {
+      const seconds = time(command, workload)
+      if (way === 'record') bytes = sizeOf(join(bundle, 'blobs.parquet')) + sizeOf(join(bundle, 'manifest.json'))
+      return seconds
+    })
+    const ratio = (way: number) => ratioToFirst(samples, way)
     const limit = 1 + (ratio(3) - 1) * share
     const verdict = ratio(1) <= limit ? 'reached' : '**not reached**'
     const [plain, all, changes, strace] = [median(samples[0]!).toFixed(2), ...[1, 2, 3].map(i => ratio(i).toFixed(2))]

@@ -97,7 +97,7 @@ interface Target {
   unit: 's' | 'MB' | 'ms'
 }
 
-export function targetsOf({ times, bytesUsed }: Results): Target[] {
+function targetsOf({ times, bytesUsed }: Results): Target[] {
   const time = (name: string) => middle(times, name)
   const size = (name: string) => middle(bytesUsed, name)
   const times_ = (factor: number, value: number | undefined) => (value === undefined ? undefined : factor * value)

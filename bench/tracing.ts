@@ -9,6 +9,17 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { median } from './measure.ts'
+import {
+  GIT,
+  MAKE,
+  makeProgram,
+  makeRepository,
+  NPM_FLAGS,
+  ratioToFirst,
+  SPAWN,
+  timeInTurn,
+  type Workload,
+} from './workloads.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const savepoint = here('../savepoint')
@@ -20,35 +31,11 @@ const work = join(base, 'work')
 const took = join(base, 'took')
 const env = { ...process.env, SAVEPOINT_HOME: join(base, 'home'), GIT_CONFIG_GLOBAL: '/dev/null' }
 
-const npmFlags = '--ignore-scripts --no-audit --no-fund --loglevel=error'
-
-/** `before` is done untraced and not timed; the limits are those that we set ourselves. */
-interface Workload {
-  name: string
-  limit: number
-  before: string
-  script: string
-}
-
-const workloads: Workload[] = [
-  {
-    name: '2,000 short processes',
-    limit: 1.25,
-    before: '',
-    script: 'i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done',
-  },
-  {
-    name: 'git clone and 20 × git status',
-    limit: 1.1,
-    before: 'rm -rf c',
-    script: 'git clone -q ../source c; cd c; for i in $(seq 20); do git status >/dev/null; done',
-  },
-  {
-    name: 'make -j2 of 60 C files',
-    limit: 1.15,
-    before: 'rm -f c60/*.o c60/p',
-    script: 'cd c60; make -s -j2',
-  },
+/** The limits are those that we set ourselves. */
+const workloads: (Workload & { limit: number })[] = [
+  { ...SPAWN, limit: 1.25 },
+  { ...GIT, limit: 1.1 },
+  { ...MAKE, limit: 1.15 },
   {
     // What a configure script does; each removal may be held for a snapshot.
     name: '100 × cc and rm -rf conftest*',
@@ -61,7 +48,7 @@ const workloads: Workload[] = [
     name: 'npm ci of the dependencies of this project',
     limit: 1.1,
     before: '',
-    script: `cd npm; npm ci --offline ${npmFlags}`,
+    script: `cd npm; npm ci --offline ${NPM_FLAGS}`,
   },
 ]
 const ways: [name: string, command: string[]][] = [
@@ -71,32 +58,14 @@ const ways: [name: string, command: string[]][] = [
 ]
 
 function prepare(): void {
-  mkdirSync(join(work, 'c60'), { recursive: true })
-  const source = join(base, 'source')
-  mkdirSync(source)
-  for (let i = 0; i < 600; i++) {
-    mkdirSync(join(source, `d${i % 40}`), { recursive: true })
-    writeFileSync(join(source, `d${i % 40}`, `f${i}.txt`), `line ${i}\n`.repeat(200))
-  }
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: source, env, stdio: 'ignore' })
-  git('init', '-q')
-  git('add', '-A')
-  git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-qm', 'all')
+  makeProgram(work)
+  makeRepository(join(base, 'source'), env)
   // The dependencies of this project, from npm's own cache. Our own lockfile has no addresses, which `npm ci` wants.
   mkdirSync(join(work, 'npm'))
   copyFileSync(here('../package.json'), join(work, 'npm', 'package.json'))
   writeFileSync(join(work, '.gitignore'), 'node_modules/\n')
-  const install = `npm install --prefer-offline ${npmFlags}`
+  const install = `npm install --prefer-offline ${NPM_FLAGS}`
   execFileSync('sh', ['-c', install], { cwd: join(work, 'npm'), env, stdio: ['ignore', 'ignore', 'inherit'] })
-  for (let i = 0; i < 60; i++) {
-    const text = `#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint f${i}(int a) { char b[99]; snprintf(b, 99, "%d", a); return (int)strlen(b); }\n`
-    writeFileSync(join(work, 'c60', `f${i}.c`), text)
-  }
-  writeFileSync(join(work, 'c60', 'main.c'), 'int main(void) { return 0; }\n')
-  writeFileSync(
-    join(work, 'c60', 'Makefile'),
-    'O = $(patsubst %.c,%.o,$(wildcard *.c))\np: $(O)\n\tcc -o p $(O)\n%.o: %.c\n\tcc -O1 -c -o $@ $<\n',
-  )
 }
 
 /** Seconds, by the workload's own clock. */
@@ -112,13 +81,8 @@ try {
   prepare()
   const rows = workloads.map(workload => {
     const { name, limit } = workload
-    const samples = ways.map(() => [] as number[])
-    for (let run = 0; run < runs; run++) {
-      // In turn: the machine is not the same from minute to minute.
-      for (const [i, [, command]] of ways.entries()) samples[i]!.push(time(command, workload))
-    }
-    // Each against the untraced one beside it.
-    const ratio = (i: number) => median(samples[i]!.map((seconds, run) => seconds / samples[0]![run]!))
+    const samples = timeInTurn(ways, runs, ([, command]) => time(command, workload))
+    const ratio = (way: number) => ratioToFirst(samples, way)
     console.error(`bench: ${name}: ${ratio(1).toFixed(2)} × (strace ${ratio(2).toFixed(2)} ×)`)
     const verdict = ratio(1) <= limit ? 'reached' : '**not reached**'
     return `| ${name} | ${median(samples[0]!).toFixed(2)} s | ${ratio(1).toFixed(2)} × | ${limit} × | ${verdict} | ${ratio(2).toFixed(2)} × |`

@@ -68,4 +68,5 @@ done
 inspect resources/list | grep -q savepoint://runs/run_
 inspect resources/templates/list | grep -q 'savepoint://snapshots/{checkpoint}'
 inspect resources/read --uri savepoint://snapshots/first | grep -q first
+inspect resources/read --uri "savepoint://events?limit=3" | grep -q next
 echo 'every tool and resource answers'

@@ -77,7 +77,8 @@ export const mcpPage: string[] = [
   '## Resources',
   '',
   '`savepoint://snapshots/{checkpoint}` is what `snapshots_show` answers, `savepoint://runs/{run}` what `commands_list` does, as JSON; both take',
-  '`?start_index=N&max_length=N`. All snapshots and runs are listed, a hundred per page.',
+  '`?start_index=N&max_length=N`. `savepoint://events` is the log of everything that happened, newest first, with the parameters of the operation [events](api.md#events):',
+  '`savepoint://events?kind=file&kind=run&since=1h&limit=20&cursor=…`, where `next` of a page is the cursor of the following one. All snapshots and runs are listed, a hundred per page.',
 ]
 
 function toolSection(tool: ReturnType<typeof describeTool>): string[] {

@@ -5,6 +5,7 @@ export { withSocketPath } from './engine/control-place.ts'
 export { errorFrame, parseObject, tooLong } from './engine/control-server.ts'
 export * from './engine/daemon-place.ts'
 export { doctor } from './engine/doctor.ts'
+export { homeOfAccount } from './engine/home.ts'
 export * from './engine/line-server.ts'
 export { open } from './engine/open.ts'
 export { outputPipe } from './engine/output-pipe.ts'
@@ -36,4 +37,5 @@ export {
   type SnapshotEvents,
 } from './model/trace.ts'
 export type * from './record/results.ts'
+export { makeDirs } from './store/make-dirs.ts'
 export type { Inherited } from './tracers/helper.ts'

@@ -1,9 +1,11 @@
 /** Commands that are run for programs, what is told of them, and who may ask for what: with a daemon, a live run, or neither. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { askSocket } from '../src/api/client.ts'
 import { findOperation } from '../src/api/table.ts'
 import { endRuns, isRunning, startRun } from './support/background-run.ts'
 import { builtCommand, savepoint, savepointInShell, savepointJson } from './support/built-cli.ts'
@@ -162,12 +164,51 @@ describe('spawn, ps and kill', () => {
     const [{ pid, start }] = savepointJson(space, ['ctl', 'ps'])
     expect(timeline.processes()).toMatchObject([{ run: answer.result.run, argv: ['sleep', '300'], pid, start }])
     expect(() => timeline.signalProcess(pid, { start: start + 1 })).toThrow('it is no process of a run of this target')
-    expect(() => timeline.signalProcess(process.pid)).toThrow('it is no process of a run of this target')
-    expect(() => timeline.signalProcess(pid, { signal: 'TREM' })).toThrow(expect.objectContaining({ code: 'usage' }))
+    expect(() => timeline.signalProcess(process.pid)).toThrow(expect.objectContaining({ code: 'process.unknown' }))
+    const wrong = (signal: string) => () => timeline.signalProcess(pid, { signal })
+    expect(wrong('TREM')).toThrow(expect.objectContaining({ code: 'usage', hint: 'Did you mean SIGTERM?' }))
+    expect(wrong('0')).toThrow(expect.objectContaining({ code: 'usage', hint: expect.stringContaining('SIGKILL') }))
+    for (const signal of ['cont', 'SIGCONT', '18'])
+      expect(timeline.signalProcess(pid, { signal })).toMatchObject({ pid })
     expect(await isRunning(pid)).toBe(true)
     expect(savepointJson(space, ['ctl', 'kill', `pid=${pid}`, `start=${start}`])).toMatchObject({ pid, start })
     await eventually(() => timeline.runs()[0]!.endedAt !== undefined)
     expect(timeline.runs()[0]).toMatchObject({ signal: 'SIGTERM' })
+  })
+})
+
+describe('the output of spawn', () => {
+  it('is a file, or nothing is started: nobody waits for a pipe, and no room for commands is lost', async () => {
+    const daemon = await startDaemon(space)
+    space.sh('mkfifo pipe; mkdir d')
+    const store = join(space.home, 'store', 'format.json')
+    symlinkSync(store, space.at('link'))
+    const before = readFileSync(store, 'utf8')
+    const wrong: [output: string, why: string][] = [
+      ['pipe', 'it is no file'],
+      ['/dev/null', 'it is no file'],
+      ['d', 'it is a directory'],
+      ['no/where', 'there is no such file or directory'],
+      ['link', 'it lies in the store'],
+    ]
+    const client = new Client(daemon.socket)
+    for (const [output, why] of wrong) {
+      const { error } = await client.ask({ op: 'spawn', cmd: 'echo x', output })
+      expect(error).toMatchObject({
+        code: 'command.failed-to-start',
+        message: `Cannot write what the command says to ${output}: ${why}`,
+        hint: expect.stringContaining('"output" is a file'),
+      })
+    }
+    // More of them than there may be commands at a time.
+    for (let i = 0; i < 65; i++) await client.ask({ op: 'spawn', cmd: 'echo x', output: 'd' })
+    expect(readFileSync(store, 'utf8')).toBe(before)
+    expect(await client.ask({ op: 'runs' })).toMatchObject({ result: [] })
+    expect(await client.ask({ op: 'spawn', cmd: 'echo hello', output: 'd/log' })).toMatchObject({ ok: true })
+    await eventually(() => existsSync(space.at('d/log')) && space.read('d/log') === 'hello\n')
+    const timeline = await space.open()
+    await eventually(() => timeline.runs()[0]!.endedAt !== undefined)
+    client.end()
   })
 })
 
@@ -204,6 +245,24 @@ describe('subscribe and trace', () => {
     expect(echo).toMatchObject({ execution: { run: run.id, exit_code: 0 } })
     expect(await client.next(isLast)).toMatchObject({ ok: true, result: { run: { id: run.id, exit_code: 4 } } })
     client.end()
+  })
+
+  it('a live run that is asked itself tells its own end, too', async () => {
+    const run = await startRun(space, 'read x; /bin/echo two > a; exit 4')
+    const socket = readdirSync(join(space.home, 'sockets')).find(name => name.startsWith(run.id))!
+    const [tracing, following] = [1, 2].map(() => new Client(join(space.home, 'sockets', socket)))
+    const told: Frame[] = []
+    tracing!.onFrame = frame => void told.push(frame)
+    tracing!.send({ op: 'trace', follow: true })
+    following!.send({ op: 'subscribe' })
+    await following!.next()
+    run.say('go')
+    expect(await tracing!.next(isLast)).toMatchObject({ ok: true, result: { run: { exit_code: 4 } } })
+    expect(told.flatMap(({ execution }) => execution?.exit_code ?? []).sort()).toEqual([0, 4])
+    expect(await following!.next(isEvent('snapshot'))).toMatchObject({ event: { type: 'final' } })
+    expect(await following!.next(isEvent('run', 'ended'))).toMatchObject({ event: { exit_code: 4 } })
+    expect(await following!.next(isLast)).toEqual({ ok: true, result: null })
+    await run.ended
   })
 })
 
@@ -256,6 +315,31 @@ describe('a live run', () => {
 })
 
 describe('ctl', () => {
+  it('in a subdirectory it says what it is about', () => {
+    space.write('sub/b')
+    savepoint(space, ['snapshot', '-m', 'one'])
+    space.sh('echo two > a; echo two > sub/b')
+    const args = ['ctl', 'rollback', 'snapshot=one', 'dry_run=true']
+    const { stdout, stderr } = savepoint(space, args, { cwd: space.at('sub') })
+    expect(stderr).toMatch(
+      /^savepoint: using the timeline of .*work \(above\): paths start there, and all of it is meant\n$/,
+    )
+    expect(JSON.parse(stdout).files.replaced).toBe(2)
+    expect(savepoint(space, [...args, '-t', space.dir], { cwd: space.at('sub') }).stderr).toBe('')
+  })
+
+  it('who only looks does not wait for a server that does not even take notice', async () => {
+    const server = createServer().listen(join(space.base, 'deaf'))
+    const stop = new AbortController()
+    const ask = { onFrame: () => {}, signal: stop.signal, isHarmless: true }
+    const asked = askSocket(join(space.base, 'deaf'), { op: 'head' }, ask)
+    const [connection] = await once(server, 'connection')
+    stop.abort()
+    await expect(asked).rejects.toMatchObject({ code: 'cancelled' })
+    connection.destroy()
+    server.close()
+  })
+
   it('lists the operations, reads its words, and works without anybody to ask', () => {
     expect(savepoint(space, ['ctl']).stdout).toMatch(/^rollback +brings files back/m)
     expect(savepointJson(space, ['ctl'])).toContainEqual(expect.objectContaining({ name: 'exec' }))

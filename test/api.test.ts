@@ -126,11 +126,11 @@ it.each([
   ['rollback', {}, '"snapshot"', undefined],
   ['events', { limit: 0 }, '"limit" does not take 0', 'It takes a whole number from 1 to 1000'],
   ['snapshots', { limit: -1 }, '"limit" does not take -1', 'It takes a whole number from 1 on'],
-  ['events', { kind: ['x'] }, '"kind.0"', /^It takes a list: file, snapshot, operation, run, command, all/],
+  ['events', { kind: ['x'] }, '"kind"', /^It takes a list: file, snapshot, operation, run, command, all/],
   ['compact', { snapshots: ['x'] }, '"snapshots" does not take ["x"]', 'It takes a list of texts, 2 or more'],
   ['exec', { cmd: 'echo a\0b' }, '"cmd" has a null byte in it', /^No name, path or argument/],
   ['diff', { paths: ['a', 'b\0'] }, '"paths" has a null byte in it', undefined],
-  ['events', { kind: ['files'] }, '"kind.0" does not take "files"', 'Did you mean "file"?'],
+  ['events', { kind: ['files'] }, '"kind" does not take "files"', 'Did you mean "file"?'],
   ['events', 'text', '', undefined],
 ])('%s %j is refused', (name, input, message, hint) => {
   const operation = findOperation(name)

@@ -70,9 +70,29 @@ describe('an agent without settings', () => {
       expect(connect(...args).stdout).toContain(`connected already, in ${file}`)
       expect(statSync(file).mtimeMs).toBe(before.mtimeMs)
       expect(connect(...args, '--remove').stdout).toContain(`not connected any more: removed ${file}`)
-      expect(readdirSync(dirname(file)).filter(each => /savepoint|\.tmp$/.test(each))).toEqual([])
+      // Neither a copy nor an empty directory of the agent.
+      expect([readdirSync(space.dir), readdirSync(space.userHome)]).toEqual([[], []])
     },
   )
+
+  it.each([
+    ['', 'empty'],
+    ['here', 'here, which is relative'],
+  ])('HOME=%s is not where anything is written for the user', (HOME, why) => {
+    const { status, stderr } = savepoint(space, ['connect', 'codex'], { env: { ...settings, HOME } })
+    expect([status, stderr]).toEqual([
+      2,
+      expect.stringMatching(new RegExp(`HOME is ${why}\\n  hint: .*--scope project`)),
+    ])
+    expect(readdirSync(space.dir)).toEqual([])
+    expect(savepoint(space, ['connect', 'codex', '--scope', 'project'], { env: { ...settings, HOME } }).status).toBe(0)
+  })
+
+  it('a place that cannot be made is refused at once', () => {
+    const env = { ...settings, CODEX_HOME: '/proc/nowhere' }
+    const { status, stderr } = savepoint(space, ['connect', 'codex'], { env })
+    expect([status, stderr]).toEqual([1, expect.stringContaining('Cannot change /proc/nowhere/config.toml')])
+  })
 
   it('is only shown with --print, and cannot be removed where it is not', () => {
     const file = join(space.dir, '.mcp.json')
@@ -105,6 +125,36 @@ describe('settings that are there', () => {
     expect(connect('gemini', '--remove').status).toBe(0)
     expect(read(file)).toBe(text)
     expect(existsSync(backup)).toBe(false)
+  })
+
+  it.each([
+    ['gemini', '{ "a": [1], /* x */ "mcpServers": { "o": {"command":"y"} } }', '"a'],
+    ['codex', '# mine\n[mcp_servers.other]\ncommand = "x" # so', 'mine'],
+    ['codex', 'model = "x"\n\n\n', 'model'],
+    ['cursor', '\ufeff{"a":1}\r\n', '"a'],
+    ['claude', '{"mcpServers":{"savepoint":{"command":"another","env":{"A":"1"}}}}', 'mcpServers'],
+  ])('of %s are as before after --remove, to the last byte: %s', (agent, before, word) => {
+    const name = { codex: '.codex/config.toml', claude: '.mcp.json', cursor: '.cursor/mcp.json' }[agent]
+    const file = join(space.dir, name ?? '.gemini/settings.json')
+    const scope = ['--scope', 'project']
+    put(file, before)
+    expect(connect(agent, ...scope).stdout).toContain(`changed ${file}`)
+    expect(connect(agent, ...scope).stdout).toContain('connected already')
+    expect(connect(agent, ...scope, '--remove').stdout).toContain(`changed ${file}\n`)
+    expect(read(file)).toBe(before)
+    expect(existsSync(`${file}.before-savepoint`)).toBe(false)
+    // What was edited since stays, and only our entry goes.
+    connect(agent, ...scope)
+    writeFileSync(file, read(file).replace(word, `${word}2`))
+    if (agent === 'claude') return
+    connect(agent, ...scope, '--remove')
+    expect([read(file).includes(`${word}2`), read(file).includes(launcher)]).toEqual([true, false])
+  })
+
+  it('in a form that cannot be edited are not said to be without it', () => {
+    put(join(space.dir, '.codex/config.toml'), '[mcp_servers]\nsavepoint = { command = "x" }\n')
+    const { status, stderr } = connect('codex', '--scope', 'project', '--remove')
+    expect([status, stderr]).toEqual([1, expect.stringContaining('has a form that cannot be edited here')])
   })
 
   it('an older copy is not written over', () => {

@@ -34,7 +34,9 @@ describe('its socket', () => {
     const announced = join(timelineDir(), 'daemon.json')
     expect(JSON.parse(readFileSync(announced, 'utf8'))).toEqual({ socket: daemon.socket })
     daemon.child.kill(signal)
-    expect(await daemon.ended).toMatchObject({ status: 0, signal: null })
+    const again = signal === 'SIGINT' ? 'Ctrl-C again' : 'a second SIGTERM'
+    const notice = `stopping at the next safe point; ${again} stops at once`
+    expect(await daemon.ended).toEqual({ status: 0, signal: null, stderr: `${JSON.stringify({ notice })}\n` })
     expect([daemon.socket, announced].filter(existsSync)).toEqual([])
   })
 

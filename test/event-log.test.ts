@@ -1,5 +1,5 @@
 /** Whatever changes something is in the log of events, once; every face gives the same pages of it; what is purged is not in it. */
-import { execFile, spawn } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,6 +14,9 @@ import { builtCommand, savepointJson } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
+
+const noWatches = 'echo 0 > /proc/sys/user/max_inotify_instances'
+const hasLimits = spawnSync('unshare', ['-Ur', 'sh', '-c', noWatches]).status === 0
 
 let space: Workspace
 let savepoint: Savepoint
@@ -165,8 +168,9 @@ describe('every face gives the same pages', () => {
     expect(await http('cursor=deadbeef-1-1')).toMatchObject({ status: 400, code: 'usage' })
   })
 
-  it('what is followed is what is listed', async () => {
-    const child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'events', '--follow', '--json', '-n', '2'], {
+  async function follows(before: string[]): Promise<void> {
+    const command = [...before, ...builtCommand, 'events', '--follow', '--json', '-n', '2']
+    const child = spawn(command[0]!, command.slice(1), {
       cwd: space.dir,
       env: space.env,
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -184,7 +188,13 @@ describe('every face gives the same pages', () => {
     const told = lines.map(line => JSON.parse(line))
     expect(told.map(({ cursor }) => cursor)).toEqual(events.map(({ cursor }: { cursor: string }) => cursor))
     expect(told.at(-1)).toEqual(events.at(-1))
-  })
+  }
+
+  it('what is followed is what is listed', () => follows([]))
+
+  gated(hasLimits, 'unshare -Ur', 'the same when the system has no watches left for us', () =>
+    follows(['unshare', '-Ur', 'sh', '-c', `${noWatches}; exec "$@"`, 'sh']),
+  )
 })
 
 it('what is purged is not in the log, by whichever kind it is asked for', async () => {

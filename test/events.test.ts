@@ -121,19 +121,28 @@ describe('the changes of a snapshot are one query', () => {
 describe('restored', () => {
   it('rollback, revert and undo say what they changed, and it is no change of the next snapshot', async () => {
     const first = await savepoint.snapshot()
-    space.sh('echo a2 > a; rm b; mkdir more; touch more/x')
+    space.sh('echo a2 > a; rm b; mkdir more empty; touch more/x new')
     await savepoint.rollback(first.id)
     const restored = files().filter(({ event }) => event.kind === 'restored')
-    expect(restored.map(({ event }) => [event.path, event.size]).sort()).toEqual([
-      ['a', 3],
-      ['b', 3],
-      ['more', undefined],
+    expect(restored.map(({ event }) => [event.path, event.size, event.existed, event.directory]).sort()).toEqual([
+      ['a', 3, true, false],
+      ['b', 3, true, false],
+      ['empty', undefined, false, true],
+      ['more', undefined, false, true],
+      ['new', undefined, false, false],
     ])
+    const lines = runCli(space, ['events', '--kind', 'file', '--limit', '5']).stdout
+    expect(
+      lines
+        .match(/(restored|removed) .*/g)!
+        .map(line => line.replace(/ +/g, ' '))
+        .sort(),
+    ).toEqual(['removed empty/', 'removed more/', 'removed new', 'restored a 3 B', 'restored b 3 B'])
     expect(restored[0]!.event.pid).toBe(process.pid)
     space.write('dir/c', 'c2\n')
     expect(changesOf((await savepoint.snapshot()).id)).toEqual(['modified dir/c'])
     await savepoint.undo()
-    expect(files().filter(({ event }) => event.kind === 'restored').length).toBe(6)
+    expect(files().filter(({ event }) => event.kind === 'restored').length).toBe(10)
   })
 
   it('a revert of one path is a change against the snapshot before', async () => {

@@ -1,6 +1,6 @@
 /** `savepoint hook claude`: what an agent's events become; and that it never stands in the agent's way. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { startRun, useRuns } from './support/background-run.ts'
@@ -71,6 +71,17 @@ describe('turns', () => {
     })
   })
 
+  it('of tools that end at the same time are one where there is one change', async () => {
+    hook(event('UserPromptSubmit'))
+    space.write('a', 'a2')
+    space.write('../event', JSON.stringify(event('PostToolUse', 's1', { tool_name: 'Write' })))
+    space.sh(`for i in 1 2 3 4; do ${savepointInShell} hook claude < ../event & done; wait`)
+    expect(await turns()).toEqual(['turn: claude s1 turn 1', 'turn: claude s1 turn 1: Write'])
+    const engine = await space.open()
+    const same = await engine.snapshot({ type: 'turn', label: 'same', onlyIfChanged: true })
+    expect(same).toMatchObject({ id: engine.head().id, label: 'claude s1 turn 1: Write' })
+  })
+
   it('are taken where the project begins', async () => {
     mkdirSync(space.at('sub'))
     const inside = { ...event('UserPromptSubmit'), cwd: space.at('sub') }
@@ -108,6 +119,9 @@ describe('what goes wrong', () => {
     expect(hook(event('SubagentStop'))).toMatchObject(silent)
     expect(hook({ ...event('UserPromptSubmit'), session_id: `${'x'.repeat(300)}\n` })).toMatchObject(silent)
     expect(hook({ hook_event_name: 'Stop', session_id: 7, tool_name: {} })).toMatchObject(silent)
+    const other = mkdtempSync(join(space.base, 'other-'))
+    // The first that is ever heard need not be a prompt.
+    expect(hook({ ...event('PreToolUse'), cwd: other })).toMatchObject(silent)
     expect(await turns()).toEqual([`turn: claude ${'x'.repeat(64)} turn 1`])
   })
 })

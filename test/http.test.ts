@@ -1,19 +1,23 @@
 /** The HTTP face on a real server: with curl, and with its own document held against a validator. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Daemon, startDaemon } from '../src/api/daemon.ts'
+import { httpApp } from '../src/api/http.ts'
 import { type HttpServer, parseAddress, serveHttp, tokenFor } from '../src/api/http-server.ts'
 import { openApiDocument } from '../src/api/openapi.ts'
+import type { Operation } from '../src/api/operation.ts'
 import { operations } from '../src/api/table.ts'
 import type { Savepoint } from '../src/index.ts'
 import { builtCommand, savepointJson } from './support/built-cli.ts'
 import { cliCommand } from './support/cli.ts'
+import { endDaemons, startDaemon as startBackgroundDaemon } from './support/daemon.ts'
 import { gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -94,6 +98,8 @@ it.each([
   ['/v1/show', `{"snapshot":${'['.repeat(99)}${']'.repeat(99)}}`, 400, 'usage'],
   ['/v1/events', '{"limit":"many"}', 400, 'usage'],
   ['/v1/revert', '{"path":"../outside"}', 400, 'path.outside'],
+  ['/v1/kill', '{"pid":1}', 404, 'process.unknown'],
+  ['/v1/exec', '{"cmd":"true","cwd":"nowhere"}', 409, 'command.failed-to-start'],
 ])('POST %s %s is a problem of status %i', async (path, body, status, code) => {
   const answer = await ask(path, { method: 'POST', body })
   expect(answer).toMatchObject({ status, type: 'application/problem+json', body: { status, code } })
@@ -164,6 +170,25 @@ describe('who may ask', () => {
     await open.close()
   })
 
+  it('so many at a time; further connections are closed, and the others answered', async () => {
+    // One that nobody else is connected to.
+    const alone = await serveHttp({ host: '127.0.0.1', port: 0 }, daemon.service, TOKEN, '0')
+    const connected = async () => {
+      const socket = connect(Number(alone.url.split(':').at(-1)), '127.0.0.1')
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      return socket
+    }
+    const many = await Promise.all(Array.from({ length: 256 }, connected))
+    const late = await connected()
+    await once(late.resume(), 'close')
+    const [first] = many
+    first!.write(`GET /openapi.json HTTP/1.1\r\nhost: ${alone.url.slice('http://'.length)}\r\n\r\n`)
+    expect(String(await once(first!, 'data'))).toMatch(/^HTTP\/1.1 200 OK/)
+    for (const socket of many) socket.destroy()
+    await alone.close()
+  })
+
   it('a body that is too large is refused', async () => {
     expect((await post('/v1/snapshot', { label: 'x'.repeat(2 ** 21) })).status).toBe(413)
   })
@@ -211,6 +236,15 @@ describe('server-sent events', () => {
   it('an error is the last of them', async () => {
     const seen = await events('/v1/rollback', { snapshot: 'nothing' })
     expect(seen.at(-1)).toMatchObject({ event: 'error', data: { error: { code: 'snapshot.unknown' } } })
+  })
+
+  it('nothing is begun for whoever asks for the headers alone', async () => {
+    const asked: string[] = []
+    const carryOut = async ({ name }: Operation) => void asked.push(name)
+    const app = httpApp({ carryOut, token: TOKEN, hosts: new Set(), version: '0' })
+    const headers = { ...authorized, host: 'x', accept: 'text/event-stream' }
+    const response = await app.request('/v1/subscribe', { method: 'HEAD', headers })
+    expect([response.status, response.headers.get('content-type'), asked]).toEqual([200, 'text/event-stream', []])
   })
 
   it('what never ends is not answered in one piece', async () =>
@@ -272,7 +306,7 @@ describe('the token', () => {
     const first = tokenFor(home, here, {})
     expect([first.isNew, first.value.length]).toEqual([true, 64])
     expect(statSync(join(home, 'http-token')).mode & 0o777).toBe(0o600)
-    expect(tokenFor(home, here, {})).toEqual({ value: first.value, isNew: false })
+    expect(tokenFor(home, here, {})).toEqual({ ...first, isNew: false })
     writeFileSync(join(home, 'http-token'), 'short')
     expect(() => tokenFor(home, here, {})).toThrow(/too short/)
   })
@@ -280,10 +314,12 @@ describe('the token', () => {
   it('is the one of the user, where others can reach the server it must be', () => {
     const given = { SAVEPOINT_HTTP_TOKEN: 'x'.repeat(16) }
     for (const address of [here, { host: '0.0.0.0', port: 0 }])
-      expect(tokenFor(space.home, address, given)).toEqual({ value: 'x'.repeat(16), isNew: false })
-    for (const host of ['0.0.0.0', '::', '192.168.1.2', 'example.org'])
+      expect(tokenFor(space.home, address, given)).toEqual({ value: 'x'.repeat(16), isNew: false, file: undefined })
+    for (const host of ['0.0.0.0', '::', '192.168.1.2', 'example.org', '127.example.org', '127.0.0.1.example.org'])
       expect(() => tokenFor(space.home, { host, port: 0 }, {})).toThrow(/others could reach it/)
     expect(() => tokenFor(space.home, here, { SAVEPOINT_HTTP_TOKEN: 'short' })).toThrow(/too short/)
+    for (const token of ['twenty letters, one ü', ' with a space before', 'with a line after it\n'])
+      expect(() => tokenFor(space.home, here, { SAVEPOINT_HTTP_TOKEN: token })).toThrow(/no header can carry it/)
   })
 })
 
@@ -303,6 +339,7 @@ describe('savepoint daemon --http', () => {
     other.write('a')
   })
   afterAll(async () => {
+    await endDaemons()
     for (const child of children.filter(each => each.exitCode === null)) {
       child.kill()
       await once(child, 'close')
@@ -321,9 +358,51 @@ describe('savepoint daemon --http', () => {
     await once(first.child, 'close')
     await expect(fetch(`${url}/docs`)).rejects.toThrow()
     const second = start('--http', 'localhost:0', '--json')
-    expect(JSON.parse(await second.next())).toMatchObject({ http: expect.stringMatching(/^http:\/\/localhost:\d+$/) })
+    const file = join(other.home, 'http-token')
+    expect(JSON.parse(await second.next())).toMatchObject({
+      http: expect.stringMatching(/^http:\/\/localhost:\d+$/),
+      http_token: null,
+      http_token_file: file,
+    })
     second.child.kill()
     await once(second.child, 'close')
+    const third = start('--http', '0')
+    await third.next()
+    await third.next()
+    expect(await third.next()).toBe(`The token is the one in ${file}`)
+    third.child.kill()
+    await once(third.child, 'close')
+    rmSync(file)
+    const fourth = start('--http', '0', '--json')
+    expect(JSON.parse(await fourth.next()).http_token).toBe(readFileSync(file, 'utf8').trim())
+    fourth.child.kill()
+    await once(fourth.child, 'close')
+  })
+
+  it('answers what it has begun before it ends', async () => {
+    const gate = join(other.base, 'gate')
+    const env = { ...other.env, SAVEPOINT_HTTP_TOKEN: TOKEN, SAVEPOINT_FAILPOINT: `restore:placing~${gate}` }
+    const { http, child, ended } = await startBackgroundDaemon(other, { args: ['--http', '0'], spawn: { env } })
+    const headers = { ...authorized, accept: 'text/event-stream' }
+    const asking = (path: string, body: object) =>
+      fetch(`${http}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    await (await asking('/v1/snapshot', { label: 'first' })).text()
+    other.write('a', 'changed')
+    const following = (await asking('/v1/subscribe', {})).text()
+    const rollback = await asking('/v1/rollback', { snapshot: 'first' })
+    let told = ''
+    for await (const chunk of rollback.body!.pipeThrough(new TextDecoderStream())) {
+      told += chunk
+      // It does not go on before the gate is there.
+      if (!told.includes('event: unstoppable') || existsSync(gate)) continue
+      child.kill()
+      await once(child.stderr!, 'data')
+      expect(await following).toMatch(/event: end\ndata: \{"ok":true,"result":null\}\n\n$/)
+      mkdirSync(gate)
+    }
+    expect(told).toMatch(/event: end\ndata: \{"ok":true,.*\n\n$/)
+    expect(await ended).toMatchObject({ status: 0 })
+    expect(other.read('a')).toBe('a\n')
   })
 
   it.each([

@@ -86,6 +86,44 @@ it('that was not protected does not promise an undo', () => {
   expect(stdout).not.toContain('To undo it')
 })
 
+it('that was not protected stops undo: what is older is not taken back from under it', () => {
+  savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top'])
+  space.write('savepoint.yaml', 'snapshots: { triggers: { disable_pre_run: true } }\n')
+  killed('echo three > top')
+  const { status, stderr } = savepoint(space, ['undo'])
+  expect(stderr).toMatch(
+    /^savepoint: run_\w+ ended without us: it was not protected, and cannot be undone\nsavepoint: Cannot undo run_\w+: .*: it was not protected\n {2}hint: /m,
+  )
+  expect([status, space.read('top')]).toEqual([1, 'three\n'])
+  expect(say(['operations'])).toMatch(/not protected +run_/)
+})
+
+it('that was killed before its command began is nothing to undo, and not in the way of what is older', () => {
+  savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top'])
+  const env = { ...space.env, SAVEPOINT_FAILPOINT: 'capture:before-root' }
+  expect(savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo three > top'], { env }).status).toBe(null)
+  const undone = savepoint(space, ['undo'])
+  expect([undone.status, undone.stderr]).toEqual([0, expect.stringContaining('its command had not begun\n')])
+  expect(space.read('top')).toBe('top\n')
+})
+
+it('whose end could not be captured says so when it is to be undone, and how to go back', () => {
+  const env = { ...space.env, SAVEPOINT_FAILPOINT: 'run:operation@ENOSPC' }
+  const run = savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top; exit 7'], { env })
+  expect([run.status, run.stderr]).toEqual([7, expect.stringContaining('the state after the run is NOT captured')])
+  const [{ id, before }] = json('runs')
+  const undone = savepoint(space, ['undo'])
+  const way = `\`savepoint rollback ${before}\` goes back to the state before it, whoever has changed what since\n`
+  expect(undone.stderr).toMatch(
+    /^savepoint: Cannot undo run_\w+: .*: the state at its end was not captured\n {2}hint: /,
+  )
+  expect(undone.stderr).toContain(way)
+  expect(savepoint(space, ['rollback', id]).stderr).toContain(way)
+  expect(say(['operations'])).toMatch(/ run +.* end not captured +run_/)
+  expect(savepoint(space, ['rollback', before]).status).toBe(0)
+  expect(space.read('top')).toBe('top\n')
+})
+
 it('stands once in the list of operations, also when it was killed while its end was written', () => {
   const env = { ...space.env, SAVEPOINT_FAILPOINT: 'run:operation' }
   expect(savepoint(space, ['run', '-q', '--', 'sh', '-c', 'rm -rf src'], { env }).status).toBe(null)

@@ -157,6 +157,25 @@ it('a directory does not leave for where nothing is captured before all is: noth
   const before = state()
   await killed(moveAway, '')
   const undone = cli(['undo'])
-  expect([undone.status, undone.stderr]).toEqual([0, expect.not.stringContaining('undo leaves it there')])
+  expect([undone.status, undone.stderr]).toEqual([0, expect.not.stringContaining('does not bring it back')])
+  expect(state()).toEqual(before)
+}, 120_000)
+
+const moveInside = `
+import os
+os.rename("d2", "moved")
+open("../changed", "w").close()
+open(".gitignore", "w").write("nothing")
+`
+
+it('a directory that somebody took away from where the run had moved it is named', async () => {
+  const before = state()
+  await killed(moveInside, '')
+  await vi.waitUntil(() => !existsSync(join(space.dir, 'd2')), { timeout: 60_000 })
+  space.sh('mv moved ../taken')
+  const undone = cli(['undo'])
+  expect(undone.stderr).toContain('d2 was moved to moved, and is not captured there now: undo does not bring it back\n')
+  expect(space.sh('cat ../taken/f1')).toContain('2 1')
+  space.sh('mv ../taken d2')
   expect(state()).toEqual(before)
 }, 120_000)

@@ -73,7 +73,7 @@ describe('arguments of a wrong type', () => {
     const signal = AbortSignal.abort()
     await expect(loose().snapshot({ signal })).rejects.toMatchObject({
       ...usage('it has no option "signal"$'),
-      hint: 'open() takes signal, for all that follows. It takes: label, type, run, turn',
+      hint: 'open() takes signal, for all that follows. It takes: label, type, run, turn, onlyIfChanged',
     })
     await expect(loose().rollback('a', { dryrun: true })).rejects.toMatchObject(usage('no option "dryrun"$'))
     await expect(open({ cdw: space.dir } as never)).rejects.toMatchObject(usage('no option "cdw"$'))

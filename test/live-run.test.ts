@@ -1,8 +1,12 @@
 /** Snapshots on the way: before what destroys, after what is a milestone, when it rests. Each with the command behind it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
+import { onFailpoint } from '../src/store/failpoint.ts'
 import { gated } from './support/machine.ts'
 import { inSteps } from './support/steps.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
@@ -176,12 +180,23 @@ describe('guard', () => {
   })
 
   it('waits for a capture that is still at work: what it has not reached is not safe', async () => {
-    space.write('Makefile', 'all:\n')
-    space.sh(
-      'mkdir ../big ../big/zz; echo p > ../big/zz/precious; for i in $(seq 12); do head -c 5000000 /dev/urandom > ../big/f$i; done',
-    )
-    const snapshots = await run('cp -r ../big big; sleep 1.2; make -s all; rm -rf big')
-    expect(snapshots.some(({ id }) => hasPath(id, 'big/zz/precious') && hasPath(id, 'big/f12'))).toBe(true)
+    space.write('Makefile', 'all:\n\ttouch ../made\n')
+    const isRemoving = () => savepoint.trace().executions.some(({ argv }) => argv[0] === 'rm')
+    // The one after `make` has taken what is to be captured, and goes on when `rm` would have done its work.
+    const release = onFailpoint('capture:walking', async () => {
+      if (!existsSync(join(space.base, 'made'))) return
+      await vi.waitUntil(isRemoving, { timeout: 60_000 })
+      await pause(200)
+    })
+    try {
+      space.sh('mkdir -p ../big/zz; echo p > ../big/zz/precious')
+      await run('cp -r ../big big; make -s all; sleep 0.3; rm -rf big')
+    } finally {
+      release()
+    }
+    const build = onTheWay().find(({ type }) => type === 'build')!
+    expect(hasPath(build.id, 'big/zz/precious')).toBe(true)
+    expect(noteOf('rm -rf')).toBe(`guarded by ${build.id}`)
   })
 
   it('one every two seconds at most, but not ever fewer', async () => {
@@ -280,6 +295,16 @@ describe('milestones', () => {
       run: expect.any(String),
     })
     expect(savepoint.runs()[0]!.after).toBe(snapshots.find(({ type }) => type === 'final')?.id)
+  })
+
+  it('a commit elsewhere is none, whatever changes here; one through a work tree elsewhere is', async () => {
+    space.sh(
+      'git init -q . && git add -A && git commit -qm zero && git worktree add -q ../tree && git init -q ../other',
+    )
+    await run('echo 1 > src/a; cd ../other; echo 1 > x; git add x; git commit -qm one')
+    expect(types(savepoint.snapshots())).toEqual(['pre-run', 'final'])
+    await run('cd ..; echo 1 > tree/x; git -C tree add x; git -C tree -c alias.ci=commit ci -qm two')
+    expect(types(savepoint.snapshots())).toEqual(['pre-run', 'final', 'pre-run', 'git', 'final'])
   })
 
   it('builds and tests, with how they ended', async () => {

@@ -150,7 +150,7 @@ describe('connections', () => {
     // Each tool works in the newer revision of the protocol, too, and so do resources.
     expect((await two!.call('snapshots_rollback', { checkpoint: 'first', dry_run: true })).isError).toBe(false)
     expect((await two!.call('snapshots_rollback', { checkpoint: 'nobody' })).isError).toBe(true)
-    expect((await two!.client.listResources()).resources).toHaveLength(7)
+    expect((await two!.client.listResources()).resources).toHaveLength(8)
   })
 
   it('end when the client closes its side, with everything answered that was asked', async () => {
@@ -196,7 +196,10 @@ describe('connections', () => {
     expect((await server.answer(1)).result.structuredContent.total).toBe(1)
     expect((await server.answer(2)).result.isError).toBe(true)
     server.child.stdin.end()
-    expect((await server.ended).status).toBe(0)
+    const { status, stderr } = await server.ended
+    expect(status).toBe(0)
+    const said = 'savepoint: MCP: a line on standard input is no message of the protocol'
+    expect([...new Set(stderr.trim().split('\n'))]).toEqual([said])
   })
 
   it('a request that is cancelled is not answered, and the next one is', async () => {

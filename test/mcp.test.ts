@@ -253,28 +253,40 @@ describe('what is wrong', () => {
 })
 
 describe('resources', () => {
-  it('are snapshots and runs', async () => {
+  const read = async (uri: string) =>
+    JSON.parse(((await mcp.client.readResource({ uri })).contents[0] as { text: string }).text)
+
+  it('are the log of events, snapshots and runs', async () => {
     const { resources } = await mcp.client.listResources()
     const kinds = new Set(resources.map(({ uri }) => uri.replace(/\w+$/, '')))
-    expect([...kinds]).toEqual(['savepoint://snapshots/', 'savepoint://runs/'])
-    for (const { uri } of resources) {
-      const { contents } = await mcp.client.readResource({ uri })
-      const data = JSON.parse((contents[0] as { text: string }).text)
+    expect([...kinds]).toEqual(['savepoint://', 'savepoint://snapshots/', 'savepoint://runs/'])
+    for (const { uri } of resources.slice(1)) {
+      const data = await read(uri)
       expect(uri).toContain((data.snapshot ?? data.run).id)
     }
     const { resourceTemplates } = await mcp.client.listResourceTemplates()
     expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual([
       'savepoint://snapshots/{checkpoint}{?start_index,max_length}',
       'savepoint://runs/{run}{?start_index,max_length}',
+      'savepoint://events{?kind*,run,since,limit,cursor,reverse}',
     ])
+    await expect(mcp.client.listResources({ cursor: 'x' })).rejects.toThrow(/NOTHING WAS EXECUTED[\s\S]*nextCursor/)
+  })
+
+  it('the log of events is what the command line shows, in pages', async () => {
+    const { events } = savepointJson(space, ['events', '--kind', 'operation,snapshot', '--limit', '4'])
+    const first = await read('savepoint://events?kind=operation&kind=snapshot&limit=3')
+    expect(first.events).toEqual(events.slice(0, 3))
+    const second = await read(`savepoint://events?kind=operation&kind=snapshot&limit=1&cursor=${first.next}`)
+    expect(second.events).toEqual(events.slice(3))
+    expect((await read('savepoint://events')).events).toHaveLength(20)
+    const wrong = read('savepoint://events?kind=fil')
+    await expect(wrong).rejects.toThrow(/NOTHING WAS EXECUTED: Cannot call events: "kind" does not take "fil"/)
   })
 
   it('are found by label and in pages', async () => {
-    const { contents } = await mcp.client.readResource({ uri: 'savepoint://snapshots/first?start_index=7' })
-    expect(JSON.parse((contents[0] as { text: string }).text)).toMatchObject({
-      snapshot: { label: 'first' },
-      start_index: 7,
-    })
+    const page = await read('savepoint://snapshots/first?start_index=7')
+    expect(page).toMatchObject({ snapshot: { label: 'first' }, start_index: 7 })
   })
 
   it.each(['savepoint://snapshots/nobody', 'savepoint://cats/1', 'file:///etc/passwd', 'savepoint://snapshots/%zz'])(

@@ -124,6 +124,29 @@ describe('Snappy', () => {
     expect(() => addon.snappyCompress(Buffer.alloc(100), Buffer.alloc(100))).toThrow(/EINVAL/)
   })
 
+  it('never needs more than the least room that it accepts, however badly it can be done', () => {
+    const memory = Buffer.alloc(200_000)
+    const compressInLeast = (bytes: Buffer): number => {
+      for (let room = bytes.length; ; room++)
+        try {
+          const length = addon.snappyCompress(bytes, memory.subarray(0, room))
+          expect(length).toBeLessThanOrEqual(room)
+          return length
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'EINVAL') throw error
+        }
+    }
+    // Repetitions of four bytes, and so much between them that does not repeat.
+    for (const gap of [59, 60, 61, 62, 64, 70, 254, 256, 258, 300]) {
+      const pieces = Array.from({ length: Math.ceil(140_000 / gap) }, () => [randomBytes(gap), Buffer.from('MARK')])
+      const bytes = Buffer.concat(pieces.flat()).subarray(0, 140_000)
+      const length = compressInLeast(bytes)
+      const out = Buffer.alloc(bytes.length)
+      addon.snappyUncompress(memory.subarray(0, length), out)
+      expect(out.equals(bytes)).toBe(true)
+    }
+  })
+
   it('refuses what says more or less than there is room for, and copies of what was not there', () => {
     const elements = compressed(Buffer.from('abcd'))
     for (const length of [0, 3, 5])

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Bundle } from '../src/record/index.ts'
 import { asOrdinaryUser, builtCommand, giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
 import { compileC } from './support/c-program.ts'
+import { foreignProgram, NO_FOREIGN_CALLS } from './support/foreign-program.ts'
 import { canMount, gated, isRoot } from './support/machine.ts'
 import { Recorded, record, recordScript } from './support/recorded.ts'
 import { Workspace } from './support/workspace.ts'
@@ -362,7 +363,7 @@ describe('calls of 32-bit programs', () => {
     space.write('old', 'old\n')
     const recorded = record(space, ['./program'])
     // Where the kernel has no such calls.
-    if (recorded.result.status === 77) return
+    if (recorded.result.status === NO_FOREIGN_CALLS) return
     expect([recorded.result.status, recorded.manifest.incomplete_because]).toEqual([0, []])
     expect(recorded.file(space.at('made'))).toMatchObject({
       operations: ['write'],
@@ -394,28 +395,3 @@ function parentsOf(pid: string): number[] {
   }
   return parents
 }
-
-/** mkdir, open and access by `int 0x80`. */
-const foreignProgram = `
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-static char *path;
-static long call(long number, const char *name, long second, long third) {
-  strcpy(path, name);
-#ifdef __x86_64__
-  __asm__ volatile("int $0x80" : "+a"(number) : "b"(path), "c"(second), "d"(third) : "memory", "r8", "r9", "r10", "r11");
-  return number;
-#else
-  return -38;
-#endif
-}
-int main(void) {
-  path = mmap((void *)0x10000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  long made = call(39, "made", 0700, 0);
-  if (made != 0) return made == -38 ? 77 : 1;
-  if (call(5, "old", O_WRONLY | O_TRUNC, 0) < 0) return 2;
-  return call(33, "looked-for", 0, 0) == -2 ? 0 : 3;
-}
-`

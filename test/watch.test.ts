@@ -247,7 +247,7 @@ describe('--allow-sudo', () => {
       const plain = await runAsUser(space, [['run', { command: ['sh', '-c', script] }]])
       expect([space.read('id'), plain.notices.join()]).toEqual([
         '0\n',
-        expect.stringMatching(/--allow-sudo gives them back/),
+        expect.stringMatching(/`run --allow-sudo` gives them back/),
       ])
       const { notices, error } = await runAsUser(space, [['run', { command: ['sh', '-c', script], allowSudo: true }]])
       expect([error, space.read('id')]).toEqual([undefined, '12345\n'])

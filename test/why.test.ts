@@ -3,7 +3,9 @@ import { symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint, WhyResult } from '../src/index.ts'
+import { compileC } from './support/c-program.ts'
 import { runCli } from './support/cli.ts'
+import { foreignProgram, NO_FOREIGN_CALLS } from './support/foreign-program.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
@@ -88,6 +90,32 @@ describe('a call that changes a file', () => {
       expect(seen.size).toBe(new Set(expected).size)
     }
   })
+})
+
+it('calls of 32-bit programs are not told: the program that made them is named as likely', async () => {
+  space.write('old', 'old')
+  space.write('beside', 'old')
+  compileC(join(space.base, 'program'), foreignProgram)
+  const { exitCode } = await run('echo 1 > beside; ../program')
+  if (exitCode === NO_FOREIGN_CALLS) return
+  expect(exitCode).toBe(0)
+  const [before, after] = savepoint.snapshots()
+  for (const [path, verb] of [
+    ['old', 'write'],
+    ['made', 'create'],
+  ] as const) {
+    const { causes } = savepoint.why(path)
+    expect(causes.map(({ likely }) => likely.map(({ argv }) => argv))).toEqual([[['../program']]])
+    expect(causes).toMatchObject([{ event: { op: verb }, outcome: 'changed', before: { id: before!.id } }])
+    expect(causes[0]!.after!.id).toBe(after!.id)
+  }
+  expect(commands(savepoint.why('beside'))).toEqual(['sh -c echo 1 > beside; ../program'])
+  expect(runCli(space, ['why', 'old']).stdout).toMatch(/^opened for writing .*\n {2}likely by \.\.\/program \(run_/)
+  expect(runCli(space, ['trace']).stdout).toMatch(/\.\.\/program .*changes files by calls that are not told/)
+  // What others do between two runs is none of theirs.
+  space.write('old', 'by hand')
+  await run('true')
+  expect(savepoint.why('old').causes).toHaveLength(1)
 })
 
 describe('who did it', () => {

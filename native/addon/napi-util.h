@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAX_ARGUMENTS = 8 };
-
 /* A path or name as bytes. NUL-terminated, but may hold NULs: check_path refuses those. Release with free_path. */
 struct raw_path {
   char *bytes;

@@ -50,13 +50,14 @@ void xattr_scratch_free(struct xattr_scratch *scratch) {
   *scratch = (struct xattr_scratch){0};
 }
 
-bool xattr_is_absence(int error) {
+/* A filesystem without xattrs, or one that hides them from us. */
+static bool is_absence(int error) {
   return error == ENOTSUP || error == EPERM || error == EACCES;
 }
 
 /* Of an attribute that this filesystem, kernel or user cannot have: its file is worth more without it than not at all. */
 static bool is_refusal(int error) {
-  return xattr_is_absence(error) || error == EINVAL || error == E2BIG || error == ERANGE;
+  return is_absence(error) || error == EINVAL || error == E2BIG || error == ERANGE;
 }
 
 static int compare_names(const void *left, const void *right) {
@@ -73,7 +74,7 @@ static int encode_names(const struct xattr_target *target, struct xattr_scratch 
                         uint8_t *out, size_t room, size_t *needed) {
   for (size_t i = 0; i < count; i++) {
     ssize_t got = get_value(target, names[i], scratch->value, XATTR_SIZE_MAX);
-    if (got < 0 && (errno == ENODATA || xattr_is_absence(errno))) continue;
+    if (got < 0 && (errno == ENODATA || is_absence(errno))) continue;
     if (got < 0) return errno;
     uint16_t name_length = (uint16_t)strlen(names[i]);
     uint32_t value_length = (uint32_t)got;
@@ -89,7 +90,7 @@ int xattr_encode(const struct xattr_target *target, struct xattr_scratch *scratc
   *needed = 0;
   ssize_t listed = list_names(target, scratch->list, XATTR_LIST_MAX);
   if (listed == 0) return 0;
-  if (listed < 0) return xattr_is_absence(errno) ? 0 : errno;
+  if (listed < 0) return is_absence(errno) ? 0 : errno;
   size_t count = 0;
   for (ssize_t i = 0; i < listed; i++) count += scratch->list[i] == 0;
   char **names = malloc((count + 1) * sizeof *names);
@@ -181,7 +182,7 @@ int xattr_apply(const struct xattr_target *target, struct xattr_scratch *scratch
   if (at != length) return EINVAL;
 
   ssize_t listed = list_names(target, scratch->list, XATTR_LIST_MAX);
-  if (listed < 0 && !xattr_is_absence(errno)) return errno;
+  if (listed < 0 && !is_absence(errno)) return errno;
   size_t list_length = listed < 0 ? 0 : (size_t)listed;
   int error = remove_unwanted(target, scratch->list, list_length, encoded, length, refused);
   for (at = 0; error == 0 && next_attribute(encoded, length, &at, &attribute);) {

@@ -26,9 +26,6 @@ struct xattr_target xattr_path_only(int fd);
 bool xattr_scratch_init(struct xattr_scratch *scratch);
 void xattr_scratch_free(struct xattr_scratch *scratch);
 
-/* A filesystem without xattrs, or one that hides them from us. */
-bool xattr_is_absence(int error);
-
 /*
  * Encodes all attributes into `out`. `*needed` is the size of the whole encoding: when it exceeds `room`, `out` holds
  * nothing useful. Attributes that may not be read are left out. Returns 0 or an errno.

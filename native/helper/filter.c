@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "foreign.h"
+#include "newer-calls.h"
 #include "syscalls.h"
 
 #if defined __x86_64__
@@ -27,11 +28,8 @@
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
-#ifndef __NR_io_uring_setup
-#define __NR_io_uring_setup 425
-#endif
 
-enum { MAX_INSTRUCTIONS = 512, X32_BIT = 0x40000000 };
+enum { MAX_INSTRUCTIONS = 512 };
 
 struct program {
   struct sock_filter code[MAX_INSTRUCTIONS];

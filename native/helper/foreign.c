@@ -3,30 +3,13 @@
 #include "foreign.h"
 
 #include <linux/audit.h>
-#include <sys/syscall.h>
 
 #include "filter.h"
+#include "newer-calls.h"
 
 #ifdef __x86_64__
 
-#ifndef __NR_faccessat2
-#define __NR_faccessat2 439
-#endif
-#ifndef __NR_openat2
-#define __NR_openat2 437
-#endif
-#ifndef __NR_fchmodat2
-#define __NR_fchmodat2 452
-#endif
-#ifndef __NR_setxattrat
-#define __NR_setxattrat 463
-#define __NR_removexattrat 466
-#endif
-#ifndef __NR_file_setattr
-#define __NR_file_setattr 469
-#endif
-
-enum { X32_BIT = 0x40000000, X32_EXECVE = 520, X32_EXECVEAT = 545, X32_FIRST_OWN = 512 };
+enum { X32_EXECVE = 520, X32_EXECVEAT = 545, X32_FIRST_OWN = 512 };
 
 const struct foreign_call foreign_looks[] = {
     {18, __NR_stat},         {84, __NR_lstat},         {106, __NR_stat},          {107, __NR_lstat},

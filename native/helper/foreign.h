@@ -5,6 +5,9 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 
+/* Set in the number of a call by a program of the x32 kind, which is of the same architecture otherwise. */
+enum { X32_BIT = 0x40000000 };
+
 struct foreign_call {
   short number, native;
 };

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEADER_BYTES = 20, FIELD_HEADER_BYTES = 5, FIRST_ROOM = 256 * 1024 };
+enum { FIELD_HEADER_BYTES = 5, FIRST_ROOM = 256 * 1024 };
 /* Beyond this frames are dropped and counted: a reader that stands still must not stop what it watches. */
 static const size_t max_waiting = 64 * 1024 * 1024;
 

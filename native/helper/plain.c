@@ -11,9 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef __NR_openat2
-#define __NR_openat2 437
-#endif
+#include "newer-calls.h"
 
 /* Our own root is that of every process until one asks for another. Who shares it with that one changes with it. */
 static bool roots_differ;

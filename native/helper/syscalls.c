@@ -3,33 +3,8 @@
 #include "syscalls.h"
 
 #include <stdbool.h>
-#include <sys/syscall.h>
 
-/* Newer than the headers of some systems; the numbers are the same everywhere. */
-#ifndef __NR_move_mount
-#define __NR_move_mount 429
-#endif
-#ifndef __NR_openat2
-#define __NR_openat2 437
-#endif
-#ifndef __NR_fchmodat2
-#define __NR_fchmodat2 452
-#endif
-#ifndef __NR_setxattrat
-#define __NR_setxattrat 463
-#define __NR_removexattrat 466
-#endif
-#ifndef __NR_getxattrat
-#define __NR_getxattrat 464
-#define __NR_listxattrat 465
-#endif
-#ifndef __NR_file_setattr
-#define __NR_file_getattr 468
-#define __NR_file_setattr 469
-#endif
-#ifndef __NR_faccessat2
-#define __NR_faccessat2 439
-#endif
+#include "newer-calls.h"
 
 const struct rule rules[] = {
     {__NR_execve, OP_EXEC, CWD, 0, NONE, NONE, NONE, 1},

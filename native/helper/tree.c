@@ -3,8 +3,6 @@
 #include "tree.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,7 @@
 #include "frames.h"
 #include "ptrace.h"
 #include "thaw.h"
+#include "tracee.h"
 
 enum { MAX_PASSES = 100, PATIENT_PASSES = 5, THAW_PASSES = 20, PASS_US = 1000, STAT_BYTES = 1024 };
 
@@ -42,14 +41,8 @@ void tree_init(pid_t except) { excepted = except; }
 void tree_settle_by(void (*by)(void)) { settle = by; }
 
 static bool look(pid_t pid, struct member *member) {
-  char file[64], text[STAT_BYTES];
-  snprintf(file, sizeof file, "/proc/%d/stat", pid);
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t length = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (length <= 0) return false;
-  text[length] = 0;
+  char text[STAT_BYTES];
+  if (!read_text_file(pid, "stat", text, sizeof text)) return false;
   /* The name, in parentheses, may hold anything. */
   const char *end = strrchr(text, ')');
   int parent, threads;
@@ -131,14 +124,9 @@ static void send(const struct member *member, int signal) {
 }
 
 static bool is_in_clone(pid_t pid) {
-  char file[64], text[32] = "";
-  snprintf(file, sizeof file, "/proc/%d/syscall", pid);
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t length = read(fd, text, sizeof text - 1);
-  close(fd);
-  char *end = text;
-  long number = length > 0 ? strtol(text, &end, 10) : 0;
+  char text[32], *end = text;
+  if (!read_text_file(pid, "syscall", text, sizeof text)) return false;
+  long number = strtol(text, &end, 10);
   if (end == text) return false;
 #ifdef SYS_vfork
   if (number == SYS_vfork) return true;

@@ -13,24 +13,15 @@
 #include <unistd.h>
 
 #include "watch.h"
+#include "watched-directories.h"
 
-enum { BUCKETS = 16384, BATCH_BYTES = 64 * 1024, MAX_DEPTH = 2048 };
+enum { BATCH_BYTES = 64 * 1024 };
 static const uint32_t changes = IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
                                 IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK;
 
-/* A directory that is watched, by the name that the events so far give it. */
-struct directory {
-  int number;
-  struct directory *parent; /* NULL for the root, and for what was moved away */
-  struct directory *first, *before, *after; /* children, and siblings */
-  struct directory *next;                   /* in the bucket */
-  struct directory *pending;                /* moved away, and not yet seen elsewhere */
-  char name[];
-};
-
 static int queue = -1;
 static uint64_t mount_id;
-static struct directory *buckets[BUCKETS], *root, *moved_away;
+static struct directory *root;
 static bool is_limit_told;
 /* The first half of a rename; the second one follows at once if it stays in the target. */
 static struct {
@@ -39,76 +30,9 @@ static struct {
   char path[WATCH_PATH_ROOM];
 } leaving;
 
-static struct directory *find(int number) {
-  struct directory *directory = buckets[(unsigned)number % BUCKETS];
-  while (directory != NULL && directory->number != number) directory = directory->next;
-  return directory;
-}
-
-static struct directory *child_of(const struct directory *parent, const char *name) {
-  struct directory *child = parent->first;
-  while (child != NULL && strcmp(child->name, name) != 0) child = child->after;
-  return child;
-}
-
-static void detach(struct directory *directory) {
-  if (directory->parent != NULL && directory->parent->first == directory) directory->parent->first = directory->after;
-  if (directory->before != NULL) directory->before->after = directory->after;
-  if (directory->after != NULL) directory->after->before = directory->before;
-  directory->parent = directory->before = directory->after = NULL;
-}
-
-static void attach(struct directory *directory, struct directory *parent) {
-  directory->parent = parent;
-  if (parent == NULL) return;
-  directory->after = parent->first;
-  if (parent->first != NULL) parent->first->before = directory;
-  parent->first = directory;
-}
-
-/* False when it is not known where it lies (any more), or the path is too long. `name`: of something in it, or NULL. */
-static bool path_of(const struct directory *directory, const char *name, char *out) {
-  const char *parts[MAX_DEPTH];
-  size_t count = 0, length = strlen(watch_root());
-  if (name != NULL) parts[count++] = name;
-  for (; directory != root; directory = directory->parent) {
-    if (directory == NULL || count == MAX_DEPTH) return false;
-    parts[count++] = directory->name;
-  }
-  memcpy(out, watch_root(), length + 1);
-  if (length == 1) length = 0;
-  while (count-- > 0) {
-    size_t part = strlen(parts[count]);
-    if (length + part + 2 > WATCH_PATH_ROOM) return false;
-    out[length++] = '/';
-    memcpy(out + length, parts[count], part + 1);
-    length += part;
-  }
-  return true;
-}
-
-static void forget(struct directory *directory) {
-  struct directory **at = &buckets[(unsigned)directory->number % BUCKETS];
-  while (*at != directory) at = &(*at)->next;
-  *at = directory->next;
-  for (at = &moved_away; *at != NULL; at = &(*at)->pending)
-    if (*at == directory) {
-      *at = directory->pending;
-      break;
-    }
-  while (directory->first != NULL) detach(directory->first);
-  detach(directory);
-  free(directory);
-}
-
 static void tell_limit(void) {
   if (!is_limit_told) watch_tell_lost(LOST_WATCHES);
   is_limit_told = true;
-}
-
-static bool is_within(const struct directory *directory, const struct directory *above) {
-  while (directory != NULL && directory != above) directory = directory->parent;
-  return directory != NULL;
 }
 
 /* Watches what lies at `path`, or only learns that what was watched lies there now. NULL when it is no directory any more. */
@@ -119,27 +43,9 @@ static struct directory *watch(struct directory *parent, const char *name, const
     if (errno == ENOSPC || errno == ENOMEM || errno == ENAMETOOLONG) tell_limit();
     return NULL;
   }
-  struct directory *known = find(number);
-  if (known != NULL && known->parent == parent && strcmp(known->name, name) == 0) return known;
-  size_t length = strlen(name) + 1;
-  struct directory *directory = calloc(1, sizeof *directory + length);
-  if (directory == NULL) return NULL;
-  memcpy(directory->name, name, length);
-  directory->number = number;
-  if (known != NULL) {
-    /* The tree has moved on while we look at it: the events to come will say how. */
-    if (known == root || is_within(parent, known)) {
-      free(directory);
-      return NULL;
-    }
-    directory->first = known->first;
-    for (struct directory *child = known->first; child != NULL; child = child->after) child->parent = directory;
-    known->first = NULL;
-    forget(known);
-  }
-  attach(directory, parent);
-  directory->next = buckets[(unsigned)number % BUCKETS];
-  buckets[(unsigned)number % BUCKETS] = directory;
+  errno = 0;
+  struct directory *directory = directory_place(number, parent, name);
+  if (directory == NULL && errno == ENOMEM) tell_limit();
   return directory;
 }
 
@@ -175,8 +81,8 @@ static void watch_below(struct directory *top, bool tells) {
   struct work work = {0};
   push(&work, top->number);
   while (work.count > 0) {
-    struct directory *directory = find(work.numbers[--work.count]);
-    if (directory == NULL || !path_of(directory, NULL, path)) continue;
+    struct directory *directory = directory_find(work.numbers[--work.count]);
+    if (directory == NULL || !directory_path(directory, NULL, path)) continue;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *list = fd < 0 ? NULL : fdopendir(fd);
     if (list == NULL) {
@@ -186,7 +92,7 @@ static void watch_below(struct directory *top, bool tells) {
     }
     for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
       if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-      if (!path_of(directory, entry->d_name, child_path)) {
+      if (!directory_path(directory, entry->d_name, child_path)) {
         tell_limit();
         continue;
       }
@@ -217,18 +123,15 @@ int inotify_watch_open(void) {
 
 /* What was moved away and did not come back into the tree: nobody is interested any more. */
 static void drop_moved(void) {
-  while (moved_away != NULL) {
-    struct directory *top = moved_away;
-    moved_away = top->pending;
-    top->pending = NULL;
+  for (struct directory *top; (top = directory_next_moved()) != NULL;) {
     struct work work = {0};
     push(&work, top->number);
     while (work.count > 0) {
-      struct directory *directory = find(work.numbers[--work.count]);
+      struct directory *directory = directory_find(work.numbers[--work.count]);
       if (directory == NULL) continue;
       for (struct directory *child = directory->first; child != NULL; child = child->after) push(&work, child->number);
       inotify_rm_watch(queue, directory->number);
-      forget(directory);
+      directory_forget(directory);
     }
     free(work.numbers);
   }
@@ -243,11 +146,8 @@ static void leave(struct directory *directory, const struct inotify_event *event
   leaving.cookie = event->cookie;
   leaving.directory = (event->mask & IN_ISDIR) != 0;
   strcpy(leaving.path, path);
-  struct directory *child = leaving.directory ? child_of(directory, event->name) : NULL;
-  if (child == NULL) return;
-  detach(child);
-  child->pending = moved_away;
-  moved_away = child;
+  struct directory *child = leaving.directory ? directory_child(directory, event->name) : NULL;
+  if (child != NULL) directory_move_away(child);
 }
 
 /* A directory has come, or may be read now. */
@@ -265,7 +165,7 @@ static void handle(const struct inotify_event *event) {
     if (root != NULL) watch_below(root, false);
     return;
   }
-  struct directory *directory = find(event->wd);
+  struct directory *directory = directory_find(event->wd);
   if (directory == NULL) return;
   if (directory == root && (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT)) != 0) {
     /* What comes in its place is not watched. */
@@ -273,11 +173,11 @@ static void handle(const struct inotify_event *event) {
     return;
   }
   if ((event->mask & IN_IGNORED) != 0) {
-    forget(directory);
+    directory_forget(directory);
     return;
   }
   /* Of the directory itself its parent tells. */
-  if (event->len == 0 || !path_of(directory, event->name, path)) return;
+  if (event->len == 0 || !directory_path(directory, event->name, path)) return;
   if ((event->mask & IN_MOVED_FROM) != 0) {
     tell_left();
     leave(directory, event, path);
@@ -294,7 +194,7 @@ static void handle(const struct inotify_event *event) {
   if ((event->mask & IN_ATTRIB) != 0) watch_tell(OP_ATTRIBUTES, path, NULL, is_directory, 0);
   if ((event->mask & IN_DELETE) != 0) watch_tell(OP_DELETE, path, NULL, is_directory, 0);
   bool may_be_new = (event->mask & (IN_CREATE | IN_MOVED_TO)) != 0 ||
-                    ((event->mask & IN_ATTRIB) != 0 && child_of(directory, event->name) == NULL);
+                    ((event->mask & IN_ATTRIB) != 0 && directory_child(directory, event->name) == NULL);
   if (is_directory && may_be_new) enter(directory, event->name, path, !comes_back);
 }
 

@@ -17,10 +17,20 @@ export async function callLive(
 ): Promise<Frame> {
   const { signal = new AbortController().signal, env = process.env } = options
   const create = operation.opens?.(input).create
-  const { sockets, ...served } = await findLiveProcesses({ ...options, create, withoutBrokenConfig: true })
+  const { sockets, foundAbove, ...served } = await findLiveProcesses({ ...options, create, withoutBrokenConfig: true })
+  if (foundAbove && options.target === undefined)
+    options.onNotice?.(`using the timeline of ${served.target} (above): paths start there, and all of it is meant`)
   for (const socket of sockets) {
     try {
-      const last = await askSocket(socket, { ...input, op: operation.name }, { onFrame, signal })
+      const last = await askSocket(
+        socket,
+        { ...input, op: operation.name },
+        {
+          onFrame,
+          signal,
+          isHarmless: operation.effect === 'read',
+        },
+      )
       if (!isUnserved(last)) return last
     } catch (error) {
       if (!(error instanceof NobodyThere)) throw error

@@ -1,9 +1,13 @@
 /** Asks the process that serves a target, over its socket. Needs neither the table nor zod. */
 import { connect } from 'node:net'
+import { cancelled } from '../errors/errors.ts'
 import { lineReader, SavepointError, withSocketPath } from '../index.ts'
 
 /** Of a line, as far as a server sends them. */
 const MAX_LINE_BYTES = 96 * 1024 * 1024
+
+/** For the answer to a cancellation of what only looks: whoever does not give it is stopped, or hangs. */
+const PATIENCE_MS = 1000
 
 export type Frame = Record<string, unknown>
 
@@ -12,17 +16,25 @@ export class NobodyThere extends Error {}
 
 /**
  * Calls `onFrame` with each frame, and returns the last one, which has `ok` or `error`. `signal` asks to stop at a safe point;
- * the answer then says what became of it.
+ * the answer then says what became of it. `isHarmless`: it only looks, so that nobody has to know.
  */
 export async function askSocket(
   socket: string,
   request: Frame,
-  { onFrame, signal }: { onFrame(frame: Frame): void; signal: AbortSignal | undefined },
+  {
+    onFrame,
+    signal,
+    isHarmless,
+  }: { onFrame(frame: Frame): void; signal: AbortSignal | undefined; isHarmless: boolean },
 ): Promise<Frame> {
   const last = Promise.withResolvers<Frame>()
   let isConnected = false
   const connection = withSocketPath(socket, address => connect(address))
-  const cancel = () => connection.write('{"cancel":true}\n')
+  let patience: NodeJS.Timeout | undefined
+  const cancel = () => {
+    connection.write('{"cancel":true}\n')
+    if (isHarmless) patience = setTimeout(() => last.reject(cancelled()), PATIENCE_MS)
+  }
   connection.on('connect', () => {
     isConnected = true
     connection.write(`${JSON.stringify(request)}\n`)
@@ -44,6 +56,7 @@ export async function askSocket(
     return await last.promise
   } finally {
     signal?.removeEventListener('abort', cancel)
+    clearTimeout(patience)
     connection.destroy()
   }
 }

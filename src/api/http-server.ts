@@ -15,6 +15,10 @@ import { tcpPeer } from './tcp-peer.ts'
 
 const TOKEN_BYTES = 32
 const MIN_TOKEN_CHARS = 16
+/** Whoever holds them, with a token or without. Further ones are closed at once. */
+const MAX_CONNECTIONS = 256
+/** For the last answers, to those who do not read them. */
+const PARTING_MS = 2000
 
 export interface Address {
   host: string
@@ -33,21 +37,30 @@ export function parseAddress(text: string): Address {
 }
 
 const isAnywhere = (host: string): boolean => host === '0.0.0.0' || host === '::'
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host)
+/** Not what a name only begins with: `127.example.org` may be anywhere. */
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+
+/** Other letters are written in many ways, and spaces around it are cut off. */
+const canBeSent = (token: string): boolean => /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(token)
 
 export interface Token {
   value: string
   /** Made just now: whoever started the server has not seen it yet. */
   isNew: boolean
+  /** Where it is kept; undefined for that of the user. */
+  file: string | undefined
 }
 
 /** That of the user; else the one of this home, made when there is none. Beyond this machine only one that the user chose. */
 export function tokenFor(home: string, { host }: Address, env: NodeJS.ProcessEnv): Token {
   const given = env.SAVEPOINT_HTTP_TOKEN
   if (given !== undefined && given !== '') {
-    if (given.length >= MIN_TOKEN_CHARS) return { value: given, isNew: false }
-    throw new SavepointError('config.invalid', 'Cannot use SAVEPOINT_HTTP_TOKEN: it is too short', {
-      hint: `It takes ${MIN_TOKEN_CHARS} characters or more, for example of \`openssl rand -hex 32\``,
+    const why =
+      given.length < MIN_TOKEN_CHARS ? 'it is too short' : canBeSent(given) ? undefined : 'no header can carry it'
+    if (why === undefined) return { value: given, isNew: false, file: undefined }
+    throw new SavepointError('config.invalid', `Cannot use SAVEPOINT_HTTP_TOKEN: ${why}`, {
+      hint: `It takes ${MIN_TOKEN_CHARS} ASCII characters or more, for example of \`openssl rand -hex 32\``,
     })
   }
   if (!isLoopback(host))
@@ -55,22 +68,20 @@ export function tokenFor(home: string, { host }: Address, env: NodeJS.ProcessEnv
       hint: 'Set SAVEPOINT_HTTP_TOKEN, or listen on 127.0.0.1',
     })
   mkdirSync(home, { recursive: true, mode: 0o700 })
-  return keptToken(tokenFileIn(home))
+  return keptToken(join(home, 'http-token'))
 }
-
-const tokenFileIn = (home: string): string => join(home, 'http-token')
 
 function keptToken(file: string): Token {
   const value = randomHex(TOKEN_BYTES)
   try {
     writeFileSync(file, `${value}\n`, { mode: 0o600, flag: 'wx' })
-    return { value, isNew: true }
+    return { value, isNew: true, file }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
   chmodSync(file, 0o600)
   const kept = readFileSync(file, 'utf8').trim()
-  if (kept.length >= MIN_TOKEN_CHARS) return { value: kept, isNew: false }
+  if (kept.length >= MIN_TOKEN_CHARS) return { value: kept, isNew: false, file }
   throw new SavepointError('config.invalid', `Cannot use the token in ${file}: it is too short`, {
     hint: `Delete the file: the next start makes a new one`,
   })
@@ -79,6 +90,7 @@ function keptToken(file: string): Token {
 export interface HttpServer {
   /** As a browser writes it. */
   url: string
+  /** The service is closed before: what it answers in the end is still sent. */
   close(): Promise<void>
 }
 
@@ -92,6 +104,16 @@ export async function serveHttp(
   const carryOut: Carrier = (operation, input, out, context) =>
     service.call({ run: operation.effect === 'read' ? undefined : runOfCaller(context) }, operation.name, input, out)
   const server = createServer(getRequestListener(httpApp({ carryOut, token, hosts, version }).fetch))
+  server.maxConnections = MAX_CONNECTIONS
+  const answering = new Set<Promise<void>>()
+  server.on('request', (_, response) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    answering.add(promise)
+    response.once('close', () => {
+      answering.delete(promise)
+      resolve()
+    })
+  })
   await listen(server, address)
   const { port } = server.address() as AddressInfo
   const named = isIP(address.host) === 6 ? `[${address.host}]` : address.host
@@ -100,8 +122,12 @@ export async function serveHttp(
   return {
     url: `http://${named}:${port}`,
     async close() {
+      const closed = new Promise(resolve => server.close(resolve))
+      const enough = setTimeout(() => server.closeAllConnections(), PARTING_MS)
+      await Promise.all(answering)
+      clearTimeout(enough)
       server.closeAllConnections()
-      await new Promise(resolve => server.close(resolve))
+      await closed
     },
   }
 }
@@ -124,13 +150,13 @@ async function listen(server: Server, { host, port }: Address): Promise<void> {
   })
 }
 
-/** Beside the socket of a daemon. `token`: when it was made just now. */
+/** Beside the socket of a daemon. */
 export async function serveDaemon(address: Address, { service, close }: Daemon, version: string) {
   const { home } = service.served
   try {
     const token = tokenFor(home, address, process.env)
     const server = await serveHttp(address, service, token.value, version)
-    return { ...server, token: token.isNew ? token.value : undefined, tokenFile: tokenFileIn(home) }
+    return { ...server, token }
   } catch (error) {
     await close()
     throw error

@@ -11,11 +11,13 @@ import { isTooDeep, MAX_DEPTH } from '../model/nesting.ts'
 import { isLast } from './frames.ts'
 import { openApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
+import { fromQuery } from './query.ts'
 import type { Out } from './service.ts'
-import { checkInput, findOperation, inputSchema, operations } from './table.ts'
+import { checkInput, findOperation, operations } from './table.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 const EVENTS = 'text/event-stream'
+const eventHeaders = { 'content-type': EVENTS }
 /** Of events that nobody has read yet: beyond it, whoever tells them waits or leaves some out. */
 const MAX_WAITING_BYTES = 1024 * 1024
 
@@ -74,7 +76,9 @@ export function httpApp({ carryOut, token, hosts, version }: HttpOptions): Hono 
   const answer = (context: Context, operation: Operation, given: unknown) => {
     const input = checkInput(operation, given)
     const carry = (out: Out) => carryOut(operation, input, out, context)
-    if (context.req.header('accept')?.includes(EVENTS)) return asEvents(context, carry)
+    if (context.req.header('accept')?.includes(EVENTS))
+      // Nobody would ever read them, nor be seen to go.
+      return context.req.method === 'HEAD' ? context.body(null, 200, eventHeaders) : asEvents(context, carry)
     if (operation.follows?.(input)) return problem(context, endless(operation), 406)
     return asJson(context, operation, carry)
   }
@@ -150,35 +154,20 @@ function fromBody(text: string): unknown {
   throw new SavepointError('usage', `Cannot read the request: its body is more than ${MAX_DEPTH} levels deep`)
 }
 
-/** What is wrong with an element of a list is said of that. */
-const isList = (operation: Operation, name: string): boolean =>
-  (inputSchema(operation).properties as Record<string, { type?: string }>)[name]?.type === 'array'
-
-/** Texts become what the parameter is; what does not fit stays, and is refused with its name. */
-const fromQuery = (operation: Operation, queries: Record<string, string[]>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(queries).map(([name, values]) => [name, fromTexts(operation, name, values)]))
-
-function fromTexts(operation: Operation, name: string, values: string[]): unknown {
-  const { shape } = operation.input
-  // One that is given twice is refused, unless it is a list.
-  if (!Object.hasOwn(shape, name) || (values.length > 1 && !isList(operation, name))) return values
-  const [first] = values
-  const read = (value: unknown) => shape[name]!.safeParse(value).success
-  const candidates = [values, first === 'true' ? true : first === 'false' ? false : Number(first)]
-  return read(first) ? first : (candidates.find(read) ?? (isList(operation, name) ? values : first))
-}
-
 const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   usage: 400,
   'config.invalid': 400,
   'path.outside': 400,
   'name.invalid': 400,
+  'command.not-found': 400,
+  'command.not-executable': 400,
   'run.inside': 403,
   'timeline.none': 404,
   'snapshot.unknown': 404,
   'path.unknown': 404,
   'tag.unknown': 404,
   'run.unknown': 404,
+  'process.unknown': 404,
   'operation.none': 404,
   'snapshot.ambiguous': 409,
   'snapshot.pinned': 409,
@@ -187,6 +176,7 @@ const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   'target.replaced': 409,
   'target.refused': 409,
   'snapshots.disabled': 409,
+  'command.failed-to-start': 409,
   busy: 423,
   unsupported: 501,
   'disk.full': 507,
@@ -253,7 +243,7 @@ function asEvents(context: Context, carry: (out: Out) => Promise<void>): Respons
     },
     new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING_BYTES }),
   )
-  return context.body(stream, 200, { 'content-type': EVENTS })
+  return context.body(stream, 200, eventHeaders)
 }
 
 /** RFC 9457, with the code of the catalogue. */

@@ -60,9 +60,9 @@ export function snapshotDetailJson(snapshot: Snapshot, place?: SnapshotPlace) {
   }
 }
 
-export const skippedJson = ({ path, reason }: Skipped) => ({ path: showPath(path), reason })
+const skippedJson = ({ path, reason }: Skipped) => ({ path: showPath(path), reason })
 
-export const countsJson = ({ added, modified, deleted }: ChangeCounts) => ({ added, modified, deleted })
+const countsJson = ({ added, modified, deleted }: ChangeCounts) => ({ added, modified, deleted })
 
 /** An element of `log` and `branches`. */
 export function logNodeJson(node: results.LogNode) {

@@ -91,7 +91,7 @@ export const processOperations = [
     input: z.object({
       pid: z.int().positive(),
       start: z.int().optional().describe('as `ps` says it: when the pid is another process by now, nothing is sent'),
-      signal: z.string().min(1).default('SIGTERM'),
+      signal: z.string().min(1).default('SIGTERM').describe('its name or number'),
     }),
     output: traced.process.describe('the process that got it'),
     opens: looking,

@@ -38,7 +38,7 @@ export const fileEvent = z
     size: z.int().nullable(),
     pid: z.int().nullable(),
     exec: z.int().nullable(),
-    existed: z.boolean(),
+    existed: z.boolean().describe('before; of what was restored: in the state that it was restored to'),
     directory: z.boolean(),
   })
   .meta({ id: 'FileEvent' })

@@ -59,7 +59,8 @@ function notFitting(operation: Pick<Operation, 'name' | 'input'>, input: unknown
   if (value === undefined) return wrong(operation, `"${name}" is missing`, hint)
   const isTwice = Array.isArray(value) && !taken.type.includes('list')
   if (isTwice) return wrong(operation, `"${name}" is a list, and takes one value`, hint)
-  const where = [name, ...inner].join('.')
+  // Which element of a list it is can be seen by its value.
+  const where = [name, ...inner.filter(key => typeof key === 'string')].join('.')
   const given = inner.reduce((at: unknown, key) => (at as Record<string | number, unknown> | undefined)?.[key], value)
   const meant = issue.code === 'invalid_value' ? nearest(String(given), issue.values.map(String)) : undefined
   const better = meant === undefined ? hint : `Did you mean "${meant}"?`

@@ -1,9 +1,9 @@
 /** The processes that carry out what takes longer: some are kept for the next request, commands get one of their own. */
-import { closeSync, openSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { closeSync } from 'node:fs'
 import { cancelled, SavepointError } from '../errors/errors.ts'
 import type { WorkRequest } from './api-worker.ts'
 import type { Operation } from './operation.ts'
+import { openOutput } from './output-file.ts'
 import type { Caller, Out } from './service.ts'
 import { WorkerProcess } from './worker-process.ts'
 
@@ -70,10 +70,10 @@ export class Workers {
       throw new SavepointError('busy', `Cannot ${operation.name}: ${MAX_COMMANDS} commands are running`, {
         hint: 'Wait for one of them to end; `savepoint ctl ps` lists their processes',
       })
-    this.commands++
     const { output } = request.input as { output?: string }
     const isAttached = operation.starts === 'attached'
-    const file = isAttached || output === undefined ? undefined : openSync(resolve(request.target, output), 'a', 0o666)
+    const file = isAttached || output === undefined ? undefined : openOutput(request.target, request.home, output)
+    this.commands++
     try {
       const worker = new WorkerProcess(this.envOf(caller), isAttached ? 'told' : (file ?? 'ignore'))
       const last = await worker.ask(request, out, false)

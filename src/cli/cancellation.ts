@@ -15,7 +15,7 @@ const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export const signalNumbers: Partial<Record<NodeJS.Signals, number>> = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 }
 
-export function createCancellation(onFirst: () => void): Cancellation {
+export function createCancellation(onFirst: (signal: NodeJS.Signals) => void): Cancellation {
   const controller = new AbortController()
   let cause: NodeJS.Signals | undefined
   let ignored = false
@@ -24,7 +24,7 @@ export function createCancellation(onFirst: () => void): Cancellation {
     // The second one means it: whatever is open is recovered by the next command.
     if (cause) process.exit(128 + (signalNumbers[name] ?? 2))
     cause = name
-    onFirst()
+    onFirst(name)
     controller.abort()
   }
   for (const name of stopSignals) process.on(name, stop)

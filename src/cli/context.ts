@@ -43,8 +43,8 @@ export interface Context {
   lines(names: readonly string[]): void
   /** The result for programs: the only thing that stdout gets with --json. */
   json(value: unknown): void
-  /** One line on stderr that is not a result; silent with --quiet. */
-  notice(text: string): void
+  /** One line on stderr that is not a result; silent with --quiet, unless it is an alarm. */
+  notice(text: string, isAlarm?: boolean): void
   /** Runs `body` with a pager when stdout is a terminal. */
   paged(body: (output: Output) => Promise<void> | void): Promise<void>
   open(options?: OpenOptions): Promise<Savepoint>
@@ -60,8 +60,12 @@ export interface Context {
   close(): void
 }
 
-const stopping = 'stopping at the next safe point; Ctrl-C again stops at once'
-const completing = 'it has begun and will be completed; Ctrl-C again stops at once, and the next command completes it'
+function stopNotice(signal: NodeJS.Signals, isUnstoppable: boolean): string {
+  const again = `${signal === 'SIGINT' ? 'Ctrl-C again' : `a second ${signal}`} stops at once`
+  return isUnstoppable
+    ? `it has begun and will be completed; ${again}, and the next command completes it`
+    : `stopping at the next safe point; ${again}`
+}
 
 /** Of a terminal that does not say, and without one. */
 const assumedColumns = 80
@@ -78,13 +82,13 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   let opened: Savepoint | undefined
   let isUnstoppable = false
 
-  const notice = (remark: string) => {
-    if (options.quiet) return
+  const notice = (remark: string, isAlarm = false) => {
+    if (options.quiet && !isAlarm) return
     const text = withProgram(remark, program)
     errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${showLines(text)}\n`)
   }
   const listen = () => {
-    if (cancellable) cancellation ??= createCancellation(() => notice(isUnstoppable ? completing : stopping))
+    if (cancellable) cancellation ??= createCancellation(name => notice(stopNotice(name, isUnstoppable)))
   }
   const engineOptions = (): OpenOptions => ({
     // Without it the engine asks the system, which knows names that are not UTF-8.

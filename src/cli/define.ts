@@ -50,7 +50,7 @@ const commonOptions = [
   new Option('--adopt <old>', 'take over the timeline of a moved directory: its old path or its id'),
   new Option('--home <dir>', 'store (default: $SAVEPOINT_HOME, ~/.savepoint)'),
   new Option('--json', 'print the result as JSON'),
-  new Option('-q, --quiet', 'only results and errors; of a listing only the names'),
+  new Option('-q, --quiet', 'only results, errors and what went wrong; of a listing only the names'),
   new Option('--no-color', 'no colours (as NO_COLOR=1)'),
   new Option('--no-pager', 'do not page long output'),
 ]

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { diffLines, type LineDiff, maxComparedLines } from './line-diff.ts'
-import { type Lines, lineAt } from './lines.ts'
+import type { Lines } from './lines.ts'
 import { markChanges } from './myers.ts'
 
 const text = (value: string) => Buffer.from(value, 'latin1')
@@ -157,6 +157,10 @@ function expectCorrect(diff: LineDiff, before: string, after: string): void {
   if (linesOf(diff.before).join('') !== before) problems.push('does not know the old content')
   expect(problems.slice(0, 5)).toEqual([])
 }
+
+/** The bytes of one line, one character per byte, with its line feed. */
+const lineAt = (lines: Lines, line: number): string =>
+  lines.bytes.toString('latin1', lines.starts[line]!, lines.starts[line + 1]!)
 
 const linesOf = (lines: Lines) => Array.from({ length: lines.count }, (_, i) => lineAt(lines, i))
 const linesIn = (value: string) => value.match(/[^\n]*\n/g)!

@@ -25,7 +25,7 @@ export interface LineDiff {
 }
 
 /** Above these, the lines between the common start and end are not compared one by one: all of them are changed. */
-export const maxComparedBytes = 128 * 2 ** 20
+const maxComparedBytes = 128 * 2 ** 20
 export const maxComparedLines = 6_000_000
 
 /**

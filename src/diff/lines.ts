@@ -32,10 +32,6 @@ export function indexLines(bytes: Buffer): Lines {
   return { bytes, count, starts: starts.subarray(0, count + 1) }
 }
 
-/** The bytes of one line as a raw string (one character per byte), with its line feed. */
-export const lineAt = (lines: Lines, line: number): string =>
-  lines.bytes.toString('latin1', lines.starts[line]!, lines.starts[line + 1]!)
-
 export function sameLine(lines: Lines, left: number, right: number): boolean {
   const from = lines.starts[left]!
   const to = lines.starts[right]!

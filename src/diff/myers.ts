@@ -2,11 +2,11 @@ import { markBetweenAnchors } from './anchors.ts'
 import { type Box, type Marks, trim } from './edit-grid.ts'
 
 /** Edits that one search looks ahead from either end; a box with more is cut at the furthest point reached. */
-export const maxEditsPerSearch = 1024
+const maxEditsPerSearch = 1024
 /** The same once half of the steps are used up: less exact, but the rest gets further through the files. */
 const maxEditsInHaste = 256
 /** Comparisons in total; after that the boxes that remain are cut at lines that are unique on both sides. */
-export const maxSteps = 80_000_000
+const maxSteps = 80_000_000
 
 /**
  * Myers' O(ND) difference in linear space: find a point in the middle of a shortest path through the edit grid, then

@@ -12,6 +12,7 @@ import { Hasher, idToHex, randomHex } from '../model/id.ts'
 import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
+import { syncDirectory } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
 import { type Compression, createCompressor } from './archive-compression.ts'
@@ -117,15 +118,6 @@ async function writeFile(
   }
   syncDirectory(directory)
   return { bytes: file.bytes, hash: idToHex(file.hasher.digest()) }
-}
-
-function syncDirectory(directory: Buffer): void {
-  const fd = openSync(directory, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
 }
 
 class HashedFile {

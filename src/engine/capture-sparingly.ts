@@ -37,11 +37,8 @@ interface LiveFile {
 
 /** Everything when there is room, otherwise what will be touched. Throws `disk.full` when not even a part of that fits. */
 export async function captureBefore(ctx: Context, touched: Touched, options: LiveOptions): Promise<Live> {
-  try {
-    if (!isBelowFloor(ctx)) return await captureLive(ctx, options)
-  } catch (error) {
-    if (!isDiskFull(error)) throw error
-  }
+  const whole = await captureIfRoom(ctx, options)
+  if (whole) return whole
   const look = await captureLive(ctx, { ...options, discard: true })
   const files = unstoredFiles(ctx, look, touched)
   try {
@@ -59,13 +56,20 @@ export async function captureBefore(ctx: Context, touched: Touched, options: Liv
   })
 }
 
-/** What a restore has left behind: the contents that it wrote are in the store already. */
-export async function captureAfter(ctx: Context, options: LiveOptions): Promise<Live> {
+/** Undefined when there is no room for everything. */
+async function captureIfRoom(ctx: Context, options: LiveOptions): Promise<Live | undefined> {
   try {
-    if (!isBelowFloor(ctx)) return await captureLive(ctx, options)
+    return isBelowFloor(ctx) ? undefined : await captureLive(ctx, options)
   } catch (error) {
     if (!isDiskFull(error)) throw error
+    return undefined
   }
+}
+
+/** What a restore has left behind: the contents that it wrote are in the store already. */
+export async function captureAfter(ctx: Context, options: LiveOptions): Promise<Live> {
+  const whole = await captureIfRoom(ctx, options)
+  if (whole) return whole
   const look = await captureLive(ctx, { ...options, discard: true })
   return store(ctx, look, []).catch(error => {
     throw explainCapture(ctx, error)

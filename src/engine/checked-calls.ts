@@ -28,7 +28,9 @@ const optionsOf = <M extends Methods, I extends number>(
 const live = { keepRunning: 'flag', restart: 'flag' } as const
 
 const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
-  snapshot: { takes: [optionsOf<'snapshot', 0>({ label: 'text', type: 'text', run: 'text', turn: 'any' })] },
+  snapshot: {
+    takes: [optionsOf<'snapshot', 0>({ label: 'text', type: 'text', run: 'text', turn: 'any', onlyIfChanged: 'flag' })],
+  },
   snapshots: { takes: [optionsOf<'snapshots', 0>({ run: 'text' })], sync: true },
   find: { takes: ['text'], sync: true },
   head: { takes: [], sync: true },

@@ -44,6 +44,8 @@ export interface Context {
   leaveUnread: boolean
   now: () => number
   notice: (text: string) => void
+  /** A notice of something that was promised and did not come about. */
+  alarm: (text: string) => void
   /** A notice that a capture may repeat: each text is said once. */
   warn: (text: string) => void
   progress: ((progress: Progress) => void) | undefined

@@ -64,13 +64,20 @@ export const operations: Record<string, Operation<unknown>> = {
   })),
 
   snapshot: operation(
-    { label: z.string().optional(), type: z.enum(snapshotTypes).optional(), run: z.string().optional(), turn },
+    {
+      label: z.string().optional(),
+      type: z.enum(snapshotTypes).optional(),
+      run: z.string().optional(),
+      turn,
+      onlyIfChanged: z.boolean().optional(),
+    },
     ({ ctx, session, isInside }, input) =>
       done(
         takeSnapshot(ctx, {
           type: input.type ?? 'manual',
           label: input.label,
           turn: input.turn && { ...input.turn, tool: input.turn.tool },
+          onlyIfChanged: input.onlyIfChanged,
           run: input.run === undefined ? (isInside ? session.run.id : undefined) : requireRun(ctx, input.run).id,
         }),
       ),
@@ -199,6 +206,7 @@ function contextFor(
     env: { ...ctx.env, [RUN_VARIABLE]: isInside ? run.id : undefined },
     force: force ?? false,
     notice,
+    alarm: notice,
     warn: text => {
       if (!said.has(text)) notice(text)
       said.add(text)
@@ -215,7 +223,7 @@ function contextFor(
 const undisturbed = <T>({ isInside, session }: Call, work: () => Promise<T>): Promise<T> =>
   isInside ? work() : session.frozen(work)
 
-const quietly = (ctx: Context): Context => ({ ...ctx, notice: () => {}, warn: () => {} })
+const quietly = (ctx: Context): Context => ({ ...ctx, notice: () => {}, alarm: () => {}, warn: () => {} })
 
 /** Nothing is stopped for it; what would be is said, and stands in the result. */
 async function lookOnly<T>(

@@ -77,6 +77,8 @@ function alreadyServed(ctx: Context): SavepointError {
 export interface LiveProcesses extends ServedTarget {
   /** Of the daemon, then of runs that can be asked, in the order of their beginning. One of them may be dead: then nobody answers. */
   sockets: string[]
+  /** It begins above the directory that was asked in. */
+  foundAbove: boolean
 }
 
 /** Who serves a target at present. */
@@ -84,7 +86,8 @@ export async function findLiveProcesses(options: OpenOptions): Promise<LiveProce
   const ctx = await openContext(options)
   try {
     const sockets = [daemonSocket(ctx), ...liveRuns(ctx).map(({ socket }) => socket)]
-    return { ...servedBy(ctx), sockets: sockets.filter(socket => socket !== undefined) }
+    const found = sockets.filter(socket => socket !== undefined)
+    return { ...servedBy(ctx), sockets: found, foundAbove: ctx.subdirectory !== '' }
   } finally {
     closeContext(ctx)
   }

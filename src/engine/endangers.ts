@@ -1,5 +1,5 @@
 /** Whether what a command destroys is something that a snapshot of the target would bring back. */
-import { lstatSync, realpathSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { findGitDir, tryStat } from '../files/git-dir.ts'
 import type { Destructive } from '../model/command-kind.ts'
 import {
@@ -15,6 +15,7 @@ import {
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Context } from './context.ts'
+import { absolute, real, workTreeOf } from './git-place.ts'
 
 /** `cwd`: where the command was started. */
 export function endangers(ctx: Context, cwd: Raw, destructive: Destructive): boolean {
@@ -30,8 +31,6 @@ export function endangers(ctx: Context, cwd: Raw, destructive: Destructive): boo
     return places.some(place => isInDanger(place) || (wholeRepository && isInDanger(workTreeOf(place) ?? place)))
   })
 }
-
-const absolute = (cwd: Raw, path: Raw): Raw => (path.startsWith('/') ? path : `${cwd}/${path}`)
 
 /**
  * Absolute, without symbolic links on the way; none when nothing is there. With `follows`, or a slash behind it, a link is also
@@ -49,23 +48,7 @@ function placesOf(cwd: Raw, operand: Raw, follows: boolean): Raw[] {
   return [itself, end].filter(place => place !== undefined)
 }
 
-function real(path: Raw): Raw | undefined {
-  try {
-    return rawFromBytes(realpathSync(rawToBytes(path), 'buffer'))
-  } catch {
-    return undefined
-  }
-}
-
 const isDirectory = (place: Raw): boolean => tryStat(rawToBytes(place))?.isDirectory() ?? false
-
-/** The work tree around it; a command that acts on a repository reaches all of it. */
-function workTreeOf(place: Raw): Raw | undefined {
-  for (let at = place; ; at = parentOf(at) || '/') {
-    if (findGitDir(rawToBytes(at))) return at
-    if (at === '/') return undefined
-  }
-}
 
 /** Whether the repository is in the middle of what would be aborted. */
 function isUnderWay(cwd: Raw, operands: readonly string[], marks: readonly string[]): boolean {

@@ -64,8 +64,9 @@ class Follower {
     }
   }
 
+  /** Once also when nobody is to follow any more: the process that serves it may be ending with the run that it served. */
   async lookUntilOver(): Promise<void> {
-    while (!this.ctx.signal?.aborted && !this.look()) await pause(LOOK_MS)
+    while (!this.look() && !this.ctx.signal?.aborted) await pause(LOOK_MS)
   }
 
   private hear(told: Told): void {

@@ -8,16 +8,15 @@ import type { Snapshot } from '../model/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { encodeTree } from '../store/tree-codec.ts'
-import { countChanges } from '../store/tree-diff.ts'
 import { allEntries } from '../store/tree-lookup.ts'
 import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
-import { stateChanges } from '../targets/dir/state-changes.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import { checkManualPool } from './snapshot.ts'
+import { addWholeState, sizeOf } from './whole-state.ts'
 
 export interface PartialState {
   label: string
@@ -68,24 +67,16 @@ function addRows(
     const added: Snapshot[] = []
     for (const { label, tree, root } of states) {
       const parent = added.at(-1)
-      const snapshot = ctx.db.addSnapshot({
-        ...sizeOf(ctx.store, tree),
+      const state = {
+        ...sizeOf(allEntries(ctx.store, tree)),
         root,
+        type: 'import',
         label,
+        createdAt: ctx.now(),
         parent: parent?.id,
         sizeDelta: parent ? 0 : newBytes,
-        type: 'import',
-        createdAt: ctx.now(),
-        run: undefined,
-        command: undefined,
-        backend: 'cas',
-        nativeRef: undefined,
-        counts: countChanges(stateChanges(ctx.store, parent?.root, root)),
-        skippedCount: 0,
-        skipped: [],
-        unsettled: false,
-        runOnly: false,
-      })
+      } as const
+      const snapshot = addWholeState(ctx.store, ctx.db, state, parent?.root)
       added.push(snapshot)
       ctx.db.addOperation({
         ...newOperation(ctx, 'import', `imported ${source} as ${snapshot.id}`),
@@ -94,14 +85,4 @@ function addRows(
     }
     return added
   })
-}
-
-function sizeOf(store: Store, tree: Id): { files: number; bytes: number } {
-  const size = { files: 0, bytes: 0 }
-  for (const { entry } of allEntries(store, tree)) {
-    if (entry.kind === 'dir' || entry.kind === 'unknown') continue
-    size.files++
-    if (entry.kind === 'file') size.bytes += entry.size
-  }
-  return size
 }

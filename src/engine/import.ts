@@ -10,9 +10,7 @@ import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
-import { countChanges } from '../store/tree-diff.ts'
 import { ROOT_NAME, rootEntryOf } from '../targets/dir/capture.ts'
-import { stateChanges } from '../targets/dir/state-changes.ts'
 import { ArchiveBytes } from './archive-bytes.ts'
 import {
   type Compression,
@@ -30,6 +28,7 @@ import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
 import type { ImportResult } from './results.ts'
 import { checkManualPool } from './snapshot.ts'
+import { addWholeState } from './whole-state.ts'
 
 const READ_BYTES = 256 * 1024
 const HEAD_BYTES = 512
@@ -128,21 +127,8 @@ function addRow(
   imported: { root: Id; files: number; bytes: number; sizeDelta: number; label: string | undefined },
 ): Snapshot {
   return ctx.db.transaction(() => {
-    const snapshot = ctx.db.addSnapshot({
-      ...imported,
-      parent: undefined,
-      type: 'import',
-      createdAt: ctx.now(),
-      run: undefined,
-      command: undefined,
-      backend: 'cas',
-      nativeRef: undefined,
-      counts: countChanges(stateChanges(ctx.store, undefined, imported.root)),
-      skippedCount: 0,
-      skipped: [],
-      unsettled: false,
-      runOnly: false,
-    })
+    const state = { ...imported, type: 'import', createdAt: ctx.now(), parent: undefined } as const
+    const snapshot = addWholeState(ctx.store, ctx.db, state, undefined)
     const detail = { file: shownFile(path), snapshot: snapshot.id }
     ctx.db.addOperation(newOperation(ctx, 'import', `imported ${detail.file} as ${snapshot.id}`, detail))
     return snapshot

@@ -4,8 +4,7 @@
  * before the end.
  */
 
-import { destructiveOf, isCommit } from '../model/command-kind.ts'
-import { milestoneOf } from '../model/milestone.ts'
+import { destructiveOf } from '../model/command-kind.ts'
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
@@ -18,6 +17,7 @@ import { endangers } from './endangers.ts'
 import { gitAliases, gitEnvOf } from './git-aliases.ts'
 import { GuardPace } from './guard-pace.ts'
 import { IdleWatch } from './idle-watch.ts'
+import { type Milestone, milestoneOfExec } from './milestone-exec.ts'
 import { isFed } from './process-input.ts'
 import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
 
@@ -27,12 +27,6 @@ const CHANGE_DEBOUNCE_MS = 1000
 const MANY_KEPT = 1000
 /** What others change meanwhile is looked for in this rhythm, but not while a command waits. */
 const WALK_MS = 120_000
-
-/** What a command was to the run, kept until its process ends. */
-interface Milestone {
-  type: 'git' | 'build' | 'test'
-  command: string
-}
 
 interface Wanted {
   options: RunSnapshotOptions
@@ -67,6 +61,8 @@ export class LiveRun {
   /** When everything was looked at last, and not only what the run touched. */
   private walkedAt: number
   private work: Promise<unknown> = Promise.resolve()
+  /** The capture that has begun: what it is to have is not dirty any more, and not safe yet. */
+  private underWay: Promise<Snapshot | undefined> | undefined
   /** Captures that have not begun: whoever wants one joins the next of them. */
   private readonly queue: Wanted[] = []
   private closed = false
@@ -157,7 +153,7 @@ export class LiveRun {
   private handleExec(event: ExecEvent): void {
     this.idle?.began(event.id, event.pid)
     const argv = event.argv.map(rawToText)
-    const milestone = this.milestoneOf(argv) ?? (event.replaces && this.milestones.get(event.replaces))
+    const milestone = milestoneOfExec(this.ctx, event, argv) ?? (event.replaces && this.milestones.get(event.replaces))
     if (event.replaces) this.forget(event.replaces)
     if (milestone) this.milestones.set(event.id, milestone)
     if (event.held) {
@@ -168,14 +164,6 @@ export class LiveRun {
         })
         .finally(() => this.hooks.release(event.id))
     }
-  }
-
-  private milestoneOf(argv: string[]): Milestone | undefined {
-    const { triggers } = this.ctx.config.snapshots
-    if (!triggers.disable_git_commits && isCommit(argv)) return { type: 'git', command: quoteCommand(argv) }
-    const type = milestoneOf(argv, { buildCommands: triggers.build_commands, testCommands: triggers.test_commands })
-    const isWanted = type === 'build' ? !triggers.disable_builds : !triggers.disable_tests
-    return type && isWanted ? { type, command: quoteCommand(argv) } : undefined
   }
 
   private forget(exec: number): void {
@@ -231,7 +219,11 @@ export class LiveRun {
     if (!destructive || this.closed) return
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
     const inDoubt = event.truncated ? { ...destructive, operands: [] } : destructive
-    if (!this.isDirty || !endangers(this.ctx, event.cwd, inDoubt)) return
+    if (!(this.isDirty || this.underWay) || !endangers(this.ctx, event.cwd, inDoubt)) return
+    // What is being captured is safe when that is done, not before.
+    const former = this.isDirty ? undefined : await this.underWay?.catch(() => undefined)
+    if (former) this.hooks.note(event.id, `guarded by ${former.id}`)
+    if (!this.isDirty) return
     if (!this.pace.isDue(event.parent, this.ctx.now())) {
       this.hooks.note(event.id, 'not guarded: too soon after the last guard')
       return
@@ -257,12 +249,15 @@ export class LiveRun {
 
   private async takeNext(): Promise<void> {
     const { options, end } = this.queue.shift()!
+    this.underWay = end.promise
     try {
       const snapshot = await this.capture(options)
       if (snapshot) this.taken++
       end.resolve(snapshot)
     } catch (error) {
       end.reject(error)
+    } finally {
+      this.underWay = undefined
     }
   }
 

@@ -12,14 +12,13 @@ import { rawFromBytes } from '../model/raw-path.ts'
 import type { Location } from '../store/object-index.ts'
 import { OBJECT } from '../store/pack-format.ts'
 import { decodeTree } from '../store/tree-codec.ts'
-import { countChanges } from '../store/tree-diff.ts'
 import { allEntries } from '../store/tree-lookup.ts'
 import { ROOT_NAME, rootTreeOf } from '../targets/dir/capture.ts'
-import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type OpenTimeline, rootsOf } from './all-timelines.ts'
 import type { Context } from './context.ts'
 import { ROOTS_UNKNOWN } from './open-timeline.ts'
+import { addWholeState, sizeOf } from './whole-state.ts'
 
 /** A root tree has one entry with at most a few attributes. */
 const MAX_ROOT_BYTES = 16 * 1024
@@ -118,29 +117,8 @@ function ownerOf(ctx: Context, timelines: readonly OpenTimeline[], root: Id): Op
 
 function addState(ctx: Context, db: TimelineDb, { root, at }: State): void {
   const number = db.snapshots(true).filter(({ label }) => label?.startsWith(`${LABEL}-`)).length + 1
-  let [files, bytes] = [0, 0]
-  for (const { entry } of allEntries(ctx.store, rootTreeOf(ctx.store, root))) {
-    if (entry.kind === 'dir' || entry.kind === 'unknown') continue
-    files++
-    bytes += entry.size
-  }
-  db.addSnapshot({
-    parent: undefined,
-    type: 'manual',
-    label: `${LABEL}-${number}`,
-    createdAt: at,
-    root,
-    run: undefined,
-    command: undefined,
-    backend: 'cas',
-    nativeRef: undefined,
-    sizeDelta: 0,
-    counts: countChanges(stateChanges(ctx.store, undefined, root)),
-    files,
-    bytes,
-    skippedCount: 0,
-    skipped: [],
-    unsettled: false,
-    runOnly: false,
-  })
+  const size = sizeOf(allEntries(ctx.store, rootTreeOf(ctx.store, root)))
+  const label = `${LABEL}-${number}`
+  const state = { ...size, root, type: 'manual', label, createdAt: at, parent: undefined, sizeDelta: 0 } as const
+  addWholeState(ctx.store, db, state, undefined)
 }

@@ -8,7 +8,7 @@ import type { OpenTimeline } from './all-timelines.ts'
 import type { Context } from './context.ts'
 import { forgetTraceSummary } from './touched-paths.ts'
 
-export const TRACE_KEPT_MS = 30 * 24 * 60 * 60 * 1000
+const TRACE_KEPT_MS = 30 * 24 * 60 * 60 * 1000
 
 /** Returns of how many runs. Called with the timeline locked. */
 export function forgetOldTraces(ctx: Context, { target, db }: OpenTimeline): number {

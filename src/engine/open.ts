@@ -79,7 +79,7 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
 export async function openContext(options: OpenOptions): Promise<Context> {
   const env = options.env ?? process.env
   const home = homeOf(options, env)
-  const notice = options.onNotice ?? (() => {})
+  const notice: NonNullable<OpenOptions['onNotice']> = options.onNotice ?? (() => {})
   const cwd = currentDirectory(home, options.cwd)
   makeHome(home, options.create === true)
   const found = chooseTarget(home, cwd, options, env, notice)
@@ -115,6 +115,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     leaveUnread: options.leaveUnread ?? false,
     now: options.now ?? Date.now,
     notice,
+    alarm: text => notice(text, true),
     warn: once(notice),
     progress: options.onProgress,
     signal: options.signal,

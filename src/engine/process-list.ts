@@ -42,7 +42,7 @@ export function signalProcess(
 ): RunProcess {
   const number = numberOf(signal)
   const unknown = () =>
-    new SavepointError('failed', `Cannot send ${signal} to ${pid}: it is no process of a run of this target`, {
+    new SavepointError('process.unknown', `Cannot send ${signal} to ${pid}: it is no process of a run of this target`, {
       hint: '`savepoint ctl ps` lists those that are',
     })
   const found = processesOfRuns(ctx).find(each => each.pid === pid)
@@ -75,12 +75,16 @@ export function signalProcess(
 const nameOf = (number: number): string =>
   Object.entries(constants.signals).find(([, each]) => each === number)?.[0] ?? String(number)
 
+/** SIGTERM, TERM, term or 15. */
 function numberOf(signal: string): number {
-  const known = constants.signals as Record<string, number>
-  const number = known[signal] ?? known[`SIG${signal}`]
+  const numbers = new Map(Object.entries(constants.signals).map(([name, number]) => [name.slice('SIG'.length), number]))
+  const name = signal.toUpperCase().replace(/^SIG/, '')
+  const number = numbers.get(name) ?? [...numbers.values()].find(each => String(each) === signal)
   if (number !== undefined) return number
-  const meant = nearest(signal.startsWith('SIG') ? signal : `SIG${signal}`, Object.keys(known))
-  throw new SavepointError('usage', `There is no signal ${signal}`, { hint: meant && `Did you mean ${meant}?` })
+  const meant = nearest(name, numbers.keys())
+  throw new SavepointError('usage', `There is no signal ${signal}`, {
+    hint: meant ? `Did you mean SIG${meant}?` : 'For example SIGTERM, SIGKILL or SIGSTOP',
+  })
 }
 
 /** By the mark that a run gives to its commands, by the helper above them, and by descent from either. */

@@ -1,6 +1,6 @@
 /** What rows of a timeline say of a path that is purged: counts, labels, lists of paths. Trees are purge.ts's business. */
 import { isDamage } from '../errors/errors.ts'
-import type { Entry, Id } from '../model/entry.ts'
+import type { Id } from '../model/entry.ts'
 import { isWithin, type Raw } from '../model/raw-path.ts'
 import type { Operation, Snapshot } from '../model/snapshot.ts'
 import type { Store } from '../store/store.ts'
@@ -10,6 +10,7 @@ import { sameDeep } from '../targets/dir/plan-entries.ts'
 import type { Context } from './context.ts'
 import { keptLabel } from './kept-files.ts'
 import { countsAgainst } from './shown-snapshot.ts'
+import { sizeOf } from './whole-state.ts'
 
 /** Sets the states of snapshots to what they are without `path`. In the transaction of the purge; the trees are stored. */
 export function setPurgedStates(ctx: Context, path: Raw, rewritten: ReadonlyMap<Id, Id>): void {
@@ -17,7 +18,8 @@ export function setPurgedStates(ctx: Context, path: Raw, rewritten: ReadonlyMap<
   for (const snapshot of ctx.db.snapshots(true)) {
     const root = rewritten.get(snapshot.root) ?? snapshot.root
     if (root === snapshot.root) continue
-    const less = contentOf(ctx.store, entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), path))
+    const entry = entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), path)
+    const less = sizeOf(entry ? withAllBelow(ctx.store, { path: '', entry }) : [])
     const [files, bytes] = [snapshot.files - less.files, snapshot.bytes - less.bytes].map(count => Math.max(0, count))
     changed.add(snapshot.id)
     ctx.db.setState(snapshot.id, { ...snapshot, root, files: files!, bytes: bytes! })
@@ -28,16 +30,6 @@ export function setPurgedStates(ctx: Context, path: Raw, rewritten: ReadonlyMap<
     if (changed.has(snapshot.id) && snapshot.type === 'kept')
       ctx.db.setState(snapshot.id, { ...snapshot, label: keptLabel(ctx, snapshot) })
   }
-}
-
-function contentOf(store: Store, entry: Entry | undefined): { files: number; bytes: number } {
-  const content = { files: 0, bytes: 0 }
-  for (const { entry: found } of entry ? withAllBelow(store, { path: '', entry }) : []) {
-    if (found.kind === 'dir' || found.kind === 'unknown') continue
-    content.files++
-    content.bytes += found.size
-  }
-  return content
 }
 
 function countAnew(ctx: Context, snapshot: Snapshot): void {

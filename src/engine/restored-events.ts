@@ -31,18 +31,24 @@ export function notePlanned(ctx: Context, { actions }: RestorePlan, movesHead: b
 }
 
 /** `movesHead`: the state is that of HEAD now. Then a later snapshot, which is compared with HEAD, begins after it. */
-function note(ctx: Context, changes: Iterable<Pick<Change, 'path' | 'within' | 'after'>>, movesHead: boolean): void {
+function note(
+  ctx: Context,
+  changes: Iterable<Pick<Change, 'path' | 'within' | 'after'> & Partial<Pick<Change, 'before'>>>,
+  movesHead: boolean,
+): void {
   const events = new Map<Raw, NewEvent>()
-  for (const { path, within, after } of changes) {
+  for (const { path, within, before, after } of changes) {
     const top = within ?? path
-    if (!events.has(top)) events.set(top, eventOf(ctx, top, within === undefined ? after : 'directory'))
+    const isDirectory = within !== undefined || (after ?? before)?.kind === 'dir'
+    if (!events.has(top)) events.set(top, eventOf(ctx, top, after, isDirectory))
     if (events.size >= MAX_EVENTS) break
   }
   ctx.db.events.add(events.values())
   if (movesHead) ctx.db.events.setNextStart(ctx.db.events.newest())
 }
 
-const eventOf = (ctx: Context, path: Raw, now: Entry | 'directory' | undefined): NewEvent => ({
+/** `now`: it, or something in it, as it was restored. */
+const eventOf = (ctx: Context, path: Raw, now: Entry | undefined, isDirectory: boolean): NewEvent => ({
   run: '',
   at: ctx.now(),
   op: 'restore',
@@ -50,7 +56,7 @@ const eventOf = (ctx: Context, path: Raw, now: Entry | 'directory' | undefined):
   to: undefined,
   exec: 0,
   pid: process.pid,
-  existed: true,
-  directory: now === 'directory' || now?.kind === 'dir',
-  size: now !== 'directory' && now?.kind === 'file' ? now.size : undefined,
+  existed: now !== undefined,
+  directory: isDirectory,
+  size: !isDirectory && now?.kind === 'file' ? now.size : undefined,
 })

@@ -20,10 +20,6 @@ export interface Progress {
   entries?: number
 }
 
-export interface SnapshotResult {
-  snapshot: Snapshot
-}
-
 export interface PlannedChange {
   action: 'create' | 'delete' | 'replace' | 'metadata'
   path: Raw

@@ -71,10 +71,9 @@ function rollbackRun(
       'snapshot.unknown',
       `Cannot take back ${run.id}: its ${before ? 'final' : 'first'} snapshot does not exist`,
       {
-        hint:
-          before && run.endedAt === undefined
-            ? `It goes on, and does not answer; \`savepoint rollback ${before.id}\` goes back to the state before it`
-            : '`savepoint snapshots` lists what there is',
+        hint: before
+          ? `${run.endedAt === undefined ? 'It goes on, and does not answer; ' : ''}${wholeWayBack(before.id)}`
+          : '`savepoint snapshots` lists what there is',
       },
     )
   }
@@ -100,6 +99,10 @@ async function soFar(ctx: Context, { run, traceSoFar }: OwnRun, { root }: Live) 
   const isTraced = await traceSoFar()
   return { base: root, others: overlappingRuns(ctx, run, { root, isTraced }) }
 }
+
+/** From a run whose end is not known: what it did cannot be told from what others did. */
+export const wholeWayBack = (before: string): string =>
+  `\`savepoint rollback ${before}\` goes back to the state before it, whoever has changed what since`
 
 /** From a run that has not ended, which is no operation yet. */
 export const wayBackOf = ({ id, before }: Run): string =>

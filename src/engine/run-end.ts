@@ -4,22 +4,17 @@
  */
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
-import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { nameRunning } from '../model/running.ts'
-import { quoteCommand, quoteWord } from '../model/shell-quote.ts'
+import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { encodeTree } from '../store/tree-codec.ts'
-import { rootEntryOf } from '../targets/dir/capture.ts'
-import { identityOf, obstacleAt, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
-import { emptyCache } from '../targets/dir/stat-cache.ts'
 import type { NewOperation } from '../timeline/timeline-db.ts'
-import { captureLive, type Live } from './capture-live.ts'
+import { captureLive } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
 import { editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
 import { addKept } from './kept-files.ts'
-import { followTarget, moveDetail } from './moved-target.ts'
+import { moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { replacedByOthers } from './overlapping-runs.ts'
 import { leftRunning } from './process-tree.ts'
@@ -30,9 +25,9 @@ import { isInterrupted } from './run-state.ts'
 import { addSnapshot } from './snapshot.ts'
 import { closeSpool } from './spool.ts'
 import { snapshotBefore } from './state-before.ts'
+import { captureGone, findTarget } from './target-at-end.ts'
 import type { Displacer } from './target-place.ts'
-import { writeTarget } from './target-registry.ts'
-import { judgeConfig } from './trust.ts'
+import { hasBegun, judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
 
 type HowEnded = Pick<Run, 'exitCode' | 'signal'>
@@ -64,7 +59,7 @@ export async function conclude(
   known: Known,
 ): Promise<End> {
   if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
-    ctx.notice(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
+    ctx.alarm(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
     return nothing
   }
   const end = { exitCode, signal }
@@ -74,28 +69,32 @@ export async function conclude(
   try {
     ctx.db.transaction(() => {
       ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
-      noteUnprotected(ctx, run)
+      noteUnprotected(ctx, run, before)
     })
   } catch (error) {
     if (!errnoOf(error)) throw error
-    ctx.notice(`the end of the run is NOT recorded: ${(error as Error).message}`)
+    ctx.alarm(`the end of the run is NOT recorded: ${(error as Error).message}`)
   }
   return { after, taken }
 }
 
-/** Stands in the list of operations, so that `undo` stops here and does not take back something older. */
-function noteUnprotected(ctx: Context, run: Run): void {
+/**
+ * Stands in the list of operations, so that `undo` stops here and does not take back something older. With a state `before`,
+ * only that of its end is missing.
+ */
+function noteUnprotected(ctx: Context, run: Run, before: Snapshot | undefined): void {
+  const detail = { run: run.id, unprotected: true }
   ctx.db.addOperation({
-    ...newOperation(ctx, 'run', `${run.id}: ${quoteCommand(run.command)}`),
+    ...newOperation(ctx, 'run', `${run.id}: ${quoteCommand(run.command)}`, detail),
     state: 'fixed',
-    detail: { run: run.id, unprotected: true },
+    before: before?.id,
   })
 }
 
 function sayUncaptured(ctx: Context, before: Snapshot | undefined, error: unknown): End {
   if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
   const way = before ? `; to go back: savepoint rollback ${before.id}` : ''
-  ctx.notice(`the state after the run is NOT captured: ${(error as Error).message}${way}`)
+  ctx.alarm(`the state after the run is NOT captured: ${(error as Error).message}${way}`)
   return nothing
 }
 
@@ -111,21 +110,6 @@ async function finish(ctx: Context, run: Run, before: Snapshot, end: HowEnded, k
   return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, end, known))
 }
 
-/** What became of the target directory, as far as it is known by whom. */
-export const displaced = (how: 'moved' | 'deleted' | 'replaced', by: Displacer): string => {
-  if (by === 'run') return `the run ${how} the target directory`
-  return `the target directory was ${how} while the run went on${by === 'others' ? ', not by it,' : ''}`
-}
-
-function describeGone(path: Buffer, by: Displacer): string {
-  const obstacle = obstacleAt(path)
-  const word = quoteWord(showPath(rawFromBytes(path)))
-  const way = `to take that back: mv ${word} ${word}.aside; savepoint undo -t ${word}`
-  if (obstacle && by === 'run') return `the run put ${obstacle} in the place of the target directory; ${way}`
-  if (obstacle) return `${obstacle} has taken the place of the target directory; ${way}`
-  return `${displaced('deleted', by).replace(/,$/, '')}; \`savepoint undo\` makes it again`
-}
-
 async function finishLocked(
   ctx: Context,
   run: Run,
@@ -135,25 +119,10 @@ async function finishLocked(
 ): Promise<End & { after: Snapshot }> {
   const { movedTo, touched, displacedBy, commit } = known
   const from = ctx.targetPath
-  const moved = movedTo && !statDir(from) ? movedTo : undefined
-  if (moved) followTarget(ctx, moved)
-  const place = movedTo && showPath(rawFromBytes(movedTo))
-  if (moved)
-    ctx.notice(
-      `${displaced('moved', displacedBy)} to ${place}${displacedBy === 'others' ? '' : '; undo moves it back'}`,
-    )
-  const stat = statDir(ctx.targetPath)
-  const isReplaced = stat !== undefined && !sameIdentity(identityOf(stat), ctx.identity)
-  if (isReplaced) {
-    const where = place ? `; the old one is at ${place}` : ''
-    ctx.notice(`${displaced('replaced', displacedBy)} by another one${where}`)
-    ctx.identity = identityOf(stat)
-    writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
-  }
-  if (!stat) ctx.notice(describeGone(ctx.targetPath, displacedBy))
-  if (stat) await recoverPending(ctx)
+  const { moved, isThere, isReplaced } = findTarget(ctx, movedTo, displacedBy)
+  if (isThere) await recoverPending(ctx)
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
-  const live = stat
+  const live = isThere
     ? await captureLive(ctx, { override: [before.root], readOwned: true, ignoreFloor: true })
     : await captureGone(ctx, before)
   await addKept(ctx, run.id)
@@ -209,11 +178,17 @@ export async function closeKilledRuns(ctx: Context): Promise<void> {
     if (!isInterrupted(run)) continue
     const before = run.before === undefined ? await snapshotBefore(ctx, run) : ctx.db.snapshot(run.before)
     const end = { exitCode: undefined, signal: 'SIGKILL', isInterrupted: true }
-    if (before && before.deletedAt === undefined) await finishLocked(ctx, run, before, end)
-    else ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
+    const isUndoable = before !== undefined && before.deletedAt === undefined
+    const isBegun = hasBegun(ctx, run)
+    if (isUndoable) await finishLocked(ctx, run, before, end)
+    else
+      ctx.db.transaction(() => {
+        ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
+        if (isBegun) noteUnprotected(ctx, run, before)
+      })
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
-    ctx.notice(endedWithoutUs(run))
+    ctx.notice(endedWithoutUs(run, endOf(isUndoable, isBegun)))
     if (before && run.before === undefined)
       ctx.notice(`the state before it was not captured yet, and is put together from what it changed: ${before.id}`)
   }
@@ -242,35 +217,14 @@ export async function concludeUncaptured(ctx: Context, run: Run, exitCode: numbe
   }
 }
 
-function endedWithoutUs({ id }: Run): string {
-  const left = leftRunning(id)
-  if (left.length === 0) return `${id} ended without us: what is there now counts as its end`
-  const { names, kill } = nameRunning(left)
-  return `Savepoint was killed in ${id}, and ${names} of it still ${left.length === 1 ? 'runs' : 'run'}: what is there now counts as its end, and later changes are not part of it; to end that: ${kill}`
+function endOf(isUndoable: boolean, isBegun: boolean): string {
+  if (isUndoable) return 'what is there now counts as its end'
+  return isBegun ? 'it was not protected, and cannot be undone' : 'its command had not begun'
 }
 
-/** The state of a target that does not exist: nothing is there. */
-async function captureGone(ctx: Context, before: Snapshot): Promise<Live> {
-  const writer = await ctx.store.writer()
-  try {
-    const tree = writer.put(encodeTree([]))
-    const root = writer.put(encodeTree([{ ...rootEntryOf(ctx.store, before.root), content: tree }]))
-    writer.commit()
-    return {
-      root,
-      tree,
-      cache: emptyCache(),
-      changed: true,
-      unsettled: false,
-      files: 0,
-      emptyDirs: 0,
-      bytes: 0,
-      skipped: [],
-      newBytes: writer.newBytes,
-      eventsAt: ctx.db.events.beginCapture(),
-      runOnly: false,
-    }
-  } finally {
-    writer.close()
-  }
+function endedWithoutUs({ id }: Run, end: string): string {
+  const left = leftRunning(id)
+  if (left.length === 0) return `${id} ended without us: ${end}`
+  const { names, kill } = nameRunning(left)
+  return `Savepoint was killed in ${id}, and ${names} of it still ${left.length === 1 ? 'runs' : 'run'}: ${end}, and later changes are not part of it; to end that: ${kill}`
 }

@@ -17,7 +17,7 @@ export async function takeBackFailed(ctx: Context, result: RunResult, { onFailur
     return { ...result, takenBack: await holdingNeighbours(ctx, neighbouringRuns(ctx, undefined), takeBack) }
   } catch (error) {
     if (!(error instanceof SavepointError)) throw error
-    ctx.notice(`the run is NOT taken back: ${error.message}`)
+    ctx.alarm(`the run is NOT taken back: ${error.message}`)
     return result
   }
 }

@@ -16,7 +16,7 @@ const off = (...modes: number[]): string => modes.map(mode => `\x1b[?${mode}l`).
  * What full-screen programs switch on, switched off. The alternate screen is entered first: leaving it puts the cursor where
  * it was at the entrance, which may be long ago when the program was on the ordinary screen.
  */
-export const RESET: string = [
+const RESET: string = [
   '\x1b[?1049h\x1b[?1049l', // the ordinary screen
   '\x1b[?25h', // the cursor is shown
   off(9, 1000, 1002, 1003, 1005, 1006, 1015), // the mouse is the terminal's

@@ -37,7 +37,7 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
 const optionHint = 'Leave out --tracer, or take another one: `savepoint doctor` says which work here'
 const configHint = 'Leave tracing.tracer at auto, or set it to none; `savepoint doctor` says which work here'
 const withoutSudo =
-  'sudo and other set-user-id programs have no special rights inside this run; --allow-sudo gives them back, without tracing'
+  'sudo and other set-user-id programs have no special rights inside this run; `run --allow-sudo` gives them back, without tracing'
 const withSudo =
   'sudo works inside this run (--allow-sudo): commands are not traced, no snapshot is taken before what destroys, changes are only watched'
 

@@ -46,8 +46,11 @@ export interface OpenOptions {
    */
   untilExit?: boolean
   onProgress?: (progress: results.Progress) => void
-  /** One line for the user that is not an error: recovery, warnings, what config weakens. */
-  onNotice?: (text: string) => void
+  /**
+   * One line for the user that is not an error: recovery, warnings, what config weakens. `isAlarm`: something that was promised
+   * did not come about, such as the state at the end of a run that cannot be undone now.
+   */
+  onNotice?: (text: string, isAlarm?: boolean) => void
   signal?: AbortSignal
   /** From `true` to `false`, `signal` has no effect: what was begun will be completed. */
   onUnstoppable?: (isUnstoppable: boolean) => void
@@ -60,6 +63,8 @@ export interface SnapshotOptions {
   run?: string
   /** Whose turn it is, for a snapshot that an agent's hook takes. */
   turn?: Turn
+  /** Where HEAD has the same state, that is answered, and none is taken. */
+  onlyIfChanged?: boolean
 }
 
 export interface RestoreOptions {

@@ -14,6 +14,7 @@ import { takeNative } from './native-snapshot.ts'
 import { readUnread } from './read-native.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
+import type { SnapshotOptions } from './savepoint.ts'
 import { type Differences, differencesOf, startOf, withSnapshotEvents } from './snapshot-events.ts'
 import { thinOut } from './thin-out.ts'
 
@@ -27,7 +28,11 @@ export interface TakeOptions {
 
 export async function takeSnapshot(
   ctx: Context,
-  { preserved, ...options }: TakeOptions & Pick<LiveOptions, 'preserved'>,
+  {
+    preserved,
+    onlyIfChanged,
+    ...options
+  }: TakeOptions & Pick<LiveOptions, 'preserved'> & Pick<SnapshotOptions, 'onlyIfChanged'>,
 ): Promise<Snapshot> {
   if (ctx.config.snapshots.disabled) {
     throw new SavepointError('snapshots.disabled', 'Cannot take a snapshot: snapshots.disabled is set', {
@@ -39,10 +44,13 @@ export async function takeSnapshot(
     await recoverPending(ctx)
     if (options.type === 'manual') checkManualPool(ctx)
     const native = mayBeNative(ctx, options.type) ? chooseNative(ctx) : undefined
-    if (native && options.type === 'manual') return takenNatively(ctx, takeNative(ctx, native, options))
+    // Whether anything has changed is known only to those who look.
+    if (native && options.type === 'manual' && !onlyIfChanged)
+      return takenNatively(ctx, takeNative(ctx, native, options))
     await readUnread(ctx)
     const live = await captureLive(ctx, { preserved })
     const head = readAncestor(ctx, ctx.db.head)
+    if (onlyIfChanged && head?.id === ctx.db.head && head?.root === live.root) return head
     if (head) unlessDamaged(() => sayWhatLeft(ctx, head, live.root))
     const kept = wantsArchive(ctx, options.type)
       ? await (await import('./archive-snapshot.ts')).archiveLive(ctx, live)

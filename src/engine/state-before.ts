@@ -85,7 +85,7 @@ class TakeBack {
   private readonly live: Live
   /** Names of one file are one thing, as long as its number is known. */
   private readonly inodes = new Map<Branch, bigint>()
-  /** Directories that went where nothing is captured, and where that is. */
+  /** Directories that are not captured where they went, because somebody moved them on since or rules say so now. */
   private readonly away = new Map<Raw, Raw>()
 
   constructor(ctx: Context, tree: EditableTree, contents: ReadonlyMap<string, Spooled>, live: Live) {
@@ -108,7 +108,9 @@ class TakeBack {
     })
     this.groupLinked()
     for (const [path, to] of this.away)
-      ctx.notice(`${showPath(path)} was moved to ${showPath(to)}, where nothing is captured: undo leaves it there`)
+      ctx.notice(
+        `${showPath(path)} was moved to ${showPath(to)}, and is not captured there now: undo does not bring it back`,
+      )
   }
 
   private relative(path: Raw): Raw | undefined {
@@ -181,7 +183,7 @@ class TakeBack {
     // Where it is now nothing is captured. Of a file there is a copy, which comes next.
     const branch = isCaptured(atNew) ? atNew! : branchOf(unknownEntry('', 'vanished', 'dir'))
     if (old !== undefined) this.tree.put(old, branch)
-    if (old !== undefined && !isCaptured(atNew)) this.away.set(old, to)
+    if (old !== undefined && !isCaptured(atNew)) this.away.set(old, now ?? to)
     if (now !== undefined && isCaptured(atNew)) this.tree.remove(now)
   }
 

@@ -1,9 +1,9 @@
 /**
  * Tells what happens in a timeline as it happens, whoever does it: every process that works on it writes to its database, so
  * a change of the files of that is the sign to look for what is new in the log of events. A look from time to time covers a
- * filesystem that gives no signs.
+ * filesystem that gives no signs, and a user who has no watches left (fs.inotify.max_user_instances).
  */
-import { watch } from 'node:fs'
+import { type FSWatcher, watch } from 'node:fs'
 import { setImmediate as others, setTimeout as pause } from 'node:timers/promises'
 import type { Context } from './context.ts'
 import { cursorOf, positionOf } from './event-cursor.ts'
@@ -32,14 +32,16 @@ export async function subscribe(
   let { head } = db
   let sign = Promise.withResolvers<void>()
   const wake = () => sign.resolve()
-  const watcher = watch(ctx.timelineDir, wake)
-  watcher.on('error', wake)
+  const watcher = watchIfPossible(ctx.timelineDir, wake)
   signal.addEventListener('abort', wake)
   // From here on: what happened before the watch began is known, or is found by the first look.
   onEvent({ kind: 'following', cursor: place })
   try {
-    while (!signal.aborted) {
-      for (let isMore = true; isMore && !signal.aborted; ) {
+    // Once also after the end is asked for: the process that tells this may be ending with the run whose end it is to tell.
+    for (;;) {
+      const isLast = signal.aborted
+      let isMore: boolean
+      do {
         // Of one moment: else HEAD could be told before its snapshot.
         const look = () => ({
           page: events(ctx, { kind, cursor: place, reverse: true, limit: PAGE }),
@@ -52,7 +54,8 @@ export async function subscribe(
         if (isMore) await others()
         else if (headNow !== head) onEvent({ kind: 'head', head: headNow })
         if (!isMore) head = headNow
-      }
+      } while (isMore && !signal.aborted)
+      if (isLast) break
       const timer = setTimeout(wake, LOOK_MS)
       await sign.promise
       clearTimeout(timer)
@@ -60,7 +63,15 @@ export async function subscribe(
       if (!signal.aborted) await pause(GATHER_MS)
     }
   } finally {
-    watcher.close()
+    watcher?.close()
     signal.removeEventListener('abort', wake)
+  }
+}
+
+function watchIfPossible(directory: string, onSign: () => void): FSWatcher | undefined {
+  try {
+    return watch(directory, onSign).on('error', onSign)
+  } catch {
+    return undefined
   }
 }

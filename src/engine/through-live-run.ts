@@ -58,7 +58,7 @@ export async function restoring<T>(ctx: Context, request: Request, direct: () =>
   if (neighbours.length === 0) return work()
   if (!stops) return holdingNeighbours(ctx, neighbours, work)
   // Nothing is stopped for something that cannot be done.
-  const quiet = { ...ctx, notice: () => {}, warn: () => {} }
+  const quiet = { ...ctx, notice: () => {}, alarm: () => {}, warn: () => {} }
   const planned = { ...request, dryRun: true }
   await restoring<unknown>(quiet, planned, () => rollback(quiet, request.ref as string, planned as RestoreOptions))
   await stopNeighbours(

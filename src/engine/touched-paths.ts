@@ -14,9 +14,14 @@ export function saveTraceSummary(ctx: Context, run: string, summary: TraceSummar
 /** Its trace is about to go: it cannot be relied on. */
 export const forgetTraceSummary = (db: Context['db'], run: string): void => db.setMeta(keyOf(run), 'null')
 
+const summaryOf = (ctx: Context, run: string): TraceSummary | null => JSON.parse(ctx.db.meta(keyOf(run)) ?? 'null')
+
+/** Of a run that has ended: whether something of it was not seen. */
+export const hasHoles = (ctx: Context, run: string): boolean => (summaryOf(ctx, run)?.lost ?? 0) > 0
+
 /** Undefined when its trace is not complete: nobody knows. */
 export function touchedBy(ctx: Context, run: string): ((path: Raw) => boolean) | undefined {
-  const summary = JSON.parse(ctx.db.meta(keyOf(run)) ?? 'null') as TraceSummary | null
+  const summary = summaryOf(ctx, run)
   return !summary || summary.lost > 0 || summary.survivors ? undefined : touchedSoFar(ctx, run)
 }
 

@@ -6,7 +6,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import { type RedactPatterns, redactCommands } from '../model/redact.ts'
-import { type Execution, hasFailed, kindOfEvent } from '../model/trace.ts'
+import { type Execution, FOREIGN_CALLS, hasFailed, kindOfEvent } from '../model/trace.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
 import type { TraceBatch } from '../timeline/trace-rows.ts'
 import type { ExecEvent, ExitEvent, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
@@ -47,6 +47,8 @@ export class TraceRecorder {
   private commands = 0
   private failed = 0
   private lost = 0
+  /** Which processes have made calls of another architecture in what they execute now. */
+  private readonly foreign = new Set<number>()
   private failure: Error | undefined
   private hasUnknown = false
 
@@ -94,8 +96,12 @@ export class TraceRecorder {
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS)
   }
 
-  private addLost({ count, why }: LostEvent): void {
+  private addLost({ count, pid, why }: LostEvent): void {
     this.lost += count
+    if (why === 'architecture' && !this.foreign.has(pid)) {
+      for (const { id, pid: own } of this.running.values()) if (own === pid) this.note(id, FOREIGN_CALLS)
+      this.foreign.add(pid)
+    }
     if (why === 'watches')
       this.ctx.warn('not all directories could be watched (fs.inotify.max_user_watches): all are looked at instead')
   }
@@ -216,6 +222,7 @@ export class TraceRecorder {
   private end(execution: Execution, end: Pick<Execution, 'endedAt' | 'exitCode' | 'signal'>): void {
     Object.assign(execution, end)
     this.running.delete(execution.id)
+    this.foreign.delete(execution.pid)
     // Otherwise its row will have its end.
     if (!this.unsaved.has(execution)) this.batch.ends.push({ id: execution.id, ...end, endedAt: end.endedAt! })
   }

@@ -72,6 +72,9 @@ export function pinConfig(ctx: Context, run: Run): void {
   attempt(() => ctx.db.setMeta(pinKey(run.id), JSON.stringify(ctx.configText ?? null)))
 }
 
+/** Of a run that has no end yet: whether its command was about to start, or did. */
+export const hasBegun = (ctx: Context, run: Run): boolean => ctx.db.meta(pinKey(run.id)) !== undefined
+
 /** A run has ended: remembers the version that it left, if it changed the file. May be called twice. */
 export function judgeConfig(ctx: Context, run: Run): void {
   attempt(() => {

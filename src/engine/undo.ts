@@ -13,7 +13,7 @@ import { hiddenBehind, isUnprotected, reachableOperations } from './operations.t
 import { overlappingRuns } from './overlapping-runs.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
-import { recordedRoot, rollback, wayBackOf } from './rollback.ts'
+import { recordedRoot, rollback, wayBackOf, wholeWayBack } from './rollback.ts'
 import { closeKilledRuns } from './run-end.ts'
 import { isAlive } from './run-state.ts'
 import { settleBefore } from './settle.ts'
@@ -25,16 +25,16 @@ type Direction = 'undo' | 'redo'
 function newestUndoable(operations: Operation[], ctx: Context): Operation | undefined {
   const newest = operations.findLast(operation => operation.state === 'done' || isUnprotected(operation))
   if (!newest || !isUnprotected(newest)) return newest
-  throw new SavepointError('operation.none', `Cannot undo ${newest.summary}: it was not protected`, {
-    hint: wayAround(ctx, newest),
+  const known = ctx.db.runs().find(({ id }) => id === newest.detail.run)?.before
+  const before = known === undefined ? undefined : ctx.db.snapshot(known)
+  const why = before ? 'the state at its end was not captured' : 'it was not protected'
+  throw new SavepointError('operation.none', `Cannot undo ${newest.summary}: ${why}`, {
+    hint: before ? wholeWayBack(before.id) : wayAround(ctx, newest),
   })
 }
 
 /** What takes files back although `undo` does not get past an unprotected run. */
 function wayAround(ctx: Context, unprotected: Operation): string {
-  const before = ctx.db.runs().find(({ id }) => id === unprotected.detail.run)?.before
-  if (before !== undefined && ctx.db.snapshot(before))
-    return `\`savepoint rollback ${before}\` goes back to the state before it`
   const older = hiddenBehind(ctx.db, unprotected)
   const run = older?.kind === 'run' ? (older.detail.run as string) : undefined
   if (run !== undefined) return `\`savepoint rollback ${run}\` takes back the run before it; what this one did stays`

@@ -15,6 +15,7 @@ import { eventsOf, type NamedEvent } from './earlier-names.ts'
 import { Executions } from './executions.ts'
 import { resolvePath } from './resolve-path.ts'
 import type { WhyCause, WhyResult } from './results.ts'
+import { unseenChanges } from './unseen-changes.ts'
 
 const WHY_LIMIT = 50
 /** A snapshot that was finished so much later had not begun when the call was made. */
@@ -27,7 +28,9 @@ export function why(ctx: Context, path: string, { limit = WHY_LIMIT }: { limit?:
   const happened = (event: FileEvent) => around.outcome(event) !== 'unchanged'
   const events = eventsOf(ctx.db.events, raw, limit, happened, around.otherNames(raw))
   const executions = new Executions(ctx)
-  return { path: raw, causes: events.map(each => causeOf(each, around, executions)) }
+  const told = events.map(each => causeOf(each, around, executions))
+  const causes = [...told, ...unseenChanges(ctx, raw, limit, MAX_LIKELY)]
+  return { path: raw, causes: causes.sort((a, b) => b.event.id - a.event.id).slice(0, limit) }
 }
 
 function causeOf({ event, name }: NamedEvent, around: Around, executions: Executions): WhyCause {

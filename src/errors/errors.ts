@@ -32,6 +32,7 @@ export const errorCatalogue = {
   'path.unknown': { exit: 12, meaning: 'No snapshot knows this path' },
   'tag.unknown': { exit: 12, meaning: 'No such tag' },
   'run.unknown': { exit: 12, meaning: 'No such run' },
+  'process.unknown': { exit: 12, meaning: 'No process of a run of this target' },
   unsupported: { exit: 13, meaning: 'This machine or build cannot do it' },
   'store.damaged': { exit: 14, meaning: 'The store has lost or damaged data' },
   'store.format': { exit: 14, meaning: 'The store has a format that this version does not know' },

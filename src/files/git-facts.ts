@@ -53,7 +53,7 @@ export interface FactsOptions {
 
 export const GIT_TIMEOUT_MS = 10_000
 /** Private and global excludes above this size do not apply. git has the same limit. */
-export const EXCLUDES_MAX_BYTES = 100 * 1024 * 1024
+const EXCLUDES_MAX_BYTES = 100 * 1024 * 1024
 /** An ignore file that changed less than this before git was asked may have changed after git read it. */
 const SETTLED_MS = 50
 

@@ -1,6 +1,15 @@
 /** For tests: real directories and repositories, and a plain walk with the rules. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { joinRaw, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { joinBytes } from './git-dir.ts'
@@ -45,6 +54,15 @@ export class TestTree {
 
   addForced(paths: Raw[], path: Raw = ''): void {
     if (paths.length > 0) this.git(['update-index', '--add', '-z', '--stdin'], `${paths.join('\0')}\0`, path)
+  }
+
+  /** A shell program of this name, in a directory of its own, which is returned. */
+  program(name: string, script: string): string {
+    const dir = `${this.home}/bin`
+    mkdirSync(dir, { recursive: true })
+    writeFileSync(`${dir}/${name}`, `#!/bin/sh\n${script}\n`)
+    chmodSync(`${dir}/${name}`, 0o755)
+    return dir
   }
 
   remove(): void {

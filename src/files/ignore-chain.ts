@@ -117,7 +117,7 @@ export function bindList(source: string, list: PatternList, base: Raw, prefix: R
 export const bindFile = (source: string, content: Buffer, base: Raw, prefix?: Raw): BoundList =>
   bindList(source, parseIgnoreFile(content), base, prefix)
 
-export const componentsOf = (path: Raw): number => (path === '' ? 0 : path.split('/').length)
+const componentsOf = (path: Raw): number => (path === '' ? 0 : path.split('/').length)
 
 /** A pattern as text. Unlike a path it keeps its backslashes as they are written. */
 const showPattern = (text: Raw): string =>

@@ -7,7 +7,7 @@ import { digestOf } from './ignore-digest.ts'
 import type { Present, Scope } from './ignore-rules.ts'
 
 /** A larger ignore file does not apply. git has the same limit. */
-export const IGNORE_FILE_MAX_BYTES = 100 * 1024 * 1024
+const IGNORE_FILE_MAX_BYTES = 100 * 1024 * 1024
 
 /** What counts before any file of the target does. */
 export function outerChain(scope: Scope): Chain {

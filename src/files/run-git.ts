@@ -34,7 +34,7 @@ export interface GitResult {
 }
 
 /** More output than this is a failure. */
-export const GIT_OUTPUT_MAX_BYTES = 256 * 1024 * 1024
+const GIT_OUTPUT_MAX_BYTES = 256 * 1024 * 1024
 const GIT_ERROR_SHOWN_CHARS = 2000
 
 const overrides = [

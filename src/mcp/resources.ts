@@ -1,6 +1,9 @@
-/** Snapshots and runs as resources: their lists are those of the operations, their contents those of tools. */
+/** Snapshots, runs and the log of events as resources: their lists are those of the operations, their contents those of tools or operations. */
 import type { z } from 'zod'
+import { fromQuery } from '../api/query.ts'
 import type * as shapes from '../api/shapes.ts'
+import { findOperation } from '../api/table.ts'
+import { SavepointError } from '../errors/errors.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import { callTool } from './call-tool.ts'
 import { shorten } from './page.ts'
@@ -12,6 +15,8 @@ const SCHEME = 'savepoint://'
 const PER_PAGE = 100
 const NAME_CHARS = 80
 const JSON_TYPE = 'application/json'
+/** So that a page fits a context window. */
+const EVENTS_PER_PAGE = 20
 
 /** Kind → the tool that reads it, and the parameter that names it. */
 const kinds: Record<string, { tool: string; parameter: string; title: string; description: string }> = {
@@ -24,23 +29,42 @@ const kinds: Record<string, { tool: string; parameter: string; title: string; de
   runs: { tool: 'commands_list', parameter: 'run', title: 'Run', description: 'A run by id, with its commands' },
 }
 
-export const resourceTemplates = Object.entries(kinds).map(([kind, { parameter, title, description }]) => ({
-  uriTemplate: `${SCHEME}${kind}/{${parameter}}{?start_index,max_length}`,
-  name: kind,
-  title,
-  description,
+const eventLog = {
+  name: 'events',
+  title: 'Event log',
+  description:
+    'Everything that happened to files, snapshots, operations and runs, newest first; `next` is the cursor of the next page',
   mimeType: JSON_TYPE,
-}))
+}
 
-/** Snapshots, newest first, then runs; `cursor` is where the page before ended. */
+export const resourceTemplates = [
+  ...Object.entries(kinds).map(([kind, { parameter, title, description }]) => ({
+    uriTemplate: `${SCHEME}${kind}/{${parameter}}{?start_index,max_length}`,
+    name: kind,
+    title,
+    description,
+    mimeType: JSON_TYPE,
+  })),
+  {
+    uriTemplate: `${SCHEME}events{?${Object.keys(findOperation('events').input.shape).join(',').replace('kind', 'kind*')}}`,
+    ...eventLog,
+  },
+]
+
+/** The log of events, then snapshots, newest first, then runs; `cursor` is where the page before ended. */
 export async function listResources({ call }: Session, cursor: string | undefined) {
+  if (!/^\d+$/.test(cursor ?? '0'))
+    throw new SavepointError('usage', `Cannot go on from "${cursor}": that is no cursor of this list`, {
+      hint: 'Take `nextCursor` of the page before',
+    })
   const snapshots = await call<SnapshotJson[]>('snapshots')
   const runs = await call<z.output<typeof shapes.run>[]>('runs')
   const all = [
+    { uri: `${SCHEME}events`, ...eventLog },
     ...snapshots.map(snapshot => resource('snapshots', snapshot.id, snapshot.label, snapshotLine(snapshot))),
     ...runs.map(({ id, command }) => resource('runs', id, null, shorten(quoteCommand(command), NAME_CHARS))),
   ]
-  const start = /^\d+$/.test(cursor ?? '') ? Number(cursor) : 0
+  const start = Number(cursor ?? 0)
   const next = start + PER_PAGE
   return {
     resources: all.slice(start, next),
@@ -56,25 +80,32 @@ const resource = (kind: string, id: string, label: string | null, description: s
   mimeType: JSON_TYPE,
 })
 
-/** What an address names; undefined when it is none of ours. */
-export function parseAddress(uri: string) {
-  const [, kind, rest] = /^savepoint:\/\/(\w+)\/(.+)$/.exec(uri) ?? []
+/** Reads what an address names. */
+type Read = (session: Session) => Promise<unknown>
+
+/** undefined when it is none of ours. */
+export function findResource(uri: string): Read | undefined {
+  const [, place, query] = /^savepoint:\/\/([^?]*)(?:\?(.*))?$/s.exec(uri) ?? []
+  const parameters = new URLSearchParams(query)
+  if (place === 'events') return session => readEvents(session, parameters)
+  const [, kind, name] = /^(\w+)\/(.+)$/s.exec(place ?? '') ?? []
   const found = kind !== undefined && Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
-  if (!found || rest === undefined) return undefined
-  const [name, query] = rest.split('?', 2)
-  const numbers = [...new URLSearchParams(query)].map(([key, value]) => [key, Number(value)])
+  if (!found) return undefined
+  const numbers = [...parameters].map(([key, value]) => [key, Number(value)])
   try {
-    return { tool: found.tool, input: { ...Object.fromEntries(numbers), [found.parameter]: decodeURIComponent(name!) } }
+    const input = { ...Object.fromEntries(numbers), [found.parameter]: decodeURIComponent(name!) }
+    return async session => (await callTool(findTool(found.tool)!, input, session)).structured
   } catch {
     return undefined // a % that begins no escape
   }
 }
 
-export async function readResource(
-  session: Session,
-  uri: string,
-  { tool, input }: NonNullable<ReturnType<typeof parseAddress>>,
-) {
-  const { structured } = await callTool(findTool(tool)!, input, session)
-  return { contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(structured, null, 2) }] }
+function readEvents({ call }: Session, parameters: URLSearchParams): Promise<unknown> {
+  const names = [...new Set(parameters.keys())]
+  const texts = Object.fromEntries(names.map(name => [name, parameters.getAll(name)]))
+  return call('events', { limit: EVENTS_PER_PAGE, ...fromQuery(findOperation('events'), texts) })
+}
+
+export async function readResource(session: Session, uri: string, read: Read) {
+  return { contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(await read(session), null, 2) }] }
 }

@@ -7,7 +7,7 @@ import type { OpenOptions } from '../index.ts'
 import { nearest } from '../model/suggest.ts'
 import { callTool } from './call-tool.ts'
 import { failureOf, failureText } from './failure.ts'
-import { listResources, parseAddress, readResource, resourceTemplates } from './resources.ts'
+import { findResource, listResources, readResource, resourceTemplates } from './resources.ts'
 import { Session } from './session.ts'
 import { describeTool, findTool, toolNames, tools } from './tools.ts'
 
@@ -55,9 +55,9 @@ export class McpFace {
     )
     server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }))
     server.setRequestHandler('resources/read', ({ params: { uri } }, { mcpReq }) => {
-      const address = parseAddress(uri)
-      if (!address) throw new ResourceNotFoundError(uri)
-      return this.#asResource(mcpReq.signal, session => readResource(session, uri, address))
+      const read = findResource(uri)
+      if (!read) throw new ResourceNotFoundError(uri)
+      return this.#asResource(mcpReq.signal, session => readResource(session, uri, read))
     })
     return server
   }

@@ -1,7 +1,7 @@
 /** Tools that change files or history. */
 import { z } from 'zod'
 import * as shapes from '../api/shapes.ts'
-import { plural } from '../model/format.ts'
+import { plural, restoreCounts } from '../model/format.ts'
 import { checkpoint, path, restoreFacts, restoreItem, snapshotItem } from './items.ts'
 import { type Answer, listOf, tool } from './tool.ts'
 import { type SnapshotJson, snapshotLine } from './words.ts'
@@ -165,17 +165,10 @@ export const changeTools = [
 
 function restoreAnswer(result: RestoreJson, [done, would]: readonly [string, string], start: number): Answer {
   const { files, left_alone, gone, uncaptured } = result
-  const counts = [
-    [files.created, 'created'],
-    [files.deleted, 'deleted'],
-    [files.replaced, 'replaced'],
-    [files.metadata, 'with attributes put back'],
-  ] as const
-  const text = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`)
   const isNothing = result.changes.length === 0
   return {
     head: [
-      `${result.dry_run ? would : done}: ${text.join(', ') || (isNothing ? 'nothing to change' : plural('change', result.changes.length))}`,
+      `${result.dry_run ? would : done}: ${restoreCounts(files) || (isNothing ? 'nothing to change' : plural('change', result.changes.length))}`,
       ...left_alone.slice(0, LISTED_PATHS).map(({ path, why }) => `Left alone: ${path} (${why})`),
       ...(left_alone.length > LISTED_PATHS ? [`Left alone: ${left_alone.length - LISTED_PATHS} more`] : []),
       ...(gone.count > 0 ? [`Gone, and in no snapshot: ${plural('path', gone.count)}`] : []),

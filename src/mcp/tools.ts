@@ -19,7 +19,7 @@ export const findTool = (name: string): Tool | undefined => byName.get(name)
 export const fullInput = ({ input, lists }: Tool): z.ZodObject => (lists ? input.extend(pageInput) : input)
 
 /** What its structured answer looks like. */
-export function fullOutput({ facts, lists = {} }: Tool): z.ZodObject {
+function fullOutput({ facts, lists = {} }: Tool): z.ZodObject {
   const arrays = Object.entries(lists).map(([key, item]) => [key, z.array(item)] as const)
   const parts = arrays.map(([key, array]) => [key, arrays.length === 1 ? array : array.optional()])
   return facts.extend({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { destructiveOf, isCommit } from './command-kind.ts'
+import { commitOf, destructiveOf } from './command-kind.ts'
 import { matchesCommand } from './command-pattern.ts'
 import { callOf } from './command-words.ts'
 import { milestoneOf } from './milestone.ts'
@@ -8,6 +8,8 @@ const words = (line: string): string[] => line.split(' ')
 const none = { buildCommands: [], testCommands: [] }
 
 test.each<[line: string, operands: string[] | undefined]>([
+  ['rm -r -- a -b', ['a', '-b']],
+  ['mv a -- -b', ['-b', '-b/a']],
   ['rm -rf a b', ['a', 'b']],
   ['rm a', undefined],
   ['rm -f a', undefined],
@@ -171,11 +173,19 @@ test.each<[line: string, irreversible: boolean | undefined]>([
   expect(destructiveOf(words(line))?.irreversible).toBe(irreversible)
 })
 
+test('a commit, and where', () => {
+  expect(commitOf(words('git commit -m x'))).toMatchObject({ directory: '.', gitDirectory: undefined })
+  expect(commitOf(words('/usr/bin/git -C a -c b=c commit'), { workTree: '/w', gitDirectory: 'g' })).toMatchObject({
+    directory: '/w',
+    gitDirectory: 'a/g',
+  })
+  expect(['git status', 'git log commit', 'commit', 'git'].map(line => commitOf(words(line)))).toEqual(Array(4))
+})
+
 test('aliases of git are what they mean, also of another alias; those that start a shell are not read', () => {
   const aliases: Record<string, string> = { undo: 'reset --hard', u2: 'undo', sh: '!rm -rf x', loop: 'loop' }
   const destroys = (line: string) => destructiveOf(words(line), { alias: ({ verb }) => aliases[verb] }) !== undefined
   expect(['git undo', 'git u2 HEAD', 'git sh', 'git loop'].map(destroys)).toEqual([true, true, false, false])
-  expect(isCommit(words('git -C x ci -m y'), ({ verb }) => ({ ci: 'commit -v' })[verb])).toBe(true)
 })
 
 test.each<[line: string, type: string | undefined]>([

@@ -106,7 +106,9 @@ function destroys(
   return Object.hasOwn(rules, name) ? rules[name]!(words, name) : undefined
 }
 
-export function isCommit(argv: readonly string[], alias?: (call: GitCall) => string | undefined): boolean {
+/** Undefined when it is none. An alias for it is no matter: git starts what that means as a command of its own. */
+export function commitOf(argv: readonly string[], gitEnv?: CommandContext['gitEnv']): GitCall | undefined {
   const { program, words } = callOf(argv)
-  return program === 'git' && parseGit(words, alias ?? (() => undefined)).verb === 'commit'
+  const call = program === 'git' ? parseGit(words, () => undefined, gitEnv) : undefined
+  return call?.verb === 'commit' ? call : undefined
 }

@@ -13,7 +13,11 @@ const hasFlag = (words: readonly string[], letters: string, ...long: string[]): 
       long.some(name => word === name || word.startsWith(`${name}=`)) ||
       new RegExp(`^-[A-Za-z]*[${letters}]`).test(word),
   )
-export const operandsOf = (words: readonly string[]): string[] => words.filter(word => !word.startsWith('-'))
+/** Behind `--` there are no options. */
+export function operandsOf(words: readonly string[]): string[] {
+  const end = words.indexOf('--')
+  return words.filter((word, i) => !word.startsWith('-') || (end >= 0 && i > end))
+}
 
 /** The names come from elsewhere, so that what lies in its directory is in danger. */
 const starter: Rule = words => (words.some(word => removers.includes(baseName(word))) ? { operands: [] } : undefined)

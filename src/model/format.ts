@@ -141,3 +141,17 @@ function pluralNoun(noun: string): string {
   if (/[^aeiou]y$/.test(noun)) return `${noun.slice(0, -1)}ies`
   return /(?:s|x|z|ch|sh)$/.test(noun) ? `${noun}es` : `${noun}s`
 }
+
+/** "3 created, 1 deleted, 2 replaced"; '' when nothing changes. */
+export function restoreCounts(files: Record<'created' | 'deleted' | 'replaced' | 'metadata', number>): string {
+  const parts = [
+    [files.created, 'created'],
+    [files.deleted, 'deleted'],
+    [files.replaced, 'replaced'],
+    [files.metadata, 'with attributes put back'],
+  ] as const
+  return parts
+    .filter(([count]) => count > 0)
+    .map(([count, word]) => `${formatCount(count)} ${word}`)
+    .join(', ')
+}

@@ -1,6 +1,9 @@
 /** What a run executed and changed, as it is kept. Times are milliseconds since 1970, with fractions. */
 import type { Raw } from './raw-path.ts'
 
+/** In the note of an execution: its calls that change files are not told, as those of 32-bit programs. */
+export const FOREIGN_CALLS = 'changes files by calls that are not told'
+
 export interface Execution {
   run: string
   /** Counts from 1 within the run. */
@@ -48,6 +51,7 @@ export interface FileEvent {
   exec: number
   /** 0 when it cannot be told. */
   pid: number
+  /** Before; of what was restored: in the state that it was restored to. */
   existed: boolean
   directory: boolean
   /** Of a file, when it was noted, shortly afterwards; undefined when that is not known or it is not there. */

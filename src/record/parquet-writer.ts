@@ -35,8 +35,8 @@ const i32 = (value: number): Written => ({ i32: value })
 const i64 = (value: number): Written => ({ i64: value })
 const LENGTH_BYTES = 4
 
-/** What elements may take beyond what they stand for: see `snappyCompress`. */
-const roomFor = (length: number): number => length + (length / 65536 + 2) * 8
+/** What elements may take beyond what they stand for: see `most_bytes` in native/addon/snappy.c, which refuses less. */
+const roomFor = (length: number): number => Math.ceil(length + length / 64 + (length / 65536 + 2) * 8)
 
 export class ParquetWriter {
   private readonly fd: number
@@ -46,7 +46,7 @@ export class ParquetWriter {
   private keys: Buffer[] = []
   private readonly contents = Buffer.allocUnsafeSlow(2 * GROUP_BYTES + LENGTH_BYTES * GROUP_ROWS)
   private contentsLength = 0
-  private readonly compressed = Buffer.allocUnsafeSlow(Math.ceil(roomFor(2 * GROUP_BYTES + LENGTH_BYTES * GROUP_ROWS)))
+  private readonly compressed = Buffer.allocUnsafeSlow(roomFor(2 * GROUP_BYTES + LENGTH_BYTES * GROUP_ROWS))
   rows = 0
 
   constructor(fd: number) {
@@ -142,7 +142,7 @@ export class ParquetWriter {
   /** Valid until the next call. Keys may be longer than all contents together. */
   private compress(plain: Buffer): Buffer {
     const room = roomFor(plain.length)
-    const out = room <= this.compressed.length ? this.compressed : Buffer.allocUnsafe(Math.ceil(room))
+    const out = room <= this.compressed.length ? this.compressed : Buffer.allocUnsafe(room)
     return out.subarray(0, addon.snappyCompress(plain, out))
   }
 

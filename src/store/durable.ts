@@ -64,7 +64,7 @@ export function makePrivate(file: string): void {
 }
 
 /** A file or a directory that was written by others. */
-export function syncFile(path: string): void {
+export function syncFile(path: string | Buffer): void {
   const fd = openSync(path, 'r')
   try {
     fsyncSync(fd)
@@ -73,4 +73,4 @@ export function syncFile(path: string): void {
   }
 }
 
-export const syncDirectory: (directory: string) => void = syncFile
+export const syncDirectory: (directory: string | Buffer) => void = syncFile

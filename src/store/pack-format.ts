@@ -5,9 +5,9 @@
 import type { Id } from '../model/entry.ts'
 import { hashBytes, ID_BYTES, idToBytes } from '../model/id.ts'
 
-export const PACK_MAGIC = Buffer.from('SVPTPACK')
+const PACK_MAGIC = Buffer.from('SVPTPACK')
 export const PACK_HEADER_BYTES = 16
-export const PACK_VERSION = 1
+const PACK_VERSION = 1
 export const BLOCK_HEADER_BYTES = 40
 export const BLOCK_TARGET_BYTES = 512 * 1024
 const BLOCK_MAGIC = 0x314b4c42

@@ -18,7 +18,7 @@ import { decodeRecipe, type RecipeItem, wrongContent } from './recipe.ts'
 import { StoreWriter } from './store-writer.ts'
 import { decodeEntries, decodeTree, EMPTY_TREE, treeLength } from './tree-codec.ts'
 
-export const STORE_FORMAT = 1
+const STORE_FORMAT = 1
 const TREE_CACHE_ENTRIES = 200_000
 /** A directory with more entries than this is not held to be gone through once. */
 const WIDE_ENTRIES = 10_000

@@ -134,6 +134,14 @@ export class EventRows {
     ])
   }
 
+  /** Of `path`, or of a directory above that came or went as a whole, what only a snapshot has found; newest first. */
+  untold(path: Raw, limit: number): FileEvent[] {
+    const above = ancestorsOf(path)
+    const whole = above.length > 0 ? `OR (directory = 1 AND path IN (${above.map(() => '?').join(', ')}))` : ''
+    const where = `WHERE run = '' AND op <> 'restore' AND (path = ? ${whole}) ORDER BY id DESC LIMIT ?`
+    return this.events(where, [rawToBytes(path), ...above.map(rawToBytes), limit])
+  }
+
   touchedBy(run: string): Touched {
     return this.touched('run = ?', run)
   }

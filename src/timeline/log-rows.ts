@@ -8,7 +8,7 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite'
 import { DatabaseSync as Database } from '../store/sqlite.ts'
 import { fillLog, hasLog, logIdOf } from './fill-log.ts'
 
-export const logKinds = ['snapshot', 'operation', 'run', 'command'] as const
+const logKinds = ['snapshot', 'operation', 'run', 'command'] as const
 export type LogKind = (typeof logKinds)[number]
 
 export interface NewLogRow {

@@ -118,6 +118,12 @@ export class TraceRows {
     return this.database.prepare('SELECT * FROM exec_events WHERE run = ? ORDER BY id').all(run).map(toExecution)
   }
 
+  /** Those that had begun by then and have this in their notes; the last ones, newest first. */
+  noted(run: string, text: string, until: number, limit: number): Execution[] {
+    const where = 'WHERE run = ? AND at <= ? AND instr(note, ?) > 0 ORDER BY id DESC LIMIT ?'
+    return this.database.prepare(`SELECT * FROM exec_events ${where}`).all(run, until, text, limit).map(toExecution)
+  }
+
   execution(run: string, id: number): Execution | undefined {
     const row = this.database.prepare('SELECT * FROM exec_events WHERE run = ? AND id = ?').get(run, id)
     return row && toExecution(row)

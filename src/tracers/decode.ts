@@ -53,6 +53,7 @@ export class EventDecoder {
         return {
           type: 'lost',
           count: frame.number(FIELD.number)!,
+          pid: frame.pid,
           why: lostReason(frame.flags),
         }
       default:

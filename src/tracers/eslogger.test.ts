@@ -154,12 +154,12 @@ describe('lines of eslogger', () => {
     expect(events).toMatchObject([{ argv: ['\xc3\xa4', '\xc3\xb6'] }, { signal: 'SIGKILL' }])
     for (let i = 0; i < 20; i++) parser.push(Buffer.alloc(1024 * 1024, 'x'))
     parser.push(Buffer.from(`\n${fork(1, 2)}`))
-    expect(events.slice(2)).toEqual([{ type: 'lost', count: 1, why: 'overflow' }])
+    expect(events.slice(2)).toEqual([{ type: 'lost', pid: 0, count: 1, why: 'overflow' }])
   })
 
   test.each(['null', '[]', '{}', '1', '{"process":1}', '{"event":{"exec":{}},"process":{"audit_token":{"pid":100}}}'])(
     'what makes no sense is lost, and no error: %s',
-    text => expect(parse(`${text}\n`)).toEqual([{ type: 'lost', count: 1, why: 'overflow' }]),
+    text => expect(parse(`${text}\n`)).toEqual([{ type: 'lost', pid: 0, count: 1, why: 'overflow' }]),
   )
 })
 

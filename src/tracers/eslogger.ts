@@ -94,7 +94,7 @@ export class EsloggerParser {
   }
 
   private lose(count: number): void {
-    this.onEvent({ type: 'lost', count, why: 'overflow' })
+    this.onEvent({ type: 'lost', pid: 0, count, why: 'overflow' })
   }
 
   private fork(parent: number, child: number): void {

@@ -83,7 +83,7 @@ test('what frames say', () => {
     }),
     { type: 'exit', id: 3, at: 5, code: undefined, signal: 'SIGKILL' },
     expect.objectContaining({ type: 'path', op: 'rename', path: '/x', to: '/y', existed: true, directory: true }),
-    { type: 'lost', count: 12, why: 'architecture' },
+    { type: 'lost', count: 12, pid: 77, why: 'architecture' },
   ])
 })
 

@@ -105,6 +105,8 @@ export interface KeptEvent {
 export interface LostEvent {
   type: 'lost'
   count: number
+  /** Of whose calls; 0 when that is not known. */
+  pid: number
   /** watches: not all directories can be watched. */
   why: 'overflow' | 'architecture' | 'watches'
 }

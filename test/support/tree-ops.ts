@@ -120,7 +120,7 @@ function disguise(path: Buffer, seed: number): void {
 }
 
 /** `when`: @SECONDS.NANOSECONDS; node:fs has no nanoseconds. */
-export const setMtime = (path: Buffer, when: string): void => run('touch', ['-h', '-m', '-d', when], path)
+const setMtime = (path: Buffer, when: string): void => run('touch', ['-h', '-m', '-d', when], path)
 
 /** Through xargs, because arguments of a process started by node are text and these paths are bytes. */
 function run(command: string, args: string[], path: Buffer): void {

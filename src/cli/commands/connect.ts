@@ -1,4 +1,3 @@
-import { homedir } from 'node:os'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { nearest } from '../../model/suggest.ts'
@@ -44,15 +43,16 @@ export function register(program: Command): void {
         const { agents } = await import('../connect/agents.ts')
         const { carryOut, planEdit } = await import('../connect/edit-settings.ts')
         const { commandFor } = await import('../connect/launcher.ts')
+        const { userHome } = await import('../connect/user-home.ts')
         const agent = agents[name]!
         const scope = options.scope ?? agent.scopes[0]
         const { home, target } = context.options
         const server = commandFor(['mcp'], process.env, home)
         const hook = commandFor(['hook', name], process.env, home)
         const project = resolve((target ?? '.').replace(/^dir:/, ''))
-        const places = agent.places(scope, { project, home: homedir(), env: process.env, server, hook })
+        const surroundings = { project, home: () => userHome(process.env), env: process.env, server, hook }
         // All are planned before the first is written.
-        const edits = places.map(place => planEdit(place.file, options.remove ? place.take : place.put))
+        const edits = agent.places(scope, surroundings).map(place => planEdit(place, options.remove === true))
         const done = edits.map(edit => ({
           edit,
           backup: options.print || edit.action === 'unchanged' ? undefined : carryOut(edit),
@@ -63,7 +63,11 @@ export function register(program: Command): void {
             scope,
             printed: options.print ?? false,
             command: server,
-            files: done.map(({ edit, backup }) => ({ file: edit.file, action: edit.action, backup: backup ?? null })),
+            files: done.map(({ edit: { place, action }, backup }) => ({
+              file: place.file,
+              action,
+              backup: backup ?? null,
+            })),
           })
         if (context.options.quiet) return
         if (options.print) return (await import('../connect/print-edits.ts')).printEdits(context, edits)
@@ -83,7 +87,7 @@ function agentName(words: string[]): string {
   throw wrongUsage('connect', `"${name}" is none of ${names.join(', ')}`, nearest(name, names))
 }
 
-function sentence({ file, action }: SettingsEdit, { title }: Agent, isRemoval: boolean): string {
+function sentence({ place: { file }, action }: SettingsEdit, { title }: Agent, isRemoval: boolean): string {
   if (action === 'unchanged')
     return isRemoval ? `${title} is not connected in ${file}` : `${title} is connected already, in ${file}`
   return isRemoval

@@ -50,7 +50,7 @@ const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
   absent: 'it does not exist',
 }
 
-export function coverageText(coverage: CoverageResult, now: number, style: Style): string {
+function coverageText(coverage: CoverageResult, now: number, style: Style): string {
   const { covered, reason, rule, latest, versions, current } = coverage
   const path = style.path(coverage.path)
   const why = [reason ? reasons[reason] : '', rule === undefined ? '' : `(${showText(rule)})`]

@@ -31,19 +31,22 @@ export function register(program: Command): void {
         const daemon = await startDaemon({ ...engine, force: options.force })
         const served = http && (await http.serveDaemon(address!, daemon, version))
         const { target, socket } = daemon
-        if (context.options.json)
-          context.output.write(`${JSON.stringify({ target, socket, pid: process.pid, http: served?.url ?? null })}\n`)
-        else if (context.options.quiet) context.line(socket)
+        const { value, isNew, file } = served?.token ?? {}
+        if (context.options.json) {
+          const token = { http_token: isNew ? value : null, http_token_file: file ?? null }
+          const said = { target, socket, pid: process.pid, http: served?.url ?? null, ...token }
+          context.output.write(`${JSON.stringify(said)}\n`)
+        } else if (context.options.quiet) context.line(socket)
         else context.line(`Serving ${target} at ${socket} (process ${process.pid})`)
         if (served && !context.options.json) {
           context.line(`HTTP at ${served.url}, described at ${served.url}/docs`)
-          if (served.token)
-            context.line(`The token, which is not shown again: ${served.token} (kept in ${served.tokenFile})`)
+          if (isNew) context.line(`The token, which is not shown again: ${value} (kept in ${file})`)
+          else if (file !== undefined) context.line(`The token is the one in ${file}`)
         }
         await context.output.flushed()
         if (!signal!.aborted) await new Promise<void>(resolve => signal!.addEventListener('abort', () => resolve()))
-        await served?.close()
         await daemon.close()
+        await served?.close()
       }),
     )
 }

@@ -24,7 +24,7 @@ export function register(program: Command): void {
   )
 }
 
-export function doctorText(result: DoctorResult, style: Style): string {
+function doctorText(result: DoctorResult, style: Style): string {
   const marks = { ok: style.green('ok     '), warning: style.yellow('warning'), problem: style.red('problem') }
   const width = Math.max(...result.checks.map(({ name }) => name.length), 0)
   const lines = result.checks.flatMap(({ name, state, detail, fix }) => [

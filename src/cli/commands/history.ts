@@ -52,7 +52,7 @@ function nextStep({ versions }: HistoryResult, operand: string, style: Style): s
 }
 
 /** `history`: as it is to be shown, newest first. `operand`: the path as it can be typed here. */
-export function historyText(history: HistoryResult, operand: string, now: number, style: Style): string {
+function historyText(history: HistoryResult, operand: string, now: number, style: Style): string {
   const rows = history.versions.map(({ snapshot, status, reason, size }) => [
     snapshot.id,
     style[paints[status]](reason ?? status),

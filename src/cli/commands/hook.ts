@@ -46,10 +46,13 @@ async function answer(context: Context): Promise<void> {
     .open({ create: true, ...(cwd === undefined ? {} : { cwd }) })
     .catch((error: unknown) => unlessSaid(error, event.kind === 'UserPromptSubmit'))
   if (!savepoint) return
-  const isNews = event.kind === 'UserPromptSubmit' || (await savepoint.changes()).changes.length > 0
+  const snapshots = savepoint.snapshots()
+  const isPrompt = event.kind === 'UserPromptSubmit'
+  const isNews = isPrompt || snapshots.length === 0 || (await savepoint.changes()).changes.length > 0
   if (!isNews) return
-  const turn = turnOf(event, savepoint.snapshots())
-  await savepoint.snapshot({ type: 'turn', label: labelOf(turn), turn })
+  const turn = turnOf(event, snapshots)
+  // Hooks of tools that worked side by side all see the same changes: one of them keeps them.
+  await savepoint.snapshot({ type: 'turn', label: labelOf(turn), turn, onlyIfChanged: !isPrompt })
 }
 
 /** That a place cannot be protected (the user's home) is said once per turn. */

@@ -33,7 +33,7 @@ export function register(program: Command): void {
           output: process.stdout,
           open: { target, adopt, home, env: process.env },
           signal: cancellation.signal,
-          onError: error => context.notice(`MCP: ${error.message}`),
+          onError: error => context.notice(`MCP: ${inOneLine(error)}`),
         })
       } finally {
         cancellation.dispose()
@@ -41,3 +41,7 @@ export function register(program: Command): void {
     }),
   )
 }
+
+/** Of a line that fits none of the shapes of a message, all that did not fit would be told. */
+const inOneLine = (error: Error): string =>
+  'issues' in error ? 'a line on standard input is no message of the protocol' : error.message.split('\n', 1)[0]!

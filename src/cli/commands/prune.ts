@@ -17,7 +17,7 @@ const kindNames: Record<string, string> = {
 }
 
 /** "Of these, 47 are pinned: 45 pre-run, 1 tagged, 1 HEAD", and what lets them go; '' when none is. */
-export function pinnedText({ decisions }: PruneResult): string {
+function pinnedText({ decisions }: PruneResult): string {
   const kinds = Map.groupBy(
     decisions.filter(({ isPinned }) => isPinned),
     ({ rule }) => rule,

@@ -35,7 +35,7 @@ export function register(program: Command): void {
 }
 
 /** `undoStops`: `undo` is about the run that goes on. */
-export function statusText(status: StatusResult, now: number, style: Style, undoStops: boolean): string {
+function statusText(status: StatusResult, now: number, style: Style, undoStops: boolean): string {
   const { head, changes, lastOperation, writer } = status
   const is = status.snapshots > 0 ? 'is protected' : 'is not protected yet'
   let text = `${style.bold(status.target)} ${is}: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`

@@ -16,7 +16,8 @@ export function register(program: Command): void {
     description:
       'Lists the commands of runs that changed a path, or moved or removed a directory above it, newest first, with the ' +
       'snapshots around each, also under the names that it had before. What had no effect by those snapshots is marked. ' +
-      'Where a change was only watched, the commands that ran then are named as likely. What was done outside of a run is not known.',
+      'Where a change was only watched, the commands that ran then are named as likely, and where a trace has holes those whose calls ' +
+      'are not told. What was done outside of a run is not known.',
     usage: 'PATH',
     examples: [
       ['why src/app.ts', 'who did that?'],

@@ -11,8 +11,8 @@ export type Scope = 'project' | 'user'
 export interface Surroundings {
   /** Where the agent is started. */
   project: string
-  /** $HOME. */
-  home: string
+  /** $HOME, where it is needed. */
+  home: () => string
   env: NodeJS.ProcessEnv
   /** What starts the server, and what answers a hook. */
   server: string[]
@@ -35,6 +35,9 @@ const json = (file: string, path: string[], entry: unknown): Place => ({
   take: text => removeJson(text, path),
 })
 
+/** It is in a directory that only this agent has. */
+const inOwn = (place: Place): Place => ({ ...place, isInOwnDirectory: true })
+
 const asCommand = ([command, ...args]: string[]) => ({ command: command!, args })
 const mcpServers = (file: string, server: string[]) => json(file, ['mcpServers', NAME], asCommand(server))
 
@@ -48,11 +51,11 @@ export const agents: Record<string, Agent> = {
         ? [
             mcpServers(join(project, '.mcp.json'), server),
             // The one that is not shared with others, who may have no savepoint.
-            claudeHooks(join(project, '.claude', 'settings.local.json'), hook),
+            inOwn(claudeHooks(join(project, '.claude', 'settings.local.json'), hook)),
           ]
         : [
-            mcpServers(join(env.CLAUDE_CONFIG_DIR || home, '.claude.json'), server),
-            claudeHooks(join(env.CLAUDE_CONFIG_DIR || join(home, '.claude'), 'settings.json'), hook),
+            mcpServers(join(env.CLAUDE_CONFIG_DIR || home(), '.claude.json'), server),
+            inOwn(claudeHooks(join(env.CLAUDE_CONFIG_DIR || join(home(), '.claude'), 'settings.json'), hook)),
           ],
   },
   codex: {
@@ -60,11 +63,12 @@ export const agents: Record<string, Agent> = {
     scopes: ['user', 'project'],
     next: { project: 'Codex reads it only in directories that it was told to trust' },
     places(scope, { project, home, env, server }) {
-      const file = scope === 'project' ? join(project, '.codex') : env.CODEX_HOME || join(home, '.codex')
+      const file = scope === 'project' ? join(project, '.codex') : env.CODEX_HOME || join(home(), '.codex')
       const path = ['mcp_servers', NAME]
       return [
         {
           file: join(file, 'config.toml'),
+          isInOwnDirectory: true,
           put: text => setToml(text, path, asCommand(server)),
           take: text => removeToml(text, path),
         },
@@ -76,7 +80,7 @@ export const agents: Record<string, Agent> = {
     scopes: ['project', 'user'],
     next: { project: 'Gemini CLI uses servers only in folders that it was told to trust' },
     places: (scope, { project, home, server }) => [
-      mcpServers(join(scope === 'project' ? project : home, '.gemini', 'settings.json'), server),
+      inOwn(mcpServers(join(scope === 'project' ? project : home(), '.gemini', 'settings.json'), server)),
     ],
   },
   cursor: {
@@ -85,9 +89,11 @@ export const agents: Record<string, Agent> = {
     next: {},
     // Cursor does not start servers in the directory of the project; it replaces this word by that.
     places: (scope, { project, home, server }) => [
-      scope === 'project'
-        ? mcpServers(join(project, '.cursor', 'mcp.json'), [...server, '-t', `\${workspaceFolder}`])
-        : mcpServers(join(home, '.cursor', 'mcp.json'), server),
+      inOwn(
+        scope === 'project'
+          ? mcpServers(join(project, '.cursor', 'mcp.json'), [...server, '-t', `\${workspaceFolder}`])
+          : mcpServers(join(home(), '.cursor', 'mcp.json'), server),
+      ),
     ],
   },
   opencode: {
@@ -95,10 +101,11 @@ export const agents: Record<string, Agent> = {
     scopes: ['project', 'user'],
     next: {},
     places(scope, { project, home, env, server }) {
-      const directory = scope === 'project' ? project : join(env.XDG_CONFIG_HOME || join(home, '.config'), 'opencode')
+      const directory = scope === 'project' ? project : join(env.XDG_CONFIG_HOME || join(home(), '.config'), 'opencode')
       const commented = join(directory, 'opencode.jsonc')
       const file = existsSync(commented) ? commented : join(directory, 'opencode.json')
-      return [json(file, ['mcp', NAME], { type: 'local', command: server, enabled: true })]
+      const place = json(file, ['mcp', NAME], { type: 'local', command: server, enabled: true })
+      return [scope === 'project' ? place : inOwn(place)]
     },
   },
 }

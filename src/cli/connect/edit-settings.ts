@@ -3,20 +3,22 @@ import { isUtf8 } from 'node:buffer'
 import {
   chmodSync,
   existsSync,
-  mkdirSync,
   readFileSync,
   realpathSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
+import { makeDirs } from '../../index.ts'
 import { randomHex } from '../../model/id.ts'
+import type { Place } from './place.ts'
 
 export interface SettingsEdit {
-  file: string
+  place: Place
   action: 'created' | 'changed' | 'removed' | 'unchanged'
   /** What it was and will be; '' is no file. */
   before: string
@@ -26,25 +28,41 @@ export interface SettingsEdit {
 const BACKUP = '.before-savepoint'
 const MAX_BACKUPS = 100
 
-/** What an edit would do; nothing is written. A file that says nothing afterwards goes. */
-export function planEdit(file: string, change: (text: string) => string): SettingsEdit {
+/** What it would do to connect, or to take that away again; nothing is written. A file that says nothing afterwards goes. */
+export function planEdit(place: Place, isRemoval: boolean): SettingsEdit {
+  const { file, put, take } = place
   const before = readSettings(file)
-  const changed = explained(file, () => change(before))
-  if (changed === before) return { file, action: 'unchanged', before, after: before }
+  const changed = explained(file, () => (isRemoval ? (asBefore(file, before, put) ?? take(before)) : put(before)))
+  if (changed === before) return { place, action: 'unchanged', before, after: before }
   const after = saysNothing(changed) ? '' : changed
-  return { file, action: before === '' ? 'created' : after === '' ? 'removed' : 'changed', before, after }
+  return { place, action: before === '' ? 'created' : after === '' ? 'removed' : 'changed', before, after }
+}
+
+/** What was there before we were, to the last byte, if nobody has changed anything since: it lies beside the file. */
+function asBefore(file: string, text: string, put: Place['put']): string | undefined {
+  const isFrom = (former: string): boolean => {
+    try {
+      return former !== text && put(former) === text
+    } catch {
+      return false // something else, that somebody has put there
+    }
+  }
+  return backupsOf(realFile(file))
+    .filter(existsSync)
+    .map(backup => readFileSync(backup, 'utf8'))
+    .find(isFrom)
 }
 
 /** Answers the name of the copy of what was there, if one was made: what the file goes back to, or only we wrote, needs none. */
-export function carryOut({ file, before, after }: SettingsEdit): string | undefined {
+export function carryOut({ place: { file, isInOwnDirectory }, before, after }: SettingsEdit): string | undefined {
   try {
-    // Through a link, as keepers of dotfiles have them: it must stay one.
-    const real = existsSync(file) ? realpathSync(file) : file
+    const real = realFile(file)
     const former = backupsOf(real).find(each => existsSync(each) && readFileSync(each, 'utf8') === after)
     const backup = before === '' || after === '' || former !== undefined ? undefined : backUp(real, before)
     if (after === '') rmSync(real)
     else write(real, after)
     if (former !== undefined) rmSync(former)
+    if (after === '' && isInOwnDirectory) removeIfEmpty(dirname(real))
     return backup
   } catch (error) {
     if (!errnoOf(error)) throw error
@@ -55,9 +73,20 @@ export function carryOut({ file, before, after }: SettingsEdit): string | undefi
   }
 }
 
+/** Through a link, as keepers of dotfiles have them: it must stay one. */
+const realFile = (file: string): string => (existsSync(file) ? realpathSync(file) : file)
+
+function removeIfEmpty(directory: string): void {
+  try {
+    rmdirSync(directory)
+  } catch {
+    // Something else is in it.
+  }
+}
+
 /** Settings may hold tokens: their mode stays. */
 function write(file: string, text: string): void {
-  mkdirSync(dirname(file), { recursive: true })
+  makeDirs(dirname(file), 0o777)
   const mode = existsSync(file) ? statSync(file).mode & 0o777 : undefined
   const temporary = `${file}.${randomHex(4)}.tmp`
   try {

@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
 
 /** The word that means this very program: its name where PATH leads to it, else its path. */
-export function programWord(env: NodeJS.ProcessEnv, script: string = process.argv[1]!): string {
+function programWord(env: NodeJS.ProcessEnv, script: string = process.argv[1]!): string {
   const launcher = launcherAbove(realpathSync(script))
   const named = (env.PATH ?? '')
     .split(delimiter)

@@ -6,7 +6,12 @@ import type { SettingsEdit } from './edit-settings.ts'
 
 /** As a patch of the settings. */
 export function printEdits(context: Context, edits: SettingsEdit[]): void {
-  for (const { file, before, after, action } of edits) {
+  for (const {
+    place: { file },
+    before,
+    after,
+    action,
+  } of edits) {
     if (action === 'unchanged') context.line(`${file}: nothing to change`)
     else context.output.write(patchOf(file, before, after))
   }

@@ -27,7 +27,11 @@ export function setToml(text: string, path: readonly string[], table: Record<str
 export function removeToml(text: string, path: readonly string[]): string {
   const { all, eol } = linesOf(text)
   const found = rangeOf(all, path, true)
-  if (!found) return text
+  if (!found) {
+    // It may be there in a way that is not known here: not to see it would be to say that it is not there.
+    if (text.includes(path.at(-1)!)) refuseOtherForms(all, path)
+    return text
+  }
   const before = all.slice(0, found.start)
   while (before.at(-1)?.trim() === '') before.pop()
   const after = all.slice(found.end)
@@ -35,9 +39,6 @@ export function removeToml(text: string, path: readonly string[]): string {
   const rest = [...before, ...gap, ...after].join(eol)
   return rest === '' || rest.endsWith(eol) || !text.endsWith(eol) ? rest : `${rest}${eol}`
 }
-
-export const hasToml = (text: string, path: readonly string[]): boolean =>
-  rangeOf(linesOf(text).all, path) !== undefined
 
 const tomlValue = (value: string | string[]): string =>
   Array.isArray(value) ? `[${value.map(each => JSON.stringify(each)).join(', ')}]` : JSON.stringify(value)

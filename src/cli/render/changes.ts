@@ -66,7 +66,7 @@ function groupLine(group: Change[], style: Style): string {
 }
 
 /** Directories come and go as changes only when there is nothing in them. */
-export const emptyDirsIn = (changes: readonly Change[]): number =>
+const emptyDirsIn = (changes: readonly Change[]): number =>
   changes.filter(({ kind, before, after }) => isComingOrGoing.has(kind) && (after ?? before)?.kind === 'dir').length
 
 const isComingOrGoing: ReadonlySet<ChangeKind> = new Set(['added', 'deleted'])

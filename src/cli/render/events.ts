@@ -22,8 +22,11 @@ export function eventLine(event: LogEvent, now: number, style: Style): string {
 function wordsOf(event: LogEvent, style: Style): [word: string, text: string] {
   const kind = event.kind.padEnd(KIND_CHARS)
   switch (event.kind) {
-    case 'file':
-      return [style.yellow(event.action.padEnd(KIND_CHARS)), fileText(event, style)]
+    case 'file': {
+      // The state that was restored had no such thing.
+      const action = event.action === 'restored' && !event.event.existed ? 'removed' : event.action
+      return [style.yellow(action.padEnd(KIND_CHARS)), fileText(event, style)]
+    }
     case 'snapshot':
       return [style.cyan(kind), `${style.bold(event.id)} ${snapshotText(event)}`]
     case 'operation':

@@ -33,8 +33,8 @@ export function operationTable(operations: Operation[], now: number, style: Styl
   )
 }
 
-function stateText({ state, detail }: Operation, style: Style): string {
-  if (detail.unprotected === true) return style.red('not protected')
+function stateText({ state, detail, before }: Operation, style: Style): string {
+  if (detail.unprotected === true) return style.red(before === undefined ? 'not protected' : 'end not captured')
   return state === 'undone' ? style.yellow(states.undone) : style.green(states[state])
 }
 

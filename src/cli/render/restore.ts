@@ -1,7 +1,7 @@
 /** What a rollback, revert, undo or redo did, or would do, and how to take it back. */
 
 import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts'
-import { formatCount, plural } from '../../model/format.ts'
+import { formatCount, plural, restoreCounts } from '../../model/format.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
@@ -29,19 +29,7 @@ const actions: Record<PlannedChange['action'], [letter: string, paint: 'green' |
   metadata: ['m', 'yellow'],
 }
 
-export const listedPaths = 20
-
-/** "3 created, 1 deleted, 2 replaced (1 empty directory included)"; '' when nothing changes. */
-export function restoreCounts({ files, emptyDirs }: RestoreResult): string {
-  const parts = [
-    [files.created, 'created'],
-    [files.deleted, 'deleted'],
-    [files.replaced, 'replaced'],
-    [files.metadata, 'with attributes put back'],
-  ] as const
-  const texts = parts.filter(([count]) => count > 0).map(([count, word]) => `${formatCount(count)} ${word}`)
-  return `${texts.join(', ')}${includedText(emptyDirs)}`
-}
+const listedPaths = 20
 
 /** `verb` in the past and in the conditional: "Rolled back to", "Would roll back to". */
 export interface RestoreWords {
@@ -59,7 +47,7 @@ export interface RestoreWords {
 export function restoreText(result: RestoreResult, words: RestoreWords, style: Style): string {
   const lines: string[] = []
   const to = result.snapshot ? ` ${nameOf(result.snapshot)}` : ''
-  const counts = restoreCounts(result)
+  const counts = `${restoreCounts(result.files)}${includedText(result.emptyDirs)}`
   if (counts === '' && result.changes.length === 0) {
     lines.push(nothingText(result))
   } else {

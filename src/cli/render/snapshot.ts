@@ -36,7 +36,7 @@ export function marksOf({ tags, isHead }: { tags: string[]; isHead: boolean }, s
 }
 
 /** What a reader must know about its quality. */
-export function warningsOf(snapshot: Snapshot, style: Style): string {
+function warningsOf(snapshot: Snapshot, style: Style): string {
   const words = []
   if (snapshot.skippedCount > 0) words.push(style.red('PARTIAL'))
   if (snapshot.damage !== undefined) words.push(style.red('ARCHIVE DAMAGED'))
@@ -57,7 +57,7 @@ export function countsText({ added, modified, deleted }: ChangeCounts): string {
 }
 
 /** "+3 ~1 -2", without what is zero; "=" for no change. */
-export function countsMarks({ added, modified, deleted }: ChangeCounts, style: Style): string {
+function countsMarks({ added, modified, deleted }: ChangeCounts, style: Style): string {
   const marks = []
   if (added > 0) marks.push(style.green(`+${formatCount(added)}`))
   if (modified > 0) marks.push(style.yellow(`~${formatCount(modified)}`))
@@ -90,7 +90,7 @@ export function snapshotTable(nodes: LogNode[], now: number, style: Style): stri
 }
 
 /** "5 snapshots (backend: cas)". */
-export function snapshotFooter(nodes: LogNode[]): string {
+function snapshotFooter(nodes: LogNode[]): string {
   const backends = [...new Set(nodes.map(({ snapshot }) => snapshot.backend))]
   const backend = backends.length > 0 ? ` (backend: ${backends.join(', ')})` : ''
   return `${plural('snapshot', nodes.length)}${backend}\n`

@@ -1,7 +1,7 @@
 /** Which rule excludes a path, whether or not it exists: `coverage` must name the line that a person can edit. */
 import type { DirRules, ExcludeConfig } from '../../files/ignore-rules.ts'
 import { joinRaw, nameOf, parentOf, type Raw } from '../../model/raw-path.ts'
-import { addon } from '../../native/addon.ts'
+import { statOrNothing } from './look-at.ts'
 import type { RuleContext } from './pass.ts'
 import { openRules } from './rule-context.ts'
 import { diskView, type RuleView } from './rule-view.ts'
@@ -73,12 +73,4 @@ export async function explainExclusion(options: Options, path: Raw): Promise<Exc
   const stat = statOrNothing(options.root, path)
   const isDirectory = ((stat?.mode ?? 0) & S_IFMT) === S_IFDIR
   return (await Exclusions.open(options)).of(path, { isDirectory, size: stat?.size ?? 0 })
-}
-
-function statOrNothing(root: number, path: Raw) {
-  try {
-    return addon.statAt(root, path)
-  } catch {
-    return undefined
-  }
 }

@@ -9,6 +9,7 @@ import type { StoreWriter } from '../../store/store-writer.ts'
 import { Exclusions } from './explain-exclusion.ts'
 import { Ingest } from './ingest.ts'
 import type { ReadResult } from './ingest-read.ts'
+import { statOrNothing } from './look-at.ts'
 import type { RuleContext } from './pass.ts'
 import * as record from './walk-record.ts'
 
@@ -267,12 +268,4 @@ function decides(path: Raw): boolean {
   if (path === '' || ruleFiles.has(nameOf(path))) return true
   // The repository of the target itself has been asked before anything was started.
   return /\/\.git(\/|$)/.test(path)
-}
-
-function statOrNothing(root: number, path: Raw) {
-  try {
-    return addon.statAt(root, path)
-  } catch {
-    return undefined
-  }
 }

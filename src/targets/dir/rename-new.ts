@@ -2,6 +2,7 @@
 import { errnoOf } from '../../errors/errors.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
+import { existsAt } from './look-at.ts'
 
 const NO_REPLACE = 1
 const S_IFMT = 0o170000
@@ -25,17 +26,7 @@ function renameOtherwise(root: number, from: Raw, to: Raw): void {
     addon.unlinkAt(root, from)
     return
   }
-  if (exists(root, to))
+  if (existsAt(root, to))
     throw Object.assign(new Error(`EEXIST: file already exists, rename '${to}'`), { code: 'EEXIST' })
   addon.renameAt(root, from, to, 0)
-}
-
-function exists(root: number, path: Raw): boolean {
-  try {
-    addon.statAt(root, path)
-    return true
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return false
-    throw error
-  }
 }

@@ -15,6 +15,7 @@ import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import { failpoint, pausepoint } from '../../store/failpoint.ts'
 import { applyMetadata } from './content-writer.ts'
+import { existsAt } from './look-at.ts'
 import { removeTree } from './remove-tree.ts'
 import { renameNew } from './rename-new.ts'
 import { explainFailure } from './restore-failed.ts'
@@ -118,10 +119,10 @@ class Restore {
     if (!isBack) return this.setAside()
     const stuck = await removeTree(this.root, stage, this.safe)
     if (stuck.length > 0) {
-      for (const item of this.displaced) if (this.exists(item.staged)) this.putBack(item, this.refused)
+      for (const item of this.displaced) if (existsAt(this.root, item.staged)) this.putBack(item, this.refused)
       await removeTree(this.root, stage, this.safe)
     }
-    const keptIn = this.exists(stage) ? this.setAside() : undefined
+    const keptIn = existsAt(this.root, stage) ? this.setAside() : undefined
     this.safe.close()
     failpoint('restore:cleaned')
     return keptIn
@@ -131,7 +132,7 @@ class Restore {
   private putBack({ path, staged }: Displaced, report: Raw[]): boolean {
     report.push(path)
     try {
-      this.rename(staged, path, this.exists(path) ? RENAME.exchange : RENAME.noReplace)
+      this.rename(staged, path, existsAt(this.root, path) ? RENAME.exchange : RENAME.noReplace)
       return true
     } catch {
       return false
@@ -176,23 +177,13 @@ class Restore {
     if (this.links.has(path)) return
     const staged = stagedPath(this.options.stage, index)
     const live = action.action === 'replace' ? action.live : undefined
-    if (!this.exists(staged)) return
+    if (!existsAt(this.root, staged)) return
     failpoint('restore:place')
     if (live && (live.kind === 'dir' || entry.kind === 'dir')) {
       this.displace(path, live)
       this.moveIn(staged, path)
     } else if (live) this.exchange(staged, path, live)
     else this.moveIn(staged, path)
-  }
-
-  private exists(path: Raw): boolean {
-    try {
-      addon.statAt(this.root, path)
-      return true
-    } catch (error) {
-      if (errnoOf(error) === 'ENOENT') return false
-      throw error
-    }
   }
 
   /** Puts something where nothing should be. Something that has appeared there meanwhile is displaced. */
@@ -274,7 +265,7 @@ class Restore {
       }
     }
     try {
-      if (clean && this.exists(this.options.stage))
+      if (clean && existsAt(this.root, this.options.stage))
         clean = (await removeTree(this.root, this.options.stage, this.safe)).length === 0
     } catch {
       clean = false

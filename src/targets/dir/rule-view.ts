@@ -2,10 +2,10 @@
 import type { GitFacts } from '../../files/git-facts.ts'
 import type { Entry } from '../../model/entry.ts'
 import { joinRaw, nameOf, parentOf, type Raw } from '../../model/raw-path.ts'
-import { addon } from '../../native/addon.ts'
 import { readContent } from '../../store/read-content.ts'
 import type { Store } from '../../store/store.ts'
 import { entryAt, withAllBelow } from '../../store/tree-lookup.ts'
+import { statOrNothing } from './look-at.ts'
 import { readSmallFile } from './read-small-file.ts'
 import type { PlanAction } from './restore-plan.ts'
 import { S_IFMT, S_IFREG } from './walk-record.ts'
@@ -23,13 +23,7 @@ export interface RuleView {
 }
 
 export function diskView(root: number): RuleView {
-  const statOf = (path: Raw) => {
-    try {
-      return addon.statAt(root, path)
-    } catch {
-      return undefined
-    }
-  }
+  const statOf = (path: Raw) => statOrNothing(root, path)
   return {
     exists: path => statOf(path) !== undefined,
     isFile: path => ((statOf(path)?.mode ?? 0) & S_IFMT) === S_IFREG,

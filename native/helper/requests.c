@@ -1,0 +1,78 @@
+/* What the reader asks while the run goes on. See supervise-state.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "before.h"
+#include "holders.h"
+#include "holds.h"
+#include "keep.h"
+#include "supervise-state.h"
+#include "tree.h"
+#include "watch.h"
+
+/* REQUEST in src/tracers/frames.ts. */
+enum request {
+  REQUEST_BARRIER = 1,
+  REQUEST_SIGNAL = 2,
+  REQUEST_RELEASE = 3,
+  REQUEST_FREEZE = 4, /* answered like a barrier */
+  REQUEST_THAW = 5, /* likewise */
+  REQUEST_STOP = 6, /* the number: for how many milliseconds they may tidy up */
+  REQUEST_LOOK = 10,
+  REQUEST_CAPTURED = 11,
+  REQUEST_BEGUN = 12,
+};
+
+static void settle_without_reader(struct state *state) {
+  state->reader_gone = true;
+  /* Nobody will ever say that what a change waits for is safe: then it must not be made. */
+  if (holds_want_changes()) tree_end(0);
+  else holds_give_up();
+  tree_thaw();
+  epoll_ctl(state->epoll, EPOLL_CTL_DEL, state->events, NULL);
+}
+
+static void answer(struct state *state, uint32_t kind, uint32_t number) {
+  if (kind == REQUEST_RELEASE) holds_release(number);
+  if (kind == REQUEST_BEGUN) {
+    holds_end_changes();
+    before_captured();
+  }
+  if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
+  if (kind == REQUEST_LOOK) keep_look(number);
+  if (kind == REQUEST_CAPTURED) keep_captured(number);
+  if (kind == REQUEST_STOP) tree_end(number);
+  if (kind == REQUEST_FREEZE) tree_freeze();
+  if (kind == REQUEST_THAW) tree_thaw();
+  if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK && kind != REQUEST_FREEZE && kind != REQUEST_THAW) return;
+  if (state->driver->settle != NULL) state->driver->settle();
+  if (state->watched >= 0) watch_read();
+  tell_number(state, FRAME_BARRIER, number, 0);
+  /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
+  if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));
+  stream_flush(state->stream);
+}
+
+void answer_requests(struct state *state) {
+  for (;;) {
+    ssize_t got = recv(state->events, state->request + state->request_length, REQUEST_BYTES - state->request_length,
+                       MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) {
+      settle_without_reader(state);
+      return;
+    }
+    state->request_length += (size_t)got;
+    if (state->request_length < REQUEST_BYTES) continue;
+    state->request_length = 0;
+    uint32_t kind, number;
+    memcpy(&kind, state->request, sizeof kind);
+    memcpy(&number, state->request + sizeof kind, sizeof number);
+    answer(state, kind, number);
+  }
+}

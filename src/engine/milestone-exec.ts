@@ -1,0 +1,25 @@
+/** Whether an execution is one after which a snapshot is due, by the configuration. */
+import { commitOf } from '../model/command-kind.ts'
+import { milestoneOf } from '../model/milestone.ts'
+import { rawFromBytes } from '../model/raw-path.ts'
+import { quoteCommand } from '../model/shell-quote.ts'
+import type { ExecEvent } from '../tracers/trace-event.ts'
+import type { Context } from './context.ts'
+import { gitEnvOf } from './git-aliases.ts'
+import { isOfTarget } from './git-place.ts'
+
+/** What a command was to the run, kept until its process ends. */
+export interface Milestone {
+  type: 'git' | 'build' | 'test'
+  command: string
+}
+
+export function milestoneOfExec(ctx: Context, event: ExecEvent, argv: string[]): Milestone | undefined {
+  const { triggers } = ctx.config.snapshots
+  const commit = triggers.disable_git_commits ? undefined : commitOf(argv, gitEnvOf(event))
+  if (commit && isOfTarget(rawFromBytes(ctx.targetPath), event.cwd, commit))
+    return { type: 'git', command: quoteCommand(argv) }
+  const type = milestoneOf(argv, { buildCommands: triggers.build_commands, testCommands: triggers.test_commands })
+  const isWanted = type === 'build' ? !triggers.disable_builds : !triggers.disable_tests
+  return type && isWanted ? { type, command: quoteCommand(argv) } : undefined
+}
