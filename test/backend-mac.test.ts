@@ -40,6 +40,7 @@ beforeEach(() => {
   // A subvolume would be a device of its own.
   run('btrfs', 'subvolume', 'delete', space.dir)
   mkdirSync(space.dir)
+  mkdirSync(space.home, { mode: 0o700 })
   programs = mkdtempSync(join(space.base, 'programs-'))
   process.env.PATH = `${programs}:${realPath}`
   Object.defineProperty(process, 'platform', { value: 'darwin' })

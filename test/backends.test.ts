@@ -264,6 +264,30 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
       expect([space.read('a'), space.read('excluded')]).toEqual(['2\n', 'before\n'])
       await expect(forced.rollback('two', { native: true })).rejects.toMatchObject({ code: 'unsupported' })
     })
+
+  if (scene === pool)
+    holds('goes back as a whole only with force, where what is mounted in it would be out of reach', async space => {
+      space.write('a', '1\n')
+      await snapshot(space, 'one')
+      space.write('a', '2\n')
+      mkdirSync(space.at('mounted'))
+      run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', space.at('mounted'))
+      try {
+        const savepoint = await space.open()
+        await savepoint.rollback('one', { native: true, dryRun: true })
+        expect(space.notices.at(-1)).toBe('--native: what is mounted since then cannot be reached afterwards: mounted')
+        await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+          code: 'backend.failed',
+          message: 'Cannot roll back natively: mounted would be out of reach',
+          hint: expect.stringContaining('Unmount it first'),
+        })
+        expect([space.read('a'), existsSync(space.at('mounted'))]).toEqual(['2\n', true])
+      } finally {
+        run('umount', space.at('mounted'))
+      }
+      await (await space.open()).rollback('one', { native: true })
+      expect([space.read('a'), existsSync(space.at('mounted'))]).toEqual(['1\n', false])
+    })
 })
 
 /** Whatever a directory can hold. */

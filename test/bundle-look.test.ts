@@ -2,6 +2,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Bundle, restoreBundle, verifyBundle } from '../src/record/index.ts'
 import { savepoint, savepointJson } from './support/built-cli.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -110,6 +111,41 @@ describe('diff', () => {
 })
 
 describe('verify', () => {
+  it.each<[string, object]>([
+    ['an owner', { uid: 2 ** 32 }],
+    ['a time that is none', { mtime: '2026-99-01T00:00:00.000000000Z' }],
+    ['a time too late to be kept', { mtime: '2500-01-01T00:00:00.000000000Z' }],
+    ['a link to nothing', { type: 'symlink', target: '', blob: undefined }],
+    ['a link to two things', { type: 'symlink', target: 'a', target_bytes: 'Yg==', blob: undefined }],
+    ['a link that is too long', { type: 'symlink', target: 'a'.repeat(5000), blob: undefined }],
+    ['a name that is too long', { path: `/${'a'.repeat(256)}` }],
+    ['a path that is too long', { path: `/${'a/'.repeat(5000)}a` }],
+  ])(
+    'finds what no restore could write, and the restore refuses it: %s',
+    async (_, { path, ...state }: { path?: string }) => {
+      space.sh('rm -rf ../damaged; cp -r ../bundle ../damaged')
+      const file = join(at('damaged'), 'manifest.json')
+      const manifest = JSON.parse(readFileSync(file, 'utf8'))
+      const gone = manifest.files.find((each: { path: string }) => each.path === space.at('gone'))
+      Object.assign(gone.before, state)
+      if (path !== undefined) gone.path = path
+      writeFileSync(file, JSON.stringify(manifest))
+      const verify = async () => verifyBundle(new Bundle(at('damaged'))).problems.length
+      const how = {
+        side: 'before',
+        to: at('to'),
+        anywhere: false,
+        force: false,
+        withGit: false,
+        dryRun: false,
+      } as const
+      const restore = async () =>
+        restoreBundle(new Bundle(at('damaged')), { ...how, home: space.home, confirm: async () => true })
+      expect(await verify().catch(({ code }) => code)).not.toBe(0)
+      await expect(restore()).rejects.toMatchObject({ code: 'bundle.damaged' })
+    },
+  )
+
   it('finds what is missing, what is too much, and what makes no sense', () => {
     expect(bundle('verify', at('bundle'))).toMatchObject({ status: 0, stdout: expect.stringContaining('All good') })
     const damaged = (change: (manifest: { files: { path: string; before: object }[] }) => void) => {
@@ -150,7 +186,8 @@ describe('verify', () => {
     expect(damaged(manifest => manifest.files.push(gone(manifest)))).toEqual([14, expect.stringContaining('twice')])
     writeFileSync(join(at('damaged'), 'manifest.json'), '{')
     expect(bundle('verify', at('damaged'))).toMatchObject({ status: 14, stderr: expect.stringContaining('is no JSON') })
-    space.sh('cp ../bundle/manifest.json ../damaged')
+    space.sh('cp ../bundle/manifest.json ../damaged; rm ../damaged/blobs.parquet; mkfifo ../damaged/blobs.parquet')
+    expect(bundle('verify', at('damaged'))).toMatchObject({ status: 14, stdout: expect.stringContaining('is no file') })
     rmSync(join(at('damaged'), 'blobs.parquet'))
     expect(bundle('verify', at('damaged'))).toMatchObject({
       status: 14,

@@ -1,8 +1,9 @@
 /** `bundle restore` and `bundle import`: what a recorded command did is taken back, or done again, and nobody else's work is lost. */
-import { existsSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { giveToUser, savepoint, savepointAsUser, savepointJson } from './support/built-cli.ts'
+import { gated, hasXattrs } from './support/machine.ts'
 import { recordScript } from './support/recorded.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import { Workspace } from './support/workspace.ts'
@@ -110,6 +111,29 @@ describe('in place', () => {
     expect(lstatSync(space.at('dir')).isSymbolicLink()).toBe(true)
   })
 
+  it('brings back a directory that the command has moved and put a link in the place of', () => {
+    space.write('real/sub/file', 'inside\n')
+    const before = imageOf(space.dir)
+    recordScript(space, 'mv real other; ln -s other real', { name: 'bundle' })
+    const after = imageOf(space.dir)
+    expect(bundle('restore', '--before', '--in-place', '--yes', at('bundle')).status).toBe(0)
+    expect(differences(before, imageOf(space.dir))).toEqual([])
+    expect(bundle('restore', '--before', '--in-place', '--yes', at('bundle.undo')).status).toBe(0)
+    expect(differences(after, imageOf(space.dir))).toEqual([])
+  })
+
+  gated(hasXattrs, 'xattrs', 'leaves extended attributes as they are', () => {
+    space.write('dir/edited', 'before\n')
+    space.sh(`python3 -c 'import os; [os.setxattr(name, "user.mine", b"kept") for name in ["dir", "dir/edited"]]'`)
+    recordScript(space, 'echo after >> dir/edited; chmod 700 dir', { name: 'bundle' })
+    expect(bundle('restore', '--before', '--in-place', '--yes', at('bundle')).status).toBe(0)
+    expect(space.read('dir/edited')).toBe('before\n')
+    const xattrs = space.sh(
+      `python3 -c 'import os; print([os.getxattr(x, "user.mine") for x in ["dir", "dir/edited"]])'`,
+    )
+    expect(xattrs).toBe("[b'kept', b'kept']\n")
+  })
+
   it('works for an ordinary user', () => {
     const script = makeTree()
     giveToUser(space)
@@ -121,16 +145,65 @@ describe('in place', () => {
   })
 })
 
-it('says so when it does not know what became of something, because the command shut the directory', () => {
+describe('that is killed', () => {
+  const restore = (...args: string[]) => bundle('restore', '--before', '--in-place', '--yes', ...args)
+  const left = () => readdirSync(space.dir).filter(name => name.startsWith('.savepoint-stage'))
+
+  it.each(['restore:staged', 'restore:displaced#2', 'restore:place#4', 'restore:placed'])(
+    'at %s is finished by the same command, or taken back by the undo bundle',
+    point => {
+      const script = makeTree()
+      const before = imageOf(space.dir)
+      recordScript(space, script, { name: 'bundle' })
+      const after = imageOf(space.dir)
+      const kill = () => {
+        const env = { ...space.env, SAVEPOINT_FAILPOINT: point }
+        const args = ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle')]
+        expect([savepoint(space, args, { env }).signal, left().length]).toEqual(['SIGKILL', 1])
+      }
+      kill()
+      expect([restore(at('bundle')).status, left()]).toEqual([0, []])
+      expect(differences(before, imageOf(space.dir))).toEqual([])
+      expect(bundle('restore', '--in-place', '--yes', at('bundle')).status).toBe(0)
+      expect(differences(after, imageOf(space.dir))).toEqual([])
+      space.sh('rm -r ../bundle.undo*')
+      kill()
+      expect([restore('--force', at('bundle.undo')).status, left()]).toEqual([0, []])
+      expect(differences(after, imageOf(space.dir))).toEqual([])
+      expect(readdirSync(join(space.home, 'restores'))).toEqual([])
+    },
+  )
+
+  it('is told of, and what is nowhere else stays in its stage', () => {
+    space.write('a', 'before\n')
+    recordScript(space, 'echo after > a', { name: 'bundle' })
+    const env = { ...space.env, SAVEPOINT_FAILPOINT: 'restore:placed' }
+    savepoint(space, ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle')], { env })
+    space.sh('find .savepoint-stage-* -type f -size +0 | while read file; do echo edited meanwhile > "$file"; done')
+    recordScript(space, 'echo other > b', { name: 'other' })
+    const other = restore(at('other'))
+    expect([other.status, other.stderr]).toEqual([3, expect.stringContaining(`a restore of ${at('bundle')}`)])
+    expect(other.stdout).toContain(`${space.dir}/.savepoint-stage-`)
+    expect(space.sh('cat .savepoint-stage-*/*')).toContain('edited meanwhile')
+  })
+})
+
+it('sees what the command did in directories that it has shut behind it, and takes it back', () => {
   space.write('dir/file', 'before\n')
+  space.write('moved/inside/file', 'inside\n')
   giveToUser(space)
-  const script = 'echo after > dir/file; echo made > dir/made; chmod 600 dir'
+  const before = imageOf(space.dir)
+  const script = 'echo after > dir/file; echo made > dir/made; chmod 0 dir; mv moved away; chmod 0 away/inside away'
   const recorded = savepointAsUser(space, ['record', '-o', at('bundle'), '--', 'sh', '-c', script])
-  expect([recorded.status, recorded.stderr]).toEqual([0, expect.stringContaining('INCOMPLETE')])
-  const back = savepointAsUser(space, ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle')])
-  expect(back.status).toBe(3)
-  for (const name of ['dir/file', 'dir/made']) expect(back.stdout).toContain(`  ${space.at(name)}\n`)
-  expect(back.stdout).toContain('could not look at it in the end')
+  expect([recorded.status, recorded.stderr]).toEqual([0, expect.not.stringContaining('INCOMPLETE')])
+  const after = imageOf(space.dir)
+  expect(after.get('dir')).toMatch(/^dir 0 /)
+  const restore = (name: string) =>
+    savepointAsUser(space, ['bundle', 'restore', '--before', '--in-place', '--yes', at(name)])
+  expect(restore('bundle')).toMatchObject({ status: 0, stderr: '' })
+  expect(differences(before, imageOf(space.dir))).toEqual([])
+  expect(restore('bundle.undo')).toMatchObject({ status: 0, stderr: '' })
+  expect(differences(after, imageOf(space.dir))).toEqual([])
 })
 
 describe('--to', () => {

@@ -118,3 +118,21 @@ it('T9 a held descriptor, a page that is dirty already, an inherited and a read-
   expect(await ended).toEqual([0, null])
   expect([space.read('held'), space.read('log')]).toEqual(['through a descriptor from before\n', 'before\nafter\n'])
 })
+
+it('calls that lead nowhere leave it known what a run touches', async () => {
+  space.write('plain', 'p\n')
+  space.write('gone/x', 'x\n')
+  const script = `
+import os, subprocess
+os.symlink("round", "round")
+for path in ["plain/x", "plain/x/y", "round", "round/x", os.path.abspath("plain/x"), "x" * 300]:
+    try: open(path, "w")
+    except OSError: pass
+open("new", "w").write("n")
+subprocess.run(["rm", "-r", "gone"])`
+  const savepoint = await space.open()
+  expect(await savepoint.run({ command: ['python3', '-c', script] })).toMatchObject({ exitCode: 0 })
+  const [guard] = savepoint.snapshots().filter(({ type }) => type === 'guard')
+  expect(guard).toMatchObject({ runOnly: true })
+  expect(savepoint.read(guard!.id, 'new').toString()).toBe('n')
+})

@@ -242,9 +242,12 @@ gated(
     const savepoint = await place.open()
     place.write('large', noise(5_000_000, 1))
     await savepoint.snapshot({ label: 'one' })
+    await savepoint.snapshot({ label: 'two' })
     const then = imageOf(place.dir)
     place.write('large', noise(20_000_000, 2))
     expect((await savepoint.rollback('one')).leftAlone).toEqual([{ path: 'large', why: 'no-room' }])
+    // That is to be asked for again.
+    expect(savepoint.head().label).toBe('two')
     expect((await savepoint.rollback('one', { noSafety: true })).leftAlone).toEqual([])
     expect(place.notices.join()).toMatch(/state before is NOT saved/)
     expect(differences(then, imageOf(place.dir))).toEqual([])

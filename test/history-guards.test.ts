@@ -263,6 +263,17 @@ describe('the command line', () => {
     expect((await savepoint.compact(ids.slice(1))).snapshot.counts).toEqual({ added: 0, modified: 1, deleted: 1 })
   })
 
+  it('what comes after a compacted one is modified in history, not new', async () => {
+    const savepoint = await space.open()
+    for (const label of ['two', 'three', 'four']) {
+      space.write('a', label)
+      await savepoint.snapshot({ label })
+    }
+    await savepoint.compact(['two', 'three'])
+    const { versions } = await savepoint.history('a')
+    expect(versions.find(({ snapshot }) => snapshot.label === 'four')!.status).toBe('modified')
+  })
+
   it('redo takes .git away whole, although git status wrote its index in between', () => {
     space.sh('git init -q; git add a; git commit -qm one')
     expect(runCli(space, ['run', '--', 'rm', '-rf', '.git']).status).toBe(0)

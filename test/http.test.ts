@@ -1,7 +1,7 @@
 /** The HTTP face on a real server: with curl, and with its own document held against a validator. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -309,6 +309,13 @@ describe('the token', () => {
     expect(tokenFor(home, here, {})).toEqual({ ...first, isNew: false })
     writeFileSync(join(home, 'http-token'), 'short')
     expect(() => tokenFor(home, here, {})).toThrow(/too short/)
+    // What a link leads to is another's.
+    const other = join(space.base, 'not ours')
+    writeFileSync(other, 'x'.repeat(64), { mode: 0o644 })
+    rmSync(join(home, 'http-token'))
+    symlinkSync(other, join(home, 'http-token'))
+    expect(() => tokenFor(home, here, {})).toThrow(/no file/)
+    expect(statSync(other).mode & 0o777).toBe(0o644)
   })
 
   it('is the one of the user, where others can reach the server it must be', () => {

@@ -1,7 +1,18 @@
 /** `record` where something is wrong: what is refused is refused before the command starts, and nothing that was recorded is lost. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, watch, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Bundle } from '../src/record/index.ts'
@@ -86,6 +97,36 @@ describe('ignore.json', () => {
       expect([space.read('started'), existsSync(directory)]).toEqual([undefined, false])
     },
   )
+})
+
+it.each(['mkfifo', 'mkdir'])('ignore.json made by %s neither hangs nor starts anything', make => {
+  mkdirSync(join(space.userHome, '.config/savepoint'), { recursive: true })
+  spawnSync(make, [ignoreFile()])
+  const { result } = recordScript(space, 'echo started > started')
+  expect([result.status, result.stderr]).toEqual([2, expect.stringContaining('is not a regular file')])
+  expect(space.read('started')).toBeUndefined()
+})
+
+it('is complete although the command was refused what no user may do, and told of it once', () => {
+  mkdirSync(at('shut'))
+  giveToUser(space)
+  chmodSync(at('shut'), 0)
+  const script =
+    'cat "$1/x"; echo > "$1/x"; mkdir "$1/d/d"; echo f > f; echo > f/below; ln -s loop loop; echo > loop; cat loop/x; rm f/x loop/x; true'
+  const args = ['record', '-o', at('bundle'), '--', 'sh', '-c', script, 'sh', at('shut')]
+  const { status, stderr } = savepointAsUser(space, args)
+  expect([status, stderr]).toEqual([0, expect.not.stringMatching(/INCOMPLETE|could not be stored/)])
+  const { manifest } = new Bundle(at('bundle'))
+  expect([manifest.complete, manifest.lost_events, manifest.skipped]).toEqual([true, 0, []])
+})
+
+it('does not count where the output went among what was changed outside', () => {
+  const [out, err] = [openSync(at('out'), 'w'), openSync(at('err'), 'w')]
+  const { directory } = recordScript(space, 'echo x; echo y >&2; echo z > z', { stdio: ['ignore', out, err] })
+  for (const fd of [out, err]) closeSync(fd)
+  const back = savepoint(space, ['bundle', 'restore', '--before', '--in-place', '--yes', directory])
+  expect([back.status, back.stdout]).toEqual([0, expect.not.stringContaining('outside')])
+  expect(readFileSync(at('out'), 'utf8')).toBe('x\n')
 })
 
 describe('is refused, and the command not started', () => {

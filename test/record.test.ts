@@ -5,7 +5,7 @@ import { closeSync, existsSync, openSync, readdirSync, statSync, watch } from 'n
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Bundle, isChanged } from '../src/record/index.ts'
-import { timeText } from '../src/record/states.ts'
+import { timeText } from '../src/record/time-text.ts'
 import { builtCommand } from './support/built-cli.ts'
 import { compileC } from './support/c-program.ts'
 import { hasXattrs } from './support/machine.ts'

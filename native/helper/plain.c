@@ -33,8 +33,7 @@ bool plain_watch(const struct seccomp_data *call) {
   return is_one;
 }
 
-/* Whether it has neither `.` nor `..` nor an empty part. */
-static bool is_plain(const char *path) {
+bool plain_is(const char *path) {
   for (const char *at = path[0] == '/' ? path + 1 : path;; at++) {
     size_t length = strcspn(at, "/");
     if (length == 0 || (length == 1 && at[0] == '.') || (length == 2 && at[0] == '.' && at[1] == '.')) return false;
@@ -43,7 +42,7 @@ static bool is_plain(const char *path) {
   }
 }
 
-static bool is_gone(const char *path, size_t length) {
+bool plain_is_gone(const char *path, size_t length) {
   static const char mark[] = " (deleted)";
   size_t mark_length = sizeof mark - 1;
   return length >= mark_length && memcmp(path + length - mark_length, mark, mark_length) == 0;
@@ -54,25 +53,29 @@ static size_t start_of(pid_t tid, int dir, char *out, size_t room) {
   char link[32] = "cwd";
   if (dir != AT_FDCWD) snprintf(link, sizeof link, "fd/%d", dir);
   size_t length = read_link(tid, link, out, room - 1);
-  if (length == 0 || out[0] != '/' || is_gone(out, length)) return 0;
+  if (length == 0 || out[0] != '/' || plain_is_gone(out, length)) return 0;
   if (length > 1) out[length++] = '/';
   return length;
+}
+
+bool plain_look(const char *path, bool follows, struct place *place) {
+  struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+  int fd = (int)syscall(__NR_openat2, AT_FDCWD, path, &how, sizeof how);
+  if (fd < 0 && errno != ENOENT) return false;
+  place->exists = fd >= 0 && fstat(fd, &place->stat) == 0;
+  if (fd >= 0) close(fd);
+  return place->exists == (fd >= 0) && !(follows && place->exists && S_ISLNK(place->stat.st_mode));
 }
 
 bool find_plain_place(pid_t tid, int dir, const char *path, bool follows, struct place *place) {
   if (roots_differ) return false;
   while (path[0] == '.' && path[1] == '/') path += 2;
-  if (!is_plain(path)) return false;
+  if (!plain_is(path)) return false;
   size_t before = path[0] == '/' ? 0 : start_of(tid, dir, place->path, sizeof place->path);
   size_t length = strlen(path);
   if ((before == 0 && path[0] != '/') || before + length >= sizeof place->path) return false;
   memcpy(place->path + before, path, length + 1);
-  struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
-  int fd = (int)syscall(__NR_openat2, AT_FDCWD, place->path, &how, sizeof how);
-  if (fd < 0 && errno != ENOENT) return false;
-  place->exists = fd >= 0 && fstat(fd, &place->stat) == 0;
-  if (fd >= 0) close(fd);
-  if (place->exists != (fd >= 0) || (follows && place->exists && S_ISLNK(place->stat.st_mode))) return false;
+  if (!plain_look(place->path, follows, place)) return false;
   place->moot = false;
   place->length = before + length;
   return place->known = true;

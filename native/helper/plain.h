@@ -11,6 +11,12 @@
 
 /* To be told of each call: one that gives a process another root, which is what it returns, ends all this. */
 bool plain_watch(const struct seccomp_data *call);
+/* Whether a path has neither `.` nor `..` nor an empty part. */
+bool plain_is(const char *path);
+/* Whether the system says of the directory that it has named that it is deleted. */
+bool plain_is_gone(const char *path, size_t length);
+/* What is at an absolute path, into `exists` and `stat`; false when a link is on the way, or it cannot be said. */
+bool plain_look(const char *path, bool follows, struct place *place);
 /* As find_place, for a process that has our mounts; false: it has to be found out. */
 bool find_plain_place(pid_t tid, int dir, const char *path, bool follows, struct place *place);
 

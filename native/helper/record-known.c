@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "plain.h"
+
 enum { SLOTS = 1 << 16, DIRECTORIES = 64 };
 
 static struct slot {
@@ -73,22 +75,6 @@ static size_t start_of(const struct call *call, int dir, char *out, size_t room)
   return directory->length;
 }
 
-static bool is_gone(const char *path, size_t length) {
-  static const char mark[] = " (deleted)";
-  size_t mark_length = sizeof mark - 1;
-  return length >= mark_length && memcmp(path + length - mark_length, mark, mark_length) == 0;
-}
-
-/* Whether the text has neither `.` nor `..` nor an empty part. */
-static bool is_plain_text(const char *text) {
-  for (const char *at = text[0] == '/' ? text + 1 : text;; at++) {
-    size_t length = strcspn(at, "/");
-    if (length == 0 || (length == 1 && at[0] == '.') || (length == 2 && at[0] == '.' && at[1] == '.')) return false;
-    at += length;
-    if (*at == 0) return true;
-  }
-}
-
 bool known_look_up(const struct call *call, const struct rule *rule, bool follows, struct known *known) {
   if (is_stopped || call->process->other_mounts || mounts_have_changed()) return false;
   char text[MAX_TEXT];
@@ -97,13 +83,13 @@ bool known_look_up(const struct call *call, const struct rule *rule, bool follow
   size_t before = 0;
   if (text[0] != '/') {
     before = start_of(call, rule->dir == CWD ? AT_FDCWD : (int)argument(call, rule->dir), known->path, sizeof known->path);
-    if (before == 0 || known->path[0] != '/' || is_gone(known->path, before)) return false;
+    if (before == 0 || known->path[0] != '/' || plain_is_gone(known->path, before)) return false;
     if (before > 1) known->path[before++] = '/';
   }
   if (before + (size_t)length >= sizeof known->path) return false;
   memcpy(known->path + before, text, (size_t)length + 1);
   known->length = before + (size_t)length;
-  known->is_plain = is_plain_text(text);
+  known->is_plain = plain_is(text);
   known->is_name = known->is_plain && before > 0 && strchr(text, '/') == NULL;
   known->asks = (uint8_t)(1 << (rule->op == OP_EXEC ? 0 : rule->op == OP_WRITE ? 1 : rule->op - OP_STAT + 2));
   uint64_t hash = 1469598103934665603u ^ follows, check = 88172645463325252u + follows;

@@ -11,7 +11,9 @@
 #include "frames.h"
 #include "spool.h"
 
-enum { BUCKETS = 1 << 16 };
+enum { BUCKETS = 1 << 16, WAITING_BYTES = 64 * 1024, LOOKS = SEEN_READ | SEEN_LOOKED_AT | SEEN_LISTED | SEEN_EXECUTED };
+/* So long a look may wait, if another one comes. */
+static const uint64_t waiting_ns = 20000000;
 /* What is saved must not fill the disk that the command itself writes to. */
 static const uint64_t floor_bytes = 64 * 1024 * 1024;
 
@@ -32,10 +34,40 @@ static uint64_t hash_of(const char *path, size_t length) {
   return hash ^ (hash >> 29);
 }
 
+/* Looks that were not written yet: one write for each would be a sixth of what a look costs. */
+static struct {
+  uint8_t bytes[WAITING_BYTES];
+  size_t length;
+  uint32_t count;
+  uint64_t written_ns;
+} waiting;
+
+static void write_waiting(void) {
+  if (waiting.length > 0 && !spool_log_frames(waiting.bytes, waiting.length)) lost += waiting.count;
+  waiting.length = waiting.count = 0;
+}
+
+/* What changes something is in the log before it does, and so are the looks before it. */
 static bool append(void) {
+  write_waiting();
   if (spool_log(&frame)) return true;
   lost++;
   return false;
+}
+
+/* What changes nothing may be lost with us: nobody could take such a recording for a whole one. */
+static bool append_as(uint16_t as) {
+  uint64_t now = monotonic_ns();
+  if ((as & ~LOOKS) != 0 || now - waiting.written_ns > waiting_ns || frame.length > sizeof waiting.bytes / 2) {
+    waiting.written_ns = now;
+    return append();
+  }
+  frame_finish(&frame);
+  if (waiting.length + frame.length > sizeof waiting.bytes) write_waiting();
+  memcpy(waiting.bytes + waiting.length, frame.bytes, frame.length);
+  waiting.length += frame.length;
+  waiting.count++;
+  return true;
 }
 
 static void put_stat(const struct stat *stat) {
@@ -97,7 +129,7 @@ static const struct stat *first_state(const struct stat *stat) {
   return &content->stat;
 }
 
-struct seen *seen_add(const struct place *place, bool was_there, uint8_t as) {
+struct seen *seen_add(const struct place *place, bool was_there, uint16_t as) {
   struct seen *seen = malloc(sizeof *seen + place->length + 1);
   if (seen == NULL) {
     lost++;
@@ -120,7 +152,7 @@ struct seen *seen_add(const struct place *place, bool was_there, uint8_t as) {
     if (length > 0) frame_bytes(&frame, FIELD_TO, target, (size_t)length);
   }
   frame_bytes(&frame, FIELD_PATH, place->path, place->length);
-  if (!append()) {
+  if (!append_as(as)) {
     free(seen);
     return NULL;
   }
@@ -129,12 +161,12 @@ struct seen *seen_add(const struct place *place, bool was_there, uint8_t as) {
   return seen;
 }
 
-void seen_as(struct seen *seen, uint8_t as) {
+void seen_as(struct seen *seen, uint16_t as) {
   if ((as & ~seen->as) == 0) return;
   seen->as |= as;
   frame_begin(&frame, FRAME_SEEN_AS, as, 0);
   frame_number(&frame, FIELD_NUMBER, seen->number);
-  append();
+  append_as(as);
 }
 
 static void tell_saved(const struct content *content, const struct stat *now, int error) {

@@ -1,7 +1,7 @@
 /*
  * What a recording (record.h) has seen: each path once, with the state that it had then, and each file whose content may be wanted
- * back, with where that is kept. Both go into a log in the spool as they come (RECORD in src/tracers/record-log.ts), by one write
- * each: what is in it is there whatever happens to us then. For one thread.
+ * back, with where that is kept. Both go into a log in the spool as they come (RECORD in src/tracers/record-log.ts): what changes
+ * something by a write of its own, which is there whatever happens to us then; looks, of which there are thousands, together. For one thread.
  */
 #ifndef SAVEPOINT_SEEN_H
 #define SAVEPOINT_SEEN_H
@@ -21,13 +21,14 @@ enum seen_as {
   SEEN_EXECUTED = 32,
   SEEN_STAMPED = 64, /* its attributes were set: its time says nothing of its content any more */
   SEEN_MOVED = 128,  /* a directory came here as a whole: all in it is new */
+  SEEN_INHERITED = 256, /* the command began with it, open for writing: its output, say */
 };
 
 struct seen {
   struct seen *next;
   uint64_t hash;
   uint32_t number, version; /* the version: another one each time it was changed */
-  uint8_t as;
+  uint16_t as;
   bool is_new; /* what is in it and has not been seen was not there before the recording: nor was it, or all in it has been seen */
   bool was_there;
   uint32_t checked; /* when it was last found to be the directory that it was */
@@ -55,9 +56,9 @@ struct seen *seen_find(const char *path, size_t length);
  */
 bool seen_is_below_new(const char *path, size_t length, uint32_t generation);
 /* Notes a path that was not seen yet; `was_there`: then with the state that `place` has. NULL without memory or room in the log. */
-struct seen *seen_add(const struct place *place, bool was_there, uint8_t as);
+struct seen *seen_add(const struct place *place, bool was_there, uint16_t as);
 /* Notes what else it is seen as. */
-void seen_as(struct seen *seen, uint8_t as);
+void seen_as(struct seen *seen, uint16_t as);
 
 /* Saves the content that a file had before, if it had one and that is not safe yet. `is_going`: with its last name. */
 void seen_save(const struct place *place, bool is_going);

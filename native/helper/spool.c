@@ -61,8 +61,12 @@ void spool_remove(uint32_t number) {
 
 bool spool_log(struct frame *frame) {
   frame_finish(frame);
-  ssize_t written = log_fd < 0 ? -1 : write(log_fd, frame->bytes, frame->length);
-  if (written == (ssize_t)frame->length) return true;
+  return spool_log_frames(frame->bytes, frame->length);
+}
+
+bool spool_log_frames(const uint8_t *bytes, size_t length) {
+  ssize_t written = log_fd < 0 ? -1 : write(log_fd, bytes, length);
+  if (written == (ssize_t)length) return true;
   /* Nothing behind a part of a frame could be read. */
   if (written > 0 && ftruncate(log_fd, lseek(log_fd, 0, SEEK_END) - written) != 0) log_fd = -1;
   return false;

@@ -29,5 +29,7 @@ uint64_t spool_free_bytes(void);
 
 /* Finishes the frame. One that does not fit is left out as a whole. */
 bool spool_log(struct frame *frame);
+/* The same of several that are finished: all or none. */
+bool spool_log_frames(const uint8_t *bytes, size_t length);
 
 #endif

@@ -69,7 +69,8 @@ static bool follow(struct walk *walk, int link) {
   ssize_t length = readlinkat(link, "", target, sizeof target);
   if (length < 0) return false;
   size_t left = strlen(walk->rest) + 1;
-  errno = ENAMETOOLONG;
+  /* Too long for us, not for the system. */
+  errno = ENOMEM;
   if (length == sizeof target || (size_t)length + 1 + left > TEXT_ROOM) return false;
   memmove(walk->text + length + 1, walk->rest, left);
   memcpy(walk->text, target, (size_t)length);
@@ -100,7 +101,7 @@ static int walk_from(pid_t tid, int start, int root, const struct spot *top, con
   struct walk walk = {.tid = tid, .root = root, .at = start, .top = *top};
   bool goes_on = strlen(path) < sizeof walk.text;
   if (goes_on) strcpy(walk.text, path);
-  else errno = ENAMETOOLONG;
+  else errno = ENOMEM;
   walk.rest = walk.text;
   while (goes_on && *(walk.rest += strspn(walk.rest, "/")) != 0) {
     char name[NAME_MAX + 1];

@@ -132,6 +132,11 @@ static bool name_missing(pid_t tid, char *joined, struct place *place) {
   return false;
 }
 
+/* By the error of opening it: the call will fail likewise. Not where only what stands before it for us makes it too long. */
+static bool leads_nowhere(const char *joined) {
+  return errno == ENOTDIR || errno == ELOOP || (errno == ENAMETOOLONG && strlen(joined) < PATH_MAX);
+}
+
 static void find_joined(pid_t tid, char *joined, bool follows, struct place *place, int links);
 
 static void find_in_parent(pid_t tid, char *joined, bool follows, struct place *place, int links) {
@@ -143,7 +148,7 @@ static void find_in_parent(pid_t tid, char *joined, bool follows, struct place *
   int parent = open_theirs(tid, joined, O_PATH | O_DIRECTORY | O_CLOEXEC);
   *name = saved;
   if (parent < 0) {
-    place->moot = errno == ENOTDIR || errno == ELOOP;
+    place->moot = leads_nowhere(joined);
     if (errno == ENOENT) place->known = name_missing(tid, joined, place);
     return;
   }
@@ -179,6 +184,7 @@ static void find_joined(pid_t tid, char *joined, bool follows, struct place *pla
       close(fd);
       return;
     }
+    place->moot = leads_nowhere(joined);
     if (errno != ENOENT) return;
   }
   find_in_parent(tid, joined, follows || names_directory, place, links);

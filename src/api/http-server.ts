@@ -1,5 +1,15 @@
 /** `daemon --http HOST:PORT`: where it listens, and the token that callers need. */
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
 import { join } from 'node:path'
@@ -79,12 +89,24 @@ function keptToken(file: string): Token {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
-  chmodSync(file, 0o600)
-  const kept = readFileSync(file, 'utf8').trim()
+  const kept = readPrivate(file)
   if (kept.length >= MIN_TOKEN_CHARS) return { value: kept, isNew: false, file }
-  throw new SavepointError('config.invalid', `Cannot use the token in ${file}: it is too short`, {
+  throw new SavepointError('config.invalid', `Cannot use the token in ${file}: it is too short, or no file`, {
     hint: `Delete the file: the next start makes a new one`,
   })
+}
+
+/** What a link leads to is not ours to close to others. Anything but a file has no text. */
+function readPrivate(file: string): string {
+  if (lstatSync(file).isSymbolicLink()) return ''
+  const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    if (!fstatSync(fd).isFile()) return ''
+    fchmodSync(fd, 0o600)
+    return readFileSync(fd, 'utf8').trim()
+  } finally {
+    closeSync(fd)
+  }
 }
 
 export interface HttpServer {

@@ -3,24 +3,14 @@
  * take as long as the target has files, are not of one moment, and know neither hard links nor mounts. Untested on macOS: what
  * is tried is the same code, with outputs that macOS prints, on a filesystem of Linux that can clone.
  */
-import {
-  constants,
-  copyFileSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { constants, copyFileSync, existsSync, lstatSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, no, OUTSIDE, removeIfEmpty, whyNoText } from './place.ts'
-import { mustRun } from './run-program.ts'
+import { firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
+import { fixFor, mustRun } from './run-program.ts'
 
 /** In the same place: a copy has its name when it is whole. */
 const PARTIAL_PREFIX = '.partial-'
@@ -40,7 +30,7 @@ export const apfs: NativeBackend = {
   },
 
   capture(target, state) {
-    mkdirSync(state.place, { recursive: true, mode: 0o700 })
+    makePlace(state.place, 'clone the target')
     const partial = partialOf(state)
     try {
       mustRun('clone the target', 'cp', ['-cRp', '--', target.toString(), partial])
@@ -78,8 +68,9 @@ const partialOf = ({ place, name }: NativeState): string => join(place, `${PARTI
 /** A clone across volumes is none, and `cp -c` would copy in silence: the system call itself is asked. */
 function tryPlace(target: string, place: string): Probe {
   const [file, clone] = ['', '-clone'].map(end => join(place, `${PROBE_PREFIX}${randomHex(6)}${end}`))
+  const problem = whyNotMade(place)
+  if (problem !== undefined) return no(problem, fixFor(problem) ?? OUTSIDE)
   try {
-    mkdirSync(place, { recursive: true, mode: 0o700 })
     if (lstatSync(place).dev !== statSync(target).dev) return no(`${place} is on another volume`, OUTSIDE)
     writeFileSync(file!, 'probe')
     copyFileSync(file!, clone!, constants.COPYFILE_FICLONE_FORCE)

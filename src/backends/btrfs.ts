@@ -3,13 +3,13 @@
  * same filesystem, and found there by their names. Making and deleting needs no privilege where the user owns the subvolume
  * and it is mounted with `user_subvol_rm_allowed`; the list of differences does (`btrfs send`).
  */
-import { lstatSync, mkdirSync, rmdirSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, nearest, no, OUTSIDE, removeIfEmpty, whyNoText } from './place.ts'
+import { firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
 import { fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
@@ -34,16 +34,12 @@ export const btrfs: NativeBackend = {
   },
 
   capture(target, state) {
-    mkdirSync(state.place, { recursive: true, mode: 0o700 })
+    makePlace(state.place, 'take a btrfs snapshot')
     mustRun('take a btrfs snapshot', 'btrfs', ['subvolume', 'snapshot', '-r', '--', target.toString(), pathOf(state)])
   },
 
   open(state) {
-    if (isSubvolume(pathOf(state))) return { path: Buffer.from(pathOf(state)), close() {} }
-    if (typeOf(nearest(state.place)) === BTRFS_MAGIC) return undefined
-    throw new SavepointError('backend.failed', `Cannot read ${pathOf(state)}: ${state.place} is not there`, {
-      hint: 'Mount the filesystem that it is on. Nothing is lost',
-    })
+    return isGone(state) ? undefined : { path: Buffer.from(pathOf(state)), close() {} }
   },
 
   differing(before, after) {
@@ -52,7 +48,7 @@ export const btrfs: NativeBackend = {
   },
 
   remove(state) {
-    if (!isSubvolume(pathOf(state))) return
+    if (isGone(state)) return
     deleteSubvolume(pathOf(state))
     removeIfEmpty(state.place)
   },
@@ -64,6 +60,19 @@ export const btrfs: NativeBackend = {
     const columns = works ? stdout.toString().trim().split('\n').at(-1)!.trim().split(/\s+/) : []
     return columns[1] !== undefined && /^\d+$/.test(columns[1]) ? Number(columns[1]) : undefined
   },
+}
+
+/**
+ * Removed by somebody, when its directory is there without it. Where that is missing, too, nobody knows: its filesystem may
+ * not be mounted, and what is below the mount point may be on btrfs as well.
+ */
+function isGone(state: NativeState): boolean {
+  if (isSubvolume(pathOf(state))) return false
+  if (existsSync(state.place)) return true
+  throw new SavepointError(
+    'backend.failed',
+    `Cannot find ${state.name}: ${state.place} is not there (mount its filesystem; if that is gone for good, make an empty directory of this name)`,
+  )
 }
 
 function isSubvolume(path: string): boolean {
@@ -103,11 +112,8 @@ function whyNoSubvolume(path: string): string {
 
 /** First whether an empty one can be deleted, which can be tidied up in any case; then one of the target. */
 function tryPlace(target: string, place: string): Probe {
-  try {
-    mkdirSync(place, { recursive: true, mode: 0o700 })
-  } catch (error) {
-    return no(`${place} cannot be made (${errnoOf(error) ?? error})`, OUTSIDE)
-  }
+  const problem = whyNotMade(place)
+  if (problem !== undefined) return no(problem, fixFor(problem) ?? OUTSIDE)
   const probe = join(place, `${PROBE_PREFIX}${randomHex(6)}`)
   try {
     const made = runProgram('btrfs', ['subvolume', 'create', '--', probe])

@@ -1,13 +1,42 @@
 /** Directories that states are kept in, for the drivers that keep them in some. */
-import { existsSync, readdirSync, rmdirSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { errnoOf, errnoWords } from '../errors/errors.ts'
 import type { Probe } from './native-backend.ts'
+import { failed } from './run-program.ts'
 
 export const no = (reason: string, fix: string): Probe => ({ works: false, reason, fix })
 
 /** The programs are told paths as text. */
 export const whyNoText = (target: Buffer): Probe | undefined =>
   Buffer.from(target.toString()).equals(target) ? undefined : no('the path of the target is not UTF-8', 'Rename it')
+
+const WRITABLE_BY_OTHERS = 0o022
+
+/**
+ * Makes the directory of a timeline, and the one above it that all timelines share. undefined: they are there, and ours
+ * alone. Who else can write there, or leads us elsewhere by a link, could put a state of his in the place of one of ours.
+ */
+export function whyNotMade(place: string): string | undefined {
+  for (const directory of [dirname(place), place]) {
+    try {
+      mkdirSync(directory, { mode: 0o700 })
+    } catch (error) {
+      if (errnoOf(error) !== 'EEXIST') return `${directory} cannot be made: ${errnoWords(error) ?? error}`
+    }
+    const stat = lstatSync(directory)
+    if (!stat.isDirectory()) return `${directory} is ${stat.isSymbolicLink() ? 'a symbolic link' : 'no directory'}`
+    if (stat.uid !== process.geteuid?.()) return `${directory} belongs to another user`
+    if ((stat.mode & WRITABLE_BY_OTHERS) !== 0) return `other users may write in ${directory}`
+  }
+  return undefined
+}
+
+/** A place that a probe has found may have changed since. */
+export function makePlace(place: string, what: string): void {
+  const why = whyNotMade(place)
+  if (why !== undefined) throw failed(what, why)
+}
 
 /** The first directory that works; the last reason, when none does. */
 export function firstPlace(
@@ -32,7 +61,7 @@ export const OUTSIDE =
 const isInside = (path: string, target: string): boolean => path === target || path.startsWith(`${target}/`)
 
 /** Of what exists. */
-export function nearest(path: string): string {
+function nearest(path: string): string {
   return existsSync(path) ? path : nearest(dirname(path))
 }
 

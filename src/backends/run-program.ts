@@ -37,8 +37,12 @@ export function runProgram(program: string, args: readonly string[]): Finished {
 export function mustRun(what: string, program: string, args: readonly string[]): Buffer {
   const { works, stdout, why } = runProgram(program, args)
   if (works) return stdout
+  throw failed(what, why)
+}
+
+export function failed(what: string, why: string): SavepointError {
   const hint = `Nothing was changed. ${fixFor(why) ?? 'See `savepoint doctor` for what works here'}, or take the snapshot with --backend cas`
-  throw new SavepointError(isFull(why) ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint })
+  return new SavepointError(isFull(why) ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint })
 }
 
 const isFull = (why: string): boolean => /no space left|quota exceeded|out of space/i.test(why)
@@ -46,5 +50,7 @@ const isFull = (why: string): boolean => /no space left|quota exceeded|out of sp
 /** What to do about the state that the filesystem is in; undefined: it is something else. */
 export function fixFor(why: string): string | undefined {
   if (isFull(why)) return 'Free some space there (`savepoint delete` and `savepoint gc` remove old snapshots)'
-  return /read-only file system/i.test(why) ? 'Mount it for writing again (mount -o remount,rw)' : undefined
+  return /read-only file system|filesystem is read-only/i.test(why)
+    ? 'Mount it for writing again (mount -o remount,rw)'
+    : undefined
 }

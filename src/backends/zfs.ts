@@ -11,7 +11,7 @@ import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
 import { no, whyNoText } from './place.ts'
-import { fixFor, mustRun, runProgram } from './run-program.ts'
+import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingInZfs } from './zfs-diff.ts'
 
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
@@ -100,8 +100,12 @@ const goneError = (state: NativeState) =>
     hint: 'The store has what was in it: leave --native out',
   })
 
-const exists = (state: NativeState): boolean =>
-  runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', nameOf(state)]).works
+/** Throws when that cannot be told: what is taken for removed is forgotten. */
+function exists(state: NativeState): boolean {
+  const { works, why } = runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', nameOf(state)])
+  if (!works && !/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why)
+  return works
+}
 
 const linesOf = (stdout: Buffer): string[][] =>
   stdout

@@ -38,7 +38,10 @@ interface Remembered {
  */
 export function whereFor(home: string, target: Buffer, timeline: string): Where {
   const key = `${timeline}-${idToHex(hashBytes(Buffer.from(home))).slice(0, KEY_LENGTH)}`
-  return { key, directories: [join(home, 'native', key), join(dirname(target.toString()), SIBLING, key)] }
+  const beside = join(dirname(target.toString()), SIBLING)
+  // The first user has it; another one, with a target in the same directory, has one of his own.
+  const own = `${beside}-${process.geteuid?.() ?? 0}`
+  return { key, directories: [join(home, 'native'), beside, own].map(place => join(place, key)) }
 }
 
 /** undefined: the store, with or without archives. Throws when one is named that does not work here. */

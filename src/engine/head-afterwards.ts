@@ -15,8 +15,8 @@ export function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot)
 /** No file had to change: a whole rollback still moves HEAD, and a step of `undo` is done. */
 export function noteNothing(ctx: Context, request: RestoreRequest, plan: RestorePlan): void {
   const { kind, summary, detail, isStep, headAfter, snapshot } = request
-  // A step that left all alone has not been done.
-  if (request.dryRun || (isStep && plan.leftAlone.length > 0)) return
+  // A step that left all alone has not been done, and what had no room is to be asked for again.
+  if (request.dryRun || plan.leftAlone.some(({ why }) => isStep || why === 'no-room')) return
   const headBefore = ctx.db.head
   const isMoved = headAfter !== undefined && ctx.db.snapshot(headAfter) !== undefined
   if (!isStep && (!isMoved || headAfter === headBefore)) return

@@ -1,8 +1,9 @@
 /** `history PATH`: the versions of one path, snapshot by snapshot. */
 
 import { SavepointError } from '../errors/errors.ts'
-import type { Entry } from '../model/entry.ts'
+import type { Entry, Id } from '../model/entry.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
+import { UNREAD_ROOT } from '../model/snapshot.ts'
 import { addon, type Stat } from '../native/addon.ts'
 import { sameContent, sameMetadata, treeChanges } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
@@ -17,12 +18,13 @@ import { shownParent } from './shown-snapshot.ts'
 /** Oldest first; each version is compared with the snapshot's own parent, so that branches read right. */
 export async function history(ctx: Context, path: string): Promise<HistoryResult> {
   const raw = resolvePath(ctx, path)
-  const entries = new Map<string, Entry | undefined>()
+  // What its filesystem keeps, and could not be read yet, has been said.
+  const snapshots = ctx.db.snapshots().filter(({ root }) => root !== UNREAD_ROOT)
+  // All of them first: one that was compacted may have been made after its children.
+  const entries = new Map(snapshots.map(({ id, root }) => [id, entryIn(ctx, root, raw)]))
   const versions: HistoryVersion[] = []
-  for (const snapshot of ctx.db.snapshots()) {
-    const entry =
-      raw === '' ? rootEntryOf(ctx.store, snapshot.root) : entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), raw)
-    entries.set(snapshot.id, entry)
+  for (const snapshot of snapshots) {
+    const entry = entries.get(snapshot.id)
     const parent = shownParent(id => ctx.db.snapshot(id), snapshot)
     const before = parent === undefined ? undefined : entries.get(parent)
     const status = statusOf(ctx, before, entry)
@@ -52,6 +54,9 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
   }
   return { path: raw, currentSize, isDirectory, isHidden, versions }
 }
+
+const entryIn = ({ store }: Context, root: Id, path: Raw): Entry | undefined =>
+  path === '' ? rootEntryOf(store, root) : entryAt(store, rootTreeOf(store, root), path)
 
 function statusOf(
   { store }: Context,

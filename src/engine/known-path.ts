@@ -2,15 +2,16 @@
 import { isDamage, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
-import type { Snapshot } from '../model/snapshot.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { lookAtLive } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { existsLive, typedPath } from './resolve-path.ts'
 
-/** A state that the store has lost has nothing any more. */
+/** A state that the store has lost has nothing any more; of one that could not be read yet, nothing is known. */
 export function hasCaptured(ctx: Context, root: Id, path: Raw): boolean {
+  if (root === UNREAD_ROOT) return false
   try {
     const entry = entryAt(ctx.store, rootTreeOf(ctx.store, root), path)
     return entry !== undefined && entry.kind !== 'unknown'

@@ -3,8 +3,10 @@
  * files are brought back as ever, with a safety snapshot and an operation: that is what `undo` takes back. Only when asked
  * for, and never without saying what it means.
  */
+import { mountsBelow } from '../backends/mounts-below.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
+import { showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
@@ -40,6 +42,7 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
     throw new SavepointError('backend.failed', `Cannot roll back natively: ${later.foreign.join(', ')} would be lost`, {
       hint: 'They are not of Savepoint. --force destroys them; without --native all of them stay',
     })
+  refuseToHide(ctx, kept, options.dryRun === true)
   const result = await rollback(ctx, ref, { ...options, all: true })
   if (options.dryRun) return result
   await withTimelineLock(ctx, 'roll back natively', async () => {
@@ -53,6 +56,18 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
   })
   ctx.notice(`--native: done, the filesystem is back at ${kept.backend.whereOf(kept.ref)}`)
   return result
+}
+
+/** A directory that was made to mount something on goes with the rest, and what is mounted there cannot be reached. */
+function refuseToHide(ctx: Context, { ref }: Kept, dryRun: boolean): void {
+  const since = mountsBelow(ctx.targetPath).filter(path => !ref.mounts.includes(path))
+  if (since.length === 0) return
+  const names = since.map(path => showPath(path)).join(', ')
+  ctx.notice(`--native: what is mounted since then cannot be reached afterwards: ${names}`)
+  if (dryRun || ctx.force) return
+  throw new SavepointError('backend.failed', `Cannot roll back natively: ${names} would be out of reach`, {
+    hint: 'Unmount it first, or leave --native out. --force does it nevertheless',
+  })
 }
 
 interface Later {

@@ -3,6 +3,7 @@
  * other. That costs the change since the last state that was read, where the filesystem tells it, and otherwise a walk; the
  * first time it is a whole capture. It is done by whoever opens the timeline next, in the order of the snapshots.
  */
+import type { OpenState } from '../backends/native-backend.ts'
 import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
 import { showPath } from '../model/raw-path.ts'
@@ -17,7 +18,7 @@ import { keepWithinLimits } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { type Kept, keptOf } from './native-ref.ts'
 import { newOperation } from './new-operation.ts'
-import { differencesFrom, explained } from './snapshot.ts'
+import { differencesFrom, explained, readAncestor } from './snapshot.ts'
 import { withSnapshotEvents } from './snapshot-events.ts'
 
 /**
@@ -31,7 +32,7 @@ export async function readAtOpen(ctx: Context): Promise<void> {
   } catch (error) {
     if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
     if ((error as SavepointError).code === 'cancelled') throw error
-    ctx.warn(`a snapshot that the filesystem keeps is not read yet: ${(error as Error).message}`)
+    sayNotRead(ctx, error as Error)
   }
 }
 
@@ -40,7 +41,8 @@ export async function readUnread(ctx: Context): Promise<void> {
   const unread = ctx.db.native.unread()
   for (const snapshot of unread) {
     const kept = keptOf(snapshot)
-    const state = kept?.backend.open(kept.ref)
+    const state = kept && opened(ctx, snapshot, kept)
+    if (state === AWAY) continue
     if (!kept || !state) {
       forgetLost(ctx, snapshot)
       continue
@@ -54,6 +56,25 @@ export async function readUnread(ctx: Context): Promise<void> {
   if (unread.length > 0) keepWithinLimits(ctx)
 }
 
+const AWAY = 'away'
+
+/**
+ * Where its filesystem is not mounted, it is read when that is there again: that stops neither the others nor new ones.
+ * undefined: somebody has removed it.
+ */
+function opened(ctx: Context, { deletedAt }: Snapshot, { backend, ref }: Kept): OpenState | typeof AWAY | undefined {
+  try {
+    return backend.open(ref)
+  } catch (error) {
+    if (!(error instanceof SavepointError)) throw error
+    if (deletedAt === undefined) sayNotRead(ctx, error)
+    return AWAY
+  }
+}
+
+const sayNotRead = (ctx: Context, error: Error): void =>
+  ctx.warn(`a snapshot that the filesystem keeps is not read yet: ${error.message}`)
+
 async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer): Promise<void> {
   const { ref } = kept
   const state: KeptState = {
@@ -64,7 +85,7 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer):
   }
   // Whoever goes back needs it, and going back works with whatever is free.
   const live = await captureLive(ctx, { kept: state, ignoreFloor: true, phase: 'reading the snapshot' })
-  const parent = snapshot.parent === undefined ? undefined : ctx.db.snapshot(snapshot.parent)
+  const parent = readAncestor(ctx, snapshot.parent)
   if (parent) unlessDamaged(() => sayWhatLeft(ctx, parent, live.root))
   const left = live.skipped.length
   if (left > 0)

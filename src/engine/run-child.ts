@@ -179,7 +179,7 @@ function cannotStart(
   // A directory of PATH that may not be entered gives EACCES for a program that is nowhere.
   if (error.code === 'ENOENT' || (error.code === 'EACCES' && isNowhere(program, env))) {
     return new SavepointError('command.not-found', `Cannot run ${program}: command not found`, {
-      hint: 'Look at how it is written, and at PATH. Words of a shell (cd, |, &&) need one: savepoint run -- sh -c "…"',
+      hint: 'Look at how it is written, and at PATH. Words of a shell (cd, |, &&) need one: sh -c "…"',
       cause: error,
     })
   }

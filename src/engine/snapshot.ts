@@ -1,6 +1,6 @@
 /** `snapshot`: captures the target and adds a point to its timeline. */
 import { isDamage, SavepointError } from '../errors/errors.ts'
-import type { Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
+import { type Snapshot, type SnapshotType, type Turn, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { chooseNative } from './backend.ts'
@@ -49,8 +49,8 @@ export async function takeSnapshot(
       return takenNatively(ctx, takeNative(ctx, native, options))
     await readUnread(ctx)
     const live = await captureLive(ctx, { preserved })
-    const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-    if (onlyIfChanged && head?.root === live.root) return head
+    const head = readAncestor(ctx, ctx.db.head)
+    if (onlyIfChanged && head?.id === ctx.db.head && head?.root === live.root) return head
     if (head) unlessDamaged(() => sayWhatLeft(ctx, head, live.root))
     const kept = wantsArchive(ctx, options.type)
       ? await (await import('./archive-snapshot.ts')).archiveLive(ctx, live)
@@ -111,9 +111,15 @@ export interface KeptBeside {
   nativeRef: string
 }
 
+/** What a state can be compared with: the snapshot, or where that could not be read yet, what it came after. */
+export function readAncestor(ctx: Context, id: string | undefined): Snapshot | undefined {
+  const snapshot = id === undefined ? undefined : ctx.db.snapshot(id)
+  return snapshot?.root === UNREAD_ROOT ? readAncestor(ctx, snapshot.parent) : snapshot
+}
+
 /** Adds a row for a captured state and moves HEAD to it: the live state is exactly that. */
 export function addSnapshot(ctx: Context, live: State, options: TakeOptions, kept?: KeptBeside): Snapshot {
-  const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  const parent = readAncestor(ctx, ctx.db.head)
   failpoint('snapshot:before-row')
   const differences = differencesFrom(ctx, parent, live)
   const add = () =>

@@ -5,7 +5,7 @@
 import { isDamage } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
-import type { Run, Snapshot } from '../model/snapshot.ts'
+import { type Run, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import type { Execution, FileEvent } from '../model/trace.ts'
 import { sameEntry } from '../store/tree-diff.ts'
 import { allEntries, entryAt } from '../store/tree-lookup.ts'
@@ -54,8 +54,8 @@ class Around {
 
   constructor(ctx: Context) {
     this.ctx = ctx
-    // What was kept beside the others is no state that ever was.
-    this.snapshots = ctx.db.snapshots().filter(({ type }) => type !== 'kept')
+    // What was kept beside the others is no state that ever was; what could not be read yet tells nothing.
+    this.snapshots = ctx.db.snapshots().filter(({ type, root }) => type !== 'kept' && root !== UNREAD_ROOT)
     this.runs = new Map(ctx.db.runs().map(run => [run.id, run]))
   }
 

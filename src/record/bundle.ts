@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { quote } from '../config/problem.ts'
 import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import type { Raw } from '../model/raw-path.ts'
@@ -20,6 +21,9 @@ import { type BlobPlace, ParquetReader } from './parquet-reader.ts'
 const MAX_MANIFEST_BYTES = 512 * 1024 * 1024
 const PIECE_BYTES = 1024 * 1024
 const LENGTH_BYTES = 4
+/** What a recording can have (PATH_ROOM in native/helper/tracee.h), and a filesystem. */
+const MAX_PATH_BYTES = 8192
+const MAX_NAME_BYTES = 255
 
 export interface BundleFile extends FileRecord {
   raw: Raw
@@ -42,8 +46,8 @@ export class Bundle {
     this.files = files.map(file => {
       const raw = checkedPath(file.path, file.path_bytes)
       // No recording has any: what writes there decides what git will execute.
-      if (isInGit(raw)) throw new BadBundle(`${MANIFEST_NAME} has ${JSON.stringify(file.path)}, which lies in .git`)
-      if (seen.has(raw)) throw new BadBundle(`${MANIFEST_NAME} has ${file.path} twice`)
+      if (isInGit(raw)) throw new BadBundle(`${MANIFEST_NAME} has ${quote(file.path)}, which lies in .git`)
+      if (seen.has(raw)) throw new BadBundle(`${MANIFEST_NAME} has ${quote(file.path)} twice`)
       seen.add(raw)
       return { ...file, raw }
     })
@@ -155,12 +159,16 @@ function readManifest(file: string): Manifest {
   throw new BadBundle(`${MANIFEST_NAME} is wrong at ${issue.path.join('.')}: ${issue.message}`)
 }
 
+const isName = (name: Raw): boolean =>
+  name !== '' && name !== '.' && name !== '..' && name.length <= MAX_NAME_BYTES && !name.includes('\0')
+
 /** A path that goes nowhere else than it says, and whose bytes are what its text shows. */
 function checkedPath(text: string, bytes: string | undefined): Raw {
   const raw = rawOf(text, bytes)
-  const isPlain = raw === '/' || (/^(\/[^/\0]+)+$/.test(raw) && !/\/\.{1,2}(\/|$)/.test(raw))
-  if (!isPlain) throw new BadBundle(`${MANIFEST_NAME} has the path ${JSON.stringify(text)}, which is none`)
+  const isPlain =
+    raw === '/' || (raw.length <= MAX_PATH_BYTES && raw[0] === '/' && raw.slice(1).split('/').every(isName))
+  if (!isPlain) throw new BadBundle(`${MANIFEST_NAME} has the path ${quote(text)}, which is none`)
   if (bytes !== undefined && pathText(raw).text !== text)
-    throw new BadBundle(`${MANIFEST_NAME} has the path ${JSON.stringify(text)}, but its bytes are of another one`)
+    throw new BadBundle(`${MANIFEST_NAME} has the path ${quote(text)}, but its bytes are of another one`)
   return raw
 }

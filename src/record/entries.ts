@@ -4,7 +4,7 @@ import { nameOf } from '../model/raw-path.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { rawOf } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
-import { timeFromText } from './states.ts'
+import { timeFromText } from './time-text.ts'
 
 const kinds: Partial<Record<StateType, KnownKind>> = {
   file: 'file',

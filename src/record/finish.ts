@@ -2,18 +2,18 @@
  * Makes a bundle of a recording that has ended: looks at each path again, finds the contents, and writes them. What is only read and
  * what git has anyway is told without its content.
  */
-import { readdirSync } from 'node:fs'
-import { isWithin, joinRaw, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { type RecordLog, readRecordLog, SEEN } from '../tracers/record-log.ts'
-import { isInGit, pathFields, pathText } from './bundle-paths.ts'
+import { pathFields, pathText } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import type { Content } from './content.ts'
 import { CHANGES, Contents, type Item, type SkipReason } from './contents.ts'
 import { type GitFile, GitPaths, gitInfo } from './git-info.ts'
+import { itemsOf } from './items.ts'
 import type { FileRecord, ManifestTail, OperationName, SkippedRecord, State } from './manifest.ts'
+import { OpenedDirs } from './opened-dirs.ts'
 import { type RecordingStart, readEnd, readStart } from './recording.ts'
 import type { RecordResult } from './results.ts'
-import { isFile, isStill, sameState, stateAt, toState, typeOf } from './states.ts'
+import { isFile, sameState, toState, typeOf } from './states.ts'
 
 const MAX_SKIPPED = 10_000
 const USES = SEEN.read | SEEN.executed | CHANGES
@@ -33,7 +33,24 @@ export async function finishRecording(options: FinishOptions): Promise<RecordRes
   const git = new GitPaths()
   // git looks while we do.
   const asked = git.load(log.paths.keys(), options.env)
-  const items = itemsOf(log, start)
+  // What the command has shut behind it.
+  const opened = new OpenedDirs(directory => ((log.paths.get(directory)?.as ?? 0) & CHANGES) !== 0)
+  try {
+    return await finishOpened(options, start, log, opened, git, asked)
+  } finally {
+    opened.close()
+  }
+}
+
+async function finishOpened(
+  options: FinishOptions,
+  start: RecordingStart,
+  log: RecordLog,
+  opened: OpenedDirs,
+  git: GitPaths,
+  asked: Promise<void>,
+): Promise<RecordResult> {
+  const items = itemsOf(log, start, opened)
   await asked
   // What lies in directories that were moved is known only now.
   if (items.length > log.paths.size)
@@ -119,7 +136,8 @@ class Finisher {
 
   private record(item: Item): FileRecord {
     const git = this.git.of(item)
-    if (item.unseen) this.skip(item, 'after', 'unseen')
+    // Where nothing could be looked at in the beginning either, nothing is missing.
+    if (item.unseen && (item.before || item.as & CHANGES)) this.skip(item, 'after', 'unseen')
     if ((item.as & CHANGES) === 0 && sameState(item.before, item.after)) return this.unchanged(item, git)
     const before = toState(this.contents.stateBefore(item))
     const after = toState(item.after)
@@ -127,8 +145,7 @@ class Finisher {
     const oid = this.putContents(item, git, before, after)
     this.count(item, before, after)
     return {
-      ...pathFields(item.path),
-      operations: operationsOf(item.as),
+      ...whatOf(item),
       before,
       after,
       git: gitInfo(item, git, oid),
@@ -140,8 +157,7 @@ class Finisher {
     const state = toState(item.before)
     const oid = this.putUnchanged(item, git, state)
     return {
-      ...pathFields(item.path),
-      operations: operationsOf(item.as),
+      ...whatOf(item),
       before: state,
       // What was made or deleted in a directory moves its time.
       after: typeOf(item.before ?? { mode: 0 }) === 'directory' ? toState(item.after) : state,
@@ -246,6 +262,12 @@ function differs(item: Item, before: State, after: State): boolean {
   return before.sha256 === undefined && !sameState(item.before, item.after)
 }
 
+const whatOf = ({ path, as }: Item): Pick<FileRecord, 'path' | 'path_bytes' | 'operations' | 'inherited'> => ({
+  ...pathFields(path),
+  operations: operationsOf(as),
+  ...(as & SEEN.inherited ? { inherited: true } : {}),
+})
+
 const operationBits: [bits: number, name: OperationName][] = [
   [SEEN.read, 'read'],
   [SEEN.written | SEEN.moved, 'write'],
@@ -256,35 +278,3 @@ const operationBits: [bits: number, name: OperationName][] = [
 ]
 const operationsOf = (as: number): OperationName[] =>
   operationBits.filter(([bits]) => as & bits).map(([, name]) => name)
-
-/** All paths, sorted, with what they are now. */
-function itemsOf(log: RecordLog, { ignored }: RecordingStart): Item[] {
-  const isIgnored = (path: Raw) => ignored.some(each => isWithin(path, each)) || isInGit(path)
-  const items = new Map<Raw, Item>()
-  const add = (path: Raw, as: number, before: Item['before']): Item => {
-    const now = before && (as & CHANGES) === 0 && isStill(path, before) ? before : stateAt(path)
-    const item = { path, as, before, after: now === 'unseen' ? before : now, unseen: now === 'unseen' }
-    items.set(path, item)
-    return item
-  }
-  const walked = new Set<Raw>()
-  const addBelow = (directory: Raw): void => {
-    if (walked.has(directory)) return
-    walked.add(directory)
-    for (const name of readdirSync(rawToBytes(directory), 'buffer')) {
-      const path = joinRaw(directory, rawFromBytes(name))
-      if (isIgnored(path)) continue
-      const known = items.get(path)
-      // It came with the directory, whatever was there before.
-      if (known) known.as |= SEEN.written
-      const { after } = known ?? add(path, SEEN.written, undefined)
-      if (after && typeOf(after) === 'directory') addBelow(path)
-    }
-  }
-  for (const { path, as, before } of log.paths.values()) add(path, as, before)
-  for (const { path, as } of log.paths.values()) {
-    const { after } = items.get(path)!
-    if (as & SEEN.moved && after && typeOf(after) === 'directory') addBelow(path)
-  }
-  return [...items.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
-}

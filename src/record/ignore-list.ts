@@ -1,7 +1,8 @@
 /** `ignore.json`: which paths a recording leaves out. Made with sensible entries the first time it is wanted. */
-import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { realpathSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, join, normalize } from 'node:path'
 import { z } from 'zod'
+import { readConfigFile } from '../config/read-file.ts'
 import { homeOfAccount } from '../engine/home.ts'
 import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
 import { type Raw, rawFromText } from '../model/raw-path.ts'
@@ -48,11 +49,8 @@ export function ignoredPaths(env: NodeJS.ProcessEnv, notice: (text: string) => v
 }
 
 function readEntries(file: string, notice: (text: string) => void): string[] {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw invalid(file, errnoWords(error) ?? String(error), error)
+  const text = readConfigFile(file)
+  if (text === undefined) {
     writeDefaults(file, notice)
     return defaults
   }

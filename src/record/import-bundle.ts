@@ -14,6 +14,7 @@ import { toEntry } from './entries.ts'
 import { isBelow, relativeTo } from './path-trie.ts'
 import type { Side } from './restore-trees.ts'
 import type { BundleImportResult } from './results.ts'
+import { refuseProblems } from './sound-states.ts'
 
 const MAX_LABEL = 60
 
@@ -22,6 +23,7 @@ export async function importBundle(
   savepoint: Savepoint,
   options: { env: NodeJS.ProcessEnv; withGit: boolean },
 ): Promise<BundleImportResult> {
+  refuseProblems(bundle.files)
   const missing: Raw[] = []
   let paths = 0
   const make: MakeStates = async ({ store, writer, home, target, live }) => {

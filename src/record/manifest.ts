@@ -3,6 +3,7 @@
  * has these types. docs/bundle.md tells the meaning of each field.
  */
 import { z } from 'zod'
+import { isTime } from './time-text.ts'
 
 export const FORMAT_VERSION = 1
 export const operationNames = ['read', 'write', 'existence', 'directory', 'delete', 'execute'] as const
@@ -13,16 +14,21 @@ export type StateType = (typeof stateTypes)[number]
 const base64 = z.base64()
 const count = z.int().nonnegative()
 const hex = z.string().regex(/^[0-9a-f]{40}([0-9a-f]{24})?$/)
-/** With nanoseconds, in UTC. */
-const time = z.string().regex(/^-?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/)
+/** -1 stands for nobody. */
+const owner = z.int().min(0).max(0xfffffffe)
+/** With nanoseconds, in UTC; of the years that 64 bits of nanoseconds have. */
+const time = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/)
+  .refine(isTime)
 
 export const stateSchema = z.object({
   exists: z.boolean(),
   tombstone: z.literal(true).optional(),
   type: z.enum(stateTypes).optional(),
   mode: z.int().min(0).max(0o7777).optional(),
-  uid: count.optional(),
-  gid: count.optional(),
+  uid: owner.optional(),
+  gid: owner.optional(),
   size: count.optional(),
   mtime: time.optional(),
   target: z.string().optional(),
@@ -54,6 +60,8 @@ export const fileSchema = z.object({
   path: z.string().startsWith('/'),
   path_bytes: base64.optional(),
   operations: z.array(z.enum(operationNames)),
+  /** The command began with it, open for writing. */
+  inherited: z.literal(true).optional(),
   before: stateSchema,
   after: stateSchema,
   git: gitSchema.or(z.object({ in_repo: z.literal(false) })),
@@ -76,8 +84,8 @@ export const manifestSchema = z.object({
   signal: z.string().nullable(),
   start_cwd: z.string().startsWith('/'),
   start_cwd_bytes: base64.optional(),
-  uid: count,
-  gid: count,
+  uid: owner,
+  gid: owner,
   started_at: z.iso.datetime(),
   duration_ms: z.number().nonnegative(),
   recorded: z.enum(['all', 'changes']),

@@ -2,7 +2,7 @@
  * Reads the `blobs.parquet` of a bundle, which is not trusted: every length is checked against the file before memory is taken for
  * it. Understands what we write (plain, required columns, Snappy or none), and says so of anything else.
  */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { addon } from '../native/addon.ts'
 import { BadBundle } from './bad-bundle.ts'
 import {
@@ -55,9 +55,12 @@ export class ParquetReader {
   private cached: { group: number; values: Buffer[] } | undefined
 
   constructor(file: string) {
-    this.fd = openSync(file, 'r')
+    // Without O_NONBLOCK a FIFO of that name would hang us.
+    this.fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
     try {
-      this.size = fstatSync(this.fd).size
+      const stat = fstatSync(this.fd)
+      if (!stat.isFile()) throw damaged('is no file')
+      this.size = stat.size
       this.groups = this.readFooter()
       this.readKeys()
     } catch (error) {

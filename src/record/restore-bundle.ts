@@ -8,7 +8,7 @@ import { homeOf, makeHome } from '../engine/home.ts'
 import type { OpenOptions } from '../engine/savepoint.ts'
 import { makeScratch } from '../engine/scratch.ts'
 import { errnoWords, SavepointError } from '../errors/errors.ts'
-import { isWithin, type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import { isWithin, joinRaw, type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { makeDirs } from '../store/make-dirs.ts'
 import { Store } from '../store/store.ts'
@@ -20,13 +20,15 @@ import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import type { Bundle } from './bundle.ts'
 import { BundleContents } from './bundle-contents.ts'
 import { isChanged } from './entries.ts'
+import { clearKilled, clearUnbegun, killedRestores, killedWords, noteRestore } from './killed-restore.ts'
 import { trieOf } from './path-trie.ts'
 import { type RestoreRoot, restoreRoots } from './restore-roots.ts'
 import { RestoreTrees, type Side } from './restore-trees.ts'
 import type { BundleRestoreResult } from './results.ts'
+import { refuseProblems } from './sound-states.ts'
 import { type Planned, undoName, writeUndoBundle } from './undo-bundle.ts'
 
-export interface BundleRestoreOptions extends Pick<OpenOptions, 'home' | 'env' | 'cwd'> {
+export interface BundleRestoreOptions extends Pick<OpenOptions, 'home' | 'env' | 'cwd' | 'onNotice'> {
   side: Side
   /** A directory to restore into, under the absolute paths; otherwise in place. */
   to?: string | undefined
@@ -40,6 +42,8 @@ export interface BundleRestoreOptions extends Pick<OpenOptions, 'home' | 'env' |
   confirm(plan: BundleRestoreResult): Promise<boolean>
 }
 
+const stageName = `${STAGE_PREFIX}${process.pid}`
+
 interface Prepared extends Planned {
   plan: RestorePlan
   live: string
@@ -47,6 +51,7 @@ interface Prepared extends Planned {
 }
 
 export async function restoreBundle(bundle: Bundle, options: BundleRestoreOptions): Promise<BundleRestoreResult> {
+  refuseProblems(bundle.files)
   const env = options.env ?? process.env
   const home = homeOf(options, env)
   makeHome(home, true)
@@ -56,7 +61,7 @@ export async function restoreBundle(bundle: Bundle, options: BundleRestoreOption
   const writer = await store.writer()
   const contents = new BundleContents({ bundle, home, store, writer, withGit: options.withGit, env })
   try {
-    const restore = new BundleRestore(bundle, options, store, writer, contents)
+    const restore = new BundleRestore(bundle, options, home, store, writer, contents)
     return options.to === undefined
       ? await restore.inPlace()
       : await restore.into(resolve(options.cwd ?? '.', options.to))
@@ -71,6 +76,7 @@ export async function restoreBundle(bundle: Bundle, options: BundleRestoreOption
 class BundleRestore {
   private readonly bundle: Bundle
   private readonly options: BundleRestoreOptions
+  private readonly home: string
   private readonly store: Store
   private readonly writer: StoreWriter
   private readonly contents: BundleContents
@@ -79,12 +85,14 @@ class BundleRestore {
   constructor(
     bundle: Bundle,
     options: BundleRestoreOptions,
+    home: string,
     store: Store,
     writer: StoreWriter,
     contents: BundleContents,
   ) {
     this.bundle = bundle
     this.options = options
+    this.home = home
     this.store = store
     this.writer = writer
     this.contents = contents
@@ -103,15 +111,25 @@ class BundleRestore {
           hint: 'Make it, or restore into another directory with --to DIR',
         },
       )
+    for (const notice of killedWords(this.home, bundle.directory)) options.onNotice?.(notice)
     const { roots, outside } = restoreRoots(bundle.files.filter(isChanged), start, options.anywhere)
     result.outside = outside
     if (options.side === 'before') result.leftAlone.push(...unseenOf(bundle, options.anywhere))
     const prepared: Prepared[] = []
     for (const root of roots) prepared.push(await this.prepare(root, true))
-    if (options.dryRun || result.changes.length === 0 || !(await options.confirm(result)))
-      return options.dryRun ? result : { ...result, cancelled: result.changes.length > 0 }
-    result.undo = this.keepReplaced(prepared)
-    for (const each of prepared) await this.apply(each)
+    if (options.dryRun) return result
+    const hasWork = result.changes.length > 0
+    if (hasWork && !(await options.confirm(result))) return { ...result, cancelled: true }
+    for (const { directory } of prepared)
+      await withDir(rawToBytes(directory), root => clearUnbegun(this.home, directory, root))
+    const undo = hasWork ? this.keepReplaced(prepared) : undefined
+    result.undo = undo
+    for (const each of prepared) if (undo !== undefined) await this.applyNoted(each, undo)
+    for (const { directory } of prepared) {
+      const kept = await withDir(rawToBytes(directory), root => clearKilled(this.home, directory, root))
+      const why = 'left-behind' as const
+      result.leftAlone.push(...kept.map(name => ({ path: joinRaw(directory, name), why })))
+    }
     return result
   }
 
@@ -134,7 +152,7 @@ class BundleRestore {
       const trie = trieOf(directory, files)
       const live = trees.live(trie)
       const wanted = await trees.wanted(trie)
-      const base = withBase && !this.options.force ? await trees.base(trie) : undefined
+      const base = withBase && !this.options.force ? await trees.base(trie, this.resumes(at)) : undefined
       this.writer.commit()
       const plan = planRestore({ store: this.store, live, wanted, ...(base === undefined ? {} : { base }) })
       const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`
@@ -144,6 +162,13 @@ class BundleRestore {
       this.result.keptDirs.push(...plan.keptDirs.map(below))
       return { directory: at, plan, store: this.store, live, wanted, shaOf: trees.shaOf }
     })
+  }
+
+  /** Whether this restore was begun before, and killed. */
+  private resumes(directory: Raw): boolean {
+    return killedRestores(this.home).some(
+      killed => killed.bundle === this.bundle.directory && killed.directory === directory,
+    )
   }
 
   private keepReplaced(prepared: readonly Prepared[]): string {
@@ -166,6 +191,14 @@ class BundleRestore {
     }
   }
 
+  private async applyNoted(prepared: Prepared, undo: string): Promise<void> {
+    const { directory } = prepared
+    const { directory: bundle } = this.bundle
+    const isDone = noteRestore(this.home, { directory, stage: stageName, bundle, undo, pid: process.pid })
+    await this.apply(prepared)
+    isDone()
+  }
+
   private async apply({ directory, plan, live, wanted }: Prepared): Promise<void> {
     await withDir(rawToBytes(directory), async root => {
       const { refused, edited } = await applyPlan({
@@ -174,7 +207,7 @@ class BundleRestore {
         plan,
         live,
         wanted,
-        stage: `${STAGE_PREFIX}${process.pid}`,
+        stage: stageName,
         onProgress: () => {},
         rescue: async displaced => displaced.filter(item => isEdited(root, item)),
       })

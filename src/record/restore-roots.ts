@@ -32,7 +32,8 @@ export function restoreRoots(
   const inside = start === undefined ? [] : files.filter(({ raw }) => isBelow(raw, start))
   const others = start === undefined ? files : files.filter(({ raw }) => !isBelow(raw, start))
   const roots: RestoreRoot[] = inside.length > 0 ? [{ directory: start!, files: inside }] : []
-  if (!anywhere) return { roots, outside: others.length }
+  // Where the output of the command went is nobody's loss.
+  if (!anywhere) return { roots, outside: others.filter(({ inherited }) => !inherited).length }
   const found = others.map(file => ({ file, ...nearest(file.raw) }))
   const tops = [...found].sort((a, b) => a.directory.length - b.directory.length)
   const chosen: { directory: Raw; dev: number; files: BundleFile[] }[] = []

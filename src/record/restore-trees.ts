@@ -7,18 +7,26 @@ import { closeSync, constants, readdirSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
 import { blankEntry, type Entry, type Id, type KnownKind } from '../model/entry.ts'
 import { Hasher } from '../model/id.ts'
-import { joinRaw, type Raw, rawFromBytes } from '../model/raw-path.ts'
+import { joinRaw, parentOf, type Raw, rawFromBytes } from '../model/raw-path.ts'
 import { addon, type Stat } from '../native/addon.ts'
 import { readWindows } from '../store/read-windows.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { EMPTY_TREE, encodeTree } from '../store/tree-codec.ts'
+import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import type { BundleFile } from './bundle.ts'
 import type { BundleContents } from './bundle-contents.ts'
 import { toEntry } from './entries.ts'
 import { sortedChildren, type TrieNode } from './path-trie.ts'
 
 export type Side = 'before' | 'after'
-export type NotRestored = 'in-the-way' | 'not-stored' | 'only-in-git' | 'not-in-git' | 'special' | 'unseen'
+export type NotRestored =
+  | 'in-the-way'
+  | 'not-stored'
+  | 'only-in-git'
+  | 'not-in-git'
+  | 'special'
+  | 'unseen'
+  | 'left-behind'
 
 const TYPE_BITS = 0o170000
 const kinds = new Map<number, KnownKind>([
@@ -34,9 +42,12 @@ const nowhere = (sha256: string | undefined): Id => (sha256 ?? '').padEnd(64, '0
 
 export class RestoreTrees {
   private readonly root: number
+  /** What is shut to its own owner is opened while it is looked at. */
+  private readonly safe: SafeDirs
   private readonly writer: StoreWriter
   private readonly contents: BundleContents
   private readonly wantedSide: Side
+  private resumes = false
   private readonly lives = new Map<TrieNode, Entry | undefined>()
   /** What is live or wanted, by its hash: so that a state without content can be told to be the same. */
   private readonly bySha = new Map<string, Id>()
@@ -46,6 +57,7 @@ export class RestoreTrees {
   /** `root`: the directory, open. */
   constructor(root: number, writer: StoreWriter, contents: BundleContents, wantedSide: Side) {
     this.root = root
+    this.safe = new SafeDirs(root)
     this.writer = writer
     this.contents = contents
     this.wantedSide = wantedSide
@@ -55,7 +67,11 @@ export class RestoreTrees {
   readonly shaOf = (content: Id): string | undefined => this.byId.get(content)
 
   live(top: TrieNode): Id {
-    return this.liveBelow(top, '')
+    try {
+      return this.liveBelow(top, '')
+    } finally {
+      this.safe.close()
+    }
   }
 
   private liveBelow(node: TrieNode, path: Raw): Id {
@@ -74,7 +90,8 @@ export class RestoreTrees {
 
   /** What else is in a directory that is to go: it stays, and the directory with it. */
   private others(node: TrieNode, path: Raw): Entry[] {
-    const fd = addon.openAt(this.root, path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW, 0)
+    const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+    const fd = this.safe.in([path], () => addon.openAt(this.root, path, flags, 0))
     try {
       return readdirSync(`/proc/self/fd/${fd}`, 'buffer')
         .map(rawFromBytes)
@@ -88,7 +105,7 @@ export class RestoreTrees {
   private look(name: Raw, path: Raw): Entry | undefined {
     let stat: Stat
     try {
-      stat = addon.statAt(this.root, path)
+      stat = this.safe.in([parentOf(path)], () => addon.statAt(this.root, path))
     } catch (error) {
       if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return undefined
       throw error
@@ -96,12 +113,23 @@ export class RestoreTrees {
     const kind = kinds.get(stat.mode & TYPE_BITS)
     if (kind === undefined) return { ...blankEntry(name, 'unknown'), reason: 'socket' }
     const entry = { ...blankEntry(name, kind), mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid }
+    const xattrs = kind === 'link' ? undefined : this.xattrsOf(path)
+    if (xattrs && xattrs.length > 0) entry.xattrs = xattrs
     if (kind !== 'dir') entry.mtimeNs = stat.mtimeNs
     if (kind === 'link') entry.target = rawFromBytes(addon.readlinkAt(this.root, path))
     if (kind === 'link') entry.size = entry.target.length
     if (kind === 'char' || kind === 'block') [entry.rdevMajor, entry.rdevMinor] = [stat.rdevMajor, stat.rdevMinor]
     if (kind !== 'file') return entry
     return this.withContent(entry, path)
+  }
+
+  private xattrsOf(path: Raw): Buffer | undefined {
+    try {
+      return addon.getXattrs(this.root, path)
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+      return undefined
+    }
   }
 
   private withContent(entry: Entry, path: Raw): Entry {
@@ -132,12 +160,15 @@ export class RestoreTrees {
     return (await this.sideBelow(top, '', this.wantedSide)).tree
   }
 
-  /** After `wanted`: stores nothing. */
-  async base(top: TrieNode): Promise<Id> {
+  /** After `wanted`: stores nothing. `resumes`: directories may be as a restore that was killed has left them on its way. */
+  async base(top: TrieNode, resumes: boolean): Promise<Id> {
+    this.resumes = resumes
     return (await this.sideBelow(top, '', this.wantedSide === 'before' ? 'after' : 'before')).tree
   }
 
   private async sideBelow(node: TrieNode, path: Raw, side: Side): Promise<{ tree: Id; count: number }> {
+    // Thousands of directories inside one another are not thousands of calls.
+    await undefined
     const entries: Entry[] = []
     for (const child of sortedChildren(node)) {
       const entry = await this.sideEntry(child, joinRaw(path, child.name), side)
@@ -151,6 +182,8 @@ export class RestoreTrees {
     const { file } = node
     if (!file) return this.wayTo(node, path, side, live)
     const state = file[side]
+    if (this.resumes && live?.kind === 'dir' && file[this.wantedSide].type === 'directory')
+      return { ...live, content: (await this.sideBelow(node, path, side)).tree }
     const entry = toEntry(file, state)
     if (!entry) {
       // A socket, which only a program can make.
@@ -158,6 +191,8 @@ export class RestoreTrees {
       return state.exists ? live : undefined
     }
     this.own(entry)
+    // A bundle says nothing of them: what is there keeps its own.
+    if (live?.kind === entry.kind && live.xattrs) entry.xattrs = live.xattrs
     if (entry.kind === 'dir') return { ...entry, content: (await this.sideBelow(node, path, side)).tree }
     if (entry.kind === 'char' || entry.kind === 'block') {
       this.note(side, path, 'special')

@@ -1,10 +1,12 @@
 /** The state of a path: what is there, as the manifest tells it, and whether two of them are the same. */
 import { type BigIntStats, lstatSync, readlinkSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
-import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import { parentOf, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import type { SeenState } from '../tracers/record-log.ts'
 import { pathText } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
+import type { OpenedDirs } from './opened-dirs.ts'
+import { timeText } from './time-text.ts'
 
 const TYPE_BITS = 0o170000
 const types = new Map<number, StateType>([
@@ -16,42 +18,73 @@ const types = new Map<number, StateType>([
   [0o020000, 'char-device'],
   [0o060000, 'block-device'],
 ])
-const NS = 1_000_000_000n
 
 export const typeOf = ({ mode }: Pick<SeenState, 'mode'>): StateType | undefined => types.get(mode & TYPE_BITS)
 export const isFile = (state: SeenState | undefined): state is SeenState =>
   state !== undefined && typeOf(state) === 'file'
 
-/** What is at a path now; undefined: nothing. `unseen`: it cannot be looked at. */
-export function stateAt(path: Raw): SeenState | undefined | 'unseen' {
-  const bytes = rawToBytes(path)
-  try {
-    const stat = lstatSync(bytes, { bigint: true, throwIfNoEntry: false })
-    if (!stat) return undefined
-    return fromStat(stat, stat.isSymbolicLink() ? rawFromBytes(readlinkSync(bytes, 'buffer')) : undefined)
-  } catch (error) {
-    const errno = errnoOf(error)
-    if (errno === undefined) throw error
-    return errno === 'ENOENT' || errno === 'ENOTDIR' ? undefined : 'unseen'
-  }
-}
-
 /** Doubles of today's times are this exact. */
 const TIME_MS = 0.0005
 
 /**
- * Whether a path is as it was, by a look that costs half of what an exact one does. For what the recording has not changed: only its own
- * calls could set times that differ by less than a microsecond.
+ * Looks at many paths, none through a link: the paths of a recording have no links on their way, so that there is nothing at one where
+ * a directory has become a link. Remembers the ways: for one moment.
  */
-export function isStill(path: Raw, before: SeenState): boolean {
-  try {
-    const stat = lstatSync(rawToBytes(path))
-    const { mode, uid, gid, size } = before
-    if (stat.mode !== mode || stat.uid !== uid || stat.gid !== gid || before.rdev !== 0n) return false
-    const isSameTime = Math.abs(stat.mtimeMs - Number(before.mtimeNs) / 1e6) < TIME_MS
-    return stat.size === size && isSameTime && `${stat.dev}:${stat.ino}` === before.identity
-  } catch {
-    return false
+export class Looks {
+  private readonly ways = new Map<Raw, boolean>([['', true]])
+  private readonly opened: OpenedDirs
+
+  constructor(opened: OpenedDirs) {
+    this.opened = opened
+  }
+
+  /** What is at a path; undefined: nothing. `unseen`: it cannot be looked at. */
+  stateAt(path: Raw): SeenState | undefined | 'unseen' {
+    const seen = this.look(path)
+    const state = seen === 'unseen' && this.opened.openAbove(path) ? this.look(path) : seen
+    const mode = this.opened.modeOf(path)
+    if (mode === undefined || state === undefined || state === 'unseen') return state
+    return { ...state, mode: (state.mode & TYPE_BITS) | mode }
+  }
+
+  private look(path: Raw): SeenState | undefined | 'unseen' {
+    const bytes = rawToBytes(path)
+    try {
+      const stat = this.isWay(parentOf(path)) && lstatSync(bytes, { bigint: true, throwIfNoEntry: false })
+      if (!stat) return undefined
+      return fromStat(stat, stat.isSymbolicLink() ? rawFromBytes(readlinkSync(bytes, 'buffer')) : undefined)
+    } catch (error) {
+      const errno = errnoOf(error)
+      if (errno === undefined) throw error
+      return errno === 'ENOENT' || errno === 'ENOTDIR' ? undefined : 'unseen'
+    }
+  }
+
+  /**
+   * Whether a path is as it was, by a look that costs half of what an exact one does. For what the recording has not changed: only its own
+   * calls could set times that differ by less than a microsecond.
+   */
+  isStill(path: Raw, before: SeenState): boolean {
+    try {
+      if (!this.isWay(parentOf(path))) return false
+      const stat = lstatSync(rawToBytes(path))
+      const { mode, uid, gid, size } = before
+      if (stat.mode !== mode || stat.uid !== uid || stat.gid !== gid || before.rdev !== 0n) return false
+      const isSameTime = Math.abs(stat.mtimeMs - Number(before.mtimeNs) / 1e6) < TIME_MS
+      return stat.size === size && isSameTime && `${stat.dev}:${stat.ino}` === before.identity
+    } catch {
+      return false
+    }
+  }
+
+  /** Whether it is a directory, and all above it are. Throws what the system says of one that cannot be looked at. */
+  private isWay(directory: Raw): boolean {
+    const known = this.ways.get(directory)
+    if (known !== undefined) return known
+    const isDirectory = () => lstatSync(rawToBytes(directory), { throwIfNoEntry: false })?.isDirectory() === true
+    const isWay = this.isWay(parentOf(directory)) && isDirectory()
+    this.ways.set(directory, isWay)
+    return isWay
   }
 }
 
@@ -73,22 +106,6 @@ export function sameState(a: SeenState | undefined, b: SeenState | undefined): b
     return false
   // What a directory holds is told by what is in it.
   return typeOf(a) === 'directory' || (a.size === b.size && a.mtimeNs === b.mtimeNs && a.identity === b.identity)
-}
-
-/** Files that come one after another are often of the same second. */
-let lastSecond = { seconds: -1n, text: '' }
-
-export function timeText(ns: bigint): string {
-  const seconds = ns >= 0n ? ns / NS : (ns - NS + 1n) / NS
-  const rest = String(ns - seconds * NS).padStart(9, '0')
-  if (lastSecond.seconds !== seconds)
-    lastSecond = { seconds, text: new Date(Number(seconds) * 1000).toISOString().slice(0, -5) }
-  return `${lastSecond.text}.${rest}Z`
-}
-
-export function timeFromText(text: string): bigint {
-  const [whole, rest] = text.slice(0, -1).split('.')
-  return BigInt(Date.parse(`${whole}Z`)) * 1_000_000n + BigInt(rest!)
 }
 
 export function toState(seen: SeenState | undefined): State {

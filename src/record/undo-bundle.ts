@@ -9,7 +9,9 @@ import { pathFields } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import { Content } from './content.ts'
 import type { State, StateType } from './manifest.ts'
-import { stateAt, timeText, toState, typeOf } from './states.ts'
+import { OpenedDirs } from './opened-dirs.ts'
+import { Looks, toState, typeOf } from './states.ts'
+import { timeText } from './time-text.ts'
 
 export interface Planned {
   /** Absolute. */
@@ -39,6 +41,7 @@ export function writeUndoBundle(output: string, command: string[], startCwd: Raw
   const paths = new Map<Raw, { wanted: Entry | undefined; of: Planned }>()
   for (const each of planned) collect(each, paths)
   const writer = new BundleWriter(output, paths.size)
+  const opened = new OpenedDirs(() => true)
   try {
     const { path: start_cwd, path_bytes } = pathFields(startCwd)
     writer.begin({
@@ -53,8 +56,9 @@ export function writeUndoBundle(output: string, command: string[], startCwd: Raw
       duration_ms: 0,
       recorded: 'changes',
     })
+    const looks = new Looks(opened)
     for (const [path, { wanted, of }] of [...paths].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const before = liveState(writer, path)
+      const before = liveState(writer, looks.stateAt(path), path)
       const after = wantedState(wanted, of)
       if (before.exists && !after.exists) after.tombstone = true
       const operations = after.exists ? (['write'] as const) : (['delete'] as const)
@@ -72,6 +76,8 @@ export function writeUndoBundle(output: string, command: string[], startCwd: Raw
   } catch (error) {
     writer.abandon()
     throw error
+  } finally {
+    opened.close()
   }
 }
 
@@ -91,8 +97,7 @@ function collect(of: Planned, paths: Map<Raw, { wanted: Entry | undefined; of: P
   }
 }
 
-function liveState(writer: BundleWriter, path: Raw): State {
-  const seen = stateAt(path)
+function liveState(writer: BundleWriter, seen: ReturnType<Looks['stateAt']>, path: Raw): State {
   if (seen === 'unseen') throw Object.assign(new Error('it cannot be looked at'), { code: 'EACCES' })
   const state = toState(seen)
   if (!seen || typeOf(seen) !== 'file') return state

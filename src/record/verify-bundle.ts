@@ -3,6 +3,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Bundle } from './bundle.ts'
 import type { State } from './manifest.ts'
 import type { BundleVerifyResult } from './results.ts'
+import { problemsOf } from './sound-states.ts'
 
 const MAX_PROBLEMS = 100
 
@@ -11,10 +12,9 @@ export function verifyBundle(bundle: Bundle): BundleVerifyResult {
   const problems: string[] = []
   const tell = (problem: string) => void (problems.length < MAX_PROBLEMS && problems.push(problem))
   const named = new Map<string, State>()
+  for (const problem of problemsOf(bundle.files)) tell(problem)
   for (const { path, before, after } of bundle.files) {
     for (const [side, state] of Object.entries({ before, after })) {
-      const wrong = wrongState(state)
-      if (wrong) tell(`${path} (${side}): ${wrong}`)
       if (state.blob === undefined) continue
       const other = named.get(state.blob)
       if (!other) named.set(state.blob, state)
@@ -36,16 +36,6 @@ export function verifyBundle(bundle: Bundle): BundleVerifyResult {
     for (const key of known) if (!used.has(key)) tell(`blobs.parquet has ${key}, which nothing refers to`)
   }
   return { files: bundle.files.length, blobs: named.size, bytes, complete: bundle.manifest.complete, problems }
-}
-
-function wrongState({ exists, tombstone, type, blob, sha256, size, target }: State): string | undefined {
-  if (!exists) return type !== undefined || blob !== undefined ? 'does not exist, and yet is something' : undefined
-  if (tombstone) return 'exists, and yet is a tombstone'
-  if (type === undefined) return 'is of no type'
-  if (blob !== undefined && (sha256 === undefined || size === undefined))
-    return 'has a content without a hash or a size'
-  if (blob !== undefined && type !== 'file') return 'has a content, and is no file'
-  return type === 'symlink' && target === undefined ? 'is a symlink without a target' : undefined
 }
 
 function blobKeys(bundle: Bundle, isNeeded: boolean, tell: (problem: string) => void): string[] | undefined {

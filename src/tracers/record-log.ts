@@ -17,6 +17,7 @@ export const SEEN = {
   executed: 32,
   stamped: 64,
   moved: 128,
+  inherited: 256,
 } as const
 
 export interface SeenState {
@@ -122,7 +123,7 @@ function stateOf(frame: Frame): SeenState | undefined {
     uid: bytes.readUInt32LE(at + 4),
     gid: bytes.readUInt32LE(at + 8),
     size: Number(bytes.readBigUInt64LE(at + 16)),
-    mtimeNs: bytes.readBigUInt64LE(at + 24),
+    mtimeNs: bytes.readBigInt64LE(at + 24),
     identity: `${bytes.readBigUInt64LE(at + 48)}:${bytes.readBigUInt64LE(at + 40)}`,
     rdev: isDevice ? bytes.readBigUInt64LE(at + 56) : 0n,
     target: (mode & TYPE_BITS) === LINK ? frame.raw(FIELD.to) : undefined,

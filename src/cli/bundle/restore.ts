@@ -34,6 +34,8 @@ const reasons: Record<BundleRestoreResult['leftAlone'][number]['why'], string> =
   'only-in-git': 'only git has its content: --with-git takes it from there',
   'not-in-git': 'only git had its content, and the repository does not have it any more',
   special: 'it is a socket or a device',
+  'left-behind':
+    'a restore that was killed left it, and it holds something that is nowhere else: look at it, and remove it',
   unseen: 'the recording could not look at it in the end: it may not be as it was before',
 }
 

@@ -1,0 +1,55 @@
+/** Every path of a recording, with what it was before and what it is when all has ended. */
+import { readdirSync } from 'node:fs'
+import { errnoOf } from '../errors/errors.ts'
+import { isWithin, joinRaw, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import { type RecordLog, SEEN } from '../tracers/record-log.ts'
+import { isInGit } from './bundle-paths.ts'
+import { CHANGES, type Item } from './contents.ts'
+import type { OpenedDirs } from './opened-dirs.ts'
+import type { RecordingStart } from './recording.ts'
+import { Looks, typeOf } from './states.ts'
+
+/** undefined, where that cannot be known. */
+function namesIn(directory: Raw, opened: OpenedDirs): Buffer[] | undefined {
+  try {
+    return readdirSync(rawToBytes(directory), 'buffer')
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return opened.openAbove(joinRaw(directory, '')) ? namesIn(directory, opened) : undefined
+  }
+}
+
+/** Sorted by their bytes. */
+export function itemsOf(log: RecordLog, { ignored }: Pick<RecordingStart, 'ignored'>, opened: OpenedDirs): Item[] {
+  const isIgnored = (path: Raw) => ignored.some(each => isWithin(path, each)) || isInGit(path)
+  const looks = new Looks(opened)
+  const items = new Map<Raw, Item>()
+  const add = (path: Raw, as: number, before: Item['before']): Item => {
+    const now = before && (as & CHANGES) === 0 && looks.isStill(path, before) ? before : looks.stateAt(path)
+    const item = { path, as, before, after: now === 'unseen' ? before : now, unseen: now === 'unseen' }
+    items.set(path, item)
+    return item
+  }
+  const walked = new Set<Raw>()
+  const addBelow = (directory: Raw): void => {
+    if (walked.has(directory)) return
+    walked.add(directory)
+    const names = namesIn(directory, opened)
+    if (!names) items.get(directory)!.unseen = true
+    for (const name of names ?? []) {
+      const path = joinRaw(directory, rawFromBytes(name))
+      if (isIgnored(path)) continue
+      const known = items.get(path)
+      // It came with the directory, whatever was there before.
+      if (known) known.as |= SEEN.written
+      const { after } = known ?? add(path, SEEN.written, undefined)
+      if (after && typeOf(after) === 'directory') addBelow(path)
+    }
+  }
+  for (const { path, as, before } of log.paths.values()) add(path, as, before)
+  for (const { path, as } of log.paths.values()) {
+    const { after } = items.get(path)!
+    if (as & SEEN.moved && after && typeOf(after) === 'directory') addBelow(path)
+  }
+  return [...items.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
+}

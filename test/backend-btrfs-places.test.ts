@@ -1,0 +1,163 @@
+/** Where btrfs keeps snapshots: in directories that are ours alone; and what is not mounted is not gone. */
+import { chownSync, mkdirSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { doctor } from '../src/index.ts'
+import { onBtrfs, run } from './support/backend-scene.ts'
+import { gated } from './support/machine.ts'
+import type { Workspace } from './support/workspace.ts'
+
+/** The home is on another disk, so that snapshots are kept beside the target. */
+const [scene, other] = [onBtrfs(), onBtrfs('noatime')]
+const onDisk = (title: string, work: () => Promise<void> | void) => gated(scene.possible, scene.needs, title, work)
+const SOMEBODY = 4321
+
+beforeAll(async () => {
+  if (scene.possible) for (const each of [scene, other]) await each.setUp()
+}, 60_000)
+afterAll(async () => {
+  if (scene.possible) for (const each of [scene, other]) await each.tearDown()
+}, 60_000)
+
+let space: Workspace
+let elsewhere: Workspace
+beforeEach(() => {
+  if (!scene.possible) return
+  space = scene.make()
+  elsewhere = other.make()
+})
+afterEach(() => {
+  if (!scene.possible) return
+  scene.remove(space)
+  other.remove(elsewhere)
+})
+
+const beside = (name: string) => join(space.base, name)
+
+describe('a directory for snapshots', () => {
+  const foreign = (name: string): void => {
+    mkdirSync(beside(name))
+    chownSync(beside(name), SOMEBODY, SOMEBODY)
+  }
+  const kept = async () => {
+    const savepoint = await space.open({ home: elsewhere.home, leaveUnread: true })
+    const { id } = await savepoint.snapshot({ label: 'one' })
+    return (await space.open({ home: elsewhere.home })).nativeUsage(id)?.where
+  }
+
+  onDisk('of another user, a link, or one that others may write in, is not used, but one of our own', async () => {
+    space.write('a', '1\n')
+    const own = new RegExp(`/\\.savepoint-snapshots-${process.geteuid!()}/[^/]+/snap_`)
+    mkdirSync(beside('theirs'))
+    symlinkSync('theirs', beside('.savepoint-snapshots'))
+    expect(await kept()).toMatch(own)
+    rmSync(beside('.savepoint-snapshots'))
+    foreign('.savepoint-snapshots')
+    elsewhere.sh(`rm -rf '${elsewhere.home}'`)
+    expect(await kept()).toMatch(own)
+    const savepoint = await space.open({ home: elsewhere.home })
+    space.write('a', '2\n')
+    await savepoint.rollback('one')
+    expect(space.read('a')).toBe('1\n')
+    // Found to be open to others later, it is not used any more, and the next one goes elsewhere.
+    rmdirSync(beside('.savepoint-snapshots'))
+    run('chmod', '777', beside(`.savepoint-snapshots-${process.geteuid!()}`))
+    await expect(kept()).rejects.toMatchObject({
+      code: 'backend.failed',
+      message: expect.stringContaining('other users may write in'),
+      hint: expect.stringContaining('--backend cas'),
+    })
+    expect(await kept()).toMatch(/\/\.savepoint-snapshots\/[^/]+\/snap_/)
+  })
+
+  onDisk('is missing where all names are taken: the store keeps it, and who names btrfs is told why', async () => {
+    space.write('a')
+    foreign('.savepoint-snapshots')
+    foreign(`.savepoint-snapshots-${process.geteuid!()}`)
+    expect(await kept()).toBeUndefined()
+    await expect((await space.open({ home: elsewhere.home, backend: 'btrfs' })).snapshot({})).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringContaining('belongs to another user'),
+    })
+  })
+
+  onDisk('cannot be made on a filesystem that is read-only: doctor says that', async () => {
+    run('mount', '-o', 'remount,ro', scene.disk())
+    try {
+      const { checks } = await doctor({ cwd: space.dir, home: elsewhere.home, env: space.env })
+      expect(checks.find(({ name }) => name === 'backend')!.detail).toMatch(
+        /btrfs: .*cannot be made: the filesystem is read-only/,
+      )
+    } finally {
+      run('mount', '-o', 'remount,rw', scene.disk())
+    }
+  })
+})
+
+describe('a filesystem that is not mounted, on a mount point that is on btrfs as well', () => {
+  const point = () => join(elsewhere.base, 'mounted here')
+  const target = () => join(point(), basename(space.dir))
+  const opened = (options: object = {}) =>
+    space.open({ cwd: elsewhere.base, target: target(), home: elsewhere.home, ...options })
+  const whileMounted = async (work: () => Promise<void>) => {
+    mkdirSync(point(), { recursive: true })
+    run('mount', '--bind', space.base, point())
+    try {
+      await work()
+    } finally {
+      run('umount', point())
+    }
+    space.notices.length = 0
+  }
+
+  onDisk('has lost nothing, and stops nothing: new ones are kept meanwhile', async () => {
+    await whileMounted(async () => {
+      space.write('a', '1\n')
+      await (await opened()).snapshot({ label: 'read' })
+      space.write('a', '2\n')
+      await (await opened({ leaveUnread: true })).snapshot({ label: 'unread' })
+    })
+    const away = await opened()
+    expect(space.notices).toEqual([
+      expect.stringMatching(/is not read yet: .* is not there \(mount its filesystem; if that is gone for good/),
+    ])
+    expect(away.snapshots().map(({ label }) => label)).toEqual(['read', 'unread'])
+    await expect(away.rollback('unread')).rejects.toMatchObject({ message: expect.stringContaining('not read yet') })
+    // Another directory is there now: HEAD cannot be read, and stops neither snapshots nor going back.
+    mkdirSync(target())
+    const file = join(target(), 'a')
+    writeFileSync(file, '3\n')
+    const stored = await opened({ force: true, backend: 'cas' })
+    expect(await stored.snapshot({ label: 'stored' })).toMatchObject({ backend: 'cas', counts: { modified: 1 } })
+    await stored.rollback('read')
+    await stored.undo()
+    expect(stored.find('stored').parent).toBe(stored.find('read').id)
+    // Whoever asks about something else is told.
+    expect((await stored.history(file)).versions.map(({ snapshot }) => snapshot.label)).not.toContain('unread')
+    expect(await stored.coverage(file)).toMatchObject({ covered: true })
+    expect(await stored.why(file)).toMatchObject({ causes: [] })
+    rmSync(target(), { recursive: true })
+    await whileMounted(async () => {
+      const back = await opened()
+      expect(back.read('unread', file).toString()).toBe('2\n')
+      expect(back.snapshots().map(({ label }) => label)).toEqual(expect.arrayContaining(['read', 'unread', 'stored']))
+      expect((await back.verify()).problems).toEqual([])
+    })
+  })
+
+  onDisk('keeps what shall go until it is there again: a purge is not done before', async () => {
+    await whileMounted(async () => {
+      space.write('secret')
+      await (await opened()).snapshot({ label: 'one' })
+    })
+    await expect((await opened()).purge(join(target(), 'secret'))).rejects.toMatchObject({
+      message: expect.stringMatching(/^Cannot complete the purge: .* is not there/),
+    })
+    expect(scene.kept(space)).toHaveLength(1)
+    await whileMounted(async () => {
+      await opened()
+      expect(space.notices.at(-1)).toBe('completed a purge that was interrupted: secret')
+      expect(scene.kept(space)).toEqual([])
+    })
+  })
+})
