@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -22,6 +23,12 @@
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
 #endif
+
+/*
+ * A thread is woken on the processor whose process calls, and that goes on there. With one thread alone, two that call at the same
+ * time end up on the same processor, and the other has nothing to do.
+ */
+enum { MAX_NOTIFY_THREADS = 4, ALIGNMENT = 64 };
 
 static bool is_waiting(int listener, uint64_t id) { return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0; }
 bool still_waits(const struct call *call) { return is_waiting(call->notifier->listener, call->notification->id); }
@@ -127,31 +134,36 @@ static void answer(int listener, uint64_t notification, int error) {
 
 void notify_continue(int listener, uint64_t notification) { answer(listener, notification, 0); }
 
-/* What is being looked at. Shared with the guard: the kernel writes it, so whoever survives knows what to answer. */
-static struct seccomp_notif *current;
-static size_t current_room;
+/* What each thread is looking at. Shared with the guard: the kernel writes it, so whoever survives knows what to answer. */
+static uint8_t *looked_at;
+static size_t room_for_one;
+
+static struct seccomp_notif *looked_at_by(unsigned thread) { return (struct seccomp_notif *)(looked_at + thread * room_for_one); }
 
 bool notify_share(void) {
   /* The kernel's structure may be larger than the one we were compiled with. */
   struct seccomp_notif_sizes sizes;
   if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0) return false;
-  current_room = sizes.seccomp_notif > sizeof *current ? sizes.seccomp_notif : sizeof *current;
-  void *memory = mmap(NULL, current_room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  size_t room = sizes.seccomp_notif > sizeof(struct seccomp_notif) ? sizes.seccomp_notif : sizeof(struct seccomp_notif);
+  room_for_one = (room + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  void *memory = mmap(NULL, MAX_NOTIFY_THREADS * room_for_one, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
-  current = memory;
+  looked_at = memory;
   return true;
 }
 
-void *notify_loop(void *argument_) {
+static void *notify_loop(void *argument_) {
+  static _Atomic unsigned threads;
+  static _Thread_local struct frame frame;
   struct notifier *notifier = argument_;
-  static struct frame frame;
-  ioctl(notifier->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-  while (receive(notifier->listener, current, current_room)) {
+  struct seccomp_notif *current = looked_at_by(threads++);
+  while (receive(notifier->listener, current, room_for_one)) {
     struct call call = {.notifier = notifier, .notification = current, .frame = &frame};
     if (!stream_is_broken(notifier->stream)) {
       forget_memory();
-      bool is_root = plain_watch(&current->data);
+      /* One at a time: all that is looked at, and told, is in the order in which it goes on. */
       processes_lock();
+      bool is_root = plain_watch(&current->data);
       call.process = process_of(tid_of(&call));
       if (record_is_on()) record_call(&call, is_foreign(&call.notification->data));
       else if (!is_root) tell(&call);
@@ -164,10 +176,22 @@ void *notify_loop(void *argument_) {
   return NULL;
 }
 
+int notify_start(struct notifier *notifier) {
+  ioctl(notifier->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+  long processors = sysconf(_SC_NPROCESSORS_ONLN), wanted = processors < MAX_NOTIFY_THREADS ? processors : MAX_NOTIFY_THREADS;
+  for (long i = 0; i == 0 || i < wanted; i++) {
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, notify_loop, notifier);
+    if (error != 0) return i == 0 ? error : 0;
+  }
+  return 0;
+}
+
 void notify_pass(int listener) {
+  struct seccomp_notif *current = looked_at_by(0);
   /* Answering twice does no harm. */
-  notify_continue(listener, current->id);
-  while (receive(listener, current, current_room)) notify_continue(listener, current->id);
+  for (unsigned i = 0; i < MAX_NOTIFY_THREADS; i++) notify_continue(listener, looked_at_by(i)->id);
+  while (receive(listener, current, room_for_one)) notify_continue(listener, current->id);
 }
 
 static int ending; /* the listener, while callers are ended */
@@ -181,6 +205,7 @@ static void end_caller(uint64_t notification, pid_t pid) {
 void notify_end(int listener) {
   ending = listener;
   holds_each(end_caller);
-  end_caller(current->id, (pid_t)current->pid);
-  while (receive(listener, current, current_room)) end_caller(current->id, (pid_t)current->pid);
+  struct seccomp_notif *current = looked_at_by(0);
+  for (unsigned i = 0; i < MAX_NOTIFY_THREADS; i++) end_caller(looked_at_by(i)->id, (pid_t)looked_at_by(i)->pid);
+  while (receive(listener, current, room_for_one)) end_caller(current->id, (pid_t)current->pid);
 }

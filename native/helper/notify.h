@@ -16,8 +16,8 @@ struct notifier {
 
 /* Before anything else, and before the guard is forked; false without memory. */
 bool notify_share(void);
-/* Runs until no filtered process is left, or the listener fails. For a thread of its own; the argument is a notifier. */
-void *notify_loop(void *notifier);
+/* Starts the threads, which run until no filtered process is left, or the listener fails. Returns an errno. */
+int notify_start(struct notifier *notifier);
 /*
  * For the guard, when the helper is dead: lets everything go on unseen until no filtered process is left, beginning with
  * what the helper was looking at.

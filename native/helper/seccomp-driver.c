@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,8 +90,7 @@ static int begin(const struct session *session) {
   tree_init(guard);
   notify_inherited(&notifier, launched->pid);
   mounts_init();
-  pthread_t thread;
-  return pthread_create(&thread, NULL, notify_loop, &notifier);
+  return notify_start(&notifier);
 }
 
 static void release(uint64_t notification) { notify_continue(notifier.listener, notification); }
