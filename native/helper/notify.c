@@ -159,26 +159,29 @@ static void *notify_loop(void *argument_) {
   struct seccomp_notif *current = looked_at_by(threads++);
   while (receive(notifier->listener, current, room_for_one)) {
     struct call call = {.notifier = notifier, .notification = current, .frame = &frame};
+    /* One at a time: what is looked at next goes on later. */
+    processes_lock();
     if (!stream_is_broken(notifier->stream)) {
       forget_memory();
-      /* One at a time: all that is looked at, and told, is in the order in which it goes on. */
-      processes_lock();
       bool is_root = plain_watch(&current->data);
       call.process = process_of(tid_of(&call));
       if (record_is_on()) record_call(&call, is_foreign(&call.notification->data));
       else if (!is_root) tell(&call);
-      processes_unlock();
     }
     /* Without a reader nobody knows what is safe, and the command is about to be killed. */
     if (stream_is_broken(notifier->stream) && holds_want_changes()) call.held = true;
     if (!call.held) answer(notifier->listener, current->id, call.refused ? EACCES : 0);
+    processes_unlock();
   }
   return NULL;
 }
 
 int notify_start(struct notifier *notifier) {
   ioctl(notifier->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-  long processors = sysconf(_SC_NPROCESSORS_ONLN), wanted = processors < MAX_NOTIFY_THREADS ? processors : MAX_NOTIFY_THREADS;
+  long wanted = sysconf(_SC_NPROCESSORS_ONLN);
+  if (wanted > MAX_NOTIFY_THREADS) wanted = MAX_NOTIFY_THREADS;
+  /* A recording must see a change done before it looks at the next one (under-way.h). */
+  if (record_is_on()) wanted = 1;
   for (long i = 0; i == 0 || i < wanted; i++) {
     pthread_t thread;
     int error = pthread_create(&thread, NULL, notify_loop, notifier);
