@@ -26,7 +26,7 @@
 
 /*
  * A thread is woken on the processor whose process calls, and that goes on there. With one thread alone, two that call at the same
- * time end up on the same processor, and the other has nothing to do.
+ * time may end up on the same processor while the other has nothing to do: several were faster for make -j2.
  */
 enum { MAX_NOTIFY_THREADS = 4, ALIGNMENT = 64 };
 
