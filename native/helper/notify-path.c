@@ -124,7 +124,7 @@ void note_mounts(const struct call *call, const struct rule *rule) {
 }
 
 void tell_path(struct call *call, const struct rule *rule) {
-  static struct place place, to; /* one thread */
+  static struct place place, to; /* under the lock of processes.h, as all that is static here */
   bool follows = rule->follows != 0, has_empty = rule->flags != NONE || rule->path == NONE;
   if (rule->flags != NONE) {
     int flags = (int)argument(call, rule->flags);

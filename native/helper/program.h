@@ -15,7 +15,7 @@ bool program_loads(pid_t tid, const struct place *place, struct stat *loaded);
 
 /*
  * Most programs are executed again and again. `text` is the path as it was given: whether it still is the program, and no
- * script, that was remembered under it; then `place` is filled. For one thread.
+ * script, that was remembered under it; then `place` is filled. For one thread at a time.
  */
 bool program_recall(pid_t tid, const char *text, struct place *place);
 void program_remember(const char *text, const struct place *place);
