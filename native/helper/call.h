@@ -26,6 +26,8 @@ static inline pid_t tid_of(const struct call *call) { return (pid_t)call->notifi
 
 /* Whether the thread still waits in this call: if not, what was read may be another's. */
 bool still_waits(const struct call *call);
+/* What `path` means to the process, seen from its directory `dir` (AT_FDCWD or a descriptor). */
+void locate(const struct call *call, int dir, const char *path, bool follows, struct place *place);
 /* The path at argument `path` seen from argument `dir` (both as in a rule). */
 void place_at(const struct call *call, int dir, int path, bool follows, bool may_be_empty, struct place *place);
 

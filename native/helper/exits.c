@@ -11,7 +11,7 @@
 #include "tracee.h"
 
 enum { MAX_ASKS = 100, ASK_AGAIN_US = 50 };
-static const uint64_t lasting_ns = 20000000;
+static const uint64_t lasting_ns = 100000000;
 
 /* The last number in /proc/PID/stat of a process that its parent has not waited for. */
 static bool ask_zombie(pid_t pid, int *status) {

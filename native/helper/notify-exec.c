@@ -36,7 +36,7 @@ void tell_exec(struct call *call, struct place *place, const char *text, const u
   struct stat loaded;
   if (text != NULL && program_recall(tid_of(call), text, place)) loaded = place->stat;
   else {
-    if (text != NULL) find_place(tid_of(call), AT_FDCWD, text, true, place);
+    if (text != NULL) locate(call, AT_FDCWD, text, true, place);
     if (!program_loads(tid_of(call), place, &loaded)) return;
     bool is_script = loaded.st_ino != place->stat.st_ino || loaded.st_dev != place->stat.st_dev;
     if (text != NULL && !is_script) program_remember(text, place);

@@ -7,6 +7,7 @@
 #include <linux/audit.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -25,13 +26,20 @@
 #endif
 
 /*
- * A thread is woken on the processor whose process calls, and that goes on there. With one thread alone, two that call at the same
- * time may end up on the same processor while the other has nothing to do: several were faster for make -j2.
+ * A thread is woken on the processor whose process calls, and that goes on there. With one thread alone, two processes that call
+ * at the same time end up on the same processor while the other has nothing to do: several are faster for make -j2. But every
+ * call wakes all that wait for one: where one process calls at a time, one is faster. So the others rest until it is seen now and
+ * then that a call waits already, and again when they have hardly met another at work.
  */
-enum { MAX_NOTIFY_THREADS = 4, ALIGNMENT = 64 };
+enum { MAX_NOTIFY_THREADS = 4, ALIGNMENT = 64, LOOK_EVERY = 8, STAY = 64, MET_SELDOM = 4 };
 
 static bool is_waiting(int listener, uint64_t id) { return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0; }
 bool still_waits(const struct call *call) { return is_waiting(call->notifier->listener, call->notification->id); }
+
+void locate(const struct call *call, int dir, const char *path, bool follows, struct place *place) {
+  if (sees_otherwise(call) || !find_plain_place(tid_of(call), dir, path, follows, place))
+    find_place(tid_of(call), dir, path, follows, place);
+}
 
 void place_at(const struct call *call, int dir, int path, bool follows, bool may_be_empty, struct place *place) {
   int directory = dir == CWD ? AT_FDCWD : (int)argument(call, dir);
@@ -41,11 +49,10 @@ void place_at(const struct call *call, int dir, int path, bool follows, bool may
     find_descriptor(tid_of(call), directory, place);
     return;
   }
-  ssize_t length = read_text(tid_of(call), argument(call, path), text, sizeof text);
+  ssize_t length = read_path(tid_of(call), argument(call, path), text, sizeof text);
   if (length == 0 && may_be_empty && directory != AT_FDCWD) find_descriptor(tid_of(call), directory, place);
-  else if (length > 0 && (sees_otherwise(call) || !find_plain_place(tid_of(call), directory, text, follows, place)))
-    find_place(tid_of(call), directory, text, follows, place);
-  else if (length <= 0) place->moot = length == 0;
+  else if (length > 0) locate(call, directory, text, follows, place);
+  else place->moot = length == 0;
 }
 
 /* Calls of another architecture: programs are told; of files only that something may have changed. */
@@ -152,37 +159,67 @@ bool notify_share(void) {
   return true;
 }
 
+static sem_t wanted;
+static _Atomic unsigned unanswered, resting;
+
+static void rest(void) {
+  resting++;
+  while (sem_wait(&wanted) != 0);
+}
+
+static void call_another(int listener) {
+  struct pollfd state = {.fd = listener, .events = POLLIN};
+  if (resting == 0 || poll(&state, 1, 0) <= 0 || (state.revents & POLLIN) == 0) return;
+  resting--;
+  sem_post(&wanted);
+}
+
+static void look(struct call *call) {
+  const struct notifier *notifier = call->notifier;
+  if (!stream_is_broken(notifier->stream)) {
+    forget_memory();
+    bool is_root = plain_watch(&call->notification->data);
+    call->process = process_of(tid_of(call));
+    if (record_is_on()) record_call(call, is_foreign(&call->notification->data));
+    else if (!is_root) tell(call);
+  }
+  /* Without a reader nobody knows what is safe, and the command is about to be killed. */
+  if (stream_is_broken(notifier->stream) && holds_want_changes()) call->held = true;
+}
+
 static void *notify_loop(void *argument_) {
   static _Atomic unsigned threads;
   static _Thread_local struct frame frame;
   struct notifier *notifier = argument_;
-  struct seccomp_notif *current = looked_at_by(threads++);
+  unsigned number = threads++, count = 0, met = 0;
+  struct seccomp_notif *current = looked_at_by(number);
+  if (number > 0) rest();
   while (receive(notifier->listener, current, room_for_one)) {
     struct call call = {.notifier = notifier, .notification = current, .frame = &frame};
+    if (unanswered++ > 0) met++;
     /* One at a time: what is looked at next goes on later. */
     processes_lock();
-    if (!stream_is_broken(notifier->stream)) {
-      forget_memory();
-      bool is_root = plain_watch(&current->data);
-      call.process = process_of(tid_of(&call));
-      if (record_is_on()) record_call(&call, is_foreign(&call.notification->data));
-      else if (!is_root) tell(&call);
-    }
-    /* Without a reader nobody knows what is safe, and the command is about to be killed. */
-    if (stream_is_broken(notifier->stream) && holds_want_changes()) call.held = true;
+    look(&call);
+    if (number == 0 && ++count % LOOK_EVERY == 0) call_another(notifier->listener);
+    unanswered--;
     if (!call.held) answer(notifier->listener, current->id, call.refused ? EACCES : 0);
     processes_unlock();
+    if (number == 0 || ++count < STAY) continue;
+    if (met < MET_SELDOM) rest();
+    count = met = 0;
   }
+  /* Those that rest end with the process. */
   return NULL;
 }
 
 int notify_start(struct notifier *notifier) {
   ioctl(notifier->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-  long wanted = sysconf(_SC_NPROCESSORS_ONLN);
-  if (wanted > MAX_NOTIFY_THREADS) wanted = MAX_NOTIFY_THREADS;
+  long most = sysconf(_SC_NPROCESSORS_ONLN);
+  if (most > MAX_NOTIFY_THREADS) most = MAX_NOTIFY_THREADS;
   /* A recording must see a change done before it looks at the next one (under-way.h). */
-  if (record_is_on()) wanted = 1;
-  for (long i = 0; i == 0 || i < wanted; i++) {
+  if (record_is_on()) most = 1;
+  sem_init(&wanted, 0, 0);
+  for (long i = 0; i == 0 || i < most; i++) {
     pthread_t thread;
     int error = pthread_create(&thread, NULL, notify_loop, notifier);
     if (error != 0) return i == 0 ? error : 0;

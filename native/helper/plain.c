@@ -67,16 +67,37 @@ bool plain_look(const char *path, bool follows, struct place *place) {
   return place->exists == (fd >= 0) && !(follows && place->exists && S_ISLNK(place->stat.st_mode));
 }
 
+/* Without `.`, `..` and empty parts, which mean just that where no link is on the way: into place->path. */
+static void spell(const char *path, struct place *place) {
+  size_t length = 0;
+  while (*(path += strspn(path, "/")) != 0) {
+    size_t part = strcspn(path, "/");
+    bool is_above = part == 2 && path[0] == '.' && path[1] == '.';
+    if (is_above) {
+      while (length > 0 && place->path[--length] != '/');
+    } else if (part != 1 || path[0] != '.') {
+      place->path[length++] = '/';
+      memcpy(place->path + length, path, part);
+      length += part;
+    }
+    path += part;
+  }
+  if (length == 0) place->path[length++] = '/';
+  place->path[length] = 0;
+  place->length = length;
+}
+
 bool find_plain_place(pid_t tid, int dir, const char *path, bool follows, struct place *place) {
+  char joined[PATH_ROOM];
   if (roots_differ) return false;
-  while (path[0] == '.' && path[1] == '/') path += 2;
-  if (!plain_is(path)) return false;
-  size_t before = path[0] == '/' ? 0 : start_of(tid, dir, place->path, sizeof place->path);
+  size_t before = path[0] == '/' ? 0 : start_of(tid, dir, joined, sizeof joined);
   size_t length = strlen(path);
-  if ((before == 0 && path[0] != '/') || before + length >= sizeof place->path) return false;
-  memcpy(place->path + before, path, length + 1);
-  if (!plain_look(place->path, follows, place)) return false;
+  if ((before == 0 && path[0] != '/') || before + length >= sizeof joined) return false;
+  memcpy(joined + before, path, length + 1);
+  if (!plain_look(joined, follows, place)) return false;
+  /* Of `a/../b` it may be `a` that is not there. */
+  if (!place->exists && strstr(joined, "/../") != NULL) return false;
+  spell(joined, place);
   place->moot = false;
-  place->length = before + length;
   return place->known = true;
 }

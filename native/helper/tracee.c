@@ -13,7 +13,7 @@
 
 #include "their-path.h"
 
-enum { PAGE = 4096, WINDOWS = 4, MAX_LINKS = 16, JOINED_ROOM = PATH_ROOM + 64 };
+enum { PAGE = 4096, SHORT = 256, WINDOWS = 4, MAX_LINKS = 16, JOINED_ROOM = PATH_ROOM + 64 };
 
 /* Pages of its memory that were read. What is looked at together often lies together: the arguments of an execution. */
 static _Thread_local struct window {
@@ -58,7 +58,7 @@ ssize_t read_text(pid_t tid, uint64_t address, char *out, size_t room) {
   size_t done = 0;
   while (done < room) {
     /* Most texts are short: the first look is small. */
-    size_t part = done == 0 ? 256 : PAGE;
+    size_t part = done == 0 ? SHORT : PAGE;
     size_t to_page_end = PAGE - (address + done) % PAGE;
     if (part > to_page_end) part = to_page_end;
     if (part > room - done) part = room - done;
@@ -68,6 +68,16 @@ ssize_t read_text(pid_t tid, uint64_t address, char *out, size_t room) {
     done += part;
   }
   return -1;
+}
+
+ssize_t read_path(pid_t tid, uint64_t address, char *out, size_t room) {
+  size_t part = PAGE - address % PAGE;
+  if (part > SHORT) part = SHORT;
+  struct iovec local = {.iov_base = out, .iov_len = part < room ? part : room};
+  struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = local.iov_len};
+  ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+  const char *end = got <= 0 ? NULL : memchr(out, 0, (size_t)got);
+  return end != NULL ? end - out : read_text(tid, address, out, room);
 }
 
 size_t read_link(pid_t tid, const char *name, char *out, size_t room) {

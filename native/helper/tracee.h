@@ -25,6 +25,8 @@ void forget_memory(void);
 size_t read_memory(pid_t tid, uint64_t address, void *out, size_t length);
 /* Length of the text without its NUL, or -1 when it cannot be read or does not end within `room`. */
 ssize_t read_text(pid_t tid, uint64_t address, char *out, size_t room);
+/* The same, sooner where nothing else is read beside it. */
+ssize_t read_path(pid_t tid, uint64_t address, char *out, size_t room);
 
 /* What `path`, seen by thread `tid` from its directory `dir` (AT_FDCWD or a descriptor of its), means. */
 void find_place(pid_t tid, int dir, const char *path, bool follows, struct place *place);
