@@ -110,6 +110,20 @@ describe('pages', () => {
     expect(beyond.data).toMatchObject({ changes: [], next_start_index: null })
   })
 
+  it('count what stands beside their elements, however many names there are', async () => {
+    for (let i = 0; i < 60; i++) engine.tag(`a-name-that-takes-some-room-${i}`, 'first')
+    for (let i = 0; i < 5; i++) await engine.snapshot()
+    const mcp = await connectMcp(space)
+    const input = { max_length: MAX, format: 'json' }
+    const { text, data } = await mcp.call('snapshots_log', input)
+    expect(text.length).toBeLessThanOrEqual(MAX)
+    expect(data.tags.length).toBeGreaterThan(0)
+    expect(data.tags.length + data.more_tags).toBe(60)
+    const trace = await engine.run({ command: ['sh', '-c', 'for i in 1 2 3 4 5 6; do /bin/true; done'] })
+    const commands = await mcp.call('commands_list', { ...input, run: trace.run!.id, max_length: 1000 })
+    expect(commands.text.length).toBeLessThanOrEqual(1000)
+  })
+
   it('do not make a model do a thing twice', async () => {
     for (let i = 0; i < 100; i++) space.write(`f${i}`, 'x\n')
     await engine.snapshot()
