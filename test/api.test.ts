@@ -114,6 +114,11 @@ it('runs and operations are told newest first', async () => {
   ])
 })
 
+it('whoever serves does himself only what the timeline alone answers', () => {
+  const momentary = operations.filter(({ effect, isLong }) => effect === 'read' && !isLong).map(({ name }) => name)
+  expect(momentary).toEqual(['snapshots', 'log', 'head', 'branches', 'runs', 'operations', 'tags', 'subscribe'])
+})
+
 it('names are told apart', () => {
   const names = operations.flatMap(({ name, aliases = [] }) => [name, ...aliases])
   expect(new Set(names).size).toBe(names.length)
