@@ -164,10 +164,14 @@ describe('connect claude', () => {
     savepoint(space, ['connect', 'claude', '--remove'])
     expect(groups()).toEqual({ Stop: [{ hooks: [theirs] }] })
     // One of an older place, with a matcher that is not ours, gives way to the present one.
-    const old = { matcher: 'Edit', hooks: [{ type: 'command', command: '/old/savepoint hook claude' }, theirs] }
-    writeFileSync(file(), JSON.stringify({ hooks: { PostToolUse: [old] } }))
+    const another = { type: 'command', command: 'other-tool hook claude' }
+    const old = { type: 'command', command: "'/an old/savepoint' hook claude --home /x" }
+    writeFileSync(
+      file(),
+      JSON.stringify({ hooks: { PostToolUse: [{ matcher: 'Edit', hooks: [another, old, theirs] }] } }),
+    )
     savepoint(space, ['connect', 'claude'])
-    expect(groups().PostToolUse).toMatchObject([{ matcher: 'Edit', hooks: [theirs] }, { hooks: [ours] }])
+    expect(groups().PostToolUse).toMatchObject([{ matcher: 'Edit', hooks: [another, theirs] }, { hooks: [ours] }])
   })
 
   it('replaces what an older place of ours left', () => {

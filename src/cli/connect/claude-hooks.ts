@@ -46,6 +46,8 @@ function hooksOf(group: unknown): unknown[] {
   return Array.isArray(hooks) ? hooks : []
 }
 
-/** Whatever the program was called then. */
+/** Wherever the program was then: what commandFor writes. Other programs may have hooks for Claude, too. */
 const isOurs = (hook: unknown): boolean =>
-  / hook claude( |$)/.test(String((hook as { command?: unknown } | null)?.command))
+  /(?:^|\/)(?:savepoint|cli\.js|main\.ts)'? hook claude(?: |$)/.test(
+    String((hook as { command?: unknown } | null)?.command),
+  )
