@@ -65,9 +65,8 @@ export const zfs: NativeBackend = {
   },
 
   open(state) {
-    const mountpoint = mountpointOf(state)
     if (!exists(state)) return undefined
-    const inside = join(mountpoint, '.zfs', 'snapshot', nameOf(state).slice(nameOf(state).indexOf('@') + 1))
+    const inside = join(mountpointOf(state), '.zfs', 'snapshot', nameOf(state).slice(nameOf(state).indexOf('@') + 1))
     if (existsSync(inside)) return { path: Buffer.from(inside), close() {} }
     return openClone(state)
   },
@@ -100,11 +99,16 @@ const goneError = (state: NativeState) =>
     hint: 'The store has what was in it: leave --native out',
   })
 
-/** Throws when that cannot be told: what is taken for removed is forgotten. */
+/**
+ * Removed by somebody, when its dataset is there without it. Throws when that is missing, too, because its pool may not be
+ * imported: what is taken for removed is forgotten, or believed to be purged.
+ */
 function exists(state: NativeState): boolean {
   const { works, why } = runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', nameOf(state)])
-  if (!works && !/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why)
-  return works
+  if (works) return true
+  if (!/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why)
+  mountpointOf(state)
+  return false
 }
 
 const linesOf = (stdout: Buffer): string[][] =>
@@ -131,9 +135,10 @@ function mountpointOf({ place }: NativeState): string {
   const dataset = datasetOf(place)
   const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', dataset])
   if (works) return stdout.toString().trim()
-  throw new SavepointError('backend.failed', `Cannot read a snapshot of ${dataset}: ${why}`, {
-    hint: 'Import its pool (zpool import). Nothing is lost',
-  })
+  throw new SavepointError(
+    'backend.failed',
+    `Cannot find snapshots of ${dataset}: ${why} (import its pool with zpool import; if that is gone for good, make an empty dataset of this name)`,
+  )
 }
 
 function openClone(state: NativeState): OpenState {

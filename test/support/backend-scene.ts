@@ -104,7 +104,12 @@ const subvolumesIn = (directory: string): string[] =>
 
 const POOL = `savepoint-test-${process.pid}`
 
-export function onZfs(): Scene {
+export interface PoolScene extends Scene {
+  /** Whatever lies in it is out of reach meanwhile, and the directories that it was mounted on may be gone. */
+  whileExported(work: () => Promise<void>): Promise<void>
+}
+
+export function onZfs(): PoolScene {
   let scratch = ''
   let daemon: ChildProcess | undefined
   let count = 0
@@ -136,6 +141,14 @@ export function onZfs(): Scene {
     },
     kept: space =>
       run('zfs', 'list', '-H', '-o', 'name', '-t', 'snapshot', '-r', datasets.get(space)!).split('\n').filter(Boolean),
+    async whileExported(work) {
+      retried('zpool', 'export', POOL)
+      try {
+        await work()
+      } finally {
+        run('zpool', 'import', '-d', scratch, '-o', 'cachefile=none', POOL)
+      }
+    },
     async tearDown() {
       if (works('zpool', 'list', POOL)) retried('zpool', 'destroy', '-f', POOL)
       if (daemon) {
