@@ -24,6 +24,9 @@ const BUSY_WAIT_MS = 150
 /** A place is everything of the name but the id: `dataset@savepoint-KEY`. */
 const nameOf = ({ place, name }: NativeState): string => `${place}-${name}`
 const datasetOf = (place: string): string => place.slice(0, place.indexOf('@'))
+const poolOf = (place: string): string => datasetOf(place).split('/')[0]!
+/** Without the dataset. Nobody else's has the same. */
+const shortNameOf = (state: NativeState): string => nameOf(state).slice(nameOf(state).indexOf('@') + 1)
 
 export const zfs: NativeBackend = {
   name: 'zfs',
@@ -65,10 +68,11 @@ export const zfs: NativeBackend = {
   },
 
   open(state) {
-    if (!exists(state)) return undefined
-    const inside = join(mountpointOf(state), '.zfs', 'snapshot', nameOf(state).slice(nameOf(state).indexOf('@') + 1))
+    const found = locate(state)
+    if (!found) return undefined
+    const inside = join(mountpointOf(found), '.zfs', 'snapshot', shortNameOf(found))
     if (existsSync(inside)) return { path: Buffer.from(inside), close() {} }
-    return openClone(state)
+    return openClone(found)
   },
 
   differing(before, after) {
@@ -77,9 +81,10 @@ export const zfs: NativeBackend = {
   },
 
   remove(state) {
-    if (!exists(state)) return
-    dropClones(state.place)
-    mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(state)])
+    const found = locate(state)
+    if (!found) return
+    dropClones(found.place)
+    mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(found)])
   },
 
   whereOf: nameOf,
@@ -100,15 +105,19 @@ const goneError = (state: NativeState) =>
   })
 
 /**
- * Removed by somebody, when its dataset is there without it. Throws when that is missing, too, because its pool may not be
- * imported: what is taken for removed is forgotten, or believed to be purged.
+ * Where it is now: it goes along with a dataset that is renamed. undefined: somebody has removed it, because its dataset is
+ * there without it. Throws when that is missing, too, because its pool may not be imported: what is taken for removed is
+ * forgotten, or believed to be purged.
  */
-function exists(state: NativeState): boolean {
+function locate(state: NativeState): NativeState | undefined {
   const { works, why } = runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', nameOf(state)])
-  if (works) return true
+  if (works) return state
   if (!/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why)
+  const all = runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', '-r', poolOf(state.place)])
+  const elsewhere = linesOf(all.stdout).find(([name]) => name!.endsWith(`@${shortNameOf(state)}`))?.[0]
+  if (elsewhere !== undefined) return { ...state, place: elsewhere.slice(0, -state.name.length - 1) }
   mountpointOf(state)
-  return false
+  return undefined
 }
 
 const linesOf = (stdout: Buffer): string[][] =>
@@ -145,7 +154,7 @@ function openClone(state: NativeState): OpenState {
   // Left by a process that was killed; we hold the lock of the timeline, so nobody reads them.
   dropClones(state.place)
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'savepoint-zfs-')))
-  const clone = `${datasetOf(state.place).split('/')[0]}/${CLONE_PREFIX}${randomHex(6)}`
+  const clone = `${poolOf(state.place)}/${CLONE_PREFIX}${randomHex(6)}`
   const close = () => {
     destroyClone(clone)
     try {
@@ -163,7 +172,7 @@ function openClone(state: NativeState): OpenState {
 }
 
 function dropClones(place: string): void {
-  const pool = datasetOf(place).split('/')[0]!
+  const pool = poolOf(place)
   const { stdout } = runProgram('zfs', ['list', '-H', '-o', 'name,origin,mountpoint', '-t', 'filesystem', '-r', pool])
   for (const [clone, origin, mountpoint] of linesOf(stdout)) {
     if (!origin!.startsWith(`${place}-`) || !clone!.startsWith(`${pool}/${CLONE_PREFIX}`)) continue

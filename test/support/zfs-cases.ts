@@ -173,4 +173,37 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
     await (await opened()).gc()
     expect(scene.kept(space)).toHaveLength(1)
   })
+
+  holds('whose dataset was renamed, with a new one in its place, has lost nothing, and purges it all', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'read')
+    await space.open()
+    space.write('a', '2\n')
+    await snapshot(space, 'unread')
+    const old = scene.replaceDataset(space)
+    try {
+      space.write('a', '3\n')
+      space.notices.length = 0
+      const taken = await (await space.open({ force: true, leaveUnread: true })).snapshot({ label: 'new' })
+      expect(taken.backend).toBe('zfs')
+      const savepoint = await space.open()
+      expect(space.notices).toEqual([])
+      for (const [label, content] of [
+        ['unread', '2\n'],
+        ['read', '1\n'],
+        ['new', '3\n'],
+      ] as const) {
+        await savepoint.rollback(label)
+        expect(space.read('a')).toBe(content)
+      }
+      // The old dataset is not the target's any more: it does not go back in its stead.
+      await expect(savepoint.rollback('read', { native: true })).rejects.toMatchObject({
+        message: expect.stringMatching(/^Cannot find .*: somebody has removed it/),
+      })
+      await savepoint.purge('a')
+      expect([...scene.kept(space), ...scene.snapshotsOf(old)]).toEqual([])
+    } finally {
+      retried('zfs', 'destroy', '-rRf', old)
+    }
+  })
 }
