@@ -7,6 +7,7 @@ import { doctor, open } from '../src/index.ts'
 import { onBtrfs, run } from './support/backend-scene.ts'
 import { savepoint as cli } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
+import { numbers } from './support/numbers.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -339,15 +340,6 @@ describe('what can go wrong', () => {
     })
   })
 })
-
-/** The same numbers each time. */
-function numbers(seed: number): (below: number) => number {
-  let state = seed
-  return below => {
-    state = (state * 1103515245 + 12345) % 2 ** 31
-    return Math.floor((state / 2 ** 31) * below)
-  }
-}
 
 /** One small change, of a kind that a list of differences could forget. What does not apply does nothing. */
 function mutate(space: Workspace, random: (below: number) => number): void {

@@ -5,12 +5,15 @@ import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { OpenOptions } from '../src/index.ts'
 import { archives, onBtrfs, onZfs, plain, type Scene } from './support/backend-scene.ts'
 import { finishVerbs, startVerbs } from './support/engine-process.ts'
+import { holedIn, holeProblems, mutateHoles } from './support/holes.ts'
 import { gated } from './support/machine.ts'
+import { numbers } from './support/numbers.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
 import { onlyZfs } from './support/zfs-cases.ts'
 
 const WEEK_MS = 8 * 24 * 3600 * 1000
+const HOLE_ROUNDS = 8
 
 const pool = onZfs()
 
@@ -185,6 +188,24 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     expect(scene.kept(space)).toEqual([])
     await savepoint.rollback('one')
     expect(readdirSync(space.dir)).toEqual(['a'])
+  })
+
+  holds('brings holes back as holes: files changed at random, and compared block by block', async space => {
+    const random = numbers(11)
+    const states = new Map<string, ReturnType<typeof holedIn>>()
+    for (let round = 0; round < HOLE_ROUNDS; round++) {
+      for (let i = 0; i < 5; i++) mutateHoles(space, random)
+      await snapshot(space, `${round}`)
+      states.set(`${round}`, holedIn(space.dir))
+    }
+    const savepoint = await space.open()
+    for (const label of ['0', '4', '2', '6', '1', '7']) {
+      await savepoint.rollback(label)
+      expect(holeProblems(states.get(label)!, holedIn(space.dir)), label).toEqual([])
+      const to = join(space.base, `to ${label}`)
+      await savepoint.rollback(label, { to })
+      expect(holeProblems(states.get(label)!, holedIn(to)), `to ${label}`).toEqual([])
+    }
   })
 
   // Here, because all that use zfs-fuse share it.
