@@ -9,7 +9,7 @@ import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
+import { filesystemType, firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
@@ -85,14 +85,7 @@ function isSubvolume(path: string): boolean {
   }
 }
 
-function typeOf(path: string): number {
-  const fd = addon.openRoot(Buffer.from(path))
-  try {
-    return addon.statfs(fd).type
-  } finally {
-    addon.close(fd)
-  }
-}
+const typeOf = (path: string): number => filesystemType(Buffer.from(path))
 
 /** Not by the `btrfs` command, whose start would take longer than the snapshot. undefined: it is there. */
 function whyNotSnapshot(target: string, { place, name }: NativeState): string | undefined {

@@ -1,7 +1,8 @@
-/** Directories that states are kept in, for the drivers that keep them in some. */
+/** The target that a driver is asked about, and directories that states are kept in, for the drivers that keep them in some. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { errnoOf, errnoWords } from '../errors/errors.ts'
+import { addon } from '../native/addon.ts'
 import type { NativeState, Place, Probe } from './native-backend.ts'
 import { failed } from './run-program.ts'
 
@@ -10,6 +11,16 @@ export const no = (reason: string, fix: string): Probe => ({ works: false, reaso
 /** The programs are told paths as text. */
 export const whyNoText = (target: Buffer): Probe | undefined =>
   Buffer.from(target.toString()).equals(target) ? undefined : no('the path of the target is not UTF-8', 'Rename it')
+
+/** The magic number that statfs has. */
+export function filesystemType(path: Buffer): number {
+  const fd = addon.openRoot(path)
+  try {
+    return addon.statfs(fd).type
+  } finally {
+    addon.close(fd)
+  }
+}
 
 const WRITABLE_BY_OTHERS = 0o022
 

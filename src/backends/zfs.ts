@@ -8,9 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
-import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
-import { no, whyNoText } from './place.ts'
+import { filesystemType, no, whyNoText } from './place.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingInZfs } from './zfs-diff.ts'
 
@@ -52,7 +51,7 @@ export const zfs: NativeBackend = {
     if (problem) return problem
     if (!MAY_BE_ZFS.has(typeOf(target))) return no('the target is not on ZFS', AS_DATASET)
     const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'name,mountpoint', '-t', 'filesystem'])
-    if (!works) return no(why, why.includes('not installed') ? 'apt-get install zfsutils-linux' : 'See `zfs list`')
+    if (!works) return no(why, whyNoList(why))
     const dataset = linesOf(stdout).find(([, mountpoint]) => mountpoint === path)?.[0]
     if (dataset === undefined) return no('the target is not where a dataset is mounted', AS_DATASET)
     const place = `${dataset}@savepoint-${key}`
@@ -99,6 +98,11 @@ export const zfs: NativeBackend = {
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
 const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create DATASET'
 
+function whyNoList(why: string): string {
+  if (why.includes('not installed')) return 'apt-get install zfsutils-linux'
+  return process.geteuid?.() === 0 ? 'See `zfs list`' : ALLOW
+}
+
 const goneError = (state: NativeState) =>
   new SavepointError('backend.failed', `Cannot find ${nameOf(state)}: somebody has removed it`, {
     hint: 'The store has what was in it: leave --native out',
@@ -129,12 +133,7 @@ const linesOf = (stdout: Buffer): string[][] =>
 
 function typeOf(path: Buffer): number {
   try {
-    const fd = addon.openRoot(path)
-    try {
-      return addon.statfs(fd).type
-    } finally {
-      addon.close(fd)
-    }
+    return filesystemType(path)
   } catch {
     return 0
   }

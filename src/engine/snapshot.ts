@@ -166,7 +166,7 @@ export function differencesFrom(ctx: Context, parent: Snapshot | undefined, live
   return { counts: { added: live.files + live.emptyDirs, modified: 0, deleted: 0 }, events: [], unlisted: 0 }
 }
 
-function unlessDamaged<T>(work: () => T): T | undefined {
+export function unlessDamaged<T>(work: () => T): T | undefined {
   try {
     return work()
   } catch (error) {
