@@ -70,6 +70,12 @@ int open_flags(const struct call *call) {
   }
 }
 
+bool opens_in_root(const struct call *call) {
+  struct open_how how;
+  if (call->notification->data.nr != __NR_openat2) return false;
+  return read_memory(tid_of(call), argument(call, 2), &how, sizeof how) == sizeof how && (how.resolve & RESOLVE_IN_ROOT) != 0;
+}
+
 static bool opens_for_reading(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0; }
 
 /* It fails where something is already. */

@@ -17,6 +17,7 @@
 
 #include "call.h"
 #include "holds.h"
+#include "in-root.h"
 #include "plain.h"
 #include "record.h"
 
@@ -51,6 +52,7 @@ void place_at(const struct call *call, int dir, int path, bool follows, bool may
   }
   ssize_t length = read_path(tid_of(call), argument(call, path), text, sizeof text);
   if (length == 0 && may_be_empty && directory != AT_FDCWD) find_descriptor(tid_of(call), directory, place);
+  else if (length > 0 && opens_in_root(call)) find_in_root(tid_of(call), directory, text, follows, place);
   else if (length > 0) locate(call, directory, text, follows, place);
   else place->moot = length == 0;
 }

@@ -48,6 +48,13 @@ bool plain_is_gone(const char *path, size_t length) {
   return length >= mark_length && memcmp(path + length - mark_length, mark, mark_length) == 0;
 }
 
+bool goes_up(const char *path) {
+  for (const char *at = path; (at = strstr(at, "/..")) != NULL; at += 3) {
+    if (at[3] == '/' || at[3] == 0) return true;
+  }
+  return false;
+}
+
 /* Where a path begins that is not absolute, with a slash behind it; 0 when that has no name. */
 static size_t start_of(pid_t tid, int dir, char *out, size_t room) {
   char link[32] = "cwd";
@@ -95,8 +102,8 @@ bool find_plain_place(pid_t tid, int dir, const char *path, bool follows, struct
   if ((before == 0 && path[0] != '/') || before + length >= sizeof joined) return false;
   memcpy(joined + before, path, length + 1);
   if (!plain_look(joined, follows, place)) return false;
-  /* Of `a/../b` it may be `a` that is not there. */
-  if (!place->exists && strstr(joined, "/../") != NULL) return false;
+  /* Of `a/../b` and of `a/..` it may be `a` that is not there. */
+  if (!place->exists && goes_up(joined)) return false;
   spell(joined, place);
   place->moot = false;
   return place->known = true;

@@ -13,6 +13,8 @@
 bool plain_watch(const struct seccomp_data *call);
 /* Whether a path has neither `.` nor `..` nor an empty part. */
 bool plain_is(const char *path);
+/* Whether a path has a `..` in it, but at its beginning. */
+bool goes_up(const char *path);
 /* Whether the system says of the directory that it has named that it is deleted. */
 bool plain_is_gone(const char *path, size_t length);
 /* What is at an absolute path, into `exists` and `stat`; false when a link is on the way, or it cannot be said. */
