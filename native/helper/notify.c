@@ -185,8 +185,9 @@ static void look(struct call *call) {
     if (record_is_on()) record_call(call, is_foreign(&call->notification->data));
     else if (!is_root) tell(call);
   }
-  /* Without a reader nobody knows what is safe, and the command is about to be killed. */
-  if (stream_is_broken(notifier->stream) && holds_want_changes()) call->held = true;
+  /* Without a reader nobody knows what is safe, and the command is about to be killed; unless all was safe before it went. */
+  if (!call->held && stream_is_broken(notifier->stream) && holds_want_changes())
+    call->held = holds_add_change(call->notification->id, tid_of(call)) != 0;
 }
 
 static void *notify_loop(void *argument_) {
