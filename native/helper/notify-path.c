@@ -17,6 +17,7 @@
 #include "holds.h"
 #include "keep.h"
 #include "mounts.h"
+#include "plain.h"
 #include "protect.h"
 #include "record.h"
 #include "spool.h"
@@ -125,6 +126,8 @@ bool sees_otherwise(const struct call *call) {
 }
 
 void note_mounts(const struct call *call, const struct rule *rule) {
+  /* 0: of any kind. */
+  if (rule->number == __NR_setns && (argument(call, 1) == 0 || (argument(call, 1) & CLONE_NEWNS) != 0)) plain_stop();
   if (rule->number == __NR_mount || rule->number == __NR_move_mount) mounts_expect();
   else if (rule->number != __NR_unshare || (argument(call, 0) & CLONE_NEWNS) != 0) call->process->other_mounts = true;
 }

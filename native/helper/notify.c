@@ -228,6 +228,7 @@ int notify_start(struct notifier *notifier) {
     pthread_t thread;
     int error = pthread_create(&thread, NULL, notify_loop, notifier);
     if (error != 0) return i == 0 ? error : 0;
+    pthread_detach(thread);
   }
   return 0;
 }
