@@ -1,11 +1,13 @@
 /** What a run changes through other mounts than ours: sandboxes, `unshare -m`, a directory that is mounted elsewhere. */
-import { spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
 import { probeTracers } from '../src/tracers/select.ts'
 import { asOrdinaryUser, giveToUser, savepointAsUser } from './support/built-cli.ts'
+import { compileC } from './support/c-program.ts'
 import { cliCommand } from './support/cli.ts'
 import { gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
@@ -212,4 +214,49 @@ gated(hasMounts, 'unshare -m, seccomp', 'one that had been mounted there before 
 gated(hasMounts, 'unshare -m, seccomp', 'our own directory is not changed through another mount either', async () => {
   const script = 'mount --bind "$SAVEPOINT_HOME" ../elsewhere; ! rm -rf ../elsewhere/store 2>/dev/null'
   expect(await savepoint.run(inside(script))).toMatchObject({ exitCode: 0 })
+})
+
+const makesDirectory = `
+#include <sys/stat.h>
+int main(int count, char **arguments) { return count > 1 ? -mkdir(arguments[1], 0700) : 1; }
+`
+
+/**
+ * `program` has the same name here and below another root, and there another program is meant: as with `awk` in a container,
+ * by a link from the root (/etc/alternatives). `enter`: the words before its name that execute it there.
+ */
+async function isToldApart(enter: (root: string) => Promise<string>): Promise<void> {
+  const [bin, real, root] = ['bin', 'real', 'root'].map(name => join(space.base, name)) as [string, string, string]
+  mkdirSync(join(root, 'old'), { recursive: true })
+  for (const top of ['', root]) {
+    for (const each of [bin, real]) mkdirSync(top + each, { recursive: true })
+    compileC(`${top}${real}/program`, makesDirectory, '-static')
+    symlinkSync(`${real}/program`, `${top}${bin}/program`)
+  }
+  const script = `${bin}/program ours; ${await enter(root)} ${bin}/program /theirs; ${bin}/program last`
+  expect(await savepoint.run({ command: ['sh', '-ec', script] })).toMatchObject({ exitCode: 0 })
+  const programs = savepoint.trace().executions.filter(({ argv }) => argv[0] === `${bin}/program`)
+  expect(programs.map(({ argv, exitCode }) => [argv[1], exitCode])).toEqual([
+    ['ours', 0],
+    ['/theirs', 0],
+    ['last', 0],
+  ])
+}
+
+gated(hasMounts, 'unshare -m, seccomp', 'a program below another root that is called as one of ours', async () => {
+  await isToldApart(async root => `chroot ${root}`)
+})
+
+gated(hasMounts, 'unshare -m, seccomp', 'the same in mounts that others made', async () => {
+  const waits = 'mount --rbind "$1" "$1"; cd "$1"; pivot_root . old; echo ready; read end'
+  let holder: ChildProcess | undefined
+  try {
+    await isToldApart(async root => {
+      holder = spawn('unshare', ['-m', 'sh', '-ec', waits, 'sh', root])
+      await once(holder.stdout!, 'data')
+      return `nsenter -t ${holder.pid} -m`
+    })
+  } finally {
+    holder?.kill('SIGKILL')
+  }
 })

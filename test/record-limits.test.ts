@@ -412,6 +412,7 @@ describe('calls of 32-bit programs', () => {
       after: { type: 'directory' },
     })
     expect([recorded.text(space.at('old'), 'before'), recorded.text(space.at('old'), 'after')]).toEqual(['old\n', ''])
+    expect(recorded.file(space.at('bound'))).toMatchObject({ operations: ['write'], before: { exists: false } })
     expect(recorded.file(space.at('looked-for')).operations).toEqual(['existence'])
   })
 })

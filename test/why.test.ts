@@ -10,6 +10,9 @@ import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
+/** The exit code where nothing can be opened by a handle: it takes a right that only root has. */
+const NO_HANDLES = 78
+
 let space: Workspace
 let savepoint: Savepoint
 beforeEach(async () => {
@@ -92,23 +95,45 @@ describe('a call that changes a file', () => {
   })
 })
 
-it('calls of 32-bit programs are not told: the program that made them is named as likely', async () => {
+it('calls of 32-bit programs are told as those of others are', async () => {
   space.write('old', 'old')
-  space.write('beside', 'old')
+  space.write('gone/x', 'x')
   compileC(join(space.base, 'program'), foreignProgram)
-  const { exitCode } = await run('echo 1 > beside; ../program')
+  const { exitCode } = await run('../program by-other; [ $? != 77 ] || exit 77; rm -rf gone')
   if (exitCode === NO_FOREIGN_CALLS) return
   expect(exitCode).toBe(0)
+  expect(['old', 'made', 'bound'].map(ops)).toEqual([['write'], ['create'], ['create']])
+  for (const path of ['old', 'made', 'bound']) expect(commands(savepoint.why(path))).toEqual(['../program by-other'])
+  expect(commands(savepoint.why('by-other'))).toEqual(['mkdir by-other'])
+  // And what they change is all that need be looked at.
+  expect(savepoint.snapshots().find(({ type }) => type === 'guard')).toMatchObject({ runOnly: true })
+})
+
+/** Empties the file `old` by a handle, which has no path. */
+const byHandle = `
+#define _GNU_SOURCE
+#include <fcntl.h>
+int main(void) {
+  union { struct file_handle head; char room[sizeof(struct file_handle) + MAX_HANDLE_SZ]; } handle;
+  int mount;
+  handle.head.handle_bytes = MAX_HANDLE_SZ;
+  if (name_to_handle_at(AT_FDCWD, "old", &handle.head, &mount, 0) != 0) return ${NO_HANDLES};
+  return open_by_handle_at(AT_FDCWD, &handle.head, O_WRONLY | O_TRUNC) < 0 ? ${NO_HANDLES} : 0;
+}
+`
+
+it('what is opened without a path: the program that did it is named as likely', async () => {
+  space.write('old', 'old')
+  space.write('beside', 'old')
+  compileC(join(space.base, 'program'), byHandle)
+  const { exitCode } = await run('echo 1 > beside; ../program')
+  if (exitCode === NO_HANDLES) return
+  expect(exitCode).toBe(0)
   const [before, after] = savepoint.snapshots()
-  for (const [path, verb] of [
-    ['old', 'write'],
-    ['made', 'create'],
-  ] as const) {
-    const { causes } = savepoint.why(path)
-    expect(causes.map(({ likely }) => likely.map(({ argv }) => argv))).toEqual([[['../program']]])
-    expect(causes).toMatchObject([{ event: { op: verb }, outcome: 'changed', before: { id: before!.id } }])
-    expect(causes[0]!.after!.id).toBe(after!.id)
-  }
+  const { causes } = savepoint.why('old')
+  expect(causes.map(({ likely }) => likely.map(({ argv }) => argv))).toEqual([[['../program']]])
+  expect(causes).toMatchObject([{ event: { op: 'write' }, outcome: 'changed', before: { id: before!.id } }])
+  expect(causes[0]!.after!.id).toBe(after!.id)
   expect(commands(savepoint.why('beside'))).toEqual(['sh -c echo 1 > beside; ../program'])
   expect(runCli(space, ['why', 'old']).stdout).toMatch(/^opened for writing .*\n {2}likely by \.\.\/program \(run_/)
   expect(runCli(space, ['trace']).stdout).toMatch(/\.\.\/program .*changes files by calls that are not told/)

@@ -33,6 +33,7 @@ const cases: [call: string, path: string, meant: string[]][] = [
   // It fails, unless somebody makes `missing` just then: what it would mean is not known.
   ['write', 'missing/../file', []],
   ['write', 'file/../file', []],
+  ['mkdir', 'missing/..', []],
   ['mkdir', 'made/', ['made']],
   ['mkdir', 'a/b/../made/.', []],
   ['mkdir', 'a/./made', ['a/made']],
@@ -64,3 +65,49 @@ except OSError: pass`
       })
   })
 }
+
+/** Below `a`, which is taken for the root: nothing leads out of it. */
+const inRoot: [path: string, meant: string][] = [
+  ['/new', 'a/new'],
+  ['/b/file', 'a/b/file'],
+  ['../../b/../new', 'a/new'],
+  ['/absolute/new', 'a/b/new'],
+  ['/absolute/../../../file', 'a/file'],
+]
+
+for (const [path, meant] of inRoot) {
+  gated(seesCalls, 'seccomp', `openat2 in a root of its own: ${path}`, async () => {
+    symlinkSync('/b', space.at('a/absolute'))
+    const script = `import ctypes, os, struct
+how = struct.pack('QQQ', os.O_WRONLY | os.O_CREAT, 0o644, 0x10)
+fd = ctypes.CDLL(None).syscall(437, os.open('a', os.O_PATH), b'${path}', how, len(how))
+os.write(fd, b'2')`
+    const { exitCode } = await savepoint.run({
+      command: ['sh', '-c', `python3 -c "${script}" && echo > touched && rm -rf gone`],
+    })
+    expect(exitCode).toBe(0)
+    const [start, guard] = ['pre-run', 'guard'].map(type => savepoint.snapshots().find(each => each.type === type)!)
+    expect(guard).toMatchObject({ runOnly: true })
+    const { changes } = await savepoint.diff({ from: start!.id, to: guard!.id })
+    expect(changes.map(each => each.path)).toEqual([meant, 'touched'])
+    expect(savepoint.why(meant).causes[0]).toMatchObject({
+      execution: { argv: [expect.stringMatching(/python3$/), '-c', script] },
+    })
+  })
+}
+
+gated(seesCalls, 'seccomp', '/proc/self is the process, also for a thread with a directory of its own', async () => {
+  const script = `import ctypes, os, threading
+CLONE_FS = 0x200
+def work():
+    assert ctypes.CDLL(None).unshare(CLONE_FS) == 0
+    os.chdir('a')
+    for path in ('/proc/self/cwd/of-process', '/proc/thread-self/cwd/of-thread', 'relative'): open(path, 'w').close()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()`
+  const { exitCode } = await savepoint.run({ command: ['python3', '-c', script] })
+  expect(exitCode).toBe(0)
+  for (const path of ['of-process', 'a/of-thread', 'a/relative'])
+    expect(savepoint.why(path).causes).toMatchObject([{ event: { op: 'write' }, execution: { depth: 0 } }])
+})

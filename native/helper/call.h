@@ -37,6 +37,8 @@ void tell_path(struct call *call, const struct rule *rule);
 bool sees_otherwise(const struct call *call);
 /* What a file is opened for. */
 int open_flags(const struct call *call);
+/* Whether it takes the directory that it begins at for the root of all. */
+bool opens_in_root(const struct call *call);
 /* Where a socket is bound to; false when that is no file. */
 bool socket_place(const struct call *call, struct place *place);
 /* The call is about to change what paths mean: for the process, or, as a mount may, for all. */

@@ -62,11 +62,12 @@ static void add_open(struct program *program, int number, int flags_argument) {
   answer(program, SECCOMP_RET_ALLOW);
 }
 
-static void add_ioctl(struct program *program) {
-  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 5));
-  load(program, argument(1));
-  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FS_IOC_SETFLAGS, 1, 0));
-  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FS_IOC_FSSETXATTR, 0, 1));
+/* A call of many kinds is looked at when the argument that says which one has one of these two values. */
+static void add_kinds(struct program *program, int number, int kind_argument, unsigned one, unsigned other) {
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 5));
+  load(program, argument(kind_argument));
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 1, 0));
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1));
   answer(program, SECCOMP_RET_USER_NOTIF);
   answer(program, SECCOMP_RET_ALLOW);
 }
@@ -77,27 +78,22 @@ static void add_call(struct program *program, int number, unsigned action) {
 }
 
 #ifdef __x86_64__
-/* i386: what changes files is not taken apart, only known to have happened; `open`, `openat` by their flags. */
-static const int other_calls[] = {8,   9,   10,  14,  15,  16,  30,  38,  39,  40,  61,  83,  92,  94,  95,  193, 198, 207,
-                                  212, 217, 226, 227, 228, 235, 236, 237, 271, 296, 297, 298, 299, 301, 302, 303, 304, 306,
-                                  320, 353, 358, 361, 412, 437, 452, 463, 466, 469, OTHER_ARCHITECTURE_EXEC};
-
-static void add_other_architecture(struct program *program, bool looks) {
+static void add_other_architecture(struct program *program, bool io_uring, bool looks) {
   load(program, offsetof(struct seccomp_data, nr));
   for (size_t i = 0; looks && i < foreign_look_count; i++) add_call(program, foreign_looks[i].number, SECCOMP_RET_USER_NOTIF);
-  if (looks) add_call(program, 5, SECCOMP_RET_USER_NOTIF);
-  if (looks) add_call(program, 295, SECCOMP_RET_USER_NOTIF);
-  add_open(program, 5, 1);
-  load(program, offsetof(struct seccomp_data, nr));
-  add_open(program, 295, 2);
-  load(program, offsetof(struct seccomp_data, nr));
-  for (size_t i = 0; i < sizeof other_calls / sizeof *other_calls; i++) {
-    add_call(program, other_calls[i], SECCOMP_RET_USER_NOTIF);
+  for (size_t i = 0; i < foreign_open_count; i++) {
+    if (looks) add_call(program, foreign_opens[i].number, SECCOMP_RET_USER_NOTIF);
+    else add_open(program, foreign_opens[i].number, foreign_opens[i].native == __NR_open ? 1 : 2);
   }
+  add_kinds(program, FOREIGN_IOCTL, 1, FOREIGN_SETFLAGS, FS_IOC_FSSETXATTR);
+  add_kinds(program, FOREIGN_SOCKETCALL, 0, FOREIGN_BIND, FOREIGN_BIND);
+  for (size_t i = 0; i < foreign_change_count; i++) add_call(program, foreign_changes[i].number, SECCOMP_RET_USER_NOTIF);
+  if (!io_uring) add_call(program, __NR_io_uring_setup, SECCOMP_RET_ERRNO | ENOSYS);
   answer(program, SECCOMP_RET_ALLOW);
 }
 #else
-static void add_other_architecture(struct program *program, bool looks) {
+static void add_other_architecture(struct program *program, bool io_uring, bool looks) {
+  (void)io_uring;
   (void)looks;
   answer(program, SECCOMP_RET_USER_NOTIF);
 }
@@ -122,7 +118,7 @@ static void build(struct program *program, bool io_uring, bool looks) {
   load(program, offsetof(struct seccomp_data, arch));
   size_t jump = program->length;
   add(program, (struct sock_filter){0});
-  add_other_architecture(program, looks);
+  add_other_architecture(program, io_uring, looks);
   program->code[jump] =
       (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, (unsigned char)(program->length - jump - 1), 0);
   load(program, offsetof(struct seccomp_data, nr));
@@ -134,9 +130,9 @@ static void build(struct program *program, bool io_uring, bool looks) {
 #endif
   if (looks) add_call(program, __NR_openat, SECCOMP_RET_USER_NOTIF);
   else add_open(program, __NR_openat, 2);
+  if (!looks) add_open(program, __NR_open_by_handle_at, 2);
   for (size_t i = 0; looks && i < looking_rule_count; i++) add_look(program, &looking_rules[i]);
-  add_ioctl(program);
-  load(program, offsetof(struct seccomp_data, nr));
+  add_kinds(program, __NR_ioctl, 1, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR);
   for (size_t i = 0; i < rule_count; i++) {
     int number = rules[i].number;
 #ifdef __x86_64__

@@ -4,8 +4,6 @@
 
 #include <stdbool.h>
 
-enum { OTHER_ARCHITECTURE_EXEC = 11 /* execve of i386 */ };
-
 /*
  * Installs the filter in the calling thread and returns the listener's descriptor, or -1 with errno. `io_uring`: whether
  * io_uring works inside; its calls could not be seen. `looks`: tells about calls that only look at files, too.

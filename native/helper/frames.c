@@ -22,7 +22,8 @@ struct stream {
   uint8_t *data;
   size_t from, length, room;
   uint32_t lost;
-  bool awake, broken;
+  bool awake;
+  _Atomic bool broken; /* set under the lock; any thread may look */
 };
 
 uint64_t in_ns(struct timespec time) { return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec; }

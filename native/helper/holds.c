@@ -22,7 +22,7 @@ struct hold {
 };
 /* Shared with the guard. As many threads may wait; memory is taken, and looked through, only as far as it was ever `used`. */
 struct shared {
-  bool holds_changes;
+  _Atomic bool holds_changes;
   size_t used;
   struct hold holds[MAX_HOLDS];
 };
@@ -31,6 +31,7 @@ static struct shared *shared;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*release_key)(uint64_t key);
 static const char *held_names;
+static _Atomic bool has_given_up;
 static uint64_t wait_ns;
 static uint32_t last_change;
 
@@ -127,7 +128,7 @@ static bool is_listed(const char *path, const struct arguments *arguments) {
 }
 
 bool holds_want(const char *program, const struct arguments *arguments) {
-  if (held_names == NULL) return false;
+  if (held_names == NULL || has_given_up) return false;
   return is_listed(program, arguments) || (arguments->length > 0 && is_listed(arguments->bytes, arguments));
 }
 
@@ -148,7 +149,7 @@ static bool add(uint64_t key, pid_t pid, uint32_t number, uint64_t deadline_ns) 
 
 bool holds_add(uint64_t key, pid_t pid, uint32_t exec) {
   pthread_mutex_lock(&lock);
-  bool added = held_names != NULL && add(key, pid, exec, monotonic_ns() + wait_ns);
+  bool added = !has_given_up && add(key, pid, exec, monotonic_ns() + wait_ns);
   pthread_mutex_unlock(&lock);
   return added;
 }
@@ -195,7 +196,7 @@ void holds_end_changes(void) {
 
 void holds_give_up(void) {
   pthread_mutex_lock(&lock);
-  held_names = NULL;
+  has_given_up = true;
   shared->holds_changes = false;
   for (size_t i = 0; i < shared->used; i++) {
     if (shared->holds[i].exec != 0) let_go(i);

@@ -17,6 +17,7 @@
 #include "holds.h"
 #include "keep.h"
 #include "mounts.h"
+#include "plain.h"
 #include "protect.h"
 #include "record.h"
 #include "spool.h"
@@ -70,6 +71,12 @@ int open_flags(const struct call *call) {
   }
 }
 
+bool opens_in_root(const struct call *call) {
+  struct open_how how;
+  if (call->notification->data.nr != __NR_openat2) return false;
+  return read_memory(tid_of(call), argument(call, 2), &how, sizeof how) == sizeof how && (how.resolve & RESOLVE_IN_ROOT) != 0;
+}
+
 static bool opens_for_reading(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0; }
 
 /* It fails where something is already. */
@@ -119,6 +126,8 @@ bool sees_otherwise(const struct call *call) {
 }
 
 void note_mounts(const struct call *call, const struct rule *rule) {
+  /* 0: of any kind. */
+  if (rule->number == __NR_setns && (argument(call, 1) == 0 || (argument(call, 1) & CLONE_NEWNS) != 0)) plain_stop();
   if (rule->number == __NR_mount || rule->number == __NR_move_mount) mounts_expect();
   else if (rule->number != __NR_unshare || (argument(call, 0) & CLONE_NEWNS) != 0) call->process->other_mounts = true;
 }

@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "foreign.h"
 #include "holds.h"
+#include "in-root.h"
 #include "plain.h"
 #include "record.h"
 
@@ -51,20 +53,13 @@ void place_at(const struct call *call, int dir, int path, bool follows, bool may
   }
   ssize_t length = read_path(tid_of(call), argument(call, path), text, sizeof text);
   if (length == 0 && may_be_empty && directory != AT_FDCWD) find_descriptor(tid_of(call), directory, place);
+  else if (length > 0 && opens_in_root(call)) find_in_root(tid_of(call), directory, text, follows, place);
   else if (length > 0) locate(call, directory, text, follows, place);
   else place->moot = length == 0;
 }
 
-/* Calls of another architecture: programs are told; of files only that something may have changed. */
-static void tell_foreign(struct call *call) {
-  static struct place place;
-  const struct seccomp_data *data = &call->notification->data;
-  if (data->arch == AUDIT_ARCH_I386 && data->nr == 11) {
-    char text[MAX_TEXT];
-    ssize_t length = read_text(tid_of(call), data->args[0], text, sizeof text);
-    if (length > 0) tell_exec(call, &place, text, (uint64_t[]){data->args[1], data->args[2]}, sizeof(uint32_t));
-    return;
-  }
+/* A call of which cannot be said what it changes: only that something may have. */
+static void tell_unclear(struct call *call) {
   if (holds_want_changes()) call->held = holds_add_change(call->notification->id, tid_of(call)) != 0;
   frame_begin(call->frame, FRAME_LOST, 0, (uint32_t)call->process->pid);
   frame_flag(call->frame, LOST_ARCHITECTURE);
@@ -74,7 +69,7 @@ static void tell_foreign(struct call *call) {
 
 static bool is_foreign(const struct seccomp_data *data) {
 #ifdef __x86_64__
-  return data->arch != AUDIT_ARCH_X86_64 || data->nr >= 0x40000000;
+  return data->arch != AUDIT_ARCH_X86_64 || data->nr >= X32_BIT;
 #else
   return data->arch != AUDIT_ARCH_AARCH64;
 #endif
@@ -92,12 +87,21 @@ static void settle_execution(struct call *call) {
 
 static void tell(struct call *call) {
   settle_execution(call);
+  size_t word = sizeof(uint64_t);
   if (is_foreign(&call->notification->data)) {
-    tell_foreign(call);
-    return;
+    static struct seccomp_notif translated;
+    translated = *call->notification;
+    if (!foreign_translate(tid_of(call), &translated.data)) {
+      tell_unclear(call);
+      return;
+    }
+    call->notification = &translated;
+    word = sizeof(uint32_t);
   }
   const struct rule *rule = rule_for(call->notification->data.nr);
-  if (rule == NULL) return;
+  if (rule != NULL && rule->op == OP_BY_HANDLE) tell_unclear(call);
+  /* Of x32 all calls come here, also those that only look. */
+  if (rule == NULL || rule->op >= OP_STAT) return;
   if (rule->op == OP_MOUNTS) {
     note_mounts(call, rule);
     return;
@@ -111,7 +115,7 @@ static void tell(struct call *call) {
   bool is_plain = rule->dir == CWD && read_text(tid_of(call), argument(call, rule->path), text, sizeof text) > 0;
   if (!is_plain) place_at(call, rule->dir, rule->path, true, rule->flags != NONE, &place);
   int first = rule->number == __NR_execve ? 1 : 2;
-  tell_exec(call, &place, is_plain ? text : NULL, (uint64_t[]){argument(call, first), argument(call, first + 1)}, sizeof(uint64_t));
+  tell_exec(call, &place, is_plain ? text : NULL, (uint64_t[]){argument(call, first), argument(call, first + 1)}, word);
 }
 
 /* One notification; false when there will be no more. */
@@ -183,8 +187,9 @@ static void look(struct call *call) {
     if (record_is_on()) record_call(call, is_foreign(&call->notification->data));
     else if (!is_root) tell(call);
   }
-  /* Without a reader nobody knows what is safe, and the command is about to be killed. */
-  if (stream_is_broken(notifier->stream) && holds_want_changes()) call->held = true;
+  /* Without a reader nobody knows what is safe, and the command is about to be killed; unless all was safe before it went. */
+  if (!call->held && stream_is_broken(notifier->stream) && holds_want_changes())
+    call->held = holds_add_change(call->notification->id, tid_of(call)) != 0;
 }
 
 static void *notify_loop(void *argument_) {
@@ -223,6 +228,7 @@ int notify_start(struct notifier *notifier) {
     pthread_t thread;
     int error = pthread_create(&thread, NULL, notify_loop, notifier);
     if (error != 0) return i == 0 ? error : 0;
+    pthread_detach(thread);
   }
   return 0;
 }

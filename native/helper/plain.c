@@ -33,6 +33,9 @@ bool plain_watch(const struct seccomp_data *call) {
   return is_one;
 }
 
+void plain_stop(void) { roots_differ = true; }
+bool plain_holds(void) { return !roots_differ; }
+
 bool plain_is(const char *path) {
   for (const char *at = path[0] == '/' ? path + 1 : path;; at++) {
     size_t length = strcspn(at, "/");
@@ -46,6 +49,13 @@ bool plain_is_gone(const char *path, size_t length) {
   static const char mark[] = " (deleted)";
   size_t mark_length = sizeof mark - 1;
   return length >= mark_length && memcmp(path + length - mark_length, mark, mark_length) == 0;
+}
+
+bool goes_up(const char *path) {
+  for (const char *at = path; (at = strstr(at, "/..")) != NULL; at += 3) {
+    if (at[3] == '/' || at[3] == 0) return true;
+  }
+  return false;
 }
 
 /* Where a path begins that is not absolute, with a slash behind it; 0 when that has no name. */
@@ -95,8 +105,8 @@ bool find_plain_place(pid_t tid, int dir, const char *path, bool follows, struct
   if ((before == 0 && path[0] != '/') || before + length >= sizeof joined) return false;
   memcpy(joined + before, path, length + 1);
   if (!plain_look(joined, follows, place)) return false;
-  /* Of `a/../b` it may be `a` that is not there. */
-  if (!place->exists && strstr(joined, "/../") != NULL) return false;
+  /* Of `a/../b` and of `a/..` it may be `a` that is not there. */
+  if (!place->exists && goes_up(joined)) return false;
   spell(joined, place);
   place->moot = false;
   return place->known = true;

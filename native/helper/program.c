@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plain.h"
+
 enum { HEAD_BYTES = 256, MAX_INTERPRETERS = 5, KNOWN = 64, TEXT_ROOM = 256 };
 
 /* Programs that were found to load, under the absolute paths that they were called by. */
@@ -35,7 +37,8 @@ static bool is_lasting(const char *text) {
 
 bool program_recall(pid_t tid, const char *text, struct place *place) {
   char joined[TEXT_ROOM + 64];
-  if (!is_lasting(text) || strlen(text) >= TEXT_ROOM) return false;
+  /* From another root, a link that begins at the root would lead us to ours. */
+  if (!plain_holds() || !is_lasting(text) || strlen(text) >= TEXT_ROOM) return false;
   const struct known *found = known_at(text);
   if (strcmp(found->text, text) != 0) return false;
   snprintf(joined, sizeof joined, "/proc/%d/root%s", tid, text);

@@ -34,7 +34,7 @@ void record_call(struct call *call, bool is_foreign_call) {
   static struct seccomp_notif translated;
   if (is_foreign_call) {
     translated = *call->notification;
-    translated.data.nr = foreign_native(&call->notification->data);
+    if (!foreign_translate(tid_of(call), &translated.data)) translated.data.nr = -1;
     call->notification = &translated;
   }
   const struct rule *rule = rule_for(call->notification->data.nr);

@@ -19,6 +19,8 @@
 #include "ptrace.h"
 #include "tree.h"
 
+enum { NAME_ROOM = 16 };
+
 static struct notifier notifier;
 static pid_t guard;
 
@@ -53,14 +55,20 @@ static int probe(void) {
  */
 static void start_guard(int listener) {
   int helper = (int)syscall(SYS_pidfd_open, getpid(), 0);
+  /*
+   * Whoever kills the helper by its name must not mean the guard as well: without both, every filtered call fails. It has its own
+   * from the first moment on: on a busy machine the command may be at work long before the guard is.
+   */
+  char own_name[NAME_ROOM] = "";
+  prctl(PR_GET_NAME, own_name);
+  prctl(PR_SET_NAME, "savepoint-guard");
   guard = fork();
   if (guard != 0) {
+    prctl(PR_SET_NAME, own_name);
     if (helper >= 0) close(helper);
     return;
   }
   setsid();
-  /* Whoever kills the helper by its name must not mean us as well: without both, every filtered call fails. */
-  prctl(PR_SET_NAME, "savepoint-guard");
   int low = listener < helper ? listener : helper, high = listener < helper ? helper : listener;
   if (low > 0) syscall(SYS_close_range, 0, low - 1, 0);
   if (high > low + 1) syscall(SYS_close_range, low + 1, high - 1, 0);

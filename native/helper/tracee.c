@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "plain.h"
 #include "their-path.h"
 
 enum { PAGE = 4096, SHORT = 256, WINDOWS = 4, MAX_LINKS = 16, JOINED_ROOM = PATH_ROOM + 64 };
@@ -89,8 +90,7 @@ size_t read_link(pid_t tid, const char *name, char *out, size_t room) {
   return (size_t)length;
 }
 
-/* The path of an open descriptor of ours; false when what it means has no name any more. */
-static bool name_descriptor(int fd, const struct stat *stat, struct place *place) {
+bool name_descriptor(int fd, const struct stat *stat, struct place *place) {
   char link[32];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t length = readlink(link, place->path, PATH_ROOM - 1);
@@ -107,8 +107,7 @@ static size_t base_of(pid_t tid, int dir, const char *path, char *out, size_t ro
   return (size_t)snprintf(out, room, "/proc/%d/fd/%d/", tid, dir);
 }
 
-/* Names what is in directory `parent` (open) as `name`; follows a link that leads to nothing yet, as O_CREAT does. */
-static bool name_entry(int parent, const char *name, struct place *place) {
+bool name_entry(int parent, const char *name, struct place *place) {
   struct stat stat;
   if (fstat(parent, &stat) != 0) return false;
   /* In a directory that is deleted nothing can be made. */
@@ -133,8 +132,7 @@ static bool name_missing(pid_t tid, char *joined, struct place *place) {
     end[1] = saved;
     if (ancestor < 0) continue;
     const char *rest = end + strspn(end, "/");
-    bool is_plain = strstr(end, "/../") == NULL;
-    bool is_named = is_plain && name_entry(ancestor, rest, place);
+    bool is_named = !goes_up(end) && name_entry(ancestor, rest, place);
     close(ancestor);
     place->exists = false;
     return is_named;
@@ -204,12 +202,15 @@ static void find_joined(pid_t tid, char *joined, bool follows, struct place *pla
 static const char *without_self(pid_t tid, const char *path, char *own, size_t room) {
   static const struct {
     const char *start, *meaning;
-  } starts[] = {{"/proc/self/", "/"},          {"/proc/thread-self/", "/"}, {"/dev/fd/", "/fd/"},
-                {"/dev/stdin", "/fd/0"},       {"/dev/stdout", "/fd/1"},    {"/dev/stderr", "/fd/2"}};
+  } starts[] = {{"/proc/thread-self/", "/"}, {"/proc/self/", "/"},       {"/dev/fd/", "/fd/"},
+                {"/dev/stdin", "/fd/0"},     {"/dev/stdout", "/fd/1"},   {"/dev/stderr", "/fd/2"}};
   for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
     size_t length = strlen(starts[i].start);
     if (strncmp(path, starts[i].start, length) != 0) continue;
-    int written = snprintf(own, room, "/proc/%d%s%s", tid, starts[i].meaning, path + length);
+    /* All but the first mean the process, of which a thread may have left the directory and the descriptors. */
+    pid_t group = tid, parent;
+    if (i > 0) find_parents(tid, &group, &parent);
+    int written = snprintf(own, room, "/proc/%d%s%s", group, starts[i].meaning, path + length);
     return written > 0 && (size_t)written < room ? own : path;
   }
   return path;

@@ -30,6 +30,10 @@ ssize_t read_path(pid_t tid, uint64_t address, char *out, size_t room);
 
 /* What `path`, seen by thread `tid` from its directory `dir` (AT_FDCWD or a descriptor of its), means. */
 void find_place(pid_t tid, int dir, const char *path, bool follows, struct place *place);
+/* The path of an open descriptor of ours; false when what it means has no name any more. */
+bool name_descriptor(int fd, const struct stat *stat, struct place *place);
+/* Names what is in directory `parent` (open) as `name`, and looks whether it is there. */
+bool name_entry(int parent, const char *name, struct place *place);
 /* What its descriptor `fd` means. */
 void find_descriptor(pid_t tid, int fd, struct place *place);
 /* The link /proc/TID/`name` as text; 0 when it cannot be read. */

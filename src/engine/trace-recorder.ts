@@ -47,7 +47,7 @@ export class TraceRecorder {
   private commands = 0
   private failed = 0
   private lost = 0
-  /** Which processes have made calls of another architecture in what they execute now. */
+  /** Which processes have made calls that cannot be told in what they execute now. */
   private readonly foreign = new Set<number>()
   private failure: Error | undefined
   private hasUnknown = false

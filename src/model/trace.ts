@@ -1,7 +1,7 @@
 /** What a run executed and changed, as it is kept. Times are milliseconds since 1970, with fractions. */
 import type { Raw } from './raw-path.ts'
 
-/** In the note of an execution: its calls that change files are not told, as those of 32-bit programs. */
+/** In the note of an execution: it makes calls that change files and cannot be told, as by a file's handle. */
 export const FOREIGN_CALLS = 'changes files by calls that are not told'
 
 export interface Execution {
