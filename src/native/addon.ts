@@ -44,6 +44,9 @@ export const SCAN_HEADER = {
 /** Layout of one span in the last argument of `scanDirs`. All bits set: nothing is known of this directory. */
 export const SPAN = { offset: 0 /* u32 */, length: 4 /* u32 */, size: 8 } as const
 
+/** Layout of one path in the result of `settleLooks`. */
+export const SETTLED = { offset: 0 /* u32, of its frame */, as: 4 /* u32, of SEEN */, size: 8 } as const
+
 /** Layout of one result of `readEntries` and `writeFiles`: 128 bytes each. */
 export const META = {
   errno: 0, // i32
@@ -254,6 +257,18 @@ export interface Addon {
   snappyUncompress(elements: Buffer, out: Buffer): void
   /** The same from a file into another, from its beginning: however much it is, with the same few megabytes of memory. */
   snappyExpand(from: number, offset: number, elementsLength: number, to: number, length: number): void
+  /**
+   * Looks again at the paths of a recording (`log`: src/tracers/record-log.ts) that were only looked at. `settled`: a SETTLED for each that is
+   * as it was then, sorted by their bytes: one that git may know, that is below a directory that was moved, or whose name JSON does not
+   * show as it is, is none of them. `rest`: where the other frames are (u32), in their order; what is not whole is left out. Throws EFBIG
+   * where 32 bits are not enough.
+   */
+  settleLooks(log: Buffer): { settled: Buffer; rest: Buffer }
+  /**
+   * What a manifest says of those from `from` to `to`, each behind a comma: into `out`, as far as there is room; 64 KiB are enough for one. Returns
+   * how many are done, and how many bytes they take.
+   */
+  looksText(log: Buffer, settled: Buffer, from: number, to: number, out: Buffer): { done: number; bytes: number }
   /** From the system's generator; at most 256. */
   randomBytes(length: number): Buffer
   /** Whether descendants that lose their parents become our children (Linux: subreaper). */
