@@ -258,16 +258,12 @@ export interface Addon {
   /** The same from a file into another, from its beginning: however much it is, with the same few megabytes of memory. */
   snappyExpand(from: number, offset: number, elementsLength: number, to: number, length: number): void
   /**
-   * Looks again at the paths of a recording (`log`: src/tracers/record-log.ts) that were only looked at. `settled`: a SETTLED for each that is
-   * as it was then, sorted by their bytes: one that git may know, that is below a directory that was moved, or whose name JSON does not
-   * show as it is, is none of them. `rest`: where the other frames are (u32), in their order; what is not whole is left out. Throws EFBIG
-   * where 32 bits are not enough.
+   * Looks again at the paths of a recording (`log`: src/tracers/record-log.ts) that were only looked at. `settled`: a SETTLED for each that is as it
+   * was, sorted by their bytes: none that git may know, that is below a directory that was moved, or whose name JSON does not show as it is.
+   * `rest`: where the other frames are (u32), in their order, as far as they are whole. Throws EFBIG where 32 bits are not enough.
    */
   settleLooks(log: Buffer): { settled: Buffer; rest: Buffer }
-  /**
-   * What a manifest says of those from `from` to `to`, each behind a comma: into `out`, as far as there is room; 64 KiB are enough for one. Returns
-   * how many are done, and how many bytes they take.
-   */
+  /** What a manifest says of some of them, each behind a comma, as far as there is room; 64 KiB are enough for one. How many that are. */
   looksText(log: Buffer, settled: Buffer, from: number, to: number, out: Buffer): { done: number; bytes: number }
   /** From the system's generator; at most 256. */
   randomBytes(length: number): Buffer

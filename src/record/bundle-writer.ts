@@ -21,14 +21,13 @@ import { isAlive } from '../engine/run-state.ts'
 import { isNoRoom } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
 import { syncDirectory } from '../store/durable.ts'
+import { BLOBS_NAME, FORMAT_VERSION, MANIFEST_NAME } from './bundle-format.ts'
 import type { Content } from './content.ts'
 import { Unstable } from './content.ts'
-import { type FileRecord, FORMAT_VERSION, type ManifestHead, type ManifestTail, type State } from './manifest.ts'
+import type { FileRecord, ManifestHead, ManifestTail, State } from './manifest.ts'
 import { GROUP_BYTES, MAX_VALUE_BYTES, partKey } from './parquet.ts'
 import { ParquetWriter } from './parquet-writer.ts'
 
-export const MANIFEST_NAME = 'manifest.json'
-export const BLOBS_NAME = 'blobs.parquet'
 const TEXT_BYTES = 256 * 1024
 /** Shorter ones are not worth a write of their own. */
 const SHORT_BYTES = 32 * 1024
