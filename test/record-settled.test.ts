@@ -119,6 +119,16 @@ it('of what somebody else changed afterwards', async () => {
   expect(files.get('tree/b')!.after).toEqual(files.get('tree/b')!.before)
 })
 
+it('of so many that two threads look at them', async () => {
+  space.sh('for d in 1 2 3 4; do mkdir -p $d; (cd $d; seq -f file-%05.0f 3000 | xargs touch); done')
+  const directory = recorded('find . -size +1')
+  expect(unsettled(directory)).toEqual([])
+  space.sh('rm 1/file-00001 4/file-03000; echo x > 2/file-03000; echo x > 3/file-00001')
+  const expected = ['1', '1/file-00001', '2/file-03000', '3/file-00001', '4', '4/file-03000']
+  expect(unsettled(directory).sort()).toEqual(expected)
+  expect((await filesOf(directory)).size).toBeGreaterThan(12_000)
+})
+
 it('among others: read, written, moved, known to git, and in a directory that is shut', async () => {
   space.sh(`${KINDS}
     git init -q repo; echo t > repo/tracked; git -C repo add -A; git -C repo commit -qm 1; echo u > repo/untracked

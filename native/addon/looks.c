@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,39 +13,7 @@
 
 #include "addon.h"
 
-enum { LENGTH_BYTES = 4, HEADER_BYTES = 16, FIELD_HEADER_BYTES = 5, MAX_FRAME_BYTES = 64 * 1024, MAX_LEVELS = 128 };
-/* `enum field_tag` of the helper. */
-enum { FIELD_PATH = 11, FIELD_TO = 12, FIELD_NUMBER = 13, FIELD_STAT = 30 };
-
-static uint32_t u32_at(const uint8_t *bytes) {
-  uint32_t value;
-  memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
-bool seen_frame_at(const struct bytes_view *log, size_t offset, struct seen_frame *frame) {
-  if (offset > log->length || log->length - offset < LENGTH_BYTES) return false;
-  const uint8_t *bytes = log->data + offset + LENGTH_BYTES;
-  size_t length = u32_at(log->data + offset);
-  if (length < HEADER_BYTES || length > MAX_FRAME_BYTES || log->length - offset - LENGTH_BYTES < length) return false;
-  *frame = (struct seen_frame){.type = bytes[0], .end = offset + LENGTH_BYTES + length};
-  memcpy(&frame->as, bytes + 2, sizeof frame->as);
-  for (size_t at = HEADER_BYTES; length - at >= FIELD_HEADER_BYTES;) {
-    const uint8_t *field = bytes + at + FIELD_HEADER_BYTES;
-    size_t size = u32_at(bytes + at + 1);
-    if (size > length - at - FIELD_HEADER_BYTES) return false;
-    struct text_view text = {.bytes = (const char *)field, .length = size};
-    switch (bytes[at]) {
-      case FIELD_PATH: frame->path = text; break;
-      case FIELD_TO: frame->target = text; break;
-      case FIELD_NUMBER: frame->number = size == sizeof(uint32_t) ? u32_at(field) : 0; break;
-      case FIELD_STAT: frame->stat = size == sizeof(struct logged_stat) ? field : NULL; break;
-      default: break;
-    }
-    at += FIELD_HEADER_BYTES + size;
-  }
-  return true;
-}
+enum { MAX_LEVELS = 128, MANY = 8192 };
 
 /* A path that was seen. */
 struct look {
@@ -198,7 +167,8 @@ static bool is_only_looked_at(const struct seen_frame *frame, uint32_t as) {
   uint32_t looks = SEEN_READ | SEEN_LOOKED_AT | SEEN_LISTED | SEEN_EXECUTED;
   if (!is_simple(&frame->path)) return false;
   if (frame->stat != NULL) {
-    uint32_t mode = u32_at(frame->stat);
+    uint32_t mode; /* its first field */
+    memcpy(&mode, frame->stat, sizeof mode);
     if (S_ISREG(mode)) looks = SEEN_LOOKED_AT | SEEN_LISTED;
     else if (S_ISLNK(mode) ? !is_simple(&frame->target) : !S_ISDIR(mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode)) return false;
   }
@@ -210,21 +180,47 @@ static bool starts_with(const struct text_view *path, const struct text_view *wi
   return path->length >= with->length && memcmp(path->bytes, with->bytes, with->length) == 0;
 }
 
-static size_t settle(struct looks *looks, struct look **sorted) {
-  struct way way = {.depth = 0};
+static void mark_candidates(struct look **sorted, size_t count) {
   const struct text_view *moved = NULL;
-  size_t count = 0;
-  for (size_t i = 0; i < looks->count; i++) {
-    struct look *look = sorted[i];
+  for (size_t i = 0; i < count; i++) {
+    if (moved != NULL && starts_with(&sorted[i]->path, moved)) continue;
+    moved = (sorted[i]->as & SEEN_MOVED) != 0 ? &sorted[i]->path : NULL;
+    sorted[i]->is_settled = moved == NULL;
+  }
+}
+
+struct share {
+  const struct bytes_view *log;
+  struct look **sorted;
+  size_t count, settled;
+};
+
+static void *settle_share(void *argument) {
+  struct share *share = argument;
+  struct way way = {.depth = 0};
+  for (size_t i = 0; i < share->count; i++) {
+    struct look *look = share->sorted[i];
     struct seen_frame frame;
-    if (moved != NULL && starts_with(&look->path, moved)) continue;
-    moved = (look->as & SEEN_MOVED) != 0 ? &look->path : NULL;
-    if (moved != NULL || !seen_frame_at(looks->log, look->offset, &frame)) continue;
-    look->is_settled = is_only_looked_at(&frame, look->as) && is_still(&way, &frame);
-    count += look->is_settled;
+    if (!look->is_settled) continue;
+    look->is_settled = seen_frame_at(share->log, look->offset, &frame) && is_only_looked_at(&frame, look->as) && is_still(&way, &frame);
+    share->settled += look->is_settled;
   }
   while (way.depth > 0) leave(&way);
-  return count;
+  return NULL;
+}
+
+/* Many are shared with another thread. */
+static size_t settle(const struct looks *looks, struct look **sorted) {
+  mark_candidates(sorted, looks->count);
+  size_t half = looks->count < MANY ? 0 : looks->count / 2;
+  struct share other = {.log = looks->log, .sorted = sorted, .count = half};
+  struct share own = {.log = looks->log, .sorted = sorted + half, .count = looks->count - half};
+  pthread_t thread;
+  bool is_shared = half > 0 && pthread_create(&thread, NULL, settle_share, &other) == 0;
+  settle_share(&own);
+  if (is_shared) pthread_join(thread, NULL);
+  else settle_share(&other);
+  return own.settled + other.settled;
 }
 
 static bool is_settled(const struct looks *looks, const struct seen_frame *frame) {

@@ -44,9 +44,6 @@ export const SCAN_HEADER = {
 /** Layout of one span in the last argument of `scanDirs`. All bits set: nothing is known of this directory. */
 export const SPAN = { offset: 0 /* u32 */, length: 4 /* u32 */, size: 8 } as const
 
-/** Layout of one path in the result of `settleLooks`. */
-export const SETTLED = { offset: 0 /* u32, of its frame */, as: 4 /* u32, of SEEN */, size: 8 } as const
-
 /** Layout of one result of `readEntries` and `writeFiles`: 128 bytes each. */
 export const META = {
   errno: 0, // i32
@@ -258,7 +255,7 @@ export interface Addon {
   /** The same from a file into another, from its beginning: however much it is, with the same few megabytes of memory. */
   snappyExpand(from: number, offset: number, elementsLength: number, to: number, length: number): void
   /**
-   * Looks again at the paths of a recording (`log`: src/tracers/record-log.ts) that were only looked at. `settled`: a SETTLED for each that is as it
+   * Looks again at the paths of a recording (`log`: src/tracers/record-log.ts) that were only looked at. `settled`: SETTLED there for each that is as it
    * was, sorted by their bytes: none that git may know, that is below a directory that was moved, or whose name JSON does not show as it is.
    * `rest`: where the other frames are (u32), in their order, as far as they are whole. Throws EFBIG where 32 bits are not enough.
    */

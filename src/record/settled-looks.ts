@@ -4,9 +4,9 @@
  */
 
 import { type Raw, rawToBytes } from '../model/raw-path.ts'
-import { addon, SETTLED } from '../native/addon.ts'
+import { addon } from '../native/addon.ts'
 import { FIELD, Frame } from '../tracers/frames.ts'
-import type { SettledPaths } from '../tracers/record-log.ts'
+import { SETTLED, type SettledPaths } from '../tracers/record-log.ts'
 
 const TEXT_BYTES = 256 * 1024
 const LENGTH_BYTES = 4

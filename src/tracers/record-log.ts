@@ -66,6 +66,9 @@ export interface RecordLog {
   complete: boolean
 }
 
+/** Layout of one path that `addon.settleLooks` gives. */
+export const SETTLED = { offset: 0 /* u32, of its frame */, as: 4 /* u32, of SEEN */, size: 8 } as const
+
 /** Views for `addon.looksText`: they need no object each. */
 export interface SettledPaths {
   /** Of the log. */
