@@ -66,7 +66,7 @@ const ways: [name: string, command: string[]][] = [
 function prepare(): void {
   mkdirSync(env.HOME)
   makeProgram(work)
-  makeRepository(join(base, 'source'), env)
+  makeRepository(base, env)
   if ('find over'.includes(options.only) || options.only.includes('find')) {
     for (let i = 0; i < ENTRIES; i++) {
       if (i % 100 === 0) mkdirSync(join(base, 'many', `d${(i / 1000) | 0}`, `e${(i / 100) | 0}`), { recursive: true })

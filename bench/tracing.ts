@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util'
 import { median } from './measure.ts'
 import {
   GIT,
+  GIT_PACKED,
   MAKE,
   makeProgram,
   makeRepository,
@@ -35,6 +36,7 @@ const env = { ...process.env, SAVEPOINT_HOME: join(base, 'home'), GIT_CONFIG_GLO
 const workloads: (Workload & { limit: number })[] = [
   { ...SPAWN, limit: 1.25 },
   { ...GIT, limit: 1.1 },
+  { ...GIT_PACKED, limit: 1.1 },
   { ...MAKE, limit: 1.15 },
   {
     // What a configure script does; each removal may be held for a snapshot.
@@ -59,7 +61,7 @@ const ways: [name: string, command: string[]][] = [
 
 function prepare(): void {
   makeProgram(work)
-  makeRepository(join(base, 'source'), env)
+  makeRepository(base, env)
   // The dependencies of this project, from npm's own cache. Our own lockfile has no addresses, which `npm ci` wants.
   mkdirSync(join(work, 'npm'))
   copyFileSync(here('../package.json'), join(work, 'npm', 'package.json'))

@@ -19,12 +19,16 @@ export const MAKE: Workload = {
   before: 'rm -f c60/*.o c60/p',
   script: 'cd c60; make -s -j2',
 }
+const clone = (source: string) =>
+  `git clone -q ../${source} c; cd c; for i in $(seq 20); do git status >/dev/null; done`
 export const GIT: Workload = {
   name: 'git clone and 20 × git status',
   // Not removed until the end: ext4 takes long to make files where many were deleted in the last seconds.
   before: 'mkdir -p ../old; if [ -e c ]; then mv c "../old/$(date +%s%N)"; fi',
-  script: 'git clone -q ../source c; cd c; for i in $(seq 20); do git status >/dev/null; done',
+  script: clone('source'),
 }
+/** As what comes from a server: in one file, where the other has 640 to be linked. */
+export const GIT_PACKED: Workload = { ...GIT, name: 'the same of a packed repository', script: clone('packed') }
 export const SPAWN: Workload = {
   name: '2,000 short processes',
   before: '',
@@ -32,8 +36,9 @@ export const SPAWN: Workload = {
 }
 export const NPM_FLAGS = '--ignore-scripts --no-audit --no-fund --loglevel=error'
 
-/** A repository of 600 files with one commit, for `GIT`. */
-export function makeRepository(source: string, env: NodeJS.ProcessEnv): void {
+/** `source` below `base`, a repository of 600 files with one commit, for `GIT`; `packed` is the same for `GIT_PACKED`. */
+export function makeRepository(base: string, env: NodeJS.ProcessEnv): void {
+  const source = join(base, 'source')
   mkdirSync(source)
   for (let i = 0; i < 600; i++) {
     mkdirSync(join(source, `d${i % 40}`), { recursive: true })
@@ -43,6 +48,7 @@ export function makeRepository(source: string, env: NodeJS.ProcessEnv): void {
   git('init', '-q')
   git('add', '-A')
   git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-qm', 'all')
+  git('clone', '-q', '--no-local', '.', join(base, 'packed'))
 }
 
 /** The directory `c60` of `MAKE`. */

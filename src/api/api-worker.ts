@@ -5,6 +5,7 @@
  */
 import { Socket } from 'node:net'
 import { lineReader, open } from '../index.ts'
+import { monotonicMs } from '../model/monotonic.ts'
 import { answerText, errorText, progressJson } from './frames.ts'
 import type { Call } from './operation.ts'
 import { startDirectory } from './start-directory.ts'
@@ -96,7 +97,7 @@ function leave(): void {
 function sparing<T>(say: (value: T) => void): (value: T) => void {
   let saidAt = 0
   return value => {
-    const now = performance.now()
+    const now = monotonicMs()
     if (now - saidAt < PROGRESS_MS) return
     saidAt = now
     say(value)

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { cancelled } from '../errors/errors.ts'
 import { lineReader, outputPipe, SavepointError } from '../index.ts'
+import { monotonicMs } from '../model/monotonic.ts'
 import type { WorkRequest } from './api-worker.ts'
 import { errorText, isLast } from './frames.ts'
 import { OutputText, type Piece } from './output-text.ts'
@@ -105,20 +106,20 @@ export class WorkerProcess {
 function passOn(stream: Readable, name: 'stdout' | 'stderr', out: Out): { finished(quietMs: number): Promise<void> } {
   const text = new OutputText()
   const closed = Promise.withResolvers<void>()
-  let heardAt = performance.now()
+  let heardAt = monotonicMs()
   let isPaused = false
   const tell = (piece: Piece | undefined) => {
     if (piece) out.frame(JSON.stringify({ [name]: piece.text, ...(piece.isBase64 ? { encoding: 'base64' } : {}) }))
   }
   stream.on('data', (chunk: Buffer) => {
-    heardAt = performance.now()
+    heardAt = monotonicMs()
     tell(text.push(chunk))
     if (!out.isCrowded) return
     stream.pause()
     isPaused = true
     void out.drained().then(() => {
       isPaused = false
-      heardAt = performance.now()
+      heardAt = monotonicMs()
       stream.resume()
     })
   })
@@ -127,9 +128,9 @@ function passOn(stream: Readable, name: 'stdout' | 'stderr', out: Out): { finish
   return {
     async finished(quietMs) {
       const timer = setInterval(() => {
-        if (!isPaused && performance.now() - heardAt > quietMs) stream.destroy()
+        if (!isPaused && monotonicMs() - heardAt > quietMs) stream.destroy()
       }, quietMs / 4)
-      heardAt = performance.now()
+      heardAt = monotonicMs()
       await closed.promise
       clearInterval(timer)
       tell(text.end())

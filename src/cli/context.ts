@@ -4,6 +4,7 @@
  */
 import { join, relative } from 'node:path'
 import type { DoctorResult, OpenOptions, RunResult, Savepoint } from '../index.ts'
+import { monotonicMs } from '../model/monotonic.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import { type Cancellation, createCancellation } from './cancellation.ts'
@@ -183,6 +184,6 @@ function progressFor(options: CommonOptions): ProgressLine {
   return createProgress({
     write: text => void process.stderr.write(text),
     columns: () => process.stderr.columns || assumedColumns,
-    now: () => performance.now(),
+    now: monotonicMs,
   })
 }

@@ -1,5 +1,6 @@
 /** Notices when a run rests: no new commands for a while, and its processes neither compute nor read nor write much. */
 import { readdirSync, readFileSync } from 'node:fs'
+import { monotonicMs } from '../model/monotonic.ts'
 
 const CHECK_MS = 5000
 /** Of one processor. */
@@ -13,7 +14,7 @@ export class IdleWatch {
   private readonly timer: NodeJS.Timeout
   /** Executions that go on, by their number, with the process of each. */
   private readonly running = new Map<number, number>()
-  private lastExecMs = performance.now()
+  private lastExecMs = monotonicMs()
   private before: { atMs: number; cpuS: number; bytes: number } | undefined
   private isSettled = false
   /** From its rest, by a change alone. */
@@ -39,7 +40,7 @@ export class IdleWatch {
 
   /** Something happened, though no command began. */
   stirred(): void {
-    this.lastExecMs = performance.now()
+    this.lastExecMs = monotonicMs()
     this.isSettled = false
   }
 
@@ -63,7 +64,7 @@ export class IdleWatch {
 
   private check(): void {
     const pids = this.top === undefined ? new Set(this.running.values()) : descendantsOf(this.top)
-    const now = { atMs: performance.now(), ...usageOf(pids) }
+    const now = { atMs: monotonicMs(), ...usageOf(pids) }
     const { before } = this
     this.before = now
     if (!before) return

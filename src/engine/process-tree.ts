@@ -1,6 +1,7 @@
 /** Processes as /proc shows them: who descends from whom, and which belong to a run by what they were given at their start. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { monotonicMs } from '../model/monotonic.ts'
 import type { Running } from '../model/running.ts'
 import { isAlive } from '../tracers/command-process.ts'
 import { ThawKeeper } from '../tracers/thaw-keeper.ts'
@@ -174,8 +175,8 @@ export class UnwatchedTree {
   }
 
   private async isGoneWithin(ms: number): Promise<boolean> {
-    for (const until = performance.now() + ms; this.list().length > 0; await pause(LOOK_MS))
-      if (performance.now() > until) return false
+    for (const until = monotonicMs() + ms; this.list().length > 0; await pause(LOOK_MS))
+      if (monotonicMs() > until) return false
     return true
   }
 

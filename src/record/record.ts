@@ -10,6 +10,7 @@ import { supervise } from '../engine/run-child.ts'
 import type { OpenOptions } from '../engine/savepoint.ts'
 import { errnoWords, SavepointError } from '../errors/errors.ts'
 import { headOf, WorkTreeFinder } from '../files/git-work-tree.ts'
+import { monotonicMs } from '../model/monotonic.ts'
 import { rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import type { Inherited } from '../tracers/helper.ts'
 import { hasHelper, probeHelper } from '../tracers/probe-helper.ts'
@@ -126,7 +127,7 @@ async function run(
   env: NodeJS.ProcessEnv,
   notice: (text: string) => void,
 ): Promise<void> {
-  const began = performance.now()
+  const began = monotonicMs()
   let stopWaiting = () => {}
   let left = 0
   options.onStart?.()
@@ -168,7 +169,7 @@ async function run(
   endRecording(directory, {
     code: end.code ?? null,
     signal: end.signal ?? null,
-    durationMs: Math.round(performance.now() - began),
+    durationMs: Math.round(monotonicMs() - began),
     left,
   })
 }

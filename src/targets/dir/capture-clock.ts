@@ -3,6 +3,7 @@
  * time was not changed from the beginning until it was read: if that holds for everything, then all of it is the state at
  * the beginning, and there is no need to look at the tree once more.
  */
+import { monotonicMs } from '../../model/monotonic.ts'
 import { addon, RECORD } from '../../native/addon.ts'
 import type { PassResult } from './pass.ts'
 import { COARSE_SLACK_MS } from './racy.ts'
@@ -16,7 +17,7 @@ const ownClock = new Set([0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630
 
 export class CaptureClock {
   readonly startedAtMs = Date.now()
-  private readonly offsetMs = this.startedAtMs - performance.now()
+  private readonly offsetMs = this.startedAtMs - monotonicMs()
   private readonly isOwn: boolean
 
   constructor(root: number) {
@@ -25,7 +26,7 @@ export class CaptureClock {
 
   areAsAtStart({ cache, unsettled, newestListingNs }: PassResult): boolean {
     // A clock that was set back meanwhile proves nothing.
-    const wasSetBack = Date.now() - performance.now() < this.offsetMs - SET_SLACK_MS
+    const wasSetBack = Date.now() - monotonicMs() < this.offsetMs - SET_SLACK_MS
     const limit = BigInt(this.startedAtMs - COARSE_SLACK_MS) * NS_PER_MS
     if (!this.isOwn || wasSetBack || newestListingNs === undefined || newestListingNs >= limit) return false
     const high = Number(limit >> 32n)

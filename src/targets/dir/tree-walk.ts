@@ -9,6 +9,7 @@ import { setImmediate } from 'node:timers/promises'
 import { getSystemErrorName } from 'node:util'
 import { cancelled, SavepointError } from '../../errors/errors.ts'
 import type { Present } from '../../files/ignore-rules.ts'
+import { monotonicMs } from '../../model/monotonic.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import { pausepoint } from '../../store/failpoint.ts'
@@ -46,7 +47,7 @@ export class TreeWalk {
   private readonly gitDirs = new Map<Raw, { dirs: Raw[]; changed: boolean }>()
   private queue: DirNode[] = []
   private batchDirs = FIRST_BATCH_DIRS
-  private gaveWayAt = performance.now()
+  private gaveWayAt = monotonicMs()
   private objects: DirNode[] = []
   private packs: DirNode[] = []
   private refsMoved = false
@@ -163,9 +164,9 @@ export class TreeWalk {
 
   /** While a command waits to be started, or for what it changes, nothing here takes long. */
   private async giveWay(): Promise<void> {
-    if (!this.options.preserved || performance.now() - this.gaveWayAt < TURN_MS) return
+    if (!this.options.preserved || monotonicMs() - this.gaveWayAt < TURN_MS) return
     await setImmediate()
-    this.gaveWayAt = performance.now()
+    this.gaveWayAt = monotonicMs()
   }
 
   private async receive(node: DirNode, listing: record.Listing): Promise<void> {
