@@ -53,14 +53,17 @@ static int probe(void) {
  */
 static void start_guard(int listener) {
   int helper = (int)syscall(SYS_pidfd_open, getpid(), 0);
+  /* Whoever kills the helper by its name must not mean the guard as well, not even in its first moment: without both, every filtered call fails. */
+  char name[16];
+  prctl(PR_GET_NAME, name);
+  prctl(PR_SET_NAME, "savepoint-guard");
   guard = fork();
   if (guard != 0) {
+    prctl(PR_SET_NAME, name);
     if (helper >= 0) close(helper);
     return;
   }
   setsid();
-  /* Whoever kills the helper by its name must not mean us as well: without both, every filtered call fails. */
-  prctl(PR_SET_NAME, "savepoint-guard");
   int low = listener < helper ? listener : helper, high = listener < helper ? helper : listener;
   if (low > 0) syscall(SYS_close_range, 0, low - 1, 0);
   if (high > low + 1) syscall(SYS_close_range, low + 1, high - 1, 0);
