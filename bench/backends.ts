@@ -4,8 +4,18 @@
  * where blocks can be shared. Writes bench/backends.md.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -22,7 +32,18 @@ const base = mkdtempSync(join(tmpdir(), 'savepoint-bench-'))
 process.env.PATH = `${process.env.PATH}:/usr/sbin:/sbin`
 const run = (program: string, ...args: string[]) => void execFileSync(program, args, { stdio: 'pipe' })
 const works = (program: string, ...args: string[]) => spawnSync(program, args).status === 0
+const SECTOR_BYTES = 512
+/** Nothing says more about how far the numbers can be trusted. */
+const loadText = () =>
+  `The machine had ${availableParallelism()} processors and a load of ${loadavg()[1]!.toFixed(1)} meanwhile.`
+const mib = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`
 const ms = (seconds: number) => `${Math.round(seconds * 1000)} ms`
+
+/** Of the two tables. */
+interface Rows {
+  capture: string
+  rest: string
+}
 
 /** A filesystem in a file, with a target that it can snapshot. */
 interface Disk {
@@ -78,24 +99,40 @@ async function rounds(work: (round: number) => Promise<number>): Promise<number>
   return median(times)
 }
 
+/** The medians of several, each done once in every round. */
+async function byTurns(works: readonly ((round: number) => Promise<number>)[]): Promise<number[]> {
+  const times = works.map(() => [] as number[])
+  for (let round = 0; round < ROUNDS; round++)
+    for (const [i, work] of works.entries()) times[i]!.push(await work(round))
+  return times.map(median)
+}
+
 const timed = async (work: () => Promise<unknown>): Promise<number> => {
   const start = performance.now()
   await work()
   return (performance.now() - start) / 1000
 }
 
-async function snapshots(name: string, { target, home, bare, close }: Disk): Promise<string> {
+async function snapshots(name: string, { target, home, bare, close }: Disk): Promise<Rows> {
   execFileSync(process.execPath, [here('make-tree.mjs'), target, '--files', values.files])
   execFileSync('sync')
   const env = { ...process.env, SAVEPOINT_HOME: home }
-  const start = await rounds(async () => (await measure(savepoint, ['--version'], { env })).seconds)
-  const alone = await rounds(async round => {
-    const [program, ...args] = bare(round)
-    return (await measure(program, args)).seconds
-  })
   const first = (await measure(savepoint, ['snapshot', '-m', 'first'], { cwd: target, env })).seconds
   const reading = (await measure(savepoint, ['snapshots'], { cwd: target, env })).seconds
-  const capture = await rounds(async () => (await measure(savepoint, ['snapshot'], { cwd: target, env })).seconds)
+  const seconds = async (program: string, ...args: string[]) =>
+    (await measure(program, args, { cwd: target, env })).seconds
+  // By turns, because what else the machine does makes more of a difference than what is compared.
+  const turns = await byTurns([
+    round => seconds(...bare(round)),
+    () => seconds(savepoint, '--version'),
+    async () => {
+      // The first one reads what was taken in the last round.
+      await seconds(savepoint, 'snapshots', '--quiet')
+      return seconds(savepoint, 'snapshots', '--quiet')
+    },
+    () => seconds(savepoint, 'snapshot'),
+  ])
+  const [alone, start, opening, capture] = turns as [number, number, number, number]
   const files = readdirSync(target, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile())
     .map(entry => join(entry.parentPath, entry.name))
@@ -123,10 +160,25 @@ async function snapshots(name: string, { target, home, bare, close }: Disk): Pro
   })
   if (compared !== ROUNDS) throw new Error('not all rounds were measured')
   await close()
-  return `| ${name} | ${ms(alone)} | ${ms(start)} | ${ms(first)} | ${ms(capture)} | ${ms(reading)} | ${ms(read)} | ${ms(again)} |`
+  const over = (what: number) => ms(capture - what - 2 * alone)
+  return {
+    capture: `| ${name} | ${ms(alone)} | ${ms(start)} | ${ms(opening)} | ${ms(capture)} | ${over(start)} | ${over(opening)} |`,
+    rest: `| ${name} | ${ms(first)} | ${ms(reading)} | ${ms(read)} | ${ms(again)} |`,
+  }
 }
 
-/** A capture must not read it more often than once: the bare reading is the measure. */
+/** Bytes that were read from the device below a directory, and written to it. */
+function deviceBytes(directory: string): { read: number; written: number } {
+  const { dev } = statSync(directory)
+  const numbers = `${dev >> 8} ${dev & 0xff}`
+  const line = readFileSync('/proc/diskstats', 'utf8')
+    .split('\n')
+    .map(text => text.trim().split(/\s+/))
+    .find(([major, minor]) => `${major} ${minor}` === numbers)!
+  return { read: Number(line[5]) * SECTOR_BYTES, written: Number(line[9]) * SECTOR_BYTES }
+}
+
+/** A capture must not read it more often than once: what the device gave is the measure, with nothing in memory before. */
 async function largeFile(): Promise<string> {
   const disk = await mounted('xfs')
   const work = join(disk, 'work')
@@ -135,30 +187,53 @@ async function largeFile(): Promise<string> {
   execFileSync('sh', ['-c', `head -c 1073741824 /dev/urandom > '${file}'`])
   execFileSync('sync')
   const env = { ...process.env, SAVEPOINT_HOME: join(disk, 'home') }
-  const dropped = () => writeFileSync('/proc/sys/vm/drop_caches', '3')
-  dropped()
-  const reading = (await measure('sh', ['-c', `cat '${file}' > /dev/null`])).seconds
-  dropped()
-  const capture = (await measure(savepoint, ['snapshot', '--backend', 'cas'], { cwd: work, env })).seconds
-  const used = execFileSync('df', ['--output=used', '-BM', disk]).toString().split('\n')[1]!.trim()
+  const withNothingInMemory = async (program: string, ...args: string[]) => {
+    writeFileSync('/proc/sys/vm/drop_caches', '3')
+    const before = deviceBytes(disk)
+    const { seconds } = await measure(program, args, { cwd: work, env })
+    execFileSync('sync', ['-f', disk])
+    const after = deviceBytes(disk)
+    return `${ms(seconds)}, ${mib(after.read - before.read)} read from the device, ${mib(after.written - before.written)} written`
+  }
+  const reading = await withNothingInMemory('sh', '-c', `cat '${file}' > /dev/null`)
+  const capture = await withNothingInMemory(savepoint, 'snapshot', '--backend', 'cas')
   run('umount', disk)
-  return `A file of 1 GiB on XFS: reading it with \`cat\` takes ${ms(reading)}, capturing it (one clone, read once to hash it) ${ms(capture)}; the disk then holds ${used}B.`
+  return `A file of 1 GiB on XFS, with nothing of it in memory:\n\n- \`cat\`: ${reading}\n- \`savepoint snapshot\` (one clone, which is read once to hash it): ${capture}`
 }
 
 try {
   const btrfs = await snapshots('btrfs', await onBtrfs())
   const disk = await onZfs()
-  const zfs = disk ? await snapshots('zfs', disk) : '| zfs | zfs-fuse is not installed | | | | | | |'
+  const none = '| zfs | zfs-fuse is not installed |'
+  const zfs = disk ? await snapshots('zfs', disk) : { capture: none, rest: none }
   const large = await largeFile()
   const page = `# Snapshots that the filesystem keeps
 
-Written by \`npm run bench:backends\` (\`bench/backends.ts\`): a tree of ${values.files} files on filesystems in files; medians of ${ROUNDS}. "Ten changes" are compared by the library,
-without the start of a process: once with the reading of the new snapshot into the store, once when that is done. The first snapshot has the probe in it, and the first reading is a whole capture.
+Written by \`npm run bench:backends\` (\`bench/backends.ts\`): a tree of ${values.files} files on filesystems in files; medians.
 
-| | bare command | start of \`savepoint\` | first \`savepoint snapshot\` | \`savepoint snapshot\` | first reading | ten changes, read and compared | ten changes, compared |
-| --- | --- | --- | --- | --- | --- | --- | --- |
-${btrfs}
-${zfs}
+## Taking one
+
+Limit: twice the bare command (\`btrfs subvolume snapshot\`, \`zfs snapshot\`), and the start of a process. What a start is can be counted in two ways: \`savepoint --version\` is the launcher and
+Node, which answer before anything of the program is loaded; \`savepoint snapshots\` loads it and opens the timeline, as every command does, and takes nothing. All four by turns, ${ROUNDS} times.
+Once it is known who keeps the snapshots, one capture executes one \`zfs\` command; on btrfs none, but one ioctl.
+${loadText()}
+
+| | bare command | \`--version\` | \`snapshots\` | \`snapshot\` | over 2 × bare + \`--version\` | over 2 × bare + \`snapshots\` |
+| --- | --- | --- | --- | --- | --- | --- |
+${btrfs.capture}
+${zfs.capture}
+
+## The first one, and comparing
+
+"Ten changes" are compared by the library, without the start of a process: once with the reading of the new snapshot into the store, once when that is done. The first snapshot has the
+probe in it, and the first reading is a whole capture.
+
+| | first \`savepoint snapshot\` | first reading | ten changes, read and compared | ten changes, compared |
+| --- | --- | --- | --- | --- |
+${btrfs.rest}
+${zfs.rest}
+
+## A large file
 
 ${large}
 `

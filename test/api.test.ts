@@ -114,6 +114,11 @@ it('runs and operations are told newest first', async () => {
   ])
 })
 
+it('whoever serves does himself only what the timeline alone answers', () => {
+  const momentary = operations.filter(({ effect, isLong }) => effect === 'read' && !isLong).map(({ name }) => name)
+  expect(momentary).toEqual(['snapshots', 'log', 'head', 'branches', 'runs', 'operations', 'tags', 'subscribe'])
+})
+
 it('names are told apart', () => {
   const names = operations.flatMap(({ name, aliases = [] }) => [name, ...aliases])
   expect(new Set(names).size).toBe(names.length)
@@ -142,6 +147,19 @@ it.each([
     }),
   )
 })
+
+it.each([
+  ['undo', {}],
+  ['rollback', { snapshot: 'first', dry_run: true }],
+])('%s does not keep a run going that it starts again', (name, input) =>
+  expect(call(name, { ...input, keep_running: true, restart: true })).rejects.toMatchObject({
+    code: 'usage',
+    message: `Cannot ${name}: a run cannot both go on and be started again`,
+  }),
+)
+
+it('the target itself is a directory, and is not said not to be there', () =>
+  expect(call('read', { path: '.' })).rejects.toThrow(/^Cannot read \. in snap_\w+: it is a dir$/))
 
 it('an unknown operation gets the one that was meant', () =>
   expect(() => findOperation('rolback')).toThrow(expect.objectContaining({ hint: 'Did you mean "rollback"?' })))

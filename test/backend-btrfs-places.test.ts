@@ -1,5 +1,5 @@
 /** Where btrfs keeps snapshots: in directories that are ours alone; and what is not mounted is not gone. */
-import { chownSync, mkdirSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { doctor } from '../src/index.ts'
@@ -159,5 +159,100 @@ describe('a filesystem that is not mounted, on a mount point that is on btrfs as
       expect(space.notices.at(-1)).toBe('completed a purge that was interrupted: secret')
       expect(scene.kept(space)).toEqual([])
     })
+  })
+})
+
+describe('a directory for snapshots that was moved', () => {
+  const labels = async (options: object) => {
+    const savepoint = await space.open(options)
+    expect(space.notices.filter(text => !text.includes('its timeline moves with it'))).toEqual([])
+    return ['read', 'unread'].map(label => savepoint.read(label, 'a').toString())
+  }
+  const taken = async (options: object) => {
+    space.write('a', '1\n')
+    await (await space.open(options)).snapshot({ label: 'read' })
+    space.write('a', '2\n')
+    await (await space.open({ ...options, leaveUnread: true })).snapshot({ label: 'unread' })
+  }
+
+  onDisk('with the directory around the target: what it keeps is found, read and purged', async () => {
+    const { home } = elsewhere
+    mkdirSync(beside('around'))
+    renameSync(space.dir, beside('around/work'))
+    const at = (around: string) => ({ home, cwd: beside(`${around}/work`) })
+    writeFileSync(beside('around/work/a'), '1\n')
+    await (await space.open(at('around'))).snapshot({ label: 'read' })
+    writeFileSync(beside('around/work/a'), '2\n')
+    await (await space.open({ ...at('around'), leaveUnread: true })).snapshot({ label: 'unread' })
+    renameSync(beside('around'), beside('moved'))
+    expect(await labels(at('moved'))).toEqual(['1\n', '2\n'])
+    const savepoint = await space.open(at('moved'))
+    expect(savepoint.nativeUsage('unread')!.where).toContain('/moved/.savepoint-snapshots/')
+    await savepoint.purge('a')
+    expect(scene.kept(space)).toEqual([])
+    renameSync(beside('moved/work'), space.dir)
+  })
+
+  onDisk('with our home', async () => {
+    await taken({})
+    const home = `${space.home} moved`
+    renameSync(space.home, home)
+    expect(await labels({ home })).toEqual(['1\n', '2\n'])
+    expect(scene.kept(space).every(path => path.startsWith(home))).toBe(true)
+  })
+
+  onDisk('is not taken for one that others may write in', async () => {
+    await taken({})
+    const home = `${space.home} moved`
+    renameSync(space.home, home)
+    run('chmod', '777', join(home, 'native'))
+    const savepoint = await space.open({ home })
+    expect(space.notices.at(-1)).toMatch(/is not read yet: .* is not there/)
+    expect(() => savepoint.read('unread', 'a')).toThrow('not read yet')
+  })
+})
+
+describe('another subvolume in the place of the target', () => {
+  /** A home of its own knows nothing from before. */
+  const rootAfresh = async () => {
+    const home = join(elsewhere.base, `fresh ${readdirSync(elsewhere.base).length}`)
+    return (await (await space.open({ home, backend: 'cas' })).snapshot({})).root
+  }
+
+  onDisk('is refused, with the way out; with force, what either held can be had, and nothing is lost', async () => {
+    space.write('a', '1\n')
+    space.write('dir/b')
+    await (await space.open()).snapshot({ label: 'read' })
+    space.write('a', '2\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'unread' })
+    const old = `${space.dir}.old`
+    renameSync(space.dir, old)
+    run('btrfs', 'subvolume', 'create', space.dir)
+    run('cp', '-a', `${old}/.`, space.dir)
+    space.write('a', '3\n')
+    space.write('new')
+    await expect((await space.open()).rollback('read')).rejects.toMatchObject({ code: 'target.replaced' })
+    await expect((await space.open()).snapshot({})).rejects.toMatchObject({
+      code: 'target.replaced',
+      message: expect.stringContaining('another directory has taken its place'),
+      hint: expect.stringContaining('savepoint snapshot --force'),
+    })
+    const taken = await (await space.open({ force: true, leaveUnread: true })).snapshot({ label: 'new' })
+    expect(taken).toMatchObject({ backend: 'btrfs' })
+    const savepoint = await space.open()
+    // Two subvolumes have nothing in common: what differs is all found nevertheless.
+    expect(savepoint.find('new').root).toBe(await rootAfresh())
+    expect(savepoint.find('new').counts).toEqual({ added: 1, modified: 1, deleted: 0 })
+    for (const [label, content] of [
+      ['unread', '2\n'],
+      ['read', '1\n'],
+      ['new', '3\n'],
+    ] as const) {
+      await savepoint.rollback(label)
+      expect(space.read('a')).toBe(content)
+      expect(savepoint.find(label).root).toBe(await rootAfresh())
+    }
+    expect(scene.kept(space)).toHaveLength(3)
+    expect((await savepoint.verify()).problems).toEqual([])
   })
 })

@@ -3,13 +3,17 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { OpenOptions } from '../src/index.ts'
-import { archives, onBtrfs, onZfs, plain, retried, run, type Scene } from './support/backend-scene.ts'
+import { archives, onBtrfs, onZfs, plain, type Scene } from './support/backend-scene.ts'
 import { finishVerbs, startVerbs } from './support/engine-process.ts'
+import { holedIn, holeProblems, mutateHoles } from './support/holes.ts'
 import { gated } from './support/machine.ts'
+import { numbers } from './support/numbers.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
+import { onlyZfs } from './support/zfs-cases.ts'
 
 const WEEK_MS = 8 * 24 * 3600 * 1000
+const HOLE_ROUNDS = 8
 
 const pool = onZfs()
 
@@ -186,108 +190,26 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     expect(readdirSync(space.dir)).toEqual(['a'])
   })
 
+  holds('brings holes back as holes: files changed at random, and compared block by block', async space => {
+    const random = numbers(11)
+    const states = new Map<string, ReturnType<typeof holedIn>>()
+    for (let round = 0; round < HOLE_ROUNDS; round++) {
+      for (let i = 0; i < 5; i++) mutateHoles(space, random)
+      await snapshot(space, `${round}`)
+      states.set(`${round}`, holedIn(space.dir))
+    }
+    const savepoint = await space.open()
+    for (const label of ['0', '4', '2', '6', '1', '7']) {
+      await savepoint.rollback(label)
+      expect(holeProblems(states.get(label)!, holedIn(space.dir)), label).toEqual([])
+      const to = join(space.base, `to ${label}`)
+      await savepoint.rollback(label, { to })
+      expect(holeProblems(states.get(label)!, holedIn(to)), `to ${label}`).toEqual([])
+    }
+  })
+
   // Here, because all that use zfs-fuse share it.
-  if (scene === pool)
-    holds(
-      'full, or without a snapshot that it kept, says the way out; nothing else is lost, the store works',
-      async space => {
-        space.write('a', '1\n')
-        await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
-        const dataset = scene.kept(space)[0]!.split('@')[0]!
-        const poolName = dataset.split('/')[0]!
-        run('zfs', 'create', '-o', 'mountpoint=none', `${poolName}/hog`)
-        try {
-          const available = run('zfs', 'get', '-Hp', '-o', 'value', 'available', poolName).trim()
-          run('zfs', 'set', `reservation=${available}`, `${poolName}/hog`)
-          await expect((await space.open({ leaveUnread: true })).snapshot({ label: 'two' })).rejects.toMatchObject({
-            code: 'disk.full',
-            message: expect.stringMatching(/^Cannot take a ZFS snapshot: .*out of space/),
-            hint: expect.stringMatching(/savepoint delete.*--backend cas/),
-          })
-          // Named, it is refused with the same reason; what its filesystem keeps cannot be read now, and nothing is lost.
-          await expect((await space.open({ backend: 'zfs', leaveUnread: true })).snapshot({})).rejects.toMatchObject({
-            code: 'unsupported',
-            hint: expect.stringContaining('Free some space'),
-          })
-        } finally {
-          retried('zfs', 'destroy', `${poolName}/hog`)
-        }
-        const savepoint = await space.open({ backend: 'cas' })
-        expect(await savepoint.snapshot({ label: 'stored' })).toMatchObject({ backend: 'cas', counts: { added: 0 } })
-        expect(savepoint.read('one', 'a').toString()).toBe('1\n')
-        space.write('a', '2\n')
-        await (await space.open({ leaveUnread: true })).snapshot({ label: 'unread' })
-        for (const name of scene.kept(space)) retried('zfs', 'destroy', name)
-        const after = await space.open()
-        expect(after.snapshots().map(({ label }) => label)).toEqual(['one', 'stored'])
-        expect(space.notices.at(-1)).toMatch(/\(unread\) is lost: its zfs snapshot was removed by somebody else/)
-        await after.rollback('one')
-        expect(space.read('a')).toBe('1\n')
-      },
-    )
-
-  if (scene === pool)
-    holds('goes back as a whole, when asked: with what rules exclude, and says what is lost', async space => {
-      space.write('.savepointignore', 'excluded\n')
-      space.write('excluded', 'before\n')
-      space.write('a', '1\n')
-      await snapshot(space, 'one')
-      space.write('excluded', 'after\n')
-      space.write('a', '2\n')
-      await snapshot(space, 'two')
-      const foreign = `${scene.kept(space)[0]!.split('@')[0]}@foreign`
-      run('zfs', 'snapshot', foreign)
-      const savepoint = await space.open()
-      space.notices.length = 0
-      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
-        message: expect.stringMatching(/^Cannot roll back natively: .*@foreign would be lost$/),
-      })
-      await savepoint.rollback('one', { native: true, dryRun: true })
-      expect([space.read('a'), scene.kept(space).length]).toEqual(['2\n', 3])
-      expect(space.notices.join('\n')).toMatch(
-        /also what rules exclude.*zfs would lose 1 later snapshot of this timeline/s,
-      )
-      // Killed before that, the files are back, and what would have been lost is in the store.
-      retried('zfs', 'destroy', foreign)
-      const failpoint = 'native:before-rollback'
-      const child = startVerbs(space, [['rollback', 'one', { native: true }]], { failpoint })
-      expect((await finishVerbs(child)).signal).toBe('SIGKILL')
-      expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'after\n'])
-      run('zfs', 'snapshot', foreign)
-      const forced = await space.open({ force: true })
-      await forced.rollback('one', { native: true })
-      expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'before\n'])
-      expect(scene.kept(space)).toEqual([forced.nativeUsage('one')!.where])
-      expect(forced.find('two').backend).toBe('cas')
-      expect(forced.read('two', 'a').toString()).toBe('2\n')
-      await forced.undo()
-      expect([space.read('a'), space.read('excluded')]).toEqual(['2\n', 'before\n'])
-      await expect(forced.rollback('two', { native: true })).rejects.toMatchObject({ code: 'unsupported' })
-    })
-
-  if (scene === pool)
-    holds('goes back as a whole only with force, where what is mounted in it would be out of reach', async space => {
-      space.write('a', '1\n')
-      await snapshot(space, 'one')
-      space.write('a', '2\n')
-      mkdirSync(space.at('mounted'))
-      run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', space.at('mounted'))
-      try {
-        const savepoint = await space.open()
-        await savepoint.rollback('one', { native: true, dryRun: true })
-        expect(space.notices.at(-1)).toBe('--native: what is mounted since then cannot be reached afterwards: mounted')
-        await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
-          code: 'backend.failed',
-          message: 'Cannot roll back natively: mounted would be out of reach',
-          hint: expect.stringContaining('Unmount it first'),
-        })
-        expect([space.read('a'), existsSync(space.at('mounted'))]).toEqual(['2\n', true])
-      } finally {
-        run('umount', space.at('mounted'))
-      }
-      await (await space.open()).rollback('one', { native: true })
-      expect([space.read('a'), existsSync(space.at('mounted'))]).toEqual(['1\n', false])
-    })
+  if (scene === pool) onlyZfs(pool, holds, snapshot)
 })
 
 /** Whatever a directory can hold. */

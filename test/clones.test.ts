@@ -89,3 +89,24 @@ onXfs('gc frees the clone of a snapshot that is long deleted', async () => {
   expect((await savepoint.verify()).problems).toEqual([])
   savepoint.close()
 })
+
+/** What this process has read, and written, by system calls. */
+const moved = () => {
+  const counts = fs.readFileSync('/proc/self/io', 'utf8')
+  return (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, 'm').exec(counts)![1])
+}
+
+onXfs('a large file is read once, and written never, to be captured', async () => {
+  const work = join(disk, 'read once')
+  fs.mkdirSync(work)
+  fs.writeFileSync(join(work, 'large'), Buffer.alloc(64 * MIB, 'savepoint '))
+  const env = { ...process.env, HOME: scratch }
+  const savepoint = await open({ cwd: work, home: join(disk, 'home of it'), create: true, env })
+  const before = moved()
+  await savepoint.snapshot({ label: 'one' })
+  const after = moved()
+  expect(after('rchar') - before('rchar')).toBeGreaterThanOrEqual(64 * MIB)
+  expect(after('rchar') - before('rchar')).toBeLessThan(66 * MIB)
+  expect(after('wchar') - before('wchar')).toBeLessThan(2 * MIB)
+  savepoint.close()
+})

@@ -175,6 +175,24 @@ describe('settings that are there', () => {
     expect(JSON.parse(read(real))).toMatchObject({ a: 1, mcpServers: { savepoint: stdio } })
   })
 
+  it('that are a link to nothing yet are made where it points, and the link stays', () => {
+    const file = join(space.dir, '.mcp.json')
+    const hooks = join(space.dir, '.claude/settings.local.json')
+    mkdirSync(join(space.base, 'dotfiles'))
+    mkdirSync(dirname(hooks))
+    symlinkSync('../dotfiles/first.json', file)
+    symlinkSync('second.json', join(space.base, 'dotfiles/first.json'))
+    symlinkSync('../../dotfiles/hooks.json', hooks)
+    expect(connect('claude').stdout).toContain(`created ${file}\n`)
+    expect([file, hooks].map(each => lstatSync(each).isSymbolicLink())).toEqual([true, true])
+    expect(JSON.parse(read(join(space.base, 'dotfiles/second.json')))).toEqual(JSON.parse(mcpServers))
+    expect(read(join(space.base, 'dotfiles/hooks.json'))).toContain('hook claude')
+    expect(connect('claude', '--remove').status).toBe(0)
+    // Neither the links nor the directory that is not the agent's own.
+    expect([file, hooks].map(each => lstatSync(each).isSymbolicLink())).toEqual([true, true])
+    expect(readdirSync(join(space.base, 'dotfiles'))).toEqual(['first.json'])
+  })
+
   it('of opencode with comments have a name of their own', () => {
     const file = join(space.dir, 'opencode.jsonc')
     put(file, '{\n  // models\n}\n')
@@ -216,6 +234,9 @@ describe('what is written', () => {
   it('names the store where it is not the usual one', () => {
     const { command } = savepointJson(space, ['connect', 'claude', '--print'])
     expect(command).toEqual([launcher, 'mcp', '--home', space.home])
+    // Said in the environment, it is still the usual one: others read the same .mcp.json.
+    const env = { ...settings, SAVEPOINT_HOME: join(space.userHome, '.savepoint') }
+    expect(savepointJson(space, ['connect', 'claude', '--print'], { env }).command).toEqual([launcher, 'mcp'])
   })
 
   it('starts a server', () => {

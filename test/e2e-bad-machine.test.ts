@@ -283,7 +283,7 @@ describe('a target that is not what it was', () => {
       expect(result).toMatchObject({ status: 1, stdout: '' })
       expect(steady(result.stderr, space)).toBe(
         'savepoint: Cannot open BASE/work: the directory does not exist\n' +
-          '  hint: If it was deleted: savepoint rollback SNAP -t BASE/work makes it again (savepoint log -t BASE/work lists the snapshots)\n',
+          '  hint: If it was deleted: `savepoint rollback SNAP -t BASE/work` makes it again (`savepoint log -t BASE/work` lists the snapshots)\n',
       )
     }
     expect(savepoint(space, ['run', ...args, '--', 'true'], outside()).status).toBe(125)

@@ -58,6 +58,9 @@ describe('organise', () => {
     )
     say(['undo'])
     expect(json('snapshots')).toHaveLength(all)
+    say(['tag', 'kept', third!.id])
+    refused(['compact', second!.id, third!.id], 1, /^savepoint: Cannot compact snap_\w+: it is tagged kept\n/)
+    say(['tag', '-d', 'kept'])
   })
 
   it('prune --dry-run names the rule, prune deletes, undo brings back; gc and verify', () => {

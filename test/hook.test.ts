@@ -152,6 +152,28 @@ describe('connect claude', () => {
     expect(readFileSync(file(), 'utf8')).toBe(before)
   })
 
+  it('counts where the user put it beside a hook of his, from where it goes alone', () => {
+    savepoint(space, ['connect', 'claude'])
+    const [ours] = groups().Stop[0].hooks
+    const theirs = { type: 'command', command: 'echo done' }
+    const shared = { hooks: [theirs, ours] }
+    const moved = { ...JSON.parse(readFileSync(file(), 'utf8')), hooks: { ...groups(), Stop: [shared] } }
+    writeFileSync(file(), JSON.stringify(moved, null, 2))
+    expect(savepoint(space, ['connect', 'claude']).stdout).toContain(`already, in ${file()}`)
+    expect(groups().Stop).toEqual([shared])
+    savepoint(space, ['connect', 'claude', '--remove'])
+    expect(groups()).toEqual({ Stop: [{ hooks: [theirs] }] })
+    // One of an older place, with a matcher that is not ours, gives way to the present one.
+    const another = { type: 'command', command: 'other-tool hook claude' }
+    const old = { type: 'command', command: "'/an old/savepoint' hook claude --home /x" }
+    writeFileSync(
+      file(),
+      JSON.stringify({ hooks: { PostToolUse: [{ matcher: 'Edit', hooks: [another, old, theirs] }] } }),
+    )
+    savepoint(space, ['connect', 'claude'])
+    expect(groups().PostToolUse).toMatchObject([{ matcher: 'Edit', hooks: [another, theirs] }, { hooks: [ours] }])
+  })
+
   it('replaces what an older place of ours left', () => {
     const old = { hooks: [{ type: 'command', command: '/old/savepoint hook claude' }] }
     mkdirSync(space.at('.claude'))

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
 import { startRun, useRuns } from './support/background-run.ts'
 import { asOrdinaryUser, builtCommand, giveToUser, savepoint } from './support/built-cli.ts'
+import { killedRun } from './support/killed-run.ts'
 import { closeMcpClients, connectMcp } from './support/mcp-client.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -107,6 +108,20 @@ describe('pages', () => {
     expect(Math.max(...changes.lengths, ...shown.lengths, ...planned.lengths)).toBeLessThan(MAX * 1.3)
     const beyond = await mcp.call('snapshots_changes', { start_index: 99_999 })
     expect(beyond.data).toMatchObject({ changes: [], next_start_index: null })
+  })
+
+  it('count what stands beside their elements, however many names there are', async () => {
+    for (let i = 0; i < 60; i++) engine.tag(`a-name-that-takes-some-room-${i}`, 'first')
+    for (let i = 0; i < 5; i++) await engine.snapshot()
+    const mcp = await connectMcp(space)
+    const input = { max_length: MAX, format: 'json' }
+    const { text, data } = await mcp.call('snapshots_log', input)
+    expect(text.length).toBeLessThanOrEqual(MAX)
+    expect(data.tags.length).toBeGreaterThan(0)
+    expect(data.tags.length + data.more_tags).toBe(60)
+    const trace = await engine.run({ command: ['sh', '-c', 'for i in 1 2 3 4 5 6; do /bin/true; done'] })
+    const commands = await mcp.call('commands_list', { ...input, run: trace.run!.id, max_length: 1000 })
+    expect(commands.text.length).toBeLessThanOrEqual(1000)
   })
 
   it('do not make a model do a thing twice', async () => {
@@ -230,6 +245,27 @@ describe('where it is started', () => {
     expect([space.read('sub/s'), space.read('a')]).toEqual(['s1', 'a2\n'])
     await mcp.call('snapshots_rollback', { checkpoint: 'both', paths: ['.'] })
     expect(space.read('a')).toBe('a1')
+  })
+
+  it('an operation that reached further is undone as a whole only when that is asked for', async () => {
+    space.write('sub/s', 's1')
+    await engine.snapshot()
+    space.sh('echo a2 > a')
+    await engine.rollback('first', { paths: ['a'] })
+    const mcp = await connectMcp(space, { cwd: space.at('sub') })
+    const refused = await mcp.call('snapshots_undo')
+    expect(refused.text).toMatch(/^NOTHING WAS EXECUTED: [\s\S]*snapshots_undo \{all: true\} takes the whole operation/)
+    expect((await mcp.call('snapshots_undo', { all: true })).text).toMatch(/^Undone: /)
+    expect(space.read('a')).toBe('a2\n')
+  })
+
+  it('what the engine says beside its answer names tools', async () => {
+    expect(killedRun(space, 'cd /; rm -r "$OLDPWD"')).toBe('SIGKILL')
+    const mcp = await connectMcp(space, { cwd: space.base, args: ['-t', space.dir] })
+    const { data } = await mcp.call('snapshots_undo', { dry_run: true })
+    expect(data.notices).toContainEqual(
+      expect.stringMatching(/directory was deleted .*; snapshots_undo makes it again/),
+    )
   })
 
   it('or anywhere, with --target', async () => {

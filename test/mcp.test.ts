@@ -33,6 +33,8 @@ describe('tools', () => {
     expect(hints.snapshots_create).toMatchObject({ readOnlyHint: false, destructiveHint: false, idempotentHint: false })
     expect(hints.snapshots_rollback).toMatchObject({ readOnlyHint: false, destructiveHint: true, idempotentHint: true })
     expect(hints.snapshots_undo).toMatchObject({ readOnlyHint: false, destructiveHint: true, idempotentHint: false })
+    // It may take a name away.
+    expect(hints.snapshots_tag).toMatchObject({ readOnlyHint: false, destructiveHint: true, idempotentHint: true })
     const properties = (name: string) =>
       Object.keys(tools.find(tool => tool.name === name)!.inputSchema.properties as object)
     expect(properties('snapshots_list')).toEqual(['include_changes', 'start_index', 'max_length', 'format'])
@@ -287,6 +289,9 @@ describe('resources', () => {
   it('are found by label and in pages', async () => {
     const page = await read('savepoint://snapshots/first?start_index=7')
     expect(page).toMatchObject({ snapshot: { label: 'first' }, start_index: 7 })
+    await expect(read('savepoint://snapshots/first?max_length=long')).rejects.toThrow(
+      /"max_length" does not take "long"/,
+    )
   })
 
   it.each(['savepoint://snapshots/nobody', 'savepoint://cats/1', 'file:///etc/passwd', 'savepoint://snapshots/%zz'])(

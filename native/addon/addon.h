@@ -39,6 +39,7 @@
   X(syncfs, syncfs_fd) \
   X(startWriteback, start_writeback) \
   X(cloneFd, clone_fd) \
+  X(snapshotSubvolume, snapshot_subvolume) \
   X(spreadSubdirs, spread_subdirs) \
   X(dataSegments, data_segments) \
   X(statfs, statfs_fd) \

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/btrfs.h>
 #include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,21 @@ napi_value addon_clone_fd(napi_env env, napi_callback_info info) {
   // Filesystems that do not know the ioctl say one of these instead.
   if (error == ENOTTY || error == ENOSYS) error = EOPNOTSUPP;
   return finish_call(env, error, "ficlone");
+}
+
+/* (subvolume, directory, name): as `btrfs subvolume snapshot -r`, without the start of a process. */
+napi_value addon_snapshot_subvolume(napi_env env, napi_callback_info info) {
+  napi_value arguments[3];
+  int subvolume, directory;
+  struct bytes_view name;
+  if (!get_arguments(env, info, 3, arguments) || !get_int(env, arguments[0], &subvolume) ||
+      !get_int(env, arguments[1], &directory) || !get_buffer(env, arguments[2], &name)) {
+    return NULL;
+  }
+  struct btrfs_ioctl_vol_args_v2 wanted = {.fd = subvolume, .flags = BTRFS_SUBVOL_RDONLY};
+  if (name.length == 0 || name.length >= sizeof wanted.name) return finish_call(env, EINVAL, "snapshot");
+  memcpy(wanted.name, name.data, name.length);
+  return finish_call(env, ioctl(directory, BTRFS_IOC_SNAP_CREATE_V2, &wanted) == 0 ? 0 : errno, "snapshot");
 }
 
 struct segments {

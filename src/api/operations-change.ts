@@ -59,7 +59,8 @@ export const changeOperations = [
   }),
   operation({
     name: 'revert',
-    summary: 'brings one path back, from HEAD or the nearest snapshot before it that has another version',
+    summary:
+      'brings one path back, from the snapshot that is named or the newest that has it, of HEAD and what HEAD descends from',
     effect: 'destructive',
     isLong: true,
     input: z.object({ path, from: ref.optional(), dry_run: dryRun }),
@@ -99,7 +100,8 @@ export const changeOperations = [
   operation({
     name: 'tag',
     summary: 'names a snapshot, which is then kept; or removes a name',
-    effect: 'write',
+    // A name that is moved or removed keeps its snapshot no longer.
+    effect: 'destructive',
     isIdempotent: true,
     input: z.object({
       name: z.string().min(1),

@@ -78,6 +78,8 @@ export const processOperations = [
     name: 'ps',
     summary: 'the processes of the runs of this target',
     effect: 'read',
+    // It looks at every process of the machine.
+    isLong: true,
     input: z.object({}),
     output: z.array(traced.process),
     opens: looking,

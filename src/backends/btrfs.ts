@@ -3,14 +3,14 @@
  * same filesystem, and found there by their names. Making and deleting needs no privilege where the user owns the subvolume
  * and it is mounted with `user_subvol_rm_allowed`; the list of differences does (`btrfs send`).
  */
-import { existsSync, lstatSync, rmdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
-import { SavepointError } from '../errors/errors.ts'
+import { closeSync, constants, existsSync, lstatSync, openSync, rmdirSync, statSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
-import { fixFor, mustRun, runProgram } from './run-program.ts'
+import { filesystemType, firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
+import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
 const BTRFS_MAGIC = 0x9123683e
@@ -35,7 +35,8 @@ export const btrfs: NativeBackend = {
 
   capture(target, state) {
     makePlace(state.place, 'take a btrfs snapshot')
-    mustRun('take a btrfs snapshot', 'btrfs', ['subvolume', 'snapshot', '-r', '--', target.toString(), pathOf(state)])
+    const why = whyNotSnapshot(target.toString(), state)
+    if (why !== undefined) throw failed('take a btrfs snapshot', why)
   },
 
   open(state) {
@@ -84,12 +85,21 @@ function isSubvolume(path: string): boolean {
   }
 }
 
-function typeOf(path: string): number {
-  const fd = addon.openRoot(Buffer.from(path))
+const typeOf = (path: string): number => filesystemType(Buffer.from(path))
+
+/** Not by the `btrfs` command, whose start would take longer than the snapshot. undefined: it is there. */
+function whyNotSnapshot(target: string, { place, name }: NativeState): string | undefined {
+  const opened: number[] = []
   try {
-    return addon.statfs(fd).type
+    for (const path of [target, place]) opened.push(openSync(path, constants.O_RDONLY | constants.O_DIRECTORY))
+    addon.snapshotSubvolume(opened[0]!, opened[1]!, Buffer.from(name))
+    return undefined
+  } catch (error) {
+    const code = errnoOf(error)
+    if (code === undefined) throw error
+    return code === 'ENOSPC' ? 'no space left on the device' : errnoWords(error)
   } finally {
-    addon.close(fd)
+    for (const fd of opened) closeSync(fd)
   }
 }
 
@@ -124,8 +134,8 @@ function tryPlace(target: string, place: string): Probe {
       rmdirSync(probe)
       return no(`this user may not delete snapshots (${deleted.why})`, RM_ALLOWED)
     }
-    const taken = runProgram('btrfs', ['subvolume', 'snapshot', '-r', '--', target, probe])
-    if (!taken.works) return no(`a snapshot into ${place} failed: ${taken.why}`, whyNotTaken(target, taken.why))
+    const why = whyNotSnapshot(target, { place, name: basename(probe) })
+    if (why !== undefined) return no(`a snapshot into ${place} failed: ${why}`, whyNotTaken(target, why))
     deleteSubvolume(probe)
     return { works: true, place }
   } catch (error) {

@@ -1,8 +1,9 @@
-/** Directories that states are kept in, for the drivers that keep them in some. */
+/** The target that a driver is asked about, and directories that states are kept in, for the drivers that keep them in some. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { errnoOf, errnoWords } from '../errors/errors.ts'
-import type { Probe } from './native-backend.ts'
+import { addon } from '../native/addon.ts'
+import type { NativeState, Place, Probe } from './native-backend.ts'
 import { failed } from './run-program.ts'
 
 export const no = (reason: string, fix: string): Probe => ({ works: false, reason, fix })
@@ -10,6 +11,16 @@ export const no = (reason: string, fix: string): Probe => ({ works: false, reaso
 /** The programs are told paths as text. */
 export const whyNoText = (target: Buffer): Probe | undefined =>
   Buffer.from(target.toString()).equals(target) ? undefined : no('the path of the target is not UTF-8', 'Rename it')
+
+/** The magic number that statfs has. */
+export function filesystemType(path: Buffer): number {
+  const fd = addon.openRoot(path)
+  try {
+    return addon.statfs(fd).type
+  } finally {
+    addon.close(fd)
+  }
+}
 
 const WRITABLE_BY_OTHERS = 0o022
 
@@ -24,12 +35,31 @@ export function whyNotMade(place: string): string | undefined {
     } catch (error) {
       if (errnoOf(error) !== 'EEXIST') return `${directory} cannot be made: ${errnoWords(error) ?? error}`
     }
-    const stat = lstatSync(directory)
-    if (!stat.isDirectory()) return `${directory} is ${stat.isSymbolicLink() ? 'a symbolic link' : 'no directory'}`
-    if (stat.uid !== process.geteuid?.()) return `${directory} belongs to another user`
-    if ((stat.mode & WRITABLE_BY_OTHERS) !== 0) return `other users may write in ${directory}`
+    const why = whyNotOurs(directory)
+    if (why !== undefined) return why
   }
   return undefined
+}
+
+function whyNotOurs(directory: string): string | undefined {
+  const stat = lstatSync(directory)
+  if (!stat.isDirectory()) return `${directory} is ${stat.isSymbolicLink() ? 'a symbolic link' : 'no directory'}`
+  if (stat.uid !== process.geteuid?.()) return `${directory} belongs to another user`
+  return (stat.mode & WRITABLE_BY_OTHERS) !== 0 ? `other users may write in ${directory}` : undefined
+}
+
+/**
+ * Where a state is now whose place was moved as a whole: in the first of those directories that has the place, and is ours
+ * alone. undefined: it is where it was, or nobody knows where.
+ */
+export function movedPlace({ place, name }: NativeState, directories: readonly string[]): Place | undefined {
+  if (!place.startsWith('/') || existsSync(place)) return undefined
+  const candidates = directories.map(directory => join(dirname(directory), basename(place)))
+  return candidates.find(
+    candidate =>
+      existsSync(join(candidate, name)) &&
+      [dirname(candidate), candidate].every(each => whyNotOurs(each) === undefined),
+  )
 }
 
 /** A place that a probe has found may have changed since. */

@@ -8,9 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
-import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
-import { no, whyNoText } from './place.ts'
+import { filesystemType, no, whyNoText } from './place.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
 import { differingInZfs } from './zfs-diff.ts'
 
@@ -24,6 +23,9 @@ const BUSY_WAIT_MS = 150
 /** A place is everything of the name but the id: `dataset@savepoint-KEY`. */
 const nameOf = ({ place, name }: NativeState): string => `${place}-${name}`
 const datasetOf = (place: string): string => place.slice(0, place.indexOf('@'))
+const poolOf = (place: string): string => datasetOf(place).split('/')[0]!
+/** Without the dataset. Nobody else's has the same. */
+const shortNameOf = (state: NativeState): string => nameOf(state).slice(nameOf(state).indexOf('@') + 1)
 
 export const zfs: NativeBackend = {
   name: 'zfs',
@@ -49,7 +51,7 @@ export const zfs: NativeBackend = {
     if (problem) return problem
     if (!MAY_BE_ZFS.has(typeOf(target))) return no('the target is not on ZFS', AS_DATASET)
     const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'name,mountpoint', '-t', 'filesystem'])
-    if (!works) return no(why, why.includes('not installed') ? 'apt-get install zfsutils-linux' : 'See `zfs list`')
+    if (!works) return no(why, whyNoList(why))
     const dataset = linesOf(stdout).find(([, mountpoint]) => mountpoint === path)?.[0]
     if (dataset === undefined) return no('the target is not where a dataset is mounted', AS_DATASET)
     const place = `${dataset}@savepoint-${key}`
@@ -65,11 +67,11 @@ export const zfs: NativeBackend = {
   },
 
   open(state) {
-    const mountpoint = mountpointOf(state)
-    if (!exists(state)) return undefined
-    const inside = join(mountpoint, '.zfs', 'snapshot', nameOf(state).slice(nameOf(state).indexOf('@') + 1))
+    const found = locate(state)
+    if (!found) return undefined
+    const inside = join(mountpointOf(found), '.zfs', 'snapshot', shortNameOf(found))
     if (existsSync(inside)) return { path: Buffer.from(inside), close() {} }
-    return openClone(state)
+    return openClone(found)
   },
 
   differing(before, after) {
@@ -78,9 +80,10 @@ export const zfs: NativeBackend = {
   },
 
   remove(state) {
-    if (!exists(state)) return
-    dropClones(state.place)
-    mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(state)])
+    const found = locate(state)
+    if (!found) return
+    dropClones(found.place)
+    mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(found)])
   },
 
   whereOf: nameOf,
@@ -95,16 +98,30 @@ export const zfs: NativeBackend = {
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
 const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create DATASET'
 
+function whyNoList(why: string): string {
+  if (why.includes('not installed')) return 'apt-get install zfsutils-linux'
+  return process.geteuid?.() === 0 ? 'See `zfs list`' : ALLOW
+}
+
 const goneError = (state: NativeState) =>
   new SavepointError('backend.failed', `Cannot find ${nameOf(state)}: somebody has removed it`, {
     hint: 'The store has what was in it: leave --native out',
   })
 
-/** Throws when that cannot be told: what is taken for removed is forgotten. */
-function exists(state: NativeState): boolean {
+/**
+ * Where it is now: it goes along with a dataset that is renamed. undefined: somebody has removed it, because its dataset is
+ * there without it. Throws when that is missing, too, because its pool may not be imported: what is taken for removed is
+ * forgotten, or believed to be purged.
+ */
+function locate(state: NativeState): NativeState | undefined {
   const { works, why } = runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', nameOf(state)])
-  if (!works && !/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why)
-  return works
+  if (works) return state
+  if (!/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why)
+  const all = runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', '-r', poolOf(state.place)])
+  const elsewhere = linesOf(all.stdout).find(([name]) => name!.endsWith(`@${shortNameOf(state)}`))?.[0]
+  if (elsewhere !== undefined) return { ...state, place: elsewhere.slice(0, -state.name.length - 1) }
+  mountpointOf(state)
+  return undefined
 }
 
 const linesOf = (stdout: Buffer): string[][] =>
@@ -116,12 +133,7 @@ const linesOf = (stdout: Buffer): string[][] =>
 
 function typeOf(path: Buffer): number {
   try {
-    const fd = addon.openRoot(path)
-    try {
-      return addon.statfs(fd).type
-    } finally {
-      addon.close(fd)
-    }
+    return filesystemType(path)
   } catch {
     return 0
   }
@@ -131,16 +143,17 @@ function mountpointOf({ place }: NativeState): string {
   const dataset = datasetOf(place)
   const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', dataset])
   if (works) return stdout.toString().trim()
-  throw new SavepointError('backend.failed', `Cannot read a snapshot of ${dataset}: ${why}`, {
-    hint: 'Import its pool (zpool import). Nothing is lost',
-  })
+  throw new SavepointError(
+    'backend.failed',
+    `Cannot find snapshots of ${dataset}: ${why} (import its pool with zpool import; if that is gone for good, make an empty dataset of this name)`,
+  )
 }
 
 function openClone(state: NativeState): OpenState {
   // Left by a process that was killed; we hold the lock of the timeline, so nobody reads them.
   dropClones(state.place)
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'savepoint-zfs-')))
-  const clone = `${datasetOf(state.place).split('/')[0]}/${CLONE_PREFIX}${randomHex(6)}`
+  const clone = `${poolOf(state.place)}/${CLONE_PREFIX}${randomHex(6)}`
   const close = () => {
     destroyClone(clone)
     try {
@@ -158,7 +171,7 @@ function openClone(state: NativeState): OpenState {
 }
 
 function dropClones(place: string): void {
-  const pool = datasetOf(place).split('/')[0]!
+  const pool = poolOf(place)
   const { stdout } = runProgram('zfs', ['list', '-H', '-o', 'name,origin,mountpoint', '-t', 'filesystem', '-r', pool])
   for (const [clone, origin, mountpoint] of linesOf(stdout)) {
     if (!origin!.startsWith(`${place}-`) || !clone!.startsWith(`${pool}/${CLONE_PREFIX}`)) continue

@@ -210,6 +210,11 @@ function checkOptions(name: string, known: Record<string, Kind>, value: unknown)
       })
     if (!fits(given, kind)) throw wrong(name, option, kind)
   }
+  const { keepRunning, restart } = value as Record<string, unknown>
+  if (keepRunning && restart)
+    throw new SavepointError('usage', `Cannot ${name}: a run cannot both go on and be started again`, {
+      hint: 'Leave out one of the two, to keep it running or to restart it',
+    })
 }
 
 const kindWords: Record<Kind, string> = {

@@ -38,7 +38,7 @@ export function compact(
     refuseForeign(ctx, 'compact', snapshots)
     const newest = snapshots.at(-1)!
     const tags = tagsOf(ctx, newest)
-    for (const snapshot of snapshots.slice(0, -1)) refuseTagged(ctx, snapshot)
+    for (const snapshot of snapshots.slice(0, -1)) refuseTagged(ctx, snapshot, 'compact')
     const ids = snapshots.map(snapshot => snapshot.id)
     failpoint('compact:before')
     const result = ctx.db.transaction(() => {
@@ -121,7 +121,7 @@ function refuseForeign(ctx: Context, verb: 'delete' | 'compact', snapshots: Snap
 
 /** Also for a redo: HEAD and tags may be others than at the first time. */
 export function refusePinned(ctx: Context, snapshot: Snapshot): void {
-  refuseTagged(ctx, snapshot)
+  refuseTagged(ctx, snapshot, 'delete')
   if (snapshot.id !== ctx.db.head) return
   throw new SavepointError(
     'snapshot.pinned',
@@ -132,10 +132,10 @@ export function refusePinned(ctx: Context, snapshot: Snapshot): void {
   )
 }
 
-function refuseTagged(ctx: Context, snapshot: Snapshot): void {
+function refuseTagged(ctx: Context, snapshot: Snapshot, verb: 'delete' | 'compact'): void {
   const tags = tagsOf(ctx, snapshot)
   if (tags.length === 0) return
-  throw new SavepointError('snapshot.pinned', `Cannot delete ${snapshot.id}: it is tagged ${tags.join(', ')}`, {
+  throw new SavepointError('snapshot.pinned', `Cannot ${verb} ${snapshot.id}: it is tagged ${tags.join(', ')}`, {
     hint: `Delete the tag first: \`savepoint tag --delete ${tags[0]}\``,
   })
 }

@@ -10,7 +10,7 @@ export function checkLabel(label: string): void {
     throw new SavepointError(
       'name.invalid',
       `Cannot use this label: it must have 1 to ${MAX_LABEL} characters without control characters`,
-      { hint: 'For example: savepoint snapshot --label "before the upgrade"' },
+      { hint: 'For example: `savepoint snapshot --label "before the upgrade"`' },
     )
   }
   refuseReserved('label', label)

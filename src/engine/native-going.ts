@@ -51,6 +51,15 @@ function noteGone(db: TimelineDb, { place, name }: NativeState): void {
   else db.deleteMeta(META)
 }
 
+export const goingPlaces = (db: TimelineDb): string[] => goingIn(db).map(({ place }) => place)
+
+/** `movedTo`: where one is now; undefined: where it was. */
+export function followGoing(db: TimelineDb, movedTo: (state: NativeState) => string | undefined): void {
+  const going = goingIn(db)
+  if (going.length === 0) return
+  db.setMeta(META, JSON.stringify(going.map(state => ({ ...state, place: movedTo(state) ?? state.place }))))
+}
+
 /** Of snapshots whose rows are removed, in the same transaction, afterwards. What another row names stays. */
 export function noteForgotten(db: TimelineDb, forgotten: readonly Snapshot[]): void {
   const named = new Set(db.snapshots(true).map(({ nativeRef }) => nativeRef))

@@ -26,6 +26,7 @@ import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
 import { keptMatcher } from './kept-matcher.ts'
 import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log } from './log.ts'
+import { followPlaces } from './moved-places.ts'
 import { nativeUsage } from './native-ref.ts'
 import { rollbackNatively } from './native-rollback.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
@@ -66,6 +67,7 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
   try {
     const above = ownRun(ctx) === undefined ? (ctx.timelineId === '' ? anyRunAbove() : runAbove(ctx)) : undefined
     if (above !== undefined) ctx.env = { ...ctx.env, [RUN_VARIABLE]: above }
+    if (!options.leaveUnread) await followPlaces(ctx)
     await recoverAtOpen(ctx)
     if (!options.leaveUnread) await readAtOpen(ctx)
     if (options.upToDate) await haveEventsWritten(ctx)

@@ -27,7 +27,8 @@ export function readFile(ctx: Context, ref: string, path: string): FileVersion {
   const entry = entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), raw)
   const content = entry && contentOf(ctx, entry)
   if (content) return { snapshot, path: raw, entry, content }
-  throw new SavepointError('path.unknown', `Cannot read ${showPath(raw)} in ${snapshot.id}: ${whyNot(entry)}`, {
+  const why = raw === '' ? 'it is a dir' : whyNot(entry)
+  throw new SavepointError('path.unknown', `Cannot read ${showPath(raw) || '.'} in ${snapshot.id}: ${why}`, {
     hint: `\`savepoint history ${typedPath(ctx, raw)}\` shows its versions`,
   })
 }

@@ -4,7 +4,7 @@
  * first time it is a whole capture. It is done by whoever opens the timeline next, in the order of the snapshots.
  */
 import type { OpenState } from '../backends/native-backend.ts'
-import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
 import { showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -18,7 +18,7 @@ import { keepWithinLimits } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { type Kept, keptOf } from './native-ref.ts'
 import { newOperation } from './new-operation.ts'
-import { differencesFrom, explained, readAncestor } from './snapshot.ts'
+import { differencesFrom, explained, readAncestor, unlessDamaged } from './snapshot.ts'
 import { withSnapshotEvents } from './snapshot-events.ts'
 
 /**
@@ -134,12 +134,4 @@ function forgetLost(ctx: Context, snapshot: Snapshot): void {
     ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'lost' })
   })
   ctx.notice(summary)
-}
-
-function unlessDamaged(work: () => void): void {
-  try {
-    work()
-  } catch (error) {
-    if (!isDamage(error)) throw error
-  }
 }

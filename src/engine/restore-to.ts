@@ -1,6 +1,6 @@
 /** `rollback --to DIR`: writes a snapshot into another directory. Neither the target nor the home is touched. */
 import { readdirSync, realpathSync, statSync } from 'node:fs'
-import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
+import { errnoOf, errnoWords, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -87,6 +87,11 @@ function prepare(path: Raw, dryRun: boolean): boolean {
       return true
     }
   } catch (cause) {
+    if (isNoRoom(cause))
+      throw new SavepointError('disk.full', `Cannot restore to ${showPath(path)}: the disk is full`, {
+        hint: 'Free some space there, or name a directory on another disk',
+        cause,
+      })
     const words = errnoOf(cause) === 'ENOENT' ? 'nothing can be made there' : errnoWords(cause)
     if (words === undefined) throw cause
     const isWrong = errnoOf(cause) === 'ENOTDIR' || errnoOf(cause) === 'EEXIST'

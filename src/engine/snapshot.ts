@@ -166,7 +166,7 @@ export function differencesFrom(ctx: Context, parent: Snapshot | undefined, live
   return { counts: { added: live.files + live.emptyDirs, modified: 0, deleted: 0 }, events: [], unlisted: 0 }
 }
 
-function unlessDamaged<T>(work: () => T): T | undefined {
+export function unlessDamaged<T>(work: () => T): T | undefined {
   try {
     return work()
   } catch (error) {
@@ -178,6 +178,7 @@ function unlessDamaged<T>(work: () => T): T | undefined {
 /** Throws when snapshots.retention.manual_max allows no further named snapshot. */
 export function checkManualPool(ctx: Context): void {
   const limit = ctx.config.snapshots.retention.manual_max
+  if (limit === Number.POSITIVE_INFINITY) return
   const tagged = new Set(ctx.db.tags().values())
   const named = ctx.db.snapshots().filter(snapshot => isNamed(snapshot, tagged))
   if (named.length < limit) return

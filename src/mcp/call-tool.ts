@@ -26,16 +26,12 @@ export async function callTool(tool: Tool, given: unknown, session: Session): Pr
     return { text: lines(head, [], session.notices, answer.foot), structured }
   }
   const { start_index, max_length, format } = input
-  const used = Math.min(lines(head, [], session.notices, answer.foot).length, max_length * HEAD_SHARE)
-  const page = await fillPage(answer.list, start_index, max_length - used)
-  const structured = {
-    ...answer.facts,
-    [answer.list.key]: page.items.map(({ value }) => value),
-    start_index,
-    total: answer.list.total,
-    next_start_index: isDone ? null : page.next,
-    notices: session.notices,
-  }
+  const { key, total } = answer.list
+  const around = { ...answer.facts, start_index, total, next_start_index: total, notices: session.notices }
+  const beside = Math.max(lines(head, [], session.notices, answer.foot).length, JSON.stringify(around).length)
+  const page = await fillPage(answer.list, start_index, max_length - Math.min(beside, max_length * HEAD_SHARE))
+  const values = page.items.map(({ value }) => value)
+  const structured = { ...around, [key]: values, next_start_index: isDone ? null : page.next }
   const texts = page.items.map(({ text }) => text)
   const isLast = page.next === null || isDone
   const foot = [...pageLines(answer, page, start_index, isDone), ...(isLast ? (answer.foot ?? []) : [])]

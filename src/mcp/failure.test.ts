@@ -43,9 +43,23 @@ describe('a failed call', () => {
     ['`savepoint snapshot --force`', '`savepoint snapshot --force`'],
     ['`savepoint rollback SNAP --to DIR`', '`savepoint rollback SNAP --to DIR`'],
     ['`savepoint runs` lists them', 'the list of resources (savepoint://runs/…) lists them'],
+    ['`savepoint undo --all` takes all', 'snapshots_undo {all: true} takes all'],
+    ['`savepoint snapshot --label "a b"`', 'snapshots_create {name: "a b"}'],
+    ['`savepoint rollback snap_abcd2345` goes back', 'snapshots_rollback {checkpoint: "snap_abcd2345"} goes back'],
+    ['`savepoint rollback run_a2 --keep-running`', 'snapshots_rollback {checkpoint: "run_a2"}'],
+    ['`savepoint delete snap_a2`', 'snapshots_delete {checkpoint: "snap_a2"}'],
+    ['`savepoint delete -t DIR SNAP` there', '`savepoint delete -t DIR SNAP` there'],
+    ['`savepoint undo` in another terminal', '`savepoint undo` in another terminal'],
+    ['`savepoint operations` shows it', 'the resource savepoint://events?kind=operation shows it'],
   ])('names what does the same: %s', (hint, said) =>
     expect(last(failureText(new SavepointError('tag.unknown', 'Cannot z', { hint }), true))).toBe(`Next: ${said}`),
   )
+
+  it('names them to programs, too', () => {
+    const hint = '`savepoint log` shows them'
+    const { _meta } = failureOf(new SavepointError('operation.none', 'Cannot undo', { hint }), false)
+    expect(_meta['savepoint/error'].hint).toBe('snapshots_log shows them')
+  })
 
   it('keeps commands that are no tools', () => {
     const error = new SavepointError('failed', 'Cannot y', {

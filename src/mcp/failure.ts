@@ -1,7 +1,7 @@
 /** The one renderer of errors for this face. A model must not take a failed call for a done one, and must know what to do next. */
 import { asSavepointError } from '../api/as-savepoint-error.ts'
 import { type ErrorCode, errorCatalogue, type SavepointError } from '../errors/errors.ts'
-import { tools } from './tools.ts'
+import { withToolNames } from './tool-names.ts'
 
 /** What may have come to nothing in the middle of a change; it is completed or taken back by the next call, as the engine promises. */
 const mayBeginNevertheless = new Set<ErrorCode>([
@@ -25,12 +25,13 @@ const askTheUser = 'tell the user; `savepoint doctor` in a terminal says more'
 
 export function failureOf(thrown: unknown, isReadOnly: boolean) {
   const error = asSavepointError(thrown)
-  const { code, message, hint, data } = error
+  const { code, message, data } = error
+  const hint = error.hint === undefined ? null : withToolNames(error.hint)
   return {
     isError: true,
     content: [{ type: 'text' as const, text: failureText(error, isReadOnly) }],
     _meta: {
-      'savepoint/error': { code, exit: errorCatalogue[code].exit, message, hint: hint ?? null, data: data ?? null },
+      'savepoint/error': { code, exit: errorCatalogue[code].exit, message, hint, data: data ?? null },
     },
   }
 }
@@ -47,22 +48,3 @@ export function failureText(error: SavepointError, isReadOnly: boolean): string 
     `Next: ${next}`,
   ].join('\n')
 }
-
-/** Of commands that have no tool of their own, or another one than their name says. */
-const otherNames: [command: RegExp, name: string][] = [
-  [/^tag$/, 'snapshots_log'],
-  [/^tag --delete (.+)$/, 'snapshots_tag {name: "$1", delete: true}'],
-  [/^runs$/, 'the list of resources (savepoint://runs/…)'],
-]
-
-/** No tool does that: whoever took one for it would be refused again. */
-const onlyByCommand = / --(force|to|no-safety)\b/
-
-/** Hints name commands of the command line; a model has tools. */
-const withToolNames = (text: string): string =>
-  text.replace(/`savepoint (([a-z]+)[^`]*)`/g, (whole, command: string, verb: string) => {
-    const [pattern, name] = otherNames.find(([pattern]) => pattern.test(command)) ?? []
-    if (onlyByCommand.test(command)) return whole
-    if (pattern && name) return command.replace(pattern, name)
-    return tools.find(tool => tool.operation === verb)?.name ?? whole
-  })

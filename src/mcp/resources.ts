@@ -91,7 +91,8 @@ export function findResource(uri: string): Read | undefined {
   const [, kind, name] = /^(\w+)\/(.+)$/s.exec(place ?? '') ?? []
   const found = kind !== undefined && Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
   if (!found) return undefined
-  const numbers = [...parameters].map(([key, value]) => [key, Number(value)])
+  // What is no number is refused as it was written.
+  const numbers = [...parameters].map(([key, value]) => [key, /^\d+$/.test(value) ? Number(value) : value])
   try {
     const input = { ...Object.fromEntries(numbers), [found.parameter]: decodeURIComponent(name!) }
     return async session => (await callTool(findTool(found.tool)!, input, session)).structured

@@ -2,9 +2,10 @@
 import { join } from 'node:path'
 import { checkInput, findOperation } from '../api/table.ts'
 import type { OpenOptions, Savepoint } from '../index.ts'
+import { withToolNames } from './tool-names.ts'
 
 export class Session {
-  /** What the engine says beside its results. */
+  /** What the engine says beside its results, with tools for commands. */
   readonly notices: string[] = []
   /** Where this process stands in the target, '' at its root: what changes files reaches no further unless told. */
   subdirectory = ''
@@ -31,7 +32,11 @@ export class Session {
   async #open(extra: OpenOptions): Promise<Savepoint> {
     if (this.#opened) return this.#opened
     const { open, showPath } = await import('../index.ts')
-    const savepoint = await open({ ...this.#options, ...extra, onNotice: text => void this.notices.push(text) })
+    const savepoint = await open({
+      ...this.#options,
+      ...extra,
+      onNotice: text => void this.notices.push(withToolNames(text)),
+    })
     this.#opened = savepoint
     this.subdirectory = showPath(savepoint.subdirectory)
     return savepoint

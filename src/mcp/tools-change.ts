@@ -63,8 +63,8 @@ export const changeTools = [
     title: 'Bring one file back',
     operation: 'revert',
     description:
-      'Brings one file or directory back, from a snapshot or, without one, from HEAD or the nearest before it that has another version. The ' +
-      'present version is kept first; snapshots_undo returns to it.',
+      'Brings one file or directory back, from a snapshot or, without one, as it last was captured: from the newest that has it of HEAD and ' +
+      'what HEAD descends from. snapshots_history lists older versions. The present version is kept first; snapshots_undo returns to it.',
     input: z.object({ path, checkpoint: checkpoint.optional(), dry_run: dryRun }),
     facts: restoreFacts,
     lists: { changes: restoreItem },
@@ -81,11 +81,17 @@ export const changeTools = [
     description:
       'Takes back the newest operation: a rollback, revert, delete, compact, tag or a whole run. Files that others changed since ' +
       'are left alone and named. Use dry_run first to see what it is.',
-    input: z.object({ dry_run: dryRun }),
+    input: z.object({
+      dry_run: dryRun,
+      all: z
+        .boolean()
+        .optional()
+        .describe('also what lies outside of the subdirectory that this server was started in'),
+    }),
     facts: z.object({ undone: operationFacts, effect: z.string(), restore: restoreFacts.nullable() }),
     lists: { changes: restoreItem },
-    async answer(call, { dry_run, start_index }) {
-      const result = await call<z.output<typeof shapes.undo>>('undo', { dry_run })
+    async answer(call, { dry_run, all, start_index }) {
+      const result = await call<z.output<typeof shapes.undo>>('undo', { dry_run, all })
       const words = [`Undone: ${result.operation.summary}`, `Would undo: ${result.operation.summary}`] as const
       const undone = operationFacts.parse(result.operation)
       const head = [`${result.dry_run ? words[1] : words[0]}. ${result.effect}`]

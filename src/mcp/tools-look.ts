@@ -9,8 +9,8 @@ import { changeItem, gitCount, path, snapshotItem } from './items.ts'
 import { type Call, type Item, listOf, tool } from './tool.ts'
 import { ageOf, changeLine, type LogNodeJson, type SnapshotJson, smallChange, snapshotLine } from './words.ts'
 
-/** Each also stands at its snapshot. */
-const LISTED_NAMES = 100
+/** Of a page, for the names that stand beside its snapshots; each also stands at its own. */
+const NAMES_SHARE = 1 / 8
 
 export const lookTools = [
   tool({
@@ -50,7 +50,9 @@ export const lookTools = [
     facts: z.object({
       head: z.string().nullable(),
       branches: z.array(z.string()),
+      more_branches: z.int().describe('that are not listed here; each stands at its snapshot'),
       tags: z.array(z.object({ name: z.string(), snapshot: z.string() })),
+      more_tags: z.int(),
     }),
     lists: { snapshots: snapshotItem.extend({ children: z.array(z.string()), leaf: z.boolean() }) },
     async answer(call, input) {
@@ -68,7 +70,11 @@ export const lookTools = [
               ]
             : []),
         ],
-        facts: { head, branches: branches.slice(0, LISTED_NAMES), tags: tags.slice(0, LISTED_NAMES) },
+        facts: {
+          head,
+          ...fitting('branches', branches, input.max_length),
+          ...fitting('tags', tags, input.max_length),
+        },
         list: listOf('snapshots', nodes, input.start_index, node => ({
           text: `${snapshotLine(node)}${placeOf(node, next.get(node.id))}`,
           value: snapshotItem.extend({ children: z.array(z.string()), leaf: z.boolean() }).parse(node),
@@ -136,6 +142,17 @@ export const lookTools = [
     },
   }),
 ]
+
+/** As many as have room beside a page, and how many more there are. */
+function fitting(key: string, all: readonly unknown[], length: number): Record<string, unknown> {
+  let used = 0
+  const end = all.findIndex(each => {
+    used += JSON.stringify(each).length + 1
+    return used > length * NAMES_SHARE
+  })
+  const shown = end < 0 ? all : all.slice(0, end)
+  return { [key]: shown, [`more_${key}`]: all.length - shown.length }
+}
 
 /** With each snapshot's changes only where a page gets to it. */
 async function* listed(call: Call, snapshots: SnapshotJson[], withChanges: boolean): AsyncGenerator<Item> {

@@ -216,6 +216,8 @@ export interface Addon {
   syncfs(fd: number): void
   /** FICLONE: makes `destination` share the blocks of `source`. Throws EOPNOTSUPP/EXDEV where it cannot. */
   cloneFd(source: number, destination: number): void
+  /** A read-only btrfs snapshot of an open subvolume, as `name` in an open directory. It is there before this returns. */
+  snapshotSubvolume(subvolume: number, directory: number, name: Buffer): void
   /** Lets the kernel begin to write a file to disk, without waiting: a sync that follows finds little left to do. */
   startWriteback(fd: number): void
   /**

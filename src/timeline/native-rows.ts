@@ -25,6 +25,15 @@ export class NativeRows {
     return this.database.prepare(select).all(idToBytes(UNREAD_ROOT)).map(toSnapshot)
   }
 
+  /** All that something is kept in. */
+  places(): string[] {
+    const select = `SELECT DISTINCT json_extract(native_ref, '$.place') AS place FROM snapshots WHERE native_ref IS NOT NULL`
+    return this.database
+      .prepare(select)
+      .all()
+      .map(row => String(row.place))
+  }
+
   /** What it holds is in the store now. */
   setRead(id: string, read: ReadState): void {
     const update = this.database.prepare(

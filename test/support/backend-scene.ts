@@ -104,11 +104,21 @@ const subvolumesIn = (directory: string): string[] =>
 
 const POOL = `savepoint-test-${process.pid}`
 
-export function onZfs(): Scene {
+export interface PoolScene extends Scene {
+  /** Whatever lies in it is out of reach meanwhile, and the directories that it was mounted on may be gone. */
+  whileExported(work: () => Promise<void>): Promise<void>
+  /** An empty one in the place of that of the workspace. Answers how that is called now. */
+  replaceDataset(space: Workspace): string
+  snapshotsOf(dataset: string): string[]
+}
+
+export function onZfs(): PoolScene {
   let scratch = ''
   let daemon: ChildProcess | undefined
   let count = 0
   const datasets = new Map<Workspace, string>()
+  const snapshotsOf = (dataset: string) =>
+    run('zfs', 'list', '-H', '-o', 'name', '-t', 'snapshot', '-r', dataset).split('\n').filter(Boolean)
   return {
     name: 'zfs',
     possible: isRoot && existsSync('/dev/fuse') && works('sh', '-c', 'command -v zfs-fuse'),
@@ -134,8 +144,25 @@ export function onZfs(): Scene {
       retried('zfs', 'destroy', '-rRf', datasets.get(space)!)
       space.remove()
     },
-    kept: space =>
-      run('zfs', 'list', '-H', '-o', 'name', '-t', 'snapshot', '-r', datasets.get(space)!).split('\n').filter(Boolean),
+    kept: space => snapshotsOf(datasets.get(space)!),
+    snapshotsOf,
+    replaceDataset(space) {
+      const dataset = datasets.get(space)!
+      const old = `${dataset}.old`
+      retried('zfs', 'unmount', dataset)
+      retried('zfs', 'rename', dataset, old)
+      run('zfs', 'set', 'mountpoint=none', old)
+      run('zfs', 'create', '-o', `mountpoint=${space.dir}`, dataset)
+      return old
+    },
+    async whileExported(work) {
+      retried('zpool', 'export', POOL)
+      try {
+        await work()
+      } finally {
+        run('zpool', 'import', '-d', scratch, '-o', 'cachefile=none', POOL)
+      }
+    },
     async tearDown() {
       if (works('zpool', 'list', POOL)) retried('zpool', 'destroy', '-f', POOL)
       if (daemon) {

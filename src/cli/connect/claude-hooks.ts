@@ -14,26 +14,40 @@ const events: Record<string, { matcher?: string }> = {
 }
 
 export function claudeHooks(file: string, command: string[]): Place {
-  const hooks = [{ type: 'command', command: quoteCommand(command) }]
-  const take = (text: string): string =>
-    Object.keys(events).reduce((rest, event) => removeFromJson(rest, ['hooks', event], isOurs), text)
+  const hook = { type: 'command', command: quoteCommand(command) }
   return {
     file,
     put: text =>
       Object.entries(events).reduce((rest, [event, options]) => {
-        const wanted = { ...options, hooks }
         const path = ['hooks', event]
-        const present = getJson(rest, path)
-        if (Array.isArray(present) && present.some(group => isDeepStrictEqual(group, wanted))) return rest
-        return addToJson(removeFromJson(rest, path, isOurs), path, wanted)
+        const groups = getJson(rest, path)
+        if (Array.isArray(groups) && groups.some(group => hasHook(group, options.matcher, hook))) return rest
+        return addToJson(withoutOurs(rest, path), path, { ...options, hooks: [hook] })
       }, text),
-    take,
+    take: text => Object.keys(events).reduce((rest, event) => withoutOurs(rest, ['hooks', event]), text),
   }
 }
 
-/** A group of hooks with nothing but ours in it, whatever the program was called then. */
-function isOurs(group: unknown): boolean {
-  const hooks = (group as { hooks?: unknown } | null)?.hooks
-  if (!Array.isArray(hooks) || hooks.length === 0) return false
-  return hooks.every(each => / hook claude( |$)/.test(String((each as { command?: unknown } | null)?.command)))
+/** In a group of its own, or in one that the user made for it and others. */
+const hasHook = (group: unknown, matcher: string | undefined, hook: object): boolean =>
+  (group as { matcher?: unknown } | null)?.matcher === matcher &&
+  hooksOf(group).some(each => isDeepStrictEqual(each, hook))
+
+/** Groups with nothing but ours in them go; of one that has others, too, only our hook does. */
+function withoutOurs(text: string, path: readonly string[]): string {
+  const rest = removeFromJson(text, path, group => hooksOf(group).length > 0 && hooksOf(group).every(isOurs))
+  const shared = getJson(rest, path)
+  if (!Array.isArray(shared)) return rest
+  return shared.reduce<string>((left, _, index) => removeFromJson(left, [...path, index, 'hooks'], isOurs), rest)
 }
+
+function hooksOf(group: unknown): unknown[] {
+  const hooks = (group as { hooks?: unknown } | null)?.hooks
+  return Array.isArray(hooks) ? hooks : []
+}
+
+/** Wherever the program was then: what commandFor writes. Other programs may have hooks for Claude, too. */
+const isOurs = (hook: unknown): boolean =>
+  /(?:^|\/)(?:savepoint|cli\.js|main\.ts)'? hook claude(?: |$)/.test(
+    String((hook as { command?: unknown } | null)?.command),
+  )

@@ -4,6 +4,7 @@ import {
   chmodSync,
   existsSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   renameSync,
   rmdirSync,
@@ -11,7 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { makeDirs } from '../../index.ts'
 import { randomHex } from '../../model/id.ts'
@@ -62,7 +63,8 @@ export function carryOut({ place: { file, isInOwnDirectory }, before, after }: S
     if (after === '') rmSync(real)
     else write(real, after)
     if (former !== undefined) rmSync(former)
-    if (after === '' && isInOwnDirectory) removeIfEmpty(dirname(real))
+    // A link to elsewhere stays in it.
+    if (after === '' && isInOwnDirectory) removeIfEmpty(dirname(file))
     return backup
   } catch (error) {
     if (!errnoOf(error)) throw error
@@ -73,8 +75,21 @@ export function carryOut({ place: { file, isInOwnDirectory }, before, after }: S
   }
 }
 
-/** Through a link, as keepers of dotfiles have them: it must stay one. */
-const realFile = (file: string): string => (existsSync(file) ? realpathSync(file) : file)
+/** Through a link, as keepers of dotfiles have them: it must stay one, also where nothing is at its end yet. */
+function realFile(file: string): string {
+  if (existsSync(file)) return realpathSync(file)
+  const target = linkTarget(file)
+  // Whatever goes round in circles was refused when it was read.
+  return target === undefined ? file : realFile(resolve(realpathSync(dirname(file)), target))
+}
+
+function linkTarget(file: string): string | undefined {
+  try {
+    return readlinkSync(file)
+  } catch {
+    return undefined // no link
+  }
+}
 
 function removeIfEmpty(directory: string): void {
   try {

@@ -4,8 +4,11 @@ import { type JsonItem, type JsonNode, parseJsonc } from './jsonc-parse.ts'
 
 const EMPTY = '{}\n'
 
-/** The value at a path of member names; undefined where there is none. */
-export function getJson(text: string, path: readonly string[]): unknown {
+/** Names of members, and numbers of elements. */
+export type JsonPath = readonly (string | number)[]
+
+/** The value at a path; undefined where there is none. */
+export function getJson(text: string, path: JsonPath): unknown {
   let node: JsonNode | undefined = rootOf(text)
   for (const key of path) node = member(node, key)?.node
   return node?.value
@@ -38,7 +41,7 @@ export function addToJson(text: string, path: readonly string[], element: unknow
 }
 
 /** Takes the elements of the array at `path` away that `isOurs` says, and what is empty then. */
-export function removeFromJson(text: string, path: readonly string[], isOurs: (element: unknown) => boolean): string {
+export function removeFromJson(text: string, path: JsonPath, isOurs: (element: unknown) => boolean): string {
   for (let current = text; ; ) {
     const node = nodeAt(current, path)
     const index = node?.items && Array.isArray(node.value) ? node.items.findIndex(item => isOurs(item.node.value)) : -1
@@ -48,14 +51,14 @@ export function removeFromJson(text: string, path: readonly string[], isOurs: (e
 }
 
 /** Takes a member away, and the objects on the way that are empty then. */
-export function removeJson(text: string, path: readonly string[]): string {
+export function removeJson(text: string, path: JsonPath): string {
   const above = nodeAt(text, path.slice(0, -1))
   const index = above?.items?.findLastIndex(({ key }) => key === path.at(-1)) ?? -1
   if (!above || index < 0) return text
   return removeEmpty(cut(text, above, index), path.slice(0, -1))
 }
 
-function removeEmpty(text: string, path: readonly string[]): string {
+function removeEmpty(text: string, path: JsonPath): string {
   const node = path.length === 0 ? undefined : nodeAt(text, path)
   return node?.items?.length === 0 && !hasComment(text, node) ? removeJson(text, path) : text
 }
@@ -74,10 +77,10 @@ function requireObject(node: JsonNode, path: readonly string[]): void {
 }
 
 /** Of several of the same name the last counts. */
-const member = (node: JsonNode | undefined, key: string): JsonItem | undefined =>
-  node?.items?.findLast(item => item.key === key)
+const member = (node: JsonNode | undefined, key: string | number): JsonItem | undefined =>
+  typeof key === 'number' ? node?.items?.[key] : node?.items?.findLast(item => item.key === key)
 
-function nodeAt(text: string, path: readonly string[]): JsonNode | undefined {
+function nodeAt(text: string, path: JsonPath): JsonNode | undefined {
   let node: JsonNode | undefined = rootOf(text)
   for (const key of path) node = member(node, key)?.node
   return node

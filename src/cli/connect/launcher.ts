@@ -1,6 +1,7 @@
 /** How another program starts us. */
 import { existsSync, realpathSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
+import { homeOfAccount } from '../../index.ts'
 
 /** The word that means this very program: its name where PATH leads to it, else its path. */
 function programWord(env: NodeJS.ProcessEnv, script: string = process.argv[1]!): string {
@@ -24,6 +25,7 @@ function launcherAbove(script: string): string {
 
 /** The store is named where it is not the usual one: agents do not hand their environment down. */
 export function commandFor(verb: string[], env: NodeJS.ProcessEnv, home: string | undefined): string[] {
-  const store = home ?? (env.SAVEPOINT_HOME || undefined)
-  return [programWord(env), ...verb, ...(store === undefined ? [] : ['--home', resolve(store)])]
+  const usual = join(env.HOME || homeOfAccount() || '/', '.savepoint')
+  const store = resolve(home ?? (env.SAVEPOINT_HOME || usual))
+  return [programWord(env), ...verb, ...(store === resolve(usual) ? [] : ['--home', store])]
 }

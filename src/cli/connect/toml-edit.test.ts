@@ -27,6 +27,18 @@ describe('a table', () => {
     expect(removeToml(text, PATH)).toBe(commented)
   })
 
+  it.each([
+    ['"""a 5" screen"""'],
+    ['"""a \\"""b"""'],
+    ['"""\nshe said "no\n[other]""""'],
+    ["'''it's\n[other]'''''"],
+    ['"""\\\nend \\\\"""'],
+  ])('is found behind a text that has quotes in it: %s', value => {
+    const before = `instructions = ${value}\n\n[mcp_servers.savepoint]\ncommand = "old"\n`
+    expect(setToml(before, PATH, TABLE)).toBe(`instructions = ${value}\n\n${BLOCK}`)
+    expect(removeToml(before, PATH)).toBe(`instructions = ${value}\n`)
+  })
+
   it('is changed where it stands; keys of the user stay', () => {
     const before = `[mcp_servers.savepoint] # ours\ncommand = "old"\nstartup_timeout_sec = 20\n\n# next\n[x]\n`
     const text = setToml(before, PATH, TABLE)

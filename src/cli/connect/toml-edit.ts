@@ -106,17 +106,35 @@ interface State {
 const outside: State = { string: undefined, brackets: 0 }
 const isOutside = ({ string, brackets }: State): boolean => string === undefined && brackets === 0
 
+/** How a string of several lines goes on to its end: with quotes in it, and one or two right before the end. */
+const endings: Record<string, RegExp> = {
+  '"""': /(?:[^"\\]|\\.|"(?!""))*"{3,5}/y,
+  "'''": /(?:[^']|'(?!''))*'{3,5}/y,
+}
+const marks = /"""|'''|#|[[\]{}]|"(?:[^"\\]|\\.)*"|'[^']*'/g
+
 function after(line: string, { string, brackets }: State): State {
-  let [open, depth] = [string, brackets]
-  for (const [mark] of line.matchAll(/"""|'''|#|[[\]{}]|"(?:[^"\\]|\\.)*"|'[^']*'/g)) {
+  let [open, depth, at] = [string, brackets, 0]
+  for (;;) {
     if (open !== undefined) {
-      if (mark === open) open = undefined
-    } else if (mark === '#') break
-    else if (mark === '"""' || mark === "'''") open = mark
-    else if (mark === '[' || mark === '{') depth++
-    else if (mark === ']' || mark === '}') depth--
+      const rest = endOf(endings[open]!, line, at)
+      if (rest === undefined) return { string: open, brackets: depth }
+      at = rest
+    }
+    marks.lastIndex = at
+    const mark = marks.exec(line)?.[0]
+    if (mark === undefined || mark === '#') return { string: undefined, brackets: depth }
+    at = marks.lastIndex
+    open = mark in endings ? mark : undefined
+    if (mark === '[' || mark === '{') depth++
+    else if (mark === ']' || mark === '}') depth = Math.max(0, depth - 1)
   }
-  return { string: open, brackets: Math.max(0, depth) }
+}
+
+/** Where a match that begins at a place ends. */
+function endOf(pattern: RegExp, line: string, at: number): number | undefined {
+  pattern.lastIndex = at
+  return pattern.test(line) ? pattern.lastIndex : undefined
 }
 
 /** Parts of a dotted key; undefined when it has a form that is not known here. */

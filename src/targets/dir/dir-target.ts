@@ -102,7 +102,7 @@ function cannotOpen(path: Buffer, error: unknown): SavepointError {
   const code = errnoOf(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') {
     return new SavepointError('target.missing', `Cannot open ${shown}: the directory does not exist`, {
-      hint: `If it was deleted: savepoint rollback SNAP -t ${quoteWord(shown)} makes it again (savepoint log -t ${quoteWord(shown)} lists the snapshots)`,
+      hint: `If it was deleted: \`savepoint rollback SNAP -t ${quoteWord(shown)}\` makes it again (\`savepoint log -t ${quoteWord(shown)}\` lists the snapshots)`,
       cause: error,
     })
   }

@@ -82,11 +82,18 @@ export function noRoom(root: number, bytes: number, deletions: Deletion[]): Save
     .filter(deletion => deletion.bytes > 0)
     .map(deletion => `${showPath(deletion.path)} (${formatBytes(deletion.bytes)})`)
   const goes = largest.length === 0 ? '' : `. It would delete ${largest.join(', ')} anyway`
-  return new SavepointError(
-    'disk.full',
-    `Cannot restore ${formatBytes(bytes)}: the disk has ${formatBytes(free)} left`,
-    { hint: `Free some space and try again; nothing was changed${goes}` },
-  )
+  return new SavepointError('disk.full', `Cannot restore ${whyNoRoom(bytes, free)}`, {
+    hint: `Free some space and try again; nothing was changed${goes}`,
+  })
+}
+
+/** A filesystem that has no room for one more directory (btrfs) may well say that some is free. */
+function whyNoRoom(bytes: number, free: number): string {
+  if (bytes > free) return `${formatBytes(bytes)}: the disk has ${formatBytes(free)} left`
+  const left = formatBytes(free)
+  return free < bytes + SPARE_BYTES
+    ? `anything: the disk has ${left} left, too little for directories and records`
+    : `anything: the disk takes nothing new, although it says that ${left} are left`
 }
 
 /** The regular files of an entry, those below a directory included. */

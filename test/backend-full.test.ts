@@ -1,0 +1,72 @@
+/** A filesystem that is full, below a target: what cannot be done is said in words that fit, and nothing is lost. */
+import { existsSync, mkdirSync, rmdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { onBtrfs, run } from './support/backend-scene.ts'
+import { canMount, gated } from './support/machine.ts'
+import { Workspace } from './support/workspace.ts'
+
+const small = onBtrfs('noatime', true)
+
+beforeAll(async () => {
+  if (small.possible) await small.setUp()
+}, 60_000)
+afterAll(async () => {
+  if (small.possible) await small.tearDown()
+}, 60_000)
+
+gated(small.possible, small.needs, 'btrfs, which says that some is left: an empty directory has no room', async () => {
+  const elsewhere = new Workspace()
+  const space = small.make()
+  const { home } = elsewhere
+  try {
+    space.write('a', '1\n')
+    mkdirSync(space.at('empty'))
+    await (await space.open({ home })).snapshot({ label: 'one' })
+    rmdirSync(space.at('empty'))
+    space.write('a', '2\n')
+    // Again after a sync: what was only reserved is free then.
+    space.sh(`for pass in 1 2 3; do dd if=/dev/urandom of=fill$pass bs=64k 2>/dev/null || true
+      while echo x > "f$((n += 1))"; do :; done 2>/dev/null || true; sync; done`)
+    const savepoint = await space.open({ home, backend: 'cas' })
+    await expect(savepoint.rollback('one', { paths: ['empty'] })).rejects.toMatchObject({
+      code: 'disk.full',
+      message: expect.stringMatching(
+        /^Cannot (restore anything: the disk (has .* left, too little|takes nothing new)|write anything in the target: the disk is full)/,
+      ),
+    })
+    await expect(savepoint.rollback('one', { to: join(space.base, 'elsewhere') })).rejects.toMatchObject({
+      code: 'disk.full',
+      message: expect.stringMatching(/^Cannot restore to .*elsewhere: the disk is full$/),
+    })
+    expect([space.read('a'), existsSync(space.at('empty'))]).toEqual(['2\n', false])
+    space.sh('rm -f fill* f[0-9]*; sync')
+    await savepoint.rollback('one')
+    expect([space.read('a'), existsSync(space.at('empty'))]).toEqual(['1\n', true])
+  } finally {
+    small.remove(space)
+    elsewhere.remove()
+  }
+})
+
+gated(canMount, 'root', 'a disk without a byte left: nobody is told that 0 B have no room', async () => {
+  const space = new Workspace()
+  run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', space.dir)
+  try {
+    mkdirSync(space.at('empty'))
+    await (await space.open()).snapshot({ label: 'one' })
+    rmdirSync(space.at('empty'))
+    space.sh('dd if=/dev/urandom of=fill bs=64k 2>/dev/null || true')
+    const savepoint = await space.open()
+    await expect(savepoint.rollback('one', { paths: ['empty'] })).rejects.toMatchObject({
+      code: 'disk.full',
+      message: 'Cannot restore anything: the disk has 0 B left, too little for directories and records',
+    })
+    // Without what the whole of it deletes, there is room.
+    await savepoint.rollback('one')
+    expect(existsSync(space.at('empty'))).toBe(true)
+  } finally {
+    run('umount', space.dir)
+    space.remove()
+  }
+})
