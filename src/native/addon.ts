@@ -12,6 +12,7 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { SavepointError } from '../errors/errors.ts'
+import type { LooksCalls } from './looks-calls.ts'
 
 /** Layout of one walk record: little-endian, packed, the name follows. Directories have nlink, size and mtime 0. */
 export const RECORD = {
@@ -104,7 +105,7 @@ export interface Stat {
   blocks: number
 }
 
-export interface Addon {
+export interface Addon extends LooksCalls {
   /**
    * Lists directories with statx of every entry, on a libuv thread. `paths`: NUL-separated, each relative to root.
    * Result: per directory a SCAN_HEADER and its records sorted by name bytes. A directory that cannot be listed has its
@@ -256,14 +257,6 @@ export interface Addon {
   snappyUncompress(elements: Buffer, out: Buffer): void
   /** The same from a file into another, from its beginning: however much it is, with the same few megabytes of memory. */
   snappyExpand(from: number, offset: number, elementsLength: number, to: number, length: number): void
-  /**
-   * Looks again at the paths of a recording (`log`: src/tracers/record-log.ts) that were only looked at. `settled`: SETTLED there for each that is as it
-   * was, sorted by their bytes: none that git may know, that is below a directory that was moved, or whose name JSON does not show as it is.
-   * `rest`: where the other frames are (u32), in their order, as far as they are whole. Throws EFBIG where 32 bits are not enough.
-   */
-  settleLooks(log: Buffer): { settled: Buffer; rest: Buffer }
-  /** What a manifest says of some of them, each behind a comma, as far as there is room; 64 KiB are enough for one. How many that are. */
-  looksText(log: Buffer, settled: Buffer, from: number, to: number, out: Buffer): { done: number; bytes: number }
   /** From the system's generator; at most 256. */
   randomBytes(length: number): Buffer
   /** Whether descendants that lose their parents become our children (Linux: subreaper). */
