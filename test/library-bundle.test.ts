@@ -1,6 +1,5 @@
 /** The bundle that `import { open } from 'savepoint'` loads. */
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -46,11 +45,10 @@ it.each([
 })
 
 describe('zod, which takes as long to load as most commands', () => {
-  /** Says on descriptor 3 what was loaded. */
+  /** Says on descriptor 3 at the end whether it was loaded: where `run` is one file, its text is there in any case. */
   const watching = `data:text/javascript,${encodeURIComponent(`
-    import { registerHooks } from 'node:module'
     import { writeSync } from 'node:fs'
-    registerHooks({ load: (url, context, next) => { writeSync(3, url + '\\n'); return next(url, context) } })`)}`
+    process.on('exit', () => writeSync(3, String('__zod_globalConfig' in globalThis)))`)}`
 
   it.each([
     [['head'], false],
@@ -68,10 +66,7 @@ describe('zod, which takes as long to load as most commands', () => {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     })
-    const loaded = output[3]!.split('\n').filter(url => url.startsWith('file:') && url.endsWith('.js'))
-    const withZod = loaded.filter(url => readFileSync(new URL(url), 'utf8').includes('invalid_union'))
     space.remove()
-    expect({ status, isLoaded: withZod.length > 0 }).toEqual({ status: 0, isLoaded })
-    expect(loaded.length).toBeGreaterThan(1)
+    expect({ status, isLoaded: output[3] }).toEqual({ status: 0, isLoaded: String(isLoaded) })
   })
 })

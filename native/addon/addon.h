@@ -60,6 +60,8 @@
   X(snappyCompress, snappy_compress) \
   X(snappyUncompress, snappy_uncompress) \
   X(snappyExpand, snappy_expand) \
+  X(settleLooks, settle_looks) \
+  X(looksText, looks_text) \
   X(pipe, make_pipe)
 
 #define X(js_name, c_name) napi_value addon_##c_name(napi_env env, napi_callback_info info);

@@ -10,7 +10,7 @@
 
 #include "plain.h"
 
-enum { SLOTS = 1 << 16, DIRECTORIES = 64 };
+enum { SLOTS = 1 << 16, DIRECTORIES = 64, OPEN = 8 };
 
 static struct slot {
   uint64_t hash, check;
@@ -27,6 +27,12 @@ static struct directory {
   size_t length;
   char path[PATH_ROOM];
 } directories[DIRECTORIES];
+
+/* What lists the descriptors of threads that called lately. It is of that thread for good, whoever gets its number. */
+static struct {
+  pid_t tid;
+  int fd;
+} open_lists[OPEN];
 
 static uint32_t generation = 1;
 static bool is_stopped;
@@ -52,13 +58,34 @@ void known_moves(const struct call *call) {
   directory->moving = tid_of(call);
 }
 
+static ssize_t read_from_list(int list, int fd, char *out, size_t room) {
+  char name[16];
+  snprintf(name, sizeof name, "%d", fd);
+  return readlinkat(list, name, out, room - 1);
+}
+
+/* What a descriptor of the thread is, into `out`. As read_link does, without going through all of /proc each time. */
+static size_t read_descriptor(pid_t tid, int fd, char *out, size_t room) {
+  size_t slot = (size_t)tid % OPEN;
+  bool is_open = open_lists[slot].tid == tid;
+  ssize_t length = is_open ? read_from_list(open_lists[slot].fd, fd, out, room) : -1;
+  if (length < 0) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/fd", tid);
+    if (open_lists[slot].tid != 0) close(open_lists[slot].fd);
+    open_lists[slot].fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    open_lists[slot].tid = open_lists[slot].fd < 0 ? 0 : tid;
+    if (open_lists[slot].tid == 0) return 0;
+    length = read_from_list(open_lists[slot].fd, fd, out, room);
+  }
+  if (length < 0) return 0;
+  out[length] = 0;
+  return (size_t)length;
+}
+
 /* The directory that the call starts from, into `out`; 0 when it has none with a name. */
 static size_t start_of(const struct call *call, int dir, char *out, size_t room) {
-  char name[32];
-  if (dir != AT_FDCWD) {
-    snprintf(name, sizeof name, "fd/%d", dir);
-    return read_link(tid_of(call), name, out, room);
-  }
+  if (dir != AT_FDCWD) return read_descriptor(tid_of(call), dir, out, room);
   struct directory *directory = directory_of(call);
   bool is_own = directory->pid == call->process->pid && directory->serial == call->process->serial;
   if (is_own && directory->moving == tid_of(call)) directory->moving = 0;
@@ -78,7 +105,7 @@ static size_t start_of(const struct call *call, int dir, char *out, size_t room)
 bool known_look_up(const struct call *call, const struct rule *rule, bool follows, struct known *known) {
   if (is_stopped || call->process->other_mounts || mounts_have_changed()) return false;
   char text[MAX_TEXT];
-  ssize_t length = read_text(tid_of(call), argument(call, rule->path), text, sizeof text);
+  ssize_t length = read_path(tid_of(call), argument(call, rule->path), text, sizeof text);
   if (length <= 0 || strncmp(text, "/proc/", 6) == 0 || strncmp(text, "/dev/", 5) == 0) return false;
   size_t before = 0;
   if (text[0] != '/') {

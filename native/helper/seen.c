@@ -3,8 +3,9 @@
 #include "seen.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,34 @@ static struct seen *paths[BUCKETS];
 static struct content *contents[BUCKETS];
 static uint32_t last_path, lost;
 static struct frame frame;
+
+/* Memory that is never given back, in blocks whose pages come together: for each alone the kernel would take longer than for a look. */
+enum { BLOCK_BYTES = 256 * 1024, ALIGNMENT = 16 };
+static struct {
+  uint8_t *at;
+  size_t left;
+} memory;
+
+static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+static void *take_memory(size_t bytes) {
+  bytes = aligned(bytes);
+  if (bytes > memory.left) {
+    void *block = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (block == MAP_FAILED) return NULL;
+    memory.at = block;
+    memory.left = BLOCK_BYTES;
+  }
+  memory.at += bytes;
+  memory.left -= bytes;
+  return memory.at - bytes;
+}
+
+/* What was taken last. */
+static void put_back(size_t bytes) {
+  memory.at -= aligned(bytes);
+  memory.left += aligned(bytes);
+}
 
 /* As it goes into the log: RECORD_STAT in src/tracers/record-log.ts. */
 struct logged_stat {
@@ -121,7 +150,7 @@ static const struct stat *first_state(const struct stat *stat) {
   if (!S_ISREG(stat->st_mode)) return stat;
   struct content *content = content_of(stat);
   if (content != NULL) return &content->stat;
-  content = calloc(1, sizeof *content);
+  content = take_memory(sizeof *content);
   if (content == NULL) return stat;
   struct content **bucket = &contents[(stat->st_ino ^ stat->st_dev) % BUCKETS];
   *content = (struct content){.stat = *stat, .next = *bucket};
@@ -130,7 +159,9 @@ static const struct stat *first_state(const struct stat *stat) {
 }
 
 struct seen *seen_add(const struct place *place, bool was_there, uint16_t as) {
-  struct seen *seen = malloc(sizeof *seen + place->length + 1);
+  const struct stat *first = was_there ? first_state(&place->stat) : NULL;
+  size_t bytes = sizeof(struct seen) + place->length + 1;
+  struct seen *seen = take_memory(bytes);
   if (seen == NULL) {
     lost++;
     return NULL;
@@ -145,7 +176,7 @@ struct seen *seen_add(const struct place *place, bool was_there, uint16_t as) {
   }
   frame_begin(&frame, FRAME_SEEN, as, 0);
   frame_number(&frame, FIELD_NUMBER, seen->number);
-  if (was_there) put_stat(first_state(&place->stat));
+  if (was_there) put_stat(first);
   if (was_there && S_ISLNK(place->stat.st_mode)) {
     char target[PATH_ROOM];
     ssize_t length = readlink(place->path, target, sizeof target);
@@ -153,7 +184,7 @@ struct seen *seen_add(const struct place *place, bool was_there, uint16_t as) {
   }
   frame_bytes(&frame, FIELD_PATH, place->path, place->length);
   if (!append_as(as)) {
-    free(seen);
+    put_back(bytes);
     return NULL;
   }
   seen->next = paths[hash % BUCKETS];

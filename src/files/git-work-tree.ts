@@ -26,6 +26,9 @@ export interface WorkTree {
 
 const TIMEOUT_MS = 60_000
 const HEAD_MAX_BYTES = 4096
+/** Paths that are named to git. A list of arguments has room for them, whatever else is in it. */
+const MAX_NAMED = 64
+const NAMEABLE = /^[\x01-\x7f]{1,512}$/
 const OID = /^[0-9a-f]{40}([0-9a-f]{24})?$/
 
 /** Finds out which work tree paths belong to; remembers what it has seen. */
@@ -72,12 +75,13 @@ function readHead(root: Raw): string | undefined {
   return commit !== undefined && OID.test(commit) ? commit : undefined
 }
 
-/** `paths`: relative to the root; of these is told whether they are ignored. */
+/** `paths`: relative to the root; of these all is told, of others perhaps. */
 export async function readWorkTree(root: Raw, paths: readonly Raw[], env: NodeJS.ProcessEnv): Promise<WorkTree> {
   const head = await headOf(root, env)
+  const only = onlyOf(paths)
   const [index, tree, ignored] = await Promise.all([
-    ask('ls-files', ['--stage', '--debug', '-z', '--full-name'], root, env),
-    head === undefined ? undefined : ask('ls-tree', ['-r', '-z', '--full-tree', head], root, env),
+    ask('ls-files', ['--stage', '--debug', '-z', '--full-name', ...only], root, env),
+    head === undefined ? undefined : ask('ls-tree', ['-r', '-z', '--full-tree', head, ...only], root, env),
     askIgnored(
       root,
       paths.filter(path => path !== ''),
@@ -91,6 +95,12 @@ export async function readWorkTree(root: Raw, paths: readonly Raw[], env: NodeJS
     committed: tree ? parseTree(tree.stdout) : new Map(),
     ignored,
   }
+}
+
+/** Few paths are named: a large repository is not listed for the sake of a program that was looked for in it. */
+function onlyOf(paths: readonly Raw[]): string[] {
+  const isShort = paths.length <= MAX_NAMED && paths.every(path => path !== '' && NAMEABLE.test(path))
+  return isShort ? ['--', ...paths] : []
 }
 
 /** What is tracked is never ignored. */

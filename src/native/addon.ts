@@ -12,6 +12,7 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { SavepointError } from '../errors/errors.ts'
+import type { LooksCalls } from './looks-calls.ts'
 
 /** Layout of one walk record: little-endian, packed, the name follows. Directories have nlink, size and mtime 0. */
 export const RECORD = {
@@ -104,7 +105,7 @@ export interface Stat {
   blocks: number
 }
 
-export interface Addon {
+export interface Addon extends LooksCalls {
   /**
    * Lists directories with statx of every entry, on a libuv thread. `paths`: NUL-separated, each relative to root.
    * Result: per directory a SCAN_HEADER and its records sorted by name bytes. A directory that cannot be listed has its

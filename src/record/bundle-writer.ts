@@ -21,15 +21,16 @@ import { isAlive } from '../engine/run-state.ts'
 import { isNoRoom } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
 import { syncDirectory } from '../store/durable.ts'
+import { BLOBS_NAME, FORMAT_VERSION, MANIFEST_NAME } from './bundle-format.ts'
 import type { Content } from './content.ts'
 import { Unstable } from './content.ts'
-import { type FileRecord, FORMAT_VERSION, type ManifestHead, type ManifestTail, type State } from './manifest.ts'
+import type { FileRecord, ManifestHead, ManifestTail, State } from './manifest.ts'
 import { GROUP_BYTES, MAX_VALUE_BYTES, partKey } from './parquet.ts'
 import { ParquetWriter } from './parquet-writer.ts'
 
-export const MANIFEST_NAME = 'manifest.json'
-export const BLOBS_NAME = 'blobs.parquet'
 const TEXT_BYTES = 256 * 1024
+/** Shorter ones are not worth a write of their own. */
+const SHORT_BYTES = 32 * 1024
 /** Kept free for the manifest and the last blobs, should the disk become full: for each file, and besides. */
 const RESERVE_FILE_BYTES = 1024
 const RESERVE_BYTES = 2 * GROUP_BYTES + 1024 * 1024
@@ -70,6 +71,18 @@ export class BundleWriter {
 
   file(record: FileRecord): void {
     this.write(`${this.files++ === 0 ? '' : ','}\n    ${fileText(record)}`)
+  }
+
+  /** The text of several of them, each behind a comma. */
+  filesText(text: Buffer, count: number): void {
+    const bytes = this.files === 0 ? text.subarray(1) : text
+    this.files += count
+    if (bytes.length < SHORT_BYTES) {
+      this.write(bytes.toString())
+      return
+    }
+    this.flushText()
+    this.writeBytes(bytes)
   }
 
   /** Throws when the disk is full, and stores nothing more then; or `Unstable`. */
@@ -176,7 +189,11 @@ export class BundleWriter {
   }
 
   private flushText(): void {
-    const bytes = Buffer.from(this.text)
+    this.writeBytes(Buffer.from(this.text))
+    this.text = ''
+  }
+
+  private writeBytes(bytes: Buffer): void {
     try {
       this.writeWhole(bytes)
     } catch (error) {
@@ -186,7 +203,6 @@ export class BundleWriter {
       this.writeWhole(bytes)
     }
     this.position += bytes.length
-    this.text = ''
   }
 
   private writeWhole(bytes: Buffer): void {

@@ -9,10 +9,12 @@ import type { Content } from './content.ts'
 import { CHANGES, Contents, type Item, type SkipReason } from './contents.ts'
 import { type GitFile, GitPaths, gitInfo } from './git-info.ts'
 import { itemsOf } from './items.ts'
-import type { FileRecord, ManifestTail, OperationName, SkippedRecord, State } from './manifest.ts'
+import type { FileRecord, ManifestTail, SkippedRecord, State } from './manifest.ts'
 import { OpenedDirs } from './opened-dirs.ts'
+import { operationsOf } from './operations.ts'
 import { type RecordingStart, readEnd, readStart } from './recording.ts'
 import type { RecordResult } from './results.ts'
+import { SettledLooks } from './settled-looks.ts'
 import { isFile, sameState, toState, typeOf } from './states.ts'
 
 const MAX_SKIPPED = 10_000
@@ -24,12 +26,14 @@ export interface FinishOptions {
   /** Where the bundle is to be; absolute. */
   output: string
   env: NodeJS.ProcessEnv
+  /** false: without the quick way for paths that were only looked at. */
+  settles?: boolean
   onProgress?: ((files: number) => void) | undefined
 }
 
 export async function finishRecording(options: FinishOptions): Promise<RecordResult> {
   const start = readStart(options.directory)
-  const log = readRecordLog(`${options.directory}/log`)
+  const log = readRecordLog(`${options.directory}/log`, options.settles ?? true)
   const git = new GitPaths()
   // git looks while we do.
   const asked = git.load(log.paths.keys(), options.env)
@@ -50,6 +54,7 @@ async function finishOpened(
   git: GitPaths,
   asked: Promise<void>,
 ): Promise<RecordResult> {
+  const settled = new SettledLooks(log.settled)
   const items = itemsOf(log, start, opened)
   await asked
   // What lies in directories that were moved is known only now.
@@ -58,9 +63,9 @@ async function finishOpened(
       items.map(({ path }) => path),
       options.env,
     )
-  const writer = new BundleWriter(options.output, items.length)
+  const writer = new BundleWriter(options.output, items.length + settled.count)
   try {
-    return new Finisher(options, start, log, items, git, writer).run()
+    return new Finisher(options, start, log, items, settled, git, writer).run()
   } catch (error) {
     writer.abandon()
     throw error
@@ -77,6 +82,7 @@ class Finisher {
   private readonly start: RecordingStart
   private readonly log: RecordLog
   private readonly items: Item[]
+  private readonly settled: SettledLooks
   private readonly git: GitPaths
   private readonly writer: BundleWriter
 
@@ -85,6 +91,7 @@ class Finisher {
     start: RecordingStart,
     log: RecordLog,
     items: Item[],
+    settled: SettledLooks,
     git: GitPaths,
     writer: BundleWriter,
   ) {
@@ -92,6 +99,7 @@ class Finisher {
     this.start = start
     this.log = log
     this.items = items
+    this.settled = settled
     this.git = git
     this.writer = writer
     this.contents = new Contents(writer, log, options.directory, items, (item, side, reason) =>
@@ -115,15 +123,12 @@ class Finisher {
       duration_ms: end?.durationMs ?? 0,
       recorded: start.recorded,
     })
-    this.items.forEach((item, i) => {
-      writer.file(this.record(item))
-      this.options.onProgress?.(i + 1)
-    })
+    this.writeFiles()
     const because = this.incompleteBecause(end?.left ?? 0, end !== undefined)
     writer.commit(() => this.tail(because))
     return {
       output: this.options.output,
-      files: this.items.length,
+      files: this.items.length + this.settled.count,
       blobs: writer.blobCount,
       ...this.counts,
       skipped: this.skippedCount,
@@ -132,6 +137,24 @@ class Finisher {
       exitStatus: end?.code ?? null,
       signal: end?.signal ?? null,
     }
+  }
+
+  private writeFiles(): void {
+    let done = 0
+    const progress = (files: number) => {
+      done += files
+      this.options.onProgress?.(done)
+    }
+    const writeLooks = (text: Buffer, files: number) => {
+      this.writer.filesText(text, files)
+      progress(files)
+    }
+    for (const item of this.items) {
+      this.settled.writeBefore(item.path, writeLooks)
+      this.writer.file(this.record(item))
+      progress(1)
+    }
+    this.settled.writeBefore(undefined, writeLooks)
   }
 
   private record(item: Item): FileRecord {
@@ -267,14 +290,3 @@ const whatOf = ({ path, as }: Item): Pick<FileRecord, 'path' | 'path_bytes' | 'o
   operations: operationsOf(as),
   ...(as & SEEN.inherited ? { inherited: true } : {}),
 })
-
-const operationBits: [bits: number, name: OperationName][] = [
-  [SEEN.read, 'read'],
-  [SEEN.written | SEEN.moved, 'write'],
-  [SEEN.lookedAt, 'existence'],
-  [SEEN.listed, 'directory'],
-  [SEEN.deleted, 'delete'],
-  [SEEN.executed, 'execute'],
-]
-const operationsOf = (as: number): OperationName[] =>
-  operationBits.filter(([bits]) => as & bits).map(([, name]) => name)

@@ -3,9 +3,9 @@
  * has these types. docs/bundle.md tells the meaning of each field.
  */
 import { z } from 'zod'
+import { FORMAT_VERSION } from './bundle-format.ts'
 import { isTime } from './time-text.ts'
 
-export const FORMAT_VERSION = 1
 export const operationNames = ['read', 'write', 'existence', 'directory', 'delete', 'execute'] as const
 export type OperationName = (typeof operationNames)[number]
 export const stateTypes = ['file', 'directory', 'symlink', 'fifo', 'socket', 'char-device', 'block-device'] as const

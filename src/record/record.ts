@@ -14,8 +14,7 @@ import { monotonicMs } from '../model/monotonic.ts'
 import { rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import type { Inherited } from '../tracers/helper.ts'
 import { hasHelper, probeHelper } from '../tracers/probe-helper.ts'
-import { MANIFEST_NAME } from './bundle-writer.ts'
-import { finishRecording } from './finish.ts'
+import { BLOBS_NAME, MANIFEST_NAME } from './bundle-format.ts'
 import { ignoredPaths } from './ignore-list.ts'
 import {
   abandonedRecordings,
@@ -71,7 +70,10 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   await noteHead(start, env)
   const directory = startRecording(home, start)
   try {
-    await run(options, start, directory, home, env, notice)
+    const ended = run(options, start, directory, home, env, notice)
+    // Loaded while the command runs; what is wrong with it is told when it is needed.
+    import('./finish.ts').catch(() => {})
+    await ended
   } catch (error) {
     // Nothing was begun.
     removeRecording(directory)
@@ -96,6 +98,7 @@ async function finish(
   output: string,
   options: Pick<RecordOptions, 'env' | 'onProgress'>,
 ): Promise<RecordResult> {
+  const { finishRecording } = await import('./finish.ts')
   try {
     const result = await finishRecording({
       directory,
@@ -196,7 +199,7 @@ function checkOutput(output: string, force: boolean): void {
     const isBundle = stat.isDirectory() && existsSync(join(output, MANIFEST_NAME))
     if (!isBundle) throw cannot('something else is there', 'Name a directory that does not exist yet')
     if (!force) throw cannot('there is a bundle already', 'Name another one, or replace it with --force')
-    const others = readdirSync(output).filter(name => name !== MANIFEST_NAME && name !== 'blobs.parquet')
+    const others = readdirSync(output).filter(name => name !== MANIFEST_NAME && name !== BLOBS_NAME)
     if (others.length > 0) throw cannot(`it also holds ${others[0]}`, 'Name a directory that does not exist yet')
   }
   try {

@@ -140,6 +140,12 @@ export class Frame {
     return at < 0 ? undefined : Buffer.from(this.bytes.subarray(at, at + this.bytes.readUInt32LE(at - LENGTH_BYTES)))
   }
 
+  /** The bytes themselves, as long as those of the frame are; of a field that is there. */
+  view(tag: number): Buffer {
+    const at = this.find(tag)
+    return this.bytes.subarray(at, at + this.bytes.readUInt32LE(at - LENGTH_BYTES))
+  }
+
   /** Bytes as a raw string. */
   raw(tag: number): Raw | undefined {
     const at = this.find(tag)

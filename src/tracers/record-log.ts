@@ -2,10 +2,11 @@
  * The log of a recording (native/helper/seen.c): every path that was seen, with the state that it had then, and where contents are
  * kept that were changed since. A record that is not whole, at the end, was never finished.
  */
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
 import type { Raw } from '../model/raw-path.ts'
-import { BadFrame, FIELD, FRAME, type Frame, FrameReader } from './frames.ts'
+import { addon } from '../native/addon.ts'
+import { BadFrame, FIELD, FRAME, Frame, FrameReader } from './frames.ts'
 
 /** Bits of what a path is seen as (`enum seen_as`). */
 export const SEEN = {
@@ -51,7 +52,10 @@ export interface SavedContent {
 }
 
 export interface RecordLog {
+  /** Without those that are settled. */
   paths: Map<Raw, SeenPath>
+  /** Paths that were only looked at, and are still as they were. */
+  settled: SettledPaths
   /** By the identity of the file. */
   saved: Map<string, SavedContent>
   lost: number
@@ -62,12 +66,34 @@ export interface RecordLog {
   complete: boolean
 }
 
-const READ_BYTES = 1024 * 1024
+/** Layout of one path that `addon.settleLooks` gives. */
+export const SETTLED = { offset: 0 /* u32, of its frame */, as: 4 /* u32, of SEEN */, size: 8 } as const
 
-export function readRecordLog(file: string): RecordLog {
-  const log: RecordLog = { paths: new Map(), saved: new Map(), lost: 0, ignored: 0, foreign: 0, complete: false }
-  const byNumber: SeenPath[] = []
-  const reader = new FrameReader(frame => take(log, byNumber, frame))
+/** Views for `addon.looksText`: they need no object each. */
+export interface SettledPaths {
+  /** Of the log. */
+  bytes: Buffer
+  /** Of SETTLED. */
+  index: Buffer
+}
+
+const READ_BYTES = 1024 * 1024
+/** Of a larger one nothing is settled: it is not held in memory. */
+const MAX_WHOLE_BYTES = 1024 ** 3
+const LENGTH_BYTES = 4
+
+/** `settles`: looks again at the paths that were only looked at; so when all has ended. */
+export function readRecordLog(file: string, settles: boolean): RecordLog {
+  const nothing = Buffer.alloc(0)
+  const log: RecordLog = {
+    paths: new Map(),
+    settled: { bytes: nothing, index: nothing },
+    saved: new Map(),
+    lost: 0,
+    ignored: 0,
+    foreign: 0,
+    complete: false,
+  }
   let fd: number
   try {
     fd = openSync(file, 'r')
@@ -76,17 +102,44 @@ export function readRecordLog(file: string): RecordLog {
     throw error
   }
   try {
-    const chunk = Buffer.allocUnsafe(READ_BYTES)
-    for (let got = readSync(fd, chunk); got > 0; got = readSync(fd, chunk)) {
-      reader.push(Buffer.from(chunk.subarray(0, got)))
-    }
-  } catch (error) {
-    if (!(error instanceof BadFrame)) throw error
-    log.complete = false
+    if (settles && fstatSync(fd).size <= MAX_WHOLE_BYTES) takeUnsettled(log, readWhole(fd))
+    else takeAll(log, fd)
   } finally {
     closeSync(fd)
   }
   return log
+}
+
+function takeAll(log: RecordLog, fd: number): void {
+  const byNumber: SeenPath[] = []
+  const reader = new FrameReader(frame => take(log, byNumber, frame))
+  const chunk = Buffer.allocUnsafe(READ_BYTES)
+  try {
+    for (let got = readSync(fd, chunk); got > 0; got = readSync(fd, chunk))
+      reader.push(Buffer.from(chunk.subarray(0, got)))
+  } catch (error) {
+    if (!(error instanceof BadFrame)) throw error
+    log.complete = false
+  }
+}
+
+function takeUnsettled(log: RecordLog, bytes: Buffer): void {
+  const { settled, rest } = addon.settleLooks(bytes)
+  log.settled = { bytes, index: settled }
+  const byNumber: SeenPath[] = []
+  for (let i = 0; i < rest.length; i += 4) {
+    const at = rest.readUInt32LE(i) + LENGTH_BYTES
+    take(log, byNumber, new Frame(bytes.subarray(at, at + bytes.readUInt32LE(at - LENGTH_BYTES))))
+  }
+}
+
+/** What comes meanwhile is left out. */
+function readWhole(fd: number): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(fstatSync(fd).size)
+  let done = 0
+  for (let got = -1; got !== 0 && done < bytes.length; done += got)
+    got = readSync(fd, bytes, done, bytes.length - done, done)
+  return bytes.subarray(0, done)
 }
 
 function take(log: RecordLog, byNumber: SeenPath[], frame: Frame): void {
