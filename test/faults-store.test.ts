@@ -59,8 +59,9 @@ test('every failpoint of the source is killed at by a test (those of export and 
       name!.startsWith('$') ? ['delete', 'prune'].map(kind => name!.replace(/\$\{.*?\}/, kind)) : [name!],
     )
     .filter(name => !/^(export|import):/.test(name))
-  const tests = ['faults-store', 'faults-restore', 'restore-as-user', 'purge-traces', 'interrupted-run', 'backends']
-    .map(name => readFileSync(join(root, `test/${name}.test.ts`), 'utf8'))
+  const named = ['faults-store', 'faults-restore', 'restore-as-user', 'purge-traces', 'interrupted-run', 'backends']
+  const tests = [...named.map(name => `${name}.test.ts`), 'support/zfs-cases.ts']
+    .map(name => readFileSync(join(root, 'test', name), 'utf8'))
     .join()
   expect(inSource.length).toBeGreaterThan(20)
   expect(inSource.filter(name => !tests.includes(`'${name}'`) && !tests.includes(`'${name}#`))).toEqual([])

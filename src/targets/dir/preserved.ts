@@ -237,7 +237,8 @@ export class Preserved {
 
   private keep(path: Raw, result: ReadResult): void {
     if (result.errno !== 0) return
-    const kept = copyOf(result)
+    // By another of its names it may have been changed already.
+    const kept = this.byInode.get(result.ino) ?? copyOf(result)
     this.results.set(path, kept)
     if (kept.nlink > 1 && (kept.mode & record.S_IFMT) === record.S_IFREG) this.byInode.set(kept.ino, kept)
   }
