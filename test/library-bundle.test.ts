@@ -45,7 +45,7 @@ it.each([
 })
 
 describe('zod, which takes as long to load as most commands', () => {
-  /** Says on descriptor 3 at the end whether it was loaded: where `run` is one file, its text is there in any case. */
+  /** Says on descriptor 3 at the end whether it was loaded: the program is one file, which has its text in any case. */
   const watching = `data:text/javascript,${encodeURIComponent(`
     import { writeSync } from 'node:fs'
     process.on('exit', () => writeSync(3, String('__zod_globalConfig' in globalThis)))`)}`
