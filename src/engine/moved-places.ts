@@ -11,15 +11,25 @@ import { stateOf } from './native-ref.ts'
 
 /** Called before anything is read from there, or removed. What is nowhere stays as it is: it may not be mounted. */
 export async function followPlaces(ctx: Context): Promise<void> {
-  if (ctx.timelineId === '' || ctx.unwritable || ctx.db.damage() !== undefined) return
+  if (ctx.timelineId === '' || ctx.unwritable) return
   const { directories } = whereFor(ctx.home, ctx.targetPath, ctx.timelineId)
-  const places = [...ctx.db.native.places(), ...goingPlaces(ctx.db)]
-  if (places.every(place => movedPlace({ place, name: '' }, directories) === undefined)) return
+  if (placesIn(ctx).every(place => movedPlace({ place, name: '' }, directories) === undefined)) return
+  if (ctx.db.damage() !== undefined) return
   try {
     await withTimelineLock(ctx, 'find moved snapshots', async () => follow(ctx, directories))
   } catch (error) {
     if (!(error instanceof SavepointError) || error.code === 'cancelled') throw error
     ctx.warn(`snapshots that the filesystem keeps were moved, and are not found now: ${error.message}`)
+  }
+}
+
+/** Of a damaged timeline none, perhaps: whoever wants more of it will say so. */
+function placesIn({ db }: Context): string[] {
+  try {
+    return [...db.native.places(), ...goingPlaces(db)]
+  } catch (error) {
+    if (db.damage() === undefined) throw error
+    return []
   }
 }
 
