@@ -2,7 +2,6 @@
  * Paths of a recording that were only looked at and are as they were: most of a large `find`. They go into the manifest in their order among
  * the others, without an object for each.
  */
-
 import { type Raw, rawToBytes } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { FIELD, Frame } from '../tracers/frames.ts'
