@@ -64,7 +64,6 @@ const { metafile } = await build({
     main: 'src/cli/main.ts',
     index: 'src/index.ts',
     'restore-worker': 'src/targets/dir/restore-worker.ts',
-    'api-worker': 'src/api/api-worker.ts',
   },
   splitting: true,
   chunkNames: 'chunk-[hash]',
@@ -72,18 +71,27 @@ const { metafile } = await build({
 }).catch(stop)
 // Of the 200 chunks most commands need 50: to find those one after the other takes 10 to 40 ms of each start. To read all of it
 // when only the version is asked for would take 10 ms.
-await build({ ...options, entryPoints: { program: 'src/cli/main.ts' } }).catch(stop)
+await build({
+  ...options,
+  entryPoints: { program: 'src/cli/main.ts', 'api-worker-program': 'src/api/api-worker.ts' },
+}).catch(stop)
 
-// What the launcher starts: V8 keeps the compiled code of the bundle from one start to the next.
-writeFileSync(
-  join(dist, 'cli.js'),
-  `import { enableCompileCache } from 'node:module'
+/** What is started: V8 keeps the compiled code of the bundle from one start to the next. */
+const writeStart = (name, start) =>
+  writeFileSync(
+    join(dist, name),
+    `import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 enableCompileCache(fileURLToPath(new URL('../build/compile-cache', import.meta.url)))
-const isShort = process.argv.length === 3 && ['--version', '-V'].includes(process.argv[2])
-await import(isShort ? './main.js' : './program.js')
+${start}
 `,
+  )
+writeStart(
+  'cli.js',
+  `const isShort = process.argv.length === 3 && ['--version', '-V'].includes(process.argv[2])
+await import(isShort ? './main.js' : './program.js')`,
 )
+writeStart('api-worker.js', `await import('./api-worker-program.js')`)
 
 // A process that was started before this build may still load a chunk of its own, so those stay for a while.
 const made = new Set(Object.keys(metafile.outputs).map(file => basename(file)))

@@ -1,11 +1,12 @@
 /** The service that every face calls: what it does for a reader that is slow, and for those who have gone. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { renameSync, rmSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Out } from '../src/api/service.ts'
 import { Service } from '../src/api/service.ts'
+import { findOperation } from '../src/api/table.ts'
 import type { Savepoint } from '../src/index.ts'
 import type { Frame } from './support/daemon.ts'
 import { Workspace } from './support/workspace.ts'
@@ -82,6 +83,60 @@ it('a reader that does not keep up is told how much it missed', async () => {
   expect(out.frames.at(-1)).toEqual({ ok: true, result: null })
 })
 
+const ask = async (op: string, input: object = {}): Promise<Frame> => {
+  const out = new Collected()
+  await service.call({}, op, input, out)
+  return out.frames.at(-1)
+}
+
+it('answers as somebody who has just come, whatever it has answered before', async () => {
+  const questions = ['head', 'log', 'snapshots', 'branches', 'tags', 'operations', 'show', 'runs']
+  const steps = [
+    () => savepoint.snapshot({ label: 'first' }),
+    () => savepoint.tag('kept', 'first'),
+    () => space.write('a', 'two\n') ?? savepoint.snapshot({ label: 'second' }),
+    () => savepoint.tag('kept', 'second'),
+    () => savepoint.rollback('first'),
+    () => savepoint.deleteTag('kept'),
+    () => savepoint.delete(['second']),
+    () => savepoint.undo(),
+  ]
+  for (const step of steps) {
+    await step()
+    const fresh = await space.open()
+    for (const question of questions) {
+      const { handler, input } = findOperation(question)
+      const result = JSON.parse(JSON.stringify(await handler(fresh, input.parse({}))))
+      for (let times = 0; times < 2; times++) expect(await ask(question), question).toEqual({ ok: true, result })
+    }
+    fresh.close()
+  }
+})
+
+it('tells of an archive that is gone, which nobody has written down', async () => {
+  const archived = await space.open({ backend: 'archive' })
+  const { id } = await archived.snapshot()
+  expect(await ask('head')).toMatchObject({ result: { id, damage: null } })
+  rmSync(archived.nativeUsage(id)!.where)
+  expect(await ask('head')).toMatchObject({ result: { id, damage: 'is missing' } })
+})
+
+it('reads a file by the rules of now, and a large one or a large change, too', async () => {
+  const large = 'x'.repeat(2 * 1024 * 1024)
+  space.write('large', large)
+  for (let i = 0; i < 600; i++) space.write(`many/${i}`, `${i}\n`)
+  await savepoint.snapshot()
+  expect(await ask('read', { path: 'large' })).toMatchObject({ result: { content: large } })
+  expect((await ask('show')).result.changes).toBeNull()
+  space.write('many/0', 'changed\n')
+  for (let i = 0; i < 600; i++) space.write(`more/${i}`, `${i}\n`)
+  await savepoint.snapshot()
+  expect((await ask('show')).result.changes).toHaveLength(601)
+  expect(await ask('read', { path: 'a' })).toMatchObject({ result: { content: 'one\n' } })
+  writeFileSync(join(space.home, 'config.yaml'), 'snapshots:\n  exclude:\n    keep: [a]\n')
+  expect(await ask('read', { path: 'a' })).toMatchObject({ error: { data: { forbidden: true } } })
+})
+
 it('what waits for its turn when its caller goes is not begun', async () => {
   await savepoint.snapshot()
   const lock = join(space.home, 'timelines', savepoint.timeline, 'lock')
@@ -108,15 +163,10 @@ it('says that it is ending', async () => {
 
 it('a timeline that could not be opened is tried again by the next who looks', async () => {
   await savepoint.snapshot({ label: 'first' })
-  const head = async () => {
-    const out = new Collected()
-    await service.call({}, 'head', {}, out)
-    return out.frames.at(-1)
-  }
   const timelines = join(space.home, 'timelines')
   renameSync(timelines, `${timelines}-elsewhere`)
-  expect(await head()).toMatchObject({ error: { code: 'timeline.none' } })
+  expect(await ask('head')).toMatchObject({ error: { code: 'timeline.none' } })
   rmSync(timelines, { recursive: true, force: true })
   renameSync(`${timelines}-elsewhere`, timelines)
-  expect(await head()).toMatchObject({ ok: true, result: { label: 'first' } })
+  expect(await ask('head')).toMatchObject({ ok: true, result: { label: 'first' } })
 })

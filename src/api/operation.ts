@@ -24,8 +24,10 @@ export interface Operation<Input extends z.ZodObject = z.ZodObject, Output exten
   effect: Effect
   /** Twice is the same as once. Whatever only reads is. */
   isIdempotent?: boolean
-  /** It may take more than a moment: others must not wait for it. */
-  isLong?: boolean
+  /** It may take more than a moment: others must not wait for it. Of some that depends on what is asked for. */
+  isLong?: boolean | ((savepoint: Savepoint, input: z.output<Input>) => boolean)
+  /** The answer is the same as long as `Savepoint.version` is. */
+  isOfHistory?: boolean
   /** It changes something, but nothing that others change: it waits for none of them. */
   isUnlocked?: boolean
   /** Called so, it waits more than it works, and answers when it is cancelled or what it follows is over. */

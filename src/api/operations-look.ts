@@ -23,6 +23,14 @@ function placed(savepoint: Savepoint, snapshot: Snapshot) {
   return { snapshot, place: { tags, head: savepoint.head().id === snapshot.id } }
 }
 
+/** Beyond this, to compare or to find something in it takes more than a moment. */
+const MANY_FILES = 50_000
+const MANY_CHANGES = 500
+const MANY_BYTES = 1024 * 1024
+
+const isLarge = ({ files, counts }: Snapshot): boolean =>
+  files > MANY_FILES || counts.added + counts.modified + counts.deleted > MANY_CHANGES
+
 /** A rename is not a deletion and an addition. */
 const joined = ({ from, to, changes }: DiffResult) => json.diffJson({ from, to, changes: detectRenames(changes) })
 
@@ -49,6 +57,7 @@ export const lookOperations = [
     name: 'snapshots',
     summary: 'the snapshots, newest first',
     effect: 'read',
+    isOfHistory: true,
     input: z.object({ run: runRef.optional(), limit: limit.optional() }),
     output: z.array(shapes.snapshot),
     opens: looking,
@@ -65,6 +74,7 @@ export const lookOperations = [
     name: 'log',
     summary: 'the tree of snapshots, newest first, with HEAD and tags',
     effect: 'read',
+    isOfHistory: true,
     input: empty,
     output: z.array(shapes.logNode),
     opens: looking,
@@ -74,6 +84,7 @@ export const lookOperations = [
     name: 'head',
     summary: 'the snapshot that the live files descend from',
     effect: 'read',
+    isOfHistory: true,
     input: empty,
     output: shapes.snapshot,
     opens: looking,
@@ -88,6 +99,7 @@ export const lookOperations = [
     name: 'branches',
     summary: 'the snapshots that nothing descends from',
     effect: 'read',
+    isOfHistory: true,
     input: empty,
     output: z.array(shapes.logNode),
     opens: looking,
@@ -97,7 +109,7 @@ export const lookOperations = [
     name: 'show',
     summary: 'one snapshot, with what it changed against its parent',
     effect: 'read',
-    isLong: true,
+    isLong: (savepoint, input) => isLarge(savepoint.find(input.snapshot)),
     input: z.object({ snapshot: ref.default('HEAD') }),
     output: shapes.shownSnapshot,
     opens: looking,
@@ -111,7 +123,8 @@ export const lookOperations = [
     name: 'read',
     summary: 'a file as it was in a snapshot',
     effect: 'read',
-    isLong: true,
+    isLong: (savepoint, { snapshot, path }) =>
+      savepoint.find(snapshot).files > MANY_FILES || (savepoint.entry(snapshot, path)?.size ?? 0) > MANY_BYTES,
     input: z.object({ snapshot: ref.default('HEAD'), path, kept }),
     output: shapes.fileVersion,
     opens: looking,
@@ -251,6 +264,7 @@ export const lookOperations = [
     name: 'operations',
     summary: 'what was done to the history, newest first, and what of it can be undone',
     effect: 'read',
+    isOfHistory: true,
     input: empty,
     output: z.array(shapes.operation),
     opens: looking,
@@ -260,6 +274,7 @@ export const lookOperations = [
     name: 'tags',
     summary: 'the tags, by name',
     effect: 'read',
+    isOfHistory: true,
     input: empty,
     output: z.array(z.object({ name: z.string(), snapshot: z.string() })),
     opens: looking,

@@ -1,5 +1,5 @@
 /** An open timeline for those who only look for a moment. It is opened anew after a pause, so that nothing old stays in use. */
-import { errorCatalogue, open, type Savepoint, SavepointError, type ServedTarget } from '../index.ts'
+import { errorCatalogue, type OpenOptions, open, type Savepoint, SavepointError, type ServedTarget } from '../index.ts'
 
 /** Without a request for so long it is closed. */
 const IDLE_MS = 5000
@@ -39,6 +39,16 @@ export class Reader {
     }
   }
 
+  /** For what looks into files, by rules that may have changed since: it is opened for it alone. */
+  async once<T>(work: (savepoint: Savepoint) => Promise<T>, options: Pick<OpenOptions, 'onNotice'>): Promise<T> {
+    const savepoint = await this.openTimeline(options)
+    try {
+      return await work(savepoint)
+    } finally {
+      savepoint.close()
+    }
+  }
+
   close(): void {
     const { opened } = this
     this.opened = undefined
@@ -47,14 +57,18 @@ export class Reader {
   }
 
   private open(): Opened {
-    const { path, home } = this.served
-    const savepoint = open({ target: `dir:${path}`, cwd: path, home, env: this.env, withoutBrokenConfig: true })
+    const savepoint = this.openTimeline()
     const opened: Opened = { savepoint, users: 0, timer: undefined }
     // Whatever kept it from being opened may be over by the next request.
     savepoint.catch(() => {
       if (this.opened === opened) this.opened = undefined
     })
     return opened
+  }
+
+  private openTimeline(options: OpenOptions = {}): Promise<Savepoint> {
+    const { path, home } = this.served
+    return open({ target: `dir:${path}`, cwd: path, home, env: this.env, withoutBrokenConfig: true, ...options })
   }
 
   private leave(opened: Opened): void {

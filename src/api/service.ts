@@ -1,10 +1,11 @@
 /**
  * Carries out the operations of the table for a process that serves a target, whoever asks and over whatever: what takes a
- * moment here, on a timeline that is open; the rest in processes of its own (workers.ts), so that nobody who only looks
+ * moment here, mostly on a timeline that is open; the rest in processes of its own (workers.ts), so that nobody who only looks
  * waits for a capture or a rollback. Every face that outlives a request calls this.
  */
 import { cancelled } from '../errors/errors.ts'
 import { SavepointError, type ServedTarget } from '../index.ts'
+import { Answers } from './answers.ts'
 import { answerText, errorText } from './frames.ts'
 import type { Operation } from './operation.ts'
 import { Reader } from './reader.ts'
@@ -32,6 +33,7 @@ export class Service {
   readonly served: ServedTarget
   private readonly reader: Reader
   private readonly workers: Workers
+  private readonly answers = new Answers()
   /** Answers that are on their way, and whether they would ever end by themselves. */
   private readonly calls = new Map<Promise<void>, { stop: AbortController; isEndless: boolean }>()
   private isClosed = false
@@ -90,6 +92,8 @@ export class Service {
     state.isEndless = operation.effect === 'read' || operation.starts === 'attached'
     if (isMomentary(operation, input)) return this.look(operation, input, out)
     if (out.signal.aborted) throw cancelled()
+    const answer = await this.lookShortly(operation, input, out)
+    if (answer !== undefined) return answer
     const request = { op: operation.name, input, target: this.served.path, home: this.served.home }
     return this.workers.carryOut(operation, request, caller, out)
   }
@@ -110,7 +114,22 @@ export class Service {
       },
       outlive: () => {},
     }
-    return this.reader.use(async savepoint => answerText(operation, await operation.handler(savepoint, input, call)))
+    return this.reader.use(savepoint => {
+      const make = async () => answerText(operation, await operation.handler(savepoint, input, call))
+      if (!operation.isOfHistory) return make()
+      return this.answers.answer(savepoint, `${operation.name} ${JSON.stringify(input)}`, make)
+    })
+  }
+
+  /** What is long only now and then; undefined: this time it is. */
+  private async lookShortly(operation: Operation, input: Record<string, unknown>, out: Out) {
+    const { isLong, handler } = operation
+    if (operation.effect !== 'read' || typeof isLong !== 'function') return undefined
+    return this.reader.once(
+      async savepoint =>
+        isLong(savepoint, input) ? undefined : answerText(operation, await handler(savepoint, input)),
+      { onNotice: notice => out.frame(JSON.stringify({ notice })) },
+    )
   }
 }
 

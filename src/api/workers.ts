@@ -1,10 +1,12 @@
 /** The processes that carry out what takes longer: some are kept for the next request, commands get one of their own. */
 import { closeSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { cancelled, SavepointError } from '../errors/errors.ts'
 import type { WorkRequest } from './api-worker.ts'
 import type { Operation } from './operation.ts'
 import { openOutput } from './output-file.ts'
 import type { Caller, Out } from './service.ts'
+import { Turns } from './turns.ts'
 import { WorkerProcess } from './worker-process.ts'
 
 /**
@@ -15,6 +17,8 @@ import { WorkerProcess } from './worker-process.ts'
 const MAX_LOOKING = 6
 const MAX_CHANGING = 4
 const MAX_COMMANDS = 64
+/** What only looks is soon over, mostly: more processes than processors help only where all of them are at something long. */
+const FEW_LOOKING = Math.min(MAX_LOOKING, Math.max(2, availableParallelism()))
 /** Kept for the next request: two for long, others only through a time with much to do, since to start one takes longer than most requests. */
 const KEPT_LONG = 2
 const IDLE_MS = 60_000
@@ -27,8 +31,8 @@ const RUN_VARIABLE = 'SAVEPOINT_RUN'
 export class Workers {
   private readonly env: NodeJS.ProcessEnv
   private readonly idle = new Map<WorkerProcess, NodeJS.Timeout>()
-  private readonly looking = new Turns(MAX_LOOKING)
-  private readonly changing = new Turns(MAX_CHANGING)
+  private readonly looking = new Turns(FEW_LOOKING, MAX_LOOKING)
+  private readonly changing = new Turns(MAX_CHANGING, MAX_CHANGING)
   private commands = 0
 
   constructor(env: NodeJS.ProcessEnv) {
@@ -112,26 +116,5 @@ export class Workers {
       this.idle.size < KEPT_LONG ? IDLE_MS : BUSY_IDLE_MS,
     )
     this.idle.set(worker, timer.unref())
-  }
-}
-
-/** So many at a time, in the order in which they came. */
-class Turns {
-  private free: number
-  private readonly waiting: (() => void)[] = []
-
-  constructor(count: number) {
-    this.free = count
-  }
-
-  async take(): Promise<void> {
-    if (this.free > 0) this.free--
-    else await new Promise<void>(resolve => this.waiting.push(resolve))
-  }
-
-  give(): void {
-    const next = this.waiting.shift()
-    if (next) next()
-    else this.free++
   }
 }

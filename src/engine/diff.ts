@@ -64,11 +64,29 @@ const withLeft = (all: Change[], left: Iterable<Change>): Change[] => {
 /** What changed since the snapshot that the live state descends from. */
 export const changes = (ctx: Context): Promise<DiffResult> => diff(ctx, {})
 
+/** Between two states, which never change: those who watch a target ask for the newest again and again. */
+const compared = new Map<string, readonly Change[]>()
+const MAX_COMPARED = 8
+const MAX_COMPARED_CHANGES = 500
+
 /** The changes of one snapshot against its parent. */
-export function snapshotChanges(ctx: Context, snapshot: Snapshot): Change[] {
+function snapshotChanges(ctx: Context, snapshot: Snapshot): Change[] {
   const parent = snapshot.parent === undefined ? undefined : ctx.db.snapshot(snapshot.parent)
-  return [...stateChanges(ctx.store, parent?.root, snapshot.root)]
+  const states = `${parent?.root} ${snapshot.root}`
+  const known = compared.get(states)
+  if (known) return [...known]
+  const changes = [...stateChanges(ctx.store, parent?.root, snapshot.root)]
+  if (compared.size >= MAX_COMPARED) compared.delete(compared.keys().next().value!)
+  if (changes.length <= MAX_COMPARED_CHANGES) compared.set(states, changes)
+  return [...changes]
 }
+
+export const diffOfSnapshot = (ctx: Context, snapshot: Snapshot): DiffResult => ({
+  from: snapshot.parent ?? 'nothing',
+  to: snapshot.id,
+  changes: snapshotChanges(ctx, snapshot),
+  content: (change, side) => contentOf(ctx, side === 'before' ? change.before : change.after),
+})
 
 export async function status(ctx: Context): Promise<StatusResult> {
   if (ctx.config.snapshots.disabled)

@@ -22,6 +22,13 @@ export function log(ctx: Context): LogNode[] {
   return [...nodes]
 }
 
+/** Equal to an earlier one: the rows are the same, and with them what `log` shows. Undefined: nobody can tell. */
+export function logVersion(ctx: Context): string | undefined {
+  const version = ctx.db.version.now()
+  if (known.get(ctx.db)?.version !== version) log(ctx)
+  return known.get(ctx.db)?.version === version ? version : undefined
+}
+
 /** They are the same for all who ask, so nobody can change them. */
 function nodesOf(ctx: Context): LogNode[] {
   const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))

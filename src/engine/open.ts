@@ -6,7 +6,6 @@ import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { lockFile } from '../store/file-lock.ts'
-import { readContent } from '../store/read-content.ts'
 import { giveUpReserve } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
@@ -17,7 +16,7 @@ import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
 import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects, withTimelineLock } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
-import { changes, diff, snapshotChanges, status } from './diff.ts'
+import { changes, diff, diffOfSnapshot, status } from './diff.ts'
 import { events } from './events.ts'
 import { followTrace } from './follow-trace.ts'
 import { gc } from './gc.ts'
@@ -25,7 +24,7 @@ import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
 import { keptMatcher } from './kept-matcher.ts'
 import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
-import { branches, listSnapshots, log } from './log.ts'
+import { branches, listSnapshots, log, logVersion } from './log.ts'
 import { followPlaces } from './moved-places.ts'
 import { nativeUsage } from './native-ref.ts'
 import { rollbackNatively } from './native-rollback.ts'
@@ -34,7 +33,7 @@ import { reachableOperations } from './operations.ts'
 import { processesOfRuns, signalProcess } from './process-list.ts'
 import { completePurge, isPurgePending, purge } from './purge.ts'
 import { purgeText } from './purge-traces.ts'
-import { readFile } from './read-content.ts'
+import { findEntry, readFile } from './read-content.ts'
 import { readAtOpen } from './read-native.ts'
 import { hasPending, notCompleted, recoverPending } from './recover.ts'
 import { revert } from './revert.ts'
@@ -237,6 +236,7 @@ function toSavepoint(ctx: Context): Savepoint {
     head: () => asShown(ctx, requireHead(ctx.db)),
     log: () => log(ctx),
     branches: () => branches(ctx),
+    version: () => logVersion(ctx),
     undoStops: () => undoStops(ctx),
     ownRun: () => ownRun(ctx),
     settle: () => readAtOpen(ctx),
@@ -244,21 +244,11 @@ function toSavepoint(ctx: Context): Savepoint {
     status: () => status(ctx),
     diff: options => diff(ctx, options ?? {}),
     changes: () => changes(ctx),
-    snapshotChanges: ref => {
-      const snapshot = asShown(ctx, resolveSnapshot(ctx.db, ref))
-      return {
-        from: snapshot.parent ?? 'nothing',
-        to: snapshot.id,
-        changes: snapshotChanges(ctx, snapshot),
-        content: (change, side) => {
-          const entry = side === 'before' ? change.before : change.after
-          return entry?.kind === 'file' ? readContent(ctx.store, entry) : undefined
-        },
-      }
-    },
+    snapshotChanges: ref => diffOfSnapshot(ctx, asShown(ctx, resolveSnapshot(ctx.db, ref))),
     history: path => history(ctx, path),
     coverage: async path => (await coverage(ctx, [path]))[0]!,
     coverages: paths => coverage(ctx, paths),
+    entry: (ref, path) => findEntry(ctx, ref, path).entry,
     file: (ref, path) => readFile(ctx, ref, path),
     read: (ref, path) => readFile(ctx, ref, path).content,
     isKept: path => keptMatcher(ctx.config.snapshots.exclude.keep)(path),

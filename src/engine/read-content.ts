@@ -21,10 +21,14 @@ function contentOf(ctx: Context, entry: Entry): Buffer | undefined {
   return entry.kind === 'file' ? readContent(ctx.store, entry) : undefined
 }
 
-export function readFile(ctx: Context, ref: string, path: string): FileVersion {
+export function findEntry(ctx: Context, ref: string, path: string) {
   const snapshot = resolveSnapshot(ctx.db, ref)
   const raw = resolvePath(ctx, path)
-  const entry = entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), raw)
+  return { snapshot, raw, entry: entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), raw) }
+}
+
+export function readFile(ctx: Context, ref: string, path: string): FileVersion {
+  const { snapshot, raw, entry } = findEntry(ctx, ref, path)
   const content = entry && contentOf(ctx, entry)
   if (content) return { snapshot, path: raw, entry, content }
   const why = raw === '' ? 'it is a dir' : whyNot(entry)

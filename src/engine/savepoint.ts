@@ -1,6 +1,7 @@
 /** The engine's face to programs: one object per target, one method per verb. The CLI uses nothing else. */
 
 import type { BackendName, TracerName } from '../config/config.ts'
+import type { Entry } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { NativeUsage, Operation, Run, Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
 import type { Execution, LogEventKind } from '../model/trace.ts'
@@ -165,6 +166,11 @@ export interface Savepoint {
   head(): Snapshot
   log(): results.LogNode[]
   branches(): results.LogNode[]
+  /**
+   * Of this object: as long as it stays the same, so do log, head, snapshots, branches, tags and operations. Undefined:
+   * nobody can tell.
+   */
+  version(): string | undefined
   /** What a filesystem keeps of a snapshot, and what that takes; undefined when the store keeps it. May take a look at all its files. */
   nativeUsage(ref: string): NativeUsage | undefined
   /** Reads what filesystems keep of snapshots that others have taken since this was opened. */
@@ -178,6 +184,8 @@ export interface Savepoint {
   coverages(paths: readonly string[]): Promise<results.CoverageResult[]>
   /** What a snapshot changed against its parent. */
   snapshotChanges(ref: string): results.DiffResult
+  /** What a snapshot knows of a path; undefined: nothing is there. */
+  entry(ref: string, path: string): Entry | undefined
   /** A file in a snapshot: what is known of it, and its content. */
   file(ref: string, path: string): results.FileVersion
   /** Whether `exclude.keep` names a path (relative to the target): it may be secret, and faces do not show it unasked. */

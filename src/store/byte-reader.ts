@@ -2,13 +2,18 @@
 import { SavepointError } from '../errors/errors.ts'
 
 export class ByteReader {
-  private at = 0
+  private at: number
   private readonly buffer: Buffer
   private readonly what: string
 
-  constructor(buffer: Buffer, what: string) {
+  constructor(buffer: Buffer, what: string, at = 0) {
     this.buffer = buffer
     this.what = what
+    this.at = at
+  }
+
+  get position(): number {
+    return this.at
   }
 
   malformed(reason: string): SavepointError {

@@ -8,6 +8,8 @@ import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
 import { decodeRecipe, encodeRecipe, type RecipeItem, recipeSize } from './recipe.ts'
 import { decodeTree, encodeTree, isSafeName } from './tree-codec.ts'
+import { pairByName } from './tree-diff.ts'
+import { differingPairs, type Pair } from './tree-records.ts'
 
 const latin1 = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
 const id = fc.uint8Array({ minLength: ID_BYTES, maxLength: ID_BYTES }).map(latin1)
@@ -100,6 +102,36 @@ describe('a tree', () => {
         const bytes = encodeTree(entries)
         expect(attempt(() => decodeTree(bytes.subarray(0, at % bytes.length)))).toBeUndefined()
         expect(attempt(() => decodeTree(Buffer.concat([bytes, Buffer.from([0])])))).toBeUndefined()
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('beside another one shows what differs, as if both had been decoded', () => {
+    const isSame = ([a, b]: Pair) => a && b && encodeTree([a]).equals(encodeTree([b]))
+    const fate = fc.constantFrom('stays', 'stays', 'stays', 'goes', 'comes', 'changes')
+    const step = fc.record({ one: entry, other: entry, fate })
+    fc.assert(
+      fc.property(fc.uniqueArray(step, { selector: ({ one }) => one.name, maxLength: 20 }), steps => {
+        steps.sort((a, b) => (a.one.name < b.one.name ? -1 : 1))
+        const before = steps.flatMap(({ one, fate }) => (fate === 'comes' ? [] : [one]))
+        const after = steps.flatMap(({ one, other, fate }) =>
+          fate === 'goes' ? [] : [fate === 'changes' ? { ...other, name: one.name } : one],
+        )
+        const found = [...differingPairs(encodeTree(before), encodeTree(after))]
+        expect(found).toEqual([...pairByName(before, after)].filter(pair => !isSame(pair)))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('beside another one is refused when its bytes are cut off or extended', () => {
+    fc.assert(
+      fc.property(tree, tree, fc.nat(), (entries, others, at) => {
+        const [bytes, other] = [encodeTree(entries), encodeTree(others)]
+        const beside = (damaged: Buffer) => attempt(() => [...differingPairs(damaged, other)])
+        expect(beside(bytes.subarray(0, at % bytes.length))).toBeUndefined()
+        expect(beside(Buffer.concat([bytes, Buffer.from([0])]))).toBeUndefined()
       }),
       { numRuns: 1000 },
     )

@@ -7,26 +7,36 @@ const damageCodes: ReadonlySet<number> = new Set([11, 26])
 const PLAIN_CODE = 0xff
 const LISTED = 3
 
-/** From here on every statement of `database` throws `store.damaged` with this hint where SQLite finds damage. */
+/** Beyond it, statements are made anew: those of lists are as many as the lengths of lists. */
+const MAX_KEPT = 200
+
+/**
+ * From here on every statement of `database` throws `store.damaged` with this hint where SQLite finds damage. A statement is
+ * made once: to make it takes longer than most of them take.
+ */
 export function explainDamage(database: DatabaseSync, file: string, hint: string): void {
   const prepare = guarded(database.prepare.bind(database), file, hint)
+  const kept = new Map<string, StatementSync>()
   database.exec = guarded(database.exec.bind(database), file, hint)
   database.prepare = sql => {
+    const known = kept.get(sql)
+    if (known) return known
     const statement = prepare(sql)
     for (const name of ['get', 'all', 'run'] as const) {
       const method = statement[name].bind(statement) as (...values: never[]) => unknown
       Object.assign(statement, { [name]: guarded(method, file, hint) })
     }
-    const iterate = statement.iterate.bind(statement) as StatementSync['iterate']
     Object.assign(statement, {
-      *iterate(...values: Parameters<typeof iterate>) {
+      *iterate(...values: Parameters<StatementSync['iterate']>) {
         try {
-          yield* iterate(...values)
+          // One of its own: somebody else may be in the midst of the same.
+          yield* prepare(sql).iterate(...values)
         } catch (error) {
           throw asDamage(error, file, hint)
         }
       },
     })
+    if (kept.size < MAX_KEPT) kept.set(sql, statement)
     return statement
   }
 }

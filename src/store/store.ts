@@ -117,6 +117,11 @@ export class Store {
     return treeLength(bytes) > WIDE_ENTRIES ? decodeEntries(bytes) : this.remember(id, decodeTree(bytes))
   }
 
+  /** Its entries need not be decoded. */
+  isAtHand(id: Id): boolean {
+    return this.cachedTree(id) !== undefined
+  }
+
   private cachedTree(id: Id): Entry[] | undefined {
     return this.trees.get(id) ?? this.kept.get(id) ?? (id === EMPTY_TREE ? [] : undefined)
   }

@@ -74,11 +74,11 @@ const flagsOf = ({ xattrs, sparse, linkGroup, found }: Entry): number =>
 export const decodeTree = (bytes: Buffer): Entry[] => [...decodeEntries(bytes)]
 
 /** How many entries the tree says to have. */
-export const treeLength = (bytes: Buffer): number => start(bytes).count
+export const treeLength = (bytes: Buffer): number => startTree(bytes).count
 
 /** One entry after another, so that a directory of any width can be gone through without holding it. */
 export function* decodeEntries(bytes: Buffer): Generator<Entry> {
-  const { input, count } = start(bytes)
+  const { input, count } = startTree(bytes)
   let previous = ''
   for (let i = 0; i < count; i++) {
     const entry = decodeEntry(input)
@@ -89,14 +89,16 @@ export function* decodeEntries(bytes: Buffer): Generator<Entry> {
   if (!input.finished) throw input.malformed('it has bytes after its end')
 }
 
-function start(bytes: Buffer): { input: ByteReader; count: number } {
-  const input = new ByteReader(bytes, 'a tree')
+export const readTree = (bytes: Buffer, at = 0): ByteReader => new ByteReader(bytes, 'a tree', at)
+
+export function startTree(bytes: Buffer): { input: ByteReader; count: number } {
+  const input = readTree(bytes)
   if (input.u8() !== TREE_MAGIC) throw input.malformed('it is not a tree')
   if (input.u8() !== TREE_VERSION) throw input.malformed('its version is unknown')
   return { input, count: input.varint() }
 }
 
-function decodeEntry(input: ByteReader): Entry {
+export function decodeEntry(input: ByteReader): Entry {
   const kind = kinds[input.u8() - 1]
   if (!kind) throw input.malformed('an entry has an unknown kind')
   const flags = input.u8()
@@ -138,6 +140,42 @@ function decodeEntry(input: ByteReader): Entry {
     if (entry.linkGroup === 0n) throw input.malformed('a link group has no number')
   }
   return entry
+}
+
+/** Where the entry at `at` ends, found without reading it; beyond the bytes where it does not end in them. */
+export function entryEnd(bytes: Buffer, at: number): number {
+  const kind = kinds[bytes[at]! - 1]
+  const flags = bytes[at + 1]!
+  let end = skipText(bytes, at + 2)
+  if (kind === 'unknown') {
+    const hasMore = flags !== 0 && unknownReasons[bytes[end]!] === 'too-large'
+    return hasMore ? skipVarint(bytes, end + 1) : end + 1
+  }
+  for (let numbers = 0; numbers < 3; numbers++) end = skipVarint(bytes, end)
+  if (kind !== 'dir') end += 8
+  if (kind === 'file') end = skipVarint(bytes, end) + ID_BYTES
+  else if (kind === 'dir') end += ID_BYTES
+  else if (kind === 'link') end = skipText(bytes, end)
+  else if (kind === 'char' || kind === 'block') end = skipVarint(bytes, skipVarint(bytes, end))
+  if (flags & FLAG.xattrs) end = skipText(bytes, end)
+  return flags & FLAG.linkGroup ? end + 8 : end
+}
+
+function skipVarint(bytes: Buffer, at: number): number {
+  let end = at
+  while (bytes[end]! >= 0x80) end++
+  return end + 1
+}
+
+function skipText(bytes: Buffer, at: number): number {
+  let length = 0
+  let factor = 1
+  let end = at
+  for (; bytes[end]! >= 0x80; end++) {
+    length += (bytes[end]! & 0x7f) * factor
+    factor *= 0x80
+  }
+  return end + 1 + length + (bytes[end] ?? 0) * factor
 }
 
 /** Whether `name` can be one component of a path: not empty, not "." or "..", without "/" and NUL. */

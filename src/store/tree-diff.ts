@@ -7,6 +7,7 @@ import { blankEntry, type Change, type ChangeCounts, type Entry, type Id } from 
 import { isWithin, joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Store } from './store.ts'
 import { EMPTY_TREE } from './tree-codec.ts'
+import { differingPairs, orderOf, type Pair } from './tree-records.ts'
 
 export interface EntryPair {
   path: Raw
@@ -34,12 +35,12 @@ interface ScopedPair extends EntryPair {
 }
 
 /** Walks two sorted lists side by side, in the order of names. */
-export function* pairByName(a: Iterable<Entry>, b: Iterable<Entry>): Generator<[Entry | undefined, Entry | undefined]> {
+export function* pairByName(a: Iterable<Entry>, b: Iterable<Entry>): Generator<Pair> {
   const [lefts, rights] = [a[Symbol.iterator](), b[Symbol.iterator]()]
   let left: Entry | undefined = lefts.next().value
   let right: Entry | undefined = rights.next().value
   while (left || right) {
-    const order = !left ? 1 : !right ? -1 : left.name < right.name ? -1 : left.name > right.name ? 1 : 0
+    const order = orderOf(left, right)
     yield [order <= 0 ? left : undefined, order >= 0 ? right : undefined]
     if (order <= 0) left = lefts.next().value
     if (order >= 0) right = rights.next().value
@@ -54,12 +55,19 @@ function* pairsIn(
   scope: readonly Raw[] | undefined,
 ): Generator<ScopedPair> {
   if (oldTree === newTree) return
-  const [old, now] = [oldTree, newTree].map(id => (id === undefined ? [] : store.entries(id)))
-  for (const [before, after] of pairByName(old!, now!)) {
+  for (const [before, after] of unequalPairs(store, oldTree, newTree)) {
     const path = joinRaw(directory, (before ?? after)!.name)
     const isInside = !scope || scope.some(part => isWithin(path, part))
     if (isInside || scope.some(part => isWithin(part, path))) yield { path, before, after, isInside }
   }
+}
+
+/** Some are equal nevertheless. */
+function unequalPairs(store: Store, oldTree: Id | undefined, newTree: Id | undefined): Iterable<Pair> {
+  if (oldTree !== undefined && newTree !== undefined && !store.isAtHand(oldTree) && !store.isAtHand(newTree))
+    return differingPairs(store.read(oldTree), store.read(newTree))
+  const entries = (id: Id | undefined) => (id === undefined ? [] : store.entries(id))
+  return pairByName(entries(oldTree), entries(newTree))
 }
 
 function pairsBelow(
