@@ -113,6 +113,28 @@ it('answers as somebody who has just come, whatever it has answered before', asy
   }
 })
 
+/** As a repair does it, and who brings back a backup: the file of that name is another one. */
+const keepTimeline = () => {
+  const directory = join(space.home, 'timelines', savepoint.timeline)
+  space.sh('mkdir kept; cp -a timeline.sqlite* kept', directory)
+  return { bringBack: () => space.sh('rm timeline.sqlite*; mv kept/* .', directory) }
+}
+
+it('answers of the timeline that is there now, however often it is asked of the one before', async () => {
+  await savepoint.snapshot({ label: 'first' })
+  const kept = keepTimeline()
+  await savepoint.snapshot({ label: 'second' })
+  expect(await ask('head')).toMatchObject({ result: { label: 'second' } })
+  const following = new Collected()
+  const told = service.call({}, 'subscribe', {}, following)
+  await following.until(() => following.frames.length > 0)
+  kept.bringBack()
+  expect(await ask('head')).toMatchObject({ result: { label: 'first' } })
+  expect((await ask('log')).result).toHaveLength(1)
+  await told
+  expect(following.frames.at(-1)).toMatchObject({ error: { code: 'failed' } })
+})
+
 it('tells of an archive that is gone, which nobody has written down', async () => {
   const archived = await space.open({ backend: 'archive' })
   const { id } = await archived.snapshot()

@@ -27,6 +27,7 @@ export class Reader {
     opened.users++
     try {
       const savepoint = await opened.savepoint
+      if (!savepoint.isInPlace()) return await this.again(opened, work)
       await savepoint.settle()
       return await work(savepoint)
     } catch (error) {
@@ -37,6 +38,12 @@ export class Reader {
       opened.users--
       if (opened.users === 0) this.leave(opened)
     }
+  }
+
+  /** Who asks all the time would otherwise hear of a file for ever that a repair, or a backup, has replaced. */
+  private again<T>(opened: Opened, work: (savepoint: Savepoint) => T | Promise<T>): Promise<T> {
+    if (this.opened === opened) this.opened = undefined
+    return this.use(work)
   }
 
   /** For what looks into files, by rules that may have changed since: it is opened for it alone. */

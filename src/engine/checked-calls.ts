@@ -37,6 +37,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
   log: { takes: [], sync: true },
   branches: { takes: [], sync: true },
   version: { takes: [], sync: true },
+  isInPlace: { takes: [], sync: true },
   undoStops: { takes: [], sync: true },
   ownRun: { takes: [], sync: true },
   settle: { takes: [] },

@@ -237,6 +237,7 @@ function toSavepoint(ctx: Context): Savepoint {
     log: () => log(ctx),
     branches: () => branches(ctx),
     version: () => logVersion(ctx),
+    isInPlace: () => ctx.db.isInPlace() && ctx.store.index.isInPlace(),
     undoStops: () => undoStops(ctx),
     ownRun: () => ownRun(ctx),
     settle: () => readAtOpen(ctx),

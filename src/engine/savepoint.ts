@@ -171,6 +171,8 @@ export interface Savepoint {
    * nobody can tell.
    */
   version(): string | undefined
+  /** Whether what is open is still what a newcomer would open: a repair or a backup may have put another file in its place. */
+  isInPlace(): boolean
   /** What a filesystem keeps of a snapshot, and what that takes; undefined when the store keeps it. May take a look at all its files. */
   nativeUsage(ref: string): NativeUsage | undefined
   /** Reads what filesystems keep of snapshots that others have taken since this was opened. */

@@ -5,6 +5,7 @@
  */
 import { type FSWatcher, watch } from 'node:fs'
 import { setImmediate as others, setTimeout as pause } from 'node:timers/promises'
+import { SavepointError } from '../errors/errors.ts'
 import type { Context } from './context.ts'
 import { cursorOf, positionOf } from './event-cursor.ts'
 import { chosenKinds, events } from './events.ts'
@@ -56,6 +57,7 @@ export async function subscribe(
         if (!isMore) head = headNow
       } while (isMore && !signal.aborted)
       if (isLast) break
+      if (!db.isInPlace()) throw replaced()
       const timer = setTimeout(wake, LOOK_MS)
       await sign.promise
       clearTimeout(timer)
@@ -67,6 +69,12 @@ export async function subscribe(
     signal.removeEventListener('abort', wake)
   }
 }
+
+/** Whatever comes now is written elsewhere: who hears nothing would take it that nothing happens. */
+const replaced = () =>
+  new SavepointError('failed', 'Cannot go on telling what happens: the timeline was replaced or removed', {
+    hint: 'Subscribe again; `savepoint events` shows what happened meanwhile',
+  })
 
 function watchIfPossible(directory: string, onSign: () => void): FSWatcher | undefined {
   try {
