@@ -17,6 +17,12 @@ const MAX_KEPT = 200
 export function explainDamage(database: DatabaseSync, file: string, hint: string): void {
   const prepare = guarded(database.prepare.bind(database), file, hint)
   const kept = new Map<string, StatementSync>()
+  // Node keeps a database as long as there is a statement of it: the two would hold each other for ever.
+  const close = database.close.bind(database)
+  database.close = () => {
+    kept.clear()
+    close()
+  }
   database.exec = guarded(database.exec.bind(database), file, hint)
   database.prepare = sql => {
     const known = kept.get(sql)
