@@ -1,13 +1,23 @@
-/** So few at a time, in the order in which they came; more, up to `most`, while none of those comes to its end. */
+/**
+ * So few at a time, in the order in which they came. Whoever has been at it for long is not counted among those, so that
+ * others do not wait for its end; all together there are no more than `most`.
+ */
+import { monotonicMs } from '../model/monotonic.ts'
 
 const PATIENCE_MS = 500
+
+/** Whoever has one gives it back. */
+export interface Turn {
+  readonly sinceMs: number
+}
 
 export class Turns {
   private readonly few: number
   private readonly most: number
   private readonly patienceMs: number
-  private taken = 0
-  private readonly waiting: (() => void)[] = []
+  /** The oldest first. */
+  private readonly taken = new Set<Turn>()
+  private readonly waiting: ((turn: Turn) => void)[] = []
   private timer: NodeJS.Timeout | undefined
 
   constructor(few: number, most: number, patienceMs = PATIENCE_MS) {
@@ -16,30 +26,31 @@ export class Turns {
     this.patienceMs = patienceMs
   }
 
-  async take(): Promise<void> {
-    if (this.taken < this.few) {
-      this.taken++
-      return
-    }
-    const turn = new Promise<void>(resolve => this.waiting.push(resolve))
-    this.timer ??= this.awaitEnd()
-    await turn
+  take(): Promise<Turn> {
+    const turn = new Promise<Turn>(resolve => this.waiting.push(resolve))
+    this.letBegin()
+    return turn
   }
 
-  give(): void {
-    const next = this.waiting.shift()
-    if (next) next()
-    else this.taken--
+  give(turn: Turn): void {
+    this.taken.delete(turn)
+    this.letBegin()
+  }
+
+  private letBegin(): void {
     clearTimeout(this.timer)
-    this.timer = this.awaitEnd()
-  }
-
-  private awaitEnd(): NodeJS.Timeout | undefined {
-    if (this.waiting.length === 0 || this.taken >= this.most) return undefined
-    return setTimeout(() => {
-      this.taken++
-      this.waiting.shift()?.()
-      this.timer = this.awaitEnd()
-    }, this.patienceMs)
+    while (this.waiting.length > 0 && this.taken.size < this.most) {
+      const now = monotonicMs()
+      const recent = [...this.taken].filter(({ sinceMs }) => now - sinceMs < this.patienceMs)
+      if (recent.length >= this.few) {
+        // A timer may come a little before its time.
+        const leftMs = recent[0]!.sinceMs + this.patienceMs - now
+        this.timer = setTimeout(() => this.letBegin(), Math.ceil(leftMs))
+        return
+      }
+      const turn = { sinceMs: now }
+      this.taken.add(turn)
+      this.waiting.shift()!(turn)
+    }
   }
 }

@@ -43,7 +43,7 @@ export class Workers {
   async carryOut(operation: Operation, request: WorkRequest, caller: Caller, out: Out): Promise<string> {
     if (operation.starts !== undefined) return this.startCommand(operation, request, caller, out)
     const turns = operation.effect === 'read' || operation.isUnlocked ? this.looking : this.changing
-    await turns.take()
+    const turn = await turns.take()
     try {
       // Nobody waits for it any more: it has not begun.
       if (out.signal.aborted) throw cancelled()
@@ -56,7 +56,7 @@ export class Workers {
       else worker.letGo()
       return last
     } finally {
-      turns.give()
+      turns.give(turn)
     }
   }
 
