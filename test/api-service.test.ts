@@ -9,6 +9,7 @@ import { Service } from '../src/api/service.ts'
 import { findOperation } from '../src/api/table.ts'
 import type { Savepoint } from '../src/index.ts'
 import type { Frame } from './support/daemon.ts'
+import { runVerbs } from './support/engine-process.ts'
 import { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -133,6 +134,24 @@ it('answers of the timeline that is there now, however often it is asked of the 
   expect((await ask('log')).result).toHaveLength(1)
   await told
   expect(following.frames.at(-1)).toMatchObject({ error: { code: 'failed' } })
+})
+
+it('leaves it to another process to complete what was interrupted, which may take long', async () => {
+  await savepoint.snapshot({ label: 'first' })
+  space.write('a', 'two\n')
+  const { signal } = await runVerbs(space, [['rollback', 'first']], { failpoint: 'restore:staged' })
+  expect(signal).toBe('SIGKILL')
+  const { served } = service
+  // Whoever completes it is killed there.
+  const failing = new Service(served, { ...space.env, SAVEPOINT_FAILPOINT: 'restore:place' })
+  for (const op of ['show', 'head', 'read']) {
+    const out = new Collected()
+    await failing.call({}, op, op === 'read' ? { path: 'a' } : {}, out)
+    expect(out.frames.at(-1), op).toMatchObject({ error: { code: 'failed' } })
+  }
+  await failing.close()
+  expect(await ask('head')).toMatchObject({ ok: true, result: { label: 'first' } })
+  expect(space.read('a')).toBe('one\n')
 })
 
 it('tells of an archive that is gone, which nobody has written down', async () => {

@@ -75,7 +75,8 @@ export class Reader {
 
   private openTimeline(options: OpenOptions = {}): Promise<Savepoint> {
     const { path, home } = this.served
-    return open({ target: `dir:${path}`, cwd: path, home, env: this.env, withoutBrokenConfig: true, ...options })
+    const left = { withoutBrokenConfig: true, leaveInterrupted: true }
+    return open({ target: `dir:${path}`, cwd: path, home, env: this.env, ...left, ...options })
   }
 
   private leave(opened: Opened): void {

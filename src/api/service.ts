@@ -90,7 +90,8 @@ export class Service {
     if (this.isClosed)
       throw new SavepointError('busy', `Cannot ${operation.name}: this process is ending`, { hint: 'Start it again' })
     state.isEndless = operation.effect === 'read' || operation.starts === 'attached'
-    if (isMomentary(operation, input)) return this.look(operation, input, out)
+    const told = isMomentary(operation, input) ? await this.look(operation, input, out) : undefined
+    if (told !== undefined) return told
     if (out.signal.aborted) throw cancelled()
     const answer = await this.lookShortly(operation, input, out)
     if (answer !== undefined) return answer
@@ -98,7 +99,8 @@ export class Service {
     return this.workers.carryOut(operation, request, caller, out)
   }
 
-  private look(operation: Operation, input: Record<string, unknown>, out: Out): Promise<string> {
+  /** undefined: what was interrupted has to be completed first, which is nothing for a moment. */
+  private look(operation: Operation, input: Record<string, unknown>, out: Out): Promise<string | undefined> {
     let left = 0
     const send = (frame: Record<string, unknown>) => {
       // A reader that does not keep up is told later how much it missed.
@@ -114,7 +116,8 @@ export class Service {
       },
       outlive: () => {},
     }
-    return this.reader.use(savepoint => {
+    return this.reader.use<string | undefined>(savepoint => {
+      if (!operation.follows?.(input) && savepoint.isInterrupted()) return undefined
       const make = async () => answerText(operation, await operation.handler(savepoint, input, call))
       if (!operation.isOfHistory) return make()
       return this.answers.answer(savepoint, `${operation.name} ${JSON.stringify(input)}`, make)
@@ -127,7 +130,9 @@ export class Service {
     if (operation.effect !== 'read' || typeof isLong !== 'function') return undefined
     return this.reader.once(
       async savepoint =>
-        isLong(savepoint, input) ? undefined : answerText(operation, await handler(savepoint, input)),
+        savepoint.isInterrupted() || isLong(savepoint, input)
+          ? undefined
+          : answerText(operation, await handler(savepoint, input)),
       { onNotice: notice => out.frame(JSON.stringify({ notice })) },
     )
   }

@@ -69,8 +69,10 @@ const fileOf = (timelineDir: string) => join(timelineDir, 'restore.json')
 export const writeJournal = (timelineDir: string, journal: Journal): void =>
   writeDurably(fileOf(timelineDir), `${JSON.stringify(journal)}\n`)
 
+export const hasJournal = (timelineDir: string): boolean => existsSync(fileOf(timelineDir))
+
 export function readJournal(timelineDir: string): Journal | undefined {
-  if (!existsSync(fileOf(timelineDir))) return undefined
+  if (!hasJournal(timelineDir)) return undefined
   try {
     return JSON.parse(readFileSync(fileOf(timelineDir), 'utf8')) as Journal
   } catch (cause) {

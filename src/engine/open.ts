@@ -3,7 +3,7 @@ import { existsSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { lockFile } from '../store/file-lock.ts'
 import { giveUpReserve } from '../store/reserve.ts'
@@ -13,7 +13,7 @@ import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { saidWhoKeeps } from './backend.ts'
 import { checkOpenOptions, withCheckedCalls } from './checked-calls.ts'
 import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
-import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects, withTimelineLock } from './context.ts'
+import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, diffOfSnapshot, status } from './diff.ts'
@@ -22,6 +22,7 @@ import { followTrace } from './follow-trace.ts'
 import { gc } from './gc.ts'
 import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
+import { isInterrupted, recoverAtOpen } from './interrupted.ts'
 import { keptMatcher } from './kept-matcher.ts'
 import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log, logVersion } from './log.ts'
@@ -31,11 +32,10 @@ import { rollbackNatively } from './native-rollback.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
 import { processesOfRuns, signalProcess } from './process-list.ts'
-import { completePurge, isPurgePending, purge } from './purge.ts'
+import { purge } from './purge.ts'
 import { purgeText } from './purge-traces.ts'
 import { findEntry, readFile } from './read-content.ts'
 import { readAtOpen } from './read-native.ts'
-import { hasPending, notCompleted, recoverPending } from './recover.ts'
 import { revert } from './revert.ts'
 import { requireRun, rollback } from './rollback.ts'
 import { runCommand } from './run.ts'
@@ -67,7 +67,7 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
     const above = ownRun(ctx) === undefined ? (ctx.timelineId === '' ? anyRunAbove() : runAbove(ctx)) : undefined
     if (above !== undefined) ctx.env = { ...ctx.env, [RUN_VARIABLE]: above }
     if (!options.leaveUnread) await followPlaces(ctx)
-    await recoverAtOpen(ctx)
+    if (!options.leaveInterrupted) await recoverAtOpen(ctx)
     if (!options.leaveUnread) await readAtOpen(ctx)
     if (options.upToDate) await haveEventsWritten(ctx)
   } catch (error) {
@@ -198,22 +198,6 @@ function closeFiles({ db, store, scratch }: Pick<Context, 'db' | 'store' | 'scra
   if (scratch) rmSync(scratch, { recursive: true, force: true })
 }
 
-/**
- * What was interrupted is completed by the next command, whatever it is, unless somebody is at work. Where that is not
- * possible now (the disk is full), looking around still is; commands that change something try again and fail.
- */
-async function recoverAtOpen(ctx: Context): Promise<void> {
-  try {
-    if (hasPending(ctx)) {
-      await withTimelineLock({ ...ctx, lockWaitMs: 0 }, 'recover', () => recoverPending(ctx))
-    }
-    if (isPurgePending(ctx)) await completePurge(ctx)
-  } catch (error) {
-    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
-    if ((error as SavepointError).code !== 'busy') ctx.warn(notCompleted(error))
-  }
-}
-
 function toSavepoint(ctx: Context): Savepoint {
   return {
     get target() {
@@ -237,6 +221,7 @@ function toSavepoint(ctx: Context): Savepoint {
     log: () => log(ctx),
     branches: () => branches(ctx),
     version: () => logVersion(ctx),
+    isInterrupted: () => isInterrupted(ctx),
     isInPlace: () => ctx.db.isInPlace() && ctx.store.index.isInPlace(),
     undoStops: () => undoStops(ctx),
     ownRun: () => ownRun(ctx),

@@ -31,6 +31,8 @@ export interface OpenOptions {
   adopt?: string
   /** To take one more snapshot only: what filesystems keep of snapshots is read by whoever opens the timeline next. */
   leaveUnread?: boolean
+  /** What was interrupted is not completed here: that may take long (`isInterrupted`). */
+  leaveInterrupted?: boolean
   /** Wins over the configuration. */
   backend?: BackendName
   /** To look or go back: a savepoint.yaml that cannot be read or is wrong, perhaps by what is to be undone, must not stop it. */
@@ -173,6 +175,8 @@ export interface Savepoint {
   version(): string | undefined
   /** Whether what is open is still what a newcomer would open: a repair or a backup may have put another file in its place. */
   isInPlace(): boolean
+  /** Whether something was interrupted that whoever opens the timeline now would complete. */
+  isInterrupted(): boolean
   /** What a filesystem keeps of a snapshot, and what that takes; undefined when the store keeps it. May take a look at all its files. */
   nativeUsage(ref: string): NativeUsage | undefined
   /** Reads what filesystems keep of snapshots that others have taken since this was opened. */
