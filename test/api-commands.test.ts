@@ -355,6 +355,19 @@ describe('ctl', () => {
     expect({ status, stdout, stderr: stderr.trim() }).toEqual({ status: 9, stdout: 'out\n', stderr: 'err' })
   })
 
+  it('drops nothing of what it was told', () => {
+    const twice = savepoint(space, ['ctl', 'exec', 'cmd=touch b', '--', 'touch', 'c'])
+    expect(twice).toMatchObject({ status: 2, stderr: expect.stringContaining('two commands are given') })
+    expect(space.read('c')).toBeUndefined()
+    savepoint(space, ['ctl', 'snapshot', 'label=one'])
+    savepoint(space, ['ctl', 'tag', 'name=kept'])
+    const tagged = savepoint(space, ['ctl', 'tag', 'name=kept', 'snapshot=one', 'delete=true'])
+    expect(tagged).toMatchObject({ status: 2, stderr: expect.stringContaining('only the name') })
+    expect(savepointJson(space, ['ctl', 'tags'])).toHaveLength(1)
+    savepoint(space, ['ctl', 'tag', 'name=kept', 'delete=true'])
+    expect(savepointJson(space, ['ctl', 'tags'])).toHaveLength(0)
+  })
+
   it('says what an operation takes', () => {
     expect(savepoint(space, ['ctl', 'help', 'rollback']).stdout).toMatch(
       /^rollback: brings .*\n {2}snapshot +a text \(required\) .*\n {2}paths +a list of texts\n/,

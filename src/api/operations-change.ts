@@ -1,5 +1,6 @@
 /** Operations that change files or history. Each can be undone, or says that it cannot. */
 import { z } from 'zod'
+import { SavepointError } from '../errors/errors.ts'
 import { all, dryRun, live, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
 import { gcJson, pruneJson, verifyJson } from './json-maintain.ts'
@@ -105,11 +106,15 @@ export const changeOperations = [
     isIdempotent: true,
     input: z.object({
       name: z.string().min(1),
-      snapshot: ref.default('HEAD'),
-      delete: z.boolean().optional().describe('removes the tag'),
+      snapshot: ref.optional().describe('HEAD when none is named'),
+      delete: z.boolean().optional().describe('removes the tag, whichever snapshot it names'),
     }),
     output: shapes.operation.nullable().describe('null when the tag was there already'),
     handler(savepoint, input) {
+      if (input.delete && input.snapshot !== undefined)
+        throw new SavepointError('usage', 'Cannot call tag: delete takes only the name of the tag', {
+          hint: 'Leave out snapshot, or delete',
+        })
       const done = input.delete ? savepoint.deleteTag(input.name) : savepoint.tag(input.name, input.snapshot)
       return done ? json.operationJson(done) : null
     },

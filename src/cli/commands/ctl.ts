@@ -71,7 +71,13 @@ async function inputOf(operation: Operation, words: string[], { after, hasDashes
   const { checkInput } = await import('../../api/table.ts')
   const { inputFromWords } = await import('../../api/words.ts')
   const input = inputFromWords(operation, words)
-  if (hasDashes && after.length > 0) input.cmd = after
+  if (hasDashes && after.length > 0) {
+    if ('cmd' in input)
+      throw new SavepointError('usage', `Cannot ${operation.name}: two commands are given, as cmd and after --`, {
+        hint: 'Leave out one of them',
+      })
+    input.cmd = after
+  }
   checkInput(operation, input)
   return input
 }
