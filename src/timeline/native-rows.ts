@@ -9,14 +9,19 @@ export type ReadState = Pick<
   'root' | 'files' | 'bytes' | 'sizeDelta' | 'skippedCount' | 'skipped' | 'unsettled'
 >
 
+/** To be told after a change: of one snapshot, or of what no line of before may tell any more. */
+interface Log {
+  changed(id: string): void
+  stale(): void
+}
+
 export class NativeRows {
   private readonly database: DatabaseSync
-  /** To be called after a change. */
-  private readonly changed: () => void
+  private readonly log: Log
 
-  constructor(database: DatabaseSync, changed: () => void) {
+  constructor(database: DatabaseSync, log: Log) {
     this.database = database
-    this.changed = changed
+    this.log = log
   }
 
   /** In order of creation. */
@@ -49,18 +54,18 @@ export class NativeRows {
       read.unsettled ? MARK.unsettled : 0,
       id,
     )
-    this.changed()
+    this.log.changed(id)
   }
 
   /** Of all that name the same state. */
   setRef(before: string, after: string): void {
     this.database.prepare('UPDATE snapshots SET native_ref = ? WHERE native_ref = ?').run(after, before)
-    this.changed()
+    this.log.stale()
   }
 
   /** From now on the store alone keeps it. */
   setStored(id: string): void {
     this.database.prepare("UPDATE snapshots SET backend = 'cas', native_ref = NULL WHERE id = ?").run(id)
-    this.changed()
+    this.log.stale()
   }
 }
