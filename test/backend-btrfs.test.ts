@@ -152,6 +152,20 @@ describe('what a snapshot does not show', () => {
 })
 
 describe('who keeps it', () => {
+  onDisk('is said by status before anybody asked for one, and after another subvolume took the place', async () => {
+    space.write('a')
+    cli(space, ['run', '--', 'true'])
+    const status = async () => (await (await space.open()).status()).backend
+    expect(await status()).toBe('btrfs')
+    await (await space.open()).snapshot({})
+    run('btrfs', 'subvolume', 'snapshot', space.dir, `${space.dir}.other`)
+    renameSync(space.dir, `${space.dir}.old`)
+    renameSync(`${space.dir}.other`, space.dir)
+    expect(await status()).toBe('btrfs')
+    expect((await (await space.open()).snapshot({})).backend).toBe('btrfs')
+    run('btrfs', 'subvolume', 'delete', `${space.dir}.old`)
+  })
+
   onDisk('is said by doctor, by snapshot and by the footer of snapshots; nothing is read before it is needed', () => {
     space.write('a')
     expect(cli(space, ['doctor']).stdout).toContain('btrfs: the filesystem keeps the snapshots that you ask for')
