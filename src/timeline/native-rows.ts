@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { idToBytes } from '../model/id.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import type { SnapshotLog } from './snapshot-log.ts'
 import { MARK, SKIPPED_LISTED, toSnapshot } from './timeline-rows.ts'
 
 export type ReadState = Pick<
@@ -9,19 +10,16 @@ export type ReadState = Pick<
   'root' | 'files' | 'bytes' | 'sizeDelta' | 'skippedCount' | 'skipped' | 'unsettled'
 >
 
-/** To be told after a change: of one snapshot, or of what no line of before may tell any more. */
-interface Log {
-  changed(id: string): void
-  stale(): void
-}
+/** Notes a change in the log; inside a transaction that is written after it. */
+type Logged = (note: (log: SnapshotLog) => void) => void
 
 export class NativeRows {
   private readonly database: DatabaseSync
-  private readonly log: Log
+  private readonly logged: Logged
 
-  constructor(database: DatabaseSync, log: Log) {
+  constructor(database: DatabaseSync, logged: Logged) {
     this.database = database
-    this.log = log
+    this.logged = logged
   }
 
   /** In order of creation. */
@@ -54,18 +52,18 @@ export class NativeRows {
       read.unsettled ? MARK.unsettled : 0,
       id,
     )
-    this.log.changed(id)
+    this.logged(log => log.changed(id))
   }
 
   /** Of all that name the same state. */
   setRef(before: string, after: string): void {
     this.database.prepare('UPDATE snapshots SET native_ref = ? WHERE native_ref = ?').run(after, before)
-    this.log.stale()
+    this.logged(log => log.stale())
   }
 
   /** From now on the store alone keeps it. */
   setStored(id: string): void {
     this.database.prepare("UPDATE snapshots SET backend = 'cas', native_ref = NULL WHERE id = ?").run(id)
-    this.log.stale()
+    this.logged(log => log.stale())
   }
 }

@@ -52,10 +52,7 @@ export class TimelineDb {
       this.trace = new TraceRows(database)
       this.events = new EventRows(database)
       this.log = new LogRows(database)
-      this.native = new NativeRows(database, {
-        changed: id => this.logged(() => this.plain.changed(id)),
-        stale: () => this.logged(() => this.plain.stale()),
-      })
+      this.native = new NativeRows(database, note => this.logged(() => note(this.plain)))
       this.version = new DataVersion(database)
       if (!unwritable) bringUpToDate(database)
     } catch (cause) {
