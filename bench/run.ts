@@ -1,6 +1,7 @@
 /**
- * `npm run bench [-- --files 80000 --runs 3 --half-million --no-peers --dir DIR]`: makes a tree in a temporary directory,
- * times us and the peers on it, prints the results and writes them to bench/results.md.
+ * `npm run bench [-- --files 80000 --runs 3 --half-million --no-peers --no-backends --dir DIR]`: makes a tree in a temporary
+ * directory, times us and the peers on it, prints the results and writes them to bench/results.md. Then, as root, what
+ * filesystems keep by themselves, on trees of the same size (bench/backends.ts). What runs cost has benches of its own: CONTRIBUTING.md.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -21,13 +22,16 @@ const { values: options } = parseArgs({
     dir: { type: 'string', default: tmpdir() },
     'half-million': { type: 'boolean', default: false },
     peers: { type: 'boolean', default: true },
+    backends: { type: 'boolean', default: true },
     output: { type: 'string', default: here('results.md') },
   },
 })
 const files = Number(options.files)
 const rounds = Number(options.runs)
 if (!(files >= 1000 && rounds >= 1)) {
-  console.error('usage: npm run bench [-- --files N (from 1000) --runs N --half-million --no-peers --dir DIR]')
+  console.error(
+    'usage: npm run bench [-- --files N (from 1000) --runs N --half-million --no-peers --no-backends --dir DIR]',
+  )
   process.exit(2)
 }
 
@@ -78,9 +82,23 @@ try {
   })
   writeFileSync(options.output, text)
   console.log(text)
+  cleanUp()
+  if (options.backends) measureBackends()
 } catch (error) {
   console.error(`bench: ${(error as Error).message}`)
   process.exitCode = 1
 } finally {
   cleanUp()
+}
+
+/** In a process of its own: it needs root, and leaves mounts behind when it is not the one to end itself. */
+function measureBackends(): void {
+  if (process.geteuid?.() !== 0) {
+    bench.say('backends are not measured: that needs root (npm run bench:backends)')
+    return
+  }
+  bench.say('backends')
+  execFileSync(process.execPath, [...process.execArgv, here('backends.ts'), '--files', String(files)], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
 }

@@ -1,5 +1,15 @@
 /** Archives beyond the contract: what they are, what happens when one is damaged, and how many are kept. */
-import { globSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  globSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { doctor } from '../src/index.ts'
@@ -144,12 +154,17 @@ gated(
 
 describe('a damaged one', () => {
   const cutOff = (file: string) => truncateSync(file, 20)
+  const linkToItself = (file: string) => {
+    rmSync(file)
+    symlinkSync(file, file)
+  }
   const text = /is cut off \(20 B of \d+ B\)/
 
   test.each<[string, (file: string) => void, RegExp]>([
     ['cut off', cutOff, text],
     ['missing', file => rmSync(file), /is missing/],
     ['longer', file => writeFileSync(file, Buffer.concat([readFileSync(file), Buffer.alloc(1)])), /is longer/],
+    ['not to be read', linkToItself, /cannot be read \(.*link.*\)/],
   ])('that is %s is seen by a look; going back works; repair writes it again', async (_, damage, why) => {
     await snapshot('one')
     await snapshot('two')
@@ -168,6 +183,23 @@ describe('a damaged one', () => {
     await snapshot('one')
     flipIn(archives.kept(space)[0]!)
     await expectMended(/is damaged \(its checksum is another one\)/)
+  })
+
+  test('that lacks one byte of many, and one that cannot be written again: the others are', async () => {
+    const file = (label: string) => savepoint.nativeUsage(label)!.where
+    space.write('noise', noise(100_000, 1))
+    await snapshot('one')
+    await snapshot('two')
+    const savepoint = await space.open()
+    truncateSync(file('two'), statSync(file('two')).size - 1)
+    expect(savepoint.find('two').damage).toMatch(/is cut off \(\d{6} of \d{6} bytes\)/)
+    rmSync(file('one'))
+    mkdirSync(file('one'))
+    const { problems, repaired } = await savepoint.verify({ repair: true })
+    expect(problems.map(({ what }) => what)).toEqual([expect.stringMatching(/is missing\. Cannot archive.*directory/)])
+    expect(repaired.join()).toMatch(/bytes\); written again/)
+    rmSync(file('one'), { recursive: true })
+    expect((await savepoint.verify({ repair: true })).problems).toEqual([])
   })
 
   test('is said by every command that lists it, with what to do', async () => {
@@ -201,6 +233,20 @@ describe('a damaged one', () => {
     expect(savepoint.head().root).toBe(root)
     expect(readFileSync(space.at('noise')).equals(noise(100_000, 1))).toBe(true)
     expect((await savepoint.verify()).problems).toEqual([])
+  })
+
+  test('store is mended from archives, whatever limits were set since', async () => {
+    space.write('noise', noise(3_000_000, 1))
+    const { root } = await snapshot('one')
+    for (const pack of globSync('store/packs/*.pack', { cwd: space.home })) flipIn(join(space.home, pack))
+    rmSync(join(space.home, 'store/clones'), { recursive: true, force: true })
+    configure('snapshots: {max_file_bytes: 1 MB}\n')
+    const savepoint = await space.open()
+    expect((await savepoint.verify({ repair: true })).problems).toEqual([])
+    rmSync(space.at('noise'))
+    await savepoint.rollback('one')
+    expect(savepoint.head().root).toBe(root)
+    expect(readFileSync(space.at('noise')).equals(noise(3_000_000, 1))).toBe(true)
   })
 
   async function expectMended(why: RegExp): Promise<void> {

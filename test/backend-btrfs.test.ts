@@ -1,9 +1,11 @@
 /** btrfs beyond the contract: what it tells of changes is all of them, what it does not show, and what can go wrong. */
-import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { btrfs } from '../src/backends/btrfs.ts'
 import { doctor, open } from '../src/index.ts'
+import { addon } from '../src/native/addon.ts'
 import { onBtrfs, run } from './support/backend-scene.ts'
 import { savepoint as cli } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
@@ -72,6 +74,30 @@ describe('what btrfs tells of changes', () => {
     },
   )
 
+  onDisk('is what the program of btrfs is told, asked without it; a list beyond the limit is none', async () => {
+    for (let i = 0; i < 200; i++) space.write(`d${i % 7}/f${i}`, `${i}\n`)
+    const savepoint = await space.open({ leaveUnread: true })
+    await savepoint.snapshot({})
+    for (let i = 0; i < 200; i += 3) space.write(`d${i % 7}/f${i}`, 'other\n')
+    renameSync(join(space.dir, 'd1'), join(space.dir, 'moved'))
+    await savepoint.snapshot({})
+    const paths = savepoint.snapshots().map(({ nativeRef }) => {
+      const { place, name } = JSON.parse(nativeRef!)
+      return join(place, name)
+    })
+    const told = execFileSync('btrfs', ['-q', 'send', '--no-data', '-p', paths[0]!, paths[1]!])
+    const opened = paths.map(path => openSync(path, 'r'))
+    try {
+      const stream = addon.btrfsDifferences(opened[0]!, opened[1]!, 2 ** 24)
+      expect(stream.subarray(0, told.length).equals(told)).toBe(true)
+      expect(stream.subarray(told.length).every(byte => byte === 0)).toBe(true)
+      expect(() => addon.btrfsDifferences(opened[0]!, opened[1]!, told.length - 1)).toThrow(/EPERM/)
+      expect(addon.btrfsDifferences(opened[0]!, opened[1]!, told.length)).toHaveLength(told.length)
+    } finally {
+      for (const fd of opened) closeSync(fd)
+    }
+  })
+
   onDisk('is read under the rules of today, although nothing changed', async () => {
     space.write('sub/a.log')
     space.write('sub/b')
@@ -126,6 +152,20 @@ describe('what a snapshot does not show', () => {
 })
 
 describe('who keeps it', () => {
+  onDisk('is said by status before anybody asked for one, and after another subvolume took the place', async () => {
+    space.write('a')
+    cli(space, ['run', '--', 'true'])
+    const status = async () => (await (await space.open()).status()).backend
+    expect(await status()).toBe('btrfs')
+    await (await space.open()).snapshot({})
+    run('btrfs', 'subvolume', 'snapshot', space.dir, `${space.dir}.other`)
+    renameSync(space.dir, `${space.dir}.old`)
+    renameSync(`${space.dir}.other`, space.dir)
+    expect(await status()).toBe('btrfs')
+    expect((await (await space.open()).snapshot({})).backend).toBe('btrfs')
+    run('btrfs', 'subvolume', 'delete', `${space.dir}.old`)
+  })
+
   onDisk('is said by doctor, by snapshot and by the footer of snapshots; nothing is read before it is needed', () => {
     space.write('a')
     expect(cli(space, ['doctor']).stdout).toContain('btrfs: the filesystem keeps the snapshots that you ask for')

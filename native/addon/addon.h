@@ -40,6 +40,7 @@
   X(startWriteback, start_writeback) \
   X(cloneFd, clone_fd) \
   X(snapshotSubvolume, snapshot_subvolume) \
+  X(btrfsDifferences, btrfs_differences) \
   X(spreadSubdirs, spread_subdirs) \
   X(dataSegments, data_segments) \
   X(statfs, statfs_fd) \

@@ -28,14 +28,10 @@ export const archivesOf = (directory: string): string => join(directory, DIRECTO
 export const archiveFile = (directory: string, { name, format }: Pick<ArchiveState, 'name' | 'format'>): string =>
   join(archivesOf(directory), `${name}${archiveEndings[format]}`)
 
-/** undefined when there is none. */
+/** undefined when there is none. Throws where that cannot be told. */
 export function archiveBytes(file: string): number | undefined {
-  try {
-    return statSync(file).size
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined
-    throw error
-  }
+  const stat = statSync(file, { throwIfNoEntry: false })
+  return stat?.isFile() ? stat.size : undefined
 }
 
 /** All of one timeline. */
@@ -50,7 +46,14 @@ export const archivesIn = (directory: string): Keeper => ({
 
   whereOf: state => archiveFile(directory, state as ArchiveState),
 
-  usageBytes: state => archiveBytes(archiveFile(directory, state as ArchiveState)),
+  usageBytes(state) {
+    try {
+      return archiveBytes(archiveFile(directory, state as ArchiveState))
+    } catch (error) {
+      if (!errnoOf(error)) throw error
+      return undefined
+    }
+  },
 })
 
 /** Of a process that was killed: only one at a time writes here, and it is not at work when something is removed. */

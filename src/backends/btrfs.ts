@@ -18,6 +18,8 @@ const BTRFS_MAGIC = 0x9123683e
 const SUBVOLUME_INO = 256
 /** So that a state that a probe could not delete is never taken for one of a timeline. */
 const PROBE_PREFIX = '.probe-'
+/** A list of differences that is longer is not worth reading: looking at everything costs no more. */
+const MAX_STREAM_BYTES = 16 * 1024 * 1024
 
 const pathOf = ({ place, name }: NativeState): string => join(place, name)
 
@@ -44,8 +46,10 @@ export const btrfs: NativeBackend = {
   },
 
   differing(before, after) {
-    const { works, stdout } = runProgram('btrfs', ['-q', 'send', '--no-data', '-p', pathOf(before), pathOf(after)])
-    return works ? differingIn(stdout) : undefined
+    const stream = withOpened([pathOf(before), pathOf(after)], ([from, to]) =>
+      addon.btrfsDifferences(from!, to!, MAX_STREAM_BYTES),
+    )
+    return Buffer.isBuffer(stream) ? differingIn(stream) : undefined
   },
 
   remove(state) {
@@ -89,15 +93,20 @@ const typeOf = (path: string): number => filesystemType(Buffer.from(path))
 
 /** Not by the `btrfs` command, whose start would take longer than the snapshot. undefined: it is there. */
 function whyNotSnapshot(target: string, { place, name }: NativeState): string | undefined {
+  const error = withOpened([target, place], ([from, into]) => addon.snapshotSubvolume(from!, into!, Buffer.from(name)))
+  if (error === undefined) return undefined
+  return errnoOf(error) === 'ENOSPC' ? 'no space left on the device' : errnoWords(error)
+}
+
+/** With directories opened for a call of the system. What that gives, or its error; throws what is none of the system's. */
+function withOpened<T>(paths: readonly string[], call: (opened: readonly number[]) => T): T | Error {
   const opened: number[] = []
   try {
-    for (const path of [target, place]) opened.push(openSync(path, constants.O_RDONLY | constants.O_DIRECTORY))
-    addon.snapshotSubvolume(opened[0]!, opened[1]!, Buffer.from(name))
-    return undefined
+    for (const path of paths) opened.push(openSync(path, constants.O_RDONLY | constants.O_DIRECTORY))
+    return call(opened)
   } catch (error) {
-    const code = errnoOf(error)
-    if (code === undefined) throw error
-    return code === 'ENOSPC' ? 'no space left on the device' : errnoWords(error)
+    if (errnoOf(error) === undefined) throw error
+    return error as Error
   } finally {
     for (const fd of opened) closeSync(fd)
   }

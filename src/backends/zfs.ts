@@ -3,9 +3,9 @@
  * They are read through `.zfs` in the target; where that is missing (zfs-fuse), through a clone that exists meanwhile.
  * `zfs rollback` is used only for who asks for it: it destroys what came later.
  */
-import { existsSync, mkdtempSync, realpathSync, rmdirSync } from 'node:fs'
+import { mkdtempSync, realpathSync, rmdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
@@ -70,7 +70,7 @@ export const zfs: NativeBackend = {
     const found = locate(state)
     if (!found) return undefined
     const inside = join(mountpointOf(found), '.zfs', 'snapshot', shortNameOf(found))
-    if (existsSync(inside)) return { path: Buffer.from(inside), close() {} }
+    if (isMounted(inside)) return { path: Buffer.from(inside), close() {} }
     return openClone(found)
   },
 
@@ -167,7 +167,23 @@ function openClone(state: NativeState): OpenState {
     rmdirSync(directory)
     throw error
   }
-  return { path: Buffer.from(directory), close }
+  if (isMounted(directory)) return { path: Buffer.from(directory), close }
+  close()
+  throw new SavepointError('backend.failed', `Cannot read ${nameOf(state)}: its clone is not mounted where we see it`, {
+    hint: 'In a container, or a mount namespace of its own? Run it outside of that. Nothing is lost',
+  })
+}
+
+/**
+ * Whether there is another filesystem than around it, for this process. Otherwise what we would take for the snapshot is a
+ * directory of somebody, or an empty one, because it was mounted in another namespace. The dot has `.zfs` mount it.
+ */
+function isMounted(directory: string): boolean {
+  try {
+    return statSync(`${directory}/.`).dev !== statSync(dirname(directory)).dev
+  } catch {
+    return false
+  }
 }
 
 function dropClones(place: string): void {

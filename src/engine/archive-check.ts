@@ -1,6 +1,7 @@
 /** Whether the archive of a snapshot is what was written: its size by a look, its bytes by reading them. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { type ArchiveState, archiveBytes, archiveFile } from '../backends/archive.ts'
+import { errnoOf, errnoWords } from '../errors/errors.ts'
 import { formatBytes } from '../model/format.ts'
 import { Hasher, idToHex } from '../model/id.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -17,12 +18,30 @@ export const archiveOf = ({ backend, nativeRef }: Archived): ArchiveState | unde
 export function archiveDamage(directory: string, snapshot: Archived): string | undefined {
   const state = archiveOf(snapshot)
   if (!state) return undefined
-  const bytes = archiveBytes(archiveFile(directory, state))
-  if (bytes === undefined) return 'is missing'
-  if (bytes === state.bytes) return undefined
-  return bytes < state.bytes
-    ? `is cut off (${formatBytes(bytes)} of ${formatBytes(state.bytes)})`
-    : 'is longer than what was written'
+  return unlessUnreadable(() => {
+    const bytes = archiveBytes(archiveFile(directory, state))
+    if (bytes === undefined) return 'is missing'
+    if (bytes === state.bytes) return undefined
+    return bytes < state.bytes
+      ? `is cut off (${partOf(bytes, state.bytes)})`
+      : `is longer than what was written (${partOf(bytes, state.bytes)})`
+  })
+}
+
+/** A few bytes less must not read as "3 MB of 3 MB". */
+function partOf(bytes: number, whole: number): string {
+  const [is, was] = [bytes, whole].map(formatBytes)
+  return is === was ? `${bytes} of ${whole} bytes` : `${is} of ${was}`
+}
+
+/** One bad file, on a disk that fails or of another user, must not stop whoever looks at all the others. */
+function unlessUnreadable(look: () => string | undefined): string | undefined {
+  try {
+    return look()
+  } catch (error) {
+    if (!errnoOf(error)) throw error
+    return `cannot be read (${errnoWords(error)})`
+  }
 }
 
 /** With all of its bytes read. */
@@ -30,7 +49,9 @@ export function archiveDamageInFull(directory: string, snapshot: Archived): stri
   const seen = archiveDamage(directory, snapshot)
   const state = archiveOf(snapshot)
   if (seen !== undefined || !state) return seen
-  return hashOf(archiveFile(directory, state)) === state.hash ? undefined : 'is damaged (its checksum is another one)'
+  return unlessUnreadable(() =>
+    hashOf(archiveFile(directory, state)) === state.hash ? undefined : 'is damaged (its checksum is another one)',
+  )
 }
 
 function hashOf(file: string): string {

@@ -38,6 +38,16 @@ export const withoutSuspicion = (limits: ImportLimits): ImportLimits => ({
   roomShare: Number.POSITIVE_INFINITY,
 })
 
+/** Of an archive that we wrote ourselves: what a capture took in goes in again. One directory must still fit into a block. */
+export const ofOurOwn = (limits: ImportLimits): ImportLimits => ({
+  ...withoutSuspicion(limits),
+  entries: Number.POSITIVE_INFINITY,
+  depth: Number.POSITIVE_INFINITY,
+  metadataBytes: Number.POSITIVE_INFINITY,
+  headerBytes: Number.POSITIVE_INFINITY,
+  sparseSegments: Number.POSITIVE_INFINITY,
+})
+
 const NOTHING_DONE = 'Nothing was imported'
 
 /** `why` completes the sentence: it names what is wrong with `path`, or with the archive when there is none. */

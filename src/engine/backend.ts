@@ -81,10 +81,12 @@ function remembered(ctx: Context): Chosen | undefined {
   return backend && isHere ? { backend, place: known.place } : undefined
 }
 
-/** Who keeps what is asked for, as far as that is known without a probe. */
+/** Who keeps what is asked for next. Where that is not known, because nobody has asked here yet, it is found out. */
 export function usedBackend(ctx: Context): string {
   const { backend } = ctx.config.snapshots
-  return backend === 'auto' ? (remembered(ctx)?.backend.name ?? 'cas') : backend
+  if (backend !== 'auto') return backend
+  const chosen = ctx.unwritable ? remembered(ctx) : chooseNative(ctx)
+  return chosen?.backend.name ?? 'cas'
 }
 
 /** A run that is at work takes what is asked for itself, into the store. Whoever named another one must know. */

@@ -5,7 +5,7 @@ import type { Snapshot } from '../model/snapshot.ts'
 import type { OpenTimeline } from './all-timelines.ts'
 import { archiveDamageInFull, archiveOf } from './archive-check.ts'
 import { archiveState } from './archive-snapshot.ts'
-import { importLimits, withoutSuspicion } from './archive-unsafe.ts'
+import { importLimits, ofOurOwn } from './archive-unsafe.ts'
 import type { Context } from './context.ts'
 import { storeArchive } from './import.ts'
 import type { VerifyProblem } from './results.ts'
@@ -30,9 +30,17 @@ export async function verifyArchive(
   const damage = archiveDamageInFull(directory, snapshot)
   if (damage === undefined) return { isWhole: true }
   if (repair && isWhole) {
-    const written = await archiveState(ctx, directory, { ...snapshot, id: state.name }, state.format)
-    db.native.setRef(snapshot.nativeRef!, JSON.stringify(written))
-    return { repaired: `${file}: it ${damage.replace(/^is /, 'was ')}; written again` }
+    try {
+      const written = await archiveState(ctx, directory, { ...snapshot, id: state.name }, state.format)
+      db.native.setRef(snapshot.nativeRef!, JSON.stringify(written))
+      return {
+        repaired: `${file}: it ${damage.replace(/^is /, 'was ').replace(/^cannot /, 'could not ')}; written again`,
+      }
+    } catch (error) {
+      // The others can be mended all the same.
+      if (!(error instanceof SavepointError) || error.code === 'cancelled') throw error
+      return { problem: { what: `${file} ${damage}. ${error.message}`, snapshots: [snapshot.id], paths: [] } }
+    }
   }
   const mend = isWhole ? ': the store has all of it, and `savepoint verify --repair` writes it again' : ''
   return { problem: { what: `${file} ${damage}${mend}`, snapshots: [snapshot.id], paths: [] } }
@@ -61,11 +69,13 @@ export async function storeLostFromArchives(
   return done
 }
 
-/** It is ours, by its checksum: nothing about it is suspicious. */
-async function isStored(ctx: Context, file: string, format: ArchiveFormat): Promise<boolean> {
+/** It is ours, by its checksum: nothing about it is suspicious, and limits of today are not about what was captured before. */
+async function isStored(context: Context, file: string, format: ArchiveFormat): Promise<boolean> {
+  const snapshots = { ...context.config.snapshots, max_file_bytes: Number.POSITIVE_INFINITY }
+  const ctx: Context = { ...context, config: { ...context.config, snapshots } }
   const writer = ctx.store.exclusiveWriter()
   try {
-    await storeArchive(ctx, Buffer.from(file), format, writer, withoutSuspicion(importLimits))
+    await storeArchive(ctx, Buffer.from(file), format, writer, ofOurOwn(importLimits))
     writer.commit()
     return true
   } catch (error) {

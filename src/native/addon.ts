@@ -219,6 +219,11 @@ export interface Addon extends LooksCalls {
   cloneFd(source: number, destination: number): void
   /** A read-only btrfs snapshot of an open subvolume, as `name` in an open directory. It is there before this returns. */
   snapshotSubvolume(subvolume: number, directory: number, name: Buffer): void
+  /**
+   * The stream of `btrfs send --no-data -p`, from one open read-only snapshot to another, with zeros after its end. Needs
+   * CAP_SYS_ADMIN. Throws EPERM without it, and when the stream is longer than `limit`.
+   */
+  btrfsDifferences(before: number, after: number, limit: number): Buffer
   /** Lets the kernel begin to write a file to disk, without waiting: a sync that follows finds little left to do. */
   startWriteback(fd: number): void
   /**

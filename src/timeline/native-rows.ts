@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { idToBytes } from '../model/id.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import type { SnapshotLog } from './snapshot-log.ts'
 import { MARK, SKIPPED_LISTED, toSnapshot } from './timeline-rows.ts'
 
 export type ReadState = Pick<
@@ -9,14 +10,16 @@ export type ReadState = Pick<
   'root' | 'files' | 'bytes' | 'sizeDelta' | 'skippedCount' | 'skipped' | 'unsettled'
 >
 
+/** Notes a change in the log; inside a transaction that is written after it. */
+type Logged = (note: (log: SnapshotLog) => void) => void
+
 export class NativeRows {
   private readonly database: DatabaseSync
-  /** To be called after a change. */
-  private readonly changed: () => void
+  private readonly logged: Logged
 
-  constructor(database: DatabaseSync, changed: () => void) {
+  constructor(database: DatabaseSync, logged: Logged) {
     this.database = database
-    this.changed = changed
+    this.logged = logged
   }
 
   /** In order of creation. */
@@ -49,18 +52,18 @@ export class NativeRows {
       read.unsettled ? MARK.unsettled : 0,
       id,
     )
-    this.changed()
+    this.logged(log => log.changed(id))
   }
 
   /** Of all that name the same state. */
   setRef(before: string, after: string): void {
     this.database.prepare('UPDATE snapshots SET native_ref = ? WHERE native_ref = ?').run(after, before)
-    this.changed()
+    this.logged(log => log.stale())
   }
 
   /** From now on the store alone keeps it. */
   setStored(id: string): void {
     this.database.prepare("UPDATE snapshots SET backend = 'cas', native_ref = NULL WHERE id = ?").run(id)
-    this.changed()
+    this.logged(log => log.stale())
   }
 }

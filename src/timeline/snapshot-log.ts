@@ -42,6 +42,14 @@ export class SnapshotLog {
     this.lines.push({ snapshot: row! })
   }
 
+  /** What is known of it has changed: the last line about it counts. */
+  changed(id: string): void {
+    this.lines = this.lines.filter(line => !('snapshot' in line && line.snapshot.id === id))
+    this.added(id)
+    const head = this.headRow()
+    if (head !== undefined) this.head(head)
+  }
+
   deleted(id: string, at: number | undefined): void {
     this.lines.push({ deleted: id, at: at ?? null })
   }
@@ -97,16 +105,19 @@ export class SnapshotLog {
     }
   }
 
+  private headRow(): string | undefined {
+    const row = this.database.prepare("SELECT value FROM meta WHERE key = 'head'").get()
+    return row && String(row.value)
+  }
+
   private all(): string {
     const snapshots = this.database.prepare(`SELECT ${columns} FROM snapshots ORDER BY seq`).all()
     const tags = this.database.prepare('SELECT name, snapshot FROM tags').all() as { name: string; snapshot: string }[]
-    const head = this.database.prepare("SELECT value FROM meta WHERE key = 'head'").get() as
-      | { value: string }
-      | undefined
+    const head = this.headRow()
     const lines: Line[] = [
       ...snapshots.map(snapshot => ({ snapshot })),
       ...tags.map(({ name, snapshot }) => ({ tag: name, on: snapshot })),
-      ...(head ? [{ head: head.value }] : []),
+      ...(head === undefined ? [] : [{ head }]),
     ]
     return lines.map(line => `${JSON.stringify(line)}\n`).join('')
   }

@@ -52,7 +52,7 @@ export class TimelineDb {
       this.trace = new TraceRows(database)
       this.events = new EventRows(database)
       this.log = new LogRows(database)
-      this.native = new NativeRows(database, () => this.logged(() => this.plain.stale()))
+      this.native = new NativeRows(database, note => this.logged(() => note(this.plain)))
       this.version = new DataVersion(database)
       if (!unwritable) bringUpToDate(database)
     } catch (cause) {
@@ -195,7 +195,7 @@ export class TimelineDb {
 
   setCounts(id: string, { added, modified, deleted }: Snapshot['counts']): void {
     this.run('UPDATE snapshots SET added = ?, modified = ?, deleted = ? WHERE id = ?', added, modified, deleted, id)
-    this.logged(() => this.plain.stale())
+    this.logged(() => this.plain.changed(id))
   }
 
   // --- tags ---

@@ -1,7 +1,9 @@
 /** What only ZFS can do, and what only it can do wrong. One suite runs it: all that use zfs-fuse share one daemon. */
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
+import { builtCommand } from './built-cli.ts'
 import { finishVerbs, startVerbs } from './engine-process.ts'
 import type { Workspace } from './workspace.ts'
 
@@ -48,6 +50,24 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
       expect(space.read('a')).toBe('1\n')
     },
   )
+
+  holds('is never an empty directory: what was mounted where we do not see it is read when we do', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    const { stdout, stderr } = spawnSync('unshare', ['-m', '--propagation', 'private', ...builtCommand, 'snapshots'], {
+      cwd: space.dir,
+      env: { ...space.env, SAVEPOINT_HOME: space.home },
+      encoding: 'utf8',
+    })
+    expect(stderr).toMatch(/is not read yet: Cannot read .*: its clone is not mounted where we see it/)
+    expect(stdout).toContain('one')
+    // Nor is it what somebody has put where ZFS would show it.
+    const name = scene.kept(space)[0]!.split('@')[1]!
+    space.write(`.zfs/snapshot/${name}/false`)
+    const savepoint = await space.open()
+    expect(savepoint.find('one').files).toBe(1)
+    expect(savepoint.read('one', 'a').toString()).toBe('1\n')
+  })
 
   holds('goes back as a whole, when asked: with what rules exclude, and says what is lost', async space => {
     space.write('.savepointignore', 'excluded\n')

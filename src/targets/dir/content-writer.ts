@@ -2,7 +2,7 @@
  * Writes file contents from the store to new files, grouped by the block they lie in so that each block is unpacked
  * once. A few blocks are written here; many are spread over worker threads.
  */
-import { closeSync, constants, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
@@ -19,6 +19,8 @@ import { type BlockFiles, writeBlockFiles } from './restore-block.ts'
 import { encodeSpecs } from './restore-spec.ts'
 import type { WriteReply, WriteTask } from './restore-worker.ts'
 import { startWorker } from './start-worker.ts'
+
+const COPY_BYTES = 1024 * 1024
 
 const WORKERS = 2
 const DEPTH = 3
@@ -235,19 +237,37 @@ function fromWorker({ message, code }: { message: string; code?: string }): Erro
 function cloneOrCopy(file: string, destination: number, hasher: Hasher): void {
   const source = openSync(file, 'r')
   try {
-    let cloned = true
     try {
       addon.cloneFd(source, destination)
     } catch {
-      cloned = false
+      copyWithHoles(source, destination, hasher)
+      return
     }
-    for (const { at, bytes } of readWindows(source)) {
-      hasher.update(bytes)
-      if (!cloned) writeFully(destination, bytes, at)
-    }
+    for (const { bytes } of readWindows(source)) hasher.update(bytes)
   } finally {
     closeSync(source)
   }
+}
+
+/** To another filesystem, which may have no room for what are holes here. */
+function copyWithHoles(source: number, destination: number, hasher: Hasher): void {
+  const { size } = fstatSync(source)
+  const segments = addon.dataSegments(source, size)
+  const window = Buffer.allocUnsafeSlow(COPY_BYTES)
+  let at = 0
+  for (let i = 0; i < segments.length; i += 2) {
+    const from = segments[i]!
+    hashZeros(hasher, from - at)
+    for (at = from; at < from + segments[i + 1]!; ) {
+      const count = readSync(source, window, 0, Math.min(window.length, from + segments[i + 1]! - at), at)
+      if (count === 0) throw wrongContent()
+      hasher.update(window.subarray(0, count))
+      writeFully(destination, window.subarray(0, count), at)
+      at += count
+    }
+  }
+  hashZeros(hasher, size - at)
+  ftruncateSync(destination, size)
 }
 
 function writeFully(fd: number, bytes: Uint8Array, position: number): void {

@@ -3,12 +3,13 @@
  * says, so that ten changed files in a large tree do not cost the whole. Losing either costs time, never correctness:
  * they are checksummed, the second names the first, and what is odd is ignored.
  */
-import { closeSync, fstatSync, openSync, readFileSync, rmSync, type Stats, statSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, rmSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Id } from '../../model/entry.ts'
 import { hashBytes, ID_BYTES } from '../../model/id.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import { writeByRename } from '../../store/durable.ts'
+import { readFully } from '../../store/pack-reader.ts'
 import {
   type Base,
   type CachedDir,
@@ -168,9 +169,7 @@ function copyRecords(dirs: ReadonlyMap<Raw, CachedDir>, bytes: Buffer, out: Buff
 export function loadStatCache(directory: string, rootKey: string): StatCache {
   const files = readFiles(directory)
   if (files?.rootKey !== rootKey) return emptyCache(rootKey)
-  const { whole, beside, sum, identity } = files
-  // One buffer for all records, as the scan of all directories wants it.
-  const bytes = beside ? Buffer.concat([whole, beside]) : whole
+  const { bytes, beside, sum, identity } = files
   const base = { sum, identity, paths: [] as Raw[] }
   const dirs = new CachedDirs()
   let root = decode(bytes, 0, (path, dir) => {
@@ -179,7 +178,11 @@ export function loadStatCache(directory: string, rootKey: string): StatCache {
     dirs.set(path, dir)
   })
   if (beside)
-    root = decode(bytes, whole.length, (path, dir, isGone) => void (isGone ? dirs.delete(path) : dirs.set(path, dir)))
+    root = decode(
+      bytes,
+      beside.byteOffset - bytes.byteOffset,
+      (path, dir, isGone) => void (isGone ? dirs.delete(path) : dirs.set(path, dir)),
+    )
   return { dirs, rootKey, bytes, root, base }
 }
 
@@ -194,30 +197,51 @@ export function removeStatCache(directory: string): void {
   rmSync(besideIn(directory), { force: true })
 }
 
-/** What can be trusted, without the checksums. */
+/** What can be trusted, without the checksums. In one buffer, as the scan of all directories wants the records. */
 function readFiles(directory: string) {
-  const base = readChecked(fileIn(directory))
-  if (!base) return undefined
-  const { rootKey } = headerText(base.body)
-  const beside = readChecked(besideIn(directory))?.body
-  const isOfBase = beside && headerText(beside).rootKey === base.sum + rootKey
-  return { whole: base.body, sum: base.sum, identity: base.identity, rootKey, beside: isOfBase ? beside : undefined }
+  const opened: number[] = []
+  try {
+    const whole = openedFile(fileIn(directory), opened)
+    if (!whole) return undefined
+    const changes = openedFile(besideIn(directory), opened)
+    const bytes = Buffer.allocUnsafe(whole.size + (changes?.size ?? 0))
+    const base = readChecked(whole, bytes.subarray(0, whole.size))
+    if (!base) return undefined
+    const { rootKey } = headerText(base.body)
+    const beside = changes && readChecked(changes, bytes.subarray(whole.size))?.body
+    const isOfBase = beside && headerText(beside).rootKey === base.sum + rootKey
+    const { body, sum } = base
+    return { bytes, whole: body, sum, identity: whole.identity, rootKey, beside: isOfBase ? beside : undefined }
+  } catch {
+    return undefined
+  } finally {
+    for (const fd of opened) closeSync(fd)
+  }
 }
 
-function readChecked(file: string): { body: Buffer; sum: string; identity: string } | undefined {
+interface OpenedFile {
+  fd: number
+  size: number
+  identity: string
+}
+
+/** undefined when there is none. Others replace it as a whole: its size stays. */
+function openedFile(file: string, opened: number[]): OpenedFile | undefined {
   try {
     const fd = openSync(file, 'r')
-    try {
-      const bytes = readFileSync(fd)
-      const body = bytes.subarray(0, bytes.length - CHECKSUM_BYTES)
-      const sum = bytes.toString('latin1', body.length)
-      return hashBytes(body) === sum && isOurs(body) ? { body, sum, identity: identityOf(fstatSync(fd)) } : undefined
-    } finally {
-      closeSync(fd)
-    }
+    opened.push(fd)
+    const stat = fstatSync(fd)
+    return { fd, size: stat.size, identity: identityOf(stat) }
   } catch {
     return undefined
   }
+}
+
+function readChecked({ fd }: OpenedFile, bytes: Buffer): { body: Buffer; sum: string } | undefined {
+  if (bytes.length < HEADER.size + CHECKSUM_BYTES || !readFully(fd, bytes, 0)) return undefined
+  const body = bytes.subarray(0, bytes.length - CHECKSUM_BYTES)
+  const sum = bytes.toString('latin1', body.length)
+  return hashBytes(body) === sum && isOurs(body) ? { body, sum } : undefined
 }
 
 const isOurs = (bytes: Buffer): boolean =>
