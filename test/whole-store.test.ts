@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { tryLock } from '../src/store/file-lock.ts'
 import { giveToUser, savepoint, savepointInShell, savepointJson, shellAsUser } from './support/built-cli.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -100,4 +101,21 @@ it('the hint of a refused gc is about the directory whose timeline it is', () =>
   const { status, stderr } = savepoint(space, ['gc'], { cwd: other })
   expect([status, stderr]).toEqual([14, expect.stringContaining(`\`savepoint log -t ${space.dir}\` shows`)])
   expect(existsSync(join(directory, 'timeline.sqlite.damaged'))).toBe(true)
+})
+
+it('who only looks does not wait while the store is checked, which frees nothing, but while it is collected', async () => {
+  savepointJson(space, ['snapshot'])
+  space.write('a', 'a2')
+  space.env.SAVEPOINT_LOCK_WAIT_MS = '0'
+  const lookWhile = async (purpose: string) => {
+    using _ = tryLock(join(space.home, 'store', 'gc.lock'), 'exclusive', purpose)!
+    const other = await space.open()
+    try {
+      return (await other.status()).counts
+    } finally {
+      other.close()
+    }
+  }
+  expect(await lookWhile('verify')).toEqual({ added: 0, modified: 1, deleted: 0 })
+  await expect(lookWhile('collect garbage')).rejects.toThrow('is at work (collect garbage)')
 })

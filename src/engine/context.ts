@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
 import type { Raw } from '../model/raw-path.ts'
-import { type FileLock, type LockWait, lockFile } from '../store/file-lock.ts'
+import { type FileLock, type LockWait, lockFile, lockHolder, tryLock } from '../store/file-lock.ts'
 import type { Store } from '../store/store.ts'
 import type { DirIdentity } from '../targets/dir/dir-target.ts'
 import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
@@ -102,10 +102,21 @@ export function recordTarget(ctx: Context): void {
   ctx.unrecorded = undefined
 }
 
-/** Until the context is closed, or collects itself, nothing that was looked at is collected by another process. */
+/** What holds the whole store for long and frees nothing. */
+export const CHECKING = 'verify'
+
+/**
+ * Until the context is closed, or collects itself, nothing that was looked at is collected by another process. Where it is
+ * being checked nobody collects, and nobody waits for that to look.
+ */
 export async function holdObjects(ctx: Context): Promise<void> {
-  ctx.held ??= await ctx.store.lock('shared', 'look at the store', waitOf(ctx))
+  if (ctx.held) return
+  ctx.held = tryLock(ctx.store.gcLockFile, 'shared', LOOKING)
+  if (ctx.held || lockHolder(ctx.store.gcLockFile)?.purpose === CHECKING) return
+  ctx.held = await ctx.store.lock('shared', LOOKING, waitOf(ctx))
 }
+
+const LOOKING = 'look at the store'
 
 export function releaseObjects(ctx: Context): void {
   ctx.held?.release()

@@ -16,7 +16,7 @@ import { decodeTree, EMPTY_TREE } from '../store/tree-codec.ts'
 import { removeStatCache } from '../targets/dir/stat-cache-file.ts'
 import { damageHint } from '../timeline/explain-open.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
-import { type Context, refuseInsideRun, requireWritable } from './context.ts'
+import { CHECKING, type Context, refuseInsideRun, requireWritable } from './context.ts'
 import { findLostRoots } from './lost-roots.ts'
 import { newOperation } from './new-operation.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
@@ -83,7 +83,7 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline || canBeMended) && !options.repair
     return { objects: scan.objects.size, bytes: scan.bytes, snapshots, here, deleted, problems, repaired, isRepairable }
   }
-  return withEverythingLocked(ctx, 'verify', timelines => check(timelines), options.repair)
+  return withEverythingLocked(ctx, options.repair ? 'repair' : CHECKING, timelines => check(timelines), options.repair)
 }
 
 const indexDamaged = (damage: string): VerifyProblem => ({
