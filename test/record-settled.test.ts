@@ -94,6 +94,8 @@ it('of what somebody else changed afterwards', async () => {
     rm tree/a; rm -r way; echo file > way; mv link moved; ln -s moved link; ln -sfn mode to`)
   const changed = [
     'content',
+    // It goes the long way, which finds that nothing has changed.
+    'ctime',
     'gone',
     'kind',
     'later',

@@ -77,6 +77,11 @@ export class Contents {
     return this.open(item, 'before', rawToBytes(holder.path), gitAlgorithm)
   }
 
+  /** Whether the content that was there before is where it was, or where it was moved to. */
+  isAtHand(before: SeenState, item: Item): boolean {
+    return this.holderOf(item, before) !== undefined
+  }
+
   openAfter(item: Item, gitAlgorithm?: 'sha1' | 'sha256'): Content | undefined {
     return this.open(item, 'after', rawToBytes(item.path), gitAlgorithm)
   }

@@ -15,6 +15,7 @@ import { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan, type Displaced } from '../targets/dir/restore-apply.ts'
+import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import type { Bundle } from './bundle.ts'
@@ -195,8 +196,14 @@ class BundleRestore {
     const { directory } = prepared
     const { directory: bundle } = this.bundle
     const isDone = noteRestore(this.home, { directory, stage: stageName, bundle, undo, pid: process.pid })
-    await this.apply(prepared)
-    isDone()
+    try {
+      await this.apply(prepared)
+      isDone()
+    } catch (error) {
+      // Nothing is left of it that somebody would have to finish.
+      if (error instanceof RestoreFailed && error.reversed) isDone()
+      throw error
+    }
   }
 
   private async apply({ directory, plan, live, wanted }: Prepared): Promise<void> {
