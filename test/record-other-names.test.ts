@@ -1,6 +1,7 @@
 /** Files that the recorded command changes by another of their names, or by a descriptor when the name that it was opened by is gone. */
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { savepoint } from './support/built-cli.ts'
+import { giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
 import { type Recorded, record, recordScript } from './support/recorded.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import { Workspace } from './support/workspace.ts'
@@ -58,4 +59,36 @@ it('what has no name at all any more is nothing that could be lost', () => {
 fd = os.open('name', os.O_RDWR); os.unlink('name')
 os.stat('/proc/self/fd/%d' % fd); open('/proc/self/fd/%d' % fd, 'w').write('x')`
   expectBack(record(space, ['python3', '-c', script]), before)
+})
+
+const restore = (directory: string, side: string) =>
+  savepointAsUser(space, ['bundle', 'restore', side, '--in-place', '--yes', directory])
+
+it('two files that the command made one are two again, each with its mode and time', () => {
+  space.sh(
+    `echo same > a; echo same > b; echo same > c; cp -p c d; chmod 600 b d; touch -d 2001-02-03 a; touch -d 2002-03-04 b`,
+  )
+  const before = imageOf(space.dir)
+  const recorded = recordScript(
+    space,
+    'ln -f a b; chmod 640 a; ln -f c d; chmod 600 c; ln c new; touch -d 2003-04-05 new',
+  )
+  expectBack(recorded, before)
+})
+
+it('what has no right to be read by its own user is read, and comes back', () => {
+  space.sh('echo one > shut; echo two > gone; echo three > opened; chmod 0 shut gone opened')
+  giveToUser(space)
+  const before = imageOf(space.dir)
+  const script =
+    'rm gone; chmod 600 opened; echo new > opened; chmod 0 opened; echo made > made; chmod 0 made; mv shut moved'
+  const directory = join(space.base, 'shut')
+  const recorded = savepointAsUser(space, ['record', '-o', directory, '--', 'sh', '-ec', script])
+  expect([recorded.status, recorded.stderr]).toEqual([0, expect.not.stringContaining('INCOMPLETE')])
+  const after = imageOf(space.dir)
+  expect(after.get('made')).toMatch(/^file 0 /)
+  expect(restore(directory, '--before')).toMatchObject({ status: 0, stderr: '' })
+  expect(differences(before, imageOf(space.dir))).toEqual([])
+  expect(restore(directory, '--after')).toMatchObject({ status: 0, stderr: '' })
+  expect(differences(after, imageOf(space.dir))).toEqual([])
 })

@@ -116,7 +116,8 @@ export class Contents {
 
   private open(item: Item, side: Side, path: string | Buffer, gitAlgorithm?: 'sha1' | 'sha256'): Content | undefined {
     try {
-      return new Content(path, gitAlgorithm)
+      // What the command has shut behind it.
+      return new Content(path, gitAlgorithm, (item.as & CHANGES) !== 0)
     } catch (error) {
       if (!(error instanceof Unstable) && errnoOf(error) === undefined) throw error
       this.onSkipped(item, side, error instanceof Unstable ? 'unstable' : 'unreadable')
