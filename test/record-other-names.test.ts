@@ -21,10 +21,11 @@ function expectBack({ directory, manifest }: Recorded, before: ReturnType<typeof
 
 it('a file that was only looked at comes back when it was written, or its mode set, by a new name', () => {
   for (const name of ['written', 'stamped', 'mode']) space.write(name, 'one\n')
+  space.sh('touch empty filled')
   const before = imageOf(space.dir)
   const recorded = recordScript(
     space,
-    `ln written a; echo two > a; ln mode b; chmod 600 b
+    `ln written a; echo two > a; ln mode b; chmod 600 b; ln empty d; touch -d 2001-02-03 d; ln filled e; echo x > e
      ln stamped c; echo two > c; touch -r mode c; rm c`,
   )
   expect(recorded.text(space.at('written'), 'before')).toBe('one\n')
@@ -77,11 +78,13 @@ it('two files that the command made one are two again, each with its mode and ti
 })
 
 it('what has no right to be read by its own user is read, and comes back', () => {
-  space.sh('echo one > shut; echo two > gone; echo three > opened; chmod 0 shut gone opened')
+  space.sh(
+    'echo one > shut; echo two > gone; echo three > opened; echo four > blind; echo five > twin; chmod 0 shut gone opened blind twin',
+  )
   giveToUser(space)
   const before = imageOf(space.dir)
   const script =
-    'rm gone; chmod 600 opened; echo new > opened; chmod 0 opened; echo made > made; chmod 0 made; mv shut moved'
+    'rm gone; chmod 600 opened; echo new > opened; chmod 0 opened; chmod 200 blind; echo more >> blind; ln twin other; rm twin other; echo made > made; chmod 0 made; mv shut moved'
   const directory = join(space.base, 'shut')
   const recorded = savepointAsUser(space, ['record', '-o', directory, '--', 'sh', '-ec', script])
   expect([recorded.status, recorded.stderr]).toEqual([0, expect.not.stringContaining('INCOMPLETE')])

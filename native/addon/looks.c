@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "addon.h"
+#include "status.h"
 
 enum { MAX_LEVELS = 128, MANY = 8192 };
 
@@ -134,9 +135,8 @@ static const struct level *go_to(struct way *way, const struct text_view *path, 
   }
 }
 
-/* As the helper has it, of times too that 64 bits do not have. */
 static int64_t time_ns(const struct timespec *time) {
-  return (int64_t)((uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_nsec);
+  return to_ns((struct statx_timestamp){.tv_sec = time->tv_sec, .tv_nsec = (uint32_t)time->tv_nsec});
 }
 
 static bool is_as_logged(const struct stat *now, const uint8_t *logged) {

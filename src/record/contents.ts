@@ -77,9 +77,9 @@ export class Contents {
     return this.open(item, 'before', rawToBytes(holder.path), gitAlgorithm)
   }
 
-  /** Whether the content that was there before is where it was, or where it was moved to. */
+  /** Whether the content that was there before is where it was, or where it was moved to; what was empty needs no place. */
   isAtHand(before: SeenState, item: Item): boolean {
-    return this.holderOf(item, before) !== undefined
+    return before.size === 0 || this.holderOf(item, before) !== undefined
   }
 
   openAfter(item: Item, gitAlgorithm?: 'sha1' | 'sha256'): Content | undefined {
