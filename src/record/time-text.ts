@@ -5,7 +5,7 @@ const MIN_NS = -(2n ** 63n)
 const MAX_NS = 2n ** 63n - 1n
 
 /** Files that come one after another are often of the same second. */
-let lastSecond = { seconds: -1n, text: '' }
+let lastSecond: { seconds: bigint; text: string } | undefined
 
 /** What lies outside of what can be kept becomes the nearest time that can, as in native code. */
 export const keptTime = (ns: bigint): bigint => (ns < MIN_NS ? MIN_NS : ns > MAX_NS ? MAX_NS : ns)
@@ -15,7 +15,7 @@ export function timeText(time: bigint): string {
   const ns = keptTime(time)
   const seconds = ns >= 0n ? ns / NS : (ns - NS + 1n) / NS
   const rest = String(ns - seconds * NS).padStart(9, '0')
-  if (lastSecond.seconds !== seconds)
+  if (lastSecond?.seconds !== seconds)
     lastSecond = { seconds, text: new Date(Number(seconds) * 1000).toISOString().slice(0, -5) }
   return `${lastSecond.text}.${rest}Z`
 }
