@@ -95,3 +95,20 @@ it('what has no right to be read by its own user is read, and comes back', () =>
   expect(restore(directory, '--after')).toMatchObject({ status: 0, stderr: '' })
   expect(differences(after, imageOf(space.dir))).toEqual([])
 })
+
+it('a link whose target is not UTF-8 goes and comes, by the undo bundle, too', () => {
+  const before = imageOf(space.dir)
+  const recorded = recordScript(space, `ln -s "$(printf 'a\\377b')" link`)
+  const after = imageOf(space.dir)
+  const ends = (...args: string[]) =>
+    expect(savepoint(space, ['bundle', 'restore', ...args, '--in-place', '--yes'])).toMatchObject({
+      status: 0,
+      stderr: '',
+    })
+  ends('--before', recorded.directory)
+  ends('--after', recorded.directory)
+  ends('--before', `${recorded.directory}.undo2`)
+  expect(differences(before, imageOf(space.dir))).toEqual([])
+  ends('--before', `${recorded.directory}.undo`)
+  expect(differences(after, imageOf(space.dir))).toEqual([])
+})
