@@ -49,8 +49,9 @@ const options = {
   platform: 'node',
   format: 'esm',
   target: 'node22',
-  minify: true,
-  keepNames: true,
+  // Not identifiers: names stand in reports of bugs, and to keep them beside shorter ones takes 4 ms of each start.
+  minifyWhitespace: true,
+  minifySyntax: true,
   legalComments: 'none',
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",

@@ -96,7 +96,7 @@ it('is loaded by nobody else: ordinary commands start without the protocol and w
     )
     const ours = files.filter(({ url }) => url.includes('/dist/'))
     const has = (word: string) => ours.some(file => wasReached(word, file))
-    return { zod: has('"ZodObject"'), sdk: has('"ProtocolError"') }
+    return { zod: has('"ZodObject"'), sdk: has('"notifications/initialized"') }
   }
   expect(loaded('head')).toEqual({ zod: false, sdk: false })
   expect(loaded('mcp')).toEqual({ zod: true, sdk: true })
