@@ -114,6 +114,7 @@ describe('verify', () => {
   it.each<[string, object]>([
     ['an owner', { uid: 2 ** 32 }],
     ['a time that is none', { mtime: '2026-99-01T00:00:00.000000000Z' }],
+    ['a time that is no number', { mtime: '2026-01-01T00:00:00.\ufffd88509079Z' }],
     ['a time too late to be kept', { mtime: '2500-01-01T00:00:00.000000000Z' }],
     ['a link to nothing', { type: 'symlink', target: '', blob: undefined }],
     ['a link to two things', { type: 'symlink', target: 'a', target_bytes: 'Yg==', blob: undefined }],

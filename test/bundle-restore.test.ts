@@ -206,6 +206,21 @@ it('sees what the command did in directories that it has shut behind it, and tak
   expect(differences(after, imageOf(space.dir))).toEqual([])
 })
 
+it('its user gets back what the command made in a directory before it shut that', () => {
+  space.sh('mkdir -p dir/kept; echo kept > dir/kept/file')
+  giveToUser(space)
+  const before = imageOf(space.dir)
+  const script = 'mkdir dir/new; echo new > dir/new/file; echo other > dir/kept/file; chmod 644 dir'
+  expect(savepointAsUser(space, ['record', '-o', at('bundle'), '--', 'sh', '-ec', script]).status).toBe(0)
+  const after = imageOf(space.dir)
+  const restore = (side: string) =>
+    savepointAsUser(space, ['bundle', 'restore', side, '--in-place', '--yes', at('bundle')])
+  expect(restore('--before')).toMatchObject({ status: 0, stderr: '' })
+  expect(differences(before, imageOf(space.dir))).toEqual([])
+  expect(restore('--after')).toMatchObject({ status: 0, stderr: '' })
+  expect(differences(after, imageOf(space.dir))).toEqual([])
+})
+
 describe('--to', () => {
   it('writes what was read and written under its path, and from git what only git has', () => {
     space.git('init', '-q')

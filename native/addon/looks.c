@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "addon.h"
+#include "status.h"
 
 enum { MAX_LEVELS = 128, MANY = 8192 };
 
@@ -134,13 +135,17 @@ static const struct level *go_to(struct way *way, const struct text_view *path, 
   }
 }
 
+static int64_t time_ns(const struct timespec *time) {
+  return to_ns((struct statx_timestamp){.tv_sec = time->tv_sec, .tv_nsec = (uint32_t)time->tv_nsec});
+}
+
 static bool is_as_logged(const struct stat *now, const uint8_t *logged) {
   struct logged_stat was;
   memcpy(&was, logged, sizeof was);
-  /* As the helper has it, of times too that 64 bits do not have. */
-  int64_t mtime_ns = (int64_t)((uint64_t)now->st_mtim.tv_sec * 1000000000u + (uint64_t)now->st_mtim.tv_nsec);
+  /* What was written by another name of the file, and got its time back, shows there alone. */
+  if (S_ISREG(now->st_mode) && time_ns(&now->st_ctim) != was.ctime_ns) return false;
   return now->st_mode == was.mode && now->st_uid == was.uid && now->st_gid == was.gid && (uint64_t)now->st_size == was.size &&
-         mtime_ns == was.mtime_ns && now->st_ino == was.ino && now->st_dev == was.dev;
+         time_ns(&now->st_mtim) == was.mtime_ns && now->st_ino == was.ino && now->st_dev == was.dev;
 }
 
 static bool is_still(struct way *way, const struct seen_frame *frame) {

@@ -52,8 +52,10 @@ enum {
   FLAG_MODE_FAILED = 32,
 };
 
+/* Beyond 1677 and 2262 the nearest time that 64 bits have, as in the helper. */
 static inline int64_t to_ns(struct statx_timestamp time) {
-  return (int64_t)((uint64_t)time.tv_sec * 1000000000u + time.tv_nsec);
+  __extension__ __int128 ns = (__int128)time.tv_sec * 1000000000 + time.tv_nsec;
+  return ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }
 
 static inline struct timespec to_timespec(int64_t ns) {

@@ -26,7 +26,11 @@ struct stream {
   _Atomic bool broken; /* set under the lock; any thread may look */
 };
 
-uint64_t in_ns(struct timespec time) { return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec; }
+uint64_t in_ns(struct timespec time) {
+  /* Beyond 1677 and 2262 the nearest time that 64 bits have, as in the addon. */
+  __extension__ __int128 ns = (__int128)time.tv_sec * 1000000000 + time.tv_nsec;
+  return (uint64_t)(ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : (int64_t)ns);
+}
 
 static uint64_t now_ns(clockid_t clock) {
   struct timespec now;

@@ -90,14 +90,22 @@ size_t read_link(pid_t tid, const char *name, char *out, size_t room) {
   return (size_t)length;
 }
 
+/* Whether the name by which something was opened is one of its names still: it may have others, and a name may end like this mark. */
+static bool has_name(const char *path, size_t length, const struct stat *stat) {
+  struct stat now;
+  if (stat->st_nlink == 0) return false;
+  if (!plain_is_gone(path, length)) return true;
+  return lstat(path, &now) == 0 && now.st_ino == stat->st_ino && now.st_dev == stat->st_dev;
+}
+
 bool name_descriptor(int fd, const struct stat *stat, struct place *place) {
   char link[32];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t length = readlink(link, place->path, PATH_ROOM - 1);
-  if (length <= 0 || place->path[0] != '/' || stat->st_nlink == 0) return false;
+  if (length <= 0 || place->path[0] != '/') return false;
   place->path[length] = 0;
   place->length = (size_t)length;
-  return true;
+  return has_name(place->path, place->length, stat);
 }
 
 /* What stands before a path of the tracee so that it means the same to us. */
@@ -189,6 +197,8 @@ static void find_joined(pid_t tid, char *joined, bool follows, struct place *pla
     if (fd >= 0) {
       place->exists = fstat(fd, &place->stat) == 0;
       place->known = name_descriptor(fd, &place->stat, place);
+      /* `/proc/self/fd/3` of what is deleted. */
+      place->moot = place->exists && place->stat.st_nlink == 0;
       close(fd);
       return;
     }
@@ -240,11 +250,12 @@ void find_descriptor(pid_t tid, int fd, struct place *place) {
   if (place->moot) return;
   place->exists = true;
   ssize_t length = readlink(link, place->path, PATH_ROOM - 1);
-  place->moot = length <= 0 || place->path[0] != '/' || place->stat.st_nlink == 0;
+  place->moot = length <= 0 || place->path[0] != '/';
   if (place->moot) return;
   place->path[length] = 0;
   place->length = (size_t)length;
-  place->known = true;
+  place->known = has_name(place->path, place->length, &place->stat);
+  place->moot = !place->known;
 }
 
 ssize_t read_file(pid_t pid, const char *name, void *out, size_t room) {

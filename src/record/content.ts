@@ -2,6 +2,7 @@
 import { createHash, type Hash } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { GROUP_BYTES } from './parquet.ts'
+import { openToRead } from './shut-file.ts'
 
 const PIECE_BYTES = 1024 * 1024
 /** One after another: memory of its own for each would pile up until somebody collects it. */
@@ -20,8 +21,10 @@ export class Content {
   readonly bytes: Buffer | undefined
   private readonly fd: number
 
-  /** `path`: `undefined` of what is empty. `gitAlgorithm`: of the repository that it may be in. Throws what the system says, or `Unstable`. */
-  constructor(path: string | Buffer | undefined, gitAlgorithm?: 'sha1' | 'sha256') {
+  /** `path`: `undefined` of what is empty. `gitAlgorithm`: of the repository that it may be in. `opensShut`: also
+   * what is shut to its owner. Throws what the system says, or `Unstable`. */
+  constructor(path: string | Buffer | undefined, gitAlgorithm?: 'sha1' | 'sha256', opensShut = false) {
+    const open = (flags: number) => openSync(path!, flags)
     if (path === undefined) {
       this.fd = -1
       this.size = 0
@@ -30,7 +33,7 @@ export class Content {
       this.oid = gitAlgorithm && createHash(gitAlgorithm).update('blob 0\0').digest('hex')
       return
     }
-    this.fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    this.fd = opensShut ? openToRead(open) : open(constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
       const before = fstatSync(this.fd, { bigint: true })
       if (!before.isFile()) throw new Unstable('it is no file any more')

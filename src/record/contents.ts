@@ -77,6 +77,11 @@ export class Contents {
     return this.open(item, 'before', rawToBytes(holder.path), gitAlgorithm)
   }
 
+  /** Whether the content that was there before is where it was, or where it was moved to; what was empty needs no place. */
+  isAtHand(before: SeenState, item: Item): boolean {
+    return before.size === 0 || this.holderOf(item, before) !== undefined
+  }
+
   openAfter(item: Item, gitAlgorithm?: 'sha1' | 'sha256'): Content | undefined {
     return this.open(item, 'after', rawToBytes(item.path), gitAlgorithm)
   }
@@ -111,7 +116,8 @@ export class Contents {
 
   private open(item: Item, side: Side, path: string | Buffer, gitAlgorithm?: 'sha1' | 'sha256'): Content | undefined {
     try {
-      return new Content(path, gitAlgorithm)
+      // What the command has shut behind it.
+      return new Content(path, gitAlgorithm, (item.as & CHANGES) !== 0)
     } catch (error) {
       if (!(error instanceof Unstable) && errnoOf(error) === undefined) throw error
       this.onSkipped(item, side, error instanceof Unstable ? 'unstable' : 'unreadable')

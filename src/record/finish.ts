@@ -192,7 +192,8 @@ class Finisher {
   private putContents(item: Item, git: GitFile | undefined, before: State, after: State): string | undefined {
     const isUnchanged = sameState(item.before, item.after)
     const algorithm = git?.isTracked ? git.algorithm : undefined
-    if (isFile(item.before) && item.as & USES)
+    // What another name of the file made of its attributes takes a content to be undone.
+    if (isFile(item.before) && (item.as & USES || (!isUnchanged && this.contents.isAtHand(item.before, item))))
       using(this.contents.openBefore(item), content => {
         Object.assign(before, this.contents.store(item, 'before', content))
         // Somebody else may have changed it between: it is as long as what was saved.

@@ -7,7 +7,7 @@ import { isInGit } from './bundle-paths.ts'
 import { CHANGES, type Item } from './contents.ts'
 import type { OpenedDirs } from './opened-dirs.ts'
 import type { RecordingStart } from './recording.ts'
-import { Looks, typeOf } from './states.ts'
+import { isFile, Looks, typeOf } from './states.ts'
 
 /** undefined, where that cannot be known. */
 function namesIn(directory: Raw, opened: OpenedDirs): Buffer[] | undefined {
@@ -24,7 +24,9 @@ export function itemsOf(log: RecordLog, { ignored }: Pick<RecordingStart, 'ignor
   const isIgnored = (path: Raw) => ignored.some(each => isWithin(path, each)) || isInGit(path)
   const looks = new Looks(opened)
   const items = new Map<Raw, Item>()
-  const add = (path: Raw, as: number, before: Item['before']): Item => {
+  const add = (path: Raw, seenAs: number, before: Item['before']): Item => {
+    // Whatever was saved was about to be written, perhaps by another name of the same file.
+    const as = isFile(before) && log.saved.has(before.identity) ? seenAs | SEEN.written : seenAs
     const now = before && (as & CHANGES) === 0 && looks.isStill(path, before) ? before : looks.stateAt(path)
     const item = { path, as, before, after: now === 'unseen' ? before : now, unseen: now === 'unseen' }
     items.set(path, item)

@@ -14,17 +14,20 @@ import { makeDirs } from '../store/make-dirs.ts'
 import { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
-import { applyPlan, type Displaced } from '../targets/dir/restore-apply.ts'
+import { applyPlan } from '../targets/dir/restore-apply.ts'
+import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
-import type { Bundle } from './bundle.ts'
+import type { Bundle, BundleFile } from './bundle.ts'
 import { BundleContents } from './bundle-contents.ts'
+import { isEdited } from './edited-since.ts'
 import { isChanged } from './entries.ts'
 import { clearKilled, clearUnbegun, killedRestores, killedWords, noteRestore } from './killed-restore.ts'
 import { trieOf } from './path-trie.ts'
 import { type RestoreRoot, restoreRoots } from './restore-roots.ts'
 import { RestoreTrees, type Side } from './restore-trees.ts'
 import type { BundleRestoreResult } from './results.ts'
+import { splitShared } from './shared-files.ts'
 import { refuseProblems } from './sound-states.ts'
 import { type Planned, undoName, writeUndoBundle } from './undo-bundle.ts'
 
@@ -156,12 +159,20 @@ class BundleRestore {
       this.writer.commit()
       const plan = planRestore({ store: this.store, live, wanted, ...(base === undefined ? {} : { base }) })
       const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`
+      plan.actions = splitShared(plan.actions, root, trees.linked, this.filesBelow(directory), this.options.side)
       this.result.changes.push(...plan.actions.map(({ action, path }) => ({ action, path: below(path) })))
       this.result.leftAlone.push(...trees.notRestored.map(({ path, why }) => ({ path: below(path), why })))
       this.result.leftAlone.push(...plan.leftAlone.map(({ path, why }) => ({ path: below(path), why })))
       this.result.keptDirs.push(...plan.keptDirs.map(below))
       return { directory: at, plan, store: this.store, live, wanted, shaOf: trees.shaOf }
     })
+  }
+
+  /** All that the bundle tells of, by their paths below a directory. */
+  private filesBelow(directory: Raw): Map<Raw, BundleFile> {
+    const start = directory === '/' ? directory : `${directory}/`
+    const below = this.bundle.files.filter(({ raw }) => raw.startsWith(start))
+    return new Map(below.map(file => [file.raw.slice(start.length), file]))
   }
 
   /** Whether this restore was begun before, and killed. */
@@ -195,8 +206,14 @@ class BundleRestore {
     const { directory } = prepared
     const { directory: bundle } = this.bundle
     const isDone = noteRestore(this.home, { directory, stage: stageName, bundle, undo, pid: process.pid })
-    await this.apply(prepared)
-    isDone()
+    try {
+      await this.apply(prepared)
+      isDone()
+    } catch (error) {
+      // Nothing is left of it that somebody would have to finish.
+      if (error instanceof RestoreFailed && error.reversed) isDone()
+      throw error
+    }
   }
 
   private async apply({ directory, plan, live, wanted }: Prepared): Promise<void> {
@@ -228,13 +245,6 @@ function unseenOf({ manifest, files, startCwd }: Bundle, anywhere: boolean): Bun
     )
     .filter(({ raw }) => anywhere || isWithin(raw, startCwd))
     .map(({ raw }) => ({ path: raw, why: 'unseen' }))
-}
-
-/** Somebody has changed it since it was looked at: then it goes back to its place. */
-function isEdited(root: number, { staged, live }: Displaced): boolean {
-  if (live?.kind !== 'file') return false
-  const stat = addon.statAt(root, staged)
-  return stat.size !== live.size || stat.mtimeNs !== live.mtimeNs
 }
 
 const isDirectory = (path: Raw): boolean =>

@@ -17,6 +17,7 @@ import type { BundleFile } from './bundle.ts'
 import type { BundleContents } from './bundle-contents.ts'
 import { toEntry } from './entries.ts'
 import { sortedChildren, type TrieNode } from './path-trie.ts'
+import { openToRead } from './shut-file.ts'
 
 export type Side = 'before' | 'after'
 export type NotRestored =
@@ -52,6 +53,8 @@ export class RestoreTrees {
   /** What is live or wanted, by its hash: so that a state without content can be told to be the same. */
   private readonly bySha = new Map<string, Id>()
   private readonly byId = new Map<Id, string>()
+  /** Live files with several names; after `wanted`, those whose wanted contents are stored. */
+  readonly linked = new Set<Raw>()
   readonly notRestored: { path: Raw; why: NotRestored }[] = []
 
   /** `root`: the directory, open. */
@@ -120,6 +123,7 @@ export class RestoreTrees {
     if (kind === 'link') entry.size = entry.target.length
     if (kind === 'char' || kind === 'block') [entry.rdevMajor, entry.rdevMinor] = [stat.rdevMajor, stat.rdevMinor]
     if (kind !== 'file') return entry
+    if (stat.nlink > 1) this.linked.add(path)
     return this.withContent(entry, path)
   }
 
@@ -135,7 +139,7 @@ export class RestoreTrees {
   private withContent(entry: Entry, path: Raw): Entry {
     let fd: number
     try {
-      fd = addon.openAt(this.root, path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0)
+      fd = openToRead(flags => addon.openAt(this.root, path, flags, 0))
     } catch (error) {
       if (errnoOf(error) === undefined) throw error
       return { ...blankEntry(entry.name, 'unknown'), reason: 'unreadable' }
@@ -205,9 +209,12 @@ export class RestoreTrees {
     const { sha256 } = file[side]
     if (side !== this.wantedSide) return { ...entry, content: (sha256 && this.bySha.get(sha256)) ?? nowhere(sha256) }
     const known = sha256 === undefined ? undefined : this.bySha.get(sha256)
-    if (known !== undefined && live?.content === known) return { ...entry, content: known }
+    const isLive = known !== undefined && live?.content === known
+    if (isLive && !this.linked.has(path)) return { ...entry, content: known }
     const content = await this.contents.store(file, side)
     if (typeof content !== 'string') {
+      this.linked.delete(path)
+      if (isLive) return { ...entry, content: known }
       this.note(side, path, content.why)
       return live
     }

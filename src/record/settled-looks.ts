@@ -28,6 +28,7 @@ export class SettledLooks {
     const to = path === undefined ? this.count : this.countBefore(rawToBytes(path))
     while (this.done < to) {
       const piece = addon.looksText(bytes, index, this.done, to, this.text)
+      if (piece.done === 0) throw new Error('a path of the log is too long for the manifest')
       this.done += piece.done
       write(this.text.subarray(0, piece.bytes), piece.done)
     }

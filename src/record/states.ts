@@ -6,7 +6,7 @@ import type { SeenState } from '../tracers/record-log.ts'
 import { pathText } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
 import type { OpenedDirs } from './opened-dirs.ts'
-import { timeText } from './time-text.ts'
+import { keptTime, timeText } from './time-text.ts'
 
 const TYPE_BITS = 0o170000
 const types = new Map<number, StateType>([
@@ -93,7 +93,7 @@ export const fromStat = (stat: BigIntStats, target: Raw | undefined): SeenState 
   uid: Number(stat.uid),
   gid: Number(stat.gid),
   size: Number(stat.size),
-  mtimeNs: stat.mtimeNs,
+  mtimeNs: keptTime(stat.mtimeNs),
   identity: `${stat.dev}:${stat.ino}`,
   rdev: stat.isCharacterDevice() || stat.isBlockDevice() ? stat.rdev : 0n,
   target,

@@ -5,7 +5,7 @@ import { joinRaw, type Raw, rawToBytes } from '../model/raw-path.ts'
 import type { Store } from '../store/store.ts'
 import { withAllBelow } from '../store/tree-lookup.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
-import { pathFields } from './bundle-paths.ts'
+import { pathFields, pathText } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import { Content } from './content.ts'
 import type { State, StateType } from './manifest.ts'
@@ -101,7 +101,7 @@ function liveState(writer: BundleWriter, seen: ReturnType<Looks['stateAt']>, pat
   if (seen === 'unseen') throw Object.assign(new Error('it cannot be looked at'), { code: 'EACCES' })
   const state = toState(seen)
   if (!seen || typeOf(seen) !== 'file') return state
-  const content = new Content(rawToBytes(path))
+  const content = new Content(rawToBytes(path), undefined, true)
   try {
     return { ...state, ...writer.put(`before:${pathFields(path).path}`, content), size: content.size }
   } finally {
@@ -115,7 +115,11 @@ function wantedState(entry: Entry | undefined, of: Planned): State {
   if (!entry || type === undefined) return { exists: false }
   const { mode, uid, gid } = entry
   const state: State = { exists: true, type, mode, uid, gid, mtime: timeText(entry.mtimeNs) }
-  if (type === 'symlink') state.target = pathFields(entry.target).path
+  if (type === 'symlink') {
+    const { text, bytes } = pathText(entry.target)
+    state.target = text
+    if (bytes !== undefined) state.target_bytes = bytes
+  }
   if (type !== 'file') return state
   const sha256 = of.shaOf(entry.content)
   return { ...state, size: entry.size, ...(sha256 === undefined ? {} : { sha256 }) }

@@ -23,7 +23,7 @@ import { planLinks } from './restore-links.ts'
 import type { PlanAction } from './restore-plan.ts'
 import { preflight } from './restore-preflight.ts'
 import { type StageOptions, stageActions, stagedPath, type WrittenFiles } from './restore-stage.ts'
-import { SafeDirs } from './safe-dirs.ts'
+import { OWNER_ALL, SafeDirs } from './safe-dirs.ts'
 import { KEPT_SUFFIX, markStage } from './stage-mark.ts'
 
 const RENAME = { noReplace: 1, exchange: 2 } as const
@@ -161,15 +161,20 @@ class Restore {
       if (action.action === 'create' || action.action === 'replace') this.place(index, action)
     }
     for (const [path, source] of this.links) this.link(path, source)
-    // From below: a directory that becomes read-only does so after everything inside it is done.
-    for (const [, action] of actions.reverse())
+    // From below: a directory that is shut, or becomes read-only, does so after everything inside it is done.
+    for (const [, action] of actions.reverse()) {
       if (action.action === 'metadata') this.changeMetadata(action.path, action.live, action.entry)
-    this.safe.close()
-    for (const [, action] of actions) {
-      if ((action.action === 'create' || action.action === 'replace') && action.entry.kind === 'dir') {
-        this.setMetadata(action.path, action.entry)
-      }
+      else if (action.action !== 'delete' && action.entry.kind === 'dir') this.finishDir(action.path, action.entry)
     }
+    this.safe.close()
+  }
+
+  /** A directory that was placed may have been opened on its way. */
+  private finishDir(path: Raw, entry: Entry): void {
+    // What was placed is taken out again through it.
+    this.reversals.push(() => addon.chmodAt(this.root, path, OWNER_ALL))
+    this.safe.in([parentOf(path)], () => this.setMetadata(path, entry))
+    this.safe.forget(path)
   }
 
   private place(index: number, action: PlanAction & { entry: Entry }): void {

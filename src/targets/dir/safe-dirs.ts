@@ -8,7 +8,7 @@ import { addon } from '../../native/addon.ts'
 import { failpoint } from '../../store/failpoint.ts'
 import { chmodRoot } from './root-mode.ts'
 
-const OWNER_ALL = 0o700
+export const OWNER_ALL = 0o700
 
 export class SafeDirs {
   private readonly root: number
