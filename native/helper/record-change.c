@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "record-change.h"
 
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "protect.h"
 #include "record-known.h"
 #include "record-note.h"
+#include "shut-directory.h"
 #include "under-way.h"
 
 #ifndef RENAME_EXCHANGE
@@ -21,7 +22,8 @@
 
 /* Everything below a directory that is about to be moved away; `saves`: to where nothing is recorded. */
 static void note_below(const struct place *directory, bool saves) {
-  DIR *list = opendir(directory->path);
+  struct shut_directory shut;
+  DIR *list = shut_open(directory, &shut);
   if (list == NULL) {
     seen_lost(1);
     return;
@@ -30,7 +32,11 @@ static void note_below(const struct place *directory, bool saves) {
   for (struct dirent *entry; below != NULL && (entry = readdir(list)) != NULL;) {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
     int length = snprintf(below->path, sizeof below->path, "%s/%s", directory->path, entry->d_name);
-    if (length < 0 || (size_t)length >= sizeof below->path || lstat(below->path, &below->stat) != 0) continue;
+    errno = ENAMETOOLONG;
+    if (length < 0 || (size_t)length >= sizeof below->path || lstat(below->path, &below->stat) != 0) {
+      if (errno != ENOENT) seen_lost(1);
+      continue;
+    }
     below->length = (size_t)length;
     below->known = below->exists = true;
     struct seen *seen = note(below, SEEN_DELETED);
@@ -40,7 +46,7 @@ static void note_below(const struct place *directory, bool saves) {
     seen->is_new = true;
   }
   free(below);
-  closedir(list);
+  shut_close(list, &shut);
 }
 
 static bool is_directory(const struct place *place) { return place->exists && S_ISDIR(place->stat.st_mode); }
@@ -64,12 +70,16 @@ static void move_here(const struct place *to, const struct place *what, uint16_t
 }
 
 static bool is_empty(const struct place *directory) {
-  DIR *list = opendir(directory->path);
-  if (list == NULL) return false;
+  struct shut_directory shut;
+  DIR *list = shut_open(directory, &shut);
+  if (list == NULL) {
+    seen_lost(1);
+    return false;
+  }
   bool is_empty = true;
   for (struct dirent *entry; is_empty && (entry = readdir(list)) != NULL;)
     is_empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-  closedir(list);
+  shut_close(list, &shut);
   return is_empty;
 }
 
@@ -160,7 +170,7 @@ static void note_change(const struct call *call, const struct rule *rule, int fl
 
 /* A call that changes something at `place`, and at `to` if it has two. */
 static void look_and_note(struct call *call, const struct rule *rule, int flags, bool follows, struct place *place, struct place *to) {
-  place->known = place->exists = to->known = to->exists = false;
+  place->known = place->exists = place->shut = to->known = to->exists = to->shut = false;
   if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) follows = false;
   if (rule->number == __NR_bind) {
     if (!socket_place(call, place)) return;
@@ -172,6 +182,9 @@ static void look_and_note(struct call *call, const struct rule *rule, int flags,
     if (is_translated) mounts_translate(tid_of(call), to);
   }
   bool has_to = rule->to_path != NONE;
+  /* What nobody may look at cannot be changed either; later, when its directory is open again, it must not count as new. */
+  if (place->shut) place->known = false;
+  if (to->shut) to->known = false;
   if (!place->known || (has_to && !to->known)) {
     if (place->moot || (has_to && to->moot)) return;
     if (place->known) note_lost(call, rule->to_dir, rule->to_path);

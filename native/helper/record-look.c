@@ -104,12 +104,14 @@ void record_look(struct call *call, const struct rule *rule, bool follows, int f
   if (is_known && (flags & O_PATH) != 0) known.asks = KNOWN_STAT;
   if (is_known && known_is_told(&known)) return;
   bool is_found = is_known && find_plain(&known, follows, &place);
+  place.shut = false;
   if (!is_found) {
     place_at(call, rule->dir, rule->path, follows, rule->flags != NONE || rule->path == NONE, &place);
     if (sees_otherwise(call)) mounts_translate(tid_of(call), &place);
   }
   if (!place.known && !place.moot && is_known) find_missing(call, &known, &place);
-  if (!place.known) {
+  /* It was refused a look, as we were: whether anything is there may come to light later. */
+  if (!place.known || place.shut) {
     if (!place.moot) note_lost(call, rule->dir, rule->path);
     return;
   }

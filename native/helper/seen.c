@@ -123,7 +123,9 @@ struct seen *seen_find(const char *path, size_t length) {
 
 static bool is_another(const struct seen *seen) {
   struct stat stat;
-  return lstat(seen->path, &stat) != 0 || stat.st_ino != seen->inode || stat.st_dev != seen->device;
+  /* Above it a directory may have been shut: that makes it no other one. */
+  if (lstat(seen->path, &stat) != 0) return errno != EACCES;
+  return stat.st_ino != seen->inode || stat.st_dev != seen->device;
 }
 
 bool seen_is_below_new(const char *path, size_t length, uint32_t generation) {

@@ -127,6 +127,7 @@ bool name_entry(int parent, const char *name, struct place *place) {
   memcpy(place->path + place->length, name, length + 1);
   place->length += length;
   place->exists = fstatat(parent, name, &place->stat, AT_SYMLINK_NOFOLLOW) == 0;
+  place->shut = !place->exists && errno == EACCES;
   return true;
 }
 

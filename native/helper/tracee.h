@@ -14,6 +14,7 @@ struct place {
   bool known;  /* false: the path could not be read, or what it starts from is gone */
   bool exists; /* then `stat` is filled */
   bool moot;   /* not known, because there is nothing with a name that could be changed */
+  bool shut;   /* known, but we may not look whether it exists: set by name_entry, cleared by whoever asks */
   struct stat stat;
   size_t length;
   char path[PATH_ROOM]; /* absolute, without symbolic links (but in the last place, if that is not followed) */

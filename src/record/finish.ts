@@ -8,7 +8,7 @@ import { BundleWriter } from './bundle-writer.ts'
 import type { Content } from './content.ts'
 import { CHANGES, Contents, type Item, type SkipReason } from './contents.ts'
 import { type GitFile, GitPaths, gitInfo } from './git-info.ts'
-import { itemsOf } from './items.ts'
+import { isTheirs, itemsOf } from './items.ts'
 import type { FileRecord, ManifestTail, SkippedRecord, State } from './manifest.ts'
 import { OpenedDirs } from './opened-dirs.ts'
 import { operationsOf } from './operations.ts'
@@ -37,8 +37,7 @@ export async function finishRecording(options: FinishOptions): Promise<RecordRes
   const git = new GitPaths()
   // git looks while we do.
   const asked = git.load(log.paths.keys(), options.env)
-  // What the command has shut behind it.
-  const opened = new OpenedDirs(directory => ((log.paths.get(directory)?.as ?? 0) & CHANGES) !== 0)
+  const opened = new OpenedDirs(directory => isTheirs(log, directory))
   try {
     return await finishOpened(options, start, log, opened, git, asked)
   } finally {

@@ -1,13 +1,22 @@
 /** Every path of a recording, with what it was before and what it is when all has ended. */
 import { readdirSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
-import { isWithin, joinRaw, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import { isWithin, joinRaw, parentOf, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { type RecordLog, SEEN } from '../tracers/record-log.ts'
 import { isInGit } from './bundle-paths.ts'
 import { CHANGES, type Item } from './contents.ts'
 import type { OpenedDirs } from './opened-dirs.ts'
 import type { RecordingStart } from './recording.ts'
 import { isFile, Looks, typeOf } from './states.ts'
+
+/** Whether the command may have shut a directory behind it, or brought it along, shut before, with another one that it moved. */
+export function isTheirs({ paths }: RecordLog, directory: Raw): boolean {
+  if ((paths.get(directory)?.as ?? 0) & CHANGES) return true
+  for (let above = parentOf(directory); above !== ''; above = parentOf(above)) {
+    if ((paths.get(above)?.as ?? 0) & SEEN.moved) return true
+  }
+  return false
+}
 
 /** undefined, where that cannot be known. */
 function namesIn(directory: Raw, opened: OpenedDirs): Buffer[] | undefined {
