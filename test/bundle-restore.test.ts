@@ -221,6 +221,23 @@ it('its user gets back what the command made in a directory before it shut that'
   expect(differences(after, imageOf(space.dir))).toEqual([])
 })
 
+it('does not fill the holes of large files', () => {
+  const make = (name: string, size: number) =>
+    `python3 -c "f = open('${name}', 'wb'); f.truncate(${size}); f.seek(${size} // 3); f.write(b'data' * 25_000)"`
+  space.sh(make('disk', 30_000_001))
+  const before = imageOf(space.dir)
+  const { directory } = recordScript(space, `rm disk; ${make('image', 20_000_000)}`)
+  const after = imageOf(space.dir)
+  for (const [side, image, name] of [
+    ['--before', before, 'disk'],
+    ['--after', after, 'image'],
+  ] as const) {
+    expect(bundle('restore', side, '--in-place', '--yes', directory).status).toBe(0)
+    expect(differences(image, imageOf(space.dir))).toEqual([])
+    expect(lstatSync(space.at(name)).blocks * 512).toBeLessThan(1_000_000)
+  }
+})
+
 describe('--to', () => {
   it('writes what was read and written under its path, and from git what only git has', () => {
     space.git('init', '-q')

@@ -18,17 +18,23 @@ import { captureLargeFile } from '../targets/dir/large-file.ts'
 import type { Segment } from './archive-sparse.ts'
 
 const PREFIX = 'import-'
+/** Of zeros that become a hole: at least what filesystems have as a block. */
+const HOLE_BYTES = 64 * 1024
+const zeros = Buffer.alloc(HOLE_BYTES)
 const LOCK = { exclusive: 2, nonBlocking: 4 } as const
 
 export class Spool {
   private readonly directory: string
   private readonly writer: StoreWriter
   private readonly clones: CloneSource
+  private readonly write: typeof writePiece
   private file: { name: string; fd: number } | undefined
 
-  constructor(home: string, store: Store, writer: StoreWriter) {
+  /** `findsHoles`: long zeros become holes, where nothing says which were. */
+  constructor(home: string, store: Store, writer: StoreWriter, findsHoles = false) {
     this.directory = join(home, 'tmp')
     this.writer = writer
+    this.write = findsHoles ? writeButZeros : writePiece
     this.clones = createCloneSource(join(store.directory, 'clones'))
     removeStale(this.directory)
   }
@@ -41,7 +47,7 @@ export class Spool {
     ftruncateSync(fd, 0)
     ftruncateSync(fd, size)
     for (const { offset, length } of segments) {
-      for (let at = offset; at < offset + length; ) at += writePiece(fd, await read(offset + length - at), at)
+      for (let at = offset; at < offset + length; ) at += this.write(fd, await read(offset + length - at), at)
     }
     const root = addon.openRoot(Buffer.from(this.directory))
     try {
@@ -82,6 +88,16 @@ export class Spool {
 
 function writePiece(fd: number, piece: Buffer, position: number): number {
   for (let done = 0; done < piece.length; ) done += writeSync(fd, piece, done, piece.length - done, position + done)
+  return piece.length
+}
+
+/** Into a file that is a hole there. */
+function writeButZeros(fd: number, piece: Buffer, position: number): number {
+  for (let done = 0; done < piece.length; ) {
+    const part = piece.subarray(done, done + HOLE_BYTES - ((position + done) % HOLE_BYTES))
+    if (!part.equals(zeros.subarray(0, part.length))) writePiece(fd, part, position + done)
+    done += part.length
+  }
   return piece.length
 }
 

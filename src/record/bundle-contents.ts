@@ -29,7 +29,7 @@ export class BundleContents {
 
   constructor(options: ContentOptions) {
     this.options = options
-    this.spool = new Spool(options.home, options.store, options.writer)
+    this.spool = new Spool(options.home, options.store, options.writer, true)
   }
 
   close(): void {
