@@ -4,7 +4,7 @@
  * waits for a capture or a rollback. Every face that outlives a request calls this.
  */
 import { cancelled } from '../errors/errors.ts'
-import { SavepointError, type ServedTarget } from '../index.ts'
+import { type Savepoint, SavepointError, type ServedTarget } from '../index.ts'
 import { Answers } from './answers.ts'
 import { answerText, errorText } from './frames.ts'
 import type { Operation } from './operation.ts'
@@ -128,13 +128,18 @@ export class Service {
   private async lookShortly(operation: Operation, input: Record<string, unknown>, out: Out) {
     const { isLong, handler } = operation
     if (operation.effect !== 'read' || typeof isLong !== 'function') return undefined
-    return this.reader.once(
-      async savepoint =>
-        savepoint.isInterrupted() || isLong(savepoint, input)
-          ? undefined
-          : answerText(operation, await handler(savepoint, input)),
-      { onNotice: notice => out.frame(JSON.stringify({ notice })) },
-    )
+    const notices: string[] = []
+    let isOurs = true
+    const look = async (savepoint: Savepoint) => {
+      isOurs = !savepoint.isInterrupted() && !isLong(savepoint, input)
+      return isOurs ? answerText(operation, await handler(savepoint, input)) : undefined
+    }
+    try {
+      return await this.reader.once(look, { onNotice: notice => void notices.push(notice) })
+    } finally {
+      // Otherwise a worker says them.
+      if (isOurs) for (const notice of notices) out.frame(JSON.stringify({ notice }))
+    }
   }
 }
 
