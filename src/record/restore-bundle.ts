@@ -101,7 +101,9 @@ class BundleRestore {
     this.contents = contents
     const { side, dryRun } = options
     if (!bundle.manifest.complete)
-      options.onNotice?.('the recording is INCOMPLETE: what it has not seen stays as it is. `savepoint bundle show` tells why')
+      options.onNotice?.(
+        'the recording is INCOMPLETE: what it has not seen stays as it is. `savepoint bundle show` tells why',
+      )
     this.result = { side, dryRun, changes: [], leftAlone: [], keptDirs: [], outside: 0, to: undefined, undo: undefined }
   }
 
