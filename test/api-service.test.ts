@@ -179,6 +179,21 @@ it('reads a file by the rules of now, and a large one or a large change, too', a
   expect(await ask('read', { path: 'a' })).toMatchObject({ error: { data: { forbidden: true } } })
 })
 
+it('says what is wrong with the rules once, whoever answers', async () => {
+  await savepoint.snapshot()
+  for (let i = 0; i < 600; i++) space.write(`many/${i}`, `${i}\n`)
+  await savepoint.snapshot({ label: 'large' })
+  space.write('savepoint.yaml', 'snapshots: [')
+  const told = async (op: string, input: object) => {
+    const out = new Collected()
+    await service.call({}, op, input, out)
+    return out.frames.map(({ notice, error, ok }) => (notice ? 'notice' : (error?.code ?? ok)))
+  }
+  expect(await told('show', { snapshot: 'large' })).toEqual(['notice', true])
+  expect(await told('read', { path: 'a' })).toEqual(['notice', true])
+  expect(await told('read', { path: 'nowhere' })).toEqual(['notice', 'path.unknown'])
+})
+
 it('what waits for its turn when its caller goes is not begun', async () => {
   await savepoint.snapshot()
   const lock = join(space.home, 'timelines', savepoint.timeline, 'lock')

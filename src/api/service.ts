@@ -5,7 +5,7 @@
  */
 import { setImmediate as others } from 'node:timers/promises'
 import { cancelled } from '../errors/errors.ts'
-import { SavepointError, type ServedTarget } from '../index.ts'
+import { type Savepoint, SavepointError, type ServedTarget } from '../index.ts'
 import { Answers } from './answers.ts'
 import { answerText, errorText } from './frames.ts'
 import type { Operation } from './operation.ts'
@@ -135,20 +135,22 @@ export class Service {
   private async lookShortly(operation: Operation, input: Record<string, unknown>, out: Out) {
     const { isLong, handler } = operation
     if (operation.effect !== 'read' || typeof isLong !== 'function') return undefined
+    const notices: string[] = []
+    let isOurs = true
+    const look = async (savepoint: Savepoint) => {
+      isOurs = !savepoint.isInterrupted() && !isLong(savepoint, input)
+      return isOurs ? answerText(operation, await handler(savepoint, input)) : undefined
+    }
     const turn = await this.short.take()
     try {
       // Each takes a millisecond or two: where hundreds come at once, whoever comes after them is heard in between.
       await others()
       if (out.signal.aborted) throw cancelled()
-      return await this.reader.once(
-        async savepoint =>
-          savepoint.isInterrupted() || isLong(savepoint, input)
-            ? undefined
-            : answerText(operation, await handler(savepoint, input)),
-        { onNotice: notice => out.frame(JSON.stringify({ notice })) },
-      )
+      return await this.reader.once(look, { onNotice: notice => void notices.push(notice) })
     } finally {
       this.short.give(turn)
+      // Otherwise a worker says them.
+      if (isOurs) for (const notice of notices) out.frame(JSON.stringify({ notice }))
     }
   }
 }
