@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Out } from '../src/api/service.ts'
 import { Service } from '../src/api/service.ts'
@@ -225,4 +226,16 @@ it('a timeline that could not be opened is tried again by the next who looks', a
   rmSync(timelines, { recursive: true, force: true })
   renameSync(`${timelines}-elsewhere`, timelines)
   expect(await ask('head')).toMatchObject({ ok: true, result: { label: 'first' } })
+})
+
+it('who comes after many that look into files does not wait for all of them', async () => {
+  await savepoint.snapshot({})
+  let shown = 0
+  const shows = Array.from({ length: 200 }, () => service.call({}, 'show', {}, new Collected()).then(() => shown++))
+  await turn()
+  const out = new Collected()
+  await service.call({}, 'head', {}, out)
+  expect(out.frames).toMatchObject([{ ok: true }])
+  expect(shown).toBeLessThan(shows.length)
+  await Promise.all(shows)
 })

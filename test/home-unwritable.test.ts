@@ -17,6 +17,7 @@ import {
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { builtCommand, savepoint, savepointAsUser, savepointInShell, savepointJson } from './support/built-cli.ts'
+import { Client, endDaemons, startDaemon } from './support/daemon.ts'
 import { runVerbs } from './support/engine-process.ts'
 import { canMount, isRoot } from './support/machine.ts'
 import { differences, imageOf } from './support/tree-image.ts'
@@ -46,7 +47,8 @@ beforeEach(() => {
   ids = savepointJson(space, ['snapshots']).map(({ id }: { id: string }) => id)
 })
 
-afterEach(() => {
+afterEach(async () => {
+  await endDaemons()
   if (canMount) {
     spawnSync('mount', ['-o', 'remount,rw', space.home])
     execFileSync('umount', ['-l', space.home])
@@ -231,6 +233,19 @@ describe('a home that this user may only read', () => {
 })
 
 describe('a home on a disk that is full to the last byte', () => {
+  it.skipIf(!canMount)(`is answered from by a daemon as it is once there is room again${needs}`, async () => {
+    const daemon = await startDaemon(space)
+    const client = new Client(daemon.socket)
+    const head = async () => (await client.ask({ op: 'head' })).result.label
+    withoutReserve()
+    fill()
+    expect(await head()).toBe('second')
+    rmSync(join(space.home, 'filler'))
+    take('third')
+    expect(await head()).toBe('third')
+    client.end()
+  })
+
   it.skipIf(!canMount)(`is read, without a word${needs}`, { timeout: LONG_MS }, () => {
     fill()
     expectReadable(callAsRoot)

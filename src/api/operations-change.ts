@@ -112,8 +112,8 @@ export const changeOperations = [
     output: shapes.operation.nullable().describe('null when the tag was there already'),
     handler(savepoint, input) {
       if (input.delete && input.snapshot !== undefined)
-        throw new SavepointError('usage', 'Cannot call tag: delete takes only the name of the tag', {
-          hint: 'Leave out snapshot, or delete',
+        throw new SavepointError('usage', 'Cannot delete a tag of one snapshot: a tag goes by its name alone', {
+          hint: 'Leave out which snapshot it is, or delete',
         })
       const done = input.delete ? savepoint.deleteTag(input.name) : savepoint.tag(input.name, input.snapshot)
       return done ? json.operationJson(done) : null

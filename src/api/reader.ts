@@ -21,13 +21,14 @@ export class Reader {
   }
 
   async use<T>(work: (savepoint: Savepoint) => T | Promise<T>): Promise<T> {
+    const isKept = this.opened !== undefined
     this.opened ??= this.open()
     const { opened } = this
     clearTimeout(opened.timer)
     opened.users++
     try {
       const savepoint = await opened.savepoint
-      if (!savepoint.isInPlace()) return await this.again(opened, work)
+      if (isKept && !savepoint.isInPlace()) return await this.again(opened, work)
       await savepoint.settle()
       return await work(savepoint)
     } catch (error) {
@@ -40,7 +41,10 @@ export class Reader {
     }
   }
 
-  /** Who asks all the time would otherwise hear of a file for ever that a repair, or a backup, has replaced. */
+  /**
+   * Who asks all the time would otherwise hear for ever of a file that a repair, or a backup, has replaced, or of the copy that
+   * was read while the disk was full.
+   */
   private again<T>(opened: Opened, work: (savepoint: Savepoint) => T | Promise<T>): Promise<T> {
     if (this.opened === opened) this.opened = undefined
     return this.use(work)

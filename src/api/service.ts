@@ -3,6 +3,7 @@
  * moment here, mostly on a timeline that is open; the rest in processes of its own (workers.ts), so that nobody who only looks
  * waits for a capture or a rollback. Every face that outlives a request calls this.
  */
+import { setImmediate as others } from 'node:timers/promises'
 import { cancelled } from '../errors/errors.ts'
 import { type Savepoint, SavepointError, type ServedTarget } from '../index.ts'
 import { Answers } from './answers.ts'
@@ -10,7 +11,12 @@ import { answerText, errorText } from './frames.ts'
 import type { Operation } from './operation.ts'
 import { Reader } from './reader.ts'
 import { checkInput, findOperation } from './table.ts'
+import { Turns } from './turns.ts'
 import { Workers } from './workers.ts'
+
+/** One after the other; the rest is for those that wait, for a filesystem for example. */
+const FEW_SHORT = 1
+const MAX_SHORT = 8
 
 /** Who asks. */
 export interface Caller {
@@ -34,6 +40,7 @@ export class Service {
   private readonly reader: Reader
   private readonly workers: Workers
   private readonly answers = new Answers()
+  private readonly short = new Turns(FEW_SHORT, MAX_SHORT)
   /** Answers that are on their way, and whether they would ever end by themselves. */
   private readonly calls = new Map<Promise<void>, { stop: AbortController; isEndless: boolean }>()
   private isClosed = false
@@ -134,9 +141,14 @@ export class Service {
       isOurs = !savepoint.isInterrupted() && !isLong(savepoint, input)
       return isOurs ? answerText(operation, await handler(savepoint, input)) : undefined
     }
+    const turn = await this.short.take()
     try {
+      // Each takes a millisecond or two: where hundreds come at once, whoever comes after them is heard in between.
+      await others()
+      if (out.signal.aborted) throw cancelled()
       return await this.reader.once(look, { onNotice: notice => void notices.push(notice) })
     } finally {
+      this.short.give(turn)
       // Otherwise a worker says them.
       if (isOurs) for (const notice of notices) out.frame(JSON.stringify({ notice }))
     }

@@ -237,7 +237,7 @@ export const coverage = z
     reason: z.enum([...unknownReasons, 'absent']).nullable(),
     rule: z.string().nullable(),
     current: z.boolean(),
-    versions: z.int(),
+    versions: z.int().describe('how many snapshots have it'),
     latest: snapshot.nullable(),
   })
   .meta({ id: 'Coverage' })

@@ -58,7 +58,7 @@ export async function conclude(
   { code: exitCode, signal }: ChildEnd,
   known: Known,
 ): Promise<End> {
-  if (!ctx.db.isInPlace() || !ctx.store.index.isInPlace()) {
+  if (!ctx.unwritable && !(ctx.db.isInPlace() && ctx.store.index.isInPlace())) {
     ctx.alarm(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
     return nothing
   }

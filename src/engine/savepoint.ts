@@ -173,7 +173,10 @@ export interface Savepoint {
    * nobody can tell.
    */
   version(): string | undefined
-  /** Whether what is open is still what a newcomer would open: a repair or a backup may have put another file in its place. */
+  /**
+   * Whether what is open is still what a newcomer would open: a repair or a backup may have put another file in its place, or
+   * somebody has written since it was copied, which is how it is read where nothing can be written.
+   */
   isInPlace(): boolean
   /** Whether something was interrupted that whoever opens the timeline now would complete. */
   isInterrupted(): boolean

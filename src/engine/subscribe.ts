@@ -72,9 +72,13 @@ export async function subscribe(
 
 /** Whatever comes now is written elsewhere: who hears nothing would take it that nothing happens. */
 const replaced = () =>
-  new SavepointError('failed', 'Cannot go on telling what happens: the timeline was replaced or removed', {
-    hint: 'Subscribe again; `savepoint events` shows what happened meanwhile',
-  })
+  new SavepointError(
+    'failed',
+    'Cannot go on telling what happens: the timeline that was open is no longer the one in use',
+    {
+      hint: 'Subscribe again; `savepoint events` shows what happened meanwhile',
+    },
+  )
 
 function watchIfPossible(directory: string, onSign: () => void): FSWatcher | undefined {
   try {

@@ -48,7 +48,10 @@ export interface OpenedDatabase {
   database: DatabaseSync
   /** Set when it can only be read: every write throws. */
   unwritable: Unwritable | undefined
-  /** Whether its name still leads to it: somebody may have deleted it under us, and what is written then is lost. */
+  /**
+   * Whether its name still leads to it: somebody may have deleted it under us, and what is written then is lost. Of a copy:
+   * whether nobody has written since to what it is a copy of.
+   */
   isInPlace(): boolean
 }
 
@@ -78,7 +81,7 @@ function openAnyhow(file: string, schema: string): OpenedDatabase {
     // Nothing in it yet: there is nothing to read.
     if (!isUnwritable(error) || fileState(file) === '') throw error
     const unwritable = isNoRoom(error) || mayWrite(file) ? 'full' : 'read-only'
-    return { database: openForReading(file), unwritable, isInPlace: () => true }
+    return { ...openForReading(file), unwritable }
   }
 }
 
@@ -131,13 +134,15 @@ function mayWrite(file: string): boolean {
   }
 }
 
-function openForReading(file: string): DatabaseSync {
+function openForReading(file: string): Omit<OpenedDatabase, 'unwritable'> {
   const url = pathToFileURL(file)
   url.searchParams.set('mode', 'ro')
+  const place = placeOf(file)
+  const state = stateOf(file)
   try {
-    return openWith(url, READ_ONLY)
+    return { database: openWith(url, READ_ONLY), isInPlace: () => placeOf(file) === place }
   } catch {
-    return openCopy(file)
+    return { database: openCopy(file), isInPlace: () => stateOf(file) === state }
   }
 }
 
