@@ -362,7 +362,7 @@ describe('ctl', () => {
     savepoint(space, ['ctl', 'snapshot', 'label=one'])
     savepoint(space, ['ctl', 'tag', 'name=kept'])
     const tagged = savepoint(space, ['ctl', 'tag', 'name=kept', 'snapshot=one', 'delete=true'])
-    expect(tagged).toMatchObject({ status: 2, stderr: expect.stringContaining('only the name') })
+    expect(tagged).toMatchObject({ status: 2, stderr: expect.stringContaining('by its name alone') })
     expect(savepointJson(space, ['ctl', 'tags'])).toHaveLength(1)
     savepoint(space, ['ctl', 'tag', 'name=kept', 'delete=true'])
     expect(savepointJson(space, ['ctl', 'tags'])).toHaveLength(0)
