@@ -7,7 +7,6 @@
 #include <linux/audit.h>
 #include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -21,19 +20,7 @@
 #include "in-root.h"
 #include "plain.h"
 #include "record.h"
-
-#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
-#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
-#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
-#endif
-
-/*
- * A thread is woken on the processor whose process calls, and that goes on there. With one thread alone, two processes that call
- * at the same time end up on the same processor while the other has nothing to do: several are faster for make -j2. But every
- * call wakes all that wait for one: where one process calls at a time, one is faster. So the others rest until it is seen now and
- * then that a call waits already, and again when they have hardly met another at work.
- */
-enum { MAX_NOTIFY_THREADS = 4, ALIGNMENT = 64, LOOK_EVERY = 8, STAY = 64, MET_SELDOM = 4 };
+#include "wake-up.h"
 
 static bool is_waiting(int listener, uint64_t id) { return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0; }
 bool still_waits(const struct call *call) { return is_waiting(call->notifier->listener, call->notification->id); }
@@ -145,37 +132,19 @@ static void answer(int listener, uint64_t notification, int error) {
 
 void notify_continue(int listener, uint64_t notification) { answer(listener, notification, 0); }
 
-/* What each thread is looking at. Shared with the guard: the kernel writes it, so whoever survives knows what to answer. */
-static uint8_t *looked_at;
+/* What the thread is looking at. Shared with the guard: the kernel writes it, so whoever survives knows what to answer. */
+static struct seccomp_notif *looked_at;
 static size_t room_for_one;
-
-static struct seccomp_notif *looked_at_by(unsigned thread) { return (struct seccomp_notif *)(looked_at + thread * room_for_one); }
 
 bool notify_share(void) {
   /* The kernel's structure may be larger than the one we were compiled with. */
   struct seccomp_notif_sizes sizes;
   if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0) return false;
-  size_t room = sizes.seccomp_notif > sizeof(struct seccomp_notif) ? sizes.seccomp_notif : sizeof(struct seccomp_notif);
-  room_for_one = (room + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  void *memory = mmap(NULL, MAX_NOTIFY_THREADS * room_for_one, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  room_for_one = sizes.seccomp_notif > sizeof(struct seccomp_notif) ? sizes.seccomp_notif : sizeof(struct seccomp_notif);
+  void *memory = mmap(NULL, room_for_one, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   looked_at = memory;
   return true;
-}
-
-static sem_t wanted;
-static _Atomic unsigned unanswered, resting;
-
-static void rest(void) {
-  resting++;
-  while (sem_wait(&wanted) != 0);
-}
-
-static void call_another(int listener) {
-  struct pollfd state = {.fd = listener, .events = POLLIN};
-  if (resting == 0 || poll(&state, 1, 0) <= 0 || (state.revents & POLLIN) == 0) return;
-  resting--;
-  sem_post(&wanted);
 }
 
 static void look(struct call *call) {
@@ -192,52 +161,41 @@ static void look(struct call *call) {
     call->held = holds_add_change(call->notification->id, tid_of(call)) != 0;
 }
 
+static bool receive_next(const struct notifier *notifier) {
+  wake_up_before_receiving();
+  if (!receive(notifier->listener, looked_at, room_for_one)) return false;
+  wake_up_received((pid_t)looked_at->pid);
+  return true;
+}
+
 static void *notify_loop(void *argument_) {
-  static _Atomic unsigned threads;
-  static _Thread_local struct frame frame;
+  static struct frame frame;
   struct notifier *notifier = argument_;
-  unsigned number = threads++, count = 0, met = 0;
-  struct seccomp_notif *current = looked_at_by(number);
-  if (number > 0) rest();
-  while (receive(notifier->listener, current, room_for_one)) {
-    struct call call = {.notifier = notifier, .notification = current, .frame = &frame};
-    if (unanswered++ > 0) met++;
-    /* One at a time: what is looked at next goes on later. */
+  while (receive_next(notifier)) {
+    struct call call = {.notifier = notifier, .notification = looked_at, .frame = &frame};
     processes_lock();
     look(&call);
-    if (number == 0 && ++count % LOOK_EVERY == 0) call_another(notifier->listener);
-    unanswered--;
-    if (!call.held) answer(notifier->listener, current->id, call.refused ? EACCES : 0);
     processes_unlock();
-    if (number == 0 || ++count < STAY) continue;
-    if (met < MET_SELDOM) rest();
-    count = met = 0;
+    if (call.held) continue;
+    wake_up_before_answering();
+    answer(notifier->listener, looked_at->id, call.refused ? EACCES : 0);
   }
-  /* Those that rest end with the process. */
   return NULL;
 }
 
 int notify_start(struct notifier *notifier) {
-  ioctl(notifier->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-  long most = sysconf(_SC_NPROCESSORS_ONLN);
-  if (most > MAX_NOTIFY_THREADS) most = MAX_NOTIFY_THREADS;
-  /* A recording must see a change done before it looks at the next one (under-way.h). */
-  if (record_is_on()) most = 1;
-  sem_init(&wanted, 0, 0);
-  for (long i = 0; i == 0 || i < most; i++) {
-    pthread_t thread;
-    int error = pthread_create(&thread, NULL, notify_loop, notifier);
-    if (error != 0) return i == 0 ? error : 0;
-    pthread_detach(thread);
-  }
+  wake_up_begin(notifier->listener);
+  pthread_t thread;
+  int error = pthread_create(&thread, NULL, notify_loop, notifier);
+  if (error != 0) return error;
+  pthread_detach(thread);
   return 0;
 }
 
 void notify_pass(int listener) {
-  struct seccomp_notif *current = looked_at_by(0);
   /* Answering twice does no harm. */
-  for (unsigned i = 0; i < MAX_NOTIFY_THREADS; i++) notify_continue(listener, looked_at_by(i)->id);
-  while (receive(listener, current, room_for_one)) notify_continue(listener, current->id);
+  notify_continue(listener, looked_at->id);
+  while (receive(listener, looked_at, room_for_one)) notify_continue(listener, looked_at->id);
 }
 
 static int ending; /* the listener, while callers are ended */
@@ -251,7 +209,6 @@ static void end_caller(uint64_t notification, pid_t pid) {
 void notify_end(int listener) {
   ending = listener;
   holds_each(end_caller);
-  struct seccomp_notif *current = looked_at_by(0);
-  for (unsigned i = 0; i < MAX_NOTIFY_THREADS; i++) end_caller(looked_at_by(i)->id, (pid_t)looked_at_by(i)->pid);
-  while (receive(listener, current, room_for_one)) end_caller(current->id, (pid_t)current->pid);
+  end_caller(looked_at->id, (pid_t)looked_at->pid);
+  while (receive(listener, looked_at, room_for_one)) end_caller(looked_at->id, (pid_t)looked_at->pid);
 }

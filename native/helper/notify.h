@@ -16,7 +16,7 @@ struct notifier {
 
 /* Before anything else, and before the guard is forked; false without memory. */
 bool notify_share(void);
-/* Starts the threads, which run until no filtered process is left, or the listener fails. Returns an errno. */
+/* Starts the thread, which runs until no filtered process is left, or the listener fails. Returns an errno. */
 int notify_start(struct notifier *notifier);
 /*
  * For the guard, when the helper is dead: lets everything go on unseen until no filtered process is left, beginning with
