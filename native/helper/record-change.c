@@ -196,10 +196,25 @@ static void look_and_note(struct call *call, const struct rule *rule, int flags,
   note_change(call, rule, flags, place, to);
 }
 
+/* Whether the next change may find something else here when this one is done; one that we know nothing of may do anything. */
+static bool alters(const struct call *call, const struct rule *rule, const struct place *place, const struct place *to) {
+  bool has_to = rule->to_path != NONE;
+  if (call->refused) return false;
+  if (!place->known || (has_to && !to->known)) return true;
+  switch (rule->op) {
+    case OP_WRITE: return !place->exists;
+    /* Should somebody make room for it meanwhile, what is made then counts as new all the same; but not what a link leads to. */
+    case OP_CREATE: return !place->exists || is_link_call(rule->number);
+    case OP_LINK: return true;
+    case OP_TRUNCATE: return false;
+    default: return place->exists;
+  }
+}
+
 void record_change(struct call *call, const struct rule *rule, int flags, bool follows) {
   static struct place place, to;
   /* Nobody can change what is found here until this call is carried out. */
   under_way_settle(call);
   look_and_note(call, rule, flags, follows, &place, &to);
-  under_way_add(call, rule->op == OP_LINK ? &to : &place);
+  if (alters(call, rule, &place, &to)) under_way_add(call, rule->op == OP_LINK ? &to : &place);
 }

@@ -1,7 +1,7 @@
 /*
  * The change that a recording has let go on last, and that may not have been carried out yet. What a call will do is decided by what is
- * there when it is told: so a change is looked at only when the one before it is done. Who calls one thing after the other never
- * waits. For one thread.
+ * there when it is told: so a change is looked at only when the one before it is done, if that makes a difference. Who calls one thing
+ * after the other never waits. For one thread.
  */
 #ifndef SAVEPOINT_UNDER_WAY_H
 #define SAVEPOINT_UNDER_WAY_H
