@@ -122,6 +122,19 @@ describe('what btrfs tells of changes', () => {
   })
 })
 
+onDisk('links and FIFOs with several names have changed under each of them', async () => {
+  mkdirSync(space.at('a'))
+  mkdirSync(space.at('b'))
+  space.sh('ln -s x a/link; ln -P a/link b/link; mkfifo a/fifo; ln a/fifo b/fifo')
+  await (await space.open()).snapshot({ label: 'one' })
+  space.sh('touch -h -d 2001-01-01 a/link; chmod 600 a/fifo')
+  await (await space.open({ leaveUnread: true })).snapshot({ label: 'two' })
+  const savepoint = await space.open()
+  const { changes } = await savepoint.diff({ from: 'one', to: 'two' })
+  expect(changes.map(({ path }) => path)).toEqual(['a/fifo', 'a/link', 'b/fifo', 'b/link'])
+  expect((await savepoint.diff({ from: 'two' })).changes).toEqual([])
+})
+
 describe('what a snapshot does not show', () => {
   onDisk('is unknown: nested subvolumes, mounts, our own home', async () => {
     run('btrfs', 'subvolume', 'create', space.at('nested'))

@@ -10,7 +10,7 @@ import { showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import type { Dirty } from '../targets/dir/dirty-dirs.ts'
-import { forEachLink } from '../targets/dir/stale-links.ts'
+import { hasLinks } from '../targets/dir/stale-links.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type KeptState } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
@@ -116,8 +116,8 @@ function dirtySince(ctx: Context, { backend, ref }: Kept, cache: StatCache): Dir
   const differing = base && backend.differing(base.ref, ref)
   if (!differing) return undefined
   const { dirs, moved } = differing
-  // Of a file with several names, only one is told. And what was mounted then or now shows differently.
-  for (const [path, dir] of cache.dirs) forEachLink(dir, () => dirs.add(path))
+  // Of what has several names, only one is told. And what was mounted then or now shows differently.
+  for (const [path, dir] of cache.dirs) if (hasLinks(dir)) dirs.add(path)
   for (const path of [...ref.mounts, ...base.ref.mounts]) dirs.add(path.slice(0, Math.max(0, path.lastIndexOf('/'))))
   return { dirs, replaced: new Set(), again: moved }
 }

@@ -5,8 +5,8 @@
  */
 import type { Raw } from '../../model/raw-path.ts'
 import type { LinkGroups } from './link-groups.ts'
-import { type CachedDir, smudge } from './stat-cache.ts'
-import { forEachRecord, recordIno, recordNlink, recordType, S_IFREG } from './walk-record.ts'
+import { type CachedDir, StoredDir, smudge } from './stat-cache.ts'
+import { forEachRecord, hasLinksIn, recordIno, recordNlink, recordType, S_IFREG } from './walk-record.ts'
 
 type Dirs = ReadonlyMap<Raw, CachedDir>
 
@@ -46,3 +46,9 @@ export function forEachLink({ records }: CachedDir, visit: (ino: bigint, at: num
     if (recordNlink(records, at) > 1 && recordType(records, at) === S_IFREG) visit(recordIno(records, at), at)
   })
 }
+
+/** Whether anything in it has several names: also a link or a FIFO, whose owner and times are the same under all of them. */
+export const hasLinks = (dir: CachedDir): boolean =>
+  dir instanceof StoredDir
+    ? hasLinksIn(dir.cacheBytes, dir.recordsAt, dir.recordsAt + dir.recordsLength)
+    : hasLinksIn(dir.records, 0, dir.records.length)

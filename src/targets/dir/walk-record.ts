@@ -67,6 +67,16 @@ export function forEachRecord(records: Buffer, visit: (at: number) => void): voi
   for (let at = 0; at < records.length; at += recordLength(records, at)) visit(at)
 }
 
+/** Byte by byte, without an object or a call per record: it is asked of all that a large tree has. Directories have no count. */
+export function hasLinksIn(bytes: Buffer, from: number, end: number): boolean {
+  const { nlink, nameLength, name } = RECORD
+  for (let at = from; at < end; at += name + bytes[at + nameLength]! + bytes[at + nameLength + 1]! * 256) {
+    const count = at + nlink
+    if (bytes[count]! > 1 || (bytes[count + 1]! | bytes[count + 2]! | bytes[count + 3]!) !== 0) return true
+  }
+  return false
+}
+
 /** Finds records of a listing by the names of another one, in their order: both are sorted. */
 export class RecordCursor {
   private readonly records: Buffer
