@@ -53,6 +53,8 @@ export interface Keeper {
 
 /** How a filesystem goes back as a whole, and destroys what it kept later. */
 export interface WholeRollback {
+  /** Whether it is what is seen at `target` that would go back: by now it may be mounted elsewhere, and be somebody's work. */
+  isAt(target: Buffer, state: NativeState): boolean
   /** The names of those, of whomever they are. */
   later(state: NativeState): string[]
   go(state: NativeState): void

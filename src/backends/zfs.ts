@@ -31,6 +31,11 @@ export const zfs: NativeBackend = {
   name: 'zfs',
 
   wholeRollback: {
+    isAt(target, { place }) {
+      const { stdout } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint,mounted', datasetOf(place)])
+      const [mountpoint, mounted] = linesOf(stdout)[0] ?? []
+      return mountpoint === target.toString() && mounted === 'yes' && MAY_BE_ZFS.has(typeOf(target))
+    },
     later(state) {
       const dataset = datasetOf(state.place)
       const listed = mustRun('list ZFS snapshots', 'zfs', ['get', '-Hpr', '-o', 'name,value', 'createtxg', dataset])

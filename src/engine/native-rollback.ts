@@ -6,7 +6,7 @@
 import { mountsBelow } from '../backends/mounts-below.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
-import { showPath } from '../model/raw-path.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
@@ -37,6 +37,7 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
       hint: 'Wait until it has ended, or leave --native out',
     })
   const later = laterThan(ctx, kept, whole.later(kept.ref))
+  if (!whole.isAt(ctx.targetPath, kept.ref)) throw notThere(ctx, kept)
   sayConsequences(ctx, kept, later, options.dryRun === true)
   if (later.foreign.length > 0 && !ctx.force && !options.dryRun)
     throw new SavepointError('backend.failed', `Cannot roll back natively: ${later.foreign.join(', ')} would be lost`, {
@@ -57,6 +58,14 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
   ctx.notice(`--native: done, the filesystem is back at ${kept.backend.whereOf(kept.ref)}`)
   return result
 }
+
+/** Also with --force: what is there now is not protected here, and no snapshot of it was taken before. */
+const notThere = ({ targetPath }: Context, { backend, ref }: Kept): SavepointError =>
+  new SavepointError(
+    'backend.failed',
+    `Cannot roll back natively: what ${backend.name} would bring back is not mounted at ${showPath(rawFromBytes(targetPath))} any more (${backend.whereOf(ref)})`,
+    { hint: 'Leave --native out: the store has what was in it' },
+  )
 
 /** A directory that was made to mount something on goes with the rest, and what is mounted there cannot be reached. */
 function refuseToHide(ctx: Context, { ref }: Kept, dryRun: boolean): void {

@@ -1,6 +1,7 @@
 /** What only ZFS can do, and what only it can do wrong. One suite runs it: all that use zfs-fuse share one daemon. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { builtCommand } from './built-cli.ts'
@@ -128,6 +129,27 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
     }
     await (await space.open()).rollback('one', { native: true })
     expect([space.read('a'), existsSync(space.at('mounted'))]).toEqual(['1\n', false])
+  })
+
+  holds('does not go back as a whole where it is mounted elsewhere by now, whatever force', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    const dataset = (await space.open()).nativeUsage('one')!.where.split('@')[0]!
+    const elsewhere = join(space.base, 'elsewhere')
+    retried('zfs', 'set', `mountpoint=${elsewhere}`, dataset)
+    writeFileSync(join(elsewhere, 'work'), 'of somebody\n')
+    mkdirSync(space.dir, { recursive: true })
+    space.write('a', '2\n')
+    const savepoint = await space.open({ force: true, backend: 'cas' })
+    await savepoint.snapshot({ label: 'two' })
+    await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+      code: 'backend.failed',
+      message: expect.stringContaining('is not mounted at'),
+      hint: expect.stringContaining('Leave --native out'),
+    })
+    expect([space.read('a'), readFileSync(join(elsewhere, 'work'), 'utf8')]).toEqual(['2\n', 'of somebody\n'])
+    await savepoint.rollback('one')
+    expect(space.read('a')).toBe('1\n')
   })
 
   holds('whose pool is exported has lost nothing, and stops nothing: new ones are kept meanwhile', async space => {
