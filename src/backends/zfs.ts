@@ -55,9 +55,17 @@ export const zfs: NativeBackend = {
     const problem = whyNoText(target)
     if (problem) return problem
     if (!MAY_BE_ZFS.has(typeOf(target))) return no('the target is not on ZFS', AS_DATASET)
-    const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'name,mountpoint', '-t', 'filesystem'])
+    const { works, stdout, why } = runProgram('zfs', [
+      'list',
+      '-H',
+      '-o',
+      'name,mountpoint,mounted',
+      '-t',
+      'filesystem',
+    ])
     if (!works) return no(why, whyNoList(why))
-    const dataset = linesOf(stdout).find(([, mountpoint]) => mountpoint === path)?.[0]
+    // Several may be meant for the same place.
+    const dataset = linesOf(stdout).find(([, point, mounted]) => point === path && mounted === 'yes')?.[0]
     if (dataset === undefined) return no('the target is not where a dataset is mounted', AS_DATASET)
     const place = `${dataset}@savepoint-${key}`
     const probe = `${place}-probe-${randomHex(6)}`

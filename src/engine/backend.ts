@@ -5,6 +5,7 @@
  * already what changed, or are about to need it.
  */
 import { dirname, join } from 'node:path'
+import { mountedAt } from '../backends/mounts-below.ts'
 import type { NativeBackend, NativeName, Place, Where } from '../backends/native-backend.ts'
 import { nativeBackend, type Probed, probeNative } from '../backends/select.ts'
 import { SavepointError } from '../errors/errors.ts'
@@ -29,6 +30,8 @@ interface Remembered {
   target: string
   /** Of the target: it may have moved to another filesystem. */
   device: string
+  /** Of its mount: the number of a device is given again, also to another dataset in the same place. */
+  source: string
   uid: number
 }
 
@@ -103,5 +106,6 @@ export const forgetChoice = (ctx: Context): void => ctx.db.deleteMeta(NATIVE_MET
 const here = (ctx: Context) => ({
   target: ctx.targetPath.toString('latin1'),
   device: String(statDir(ctx.targetPath)?.dev),
+  source: mountedAt(ctx.targetPath),
   uid: process.geteuid?.() ?? 0,
 })

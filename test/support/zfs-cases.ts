@@ -1,6 +1,6 @@
 /** What only ZFS can do, and what only it can do wrong. One suite runs it: all that use zfs-fuse share one daemon. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
@@ -151,6 +151,31 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
     await savepoint.rollback('one')
     expect(space.read('a')).toBe('1\n')
   })
+
+  holds(
+    'is another one when another dataset is mounted in its place, under the same number of a device',
+    async space => {
+      space.write('a', 'of the first\n')
+      await snapshot(space, 'one')
+      const first = (await space.open()).nativeUsage('one')!.where.split('@')[0]!
+      const second = `${first}.second`
+      const device = statSync(space.dir).dev
+      retried('zfs', 'unmount', first)
+      run('zfs', 'create', '-o', `mountpoint=${space.dir}`, second)
+      try {
+        // zfs-fuse shows no time of birth, and the same inode: nothing else tells them apart.
+        expect(statSync(space.dir).dev).toBe(device)
+        space.write('a', 'of the second\n')
+        const savepoint = await space.open({ force: true })
+        await savepoint.snapshot({ label: 'two' })
+        expect(savepoint.nativeUsage('two')!.where.split('@')[0]).toBe(second)
+        expect(savepoint.read('two', 'a').toString()).toBe('of the second\n')
+      } finally {
+        retried('zfs', 'destroy', '-rRf', second)
+        run('zfs', 'mount', first)
+      }
+    },
+  )
 
   holds('whose pool is exported has lost nothing, and stops nothing: new ones are kept meanwhile', async space => {
     space.write('a', '1\n')
