@@ -1,6 +1,6 @@
 /** Whatever is wrong with what the user wrote, he reads what it is and what to do next, and the exit code says the kind. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { quoteWord } from '../src/model/shell-quote.ts'
@@ -193,6 +193,15 @@ describe('a place to write to', () => {
     refused(['rollback', 'first', '--to', '/dev/null'], 2, 'usage', new RegExp(`null: it is not a directory.*${hint}`))
     refused(['rollback', 'first', '--to', join(space.home, 'store', 'x')], 2, 'usage', /belongs to Savepoint itself/)
     refused(['rollback', 'first', '--to', 'a.txt/x'], 2, 'usage', new RegExp(hint))
+  })
+
+  it('that is in the store by a link: none of it is written', () => {
+    const before = readdirSync(space.home)
+    symlinkSync(space.home, join(space.base, 'link'))
+    symlinkSync(join(space.home, 'new'), join(space.base, 'dangling'))
+    for (const to of ['../link/x', '../link/x/y', '../link/store/clones', '../dangling', '../dangling/x'])
+      refused(['rollback', 'first', '--to', to], 2, 'usage', /belongs to Savepoint itself/)
+    expect(readdirSync(space.home)).toEqual(before)
   })
 
   it('that is not this user’s', () => {

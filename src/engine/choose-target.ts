@@ -94,7 +94,7 @@ export function currentDirectory(home: string, cwd: string | undefined): Buffer 
  * A directory that is gone (the run removed it) keeps its name; what is above it may still be reached through links, also
  * through one that leads to where something was. `native`, because node's own makes text of the path.
  */
-function realPath(path: Raw): Buffer {
+export function realPath(path: Raw): Buffer {
   try {
     return realpathSync.native(rawToBytes(path), 'buffer') as unknown as Buffer
   } catch (error) {
