@@ -53,13 +53,14 @@ it.each([
   ['a file comes that it puts in the place of another', 'replace'],
   ['a link on its way leads elsewhere while it makes a directory', 'make'],
   ['a link on its way leads elsewhere while it opens a file', 'open'],
-])('somebody calls in vain, and %s', (_, kind) => {
+  ['a link leads elsewhere, in one process that computes beside', 'make', 'threads'],
+])('somebody calls in vain, and %s', (_, kind, ...how) => {
   const COUNT = 300
   const isLink = kind === 'make' || kind === 'open'
   for (let i = 0; i < COUNT; i++) space.write(isLink ? `directory-${i}/file` : `file-${i}`)
   if (isLink) symlinkSync('directory-0', join(space.dir, 'current'))
   const before = imageOf(space.dir)
-  const command = ['python3', program('crossing.py'), space.dir, kind, `${COUNT}`]
+  const command = ['python3', program('crossing.py'), space.dir, kind, `${COUNT}`, ...how]
   const recorded = record(space, command, { args: ['--record=changes'] })
   expect([recorded.result.status, recorded.manifest.incomplete_because]).toEqual([0, []])
   expectBack(recorded, before)

@@ -11,9 +11,9 @@
 enum { LOOK_US = 20, OTHERS = 32 };
 /* A call that sleeps longer hangs: in a filesystem that another process of the recording serves, say. It is not waited for again. */
 static const uint64_t sleep_ns = 100000000;
-/* On a machine that is busy a process may be kept from running for as long. */
+/* On a machine that is busy a thread may be kept from running for as long. */
 static const uint64_t patience_ns = 2000000000;
-/* A process that has run for so long since it was let go on has left the call, unless it sleeps in it. */
+/* A thread that has run for so long since it was let go on has left the call, unless it sleeps in it. */
 static const uint64_t long_ns = 200000;
 /* Unless it should have done what can be seen: another machine may have had the processor meanwhile, which counts as running. */
 static const uint64_t longest_ns = 3000000;
@@ -56,11 +56,13 @@ static enum where where_is(const struct caller *caller) {
   return is_named && is_left ? OUTSIDE : INSIDE;
 }
 
-/* The time that all threads of a process have run. */
-static uint64_t ran_ns(pid_t pid) {
+/* The time that a thread has run; where the kernel does not tell it, the time of all threads of its process. */
+static uint64_t ran_ns(const struct caller *caller) {
+  char text[128];
   clockid_t clock;
   struct timespec time;
-  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return UINT64_MAX;
+  if (read_text_file(caller->tid, "schedstat", text, sizeof text)) return strtoull(text, NULL, 10);
+  if (clock_getcpuclockid(caller->pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return UINT64_MAX;
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
@@ -73,10 +75,10 @@ static void sleep_shortly(void) {
 
 static void wait_for(const struct caller *caller) {
   bool is_last = caller == &last.caller;
-  uint64_t begun = monotonic_ns(), ran = ran_ns(caller->pid), enough_ns = is_last && last.shows ? longest_ns : long_ns;
+  uint64_t begun = monotonic_ns(), ran = ran_ns(caller), enough_ns = is_last && last.shows ? longest_ns : long_ns;
   while (!is_last || !has_effect()) {
     enum where where = where_is(caller);
-    uint64_t now = ran_ns(caller->pid);
+    uint64_t now = ran_ns(caller);
     if (where == OUTSIDE || (where == RUNNING && now - ran >= enough_ns)) return;
     if (now == UINT64_MAX || monotonic_ns() - begun > (where == INSIDE ? sleep_ns : patience_ns)) return;
     sleep_shortly();

@@ -1,6 +1,7 @@
 """Two processes that cross each other's way: one calls the same again and again, in vain most of the time; the other brings a file or
-a directory, one after the other, to where that looks. Arguments: directory, kind, how many."""
-import os, signal, sys
+a directory, one after the other, to where that looks. With `threads` they are threads of one process that computes beside.
+Arguments: directory, kind, how many, `threads` or nothing."""
+import hashlib, os, signal, sys, threading
 
 directory, kind, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 os.chdir(directory)
@@ -47,11 +48,23 @@ def call(action, *arguments):
         pass
 
 
-worker = os.fork()
-if worker == 0:
+def for_ever(action):
     while True:
-        call(again)
+        call(action)
+
+
+worker = None
+if len(sys.argv) > 4:
+    data = bytes(10_000_000)
+    for action in [again, lambda: hashlib.sha256(data), lambda: hashlib.sha256(data)]:
+        threading.Thread(target=for_ever, args=[action], daemon=True).start()
+else:
+    worker = os.fork()
+    if worker == 0:
+        for_ever(again)
 for number in range(count):
     call(once, number)
+if worker is None:
+    os._exit(0)
 os.kill(worker, signal.SIGKILL)
 os.waitpid(worker, 0)
