@@ -75,6 +75,16 @@ describe('in place', () => {
     expect(space.read('a')).toBe('edited by hand\n')
   })
 
+  it('names a socket that the command made, which it does not delete', () => {
+    const made = recordScript(space, `echo new > file; python3 -c 'import socket; socket.socket(1).bind("socket")'`)
+    const back = savepoint(space, ['bundle', 'restore', '--before', '--in-place', '--yes', made.directory])
+    expect([back.status, back.stdout]).toEqual([
+      3,
+      expect.stringContaining(`a socket or a device):\n  ${space.dir}/socket\n`),
+    ])
+    expect(readdirSync(space.dir)).toEqual(['socket'])
+  })
+
   it('asks, and does nothing where nobody can be asked; --dry-run shows what it would do', () => {
     space.write('a', 'before\n')
     recordScript(space, 'echo after > a', { name: 'bundle' })

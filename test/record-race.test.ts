@@ -1,4 +1,6 @@
 /** Processes that change the same paths at the same time, recorded: the state before comes back to the byte, whoever was first. */
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { savepoint } from './support/built-cli.ts'
@@ -43,4 +45,37 @@ it('a file that comes to a path after somebody was about to empty what is there'
   const recorded = record(space, command, { args: ['--record=changes'] })
   expect([recorded.result.status, recorded.manifest.incomplete_because]).toEqual([0, []])
   expectBack(recorded, before)
+})
+
+it.each([
+  ['a file is brought to where it empties what is there', 'empty'],
+  ['a file is brought to where it deletes what is there', 'delete'],
+  ['a file comes that it puts in the place of another', 'replace'],
+  ['a link on its way leads elsewhere while it makes a directory', 'make'],
+  ['a link on its way leads elsewhere while it opens a file', 'open'],
+  ['a link leads elsewhere, in one process that computes beside', 'make', 'threads'],
+])('somebody calls in vain, and %s', (_, kind, ...how) => {
+  const COUNT = 300
+  const isLink = kind === 'make' || kind === 'open'
+  for (let i = 0; i < COUNT; i++) space.write(isLink ? `directory-${i}/file` : `file-${i}`)
+  if (isLink) symlinkSync('directory-0', join(space.dir, 'current'))
+  const before = imageOf(space.dir)
+  const command = ['python3', program('crossing.py'), space.dir, kind, `${COUNT}`, ...how]
+  const recorded = record(space, command, { args: ['--record=changes'] })
+  expect([recorded.result.status, recorded.manifest.incomplete_because]).toEqual([0, []])
+  expectBack(recorded, before)
+})
+
+it('processes that are killed in the middle of a call have lost nothing', () => {
+  const killed = `import os, signal, time
+for _ in range(150):
+    worker = os.fork()
+    while worker == 0:
+        try: os.unlink("missing")
+        except OSError: pass
+    time.sleep(0.002)
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)`
+  const recorded = record(space, ['python3', '-c', killed], { args: ['--record=changes'] })
+  expect([recorded.result.status, recorded.manifest.lost_events]).toEqual([0, 0])
 })

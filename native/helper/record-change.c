@@ -196,25 +196,29 @@ static void look_and_note(struct call *call, const struct rule *rule, int flags,
   note_change(call, rule, flags, place, to);
 }
 
-/* Whether the next change may find something else here when this one is done; one that we know nothing of may do anything. */
-static bool alters(const struct call *call, const struct rule *rule, const struct place *place, const struct place *to) {
-  bool has_to = rule->to_path != NONE;
-  if (call->refused) return false;
-  if (!place->known || (has_to && !to->known)) return true;
-  switch (rule->op) {
-    case OP_WRITE: return !place->exists;
-    /* Should somebody make room for it meanwhile, what is made then counts as new all the same; but not what a link leads to. */
-    case OP_CREATE: return !place->exists || is_link_call(rule->number);
-    case OP_LINK: return true;
-    case OP_TRUNCATE: return false;
-    default: return place->exists;
-  }
+/*
+ * Whether names are as they were when this is done, unless somebody makes room for it: something is there already. What finds nothing
+ * (a file to be deleted, say) is another matter: whatever comes there next is lost to it. One that we know nothing of may do anything.
+ */
+static bool alters_no_name(const struct rule *rule, const struct place *place) {
+  bool may = rule->op == OP_WRITE || rule->op == OP_CREATE || rule->op == OP_TRUNCATE;
+  return may && place->known && place->exists;
+}
+
+/* Whether it puts something at the place, or takes away what is there. */
+static bool shows(const struct rule *rule, int flags, const struct place *place) {
+  if (!place->known) return false;
+  if (rule->op == OP_DELETE || rule->op == OP_RENAME) return place->exists;
+  return !place->exists && (rule->op == OP_CREATE || rule->op == OP_LINK || (flags & O_CREAT) != 0);
 }
 
 void record_change(struct call *call, const struct rule *rule, int flags, bool follows) {
   static struct place place, to;
   /* Nobody can change what is found here until this call is carried out. */
-  under_way_settle(call);
+  under_way_settle(call, rule->op == OP_RENAME || rule->op == OP_DELETE);
   look_and_note(call, rule, flags, follows, &place, &to);
-  if (alters(call, rule, &place, &to)) under_way_add(call, rule->op == OP_LINK ? &to : &place);
+  if (call->refused) return;
+  const struct place *changed = rule->op == OP_LINK ? &to : &place;
+  if (alters_no_name(rule, &place)) under_way_add_other(call);
+  else under_way_add(call, changed, shows(rule, flags, changed));
 }

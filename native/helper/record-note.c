@@ -74,6 +74,8 @@ static bool has_our_rights(pid_t tid) {
 void note_lost(const struct call *call, int dir, int path) {
   char text[MAX_TEXT], joined[MAX_TEXT + 64];
   pid_t tid = tid_of(call);
+  /* Who was killed meanwhile has nothing that could be read, and changes nothing. */
+  if (!still_waits(call)) return;
   if (path != NONE && read_text(tid, argument(call, path), text, sizeof text) > 0) {
     int directory = dir == CWD ? AT_FDCWD : (int)argument(call, dir);
     if (text[0] == '/') snprintf(joined, sizeof joined, "/proc/%d/root%s", tid, text);

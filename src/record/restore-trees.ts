@@ -190,8 +190,8 @@ export class RestoreTrees {
       return { ...live, content: (await this.sideBelow(node, path, side)).tree }
     const entry = toEntry(file, state)
     if (!entry) {
-      // A socket, which only a program can make.
-      if (state.exists) this.note(side, path, 'special')
+      // A socket, which only a program can make, and which no snapshot could give back: what came is not deleted either.
+      if (state.exists || live?.reason === 'socket') this.note(side, path, 'special')
       return state.exists ? live : undefined
     }
     this.own(entry)
