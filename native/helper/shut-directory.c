@@ -8,11 +8,17 @@
 
 enum { LIST_AND_ENTER = 0500, PERMISSIONS = 07777 };
 
+enum { LINK_ROOM = 32 };
+
+/* Another way to what is open by O_PATH, which can be neither listed nor changed. */
+static const char *link_to(int fd, char link[LINK_ROOM]) {
+  snprintf(link, LINK_ROOM, "/proc/self/fd/%d", fd);
+  return link;
+}
+
 static int set_mode(int fd, mode_t mode) {
-  char link[32];
-  /* fchmod wants more than O_PATH, and that is what the mode forbids. */
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  return chmod(link, mode);
+  char link[LINK_ROOM];
+  return chmod(link_to(fd, link), mode);
 }
 
 static void shut_again(const struct shut_directory *shut) {
@@ -24,6 +30,7 @@ static void shut_again(const struct shut_directory *shut) {
 }
 
 DIR *shut_open(const struct place *directory, struct shut_directory *shut) {
+  char link[LINK_ROOM];
   struct stat stat;
   shut->fd = -1;
   if (geteuid() != 0 && directory->stat.st_uid == geteuid() && (directory->stat.st_mode & LIST_AND_ENTER) != LIST_AND_ENTER) {
@@ -32,7 +39,7 @@ DIR *shut_open(const struct place *directory, struct shut_directory *shut) {
     shut->mode = fstat(shut->fd, &stat) == 0 ? stat.st_mode & PERMISSIONS : LIST_AND_ENTER;
     if ((shut->mode & LIST_AND_ENTER) != LIST_AND_ENTER) set_mode(shut->fd, shut->mode | LIST_AND_ENTER);
   }
-  DIR *list = opendir(directory->path);
+  DIR *list = opendir(shut->fd < 0 ? directory->path : link_to(shut->fd, link));
   if (list == NULL) shut_again(shut);
   return list;
 }

@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
-#include <time.h>
+
+#include "frames.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
@@ -33,12 +34,6 @@ static unsigned soon;     /* so many calls in a row came soon after the one befo
 static pid_t last;
 static bool waited; /* the call that is looked at did, for that of another thread */
 
-static uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static int set_flags(int of, bool together) {
   return ioctl(of, SECCOMP_IOCTL_NOTIF_SET_FLAGS, together ? SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP : 0);
 }
@@ -56,11 +51,11 @@ void wake_up_begin(int of) {
 
 void wake_up_before_receiving(void) {
   go_together(true);
-  began_ns = now_ns();
+  began_ns = monotonic_ns();
 }
 
 void wake_up_received(pid_t tid) {
-  uint64_t took_ns = now_ns() - began_ns;
+  uint64_t took_ns = monotonic_ns() - began_ns;
   soon = took_ns < SOON_NS ? soon + 1 : 0;
   /* The thread that was answered last may have run in our stead and called again: it is on our processor. */
   waited = took_ns < NO_WAITING_NS && tid != last;
