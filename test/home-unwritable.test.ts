@@ -232,6 +232,49 @@ describe('a home that this user may only read', () => {
   })
 })
 
+describe('a home whose filesystem becomes read-only meanwhile, as after an error of the disk', () => {
+  /** What is open stays so; nothing can be made or removed any more. */
+  function turnReadOnly(): void {
+    execFileSync('mount', ['--bind', space.home, space.home])
+    execFileSync('mount', ['-o', 'remount,bind,ro', space.home])
+  }
+  const turnBack = () => execFileSync('umount', ['-l', space.home])
+
+  it.skipIf(!canMount)(`lets a run end as its command did${needs}`, async () => {
+    const [command, ...args] = [...builtCommand, 'run', '--', 'sh', '-c', 'echo ready; read x; exit 4']
+    const child = spawn(command!, args, { cwd: space.dir, env: space.env, stdio: ['pipe', 'pipe', 'pipe'] })
+    let stderr = ''
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      stderr += chunk
+    })
+    await once(child.stdout, 'data')
+    turnReadOnly()
+    try {
+      child.stdin.end('\n')
+      const [status] = await once(child, 'close')
+      expect(stderr).not.toContain('defect')
+      expect(status).toBe(4)
+    } finally {
+      turnBack()
+    }
+  })
+
+  it.skipIf(!canMount)(`lets a daemon end when it is told to${needs}`, async () => {
+    const daemon = await startDaemon(space)
+    turnReadOnly()
+    try {
+      daemon.child.kill('SIGTERM')
+      expect(await daemon.ended).toMatchObject({ status: 0, stderr: expect.not.stringContaining('defect') })
+    } finally {
+      turnBack()
+    }
+    // What it left is in nobody's way.
+    expect(savepointJson(space, ['ctl', 'head'])).toMatchObject({ label: 'second' })
+    const next = await startDaemon(space)
+    expect(next.socket).toBe(daemon.socket)
+  })
+})
+
 describe('a home on a disk that is full to the last byte', () => {
   it.skipIf(!canMount)(`is answered from by a daemon as it is once there is room again${needs}`, async () => {
     const daemon = await startDaemon(space)
