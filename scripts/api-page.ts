@@ -73,9 +73,10 @@ const http = [
 ]
 
 const introduction = [
-  'Everything that the command line does to one target can be asked for by programs. `savepoint daemon` serves a directory on a unix',
+  'What the command line does to one target can be asked for by programs. `savepoint daemon` serves a directory on a unix',
   'socket, and so does a `savepoint run` that goes on ([where that is](control.md)); `savepoint ctl OP key=value…` asks whichever is',
-  'there, or does it itself. All of it is made from one table (`src/api/table.ts`), and so is this page.',
+  'there, or does it itself. All of it is made from one table (`src/api/table.ts`), and so is this page. Left to the command line are `purge` and',
+  '`trust`, which somebody should decide, and what makes or takes files elsewhere: `export`, `import`, `record` and `bundle`.',
   '',
   '## The socket',
   '',

@@ -62,6 +62,7 @@ describe('its socket', () => {
     expect(existsSync(first.socket)).toBe(true)
     // Nobody answers there: the command does it itself.
     expect(savepointJson(space, ['ctl', 'snapshot'])).toMatchObject({ type: 'manual' })
+    expect(savepointJson(space, ['ctl', 'snapshot', 'backend=archive'])).toMatchObject({ backend: 'archive' })
     const third = await startDaemon(space)
     expect(third.socket).toBe(first.socket)
     expect((await askOnce(third.socket, { op: 'head' })).at(-1)).toMatchObject({ ok: true, result: { head: true } })

@@ -279,6 +279,8 @@ describe('a home whose filesystem becomes read-only meanwhile, as after an error
         writeFileSync(`/sys/fs/ext4/${device.replace('/dev/', '')}/trigger_fs_error`, '1')
         child.stdin.end('\n')
         expect((await once(child, 'close'))[0]).toBe(4)
+        // Its rights are as before, and there is room.
+        expect(savepoint(space, ['snapshot'], { env }).stderr).toMatch(/^savepoint: Cannot .*read-only/m)
       } finally {
         execFileSync('umount', ['-l', disk])
       }

@@ -1,5 +1,6 @@
 /** Operations that change files or history. Each can be undone, or says that it cannot. */
 import { z } from 'zod'
+import { backendNames } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { all, dryRun, live, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
@@ -17,9 +18,12 @@ export const changeOperations = [
     summary: 'takes a snapshot of the live files',
     effect: 'write',
     isLong: true,
-    input: z.object({ label: z.string().min(1).optional() }),
+    input: z.object({
+      label: z.string().min(1).optional(),
+      backend: z.enum(backendNames).optional().describe('who keeps it; otherwise `snapshots.backend` says so'),
+    }),
     output: shapes.snapshotDetail,
-    opens: () => ({ create: true }),
+    opens: ({ backend }) => ({ create: true, backend }),
     handler: async (savepoint, { label }) =>
       json.snapshotDetailJson(await savepoint.snapshot({ label }), { head: true }),
   }),

@@ -11,11 +11,13 @@
 import {
   accessSync,
   chmodSync,
+  closeSync,
   constants,
   copyFileSync,
   existsSync,
   linkSync,
   mkdtempSync,
+  openSync,
   rmSync,
   statSync,
 } from 'node:fs'
@@ -124,13 +126,20 @@ const placeOf = (file: string): string | undefined => {
   return stat && `${stat.dev}:${stat.ino}`
 }
 
-/** With the right to write, what is lacking is room: SQLite does not tell that it found no inode for the log. */
+/**
+ * With the right to write, what is lacking is room: SQLite does not tell that it found no inode for the log. A filesystem that became
+ * read-only by an error of its disk grants the right, and refuses what is made. The file itself is not opened: closing it would drop
+ * the locks that this process may have on it.
+ */
 function mayWrite(file: string): boolean {
+  const probe = temporaryName(file)
   try {
     for (const path of [file, dirname(file)]) accessSync(path, constants.W_OK)
+    closeSync(openSync(probe, 'wx', 0o600))
+    rmSync(probe)
     return true
-  } catch {
-    return false
+  } catch (error) {
+    return isNoRoom(error)
   }
 }
 
