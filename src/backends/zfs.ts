@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
+import { mountedAt } from './mounts-below.ts'
 import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
 import { filesystemType, no, whyNoText } from './place.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
@@ -34,7 +35,8 @@ export const zfs: NativeBackend = {
     isAt(target, { place }) {
       const { stdout } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint,mounted', datasetOf(place)])
       const [mountpoint, mounted] = linesOf(stdout)[0] ?? []
-      return mountpoint === target.toString() && mounted === 'yes' && MAY_BE_ZFS.has(typeOf(target))
+      const isMeant = mountpoint === target.toString() && mounted === 'yes' && MAY_BE_ZFS.has(typeOf(target))
+      return isMeant && isShown(datasetOf(place), target)
     },
     later(state) {
       const dataset = datasetOf(state.place)
@@ -65,7 +67,8 @@ export const zfs: NativeBackend = {
     ])
     if (!works) return no(why, whyNoList(why))
     // Several may be meant for the same place.
-    const dataset = linesOf(stdout).find(([, point, mounted]) => point === path && mounted === 'yes')?.[0]
+    const meant = linesOf(stdout).filter(([, point, mounted]) => point === path && mounted === 'yes')
+    const dataset = meant.find(([name]) => isShown(name!, target))?.[0]
     if (dataset === undefined) return no('the target is not where a dataset is mounted', AS_DATASET)
     const place = `${dataset}@savepoint-${key}`
     const probe = `${place}-probe-${randomHex(6)}`
@@ -106,6 +109,12 @@ export const zfs: NativeBackend = {
     const text = stdout.toString().trim()
     return works && /^\d+$/.test(text) ? Number(text) : undefined
   },
+}
+
+/** Another dataset, or a part of the same one, may be mounted over it: then both count as mounted. */
+function isShown(dataset: string, target: Buffer): boolean {
+  const shown = mountedAt(target)
+  return shown === undefined || shown === dataset
 }
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
