@@ -46,6 +46,10 @@ export const zfs: NativeBackend = {
       if (own === undefined) throw goneError(state)
       return [...made].filter(([name, txg]) => name.startsWith(`${dataset}@`) && txg > own).map(([name]) => name)
     },
+    madeOf({ place }, later) {
+      const clones = clonesIn(poolOf(place)).filter(({ origin }) => later.includes(origin))
+      return clones.filter(clone => !isForReading(clone, place)).map(({ name }) => name)
+    },
     go(state) {
       dropClones(state.place)
       mustRun('roll back a ZFS dataset', 'zfs', ['rollback', '-r', nameOf(state)])
@@ -208,14 +212,29 @@ function isMounted(directory: string): boolean {
   }
 }
 
-function dropClones(place: string): void {
-  const pool = poolOf(place)
+interface Clone {
+  name: string
+  origin: string
+  mountpoint: string
+}
+
+function clonesIn(pool: string): Clone[] {
   const { stdout } = runProgram('zfs', ['list', '-H', '-o', 'name,origin,mountpoint', '-t', 'filesystem', '-r', pool])
-  for (const [clone, origin, mountpoint] of linesOf(stdout)) {
-    if (!origin!.startsWith(`${place}-`) || !clone!.startsWith(`${pool}/${CLONE_PREFIX}`)) continue
-    destroyClone(clone!)
+  return linesOf(stdout).map(([name, origin, mountpoint]) => ({
+    name: name!,
+    origin: origin!,
+    mountpoint: mountpoint!,
+  }))
+}
+
+const isForReading = ({ name, origin }: Clone, place: string): boolean =>
+  origin.startsWith(`${place}-`) && name.startsWith(`${poolOf(place)}/${CLONE_PREFIX}`)
+
+function dropClones(place: string): void {
+  for (const clone of clonesIn(poolOf(place)).filter(each => isForReading(each, place))) {
+    destroyClone(clone.name)
     try {
-      rmdirSync(mountpoint!)
+      rmdirSync(clone.mountpoint)
     } catch {}
   }
 }

@@ -88,4 +88,49 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
     }
     expect([space.read('a'), space.read('part/a')]).toEqual(['hidden\n', 'of the part\n'])
   })
+
+  holds('does not go back as a whole where somebody works in a clone of a later one; nothing changes', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    space.write('a', '2\n')
+    await snapshot(space, 'two')
+    const savepoint = await space.open({ force: true })
+    const { where } = savepoint.nativeUsage('two')!
+    const clone = `${where.split('@')[0]}.clone`
+    run('zfs', 'clone', '-o', 'mountpoint=none', where, clone)
+    try {
+      for (const dryRun of [true, false])
+        await expect(savepoint.rollback('one', { native: true, dryRun })).rejects.toMatchObject({
+          code: 'backend.failed',
+          message: `Cannot roll back natively: ${clone} would be lost`,
+          hint: expect.stringContaining('leave --native out'),
+        })
+      expect([space.read('a'), savepoint.find('two').backend]).toEqual(['2\n', 'zfs'])
+    } finally {
+      retried('zfs', 'destroy', clone)
+    }
+    await savepoint.rollback('one', { native: true })
+    expect([space.read('a'), savepoint.find('two').backend]).toEqual(['1\n', 'cas'])
+  })
+
+  holds('says that the files are back, where the dataset itself does not go back', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    space.write('a', '2\n')
+    await snapshot(space, 'two')
+    const savepoint = await space.open()
+    const { where } = savepoint.nativeUsage('two')!
+    run('zfs', 'hold', 'somebody', where)
+    try {
+      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+        code: 'backend.failed',
+        hint: expect.stringMatching(/^The files are back.*savepoint undo/),
+      })
+      expect(space.read('a')).toBe('1\n')
+    } finally {
+      run('zfs', 'release', 'somebody', where)
+    }
+    await savepoint.undo()
+    expect(space.read('a')).toBe('2\n')
+  })
 }
