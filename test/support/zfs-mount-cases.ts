@@ -59,7 +59,7 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
     const hidden = join(space.base, 'hidden')
     mkdirSync(hidden)
     run('mount', '--bind', space.dir, hidden)
-    const first = run('zfs', 'list', '-H', '-o', 'name', space.dir).trim()
+    const first = run('findmnt', '-nro', 'SOURCE', space.dir).trim()
     const second = `${first}.over`
     run('zfs', 'create', '-o', `mountpoint=${space.dir}`, second)
     try {
