@@ -271,6 +271,10 @@ onDisk('native_max of them stay, once they are read; the store keeps the others'
     await (await space.open({ leaveUnread: true })).snapshot({ label })
   }
   writeFileSync(join(space.home, 'config.yaml'), 'snapshots: {retention: {native_max: 2}}\n')
+  const [oldest] = (await space.open({ leaveUnread: true })).snapshots()
+  expect(cli(space, ['prune', '--dry-run']).stdout).toContain(
+    `Would leave ${oldest!.id} to the store alone (was: btrfs): native_max (2)\n`,
+  )
   expect(scene.kept(space)).toHaveLength(3)
   const savepoint = await space.open()
   expect(scene.kept(space)).toHaveLength(2)

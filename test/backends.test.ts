@@ -11,6 +11,7 @@ import { numbers } from './support/numbers.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
 import { onlyZfs } from './support/zfs-cases.ts'
+import { mountedZfs } from './support/zfs-mount-cases.ts'
 
 const WEEK_MS = 8 * 24 * 3600 * 1000
 const HOLE_ROUNDS = 8
@@ -210,6 +211,7 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
 
   // Here, because all that use zfs-fuse share it.
   if (scene === pool) onlyZfs(pool, holds, snapshot)
+  if (scene === pool) mountedZfs(holds, snapshot)
 })
 
 /** Whatever a directory can hold. */

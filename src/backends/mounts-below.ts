@@ -1,5 +1,5 @@
 /** What is mounted inside of a directory: a snapshot of its filesystem shows what lies under that instead. And what at it. */
-import { readFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync } from 'node:fs'
 import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 
 /** Relative to the directory. Empty where the system does not tell. */
@@ -10,14 +10,39 @@ export function mountsBelow(directory: Buffer): Raw[] {
     .map(({ point }) => point.slice(prefix.length))
 }
 
-/** A device, a dataset…; '' where nothing is mounted, or the system does not tell. */
-export function mountedAt(directory: Buffer): Raw {
-  const path = rawFromBytes(directory)
-  // The last one hides those before it.
-  return mounts().findLast(({ point }) => point === path)?.source ?? ''
+/**
+ * A device, a dataset…, and in brackets what of it, where that is a part; '' where nothing is mounted, undefined where the
+ * system does not tell. Asked of the directory itself: of several mounts with this path, only one is not hidden.
+ */
+export function mountedAt(directory: Buffer): Raw | undefined {
+  const id = mountIdOf(directory)
+  const shown = id === undefined ? undefined : mounts().find(mount => mount.id === id)
+  if (!shown) return undefined
+  if (shown.point !== rawFromBytes(directory)) return ''
+  return shown.root === '/' ? shown.source : `${shown.source}[${shown.root}]`
 }
 
-function mounts(): { point: Raw; source: Raw }[] {
+function mountIdOf(directory: Buffer): string | undefined {
+  let fd: number | undefined
+  try {
+    fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY)
+    return /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]
+  } catch {
+    return undefined
+  } finally {
+    if (fd !== undefined) closeSync(fd)
+  }
+}
+
+interface Mount {
+  id: string
+  /** What of its filesystem is shown. */
+  root: Raw
+  point: Raw
+  source: Raw
+}
+
+function mounts(): Mount[] {
   let table: string
   try {
     table = readFileSync('/proc/self/mountinfo', 'latin1')
@@ -26,10 +51,11 @@ function mounts(): { point: Raw; source: Raw }[] {
   }
   return table.split('\n').flatMap(line => {
     const fields = line.split(' ')
-    const point = fields[4]
+    const [id, , , root, point] = fields
     // How many there are before the dash differs; the type comes first after it.
     const source = fields[fields.indexOf('-', 6) + 2] ?? ''
-    return point === undefined ? [] : [{ point: unescaped(point), source: unescaped(source) }]
+    if (point === undefined) return []
+    return [{ id: id!, root: unescaped(root!), point: unescaped(point), source: unescaped(source) }]
   })
 }
 

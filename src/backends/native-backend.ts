@@ -57,6 +57,8 @@ export interface WholeRollback {
   isAt(target: Buffer, state: NativeState): boolean
   /** The names of those, of whomever they are. */
   later(state: NativeState): string[]
+  /** What others have made of those, and would be destroyed with them: that stops it. */
+  madeOf(state: NativeState, later: readonly string[]): string[]
   go(state: NativeState): void
 }
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
+import { mountedAt } from './mounts-below.ts'
 import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
 import { filesystemType, no, whyNoText } from './place.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
@@ -34,7 +35,8 @@ export const zfs: NativeBackend = {
     isAt(target, { place }) {
       const { stdout } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint,mounted', datasetOf(place)])
       const [mountpoint, mounted] = linesOf(stdout)[0] ?? []
-      return mountpoint === target.toString() && mounted === 'yes' && MAY_BE_ZFS.has(typeOf(target))
+      const isMeant = mountpoint === target.toString() && mounted === 'yes' && MAY_BE_ZFS.has(typeOf(target))
+      return isMeant && isShown(datasetOf(place), target)
     },
     later(state) {
       const dataset = datasetOf(state.place)
@@ -43,6 +45,10 @@ export const zfs: NativeBackend = {
       const own = made.get(nameOf(state))
       if (own === undefined) throw goneError(state)
       return [...made].filter(([name, txg]) => name.startsWith(`${dataset}@`) && txg > own).map(([name]) => name)
+    },
+    madeOf({ place }, later) {
+      const clones = clonesIn(poolOf(place)).filter(({ origin }) => later.includes(origin))
+      return clones.filter(clone => !isForReading(clone, place)).map(({ name }) => name)
     },
     go(state) {
       dropClones(state.place)
@@ -65,7 +71,8 @@ export const zfs: NativeBackend = {
     ])
     if (!works) return no(why, whyNoList(why))
     // Several may be meant for the same place.
-    const dataset = linesOf(stdout).find(([, point, mounted]) => point === path && mounted === 'yes')?.[0]
+    const meant = linesOf(stdout).filter(([, point, mounted]) => point === path && mounted === 'yes')
+    const dataset = meant.find(([name]) => isShown(name!, target))?.[0]
     if (dataset === undefined) return no('the target is not where a dataset is mounted', AS_DATASET)
     const place = `${dataset}@savepoint-${key}`
     const probe = `${place}-probe-${randomHex(6)}`
@@ -106,6 +113,12 @@ export const zfs: NativeBackend = {
     const text = stdout.toString().trim()
     return works && /^\d+$/.test(text) ? Number(text) : undefined
   },
+}
+
+/** Another dataset, or a part of the same one, may be mounted over it: then both count as mounted. */
+function isShown(dataset: string, target: Buffer): boolean {
+  const shown = mountedAt(target)
+  return shown === undefined || shown === dataset
 }
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
@@ -199,14 +212,29 @@ function isMounted(directory: string): boolean {
   }
 }
 
-function dropClones(place: string): void {
-  const pool = poolOf(place)
+interface Clone {
+  name: string
+  origin: string
+  mountpoint: string
+}
+
+function clonesIn(pool: string): Clone[] {
   const { stdout } = runProgram('zfs', ['list', '-H', '-o', 'name,origin,mountpoint', '-t', 'filesystem', '-r', pool])
-  for (const [clone, origin, mountpoint] of linesOf(stdout)) {
-    if (!origin!.startsWith(`${place}-`) || !clone!.startsWith(`${pool}/${CLONE_PREFIX}`)) continue
-    destroyClone(clone!)
+  return linesOf(stdout).map(([name, origin, mountpoint]) => ({
+    name: name!,
+    origin: origin!,
+    mountpoint: mountpoint!,
+  }))
+}
+
+const isForReading = ({ name, origin }: Clone, place: string): boolean =>
+  origin.startsWith(`${place}-`) && name.startsWith(`${poolOf(place)}/${CLONE_PREFIX}`)
+
+function dropClones(place: string): void {
+  for (const clone of clonesIn(poolOf(place)).filter(each => isForReading(each, place))) {
+    destroyClone(clone.name)
     try {
-      rmdirSync(mountpoint!)
+      rmdirSync(clone.mountpoint)
     } catch {}
   }
 }

@@ -106,6 +106,6 @@ export const forgetChoice = (ctx: Context): void => ctx.db.deleteMeta(NATIVE_MET
 const here = (ctx: Context) => ({
   target: ctx.targetPath.toString('latin1'),
   device: String(statDir(ctx.targetPath)?.dev),
-  source: mountedAt(ctx.targetPath),
+  source: mountedAt(ctx.targetPath) ?? '',
   uid: process.geteuid?.() ?? 0,
 })

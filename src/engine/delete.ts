@@ -81,7 +81,7 @@ export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; 
     const run = options.run === undefined ? undefined : requireRun(ctx, options.run).id
     const decisions = decide(ctx, { keep: options.keep, run })
     const going = decisions.filter(decision => !decision.keep).map(decision => decision.snapshot)
-    const leftToStore = options.run === undefined ? beyondLimits(ctx) : []
+    const leftToStore = options.run === undefined ? beyondLimits(ctx, options.dryRun) : []
     if (!options.dryRun && leftToStore.length > 0) keepWithinLimits(ctx)
     if (options.dryRun || going.length === 0)
       return { dryRun: options.dryRun === true, decisions, leftToStore, operation: undefined }

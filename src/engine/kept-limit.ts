@@ -10,8 +10,8 @@ import type { PruneResult } from './results.ts'
 
 type LeftToStore = PruneResult['leftToStore'][number]
 
-/** Newest first. One that nobody has read stays until then. */
-export function beyondLimits(ctx: Context): LeftToStore[] {
+/** Newest first. One that nobody has read stays until then; `onceRead`: what goes when that has happened. */
+export function beyondLimits(ctx: Context, onceRead = false): LeftToStore[] {
   const { max_count, native_max } = ctx.config.snapshots.retention
   const kept = ctx.db.snapshots().filter(({ nativeRef }) => nativeRef !== undefined)
   const byBackend = Map.groupBy(kept.reverse(), ({ backend }) => backend)
@@ -19,7 +19,7 @@ export function beyondLimits(ctx: Context): LeftToStore[] {
     const [name, limit] = backend === 'archive' ? ['max_count', max_count] : ['native_max', native_max]
     const states = [...new Set(snapshots.map(({ nativeRef }) => nativeRef))].slice(0, limit)
     return snapshots
-      .filter(({ nativeRef, root }) => root !== UNREAD_ROOT && !states.includes(nativeRef))
+      .filter(({ nativeRef, root }) => (onceRead || root !== UNREAD_ROOT) && !states.includes(nativeRef))
       .map(snapshot => ({ snapshot, rule: `${name} (${limit})` }))
   })
 }

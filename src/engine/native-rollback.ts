@@ -4,6 +4,7 @@
  * for, and never without saying what it means.
  */
 import { mountsBelow } from '../backends/mounts-below.ts'
+import type { WholeRollback } from '../backends/native-backend.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
@@ -36,8 +37,10 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
     throw new SavepointError('busy', `Cannot roll back natively: ${run.id} is at work`, {
       hint: 'Wait until it has ended, or leave --native out',
     })
-  const later = laterThan(ctx, kept, whole.later(kept.ref))
+  const names = whole.later(kept.ref)
+  const later = laterThan(ctx, kept, names)
   if (!whole.isAt(ctx.targetPath, kept.ref)) throw notThere(ctx, kept)
+  refuseToDestroy(whole.madeOf(kept.ref, names))
   sayConsequences(ctx, kept, later, options.dryRun === true)
   if (later.foreign.length > 0 && !ctx.force && !options.dryRun)
     throw new SavepointError('backend.failed', `Cannot roll back natively: ${later.foreign.join(', ')} would be lost`, {
@@ -52,11 +55,30 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
       noteForgotten(ctx.db, later.ours)
     })
     failpoint('native:before-rollback')
-    whole.go(kept.ref)
+    goBack(whole, kept)
     removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
   })
   ctx.notice(`--native: done, the filesystem is back at ${kept.backend.whereOf(kept.ref)}`)
   return result
+}
+
+/** Also with --force: a clone is a filesystem that somebody works in. */
+function refuseToDestroy(clones: readonly string[]): void {
+  if (clones.length === 0) return
+  throw new SavepointError('backend.failed', `Cannot roll back natively: ${clones.join(', ')} would be lost`, {
+    hint: 'That is a clone of a later snapshot: destroy or promote it first, or leave --native out',
+  })
+}
+
+function goBack(whole: WholeRollback, { ref }: Kept): void {
+  try {
+    whole.go(ref)
+  } catch (error) {
+    if (!(error instanceof SavepointError)) throw error
+    throw new SavepointError(error.code, error.message, {
+      hint: 'The files are back, as without --native (`savepoint undo` takes that back); what rules exclude is as it was',
+    })
+  }
 }
 
 /** Also with --force: what is there now is not protected here, and no snapshot of it was taken before. */

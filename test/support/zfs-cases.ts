@@ -1,7 +1,6 @@
 /** What only ZFS can do, and what only it can do wrong. One suite runs it: all that use zfs-fuse share one daemon. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { builtCommand } from './built-cli.ts'
@@ -130,52 +129,6 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
     await (await space.open()).rollback('one', { native: true })
     expect([space.read('a'), existsSync(space.at('mounted'))]).toEqual(['1\n', false])
   })
-
-  holds('does not go back as a whole where it is mounted elsewhere by now, whatever force', async space => {
-    space.write('a', '1\n')
-    await snapshot(space, 'one')
-    const dataset = (await space.open()).nativeUsage('one')!.where.split('@')[0]!
-    const elsewhere = join(space.base, 'elsewhere')
-    retried('zfs', 'set', `mountpoint=${elsewhere}`, dataset)
-    writeFileSync(join(elsewhere, 'work'), 'of somebody\n')
-    mkdirSync(space.dir, { recursive: true })
-    space.write('a', '2\n')
-    const savepoint = await space.open({ force: true, backend: 'cas' })
-    await savepoint.snapshot({ label: 'two' })
-    await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
-      code: 'backend.failed',
-      message: expect.stringContaining('is not mounted at'),
-      hint: expect.stringContaining('Leave --native out'),
-    })
-    expect([space.read('a'), readFileSync(join(elsewhere, 'work'), 'utf8')]).toEqual(['2\n', 'of somebody\n'])
-    await savepoint.rollback('one')
-    expect(space.read('a')).toBe('1\n')
-  })
-
-  holds(
-    'is another one when another dataset is mounted in its place, under the same number of a device',
-    async space => {
-      space.write('a', 'of the first\n')
-      await snapshot(space, 'one')
-      const first = (await space.open()).nativeUsage('one')!.where.split('@')[0]!
-      const second = `${first}.second`
-      const device = statSync(space.dir).dev
-      retried('zfs', 'unmount', first)
-      run('zfs', 'create', '-o', `mountpoint=${space.dir}`, second)
-      try {
-        // zfs-fuse shows no time of birth, and the same inode: nothing else tells them apart.
-        expect(statSync(space.dir).dev).toBe(device)
-        space.write('a', 'of the second\n')
-        const savepoint = await space.open({ force: true })
-        await savepoint.snapshot({ label: 'two' })
-        expect(savepoint.nativeUsage('two')!.where.split('@')[0]).toBe(second)
-        expect(savepoint.read('two', 'a').toString()).toBe('of the second\n')
-      } finally {
-        retried('zfs', 'destroy', '-rRf', second)
-        run('zfs', 'mount', first)
-      }
-    },
-  )
 
   holds('whose pool is exported has lost nothing, and stops nothing: new ones are kept meanwhile', async space => {
     space.write('a', '1\n')

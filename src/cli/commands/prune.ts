@@ -73,7 +73,9 @@ export function register(program: Command): void {
       handle<{ keep?: number; dryRun?: boolean }>(async (context, { words: [run], options }) => {
         const { style } = context
         const { keep, dryRun } = options
-        const result = await (await context.open({ makeRoom: !dryRun })).prune({ keep, dryRun, run })
+        // Whoever reads what filesystems keep also removes what is beyond native_max.
+        const savepoint = await context.open({ makeRoom: !dryRun, leaveUnread: dryRun })
+        const result = await savepoint.prune({ keep, dryRun, run })
         if (context.options.json) return context.json(pruneJson(result))
         const gone = result.decisions.filter(({ keep }) => !keep)
         if (context.options.quiet) return context.lines(gone.map(({ snapshot }) => snapshot.id))

@@ -1,0 +1,136 @@
+/** Which dataset is the one at the target, where it is mounted elsewhere, in the place of another, or over it. */
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { retried, run } from './backend-scene.ts'
+import type { Workspace } from './workspace.ts'
+
+type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
+type Take = (space: Workspace, label: string) => Promise<unknown>
+
+export function mountedZfs(holds: Holds, snapshot: Take): void {
+  holds('does not go back as a whole where it is mounted elsewhere by now, whatever force', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    const dataset = (await space.open()).nativeUsage('one')!.where.split('@')[0]!
+    const elsewhere = join(space.base, 'elsewhere')
+    retried('zfs', 'set', `mountpoint=${elsewhere}`, dataset)
+    writeFileSync(join(elsewhere, 'work'), 'of somebody\n')
+    mkdirSync(space.dir, { recursive: true })
+    space.write('a', '2\n')
+    const savepoint = await space.open({ force: true, backend: 'cas' })
+    await savepoint.snapshot({ label: 'two' })
+    await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+      code: 'backend.failed',
+      message: expect.stringContaining('is not mounted at'),
+      hint: expect.stringContaining('Leave --native out'),
+    })
+    expect([space.read('a'), readFileSync(join(elsewhere, 'work'), 'utf8')]).toEqual(['2\n', 'of somebody\n'])
+    await savepoint.rollback('one')
+    expect(space.read('a')).toBe('1\n')
+  })
+
+  holds(
+    'is another one when another dataset is mounted in its place, under the same number of a device',
+    async space => {
+      space.write('a', 'of the first\n')
+      await snapshot(space, 'one')
+      const first = (await space.open()).nativeUsage('one')!.where.split('@')[0]!
+      const second = `${first}.second`
+      const device = statSync(space.dir).dev
+      retried('zfs', 'unmount', first)
+      run('zfs', 'create', '-o', `mountpoint=${space.dir}`, second)
+      try {
+        // zfs-fuse shows no time of birth, and the same inode: nothing else tells them apart.
+        expect(statSync(space.dir).dev).toBe(device)
+        space.write('a', 'of the second\n')
+        const savepoint = await space.open({ force: true })
+        await savepoint.snapshot({ label: 'two' })
+        expect(savepoint.nativeUsage('two')!.where.split('@')[0]).toBe(second)
+        expect(savepoint.read('two', 'a').toString()).toBe('of the second\n')
+      } finally {
+        retried('zfs', 'destroy', '-rRf', second)
+        run('zfs', 'mount', first)
+      }
+    },
+  )
+
+  holds('is the one that is seen at the target, where another one or a part of it is mounted over it', async space => {
+    const hidden = join(space.base, 'hidden')
+    mkdirSync(hidden)
+    run('mount', '--bind', space.dir, hidden)
+    const first = run('findmnt', '-nro', 'SOURCE', space.dir).trim()
+    const second = `${first}.over`
+    run('zfs', 'create', '-o', `mountpoint=${space.dir}`, second)
+    try {
+      writeFileSync(join(hidden, 'a'), 'hidden\n')
+      space.write('a', 'seen\n')
+      await snapshot(space, 'over')
+      const savepoint = await space.open()
+      expect(savepoint.nativeUsage('over')!.where.split('@')[0]).toBe(second)
+      expect(savepoint.read('over', 'a').toString()).toBe('seen\n')
+    } finally {
+      retried('zfs', 'destroy', '-rRf', second)
+      run('umount', hidden)
+    }
+    await (await space.open({ force: true })).snapshot({ label: 'whole' })
+    space.write('part/a', 'of the part\n')
+    run('mount', '--bind', space.at('part'), space.dir)
+    try {
+      const savepoint = await space.open({ force: true })
+      expect(await savepoint.snapshot({ label: 'part' })).toMatchObject({ backend: 'cas' })
+      expect(savepoint.read('part', 'a').toString()).toBe('of the part\n')
+      await expect(savepoint.rollback('whole', { native: true })).rejects.toMatchObject({
+        message: expect.stringContaining('is not mounted at'),
+      })
+    } finally {
+      run('umount', space.dir)
+    }
+    expect([space.read('a'), space.read('part/a')]).toEqual(['hidden\n', 'of the part\n'])
+  })
+
+  holds('does not go back as a whole where somebody works in a clone of a later one; nothing changes', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    space.write('a', '2\n')
+    await snapshot(space, 'two')
+    const savepoint = await space.open({ force: true })
+    const { where } = savepoint.nativeUsage('two')!
+    const clone = `${where.split('@')[0]}.clone`
+    run('zfs', 'clone', '-o', 'mountpoint=none', where, clone)
+    try {
+      for (const dryRun of [true, false])
+        await expect(savepoint.rollback('one', { native: true, dryRun })).rejects.toMatchObject({
+          code: 'backend.failed',
+          message: `Cannot roll back natively: ${clone} would be lost`,
+          hint: expect.stringContaining('leave --native out'),
+        })
+      expect([space.read('a'), savepoint.find('two').backend]).toEqual(['2\n', 'zfs'])
+    } finally {
+      retried('zfs', 'destroy', clone)
+    }
+    await savepoint.rollback('one', { native: true })
+    expect([space.read('a'), savepoint.find('two').backend]).toEqual(['1\n', 'cas'])
+  })
+
+  holds('says that the files are back, where the dataset itself does not go back', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    space.write('a', '2\n')
+    await snapshot(space, 'two')
+    const savepoint = await space.open()
+    const { where } = savepoint.nativeUsage('two')!
+    run('zfs', 'hold', 'somebody', where)
+    try {
+      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+        code: 'backend.failed',
+        hint: expect.stringMatching(/^The files are back.*savepoint undo/),
+      })
+      expect(space.read('a')).toBe('1\n')
+    } finally {
+      run('zfs', 'release', 'somebody', where)
+    }
+    await savepoint.undo()
+    expect(space.read('a')).toBe('2\n')
+  })
+}
