@@ -150,6 +150,7 @@ export const changeOperations = [
     isLong: true,
     input: z.object({ keep: z.int().nonnegative().optional(), run: runRef.optional(), dry_run: dryRun }),
     output: shapes.prune,
+    opens: ({ dry_run: isDry }) => ({ makeRoom: !isDry, leaveUnread: isDry }),
     handler: async (savepoint, input) =>
       pruneJson(await savepoint.prune({ keep: input.keep, run: input.run, dryRun: input.dry_run })),
   }),
