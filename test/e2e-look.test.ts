@@ -76,6 +76,19 @@ describe('before there is a timeline', () => {
     expect(readdirSync(scratch)).toEqual([])
     refused(['status'], 10, /not protected yet/)
   })
+
+  it('coverage after a rollback: the snapshot that has what is on disk, not the last one', () => {
+    say(['snapshot', '-m', 'first'])
+    space.write('a.txt', 'two\n')
+    say(['snapshot', '-m', 'second'])
+    say(['rollback', 'first'])
+    for (const path of ['a.txt', '.']) {
+      expect(say(['coverage', path])).toMatch(/^snap_ID \(first\), .*has exactly what is on disk now/m)
+      expect(json('coverage', path)).toMatchObject({ current: true, latest: { label: 'first' } })
+    }
+    space.write('a.txt', 'three\n')
+    expect(say(['coverage', 'a.txt'])).toMatch(/^snap_ID \(second\), .*has another version than the one on disk/m)
+  })
 })
 
 describe('snapshot and the lists', () => {

@@ -29,7 +29,7 @@ async function coverageOf(ctx: Context, raw: Raw, live: Live): Promise<CoverageR
     .snapshots()
     .reverse()
     .filter(snapshot => raw === '' || hasCaptured(ctx, snapshot.root, raw))
-  const latest = holders[0]
+  const same = await holderOfLive(ctx, raw, holders, live)
   const isUnknown = entry?.kind === 'unknown'
   return {
     path: raw,
@@ -38,24 +38,25 @@ async function coverageOf(ctx: Context, raw: Raw, live: Live): Promise<CoverageR
     reason: found === 'absent' ? 'absent' : isUnknown ? entry.reason : found === 'hidden' ? 'unreadable' : undefined,
     // Of what is gone, too: it tells why no snapshot has it.
     rule: found === 'absent' || (isUnknown && entry.reason === 'excluded') ? await ruleFor(ctx, raw) : undefined,
-    latest,
+    latest: same ?? holders[0],
     versions: holders.length,
-    current: latest !== undefined && (await isCurrent(ctx, raw, latest, live)),
+    current: same !== undefined,
     isBeforeFirst: ctx.db.head === undefined,
   }
 }
 
-/** Whether `latest` has what is on disk, which today's rules may keep out of the next snapshot. */
-async function isCurrent(ctx: Context, raw: Raw, latest: Snapshot, live: Live): Promise<boolean> {
-  if (raw === '') return latest.root === live.root
-  const stored = entryAt(ctx.store, rootTreeOf(ctx.store, latest.root), raw)
+/** The newest that has exactly what is on disk, which today's rules may keep out of the next snapshot. After a rollback it need not be the last one. */
+async function holderOfLive(ctx: Context, raw: Raw, holders: Snapshot[], live: Live): Promise<Snapshot | undefined> {
+  const [latest] = holders
+  if (!latest || raw === '') return holders.find(({ root }) => root === live.root)
   const seen = entryAt(ctx.store, live.tree, raw)
   const isLeftOut = seen?.reason === 'excluded' || seen?.reason === 'too-large'
   const entry = isLeftOut ? await captureAgainstRules(ctx, raw, latest) : seen
-  return (
-    !!entry && !!stored && sameContent(entry, stored) && sameMetadata(entry, stored) && entry.content === stored.content
-  )
+  return entry && holders.find(({ root }) => isSame(entry, entryAt(ctx.store, rootTreeOf(ctx.store, root), raw)))
 }
+
+const isSame = (entry: Entry, stored: Entry | undefined): boolean =>
+  !!stored && sameContent(entry, stored) && sameMetadata(entry, stored) && entry.content === stored.content
 
 /** What it would be as an entry if everything that `latest` has were captured again. */
 async function captureAgainstRules(ctx: Context, raw: Raw, latest: Snapshot): Promise<Entry | undefined> {

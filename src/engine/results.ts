@@ -153,10 +153,11 @@ export interface CoverageResult {
   reason: UnknownReason | 'absent' | undefined
   /** What decides: "src/.gitignore:3 *.o". */
   rule: string | undefined
-  /** Snapshots that hold a version of it, newest first. */
+  /** The newest snapshot that has exactly what is on disk; where none does, the newest that has a version of it. */
   latest: Snapshot | undefined
+  /** How many have one. */
   versions: number
-  /** Whether the newest snapshot has exactly the bytes on disk. */
+  /** Whether `latest` has exactly what is on disk. */
   current: boolean
   /** No snapshot was taken of this directory yet: the answer is about the first one. */
   isBeforeFirst: boolean

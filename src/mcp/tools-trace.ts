@@ -100,7 +100,7 @@ export const traceTools = [
           covered ? `${path} is protected; ${until}` : `${path} is not protected${why === '' ? '' : ` (${why})`}`,
           latest === null
             ? 'No snapshot has it'
-            : `In ${plural('snapshot', versions)}, the newest is ${latest.id} (${ageOf(latest.created_at)})`,
+            : `In ${plural('snapshot', versions)}, the newest ${current ? 'with this content ' : ''}is ${latest.id} (${ageOf(latest.created_at)})`,
         ],
         facts: { ...found, latest: latest?.id ?? null },
         foot: covered && !current ? ['snapshots_create captures it'] : [],
