@@ -1,7 +1,7 @@
 /** `bundle restore --in-place` where one directory cannot stage it all: other filesystems, and directories of others. */
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import { giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
 import { canMount, gated, isRoot } from './support/machine.ts'
 import { recordScript } from './support/recorded.ts'
@@ -71,4 +71,17 @@ gated(isRoot, 'root', 'a command that its user started in a directory of somebod
     false,
     'after\n',
   ])
+})
+
+it('a directory that can be read but not entered goes, with several directories in it', () => {
+  space.write('name', 'before\n')
+  giveToUser(space)
+  const before = imageOf(space.dir)
+  const script =
+    'rm name; mkdir -p name/shut/a name/shut/b name/shut/c; for i in a b c; do echo $i > name/shut/$i/file; done; chmod 600 name/shut'
+  const bundle = join(space.base, 'bundle')
+  expect(savepointAsUser(space, ['record', '-o', bundle, '--', 'sh', '-ec', script]).status).toBe(0)
+  const result = savepointAsUser(space, ['bundle', 'restore', '--before', '--in-place', '--yes', bundle])
+  expect(result).toMatchObject({ status: 0, stderr: '' })
+  expect(differences(before, imageOf(space.dir))).toEqual([])
 })
