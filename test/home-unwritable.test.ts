@@ -232,6 +232,75 @@ describe('a home that this user may only read', () => {
   })
 })
 
+describe('a home whose filesystem becomes read-only meanwhile, as after an error of the disk', () => {
+  /** What is open stays so; nothing can be made or removed any more. */
+  function turnReadOnly(): void {
+    execFileSync('mount', ['--bind', space.home, space.home])
+    execFileSync('mount', ['-o', 'remount,bind,ro', space.home])
+  }
+  const turnBack = () => execFileSync('umount', ['-l', space.home])
+
+  it.skipIf(!canMount)(`lets a run end as its command did${needs}`, async () => {
+    const [command, ...args] = [...builtCommand, 'run', '--', 'sh', '-c', 'echo ready; read x; exit 4']
+    const child = spawn(command!, args, { cwd: space.dir, env: space.env, stdio: ['pipe', 'pipe', 'pipe'] })
+    let stderr = ''
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      stderr += chunk
+    })
+    await once(child.stdout, 'data')
+    turnReadOnly()
+    try {
+      child.stdin.end('\n')
+      const [status] = await once(child, 'close')
+      expect(stderr).not.toContain('defect')
+      expect(status).toBe(4)
+    } finally {
+      turnBack()
+    }
+  })
+
+  const hasExt4 = canMount && spawnSync('mkfs.ext4', ['-V']).status === 0 && existsSync('/sys/fs/ext4')
+  it.skipIf(!hasExt4)(
+    'lets a run end as its command did, on ext4 that met an error [needs ext4 and loop devices]',
+    async () => {
+      const [image, disk] = [join(space.base, 'image'), join(space.base, 'disk')]
+      mkdirSync(disk)
+      execFileSync('truncate', ['-s', '24M', image])
+      execFileSync('mkfs.ext4', ['-q', '-F', image])
+      execFileSync('mount', ['-o', 'loop,errors=remount-ro', image, disk])
+      try {
+        const device = execFileSync('findmnt', ['-no', 'SOURCE', disk], { encoding: 'utf8' }).trim()
+        const env = { ...space.env, SAVEPOINT_HOME: join(disk, 'home') }
+        mkdirSync(env.SAVEPOINT_HOME, { mode: 0o700 })
+        writeFileSync(join(env.SAVEPOINT_HOME, 'config.yaml'), 'snapshots:\n  min_free_bytes: 0\n')
+        const [command, ...args] = [...builtCommand, 'run', '--', 'sh', '-c', 'echo ready; read x; exit 4']
+        const child = spawn(command!, args, { cwd: space.dir, env, stdio: ['pipe', 'pipe', 'inherit'] })
+        await once(child.stdout, 'data')
+        writeFileSync(`/sys/fs/ext4/${device.replace('/dev/', '')}/trigger_fs_error`, '1')
+        child.stdin.end('\n')
+        expect((await once(child, 'close'))[0]).toBe(4)
+      } finally {
+        execFileSync('umount', ['-l', disk])
+      }
+    },
+  )
+
+  it.skipIf(!canMount)(`lets a daemon end when it is told to${needs}`, async () => {
+    const daemon = await startDaemon(space)
+    turnReadOnly()
+    try {
+      daemon.child.kill('SIGTERM')
+      expect(await daemon.ended).toMatchObject({ status: 0, stderr: expect.not.stringContaining('defect') })
+    } finally {
+      turnBack()
+    }
+    // What it left is in nobody's way.
+    expect(savepointJson(space, ['ctl', 'head'])).toMatchObject({ label: 'second' })
+    const next = await startDaemon(space)
+    expect(next.socket).toBe(daemon.socket)
+  })
+})
+
 describe('a home on a disk that is full to the last byte', () => {
   it.skipIf(!canMount)(`is answered from by a daemon as it is once there is room again${needs}`, async () => {
     const daemon = await startDaemon(space)

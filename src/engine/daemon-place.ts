@@ -40,12 +40,21 @@ export async function claimDaemon(options: OpenOptions): Promise<DaemonPlace> {
       release() {
         if (!isHeld) return
         isHeld = false
-        for (const file of [place, socket]) rmSync(file, { force: true })
+        for (const file of [place, socket]) removeIfPossible(file)
         lock.release()
       },
     }
   } finally {
     closeContext(ctx)
+  }
+}
+
+/** Where the home has become read-only it stays: nobody answers there, which is how others know. */
+function removeIfPossible(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch (error) {
+    if (!errnoOf(error)) throw error
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { loadConfig, readTargetConfig } from '../config/load.ts'
 import { weakenings } from '../config/weakenings.ts'
-import { isUnwritable } from '../errors/errors.ts'
+import { errnoOf, isUnwritable } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
@@ -92,15 +92,18 @@ export function judgeConfig(ctx: Context, run: Run): void {
       }
       ctx.db.deleteMeta(pinKey(run.id))
     })
-  })
+  }, isUnwritableNow)
 }
 
+/** After an error of the disk, too: the exit code of the command is the answer, and the pin stays to be judged later. */
+const isUnwritableNow = (error: unknown): boolean => isUnwritable(error) || errnoOf(error) === 'EIO'
+
 /** Without room for it, nothing is lost but the memory of who wrote the file. */
-function attempt(work: () => void): void {
+function attempt(work: () => void, isForgiven: (error: unknown) => boolean = isUnwritable): void {
   try {
     work()
   } catch (error) {
-    if (!isUnwritable(error)) throw error
+    if (!isForgiven(error)) throw error
   }
 }
 

@@ -80,8 +80,10 @@ export const isDamage = (error: unknown): error is SavepointError =>
 
 /** The errno name of a failed system call ("ENOENT"), also of one inside SQLite; undefined when `error` is neither. */
 export function errnoOf(error: unknown): string | undefined {
-  const { code, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown }
+  const { code, errcode, message } = (error ?? {}) as { code?: unknown; errcode?: unknown; message?: unknown }
   if (typeof errcode === 'number') return sqliteErrnos[errcode] ?? sqliteErrnos[errcode & PLAIN_CODE]
+  // `rmSync` names only the commonest ones: of the others it has an empty code, and the words of the system.
+  if (code === '') return /Read-only file system/.test(String(message)) ? 'EROFS' : 'EIO'
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
 }
 
