@@ -107,8 +107,13 @@ describe('in place', () => {
     expect(near.stdout).toContain('2 paths outside of')
     const outside = () => readFileSync(join(at('outside'), 'file'), 'utf8')
     expect([space.read('inside'), outside()]).toEqual(['before\n', 'after\n'])
-    expect(bundle('restore', '--before', '--in-place', '--yes', '--anywhere', at('bundle')).status).toBe(0)
+    const far = bundle('restore', '--before', '--in-place', '--yes', '--anywhere', at('bundle'))
+    expect(far.status).toBe(0)
     expect([outside(), existsSync(join(at('outside'), 'made'))]).toEqual(['before\n', false])
+    // What it prints takes it back as it stands.
+    const undo = /To undo: savepoint bundle (.*)/.exec(far.stdout)?.[1]?.split(' ') ?? []
+    expect(bundle(...undo, '--yes').status).toBe(0)
+    expect([outside(), existsSync(join(at('outside'), 'made'))]).toEqual(['after\n', true])
   })
 
   it('never writes through a link that somebody has put in the way', () => {

@@ -28,6 +28,7 @@ export interface RestoreUnderWay {
   /** Bundles. */
   bundle: string
   undo: string
+  anywhere: boolean
   pid: number
 }
 
@@ -61,7 +62,7 @@ export const killedWords = (home: string, bundle: string): string[] =>
     .map(
       killed =>
         `a restore of ${quoteWord(killed.bundle)} in ${showPath(killed.directory)} was killed: the same command finishes it, and ` +
-        `savepoint bundle restore --before --in-place --force ${quoteWord(killed.undo)} takes it back`,
+        `savepoint bundle restore --before --in-place ${killed.anywhere ? '--anywhere ' : ''}--force ${quoteWord(killed.undo)} takes it back`,
     )
 
 /** Before another restore into `directory` (open): of those that were killed before they changed anything, nothing is wanted. */

@@ -123,7 +123,10 @@ class BundleRestore {
     result.outside = outside
     if (options.side === 'before') result.leftAlone.push(...unseenOf(bundle, options.anywhere))
     const prepared: Prepared[] = []
-    for (const root of roots) prepared.push(await this.prepare(root, true))
+    for (const root of roots) {
+      const each = await this.prepare(root, true)
+      if (root.isUsable) prepared.push(each)
+    }
     if (options.dryRun) return result
     const hasWork = result.changes.length > 0
     if (hasWork && !(await options.confirm(result))) return { ...result, cancelled: true }
@@ -148,12 +151,16 @@ class BundleRestore {
     if (!options.dryRun) makeDirs(directory, 0o700)
     const files = bundle.files.filter(file => file[options.side].exists && file.raw !== '/')
     const at = options.dryRun ? mkdtempSync(join(this.store.directory, 'none-')) : realpathSync(directory)
-    const prepared = await this.prepare({ directory: '/', files }, false, rawFromText(at))
+    const prepared = await this.prepare({ directory: '/', isUsable: true, files }, false, rawFromText(at))
     if (!options.dryRun) await this.apply({ ...prepared, directory: rawFromText(at) })
     return result
   }
 
-  private async prepare({ directory, files }: RestoreRoot, withBase: boolean, at = directory): Promise<Prepared> {
+  private async prepare(
+    { directory, isUsable, files }: RestoreRoot,
+    withBase: boolean,
+    at = directory,
+  ): Promise<Prepared> {
     return withDir(rawToBytes(at), async root => {
       const trees = new RestoreTrees(root, this.writer, this.contents, this.options.side)
       const trie = trieOf(directory, files)
@@ -164,7 +171,9 @@ class BundleRestore {
       const plan = planRestore({ store: this.store, live, wanted, ...(base === undefined ? {} : { base }) })
       const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`
       plan.actions = splitShared(plan.actions, root, trees.linked, this.filesBelow(directory), this.options.side)
-      this.result.changes.push(...plan.actions.map(({ action, path }) => ({ action, path: below(path) })))
+      if (isUsable) this.result.changes.push(...plan.actions.map(({ action, path }) => ({ action, path: below(path) })))
+      else
+        this.result.leftAlone.push(...plan.actions.map(({ path }) => ({ path: below(path), why: 'refused' as const })))
       this.result.leftAlone.push(...trees.notRestored.map(({ path, why }) => ({ path: below(path), why })))
       this.result.leftAlone.push(...plan.leftAlone.map(({ path, why }) => ({ path: below(path), why })))
       this.result.keptDirs.push(...plan.keptDirs.map(below))
@@ -209,7 +218,8 @@ class BundleRestore {
   private async applyNoted(prepared: Prepared, undo: string): Promise<void> {
     const { directory } = prepared
     const { directory: bundle } = this.bundle
-    const isDone = noteRestore(this.home, { directory, stage: stageName, bundle, undo, pid: process.pid })
+    const { anywhere } = this.options
+    const isDone = noteRestore(this.home, { directory, stage: stageName, bundle, undo, anywhere, pid: process.pid })
     try {
       await this.apply(prepared)
       isDone()
@@ -247,7 +257,7 @@ function unseenOf({ manifest, files, startCwd }: Bundle, anywhere: boolean): Bun
     .filter(
       ({ path, operations }) => unseen.has(path) && operations.some(each => each === 'write' || each === 'delete'),
     )
-    .filter(({ raw }) => anywhere || isWithin(raw, startCwd))
+    .filter(({ raw }) => anywhere || isWithin(raw, startCwd === '/' ? '' : startCwd))
     .map(({ raw }) => ({ path: raw, why: 'unseen' }))
 }
 

@@ -58,7 +58,7 @@ export async function restoreWords(context: Context, bundle: Bundle, options: Re
     context.json(restoreJson(bundle, result))
     return exitCode
   }
-  if (!context.options.quiet) say(context, bundle, result)
+  if (!context.options.quiet) say(context, bundle, result, options.anywhere === true)
   return exitCode
 }
 
@@ -87,7 +87,7 @@ async function agree(context: Context, bundle: Bundle, plan: BundleRestoreResult
   return confirm(`${plural('path', plan.changes.length)} will change, by ${quoteWord(bundle.directory)}. Go on?`)
 }
 
-function say(context: Context, bundle: Bundle, result: BundleRestoreResult): void {
+function say(context: Context, bundle: Bundle, result: BundleRestoreResult, isAnywhere: boolean): void {
   const { style } = context
   if (result.changes.length === 0 && result.to === undefined) context.line('Nothing to do: it is all as it should be')
   else if (result.dryRun) context.line(`Would restore the state ${result.side} the command:`)
@@ -109,10 +109,10 @@ function say(context: Context, bundle: Bundle, result: BundleRestoreResult): voi
   for (const path of result.keptDirs) context.line(`${showPath(path)} stays: it holds something else`)
   if (bundle.manifest.git_repositories.length > 0 && result.to === undefined && result.changes.length > 0)
     context.line(style.dim('What lies in .git is not in a bundle: commits and branches are as they were'))
-  if (result.undo !== undefined)
-    context.line(
-      `To undo: ${style.bold(style.command(`bundle restore --before --in-place ${quoteWord(result.undo)}`))}`,
-    )
+  if (result.undo === undefined) return
+  // The second bundle stays below the same directory unless told otherwise.
+  const where = isAnywhere ? '--in-place --anywhere' : '--in-place'
+  context.line(`To undo: ${style.bold(style.command(`bundle restore --before ${where} ${quoteWord(result.undo)}`))}`)
 }
 
 function countText({ changes }: BundleRestoreResult): string {

@@ -21,13 +21,18 @@ export async function removeTree(root: number, path: Raw, safe: SafeDirs): Promi
     }
   }
   const dirs: Raw[] = [path]
+  const again = new Set<Raw>()
   for (let at = 0; at < dirs.length; ) {
     const batch = dirs.slice(at, at + 256)
     at += batch.length
     const listings = splitListings(await addon.scanDirs(root, Buffer.from(batch.join('\0'), 'latin1')), batch.length)
     for (const [i, { records, errno }] of listings.entries()) {
-      // Closed by its owner, who is this user: listed again behind everything that is known so far.
-      if (errno === EACCES && safe.open(batch[i]!)) dirs.push(batch[i]!)
+      // Closed by its owner, who is this user: listed again behind everything that is known so far. Once in any case, as what was
+      // in the way may have been opened for another one of the batch.
+      if (errno === EACCES && (safe.open(batch[i]!) || !again.has(batch[i]!))) {
+        again.add(batch[i]!)
+        dirs.push(batch[i]!)
+      }
       forEachRecord(records, offset => {
         const child = joinRaw(batch[i]!, recordName(records, offset))
         if (isMountPoint(records, offset)) return
