@@ -1,7 +1,7 @@
 /** Operations that change files or history. Each can be undone, or says that it cannot. */
 import { z } from 'zod'
-import { backendNames } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
+import { backendNames } from '../model/backend-name.ts'
 import { all, dryRun, live, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
 import { gcJson, pruneJson, verifyJson } from './json-maintain.ts'

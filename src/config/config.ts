@@ -3,10 +3,8 @@
  * command needs and is cheap to import; schema and YAML reader are loaded only when there is something to read.
  * Keys are spelled as in the YAML files, so that a dotted key means the same in code, in errors and in the docs.
  */
+import type { BackendName } from '../model/backend-name.ts'
 import { defaultRedact } from './default-redact.ts'
-
-export const backendNames = ['auto', 'cas', 'btrfs', 'zfs', 'apfs', 'tmutil', 'archive'] as const
-export type BackendName = (typeof backendNames)[number]
 
 export const archiveCompressions = ['zstd', 'gzip'] as const
 export type ArchiveCompression = (typeof archiveCompressions)[number]

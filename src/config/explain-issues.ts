@@ -1,8 +1,9 @@
 /** zod's issues in the words of the configuration: which key, what is wrong, and what was probably meant. */
 import type { z } from 'zod'
+import { backendNames } from '../model/backend-name.ts'
 import { formatCount } from '../model/format.ts'
 import { nearest } from '../model/suggest.ts'
-import { archiveCompressions, backendNames, defaultConfig, keysOf, tracerNames } from './config.ts'
+import { archiveCompressions, defaultConfig, keysOf, tracerNames } from './config.ts'
 import { quote } from './problem.ts'
 
 export interface Explained {

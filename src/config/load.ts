@@ -3,8 +3,9 @@
  * under the file that SAVEPOINT_CONFIG names, under SAVEPOINT_BACKEND and SAVEPOINT_TRACER; and SAVEPOINT_LOCK_WAIT_MS.
  */
 import { join, resolve } from 'node:path'
+import { backendNames } from '../model/backend-name.ts'
 import { nearest } from '../model/suggest.ts'
-import { backendNames, type Config, defaultConfig, mergeConfig, type PartialConfig, tracerNames } from './config.ts'
+import { type Config, defaultConfig, mergeConfig, type PartialConfig, tracerNames } from './config.ts'
 import { invalidVariable, quote } from './problem.ts'
 import { readConfigFile } from './read-file.ts'
 import { weakenings } from './weakenings.ts'

@@ -4,9 +4,10 @@
  * Importing this file loads zod: code that only needs the defaults imports config.ts.
  */
 import { z } from 'zod'
+import { backendNames } from '../model/backend-name.ts'
 import { matchWithin } from '../model/bounded-match.ts'
 import { parseBytes } from '../model/format.ts'
-import { archiveCompressions, backendNames, type PartialConfig, redactFlags, tracerNames } from './config.ts'
+import { archiveCompressions, type PartialConfig, redactFlags, tracerNames } from './config.ts'
 
 export { type Config, defaultConfig } from './config.ts'
 

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { nativeBackend, nativeBackends, type Probed } from '../backends/select.ts'
-import type { BackendName } from '../config/config.ts'
+import type { BackendName } from '../model/backend-name.ts'
 import { whereFor } from './backend.ts'
 import type { DoctorResult } from './results.ts'
 

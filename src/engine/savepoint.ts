@@ -1,6 +1,7 @@
 /** The engine's face to programs: one object per target, one method per verb. The CLI uses nothing else. */
 
-import type { BackendName, TracerName } from '../config/config.ts'
+import type { TracerName } from '../config/config.ts'
+import type { BackendName } from '../model/backend-name.ts'
 import type { Entry } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { NativeUsage, Operation, Run, Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'

@@ -1,13 +1,11 @@
 import { type Command, Option } from 'commander'
 import { snapshotDetailJson } from '../../api/json.ts'
-import type { BackendName } from '../../config/config.ts'
 import { errorCatalogue, SavepointError } from '../../errors/errors.ts'
+import { type BackendName, backendNames } from '../../model/backend-name.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
 import { skippedText, snapshotLine } from '../render/snapshot.ts'
 import { wrongUsage } from '../usage.ts'
-
-const backends: BackendName[] = ['auto', 'cas', 'archive', 'btrfs', 'zfs', 'apfs', 'tmutil']
 
 /** Words that other tools put after `snapshot`, and what they are here. */
 const elsewhere: Record<string, string> = {
@@ -57,7 +55,7 @@ export function register(program: Command): void {
   })
     .argument('[run]', 'the run that it belongs to')
     .option('-m, --label <text>', 'what this state is')
-    .addOption(new Option('--backend <name>', 'who keeps it (default: snapshots.backend)').choices(backends))
+    .addOption(new Option('--backend <name>', 'who keeps it (default: snapshots.backend)').choices(backendNames))
     .option('--force', 'also for $HOME, /, or a directory that was replaced')
     .action(
       handle<{ label?: string; force?: boolean; backend?: BackendName }>(async (context, { words: [run], options }) => {
