@@ -155,7 +155,12 @@ static bool has_thread(const struct process *process, pid_t tid) {
 enum outcome process_outcome(struct process *process, pid_t tid) {
   if (!process->unverified) return OUTCOME_SETTLED;
   bool known, happened = has_become(process, &known);
-  if (!known) return OUTCOME_SETTLED;
+  if (!known) {
+    /* The first thread is ended for an execution before the others are: the one that executes has not got its number yet. */
+    bool is_open = process->executes != process->pid && tid != process->executes && has_thread(process, process->executes);
+    if (is_open) process->pending = true;
+    return is_open ? OUTCOME_OPEN : OUTCOME_SETTLED;
+  }
   if (!happened && tid != process->executes) {
     /* Another thread, which goes on until the system ends it for the execution, or after that has failed. */
     process->pending = true;
