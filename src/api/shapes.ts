@@ -236,7 +236,9 @@ export const coverage = z
     exists: z.boolean().nullable(),
     reason: z.enum([...unknownReasons, 'absent']).nullable(),
     rule: z.string().nullable(),
-    current: z.boolean().describe('whether a snapshot has exactly what is on disk; of a directory, what is captured of it'),
+    current: z
+      .boolean()
+      .describe('whether a snapshot has exactly what is on disk; of a directory, what is captured of it'),
     versions: z.int().describe('how many snapshots have it'),
     latest: snapshot.nullable().describe('the newest that has what is on disk; if none does, the newest that has it'),
   })
