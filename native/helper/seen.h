@@ -38,7 +38,7 @@ struct seen {
   char path[];
 };
 
-/* A file that had its content before the recording. */
+/* A file that had its content before the recording, or something else that had several names. */
 struct content {
   struct content *next;
   struct stat stat; /* as it was when it was seen first */
