@@ -28,6 +28,7 @@ export type NotRestored =
   | 'special'
   | 'unseen'
   | 'left-behind'
+  | 'set-aside'
 
 const TYPE_BITS = 0o170000
 const kinds = new Map<number, KnownKind>([

@@ -36,6 +36,7 @@ const reasons: Record<BundleRestoreResult['leftAlone'][number]['why'], string> =
   special: 'it is a socket or a device',
   'left-behind':
     'a restore that was killed left it, and it holds something that is nowhere else: look at it, and remove it',
+  'set-aside': 'it holds what could neither be removed nor put back: look at it, and remove it',
   unseen: 'the recording could not look at it in the end: it may not be as it was before',
 }
 
