@@ -2,8 +2,9 @@
  * `bundle restore`: the state before or after a recorded command, in another directory or in place. What is there is not overwritten
  * unless it is as the command left it, and what is replaced is kept in a bundle first. Carried out as a rollback is.
  */
-import { mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { isOurs } from '../engine/choose-target.ts'
 import { homeOf, makeHome } from '../engine/home.ts'
 import type { OpenOptions } from '../engine/savepoint.ts'
 import { makeScratch } from '../engine/scratch.ts'
@@ -106,10 +107,8 @@ class BundleRestore {
     if (start === undefined && !options.anywhere)
       throw new SavepointError(
         'target.missing',
-        `Cannot restore in place: ${showPath(bundle.startCwd)} does not exist`,
-        {
-          hint: 'Make it, or restore into another directory with --to DIR',
-        },
+        `Cannot restore in place: ${showPath(bundle.startCwd)} ${isThere(bundle.startCwd) ? 'is no directory any more, or reached by a link' : 'does not exist'}`,
+        { hint: 'Make it, or restore into another directory with --to DIR' },
       )
     for (const notice of killedWords(this.home, bundle.directory)) options.onNotice?.(notice)
     const { roots, outside } = restoreRoots(bundle.files.filter(isChanged), start, options.anywhere)
@@ -138,6 +137,10 @@ class BundleRestore {
   async into(directory: string): Promise<BundleRestoreResult> {
     const { bundle, options, result } = this
     result.to = directory
+    if (isOurs(this.home, rawFromText(directory)))
+      throw new SavepointError('usage', `Cannot restore to ${directory}: it belongs to Savepoint itself`, {
+        hint: 'Name a directory elsewhere',
+      })
     checkEmpty(directory)
     if (!options.dryRun) makeDirs(directory, 0o700)
     const files = bundle.files.filter(file => file[options.side].exists && file.raw !== '/')
@@ -240,6 +243,8 @@ function unseenOf({ manifest, files, startCwd }: Bundle, anywhere: boolean): Bun
 const isDirectory = (path: Raw): boolean =>
   statSync(rawToBytes(path), { throwIfNoEntry: false })?.isDirectory() === true &&
   realpathSync.native(rawToBytes(path), 'buffer').toString('latin1') === path
+
+const isThere = (path: Raw): boolean => lstatSync(rawToBytes(path), { throwIfNoEntry: false }) !== undefined
 
 function checkEmpty(directory: string): void {
   const stat = statSync(directory, { throwIfNoEntry: false })

@@ -90,7 +90,10 @@ async function agree(context: Context, bundle: Bundle, plan: BundleRestoreResult
 
 function say(context: Context, bundle: Bundle, result: BundleRestoreResult, isAnywhere: boolean): void {
   const { style } = context
-  if (result.changes.length === 0 && result.to === undefined) context.line('Nothing to do: it is all as it should be')
+  if (result.changes.length === 0 && result.to === undefined)
+    context.line(
+      result.leftAlone.length + result.outside > 0 ? 'Nothing was changed' : 'Nothing to do: it is all as it should be',
+    )
   else if (result.dryRun) context.line(`Would restore the state ${result.side} the command:`)
   else
     context.line(
