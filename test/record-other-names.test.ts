@@ -78,6 +78,15 @@ it('two files that the command made one are two again, each with its mode and ti
   expectBack(recorded, before)
 })
 
+it('a file whose time is set by one name, and that is moved by another, is known by each of them', () => {
+  space.sh('for i in a b c; do echo $i > $i; touch -d 2001-02-03 $i; done; ln a a2; ln a a3')
+  const before = imageOf(space.dir)
+  // With -h it is not opened.
+  const script =
+    'ls -l > /dev/null; ln a l; touch -h a; mv l m; mv b t; touch -h t; mv t b; mv c d; touch -h d; chmod 600 d; ln d c; rm d'
+  expectBack(recordScript(space, script), before)
+})
+
 it('FIFOs and links that were changed by one name and removed by another come back as they were', () => {
   space.sh(
     `mkfifo a c; ln a b; ln c d; ln -s target e; ln e f; ln -s target g; ln g h; touch -h -d 2001-02-03 a c e g; chmod 640 c`,

@@ -245,7 +245,12 @@ void seen_save(const struct place *place, bool is_going) {
 
 void seen_stamp(const struct stat *stat) {
   struct content *content = content_of(stat);
-  if (content != NULL) content->stamped = true;
+  if (content == NULL || content->stamped) return;
+  content->stamped = true;
+  frame_begin(&frame, FRAME_STAMPED, 0, 0);
+  frame_long(&frame, FIELD_INODE, stat->st_ino);
+  frame_long(&frame, FIELD_DEVICE, stat->st_dev);
+  append();
 }
 
 void seen_lost(uint32_t count) { lost += count; }
