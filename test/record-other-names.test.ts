@@ -115,6 +115,34 @@ gated(isRoot, 'root', 'two files of two owners that the command made one are two
   expectBack(recordScript(space, 'ln -f a b; ln -f c d; chown 2:2 a d'), before)
 })
 
+it('a time that is set by another name, a nanosecond off, is told of each name', () => {
+  space.sh('echo x > a; ln a b; mkfifo c; mkfifo f; ln f g; ln -s t l')
+  const script = `import os
+for name in 'abcfgl': os.lstat(name)
+os.link('c', 'd'); os.link('l', 'm', follow_symlinks=False)
+for name in 'adgm': os.utime(name, ns=(0, os.lstat(name).st_mtime_ns + 1), follow_symlinks=False)
+os.unlink('d')`
+  const before = imageOf(space.dir)
+  const recorded = record(space, ['python3', '-c', script])
+  const after = imageOf(space.dir)
+  for (const name of 'abcfgl')
+    expect(recorded.file(space.at(name)).before.mtime).not.toBe(recorded.file(space.at(name)).after.mtime)
+  expectBack(recorded, before)
+  const again = savepoint(space, ['bundle', 'restore', '--after', '--in-place', '--yes', recorded.directory])
+  expect([again.status, again.stderr]).toEqual([0, ''])
+  expect(differences(after, imageOf(space.dir))).toEqual([])
+})
+
+it('a file that cannot be read, and whose time is set by another name, is nothing that is missing', () => {
+  space.sh('echo x > a; ln a b; chmod 200 a')
+  giveToUser(space)
+  const before = imageOf(space.dir)
+  const directory = join(space.base, 'shut')
+  savepointAsUser(space, ['record', '-o', directory, '--', 'sh', '-c', 'cat a 2>&-; touch -d 2001-02-03 b'])
+  expect(restore(directory, '--before')).toMatchObject({ status: 0, stderr: '' })
+  expect(differences(before, imageOf(space.dir))).toEqual([])
+})
+
 it('what has no right to be read by its own user is read, and comes back', () => {
   space.sh(
     'echo one > shut; echo two > gone; echo three > opened; echo four > blind; echo five > twin; chmod 0 shut gone opened blind twin',

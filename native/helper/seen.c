@@ -245,8 +245,9 @@ void seen_save(const struct place *place, bool is_going) {
 
 void seen_stamp(const struct stat *stat) {
   struct content *content = content_of(stat);
-  if (content == NULL || content->stamped) return;
-  content->stamped = true;
+  /* Without one, a file is new; a link or a FIFO had one name, and may have got others since. */
+  if (content == NULL ? S_ISREG(stat->st_mode) || S_ISDIR(stat->st_mode) : content->stamped) return;
+  if (content != NULL) content->stamped = true;
   frame_begin(&frame, FRAME_STAMPED, 0, 0);
   frame_long(&frame, FIELD_INODE, stat->st_ino);
   frame_long(&frame, FIELD_DEVICE, stat->st_dev);

@@ -34,8 +34,9 @@ export function itemsOf(log: RecordLog, { ignored }: Pick<RecordingStart, 'ignor
   const looks = new Looks(opened)
   const items = new Map<Raw, Item>()
   const add = (path: Raw, seenAs: number, before: Item['before']): Item => {
-    // Whatever was saved was about to be written, perhaps by another name of the same file.
-    const as = isFile(before) && log.saved.has(before.identity) ? seenAs | SEEN.written : seenAs
+    // Whatever was saved was about to be written, perhaps by another name of the same file; so it is with attributes, of whatever.
+    const isWritten = before && ((isFile(before) && log.saved.has(before.identity)) || log.stamped.has(before.identity))
+    const as = isWritten ? seenAs | SEEN.written : seenAs
     const now = before && (as & CHANGES) === 0 && looks.isStill(path, before) ? before : looks.stateAt(path)
     const item = { path, as, before, after: now === 'unseen' ? before : now, unseen: now === 'unseen' }
     items.set(path, item)
