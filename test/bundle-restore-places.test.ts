@@ -1,5 +1,5 @@
 /** `bundle restore --in-place` where one directory cannot stage it all: other filesystems, and directories of others. */
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
@@ -35,6 +35,70 @@ gated(canMount, 'root', 'what lies on another filesystem below comes back there,
   } finally {
     space.sh('umount mounted')
   }
+})
+
+gated(
+  canMount,
+  'root',
+  'what is mounted below from the same filesystem comes back there; what is mounted on a file stays',
+  () => {
+    const outside = join(space.base, 'outside')
+    mkdirSync(outside)
+    mkdirSync(space.at('bound'))
+    space.sh('echo old > ../one; echo hidden > file; mount --bind ../outside bound; mount --bind ../one file')
+    try {
+      space.sh('mkdir bound/sub; echo old > bound/sub/file; echo old > a')
+      const before = imageOf(space.dir)
+      const { directory } = recordScript(
+        space,
+        'echo new > bound/sub/file; mkdir bound/made; mv a bound/moved; chmod 700 bound; echo new > file',
+      )
+      const result = restore('--before', directory)
+      expect([result.status, result.stdout]).toEqual([
+        3,
+        expect.stringContaining(`Left alone (something is mounted there):\n  ${space.at('file')}\n`),
+      ])
+      expect(differences(before, imageOf(space.dir))).toEqual([expect.stringMatching(/^file: /)])
+      expect(space.read('file')).toBe('new\n')
+    } finally {
+      space.sh('umount bound file')
+    }
+  },
+)
+
+it('outside of the start, nothing is written through a link, and the rest is restored', () => {
+  const outside = join(space.base, 'outside')
+  space.sh('mkdir -p ../outside/way/deep ../outside/real; echo old > ../outside/way/deep/file; echo old > a')
+  const { directory } = recordScript(space, 'echo new > ../outside/way/deep/file; echo new > a')
+  space.sh('mv ../outside/way ../outside/real; ln -s real/way ../outside/way')
+  const result = restore('--before', '--anywhere', directory)
+  expect([result.status, result.stderr, result.stdout]).toEqual([
+    3,
+    '',
+    expect.stringContaining(`something else is there, of which the bundle says nothing):\n  ${outside}/way\n`),
+  ])
+  expect(space.sh('cat a ../outside/real/way/deep/file')).toBe('old\nnew\n')
+})
+
+it('nothing is restored into the home of Savepoint, which no recording has', () => {
+  space.write('kept', 'x\n')
+  expect(savepoint(space, ['snapshot']).status).toBe(0)
+  mkdirSync(join(space.base, 'outside'))
+  const { directory } = recordScript(space, 'ln -s x ../outside/HEAD; mkdir ../outside/made; mkdir made')
+  const manifest = join(directory, 'manifest.json')
+  writeFileSync(
+    manifest,
+    readFileSync(manifest, 'utf8').replaceAll(join(space.base, 'outside'), join(space.home, 'store')),
+  )
+  space.sh('rmdir made')
+  const names = () => readdirSync(join(space.home, 'store'))
+  const there = names()
+  const result = restore('--after', '--anywhere', '--force', directory)
+  expect([result.status, result.stdout]).toEqual([
+    3,
+    expect.stringContaining(`Left alone (it belongs to Savepoint itself):\n  ${space.home}/store/HEAD\n`),
+  ])
+  expect([names(), existsSync(space.at('made'))]).toEqual([there, true])
 })
 
 gated(canMount, 'root', 'no link leads to another filesystem from below', () => {

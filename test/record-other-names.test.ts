@@ -138,7 +138,7 @@ it('a file that cannot be read, and whose time is set by another name, is nothin
   giveToUser(space)
   const before = imageOf(space.dir)
   const directory = join(space.base, 'shut')
-  savepointAsUser(space, ['record', '-o', directory, '--', 'sh', '-c', 'cat a 2>&-; touch -d 2001-02-03 b'])
+  savepointAsUser(space, ['record', '-o', directory, '--', 'sh', '-c', 'cat a 2>&-; touch -h -d 2001-02-03 b'])
   expect(restore(directory, '--before')).toMatchObject({ status: 0, stderr: '' })
   expect(differences(before, imageOf(space.dir))).toEqual([])
 })

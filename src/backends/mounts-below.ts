@@ -4,7 +4,8 @@ import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 
 /** Relative to the directory. Empty where the system does not tell. */
 export function mountsBelow(directory: Buffer): Raw[] {
-  const prefix = `${rawFromBytes(directory)}/`
+  const path = rawFromBytes(directory)
+  const prefix = path === '/' ? path : `${path}/`
   return mounts()
     .filter(({ point }) => point.startsWith(prefix))
     .map(({ point }) => point.slice(prefix.length))

@@ -111,8 +111,10 @@ class BundleRestore {
         { hint: 'Make it, or restore into another directory with --to DIR' },
       )
     for (const notice of killedWords(this.home, bundle.directory)) options.onNotice?.(notice)
-    const { roots, outside } = restoreRoots(bundle.files.filter(isChanged), start, options.anywhere)
+    const files = this.withoutOurs(bundle.files.filter(isChanged))
+    const { roots, outside, busy } = restoreRoots(files, start, options.anywhere, options.side)
     result.outside = outside
+    result.leftAlone.push(...busy.map(({ raw }) => ({ path: raw, why: 'mounted' as const })))
     if (options.side === 'before') result.leftAlone.push(...unseenOf(bundle, options.anywhere))
     const prepared: RootPlan[] = []
     for (const root of roots) {
@@ -148,6 +150,14 @@ class BundleRestore {
     const prepared = await this.prepare({ directory: '/', isUsable: true, files }, false, rawFromText(at))
     if (!options.dryRun) await this.apply({ ...prepared, directory: rawFromText(at) })
     return result
+  }
+
+  /** No recording has what lies in our home, so this is a bundle of somebody else: the snapshots that are there are not its to change. */
+  private withoutOurs(files: BundleFile[]): BundleFile[] {
+    const home = rawFromText(realpathSync(this.home))
+    const { ours = [], others = [] } = Object.groupBy(files, ({ raw }) => (isWithin(raw, home) ? 'ours' : 'others'))
+    this.result.leftAlone.push(...ours.map(({ raw }) => ({ path: raw, why: 'ours' as const })))
+    return others
   }
 
   private async prepare(

@@ -1,8 +1,10 @@
-/** Below which directories a bundle is restored in place: each is planned and carried out on its own, on one filesystem. */
+/** Below which directories a bundle is restored in place: each is planned and carried out on its own, in one mount of one filesystem. */
 import { accessSync, constants, lstatSync, type Stats, statSync } from 'node:fs'
+import { mountsBelow } from '../backends/mounts-below.ts'
 import { isWithin, type Raw, rawToBytes } from '../model/raw-path.ts'
 import type { BundleFile } from './bundle.ts'
 import { isBelow } from './path-trie.ts'
+import type { Side } from './restore-trees.ts'
 
 export interface RestoreRoot {
   directory: Raw
@@ -14,13 +16,18 @@ export interface RestoreRoot {
 const above = (path: Raw): Raw => path.slice(0, Math.max(path.lastIndexOf('/'), 1))
 
 interface Place extends Pick<RestoreRoot, 'directory' | 'isUsable'> {
-  /** Tells which filesystem that is. */
-  dev: number
+  /** What nothing can be renamed out of: a filesystem, and of one that is mounted (bound) in several places, that place. */
+  mount: string
 }
 
-function placeOf(directory: Raw, { dev, uid }: Stats): Place {
+/** Where things are mounted: files, too. */
+const mountPoints = (): ReadonlySet<Raw> => new Set(mountsBelow(Buffer.from('/')).map(point => `/${point}`))
+
+function placeOf(directory: Raw, { dev, uid }: Stats, mounted: ReadonlySet<Raw>): Place {
   const user = process.getuid?.()
-  return { directory, dev, isUsable: user === 0 || uid === user || isWritable(directory) }
+  let point = directory
+  while (point !== '/' && !mounted.has(point)) point = above(point)
+  return { directory, mount: `${dev} ${point}`, isUsable: user === 0 || uid === user || isWritable(directory) }
 }
 
 function isWritable(directory: Raw): boolean {
@@ -32,24 +39,15 @@ function isWritable(directory: Raw): boolean {
   }
 }
 
-/** The nearest directory above a path that exists. */
-function nearest(path: Raw): Place {
-  for (let directory = above(path); ; directory = above(directory)) {
-    const stat = statSync(rawToBytes(directory), { throwIfNoEntry: false })
-    if (stat?.isDirectory()) return placeOf(directory, stat)
-    if (directory === '/') throw new Error('there is no root directory')
-  }
-}
-
-/** The same below `start`, and not by way of a link: that would lead out of it. */
-function nearestBelow(start: Place): (path: Raw) => Place {
+/** The nearest directory above a path that exists, from `start` down, and not by way of a link: that would lead elsewhere. */
+function nearestBelow(start: Place, mounted: ReadonlySet<Raw>): (path: Raw) => Place {
   const known = new Map([[start.directory, start]])
   const find = (directory: Raw): Place => {
     const seen = known.get(directory)
     if (seen) return seen
     const up = find(above(directory))
     const stat = up.directory === above(directory) ? look(directory) : undefined
-    const place = stat?.isDirectory() ? placeOf(directory, stat) : up
+    const place = stat?.isDirectory() ? placeOf(directory, stat, mounted) : up
     known.set(directory, place)
     return place
   }
@@ -72,8 +70,8 @@ function group(
   first: readonly Place[] = [],
 ): RestoreRoot[] {
   const found = files.map(file => ({ file, place: placeOfFile(file.raw) }))
-  const covers = (top: Place, { directory, dev }: Place) =>
-    top.dev === dev && isWithin(directory, top.directory === '/' ? '' : top.directory)
+  const covers = (top: Place, { directory, mount }: Place) =>
+    top.mount === mount && isWithin(directory, top.directory === '/' ? '' : top.directory)
   const chosen: (Place & RestoreRoot)[] = []
   const places = new Set([...first, ...found.map(({ place }) => place)])
   for (const place of [...places].sort((a, b) => a.directory.length - b.directory.length))
@@ -89,18 +87,25 @@ function group(
 
 /**
  * `start`: where the command started; undefined where that is gone. Others only with `anywhere`: then the nearest directories
- * that exist. So it is below `start`, too, where other filesystems are mounted or the user may not write in `start` itself.
+ * that exist. So it is below `start`, too, where something else is mounted or the user may not write in `start` itself.
+ * `busy`: at which something is mounted, so that nothing else can take their place.
  */
 export function restoreRoots(
-  files: readonly BundleFile[],
+  all: readonly BundleFile[],
   start: Raw | undefined,
   anywhere: boolean,
-): { roots: RestoreRoot[]; outside: number } {
+  side: Side,
+): { roots: RestoreRoot[]; outside: number; busy: BundleFile[] } {
+  const mounted = mountPoints()
+  const isBusy = (file: BundleFile) => mounted.has(file.raw) && file[side].type !== 'directory'
+  const files = all.filter(file => !isBusy(file))
   const inside = start === undefined ? [] : files.filter(({ raw }) => isBelow(raw, start))
   const others = start === undefined ? files : files.filter(({ raw }) => !isBelow(raw, start))
-  const top = start === undefined ? undefined : placeOf(start, statSync(rawToBytes(start)))
-  const roots = top ? group(inside, nearestBelow(top), [top]) : []
+  const top = start === undefined ? undefined : placeOf(start, statSync(rawToBytes(start)), mounted)
+  const roots = top ? group(inside, nearestBelow(top, mounted), [top]) : []
+  const busy = all.filter(file => isBusy(file) && (anywhere || (start !== undefined && isBelow(file.raw, start))))
   // Where the output of the command went is nobody's loss.
-  if (!anywhere) return { roots, outside: others.filter(({ inherited }) => !inherited).length }
-  return { roots: [...roots, ...group(others, nearest)], outside: 0 }
+  if (!anywhere) return { roots, outside: others.filter(({ inherited }) => !inherited).length, busy }
+  const whole = placeOf('/', statSync('/'), mounted)
+  return { roots: [...roots, ...group(others, nearestBelow(whole, mounted))], outside: 0, busy }
 }

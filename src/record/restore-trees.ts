@@ -29,6 +29,8 @@ export type NotRestored =
   | 'unseen'
   | 'left-behind'
   | 'set-aside'
+  | 'ours'
+  | 'mounted'
 
 const TYPE_BITS = 0o170000
 const kinds = new Map<number, KnownKind>([

@@ -37,6 +37,8 @@ const reasons: Record<BundleRestoreResult['leftAlone'][number]['why'], string> =
   'left-behind':
     'a restore that was killed left it, and it holds something that is nowhere else: look at it, and remove it',
   'set-aside': 'it holds what could neither be removed nor put back: look at it, and remove it',
+  ours: 'it belongs to Savepoint itself',
+  mounted: 'something is mounted there',
   unseen: 'the recording could not look at it in the end: it may not be as it was before',
 }
 
