@@ -127,6 +127,19 @@ describe('killed', () => {
     expect(differences(after, images())).toEqual([])
   })
 
+  it.each([1, 2, 3])(
+    'between taking something away and putting another type in its place (%i), it is finished',
+    count => {
+      space.sh('mkfifo fifo; mkdir dir; echo in > dir/in; echo file > file')
+      const before = imageOf(space.dir)
+      recordScript(space, 'rm -r fifo dir file; mkdir fifo file; echo x > fifo/x; echo y > dir', { name: 'bundle' })
+      expect(failing(`restore:displaced#${count}`, at('bundle')).signal).toBe('SIGKILL')
+      const again = restore(at('bundle'))
+      expect([again.status, again.stderr]).toEqual([0, ''])
+      expect(differences(before, imageOf(space.dir))).toEqual([])
+    },
+  )
+
   const truncateStaged = () => {
     const files = stages().flatMap(stage => space.sh(`find '${stage}' -type f -size +1c`).trim().split('\n'))
     expect(files.length).toBeGreaterThan(2)

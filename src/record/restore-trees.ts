@@ -167,7 +167,7 @@ export class RestoreTrees {
     return (await this.sideBelow(top, '', this.wantedSide)).tree
   }
 
-  /** After `wanted`: stores nothing. `resumes`: directories may be as a restore that was killed has left them on its way. */
+  /** After `wanted`: stores nothing. `resumes`: things may be as a restore that was killed has left them on its way. */
   async base(top: TrieNode, resumes: boolean): Promise<Id> {
     this.resumes = resumes
     return (await this.sideBelow(top, '', this.wantedSide === 'before' ? 'after' : 'before')).tree
@@ -191,6 +191,8 @@ export class RestoreTrees {
     const state = file[side]
     if (this.resumes && live?.kind === 'dir' && file[this.wantedSide].type === 'directory')
       return { ...live, content: (await this.sideBelow(node, path, side)).tree }
+    // What it had taken away, and not yet put something in the place of, is not an edit of anybody.
+    if (this.resumes && !live) return undefined
     const entry = toEntry(file, state)
     if (!entry) {
       // A socket, which only a program can make, and which no snapshot could give back: what came is not deleted either.

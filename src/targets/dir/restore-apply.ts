@@ -295,5 +295,6 @@ export class StepwiseRestore {
   }
 }
 
+/** An exchange has no direction: what fails is told of the path, not of the stage. */
 const renameWith = (root: number, from: Raw, to: Raw, flags: number): void =>
-  flags === RENAME.exchange ? addon.renameAt(root, from, to, flags) : renameNew(root, from, to)
+  flags === RENAME.exchange ? addon.renameAt(root, to, from, flags) : renameNew(root, from, to)
