@@ -1,5 +1,5 @@
 /** `bundle restore --in-place` in several directories at once: all of it is done or nothing, and what was killed is known. */
-import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Bundle, restoreBundle } from '../src/record/index.ts'
@@ -22,7 +22,7 @@ const restore = (...rest: string[]) => savepoint(space, args(...rest))
 const failing = (point: string, ...rest: string[]) =>
   savepoint(space, args(...rest), { env: { ...space.env, SAVEPOINT_FAILPOINT: point } })
 const stages = () =>
-  [space.dir, at('outside')].flatMap(directory =>
+  [space.dir, at('outside')].filter(existsSync).flatMap(directory =>
     readdirSync(directory)
       .filter(name => name.startsWith('.savepoint-stage'))
       .map(name => join(directory, name)),
@@ -199,6 +199,65 @@ describe('killed', () => {
     expect(run({ ...space.env, SAVEPOINT_FAILPOINT: 'restore:placed' }).signal).toBe('SIGKILL')
     expect([run(space.env).status, notes()]).toEqual([0, []])
     expect(readdirSync(space.dir).sort()).toEqual(['a', 'dir'])
+  })
+})
+
+it('two at once: the second waits, and finds it done', async () => {
+  const { before } = change()
+  const bundle = new Bundle(at('bundle'))
+  const { home, env } = space
+  const options = { anywhere: true, force: false, withGit: false, dryRun: false, confirm: async () => true, home, env }
+  const started: Promise<unknown>[] = []
+  const stop = onFailpoint('restore:placing', () => {
+    if (started.length === 1) started.push(restoreBundle(bundle, { ...options, side: 'before' }))
+  })
+  try {
+    started.push(restoreBundle(bundle, { ...options, side: 'before' }))
+    await started[0]
+    expect(await started[1]).toMatchObject({ changes: [], leftAlone: [], undo: undefined })
+    expect(differences(before, images())).toEqual([])
+    expect(undoBundles()).toEqual(['bundle.undo'])
+  } finally {
+    stop()
+    bundle.close()
+  }
+})
+
+describe.each(['confirm', 'restore:placing'])('what somebody makes before it is done (%s)', moment => {
+  const during = async (script: string) => {
+    const bundle = new Bundle(at('bundle'))
+    const { home, env } = space
+    const act = () => void space.sh(script)
+    const stop = moment === 'confirm' ? () => {} : onFailpoint(moment, act)
+    const confirm = async () => {
+      if (moment === 'confirm') act()
+      return true
+    }
+    try {
+      const options = { anywhere: false, force: false, withGit: false, dryRun: false, home, env, confirm }
+      return await restoreBundle(bundle, { ...options, side: 'before' })
+    } finally {
+      stop()
+      bundle.close()
+    }
+  }
+
+  it.each([
+    ['a file in a directory that goes', 'echo edit > made/new', 'made/new'],
+    ['a file deep in a directory that goes', 'mkdir made/deep/er; echo edit > made/deep/er/new', 'made/deep/er/new'],
+    ['a file in a directory that goes, instead', 'echo edit > made/x', 'made/x'],
+    ['a file instead of a link', 'rm link; echo edit > link', 'link'],
+    ['a file instead of a directory', 'rm -r made; echo edit > made', 'made'],
+    ['a directory instead of a file', 'rm a; mkdir a; echo edit > a/new', 'a/new'],
+    ['a file in a directory that becomes something else', 'echo edit > was/new', 'was/new'],
+  ])('%s stays', async (_, script, path) => {
+    space.sh('echo before > a; echo before > was; ln -s before link')
+    recordScript(space, 'mkdir -p made/deep; echo x > made/x; echo after > a; ln -sf after link; rm was; mkdir was', {
+      name: 'bundle',
+    })
+    const result = await during(script)
+    expect(result.leftAlone.map(each => each.why)).toEqual(['edited'])
+    expect([space.read(path), stages(), notes()]).toEqual(['edit\n', [], []])
   })
 })
 

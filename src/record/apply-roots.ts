@@ -65,7 +65,7 @@ const rootOf = ({ directory, store, plan, live, wanted }: RootPlan, fd: number, 
     wanted,
     stage,
     onProgress: () => {},
-    rescue: async displaced => displaced.filter(item => isEdited(fd, item)),
+    rescue: async displaced => displaced.filter(item => isEdited(fd, store, item)),
   }),
 })
 

@@ -1,22 +1,69 @@
-/** Whether somebody has changed a file since a restore looked at it: then it goes back to its place. */
-import { closeSync } from 'node:fs'
+/** Whether somebody has changed something since a restore looked at it: then it goes back to its place. */
+import { closeSync, constants, readdirSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
-import type { Id } from '../model/entry.ts'
+import type { Entry, Id } from '../model/entry.ts'
 import { Hasher } from '../model/id.ts'
-import type { Raw } from '../model/raw-path.ts'
+import { joinRaw, parentOf, type Raw, rawFromBytes } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { readWindows } from '../store/read-windows.ts'
+import type { Store } from '../store/store.ts'
+import { findEntry } from '../store/tree-lookup.ts'
 import type { Displaced } from '../targets/dir/restore-apply.ts'
+import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { openToRead } from './shut-file.ts'
 
-export function isEdited(root: number, { staged, live }: Displaced): boolean {
-  // It came meanwhile, where nothing was.
-  if (!live) return true
-  if (live.kind !== 'file') return false
-  const stat = addon.statAt(root, staged)
-  if (stat.size === live.size && stat.mtimeNs === live.mtimeNs) return false
+const types: Partial<Record<Entry['kind'], number>> = {
+  file: constants.S_IFREG,
+  dir: constants.S_IFDIR,
+  link: constants.S_IFLNK,
+  fifo: constants.S_IFIFO,
+  char: constants.S_IFCHR,
+  block: constants.S_IFBLK,
+}
+
+/** `store`: has the directories that are live. */
+export function isEdited(root: number, store: Store, { staged, live }: Displaced): boolean {
+  // What its owner has shut is opened while it is looked at.
+  const safe = new SafeDirs(root)
+  try {
+    // Directories may be thousands of levels deep.
+    const rest: { path: Raw; entry: Entry | undefined }[] = [{ path: staged, entry: live }]
+    for (let next = rest.pop(); next; next = rest.pop()) {
+      const { path, entry } = next
+      // It came meanwhile, where nothing was.
+      if (!entry || isAnother(root, path, entry, safe)) return true
+      if (entry.kind !== 'dir') continue
+      const entries = store.tree(entry.content)
+      for (const name of namesIn(root, path, safe))
+        rest.push({ path: joinRaw(path, name), entry: findEntry(entries, name) })
+    }
+    return false
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    // What cannot be looked at is not known to be as it was.
+    return true
+  } finally {
+    safe.close()
+  }
+}
+
+function isAnother(root: number, path: Raw, live: Entry, safe: SafeDirs): boolean {
+  const stat = safe.in([parentOf(path)], () => addon.statAt(root, path))
+  if ((stat.mode & constants.S_IFMT) !== types[live.kind]) return true
+  if (live.kind === 'link') return rawFromBytes(addon.readlinkAt(root, path)) !== live.target
+  if (live.kind !== 'file' || (stat.size === live.size && stat.mtimeNs === live.mtimeNs)) return false
   // By another of its names it may have got its time from us.
-  return stat.nlink === 1 || contentAt(root, staged) !== live.content
+  return stat.nlink === 1 || contentAt(root, path) !== live.content
+}
+
+export function namesIn(root: number, directory: Raw, safe: SafeDirs): Raw[] {
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY
+  const fd = safe.in([directory], () => addon.openAt(root, directory, flags, 0))
+  try {
+    return readdirSync(`/proc/self/fd/${fd}`, 'buffer').map(rawFromBytes)
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** undefined: it cannot be read. */

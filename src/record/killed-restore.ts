@@ -10,10 +10,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { isAlive } from '../engine/run-state.ts'
 import { errnoWords, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
-import { joinRaw, parentOf, type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
+import { joinRaw, parentOf, type Raw, rawToBytes, showPath } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import { writeDurably } from '../store/durable.ts'
+import { type FileLock, lockFile } from '../store/file-lock.ts'
 import { makeDirs } from '../store/make-dirs.ts'
 import { readWindows } from '../store/read-windows.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
@@ -21,6 +22,7 @@ import { removeTree } from '../targets/dir/remove-tree.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { markOf } from '../targets/dir/stage-mark.ts'
 import { Bundle, type BundleFile } from './bundle.ts'
+import { namesIn } from './edited-since.ts'
 import { OpenedDirs } from './opened-dirs.ts'
 import type { BundleRestoreResult } from './results.ts'
 import { openToRead } from './shut-file.ts'
@@ -51,7 +53,12 @@ export interface Note {
   ends(): void
 }
 
+const LOCK_WAIT_MS = 10_000
 const placeIn = (home: string) => join(home, 'restores')
+
+/** One at a time: waits for another one. */
+export const lockRestores = (home: string): Promise<FileLock> =>
+  lockFile(join(home, 'restores.lock'), 'exclusive', 'restore the bundle', { waitMs: LOCK_WAIT_MS, signal: undefined })
 
 /** Before anything is staged. */
 export function noteRestore(home: string, restore: Omit<RestoreUnderWay, 'phase'>): Note {
@@ -184,8 +191,7 @@ function isElsewhere(root: number, { stage, undo }: Killed): boolean {
   const safe = new SafeDirs(root)
   const isKnown = (path: Raw): boolean => {
     const type = safe.in([parentOf(path)], () => addon.statAt(root, path)).mode & constants.S_IFMT
-    if (type === constants.S_IFDIR)
-      return namesIn(root, path, safe).every(name => isKnown(joinRaw(path, rawFromBytes(name))))
+    if (type === constants.S_IFDIR) return namesIn(root, path, safe).every(name => isKnown(joinRaw(path, name)))
     return type !== constants.S_IFREG || path === joinRaw(stage, markOf(stage)!) || known.has(hashAt(root, path))
   }
   try {
@@ -195,16 +201,6 @@ function isElsewhere(root: number, { stage, undo }: Killed): boolean {
     return false
   } finally {
     safe.close()
-  }
-}
-
-function namesIn(root: number, path: Raw, safe: SafeDirs): Buffer[] {
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY
-  const fd = safe.in([path], () => addon.openAt(root, path, flags, 0))
-  try {
-    return readdirSync(`/proc/self/fd/${fd}`, 'buffer')
-  } finally {
-    closeSync(fd)
   }
 }
 

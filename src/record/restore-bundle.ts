@@ -22,9 +22,10 @@ import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import { applyRoots, type RootPlan } from './apply-roots.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { BundleContents } from './bundle-contents.ts'
+import { Unstable } from './content.ts'
 import { isEdited } from './edited-since.ts'
 import { isChanged } from './entries.ts'
-import { clearKilled, clearUnbegun, killedRestores, killedWords } from './killed-restore.ts'
+import { clearKilled, clearUnbegun, killedRestores, killedWords, lockRestores } from './killed-restore.ts'
 import { trieOf } from './path-trie.ts'
 import { type RestoreRoot, restoreRoots } from './restore-roots.ts'
 import { RestoreTrees, type Side } from './restore-trees.ts'
@@ -59,9 +60,10 @@ export async function restoreBundle(bundle: Bundle, options: BundleRestoreOption
   const contents = new BundleContents({ bundle, home, store, writer, withGit: options.withGit, env })
   try {
     const restore = new BundleRestore(bundle, options, home, store, writer, contents)
-    return options.to === undefined
-      ? await restore.inPlace()
-      : await restore.into(resolve(options.cwd ?? '.', options.to))
+    if (options.to !== undefined) return await restore.into(resolve(options.cwd ?? '.', options.to))
+    // Two at once would take each other's work for edits, and write the same second bundle.
+    using _ = options.dryRun ? undefined : await lockRestores(home)
+    return await restore.inPlace()
   } finally {
     contents.close()
     writer.close()
@@ -211,6 +213,11 @@ class BundleRestore {
       )
       return output
     } catch (cause) {
+      if (cause instanceof Unstable)
+        throw new SavepointError('io.failed', `Cannot keep what would be replaced: ${cause.message}`, {
+          hint: 'Nothing was changed. Try again when nobody else is at work there',
+          cause,
+        })
       if (errnoWords(cause) === undefined) throw cause
       throw new SavepointError('io.failed', `Cannot keep what would be replaced in ${output}: ${errnoWords(cause)}`, {
         hint: 'Nothing was changed. Copy the bundle to a place where you may write, and restore from there; or use --to DIR',
@@ -229,7 +236,7 @@ class BundleRestore {
         wanted,
         stage: `${STAGE_PREFIX}${randomHex(8)}`,
         onProgress: () => {},
-        rescue: async displaced => displaced.filter(item => isEdited(root, item)),
+        rescue: async displaced => displaced.filter(item => isEdited(root, this.store, item)),
       })
       addon.syncfs(root)
       const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`

@@ -1,13 +1,14 @@
 /** Before a bundle is restored in place: what will be replaced becomes a bundle of its own, which takes it back. */
 import { existsSync } from 'node:fs'
+import { errnoOf } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
-import { joinRaw, type Raw, rawToBytes } from '../model/raw-path.ts'
+import { joinRaw, type Raw, rawToBytes, showPath } from '../model/raw-path.ts'
 import type { Store } from '../store/store.ts'
 import { withAllBelow } from '../store/tree-lookup.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import { pathFields, pathText } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
-import { Content } from './content.ts'
+import { Content, Unstable } from './content.ts'
 import type { State, StateType } from './manifest.ts'
 import { OpenedDirs } from './opened-dirs.ts'
 import { Looks, toState, typeOf } from './states.ts'
@@ -101,11 +102,22 @@ function liveState(writer: BundleWriter, seen: ReturnType<Looks['stateAt']>, pat
   if (seen === 'unseen') throw Object.assign(new Error('it cannot be looked at'), { code: 'EACCES' })
   const state = toState(seen)
   if (!seen || typeOf(seen) !== 'file') return state
-  const content = new Content(rawToBytes(path), undefined, true)
+  const content = openNow(path)
   try {
     return { ...state, ...writer.put(`before:${pathFields(path).path}`, content), size: content.size }
   } finally {
     content.close()
+  }
+}
+
+function openNow(path: Raw): Content {
+  try {
+    return new Content(rawToBytes(path), undefined, true)
+  } catch (error) {
+    // It was there a moment ago.
+    const isGone = errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR' || errnoOf(error) === 'ELOOP'
+    if (isGone || error instanceof Unstable) throw new Unstable(`somebody changes ${showPath(path)} just now`)
+    throw error
   }
 }
 
