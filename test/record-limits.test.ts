@@ -320,7 +320,9 @@ describe('a disk that is full', () => {
     mkdirSync(at('disk'))
     spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=40m', 'none', at('disk')])
     try {
-      const script = 'for i in 1 2 3 4 5 6 7 8; do head -c 6000000 /dev/urandom > noise$i; done; echo small > zzz'
+      space.write('yyy', 'before\n')
+      const script =
+        'for i in 1 2 3 4 5 6 7 8; do head -c 6000000 /dev/urandom > noise$i; done; echo small > zzz; echo after > yyy'
       const recorded = recordScript(space, script, { name: 'disk/bundle' })
       expect([recorded.result.status, recorded.result.stderr]).toEqual([
         0,
@@ -330,6 +332,13 @@ describe('a disk that is full', () => {
       expect(recorded.manifest.skipped.map(({ reason }) => reason)).toContain('no-space')
       const verified = savepoint(space, ['bundle', 'verify', recorded.directory])
       expect([verified.status, verified.stdout]).toEqual([0, expect.stringContaining('INCOMPLETE')])
+      // What had no room can be written elsewhere.
+      const [name] = readdirSync(join(space.home, 'recordings'))
+      expect(recorded.result.stderr).toContain(`record --finish ${name} -o OTHER`)
+      const { status, stderr } = savepoint(space, ['record', '--finish', name!, '-o', at('elsewhere')])
+      const late = new Recorded({ status, signal: null, stdout: '', stderr }, at('elsewhere'))
+      expect([status, late.manifest.complete, late.text(space.at('yyy'), 'before')]).toEqual([0, true, 'before\n'])
+      expect(readdirSync(join(space.home, 'recordings'))).toEqual([])
     } finally {
       spawnSync('umount', [at('disk')])
     }

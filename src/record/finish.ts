@@ -2,6 +2,7 @@
  * Makes a bundle of a recording that has ended: looks at each path again, finds the contents, and writes them. What is only read and
  * what git has anyway is told without its content.
  */
+import { basename } from 'node:path'
 import { type RecordLog, readRecordLog, SEEN } from '../tracers/record-log.ts'
 import { pathFields, pathText } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
@@ -134,6 +135,7 @@ class Finisher {
       skipped: this.skippedCount,
       lostEvents: this.log.lost,
       incompleteBecause: because,
+      recording: writer.isFull ? basename(this.options.directory) : undefined,
       exitStatus: end?.code ?? null,
       signal: end?.signal ?? null,
     }

@@ -107,7 +107,8 @@ async function finish(
       env: options.env ?? process.env,
       onProgress: files => options.onProgress?.({ phase: 'writing', files, bytes: 0 }),
     })
-    removeRecording(directory)
+    // What had no room is nowhere else.
+    if (result.recording === undefined) removeRecording(directory)
     return result
   } catch (cause) {
     if (errnoWords(cause) === undefined) throw cause
@@ -187,7 +188,7 @@ async function noteHead(start: RecordingStart, env: NodeJS.ProcessEnv): Promise<
 function sayAbandoned(home: string, notice: (text: string) => void): void {
   for (const { directory, start } of abandonedRecordings(home))
     notice(
-      `an earlier recording (${start.command[0]}) was interrupted: savepoint record --finish ${basename(directory)} -o BUNDLE writes what there is of it`,
+      `an earlier recording (${start.command[0]}) was interrupted, or had no room: savepoint record --finish ${basename(directory)} -o BUNDLE writes what there is of it`,
     )
 }
 

@@ -18,6 +18,8 @@ export interface RecordResult {
   lostEvents: number
   /** Empty: it is complete. */
   incompleteBecause: string[]
+  /** Where there was no room for all of it in the bundle: what `record --finish` writes elsewhere. */
+  recording: string | undefined
   exitStatus: number | null
   signal: string | null
 }

@@ -47,7 +47,7 @@ export function register(program: Command): void {
         .default('all'),
     )
     .option('--force', 'replace a bundle that is there')
-    .option('--finish <recording>', 'write the bundle of a recording that was interrupted')
+    .option('--finish <recording>', 'write the bundle of a recording that was interrupted, or had no room')
     .passThroughOptions()
     .action(
       handle<Options>(async (context, { words, options }) => {
@@ -95,7 +95,7 @@ function summarise(context: Context, result: RecordResult): void {
     process.stderr.write(`${JSON.stringify(recordResultJson(result))}\n`)
     return
   }
-  const { output, files, blobs, added, modified, deleted, otherwise, skipped, incompleteBecause } = result
+  const { output, files, blobs, added, modified, deleted, otherwise, skipped, incompleteBecause, recording } = result
   const others = otherwise > 0 ? `, ${otherwise} otherwise changed` : ''
   const changed = `${added} added, ${modified} modified, ${deleted} deleted${others}`
   context.notice(
@@ -103,6 +103,10 @@ function summarise(context: Context, result: RecordResult): void {
   )
   if (skipped > 0) context.notice(`${plural('content', skipped)} could not be stored: see skipped in the manifest`)
   if (incompleteBecause.length > 0) context.notice(`the bundle is INCOMPLETE: ${incompleteBecause.join('; ')}`)
+  if (recording !== undefined)
+    context.notice(
+      `what had no room is kept: savepoint record --finish ${recording} -o OTHER writes all of it elsewhere`,
+    )
 }
 
 const recordResultJson = ({
@@ -124,6 +128,7 @@ const recordResultJson = ({
   lost_events: rest.lostEvents,
   complete: rest.incompleteBecause.length === 0,
   incomplete_because: rest.incompleteBecause,
+  recording: rest.recording ?? null,
   exit_status: rest.exitStatus,
   signal: rest.signal,
 })
