@@ -202,6 +202,24 @@ describe('killed', () => {
   })
 })
 
+it('a directory that is gone when it comes to it is told, and nothing is changed', async () => {
+  space.write('a', 'before\n')
+  recordScript(space, 'echo after > a', { name: 'bundle' })
+  const bundle = new Bundle(at('bundle'))
+  const { home, env } = space
+  const confirm = async () => {
+    space.sh('mv $PWD ../elsewhere')
+    return true
+  }
+  const options = { anywhere: false, force: false, withGit: false, dryRun: false, home, env, confirm }
+  await expect(restoreBundle(bundle, { ...options, side: 'before' })).rejects.toMatchObject({
+    code: 'target.missing',
+    hint: expect.stringContaining('Nothing was changed'),
+  })
+  bundle.close()
+  expect([undoBundles(), readFileSync(at('elsewhere/a'), 'utf8')]).toEqual([[], 'after\n'])
+})
+
 it('two at once: the second waits, and finds it done', async () => {
   const { before } = change()
   const bundle = new Bundle(at('bundle'))

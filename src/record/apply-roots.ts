@@ -40,12 +40,23 @@ export async function applyRoots(plans: readonly RootPlan[], home: string, about
   const sorted = plans
     .filter(({ plan }) => plan.actions.length > 0)
     .sort((a, b) => b.directory.length - a.directory.length)
-  return withDirs(sorted, async fds => {
+  let isBegun = false
+  const work = async (fds: number[]) => {
+    isBegun = true
     const roots = sorted.map((plan, i) => rootOf(plan, fds[i]!, stage))
     await switchAll(roots, about, root => {
       root.note = noteRestore(home, { ...about, directory: root.directory, stage, pid: process.pid })
     })
     return finishAll(roots, about, stage)
+  }
+  return withDirs(sorted, work).catch(cause => {
+    if (isBegun) throw cause
+    // One of them is gone since it was looked at.
+    rmSync(about.undo, { recursive: true, force: true })
+    throw new SavepointError('target.missing', (cause as Error).message, {
+      hint: 'Nothing was changed. Try again: what is there now is looked at anew',
+      cause,
+    })
   })
 }
 
