@@ -113,6 +113,30 @@ describe('before there is a timeline', () => {
     space.write('src/b.txt', 'changed\n')
     expect(json('coverage', '.')).toMatchObject({ up_to_date: false, current: false, ...left('y.o') })
   })
+
+  it('coverage of a directory: what comes and goes of the left out, and times, make it no other version', () => {
+    space.sh(`git init -q .; printf '*.o\n' > .gitignore; echo x > src/x.o`)
+    say(['snapshot'])
+    space.sh('rm src/x.o')
+    expect(json('coverage', 'src')).toMatchObject({ up_to_date: true, current: true })
+    space.sh('echo y > src/y.o; touch -d yesterday a.txt')
+    for (const path of ['src', '.'])
+      expect(json('coverage', path)).toMatchObject({ up_to_date: true, current: false, left_out: { count: 1 } })
+    space.sh(`printf '' > .gitignore`)
+    expect(json('coverage', 'src')).toMatchObject({ up_to_date: false, left_out: { count: 0 } })
+    space.sh(`printf '*.o\n' > .gitignore; rm -r src; echo x > src`)
+    expect(json('coverage', '.')).toMatchObject({ up_to_date: false })
+  })
+
+  it('coverage of a directory that is excluded by now: no snapshot has all of it where one left out a part', () => {
+    space.sh(`git init -q .; printf '*.o\n' > .gitignore; mkdir build; echo b > build/b; echo x > build/x.o`)
+    say(['snapshot', '-m', 'first'])
+    space.sh('echo build/ >> .gitignore')
+    expect(json('coverage', 'build')).toMatchObject({ covered: false, up_to_date: false, current: false })
+    expect(say(['coverage', 'build'])).toContain('has another version than the one on disk')
+    space.sh('rm build/x.o')
+    expect(json('coverage', 'build')).toMatchObject({ covered: false, up_to_date: true, current: true })
+  })
 })
 
 describe('snapshot and the lists', () => {
