@@ -151,6 +151,22 @@ describe('settings that are there', () => {
     expect([read(file).includes(`${word}2`), read(file).includes(launcher)]).toEqual([true, false])
   })
 
+  it.each([
+    ['gemini', '.gemini/settings.json', '{}\n'],
+    ['claude', '.mcp.json', ' \n'],
+    ['codex', '.codex/config.toml', ''],
+  ])('of %s that say nothing are there again after --remove: %s %j', (agent, name, before) => {
+    const file = join(space.dir, name)
+    put(file, before)
+    const scope = ['--scope', 'project']
+    expect(connect(agent, ...scope).stdout).toContain(`changed ${file}`)
+    expect(connect(agent, ...scope, '--remove').stdout).toContain(`changed ${file}\n`)
+    expect(read(file)).toBe(before)
+    expect(existsSync(`${file}.before-savepoint`)).toBe(false)
+    expect(connect(agent, ...scope, '--remove').stdout).toContain(`is not connected in ${file}`)
+    expect(read(file)).toBe(before)
+  })
+
   it('in a form that cannot be edited are not said to be without it', () => {
     put(join(space.dir, '.codex/config.toml'), '[mcp_servers]\nsavepoint = { command = "x" }\n')
     const { status, stderr } = connect('codex', '--scope', 'project', '--remove')

@@ -21,9 +21,9 @@ import type { Place } from './place.ts'
 export interface SettingsEdit {
   place: Place
   action: 'created' | 'changed' | 'removed' | 'unchanged'
-  /** What it was and will be; '' is no file. */
-  before: string
-  after: string
+  /** What it was and will be; undefined is no file. */
+  before: string | undefined
+  after: string | undefined
 }
 
 const BACKUP = '.before-savepoint'
@@ -33,10 +33,17 @@ const MAX_BACKUPS = 100
 export function planEdit(place: Place, isRemoval: boolean): SettingsEdit {
   const { file, put, take } = place
   const before = readSettings(file)
-  const changed = explained(file, () => (isRemoval ? (asBefore(file, before, put) ?? take(before)) : put(before)))
-  if (changed === before) return { place, action: 'unchanged', before, after: before }
-  const after = saysNothing(changed) ? '' : changed
-  return { place, action: before === '' ? 'created' : after === '' ? 'removed' : 'changed', before, after }
+  const text = before ?? ''
+  const former = isRemoval && before !== undefined ? explained(file, () => asBefore(file, text, put)) : undefined
+  const changed = former ?? explained(file, () => (isRemoval ? take(text) : put(text)))
+  if (changed === text && former === undefined) return { place, action: 'unchanged', before, after: before }
+  const after = former === undefined && saysNothing(changed) ? undefined : changed
+  return {
+    place,
+    action: before === undefined ? 'created' : after === undefined ? 'removed' : 'changed',
+    before,
+    after,
+  }
 }
 
 /** What was there before we were, to the last byte, if nobody has changed anything since: it lies beside the file. */
@@ -59,12 +66,13 @@ export function carryOut({ place: { file, isInOwnDirectory }, before, after }: S
   try {
     const real = realFile(file)
     const former = backupsOf(real).find(each => existsSync(each) && readFileSync(each, 'utf8') === after)
-    const backup = before === '' || after === '' || former !== undefined ? undefined : backUp(real, before)
-    if (after === '') rmSync(real)
+    const isNew = before === undefined || after === undefined || former !== undefined
+    const backup = isNew ? undefined : backUp(real, before)
+    if (after === undefined) rmSync(real)
     else write(real, after)
     if (former !== undefined) rmSync(former)
     // A link to elsewhere stays in it.
-    if (after === '' && isInOwnDirectory) removeIfEmpty(dirname(file))
+    if (after === undefined && isInOwnDirectory) removeIfEmpty(dirname(file))
     return backup
   } catch (error) {
     if (!errnoOf(error)) throw error
@@ -134,7 +142,7 @@ function backUp(file: string, text: string): string {
 /** An object without members says as much as no file, and some agents complain of it. */
 const saysNothing = (text: string): boolean => /^\s*(\{\s*\})?\s*$/.test(text)
 
-function readSettings(file: string): string {
+function readSettings(file: string): string | undefined {
   try {
     // A pipe would be read for ever.
     if (!statSync(file).isFile())
@@ -144,7 +152,7 @@ function readSettings(file: string): string {
     return bytes.toString()
   } catch (error) {
     const errno = errnoOf(error)
-    if (errno === 'ENOENT') return ''
+    if (errno === 'ENOENT') return undefined
     if (!errno) throw error
     throw new SavepointError('io.failed', `Cannot read ${file}: ${(error as Error).message}`, { cause: error })
   }
