@@ -239,7 +239,9 @@ export const coverage = z
     left_out: z
       .object({ count: z.int(), paths: z.array(skipped).describe('the first ten') })
       .describe('what lies below a directory and snapshots do not capture'),
-    up_to_date: z.boolean().describe('whether a snapshot has what is on disk, times aside, but for what is left out below it'),
+    up_to_date: z
+      .boolean()
+      .describe('whether a snapshot has what is on disk, times aside, but for what is left out below it'),
     current: z.boolean().describe('whether a snapshot has all of what is on disk, times aside, with nothing left out'),
     versions: z.int().describe('how many snapshots have it'),
     latest: snapshot
