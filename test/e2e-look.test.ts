@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { savepoint, savepointInShell, steady } from './support/built-cli.ts'
+import { savepoint, savepointInShell, savepointJson, steady } from './support/built-cli.ts'
 import { dialogue, smallWorkspace } from './support/dialogue.ts'
 import { changeKeys, keys, snapshotKeys } from './support/json-keys.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -126,6 +126,15 @@ describe('before there is a timeline', () => {
     expect(json('coverage', 'src')).toMatchObject({ up_to_date: false, left_out: { count: 0 } })
     space.sh(`printf '*.o\n' > .gitignore; rm -r src; echo x > src`)
     expect(json('coverage', '.')).toMatchObject({ up_to_date: false })
+  })
+
+  it('coverage of a directory with the store in it: whoever removes that has no snapshot left', () => {
+    const home = space.at('src/store')
+    const outcome = savepoint(space, ['--home', home, 'snapshot'])
+    expect(outcome.status, outcome.stderr).toBe(0)
+    const left = { count: 1, paths: [{ path: 'src/store', reason: 'store' }] }
+    for (const path of ['src', '.'])
+      expect(savepointJson(space, ['--home', home, 'coverage', path])).toMatchObject({ left_out: left, current: false })
   })
 
   it('coverage of a directory that is excluded by now: no snapshot has all of it where one left out a part', () => {

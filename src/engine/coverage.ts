@@ -1,6 +1,6 @@
 /** `coverage PATH…`: is this file recoverable right now, and if not, why. */
 import { isDamage } from '../errors/errors.ts'
-import type { Entry, Id, UnknownReason } from '../model/entry.ts'
+import type { Entry, Id } from '../model/entry.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { holdsIn } from '../store/tree-holds.ts'
@@ -55,14 +55,12 @@ async function coverageOf(ctx: Context, raw: Raw, live: Live): Promise<CoverageR
 const stateAt = ({ store }: Context, root: Id, raw: Raw): Entry | undefined =>
   raw === '' ? rootEntryOf(store, root) : entryAt(store, rootTreeOf(store, root), raw)
 
-/** A socket has no content, and our own store is not the user's: nothing is lost with them. */
-const needless: ReadonlySet<UnknownReason | undefined> = new Set(['socket', 'store'])
-
 function leftOutBelow({ store }: Context, raw: Raw, entry: Entry | undefined): LeftOut {
   const found: LeftOut = { count: 0, paths: [] }
   if (entry?.kind !== 'dir') return found
   for (const { path, entry: below } of withAllBelow(store, { path: raw, entry })) {
-    if (below.kind !== 'unknown' || needless.has(below.reason)) continue
+    // Nothing is lost with a socket. With our own store all snapshots are.
+    if (below.kind !== 'unknown' || below.reason === 'socket') continue
     if (++found.count <= LISTED) found.paths.push({ path, reason: below.reason! })
   }
   return found
