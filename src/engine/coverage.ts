@@ -1,8 +1,10 @@
 /** `coverage PATH…`: is this file recoverable right now, and if not, why. */
 import { isDamage } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
+import { plural } from '../model/format.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { hasLostPart, isLost } from '../store/lost-content.ts'
 import { holdsIn } from '../store/tree-holds.ts'
 import { entryAt, withAllBelow } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
@@ -21,18 +23,24 @@ const LISTED = 10
 export async function coverage(ctx: Context, paths: readonly string[]): Promise<CoverageResult[]> {
   const raws = paths.map(path => resolvePath(ctx, path))
   const live = await lookAtLive(ctx)
+  const lost = ctx.store.lostPacks()
+  if (lost.size > 0)
+    ctx.notice(
+      `${plural('pack', lost.size)} of the store ${lost.size === 1 ? 'is' : 'are'} missing or cut off, with what snapshots had there; savepoint verify names it`,
+    )
   const found: CoverageResult[] = []
-  for (const raw of raws) found.push(await coverageOf(ctx, raw, live))
+  for (const raw of raws) found.push(await coverageOf(ctx, raw, live, lost))
   return found
 }
 
-async function coverageOf(ctx: Context, raw: Raw, live: Live): Promise<CoverageResult> {
+async function coverageOf(ctx: Context, raw: Raw, live: Live, lost: ReadonlySet<number>): Promise<CoverageResult> {
   const entry = stateAt(ctx, live.root, raw)
   const found = raw === '' ? 'there' : lookLive(ctx, raw)
   const holders = ctx.db
     .snapshots()
     .reverse()
-    .filter(snapshot => raw === '' || hasCaptured(ctx, snapshot.root, raw))
+    .filter(({ root }) => raw === '' || hasCaptured(ctx, root, raw))
+    .filter(({ root }) => lost.size === 0 || isWhole(ctx, root, raw, lost))
   const same = await holderOfLive(ctx, raw, holders, entry)
   const isUnknown = entry?.kind === 'unknown'
   const leftOut = leftOutBelow(ctx, raw, entry)
@@ -94,6 +102,13 @@ function isHeldBy(ctx: Context, root: Id, raw: Raw, holds: (stored: Entry) => bo
     throw error
   }
 }
+
+/** Neither it, nor what leads to it, was in a pack that is lost. */
+const isWhole = (ctx: Context, root: Id, raw: Raw, lost: ReadonlySet<number>): boolean =>
+  isHeldBy(ctx, root, raw, stored => {
+    const above = raw.split('/').map((_, i, names) => stateAt(ctx, root, names.slice(0, i).join('/'))?.content ?? '')
+    return [root, ...above].every(id => !isLost(ctx.store, lost, id)) && !hasLostPart(ctx.store, lost, stored)
+  })
 
 /** What it would be as an entry if everything that `latest` has were captured again. */
 async function captureAgainstRules(ctx: Context, raw: Raw, latest: Snapshot): Promise<Entry | undefined> {
