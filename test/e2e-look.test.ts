@@ -128,6 +128,18 @@ describe('before there is a timeline', () => {
     expect(json('coverage', '.')).toMatchObject({ up_to_date: false })
   })
 
+  it('coverage where snapshots are turned off: nothing new is protected, and what was captured is compared', () => {
+    say(['snapshot', '-m', 'first'])
+    space.write('savepoint.yaml', 'snapshots:\n  disabled: true\n')
+    space.write('new', 'n\n')
+    const off = 'not protected, snapshots are turned off by the configuration'
+    expect(say(['coverage', 'new'])).toBe(`new: ${off}\nNo snapshot has a version of it\n`)
+    expect(say(['coverage', 'a.txt'])).toMatch(
+      /^a\.txt: not protected, .*\nsnap_ID \(first\), .*has exactly what is on disk now/,
+    )
+    expect(json('coverage', 'new')).toMatchObject({ covered: false, reason: 'disabled', current: false })
+  })
+
   it('coverage of a directory with the store in it: whoever removes that has no snapshot left', () => {
     const home = space.at('src/store')
     const outcome = savepoint(space, ['--home', home, 'snapshot'])

@@ -234,7 +234,7 @@ export const coverage = z
     path,
     covered: z.boolean(),
     exists: z.boolean().nullable(),
-    reason: z.enum([...unknownReasons, 'absent']).nullable(),
+    reason: z.enum([...unknownReasons, 'absent', 'disabled']).nullable(),
     rule: z.string().nullable(),
     left_out: z
       .object({ count: z.int(), paths: z.array(skipped).describe('the first ten') })

@@ -43,12 +43,13 @@ async function coverageOf(ctx: Context, raw: Raw, live: Live, lost: ReadonlySet<
     .filter(({ root }) => lost.size === 0 || isWhole(ctx, root, raw, lost))
   const same = await holderOfLive(ctx, raw, holders, entry)
   const isUnknown = entry?.kind === 'unknown'
+  const reason = whyNot(ctx, found, entry)
   const leftOut = leftOutBelow(ctx, raw, entry)
   return {
     path: raw,
     exists: found === 'hidden' ? undefined : found === 'there',
-    covered: found === 'there' && !isUnknown,
-    reason: found === 'absent' ? 'absent' : isUnknown ? entry.reason : found === 'hidden' ? 'unreadable' : undefined,
+    covered: reason === undefined,
+    reason,
     // Of what is gone, too: it tells why no snapshot has it.
     rule: found === 'absent' || (isUnknown && entry.reason === 'excluded') ? await ruleFor(ctx, raw) : undefined,
     leftOut,
@@ -58,6 +59,13 @@ async function coverageOf(ctx: Context, raw: Raw, live: Live, lost: ReadonlySet<
     current: same !== undefined && leftOut.count === 0,
     isBeforeFirst: ctx.db.head === undefined,
   }
+}
+
+function whyNot(ctx: Context, found: ReturnType<typeof lookLive>, entry: Entry | undefined): CoverageResult['reason'] {
+  if (found === 'absent') return 'absent'
+  if (entry?.kind === 'unknown') return entry.reason
+  if (found === 'hidden') return 'unreadable'
+  return ctx.config.snapshots.disabled ? 'disabled' : undefined
 }
 
 const stateAt = ({ store }: Context, root: Id, raw: Raw): Entry | undefined =>

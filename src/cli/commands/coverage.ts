@@ -48,7 +48,11 @@ const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
   'no-room': 'the disk was full',
   'other-store': 'it belongs to another Savepoint store',
   absent: 'it does not exist',
+  disabled: 'snapshots are turned off by the configuration',
 }
+
+/** Not captured, but what is there can be read. */
+const comparable: ReadonlySet<CoverageResult['reason']> = new Set(['excluded', 'too-large', 'disabled'])
 
 function coverageText(coverage: CoverageResult, now: number, style: Style): string {
   const { covered, reason, rule, latest, versions, isUpToDate } = coverage
@@ -75,7 +79,7 @@ function coverageText(coverage: CoverageResult, now: number, style: Style): stri
     return `${text}No snapshot has a version of it${coverage.exists && covered ? ` yet. Take one: ${style.command('snapshot')}` : ''}\n`
   const age = formatAge(now - latest.createdAt)
   // What cannot be read cannot be compared.
-  const isCompared = coverage.exists && (covered || reason === 'excluded' || reason === 'too-large')
+  const isCompared = coverage.exists && (covered || comparable.has(reason))
   const same = coverage.current
     ? 'has exactly what is on disk now'
     : 'has what is on disk now, but for what is left out'
