@@ -24,6 +24,8 @@ export interface SettingsEdit {
   /** What it was and will be; undefined is no file. */
   before: string | undefined
   after: string | undefined
+  /** Copies of which nothing is left to bring back afterwards. */
+  spent: string[]
 }
 
 const BACKUP = '.before-savepoint'
@@ -31,23 +33,21 @@ const MAX_BACKUPS = 100
 
 /** What it would do to connect, or to take that away again; nothing is written. A file that says nothing afterwards goes. */
 export function planEdit(place: Place, isRemoval: boolean): SettingsEdit {
-  const { file, put, take } = place
+  const { file, put, take, hasOurs } = place
   const before = readSettings(file)
   const text = before ?? ''
-  const former = isRemoval && before !== undefined ? explained(file, () => asBefore(file, text, put)) : undefined
+  const copies = isRemoval && before !== undefined ? copiesBefore(file, text, put) : []
+  // One that was made when we were in it already, from another place, is not what was there before us.
+  const former = copies.find(copy => !hasOurs(copy.text))?.text
   const changed = former ?? explained(file, () => (isRemoval ? take(text) : put(text)))
-  if (changed === text && former === undefined) return { place, action: 'unchanged', before, after: before }
+  if (changed === text && former === undefined) return { place, action: 'unchanged', before, after: before, spent: [] }
   const after = former === undefined && saysNothing(changed) ? undefined : changed
-  return {
-    place,
-    action: before === undefined ? 'created' : after === undefined ? 'removed' : 'changed',
-    before,
-    after,
-  }
+  const action = before === undefined ? 'created' : after === undefined ? 'removed' : 'changed'
+  return { place, action, before, after, spent: copies.map(({ name }) => name) }
 }
 
-/** What was there before we were, to the last byte, if nobody has changed anything since: it lies beside the file. */
-function asBefore(file: string, text: string, put: Place['put']): string | undefined {
+/** Copies beside the file from which it came to be what it is by our entry alone: nobody has changed anything since. */
+function copiesBefore(file: string, text: string, put: Place['put']): { name: string; text: string }[] {
   const isFrom = (former: string): boolean => {
     try {
       return former !== text && put(former) === text
@@ -57,12 +57,17 @@ function asBefore(file: string, text: string, put: Place['put']): string | undef
   }
   return backupsOf(realFile(file))
     .filter(existsSync)
-    .map(backup => readFileSync(backup, 'utf8'))
-    .find(isFrom)
+    .map(name => ({ name, text: readFileSync(name, 'utf8') }))
+    .filter(copy => isFrom(copy.text))
 }
 
 /** Answers the name of the copy of what was there, if one was made: what the file goes back to, or only we wrote, needs none. */
-export function carryOut({ place: { file, isInOwnDirectory }, before, after }: SettingsEdit): string | undefined {
+export function carryOut({
+  place: { file, isInOwnDirectory },
+  before,
+  after,
+  spent,
+}: SettingsEdit): string | undefined {
   try {
     const real = realFile(file)
     const former = backupsOf(real).find(each => existsSync(each) && readFileSync(each, 'utf8') === after)
@@ -70,7 +75,7 @@ export function carryOut({ place: { file, isInOwnDirectory }, before, after }: S
     const backup = isNew ? undefined : backUp(real, before)
     if (after === undefined) rmSync(real)
     else write(real, after)
-    if (former !== undefined) rmSync(former)
+    for (const copy of former === undefined ? spent : [former, ...spent]) rmSync(copy, { force: true })
     // A link to elsewhere stays in it.
     if (after === undefined && isInOwnDirectory) removeIfEmpty(dirname(file))
     return backup

@@ -27,6 +27,13 @@ export function setToml(text: string, path: readonly string[], table: Record<str
   return `${before}${before === '' ? '' : eol + eol}${[...block, ''].join(eol)}`
 }
 
+/** As it stands there; '' when it does not. */
+export function tableText(text: string, path: readonly string[]): string {
+  const { all, whole } = linesOf(text)
+  const found = rangeOf(all, path)
+  return found ? whole.slice(found.start, found.end).join('') : ''
+}
+
 /** Takes it away, the tables below it included, wherever they stand. */
 export function removeToml(text: string, path: readonly string[]): string {
   const { all, whole, eol } = linesOf(text)
