@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { coverageJson } from '../../api/json.ts'
+import { placeOf } from '../../api/snapshot-place.ts'
 import type { CoverageResult } from '../../index.ts'
 import { formatAge, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
@@ -25,10 +26,12 @@ export function register(program: Command): void {
     .argument('<paths...>', 'files or directories')
     .action(
       handle(async (context, { words }) => {
-        const coverages = await (await context.open({ provisional: true })).coverages(words)
-        const [first, ...more] = coverages
-        if (context.options.json)
-          return context.json(more.length > 0 ? coverages.map(coverageJson) : coverageJson(first!))
+        const savepoint = await context.open({ provisional: true })
+        const coverages = await savepoint.coverages(words)
+        if (context.options.json) {
+          const found = coverages.map(each => coverageJson(each, each.latest && placeOf(savepoint, each.latest)))
+          return context.json(found.length > 1 ? found : found[0])
+        }
         context.output.write(coverages.map(each => coverageText(each, context.now, context.style)).join('\n'))
       }),
     )
