@@ -1,5 +1,5 @@
 /** Before a restore writes anything: can the store produce every byte, and does the disk have room? */
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, constants, openSync } from 'node:fs'
 import { SavepointError } from '../../errors/errors.ts'
 import { descend } from '../../model/deep-walk.ts'
 import type { Entry, Id } from '../../model/entry.ts'
@@ -41,7 +41,7 @@ export function preflight(store: Store, root: number, actions: readonly PlanActi
   if (damaged.length > 0) throw cannotProduce(damaged)
   // What only takes away must not fail for want of room.
   const makes = actions.some(({ action }) => action === 'create' || action === 'replace')
-  if (makes && !hasRoom(root, needs.bytes - freed)) throw noRoom(root, needs.bytes, deletionsOf(store, actions))
+  if (makes && !hasRoom(root, needs.bytes - freed)) throw noRoom(root, needs.bytes, deletionsOf(store, root, actions))
   return needs
 }
 
@@ -59,20 +59,41 @@ export function neededBytes(store: Store, actions: readonly PlanAction[]): numbe
 
 export interface Deletion {
   path: Raw
-  /** What becomes free for sure: nothing of what has other names, or holes. */
+  /** What becomes free for sure: nothing of what has other names, holes, or lies in a snapshot of the filesystem, too. */
   bytes: number
 }
 
 /** What a plan deletes, the largest first. */
-export function deletionsOf(store: Store, actions: readonly PlanAction[]): Deletion[] {
+export function deletionsOf(store: Store, root: number, actions: readonly PlanAction[]): Deletion[] {
   const deletions = actions.flatMap((action): Deletion[] => {
     if (action.action !== 'delete') return []
     let bytes = 0
-    for (const { entry } of filesOf(store, action.path, action.live, []))
-      if (entry.linkGroup === 0n && !entry.sparse) bytes += entry.size
+    for (const { path, entry } of filesOf(store, action.path, action.live, []))
+      if (entry.linkGroup === 0n && !entry.sparse && hasOwnBlocks(root, path)) bytes += entry.size
     return [{ path: action.path, bytes }]
   })
   return deletions.sort((a, b) => b.bytes - a.bytes)
+}
+
+/** ZFS, and what may be it: they do not tell. */
+const MAY_SHARE_UNSEEN = new Set([0x2fc12fc1, 0x65735546])
+
+function hasOwnBlocks(root: number, path: Raw): boolean {
+  if (MAY_SHARE_UNSEEN.has(addon.statfs(root).type)) return false
+  let fd: number
+  try {
+    fd = addon.openAt(root, path, constants.O_RDONLY | constants.O_NONBLOCK, 0)
+  } catch {
+    return false
+  }
+  try {
+    return addon.sharesBlocks(fd) === 0
+  } catch {
+    // Filesystems that cannot share have nothing to tell.
+    return true
+  } finally {
+    addon.close(fd)
+  }
 }
 
 export function noRoom(root: number, bytes: number, deletions: Deletion[]): SavepointError {
