@@ -10,7 +10,7 @@ import { deletionsOf, hasRoom, neededBytes, noRoom, preflight } from './restore-
 
 export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult> {
   const { store, root, plan } = options
-  const needed = neededBytes(store, plan.actions)
+  const needed = neededBytes(store, root, plan.actions)
   let failure: unknown
   if (hasRoom(root, needed)) {
     try {
