@@ -55,7 +55,9 @@ describe('before there is a timeline', () => {
     space.sh(`git init -q .; printf 'cache/\\n.env\\n' > .gitignore; mkdir cache; echo x > cache/x; echo S=1 > .env`)
     const first = 'This directory has no snapshot yet. To take the first: savepoint snapshot\n'
     for (const path of ['a.txt', '.env', 'src', '.'])
-      expect(say(['coverage', path])).toBe(`${path}: not captured yet, a snapshot would capture it\n${first}`)
+      expect(say(['coverage', path])).toBe(
+        `${path}: not captured yet, a snapshot would capture it\n${path === '.' ? 'but not 1 path below it: cache (excluded)\n' : ''}${first}`,
+      )
     expect(say(['coverage', 'cache/x'])).toBe(
       `cache/x: would not be captured, an ignore rule excludes it (.gitignore:1 cache/)\n${first}`,
     )
@@ -88,6 +90,28 @@ describe('before there is a timeline', () => {
     }
     space.write('a.txt', 'three\n')
     expect(say(['coverage', 'a.txt'])).toMatch(/^snap_ID \(second\), .*has another version than the one on disk/m)
+  })
+
+  it('coverage of a directory: what is left out below it is named, and then no snapshot has all of it', () => {
+    space.sh(`git init -q .; printf '*.o\n' > .gitignore; mkdir -p src/deep; echo x > src/deep/x.o; echo y > y.o`)
+    say(['snapshot', '-m', 'first'])
+    const left = (...paths: string[]) => ({
+      left_out: { count: paths.length, paths: paths.map(path => ({ path, reason: 'excluded' })) },
+    })
+    for (const [path, ...names] of [
+      ['src', 'src/deep/x.o'],
+      ['.', 'src/deep/x.o', 'y.o'],
+    ] as const) {
+      const text = say(['coverage', path])
+      expect(text).toContain(`but not ${names.length === 1 ? '1 path' : '2 paths'} below it: src/deep/x.o (excluded)`)
+      expect(text).toMatch(/^snap_ID \(first\), .*has what is on disk now, but for what is left out/m)
+      expect(json('coverage', path)).toMatchObject({ path, up_to_date: true, current: false, ...left(...names) })
+    }
+    rmSync(space.at('src/deep/x.o'))
+    say(['snapshot'])
+    expect(json('coverage', 'src')).toMatchObject({ up_to_date: true, current: true, ...left() })
+    space.write('src/b.txt', 'changed\n')
+    expect(json('coverage', '.')).toMatchObject({ up_to_date: false, current: false, ...left('y.o') })
   })
 })
 
@@ -311,6 +335,8 @@ describe('what changed', () => {
       exists: true,
       reason: 'excluded',
       rule: '.gitignore:1 cache/',
+      left_out: { count: 0, paths: [] },
+      up_to_date: false,
       current: false,
       versions: 0,
       latest: null,

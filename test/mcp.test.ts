@@ -165,6 +165,14 @@ const steps: [title: string, tool: string, input: Record<string, unknown>, text:
       { operation: { kind: 'delete' } },
     ],
     ['untag', 'snapshots_tag', { name: 'good', delete: true }, /^There is no tag good/, { snapshot: null }],
+    [
+      'coverage of a directory',
+      'coverage',
+      { path: '.' },
+      /^\. is protected but for what is left out; the rest of its present content is in no snapshot yet[\s\S]*\nSnapshots do not capture 1 path below it: out \(excluded\)\n/,
+      { path: '.', left_out: { count: 1, paths: [{ path: 'out' }] }, up_to_date: false, current: false },
+      'printf out > .savepointignore; touch out',
+    ],
   ]
 
 describe.sequential('each does what it says', () => {

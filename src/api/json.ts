@@ -275,11 +275,13 @@ export function historyJson(history: results.HistoryResult) {
 
 export function coverageJson(coverage: results.CoverageResult) {
   return {
-    path: showPath(coverage.path),
+    path: showPath(coverage.path) || '.',
     covered: coverage.covered,
     exists: orNull(coverage.exists),
     reason: orNull(coverage.reason),
     rule: orNull(coverage.rule),
+    left_out: { count: coverage.leftOut.count, paths: coverage.leftOut.paths.map(skippedJson) },
+    up_to_date: coverage.isUpToDate,
     current: coverage.current,
     versions: coverage.versions,
     latest: coverage.latest ? snapshotJson(coverage.latest) : null,

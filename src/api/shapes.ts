@@ -236,11 +236,15 @@ export const coverage = z
     exists: z.boolean().nullable(),
     reason: z.enum([...unknownReasons, 'absent']).nullable(),
     rule: z.string().nullable(),
-    current: z
-      .boolean()
-      .describe('whether a snapshot has exactly what is on disk; of a directory, what is captured of it'),
+    left_out: z
+      .object({ count: z.int(), paths: z.array(skipped).describe('the first ten') })
+      .describe('what lies below a directory and snapshots do not capture'),
+    up_to_date: z.boolean().describe('whether a snapshot has what is on disk, but for what is left out below it'),
+    current: z.boolean().describe('whether a snapshot has exactly what is on disk, with nothing left out'),
     versions: z.int().describe('how many snapshots have it'),
-    latest: snapshot.nullable().describe('the newest that has what is on disk; if none does, the newest that has it'),
+    latest: snapshot
+      .nullable()
+      .describe('the newest that has what is on disk, but for what is left out; if none does, the newest that has it'),
   })
   .meta({ id: 'Coverage' })
 

@@ -145,25 +145,6 @@ export interface HistoryResult {
   versions: HistoryVersion[]
 }
 
-export interface CoverageResult {
-  path: Raw
-  /** Whether what is on disk now could be brought back after the next snapshot. */
-  covered: boolean
-  /** undefined: a directory above it does not let this user look. */
-  exists: boolean | undefined
-  reason: UnknownReason | 'absent' | undefined
-  /** What decides: "src/.gitignore:3 *.o". */
-  rule: string | undefined
-  /** The newest snapshot that has exactly what is on disk; where none does, the newest that has a version of it. */
-  latest: Snapshot | undefined
-  /** How many have one. */
-  versions: number
-  /** Whether `latest` has exactly what is on disk. */
-  current: boolean
-  /** No snapshot was taken of this directory yet: the answer is about the first one. */
-  isBeforeFirst: boolean
-}
-
 export interface DiffResult {
   from: string
   to: string

@@ -1,6 +1,37 @@
-/** What is said of paths that no snapshot has, and that something happened to. */
+/** What is said of whether paths are protected, and of those that no snapshot has and that something happened to. */
+
+import type { UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
-import type { Skipped } from '../model/snapshot.ts'
+import type { Skipped, Snapshot } from '../model/snapshot.ts'
+
+export interface CoverageResult {
+  path: Raw
+  /** Whether what is on disk now could be brought back after the next snapshot; of a directory, but for `leftOut`. */
+  covered: boolean
+  /** undefined: a directory above it does not let this user look. */
+  exists: boolean | undefined
+  reason: UnknownReason | 'absent' | undefined
+  /** What decides: "src/.gitignore:3 *.o". */
+  rule: string | undefined
+  /** What lies below a directory and snapshots do not capture. */
+  leftOut: LeftOut
+  /** The newest snapshot that has what is on disk, but for `leftOut`; where none does, the newest that has a version of it. */
+  latest: Snapshot | undefined
+  /** How many have one. */
+  versions: number
+  /** Whether `latest` has what is on disk, but for `leftOut`. */
+  isUpToDate: boolean
+  /** Whether `latest` has exactly what is on disk: nothing of it would be lost. */
+  current: boolean
+  /** No snapshot was taken of this directory yet: the answer is about the first one. */
+  isBeforeFirst: boolean
+}
+
+/** How many paths, and the first of them. A directory that is left out whole is one. */
+export interface LeftOut {
+  count: number
+  paths: Skipped[]
+}
 
 /** Paths that were not captured (ignored, too large, unreadable…) and do not exist any more: how many, and the first hundred. */
 export interface Gone {

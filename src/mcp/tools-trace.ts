@@ -92,18 +92,24 @@ export const traceTools = [
     facts: shapes.coverage.omit({ latest: true }).extend({ latest: z.string().nullable() }),
     async answer(call, input) {
       const { latest, ...found } = await call<z.output<typeof shapes.coverage>>('coverage', { path: input.path })
-      const { path, covered, reason, rule, current, versions } = found
+      const { path, covered, reason, rule, left_out: left, up_to_date: isUpToDate, versions } = found
       const why = [reason, rule].filter(Boolean).join(': ')
-      const until = current ? 'its present content is in a snapshot' : 'its present content is in no snapshot yet'
+      const content = left.count > 0 ? 'the rest of its present content' : 'its present content'
+      const until = `${content} is in ${isUpToDate ? 'a snapshot' : 'no snapshot yet'}`
+      const but = left.paths.map(skipped => `${skipped.path} (${skipped.reason})`).join(', ')
       return {
         head: [
-          covered ? `${path} is protected; ${until}` : `${path} is not protected${why === '' ? '' : ` (${why})`}`,
+          covered
+            ? `${path} is protected${left.count > 0 ? ' but for what is left out' : ''}; ${until}`
+            : `${path} is not protected${why === '' ? '' : ` (${why})`}`,
           latest === null
             ? 'No snapshot has it'
-            : `In ${plural('snapshot', versions)}, the newest ${current ? 'with this content ' : ''}is ${latest.id} (${ageOf(latest.created_at)})`,
-        ],
+            : `In ${plural('snapshot', versions)}, the newest ${isUpToDate ? 'with this content ' : ''}is ${latest.id} (${ageOf(latest.created_at)})`,
+          left.count > 0 &&
+            `Snapshots do not capture ${plural('path', left.count)} below it: ${but}${left.count > left.paths.length ? ', …' : ''}`,
+        ].filter(line => line !== false),
         facts: { ...found, latest: latest?.id ?? null },
-        foot: covered && !current ? ['snapshots_create captures it'] : [],
+        foot: covered && !isUpToDate ? ['snapshots_create captures it'] : [],
       }
     },
   }),

@@ -51,7 +51,7 @@ const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
 }
 
 function coverageText(coverage: CoverageResult, now: number, style: Style): string {
-  const { covered, reason, rule, latest, versions, current } = coverage
+  const { covered, reason, rule, latest, versions, isUpToDate } = coverage
   const path = style.path(coverage.path)
   const why = [reason ? reasons[reason] : '', rule === undefined ? '' : `(${showText(rule)})`]
     .filter(part => part !== '')
@@ -68,6 +68,7 @@ function coverageText(coverage: CoverageResult, now: number, style: Style): stri
   else if (covered)
     text = `${path}: ${style.green('protected')}, snapshots capture it${rule === undefined ? '' : ` (${showText(rule)})`}\n`
   else text = `${path}: ${style.red('not protected')}${why === '' ? '' : `, ${why}`}\n`
+  text += leftOutText(coverage, style)
   if (coverage.isBeforeFirst)
     return `${text}This directory has no snapshot yet. To take the first: ${style.command('snapshot')}\n`
   if (!latest)
@@ -75,7 +76,17 @@ function coverageText(coverage: CoverageResult, now: number, style: Style): stri
   const age = formatAge(now - latest.createdAt)
   // What cannot be read cannot be compared.
   const isCompared = coverage.exists && (covered || reason === 'excluded' || reason === 'too-large')
-  const which = current ? 'has exactly what is on disk now' : 'has another version than the one on disk'
+  const same = coverage.current
+    ? 'has exactly what is on disk now'
+    : 'has what is on disk now, but for what is left out'
+  const which = isUpToDate ? same : 'has another version than the one on disk'
   text += `${nameOf(latest)}, ${age}, ${isCompared ? which : 'has a version of it'} (${plural('snapshot', versions)} in all)\n`
   return text
+}
+
+function leftOutText({ leftOut }: CoverageResult, style: Style): string {
+  const [{ count, paths }, named] = [leftOut, 3]
+  if (count === 0) return ''
+  const names = paths.slice(0, named).map(({ path, reason }) => `${style.path(path)} (${reason})`)
+  return `${style.yellow('but not')} ${plural('path', count)} below it: ${names.join(', ')}${count > named ? ', …' : ''}\n`
 }
