@@ -1,12 +1,17 @@
 /** A filesystem that is full, below a target: what cannot be done is said in words that fit, and nothing is lost. */
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { onBtrfs, run } from './support/backend-scene.ts'
+import { builtCommand } from './support/built-cli.ts'
 import { canMount, gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
 
 const small = onBtrfs('noatime', true)
+/** Again after a sync: what was only reserved is free then. */
+const fillUp = `for pass in 1 2 3; do dd if=/dev/urandom of=fill$pass bs=64k 2>/dev/null || true
+  while echo x > "f$((n += 1))"; do :; done 2>/dev/null || true; sync; done`
 
 beforeAll(async () => {
   if (small.possible) await small.setUp()
@@ -25,9 +30,7 @@ gated(small.possible, small.needs, 'btrfs, which says that some is left: an empt
     await (await space.open({ home })).snapshot({ label: 'one' })
     rmdirSync(space.at('empty'))
     space.write('a', '2\n')
-    // Again after a sync: what was only reserved is free then.
-    space.sh(`for pass in 1 2 3; do dd if=/dev/urandom of=fill$pass bs=64k 2>/dev/null || true
-      while echo x > "f$((n += 1))"; do :; done 2>/dev/null || true; sync; done`)
+    space.sh(fillUp)
     const savepoint = await space.open({ home, backend: 'cas' })
     await expect(savepoint.rollback('one', { paths: ['empty'] })).rejects.toMatchObject({
       code: 'disk.full',
@@ -46,6 +49,31 @@ gated(small.possible, small.needs, 'btrfs, which says that some is left: an empt
   } finally {
     small.remove(space)
     elsewhere.remove()
+  }
+})
+
+gated(small.possible, small.needs, 'a home on a full btrfs can be read, and says that it is full', async () => {
+  const space = small.make()
+  try {
+    space.write('a', '1\n')
+    space.write('savepoint.yaml', 'snapshots: {min_free_bytes: 0}\n')
+    // A command leaves the log of the database and its index behind: begun anew, that needs room on btrfs.
+    const [program, ...args] = builtCommand
+    const env = { ...space.env, SAVEPOINT_HOME: space.home }
+    execFileSync(program!, [...args, 'snapshot', '--backend', 'cas', '-m', 'one'], { cwd: space.dir, env })
+    space.sh(fillUp)
+    const savepoint = await space.open()
+    expect(savepoint.snapshots().map(({ label }) => label)).toEqual(['one'])
+    expect(savepoint.read('one', 'a').toString()).toBe('1\n')
+    await expect(savepoint.snapshot({})).rejects.toMatchObject({
+      code: 'disk.full',
+      message: `Cannot write to ${space.home}: its disk is full`,
+    })
+    savepoint.close()
+    space.sh('rm -f fill* f[0-9]*; sync')
+    expect(await (await space.open()).snapshot({ label: 'two' })).toMatchObject({ backend: 'btrfs' })
+  } finally {
+    small.remove(space)
   }
 })
 

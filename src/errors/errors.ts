@@ -114,7 +114,10 @@ const words: Record<string, string> = {
   EROFS: 'the filesystem is read-only',
 }
 
-/** SQLite's extended codes have the plain one in their low byte. 4874: no room for the index of the write-ahead log. */
+/**
+ * SQLite's extended codes have the plain one in their low byte. 4874: no room for the index of the write-ahead log. 4618: that
+ * cannot be begun; on btrfs for want of room, elsewhere because its disk has become read-only.
+ */
 const PLAIN_CODE = 0xff
 const sqliteErrnos: Record<number, string> = {
   5: 'EBUSY',
@@ -122,6 +125,7 @@ const sqliteErrnos: Record<number, string> = {
   10: 'EIO',
   13: 'ENOSPC',
   14: 'EACCES',
+  4618: 'EACCES',
   4874: 'ENOSPC',
 }
 
