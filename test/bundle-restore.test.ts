@@ -124,6 +124,15 @@ describe('in place', () => {
     expect(result.left_alone).toEqual([{ path: space.at('dir'), why: 'in-the-way' }])
     expect(readFileSync(join(at('real'), 'sub/file'), 'utf8')).toBe('after\n')
     expect(lstatSync(space.at('dir')).isSymbolicLink()).toBe(true)
+    const { stdout } = bundle('restore', '--before', '--in-place', '--yes', at('bundle'))
+    expect(stdout).toMatch(/^Nothing was changed\nLeft alone/)
+  })
+
+  it('says when the directory that the command started in is reached by a link now', () => {
+    recordScript(space, 'echo made > made', { name: 'bundle' })
+    const restore = () => bundle('restore', '--before', '--in-place', '--yes', at('bundle')).stderr
+    space.sh('mv ../work ../real; ln -s real ../work')
+    expect(restore()).toContain(`${space.dir} is no directory any more, or reached by a link`)
   })
 
   it('brings back a directory that the command has moved and put a link in the place of', () => {
@@ -254,6 +263,15 @@ it('does not fill the holes of large files', () => {
 })
 
 describe('--to', () => {
+  it('never writes into Savepoint’s own home', () => {
+    recordScript(space, 'echo made > made', { name: 'bundle' })
+    symlinkSync(space.home, at('link'))
+    for (const place of [join(space.home, 'here'), at('link/deep/here')]) {
+      const refused = bundle('restore', '--to', place, at('bundle'))
+      expect([refused.status, refused.stderr]).toEqual([2, expect.stringContaining('it belongs to Savepoint itself')])
+    }
+  })
+
   it('writes what was read and written under its path, and from git what only git has', () => {
     space.git('init', '-q')
     space.write('clean', 'in git\n')

@@ -10,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   statSync,
+  symlinkSync,
   watch,
   writeFileSync,
 } from 'node:fs'
@@ -151,6 +152,16 @@ describe('is refused, and the command not started', () => {
       ])
     }
     expect([space.read('f'), readdirSync(at('mine'))]).toEqual(['3\n', ['precious']])
+  })
+
+  it('where the bundle would lie in Savepoint’s own home', () => {
+    mkdirSync(space.home)
+    symlinkSync(space.home, at('link'))
+    for (const name of ['store home/bundle', 'link/bundle', 'link']) {
+      const { result } = recordScript(space, 'echo started > started', { name })
+      expect([result.status, result.stderr]).toEqual([125, expect.stringContaining('it belongs to Savepoint itself')])
+    }
+    expect([readdirSync(space.dir), readdirSync(space.home)]).toEqual([[], []])
   })
 
   it('where the bundle could not be written', () => {

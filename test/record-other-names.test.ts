@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
+import { gated, isRoot } from './support/machine.ts'
 import { type Recorded, record, recordScript } from './support/recorded.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import { Workspace } from './support/workspace.ts'
@@ -75,6 +76,43 @@ it('two files that the command made one are two again, each with its mode and ti
     'ln -f a b; chmod 640 a; ln -f c d; chmod 600 c; ln c new; touch -d 2003-04-05 new',
   )
   expectBack(recorded, before)
+})
+
+it('a file whose time is set by one name, and that is moved by another, is known by each of them', () => {
+  space.sh('for i in a b c; do echo $i > $i; touch -d 2001-02-03 $i; done; ln a a2; ln a a3')
+  const before = imageOf(space.dir)
+  // With -h it is not opened.
+  const script =
+    'ls -l > /dev/null; ln a l; touch -h a; mv l m; mv b t; touch -h t; mv t b; mv c d; touch -h d; chmod 600 d; ln d c; rm d'
+  expectBack(recordScript(space, script), before)
+})
+
+it('FIFOs and links that were changed by one name and removed by another come back as they were', () => {
+  space.sh(
+    `mkfifo a c; ln a b; ln c d; ln -s target e; ln e f; ln -s target g; ln g h; touch -h -d 2001-02-03 a c e g; chmod 640 c`,
+  )
+  const before = imageOf(space.dir)
+  const recorded = recordScript(
+    space,
+    'chmod 600 b; rm a; touch -d 2002-03-04 d; mv c moved; touch -h -d 2003-04-05 f; rm e; touch -h h; ln -sf other g',
+  )
+  expect(recorded.file(space.at('a')).before.mode).toBe(0o644)
+  expectBack(recorded, before)
+})
+
+it('two FIFOs, or links, that the command made one are two again', () => {
+  space.sh(
+    `mkfifo a b; chmod 600 b; touch -d 2001-02-03 a; touch -d 2002-03-04 b; ln -s t c; ln -s t d; touch -h -d 2001-02-03 d`,
+  )
+  const before = imageOf(space.dir)
+  const recorded = recordScript(space, 'ln -f a b; chmod 640 a; ln -f c d; touch -h -d 2003-04-05 d; mknod e p; ln e f')
+  expectBack(recorded, before)
+})
+
+gated(isRoot, 'root', 'two files of two owners that the command made one are two again', () => {
+  space.sh('echo same > a; cp -p a b; mkfifo c; mkfifo d; touch -r a b c d; chown 1:1 b d')
+  const before = imageOf(space.dir)
+  expectBack(recordScript(space, 'ln -f a b; ln -f c d; chown 2:2 a d'), before)
 })
 
 it('what has no right to be read by its own user is read, and comes back', () => {

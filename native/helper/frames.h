@@ -30,6 +30,7 @@ enum frame_type {
   FRAME_SEEN_AS = 31,  /* NUMBER is seen as op, too */
   FRAME_SAVED = 32,    /* the content of INODE on DEVICE is kept as NUMBER; op: the errno if not; STAT: what it is, if not as seen */
   FRAME_SEEN_ALL = 33, /* the end; NUMBER: lost, EXEC: ignored, PARENT: of others */
+  FRAME_STAMPED = 34,  /* the times of INODE on DEVICE are set by the recording itself, by whichever name */
   /* In the log of a spool only (before.h): */
   FRAME_BEFORE = 23, /* PATH is about to be changed by op: MODE, UID, GID, MTIME, INODE of all but directories, TO of a link; of a
                         file its copy as NUMBER (FLAG_TRUNCATED: there is none). FLAG_ABSENT: nothing is there */

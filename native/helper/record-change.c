@@ -161,7 +161,7 @@ static void note_change(const struct call *call, const struct rule *rule, int fl
       seen_save(place, false);
       break;
     case OP_ATTRIBUTES:
-      note(place, place->exists ? SEEN_WRITTEN | SEEN_STAMPED : SEEN_LOOKED_AT);
+      note(place, place->exists ? SEEN_WRITTEN : SEEN_LOOKED_AT);
       if (place->exists) seen_stamp(&place->stat);
       break;
     default: break;

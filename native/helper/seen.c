@@ -141,17 +141,24 @@ bool seen_is_below_new(const char *path, size_t length, uint32_t generation) {
   return false;
 }
 
+/* The number of a file that is gone may be that of something of another type by now. */
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+  return a->st_ino == b->st_ino && a->st_dev == b->st_dev && (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT);
+}
+
 static struct content *content_of(const struct stat *stat) {
   struct content *content = contents[(stat->st_ino ^ stat->st_dev) % BUCKETS];
-  while (content != NULL && (content->stat.st_ino != stat->st_ino || content->stat.st_dev != stat->st_dev)) content = content->next;
+  while (content != NULL && !is_same_file(&content->stat, stat)) content = content->next;
   return content;
 }
 
-/* The state that a file had when it was seen first, by whichever name. */
+/* The state that a file (a link, a FIFO…) had when it was seen first, by whichever name. */
 static const struct stat *first_state(const struct stat *stat) {
-  if (!S_ISREG(stat->st_mode)) return stat;
+  if (S_ISDIR(stat->st_mode)) return stat;
   struct content *content = content_of(stat);
   if (content != NULL) return &content->stat;
+  /* What has one name gets others from the recording itself, by that one; a file may have a content to be saved. */
+  if (!S_ISREG(stat->st_mode) && stat->st_nlink == 1) return stat;
   content = take_memory(sizeof *content);
   if (content == NULL) return stat;
   struct content **bucket = &contents[(stat->st_ino ^ stat->st_dev) % BUCKETS];
@@ -238,7 +245,12 @@ void seen_save(const struct place *place, bool is_going) {
 
 void seen_stamp(const struct stat *stat) {
   struct content *content = content_of(stat);
-  if (content != NULL) content->stamped = true;
+  if (content == NULL || content->stamped) return;
+  content->stamped = true;
+  frame_begin(&frame, FRAME_STAMPED, 0, 0);
+  frame_long(&frame, FIELD_INODE, stat->st_ino);
+  frame_long(&frame, FIELD_DEVICE, stat->st_dev);
+  append();
 }
 
 void seen_lost(uint32_t count) { lost += count; }

@@ -19,7 +19,6 @@ enum seen_as {
   SEEN_LISTED = 8,    /* as a directory */
   SEEN_DELETED = 16,
   SEEN_EXECUTED = 32,
-  SEEN_STAMPED = 64, /* its attributes were set: its time says nothing of its content any more */
   SEEN_MOVED = 128,  /* a directory came here as a whole: all in it is new */
   SEEN_INHERITED = 256, /* the command began with it, open for writing: its output, say */
 };
@@ -38,7 +37,7 @@ struct seen {
   char path[];
 };
 
-/* A file that had its content before the recording. */
+/* A file that had its content before the recording, or something else that had several names. */
 struct content {
   struct content *next;
   struct stat stat; /* as it was when it was seen first */

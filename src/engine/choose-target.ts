@@ -2,7 +2,7 @@
 import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
-import { type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import { isWithin, type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { OpenOptions } from './savepoint.ts'
@@ -103,6 +103,17 @@ export function realPath(path: Raw): Buffer {
     const link = linkAt(path)
     if (link !== undefined) return realPath(resolveRaw(rawToBytes(dirname(path)), link))
     return inDirectory(realPath(dirname(path)), basename(path))
+  }
+}
+
+/** Whether it lies in Savepoint's home, whatever links lead there: the home itself is often reached by one. */
+export function isOurs(home: string, path: Raw): boolean {
+  try {
+    return isWithin(rawFromBytes(realPath(path)), rawFromBytes(realPath(rawFromText(home))))
+  } catch (error) {
+    // Nothing can be made there, which is said by who tries.
+    if (errnoOf(error)) return false
+    throw error
   }
 }
 

@@ -1,7 +1,7 @@
 /** `rollback --to DIR`: writes a snapshot into another directory. Neither the target nor the home is touched. */
 import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { errnoOf, errnoWords, isNoRoom, SavepointError } from '../errors/errors.ts'
-import { isWithin, type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import { type Raw, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
@@ -13,7 +13,7 @@ import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan } from '../targets/dir/restore-apply.ts'
 import { planRestore } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
-import { realPath } from './choose-target.ts'
+import { isOurs } from './choose-target.ts'
 import type { Context } from './context.ts'
 import { describePlan } from './describe-plan.ts'
 import type { RestoreResult } from './results.ts'
@@ -47,7 +47,7 @@ async function write(
   options: RestoreOptions,
 ): Promise<RestoreResult> {
   const directory = resolveRaw(ctx.cwd, to)
-  if (isOurs(ctx, directory))
+  if (isOurs(ctx.home, directory))
     throw new SavepointError('usage', `Cannot write into ${showPath(directory)}: it belongs to Savepoint itself`, {
       hint: 'Name a directory elsewhere',
     })
@@ -75,17 +75,6 @@ async function write(
     },
   )
   return { ...result, leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))] }
-}
-
-/** Whatever links lead there: the home itself is often reached by one. */
-function isOurs({ home }: Context, directory: Raw): boolean {
-  try {
-    return isWithin(rawFromBytes(realPath(directory)), rawFromText(home))
-  } catch (error) {
-    // Nothing can be made there, which is said by who tries.
-    if (errnoOf(error)) return false
-    throw error
-  }
 }
 
 /** Makes the directory; it must be empty when it exists. Returns whether it was made. */

@@ -105,12 +105,12 @@ export class Contents {
 
   /** The path at which a file is whose content the recording has not changed. */
   private holderOf(item: Item, before: SeenState): Item | undefined {
-    const isStamped = (item.as & SEEN.stamped) !== 0
+    const isStamped = this.log.stamped.has(before.identity)
     return [item, this.places.get(before.identity)].find(
       at =>
         at?.after?.identity === before.identity &&
         at.after.size === before.size &&
-        (isStamped || (at.as & SEEN.stamped) !== 0 || at.after.mtimeNs === before.mtimeNs),
+        (isStamped || at.after.mtimeNs === before.mtimeNs),
     )
   }
 

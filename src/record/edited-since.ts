@@ -10,7 +10,9 @@ import type { Displaced } from '../targets/dir/restore-apply.ts'
 import { openToRead } from './shut-file.ts'
 
 export function isEdited(root: number, { staged, live }: Displaced): boolean {
-  if (live?.kind !== 'file') return false
+  // It came meanwhile, where nothing was.
+  if (!live) return true
+  if (live.kind !== 'file') return false
   const stat = addon.statAt(root, staged)
   if (stat.size === live.size && stat.mtimeNs === live.mtimeNs) return false
   // By another of its names it may have got its time from us.

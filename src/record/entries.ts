@@ -33,8 +33,10 @@ export function toEntry(file: BundleFile, state: State): Entry | undefined {
   return entry
 }
 
+type States = Pick<BundleFile, 'before' | 'after'>
+
 /** Whether something is another before and after: by its content, where that is known. */
-export function isChanged({ before, after }: BundleFile): boolean {
+export function isChanged({ before, after }: States): boolean {
   if (before.exists !== after.exists) return true
   if (!before.exists) return false
   if (before.type !== after.type || before.mode !== after.mode) return true
@@ -60,7 +62,7 @@ export function changesOf(bundle: Bundle): BundleChange[] {
   })
 }
 
-export function kindOf({ before, after }: BundleFile): Change['kind'] {
+export function kindOf({ before, after }: States): Change['kind'] {
   if (!before.exists) return 'added'
   if (!after.exists) return 'deleted'
   if (before.type !== after.type) return 'type-changed'

@@ -7,6 +7,7 @@ import { pathFields, pathText } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import type { Content } from './content.ts'
 import { CHANGES, Contents, type Item, type SkipReason } from './contents.ts'
+import { isChanged, kindOf } from './entries.ts'
 import { type GitFile, GitPaths, gitInfo } from './git-info.ts'
 import { isTheirs, itemsOf } from './items.ts'
 import type { FileRecord, ManifestTail, SkippedRecord, State } from './manifest.ts'
@@ -75,7 +76,7 @@ class Finisher {
   private readonly skipped: SkippedRecord[] = []
   private skippedCount = 0
   private readonly missing = new Set<SkipReason>()
-  private readonly counts = { added: 0, modified: 0, deleted: 0 }
+  private readonly counts = { added: 0, modified: 0, deleted: 0, otherwise: 0 }
   private readonly contents: Contents
   private readonly options: FinishOptions
   private readonly start: RecordingStart
@@ -165,7 +166,7 @@ class Finisher {
     const after = toState(item.after)
     if (before.exists && !after.exists) after.tombstone = true
     const oid = this.putContents(item, git, before, after)
-    this.count(item, before, after)
+    this.count({ before, after })
     return {
       ...whatOf(item),
       before,
@@ -223,10 +224,10 @@ class Finisher {
     return oid
   }
 
-  private count(item: Item, before: State, after: State): void {
-    if (!before.exists && after.exists) this.counts.added++
-    else if (before.exists && !after.exists) this.counts.deleted++
-    else if (before.exists && after.exists && differs(item, before, after)) this.counts.modified++
+  private count(states: Pick<FileRecord, 'before' | 'after'>): void {
+    if (!isChanged(states)) return
+    const kind = kindOf(states)
+    this.counts[kind === 'added' || kind === 'modified' || kind === 'deleted' ? kind : 'otherwise']++
   }
 
   private skip(item: Item, side: SkippedRecord['state'], reason: SkipReason): void {
@@ -276,13 +277,6 @@ function using(content: Content | undefined, use: (content: Content) => void): v
   } finally {
     content.close()
   }
-}
-
-/** Whether a file that is there before and after is another one: by its content where that is known. */
-function differs(item: Item, before: State, after: State): boolean {
-  if (before.sha256 !== undefined && after.sha256 !== undefined && before.sha256 !== after.sha256) return true
-  if (before.type !== after.type || before.mode !== after.mode || before.target !== after.target) return true
-  return before.sha256 === undefined && !sameState(item.before, item.after)
 }
 
 const whatOf = ({ path, as }: Item): Pick<FileRecord, 'path' | 'path_bytes' | 'operations' | 'inherited'> => ({

@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, existsSync, lstatSync, readdirSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { currentDirectory } from '../engine/choose-target.ts'
+import { currentDirectory, isOurs } from '../engine/choose-target.ts'
 import { homeOf, makeHome } from '../engine/home.ts'
 import { supervise } from '../engine/run-child.ts'
 import type { OpenOptions } from '../engine/savepoint.ts'
@@ -52,7 +52,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   const home = homeOf(options, env)
   const output = resolve(options.cwd ?? '.', options.output)
   const ignored = ignoredPaths(env, notice)
-  checkOutput(output, options.force)
+  checkOutput(output, home, options.force)
   const cwd = currentDirectory(home, options.cwd)
   makeHome(home, true)
   sayAbandoned(home, notice)
@@ -87,9 +87,10 @@ export async function finishAbandoned(
   name: string,
   options: Omit<RecordOptions, 'command' | 'inherited' | 'recorded'>,
 ): Promise<RecordResult> {
-  const { directory } = findAbandoned(homeOf(options, options.env ?? process.env), name)
+  const home = homeOf(options, options.env ?? process.env)
+  const { directory } = findAbandoned(home, name)
   const output = resolve(options.cwd ?? '.', options.output)
-  checkOutput(output, options.force)
+  checkOutput(output, home, options.force)
   return finish(directory, output, options)
 }
 
@@ -191,9 +192,10 @@ function sayAbandoned(home: string, notice: (text: string) => void): void {
 }
 
 /** Before the command starts: afterwards it would be too late. */
-function checkOutput(output: string, force: boolean): void {
+function checkOutput(output: string, home: string, force: boolean): void {
   const cannot = (why: string, hint: string, cause?: unknown) =>
     new SavepointError('command.failed-to-start', `Cannot record into ${output}: ${why}`, { hint, cause })
+  if (isOurs(home, rawFromText(output))) throw cannot('it belongs to Savepoint itself', 'Name a directory elsewhere')
   const stat = statOf(output)
   if (stat) {
     const isBundle = stat.isDirectory() && existsSync(join(output, MANIFEST_NAME))

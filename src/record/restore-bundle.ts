@@ -2,34 +2,36 @@
  * `bundle restore`: the state before or after a recorded command, in another directory or in place. What is there is not overwritten
  * unless it is as the command left it, and what is replaced is kept in a bundle first. Carried out as a rollback is.
  */
-import { mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { isOurs } from '../engine/choose-target.ts'
 import { homeOf, makeHome } from '../engine/home.ts'
 import type { OpenOptions } from '../engine/savepoint.ts'
 import { makeScratch } from '../engine/scratch.ts'
 import { errnoWords, SavepointError } from '../errors/errors.ts'
-import { isWithin, joinRaw, type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import { randomHex } from '../model/id.ts'
+import { isWithin, type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 import { makeDirs } from '../store/make-dirs.ts'
 import { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan } from '../targets/dir/restore-apply.ts'
-import { RestoreFailed } from '../targets/dir/restore-failed.ts'
-import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
+import { planRestore } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
+import { applyRoots, type RootPlan } from './apply-roots.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { BundleContents } from './bundle-contents.ts'
 import { isEdited } from './edited-since.ts'
 import { isChanged } from './entries.ts'
-import { clearKilled, clearUnbegun, killedRestores, killedWords, noteRestore } from './killed-restore.ts'
+import { clearKilled, clearUnbegun, killedRestores, killedWords } from './killed-restore.ts'
 import { trieOf } from './path-trie.ts'
 import { type RestoreRoot, restoreRoots } from './restore-roots.ts'
 import { RestoreTrees, type Side } from './restore-trees.ts'
 import type { BundleRestoreResult } from './results.ts'
 import { splitShared } from './shared-files.ts'
 import { refuseProblems } from './sound-states.ts'
-import { type Planned, undoName, writeUndoBundle } from './undo-bundle.ts'
+import { undoName, writeUndoBundle } from './undo-bundle.ts'
 
 export interface BundleRestoreOptions extends Pick<OpenOptions, 'home' | 'env' | 'cwd' | 'onNotice'> {
   side: Side
@@ -43,14 +45,6 @@ export interface BundleRestoreOptions extends Pick<OpenOptions, 'home' | 'env' |
   dryRun: boolean
   /** In place, with what would be done. */
   confirm(plan: BundleRestoreResult): Promise<boolean>
-}
-
-const stageName = `${STAGE_PREFIX}${process.pid}`
-
-interface Prepared extends Planned {
-  plan: RestorePlan
-  live: string
-  wanted: string
 }
 
 export async function restoreBundle(bundle: Bundle, options: BundleRestoreOptions): Promise<BundleRestoreResult> {
@@ -113,16 +107,14 @@ class BundleRestore {
     if (start === undefined && !options.anywhere)
       throw new SavepointError(
         'target.missing',
-        `Cannot restore in place: ${showPath(bundle.startCwd)} does not exist`,
-        {
-          hint: 'Make it, or restore into another directory with --to DIR',
-        },
+        `Cannot restore in place: ${showPath(bundle.startCwd)} ${isThere(bundle.startCwd) ? 'is no directory any more, or reached by a link' : 'does not exist'}`,
+        { hint: 'Make it, or restore into another directory with --to DIR' },
       )
     for (const notice of killedWords(this.home, bundle.directory)) options.onNotice?.(notice)
     const { roots, outside } = restoreRoots(bundle.files.filter(isChanged), start, options.anywhere)
     result.outside = outside
     if (options.side === 'before') result.leftAlone.push(...unseenOf(bundle, options.anywhere))
-    const prepared: Prepared[] = []
+    const prepared: RootPlan[] = []
     for (const root of roots) {
       const each = await this.prepare(root, true)
       if (root.isUsable) prepared.push(each)
@@ -130,16 +122,14 @@ class BundleRestore {
     if (options.dryRun) return result
     const hasWork = result.changes.length > 0
     if (hasWork && !(await options.confirm(result))) return { ...result, cancelled: true }
-    for (const { directory } of prepared)
-      await withDir(rawToBytes(directory), root => clearUnbegun(this.home, directory, root))
-    const undo = hasWork ? this.keepReplaced(prepared) : undefined
-    result.undo = undo
-    for (const each of prepared) if (undo !== undefined) await this.applyNoted(each, undo)
-    for (const { directory } of prepared) {
-      const kept = await withDir(rawToBytes(directory), root => clearKilled(this.home, directory, root))
-      const why = 'left-behind' as const
-      result.leftAlone.push(...kept.map(name => ({ path: joinRaw(directory, name), why })))
+    const about = { bundle: bundle.directory, anywhere: options.anywhere }
+    const now = { ...about, directories: new Set(prepared.map(({ directory }) => directory)) }
+    await clearUnbegun(this.home, now)
+    if (hasWork) {
+      result.undo = this.keepReplaced(prepared)
+      result.leftAlone.push(...(await applyRoots(prepared, this.home, { ...about, undo: result.undo })))
     }
+    result.leftAlone.push(...(await clearKilled(this.home, now)))
     return result
   }
 
@@ -147,6 +137,10 @@ class BundleRestore {
   async into(directory: string): Promise<BundleRestoreResult> {
     const { bundle, options, result } = this
     result.to = directory
+    if (isOurs(this.home, rawFromText(directory)))
+      throw new SavepointError('usage', `Cannot restore to ${directory}: it belongs to Savepoint itself`, {
+        hint: 'Name a directory elsewhere',
+      })
     checkEmpty(directory)
     if (!options.dryRun) makeDirs(directory, 0o700)
     const files = bundle.files.filter(file => file[options.side].exists && file.raw !== '/')
@@ -160,7 +154,7 @@ class BundleRestore {
     { directory, isUsable, files }: RestoreRoot,
     withBase: boolean,
     at = directory,
-  ): Promise<Prepared> {
+  ): Promise<RootPlan> {
     return withDir(rawToBytes(at), async root => {
       const trees = new RestoreTrees(root, this.writer, this.contents, this.options.side)
       const trie = trieOf(directory, files)
@@ -191,11 +185,11 @@ class BundleRestore {
   /** Whether this restore was begun before, and killed. */
   private resumes(directory: Raw): boolean {
     return killedRestores(this.home).some(
-      killed => killed.bundle === this.bundle.directory && killed.directory === directory,
+      killed => killed.bundle === this.bundle.directory && killed.directory === directory && killed.phase !== 'kept',
     )
   }
 
-  private keepReplaced(prepared: readonly Prepared[]): string {
+  private keepReplaced(prepared: readonly RootPlan[]): string {
     const { bundle, options } = this
     const output = undoName(bundle.directory)
     try {
@@ -215,22 +209,7 @@ class BundleRestore {
     }
   }
 
-  private async applyNoted(prepared: Prepared, undo: string): Promise<void> {
-    const { directory } = prepared
-    const { directory: bundle } = this.bundle
-    const { anywhere } = this.options
-    const isDone = noteRestore(this.home, { directory, stage: stageName, bundle, undo, anywhere, pid: process.pid })
-    try {
-      await this.apply(prepared)
-      isDone()
-    } catch (error) {
-      // Nothing is left of it that somebody would have to finish.
-      if (error instanceof RestoreFailed && error.reversed) isDone()
-      throw error
-    }
-  }
-
-  private async apply({ directory, plan, live, wanted }: Prepared): Promise<void> {
+  private async apply({ directory, plan, live, wanted }: RootPlan): Promise<void> {
     await withDir(rawToBytes(directory), async root => {
       const { refused, edited } = await applyPlan({
         store: this.store,
@@ -238,7 +217,7 @@ class BundleRestore {
         plan,
         live,
         wanted,
-        stage: stageName,
+        stage: `${STAGE_PREFIX}${randomHex(8)}`,
         onProgress: () => {},
         rescue: async displaced => displaced.filter(item => isEdited(root, item)),
       })
@@ -264,6 +243,8 @@ function unseenOf({ manifest, files, startCwd }: Bundle, anywhere: boolean): Bun
 const isDirectory = (path: Raw): boolean =>
   statSync(rawToBytes(path), { throwIfNoEntry: false })?.isDirectory() === true &&
   realpathSync.native(rawToBytes(path), 'buffer').toString('latin1') === path
+
+const isThere = (path: Raw): boolean => lstatSync(rawToBytes(path), { throwIfNoEntry: false }) !== undefined
 
 function checkEmpty(directory: string): void {
   const stat = statSync(directory, { throwIfNoEntry: false })

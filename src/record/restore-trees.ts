@@ -28,6 +28,7 @@ export type NotRestored =
   | 'special'
   | 'unseen'
   | 'left-behind'
+  | 'set-aside'
 
 const TYPE_BITS = 0o170000
 const kinds = new Map<number, KnownKind>([
@@ -53,7 +54,7 @@ export class RestoreTrees {
   /** What is live or wanted, by its hash: so that a state without content can be told to be the same. */
   private readonly bySha = new Map<string, Id>()
   private readonly byId = new Map<Id, string>()
-  /** Live files with several names; after `wanted`, those whose wanted contents are stored. */
+  /** What is live and has several names; after `wanted`, without files whose wanted contents are not stored. */
   readonly linked = new Set<Raw>()
   readonly notRestored: { path: Raw; why: NotRestored }[] = []
 
@@ -122,8 +123,8 @@ export class RestoreTrees {
     if (kind === 'link') entry.target = rawFromBytes(addon.readlinkAt(this.root, path))
     if (kind === 'link') entry.size = entry.target.length
     if (kind === 'char' || kind === 'block') [entry.rdevMajor, entry.rdevMinor] = [stat.rdevMajor, stat.rdevMinor]
+    if (kind !== 'dir' && stat.nlink > 1) this.linked.add(path)
     if (kind !== 'file') return entry
-    if (stat.nlink > 1) this.linked.add(path)
     return this.withContent(entry, path)
   }
 

@@ -12,6 +12,8 @@ export interface RecordResult {
   added: number
   modified: number
   deleted: number
+  /** Attributes only, or another type. */
+  otherwise: number
   skipped: number
   lostEvents: number
   /** Empty: it is complete. */

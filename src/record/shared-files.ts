@@ -1,5 +1,5 @@
 /**
- * Files that have several paths of a bundle as names, which it does not tell: the command linked what had been two files. To give one of
+ * Files (links, FIFOs) that have several paths of a bundle as names, which it does not tell: the command linked what had been two. To give one of
  * them its attributes in place would give them to the others; so it becomes a file of its own.
  */
 import { constants } from 'node:fs'
@@ -11,7 +11,7 @@ import type { BundleFile } from './bundle.ts'
 import { toEntry } from './entries.ts'
 import type { Side } from './restore-trees.ts'
 
-/** `files`: of the bundle, by their paths below `root` (open). `linked`: files with several names, whose contents are stored. */
+/** `files`: of the bundle, by their paths below `root` (open). `linked`: what has several names, and can be made anew. */
 export function splitShared(
   actions: PlanAction[],
   root: number,
@@ -23,11 +23,13 @@ export function splitShared(
   const names = namesByFile(root, files)
   return actions.map(action => {
     if (action.action !== 'metadata' || !linked.has(action.path)) return action
-    const { mode, mtimeNs } = action.entry
+    const { kind, mode, mtimeNs } = action.entry
+    const own = files.get(action.path)![side]
     const others = names.get(identityAt(root, action.path) ?? '') ?? []
     const isShared = others.some(file => {
       const entry = toEntry(file, file[side])
-      return entry?.kind === 'file' && (entry.mode !== mode || entry.mtimeNs !== mtimeNs)
+      if (entry?.kind !== kind) return false
+      return entry.mode !== mode || entry.mtimeNs !== mtimeNs || entry.uid !== own.uid || entry.gid !== own.gid
     })
     return isShared ? { ...action, action: 'replace' } : action
   })
@@ -45,11 +47,11 @@ function namesByFile(root: number, files: ReadonlyMap<Raw, BundleFile>): Map<str
   return names
 }
 
-/** undefined: there is no file, or none that has another name. */
+/** undefined: there is nothing, or nothing that has another name. */
 function identityAt(root: number, path: Raw): string | undefined {
   try {
     const { mode, nlink, dev, ino } = addon.statAt(root, path)
-    return (mode & constants.S_IFMT) === constants.S_IFREG && nlink > 1 ? `${dev}:${ino}` : undefined
+    return (mode & constants.S_IFMT) !== constants.S_IFDIR && nlink > 1 ? `${dev}:${ino}` : undefined
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return undefined

@@ -21,6 +21,7 @@ export const FRAME = {
   seenAs: 31,
   saved: 32,
   seenAll: 33,
+  stamped: 34,
   before: 23,
   moved: 24,
   captured: 25,

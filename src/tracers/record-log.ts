@@ -16,7 +16,6 @@ export const SEEN = {
   listed: 8,
   deleted: 16,
   executed: 32,
-  stamped: 64,
   moved: 128,
   inherited: 256,
 } as const
@@ -58,6 +57,8 @@ export interface RecordLog {
   settled: SettledPaths
   /** By the identity of the file. */
   saved: Map<string, SavedContent>
+  /** Identities of files whose times the recording itself has set: they say nothing of their contents. */
+  stamped: Set<string>
   lost: number
   /** Calls about paths that are not recorded. */
   ignored: number
@@ -89,6 +90,7 @@ export function readRecordLog(file: string, settles: boolean): RecordLog {
     paths: new Map(),
     settled: { bytes: nothing, index: nothing },
     saved: new Map(),
+    stamped: new Set(),
     lost: 0,
     ignored: 0,
     foreign: 0,
@@ -153,9 +155,10 @@ function take(log: RecordLog, byNumber: SeenPath[], frame: Frame): void {
     const seen = byNumber[number]
     if (seen) seen.as |= frame.op
   } else if (frame.type === FRAME.saved) {
-    const identity = `${frame.long(FIELD.device)}:${frame.long(FIELD.inode)}`
     const name = frame.op === 0 ? String(number) : undefined
-    log.saved.set(identity, { name, errno: frame.op, changed: stateOf(frame) })
+    log.saved.set(identityOf(frame), { name, errno: frame.op, changed: stateOf(frame) })
+  } else if (frame.type === FRAME.stamped) {
+    log.stamped.add(identityOf(frame))
   } else if (frame.type === FRAME.seenAll) {
     log.lost = number
     log.ignored = frame.number(FIELD.exec)!
@@ -163,6 +166,8 @@ function take(log: RecordLog, byNumber: SeenPath[], frame: Frame): void {
     log.complete = true
   }
 }
+
+const identityOf = (frame: Frame): string => `${frame.long(FIELD.device)}:${frame.long(FIELD.inode)}`
 
 /** `struct logged_stat`. */
 function stateOf(frame: Frame): SeenState | undefined {

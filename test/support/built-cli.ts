@@ -86,8 +86,8 @@ function chooseUser() {
   return { spawn: {}, before: ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--'], owner }
 }
 
-export function savepointAsUser(space: Workspace, args: string[]): CliResult {
-  return start([...asOrdinaryUser.before, ...builtCommand, ...args], space, asOrdinaryUser.spawn)
+export function savepointAsUser(space: Workspace, args: string[], options: SpawnSyncOptions = {}): CliResult {
+  return start([...asOrdinaryUser.before, ...builtCommand, ...args], space, { ...asOrdinaryUser.spawn, ...options })
 }
 
 /** A shell script with the rights of that user. */

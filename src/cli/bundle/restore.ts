@@ -36,6 +36,7 @@ const reasons: Record<BundleRestoreResult['leftAlone'][number]['why'], string> =
   special: 'it is a socket or a device',
   'left-behind':
     'a restore that was killed left it, and it holds something that is nowhere else: look at it, and remove it',
+  'set-aside': 'it holds what could neither be removed nor put back: look at it, and remove it',
   unseen: 'the recording could not look at it in the end: it may not be as it was before',
 }
 
@@ -89,7 +90,10 @@ async function agree(context: Context, bundle: Bundle, plan: BundleRestoreResult
 
 function say(context: Context, bundle: Bundle, result: BundleRestoreResult, isAnywhere: boolean): void {
   const { style } = context
-  if (result.changes.length === 0 && result.to === undefined) context.line('Nothing to do: it is all as it should be')
+  if (result.changes.length === 0 && result.to === undefined)
+    context.line(
+      result.leftAlone.length + result.outside > 0 ? 'Nothing was changed' : 'Nothing to do: it is all as it should be',
+    )
   else if (result.dryRun) context.line(`Would restore the state ${result.side} the command:`)
   else
     context.line(

@@ -22,7 +22,7 @@ export async function showBundle(context: Context, bundle: Bundle, options: Show
       ...bundle.manifest,
       files: files.map(({ raw, ...file }) => ({
         ...file,
-        change: isChanged({ raw, ...file }) ? kindOf({ raw, ...file }) : null,
+        change: isChanged(file) ? kindOf(file) : null,
       })),
     })
     return

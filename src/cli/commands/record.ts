@@ -95,8 +95,9 @@ function summarise(context: Context, result: RecordResult): void {
     process.stderr.write(`${JSON.stringify(recordResultJson(result))}\n`)
     return
   }
-  const { output, files, blobs, added, modified, deleted, skipped, incompleteBecause } = result
-  const changed = `${added} added, ${modified} modified, ${deleted} deleted`
+  const { output, files, blobs, added, modified, deleted, otherwise, skipped, incompleteBecause } = result
+  const others = otherwise > 0 ? `, ${otherwise} otherwise changed` : ''
+  const changed = `${added} added, ${modified} modified, ${deleted} deleted${others}`
   context.notice(
     `recorded ${plural('path', files)} (${changed}) and ${plural('content', blobs)} into ${quoteWord(output)}`,
   )
@@ -104,11 +105,21 @@ function summarise(context: Context, result: RecordResult): void {
   if (incompleteBecause.length > 0) context.notice(`the bundle is INCOMPLETE: ${incompleteBecause.join('; ')}`)
 }
 
-const recordResultJson = ({ output, files, blobs, added, modified, deleted, skipped, ...rest }: RecordResult) => ({
+const recordResultJson = ({
+  output,
+  files,
+  blobs,
+  added,
+  modified,
+  deleted,
+  otherwise,
+  skipped,
+  ...rest
+}: RecordResult) => ({
   bundle: output,
   files,
   blobs,
-  counts: { added, modified, deleted },
+  counts: { added, modified, deleted, otherwise_changed: otherwise },
   skipped,
   lost_events: rest.lostEvents,
   complete: rest.incompleteBecause.length === 0,

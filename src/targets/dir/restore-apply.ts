@@ -8,7 +8,6 @@
  *
  * After kill -9 the stage is still there, and the journal (the caller's) leads to completion.
  */
-import { constants } from 'node:fs'
 import { errnoOf } from '../../errors/errors.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
@@ -24,7 +23,7 @@ import type { PlanAction } from './restore-plan.ts'
 import { preflight } from './restore-preflight.ts'
 import { type StageOptions, stageActions, stagedPath, type WrittenFiles } from './restore-stage.ts'
 import { OWNER_ALL, SafeDirs } from './safe-dirs.ts'
-import { KEPT_SUFFIX, markStage } from './stage-mark.ts'
+import { KEPT_SUFFIX, makeStage, markStage } from './stage-mark.ts'
 
 const RENAME = { noReplace: 1, exchange: 2 } as const
 
@@ -55,10 +54,14 @@ export interface ApplyResult {
 }
 
 export async function applyPlan(options: ApplyOptions): Promise<ApplyResult> {
-  return new Restore(options).run()
+  const restore = new StepwiseRestore(options)
+  await restore.stage()
+  await restore.place()
+  return restore.finish()
 }
 
-class Restore {
+/** Step by step, for who restores into several directories at once. What a step throws is a `RestoreFailed`; `stage` and `place` have reversed all then. */
+export class StepwiseRestore {
   private readonly options: ApplyOptions
   private readonly root: number
   private readonly safe: SafeDirs
@@ -81,22 +84,32 @@ class Restore {
     this.links = planLinks(options.store, options.plan.actions, options.live, options.wanted)
   }
 
-  async run(): Promise<ApplyResult> {
-    const { plan, stage } = this.options
-    if (plan.actions.length === 0) return this.result(undefined)
+  /** Changes nothing. */
+  async stage(): Promise<void> {
+    const { store, plan, stage } = this.options
+    if (plan.actions.length === 0) return
     try {
-      const needs = preflight(this.options.store, this.root, plan.actions)
-      this.safe.in([''], () => addon.mkdirAt(this.root, stage, 0o700))
-      markStage(this.root, stage)
-      spread(this.root, stage)
+      const needs = preflight(store, this.root, plan.actions)
+      makeStage(this.root, stage, this.safe)
       failpoint('restore:stage')
       await stageActions({ ...this.options, needs, links: this.links, written: this.written, refused: this.refused })
       failpoint('restore:staged')
+    } catch (error) {
+      throw explainFailure(error, await this.reverse())
+    }
+  }
+
+  async place(): Promise<void> {
+    try {
       await pausepoint('restore:placing')
       this.placeAll()
     } catch (error) {
       throw explainFailure(error, await this.reverse())
     }
+  }
+
+  async finish(): Promise<ApplyResult> {
+    if (this.options.plan.actions.length === 0) return this.result(undefined)
     try {
       return this.result(await this.cleanUp())
     } catch (error) {
@@ -158,7 +171,7 @@ class Restore {
     const actions = [...this.options.plan.actions.entries()]
     for (const [, action] of actions) if (action.action === 'delete') this.displace(action.path, action.live)
     for (const [index, action] of actions) {
-      if (action.action === 'create' || action.action === 'replace') this.place(index, action)
+      if (action.action === 'create' || action.action === 'replace') this.putInPlace(index, action)
     }
     for (const [path, source] of this.links) this.link(path, source)
     // From below: a directory that is shut, or becomes read-only, does so after everything inside it is done.
@@ -172,12 +185,12 @@ class Restore {
   /** A directory that was placed may have been opened on its way. */
   private finishDir(path: Raw, entry: Entry): void {
     // What was placed is taken out again through it.
-    this.reversals.push(() => addon.chmodAt(this.root, path, OWNER_ALL))
+    this.reversals.push(() => this.safe.in([parentOf(path)], () => addon.chmodAt(this.root, path, OWNER_ALL)))
     this.safe.in([parentOf(path)], () => this.setMetadata(path, entry))
     this.safe.forget(path)
   }
 
-  private place(index: number, action: PlanAction & { entry: Entry }): void {
+  private putInPlace(index: number, action: PlanAction & { entry: Entry }): void {
     const { path, entry } = action
     if (this.links.has(path)) return
     const staged = stagedPath(this.options.stage, index)
@@ -229,11 +242,12 @@ class Restore {
 
   private rename(from: Raw, to: Raw, flags: number): void {
     // A directory that changes its parent must itself be writable, hence both ends are opened.
-    this.safe.in([parentOf(from), parentOf(to), from, to], () => renameWith(this.root, from, to, flags))
-    this.safe.moved(from, to)
-    this.reversals.push(() => {
-      renameWith(this.root, to, from, flags)
-    })
+    const move = (a: Raw, b: Raw) => {
+      this.safe.in([parentOf(a), parentOf(b), a, b], () => renameWith(this.root, a, b, flags))
+      this.safe.moved(a, b)
+    }
+    move(from, to)
+    this.reversals.push(() => move(to, from))
   }
 
   /** Makes a hard link in place of whatever is there. */
@@ -249,7 +263,7 @@ class Restore {
   }
 
   private changeMetadata(path: Raw, live: Entry, entry: Entry): void {
-    this.reversals.push(() => applyMetadata(this.root, path, live))
+    this.reversals.push(() => this.safe.in([parentOf(path)], () => applyMetadata(this.root, path, live)))
     try {
       this.safe.in([parentOf(path)], () => this.setMetadata(path, entry))
       this.safe.forget(path)
@@ -259,11 +273,12 @@ class Restore {
     }
   }
 
-  /** Takes back what was placed. Returns whether the target is as it was; if not, the stage stays for the recovery. */
-  private async reverse(): Promise<boolean> {
+  /** Instead of `finish`, once: takes back what was placed. Returns whether the target is as it was; if not, the stage stays for the recovery. */
+  async reverse(): Promise<boolean> {
     let clean = true
     for (const step of this.reversals.reverse()) {
       try {
+        failpoint('restore:reverse')
         step()
       } catch {
         clean = false
@@ -282,10 +297,3 @@ class Restore {
 
 const renameWith = (root: number, from: Raw, to: Raw, flags: number): void =>
   flags === RENAME.exchange ? addon.renameAt(root, from, to, flags) : renameNew(root, from, to)
-
-/** What was just deleted slows down making it again in the same place: see native `spreadSubdirs`. */
-function spread(root: number, stage: Raw): void {
-  const fd = addon.openAt(root, stage, constants.O_RDONLY | constants.O_DIRECTORY, 0)
-  addon.spreadSubdirs(fd)
-  addon.close(fd)
-}

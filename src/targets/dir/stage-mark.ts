@@ -5,6 +5,7 @@
 import { constants } from 'node:fs'
 import { joinRaw, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
+import type { SafeDirs } from './safe-dirs.ts'
 
 export const STAGE_PREFIX = '.savepoint-stage-'
 /** Such a directory with this at its end holds what must not be removed. */
@@ -16,6 +17,16 @@ const S_IFREG = 0o100000
 
 /** Of a directory with this name; undefined when it cannot be a stage. */
 export const markOf = (name: Raw): Raw | undefined => named.exec(name)?.[1]
+
+/** In the root, which `safe` opens if need be. */
+export function makeStage(root: number, stage: Raw, safe: SafeDirs): void {
+  safe.in([''], () => addon.mkdirAt(root, stage, 0o700))
+  markStage(root, stage)
+  // What was just deleted slows down making it again in the same place: see native `spreadSubdirs`.
+  const fd = addon.openAt(root, stage, constants.O_RDONLY | constants.O_DIRECTORY, 0)
+  addon.spreadSubdirs(fd)
+  addon.close(fd)
+}
 
 /** May be called again. A disk that has no room even for this must not keep a restore from making some. */
 export function markStage(root: number, stage: Raw): void {
