@@ -65,7 +65,7 @@ const http = [
   'no web page gets anywhere (where it listens on all addresses, every host name is taken, as its names cannot be known; the origin still has to be the same). Commands of `exec` and `spawn` do not get `SAVEPOINT_HTTP_TOKEN`. A body may have 1 MiB, and there are at most 256 connections. A process of a run has the rights of a process of a run, by HTTP as by the socket, when it is on the same machine.',
   '',
   'Errors are `application/problem+json` (RFC 9457) with the `code` of [errors.md](errors.md), `hint` and `data`: 400 for what is wrong in the request, 401 without the token,',
-  '403 from elsewhere, for what a run may not do and for what may be secret, 404 for what is not there, operations and processes included, 405 with `Allow`, 409 where the state does not allow it, 423 while another process is at work, 507 when the disk is full.',
+  '403 from elsewhere, for what a run may not do and for what may be secret, 404 for what is not there, operations and processes included, 405 with `Allow`, 406 where only server-sent events can be the answer, 409 where the state does not allow it, 413 for a body beyond the limit, 423 while another process is at work, 507 when the disk is full.',
   '',
   '```text',
   '$ curl -H "Authorization: Bearer $TOKEN" \'http://127.0.0.1:7070/v1/diff?from=good&paths=src\'',

@@ -217,3 +217,25 @@ describe('what may be secret is not shown unasked', () => {
     expect(lines.length).toBeGreaterThan(8)
   })
 })
+
+it('a snapshot has its tags, and is HEAD, in whichever answer it stands', async () => {
+  const other = new Workspace()
+  const mine = await other.open()
+  const ask = (name: string, input: Record<string, unknown> = {}) => {
+    const operation = findOperation(name)
+    return operation.handler(mine, checkInput(operation, input), undefined)
+  }
+  for (const content of ['one', 'two', 'three']) {
+    other.write('a', content)
+    await mine.snapshot({ label: content })
+  }
+  mine.tag('good', 'three')
+  const head = await ask('head')
+  expect(head).toMatchObject({ tags: ['good'], head: true })
+  expect(await ask('status')).toMatchObject({ head })
+  expect(await ask('coverage', { path: 'a' })).toMatchObject({ latest: head })
+  const made = await ask('compact', { snapshots: ['two', 'three'], label: 'both' })
+  expect(made).toMatchObject({ label: 'both', tags: ['good'], head: true })
+  expect(made).toEqual(await ask('head'))
+  other.remove()
+})

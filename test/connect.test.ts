@@ -151,6 +151,43 @@ describe('settings that are there', () => {
     expect([read(file).includes(`${word}2`), read(file).includes(launcher)]).toEqual([true, false])
   })
 
+  it.each([
+    ['gemini', '.gemini/settings.json', '{}\n'],
+    ['claude', '.mcp.json', ' \n'],
+    ['codex', '.codex/config.toml', ''],
+  ])('of %s that say nothing are there again after --remove: %s %j', (agent, name, before) => {
+    const file = join(space.dir, name)
+    put(file, before)
+    const scope = ['--scope', 'project']
+    expect(connect(agent, ...scope).stdout).toContain(`changed ${file}`)
+    expect(connect(agent, ...scope, '--remove').stdout).toContain(`changed ${file}\n`)
+    expect(read(file)).toBe(before)
+    expect(existsSync(`${file}.before-savepoint`)).toBe(false)
+    expect(connect(agent, ...scope, '--remove').stdout).toContain(`is not connected in ${file}`)
+    expect(read(file)).toBe(before)
+  })
+
+  it.each([
+    ['claude', '.mcp.json'],
+    ['codex', '.codex/config.toml'],
+    ['opencode', 'opencode.json'],
+  ])('of %s that were connected from elsewhere are without it after --remove: %s', (agent, name) => {
+    const file = join(space.dir, name)
+    const scope = ['--scope', 'project']
+    const other = { env: { ...settings, SAVEPOINT_HOME: join(space.base, 'other-home') } }
+    const files = () => readdirSync(space.dir, { recursive: true, withFileTypes: true }).filter(each => each.isFile())
+    const none = files().length
+    const mine = agent === 'codex' ? 'model = "x"\n' : '{ "a": 1 }\n'
+    for (const before of [undefined, mine]) {
+      if (before !== undefined) put(file, before)
+      expect(savepoint(space, ['connect', agent, ...scope], other).status).toBe(0)
+      expect(connect(agent, ...scope).stdout).toContain(`changed ${file}`)
+      expect(connect(agent, ...scope, '--remove').stdout).toContain('is not connected any more')
+      expect(existsSync(file) ? read(file) : undefined).toBe(before)
+      expect(files().length).toBe(before === undefined ? none : none + 1)
+    }
+  })
+
   it('in a form that cannot be edited are not said to be without it', () => {
     put(join(space.dir, '.codex/config.toml'), '[mcp_servers]\nsavepoint = { command = "x" }\n')
     const { status, stderr } = connect('codex', '--scope', 'project', '--remove')

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { savepoint, savepointInShell, steady } from './support/built-cli.ts'
+import { savepoint, savepointInShell, savepointJson, steady } from './support/built-cli.ts'
 import { dialogue, smallWorkspace } from './support/dialogue.ts'
 import { changeKeys, keys, snapshotKeys } from './support/json-keys.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -112,6 +112,51 @@ describe('before there is a timeline', () => {
     expect(json('coverage', 'src')).toMatchObject({ up_to_date: true, current: true, ...left() })
     space.write('src/b.txt', 'changed\n')
     expect(json('coverage', '.')).toMatchObject({ up_to_date: false, current: false, ...left('y.o') })
+  })
+
+  it('coverage of a directory: what comes and goes of the left out, and times, make it no other version', () => {
+    space.sh(`git init -q .; printf '*.o\n' > .gitignore; echo x > src/x.o`)
+    say(['snapshot'])
+    space.sh('rm src/x.o')
+    expect(json('coverage', 'src')).toMatchObject({ up_to_date: true, current: true })
+    space.sh('echo y > src/y.o; touch -d yesterday a.txt')
+    for (const path of ['src', '.'])
+      expect(json('coverage', path)).toMatchObject({ up_to_date: true, current: false, left_out: { count: 1 } })
+    space.sh(`printf '' > .gitignore`)
+    expect(json('coverage', 'src')).toMatchObject({ up_to_date: false, left_out: { count: 0 } })
+    space.sh(`printf '*.o\n' > .gitignore; rm -r src; echo x > src`)
+    expect(json('coverage', '.')).toMatchObject({ up_to_date: false })
+  })
+
+  it('coverage where snapshots are turned off: nothing new is protected, and what was captured is compared', () => {
+    say(['snapshot', '-m', 'first'])
+    space.write('savepoint.yaml', 'snapshots:\n  disabled: true\n')
+    space.write('new', 'n\n')
+    const off = 'not protected, snapshots are turned off by the configuration'
+    expect(say(['coverage', 'new'])).toBe(`new: ${off}\nNo snapshot has a version of it\n`)
+    expect(say(['coverage', 'a.txt'])).toMatch(
+      /^a\.txt: not protected, .*\nsnap_ID \(first\), .*has exactly what is on disk now/,
+    )
+    expect(json('coverage', 'new')).toMatchObject({ covered: false, reason: 'disabled', current: false })
+  })
+
+  it('coverage of a directory with the store in it: whoever removes that has no snapshot left', () => {
+    const home = space.at('src/store')
+    const outcome = savepoint(space, ['--home', home, 'snapshot'])
+    expect(outcome.status, outcome.stderr).toBe(0)
+    const left = { count: 1, paths: [{ path: 'src/store', reason: 'store' }] }
+    for (const path of ['src', '.'])
+      expect(savepointJson(space, ['--home', home, 'coverage', path])).toMatchObject({ left_out: left, current: false })
+  })
+
+  it('coverage of a directory that is excluded by now: no snapshot has all of it where one left out a part', () => {
+    space.sh(`git init -q .; printf '*.o\n' > .gitignore; mkdir build; echo b > build/b; echo x > build/x.o`)
+    say(['snapshot', '-m', 'first'])
+    space.sh('echo build/ >> .gitignore')
+    expect(json('coverage', 'build')).toMatchObject({ covered: false, up_to_date: false, current: false })
+    expect(say(['coverage', 'build'])).toContain('has another version than the one on disk')
+    space.sh('rm build/x.o')
+    expect(json('coverage', 'build')).toMatchObject({ covered: false, up_to_date: true, current: true })
   })
 })
 

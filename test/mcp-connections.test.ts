@@ -142,6 +142,15 @@ describe('pages', () => {
     expect(commands.text.length).toBeLessThanOrEqual(1000)
   })
 
+  it('cut what is said before the elements, when a command is long', async () => {
+    await engine.run({ command: ['sh', '-c', `echo 2 > a.txt # ${'x'.repeat(5_000)}`] })
+    const mcp = await connectMcp(space)
+    const { text, data } = await mcp.call('snapshots_undo', { max_length: MAX, dry_run: true })
+    expect(text.length).toBeLessThanOrEqual(MAX)
+    expect(text).toMatch(/^Would undo: run_[\s\S]*xxx… \[\d+ characters more\]\ndelete a\.txt\n/)
+    expect(data.undone.summary.length).toBeGreaterThan(1_000)
+  })
+
   it('do not make a model do a thing twice', async () => {
     for (let i = 0; i < 100; i++) space.write(`f${i}`, 'x\n')
     await engine.snapshot()

@@ -166,12 +166,20 @@ const steps: [title: string, tool: string, input: Record<string, unknown>, text:
     ],
     ['untag', 'snapshots_tag', { name: 'good', delete: true }, /^There is no tag good/, { snapshot: null }],
     [
+      'coverage where snapshots are off',
+      'coverage',
+      { path: 'out2' },
+      /^out2 is not protected \(snapshots are turned off by the configuration\)\nNo snapshot has it$/,
+      { covered: false, reason: 'disabled' },
+      "touch out2; printf 'snapshots:\\n  disabled: true\\n' > savepoint.yaml",
+    ],
+    [
       'coverage of a directory',
       'coverage',
       { path: '.' },
       /^\. is protected but for what is left out; the rest of its present content is in no snapshot yet[\s\S]*\nSnapshots do not capture 1 path below it: out \(excluded\)\n/,
       { path: '.', left_out: { count: 1, paths: [{ path: 'out' }] }, up_to_date: false, current: false },
-      'printf out > .savepointignore; touch out',
+      'rm savepoint.yaml out2; printf out > .savepointignore; touch out',
     ],
   ]
 

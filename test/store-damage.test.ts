@@ -44,6 +44,20 @@ async function expectRestorable(ref = 'one'): Promise<void> {
   expect((await again.verify()).problems).toEqual([])
 }
 
+test('a pack that is missing: coverage does not say that a snapshot has what was in it', async () => {
+  const [before] = readdirSync(storeFile('packs'))
+  rmSync(storeFile('packs', before!))
+  const notices: string[] = []
+  const again = await workspace.open({ onNotice: notice => notices.push(notice) })
+  const found = await again.coverages(['text', 'd1', '.'])
+  expect(found.map(({ covered, current, latest }) => [covered, current, latest])).toEqual(
+    found.map(() => [true, false, undefined]),
+  )
+  expect(notices).toEqual([expect.stringMatching(/^1 pack of the store is missing or cut off/)])
+  await again.snapshot()
+  expect((await again.coverages(['text', '.'])).map(({ current }) => current)).toEqual([true, true])
+})
+
 describe('the index', () => {
   test('that was deleted: verify says so and breaks nothing, --repair makes it anew', async () => {
     savepoint.close()

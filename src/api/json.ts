@@ -234,13 +234,13 @@ export function runResultJson(result: results.RunResult) {
   }
 }
 
-export function statusJson(status: results.StatusResult) {
+export function statusJson(status: results.StatusResult, place: SnapshotPlace | undefined) {
   return {
     target: status.target,
     timeline: status.timeline,
     home: status.home,
     backend: status.backend,
-    head: status.head ? snapshotJson(status.head, { head: true }) : null,
+    head: status.head ? snapshotJson(status.head, place) : null,
     snapshots: status.snapshots,
     store_bytes: status.storeBytes,
     counts: countsJson(status.counts),
@@ -273,7 +273,7 @@ export function historyJson(history: results.HistoryResult) {
   }
 }
 
-export function coverageJson(coverage: results.CoverageResult) {
+export function coverageJson(coverage: results.CoverageResult, place: SnapshotPlace | undefined) {
   return {
     path: showPath(coverage.path) || '.',
     covered: coverage.covered,
@@ -284,6 +284,6 @@ export function coverageJson(coverage: results.CoverageResult) {
     up_to_date: coverage.isUpToDate,
     current: coverage.current,
     versions: coverage.versions,
-    latest: coverage.latest ? snapshotJson(coverage.latest) : null,
+    latest: coverage.latest ? snapshotJson(coverage.latest, place) : null,
   }
 }

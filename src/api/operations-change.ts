@@ -7,6 +7,7 @@ import * as json from './json.ts'
 import { gcJson, pruneJson, verifyJson } from './json-maintain.ts'
 import { operation } from './operation.ts'
 import * as shapes from './shapes.ts'
+import { placeOf } from './snapshot-place.ts'
 
 /** To go back: neither a broken configuration nor a full disk stops it. */
 const goingBack = ({ dry_run: isDry }: { dry_run?: boolean }) => ({ withoutBrokenConfig: true, makeRoom: !isDry })
@@ -139,8 +140,10 @@ export const changeOperations = [
     isLong: true,
     input: z.object({ snapshots: z.array(ref).min(2), label: z.string().min(1).optional() }),
     output: shapes.snapshot,
-    handler: async (savepoint, input) =>
-      json.snapshotJson((await savepoint.compact(input.snapshots, { label: input.label })).snapshot),
+    async handler(savepoint, input) {
+      const { snapshot } = await savepoint.compact(input.snapshots, { label: input.label })
+      return json.snapshotJson(snapshot, placeOf(savepoint, snapshot))
+    },
   }),
   operation({
     name: 'prune',

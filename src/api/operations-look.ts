@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { detectRenames } from '../diff/renames.ts'
 import { SavepointError } from '../errors/errors.ts'
-import type { DiffOptions, DiffResult, Savepoint, Snapshot } from '../index.ts'
+import type { DiffOptions, DiffResult, Snapshot } from '../index.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { type Execution, hasFailed } from '../model/trace.ts'
 import { eventKinds, kept, limit, path, paths, ref, runRef } from './inputs.ts'
@@ -14,14 +14,9 @@ import { patchPage } from './patch.ts'
 import * as shapes from './shapes.ts'
 import { eventPage } from './shapes-events.ts'
 import * as traced from './shapes-trace.ts'
+import { placeOf } from './snapshot-place.ts'
 
 const empty = z.object({})
-
-/** With its tags, and whether it is HEAD. */
-function placed(savepoint: Savepoint, snapshot: Snapshot) {
-  const tags = [...savepoint.tags()].flatMap(([name, id]) => (id === snapshot.id ? [name] : []))
-  return { snapshot, place: { tags, head: savepoint.head().id === snapshot.id } }
-}
 
 /** Beyond this, to compare or to find something in it takes more than a moment. */
 const MANY_FILES = 50_000
@@ -51,7 +46,10 @@ export const lookOperations = [
     input: empty,
     output: shapes.status,
     opens: looking,
-    handler: async savepoint => json.statusJson(await savepoint.status()),
+    async handler(savepoint) {
+      const status = await savepoint.status()
+      return json.statusJson(status, status.head && placeOf(savepoint, status.head))
+    },
   }),
   operation({
     name: 'snapshots',
@@ -114,9 +112,9 @@ export const lookOperations = [
     output: shapes.shownSnapshot,
     opens: looking,
     handler(savepoint, input) {
-      const { snapshot, place } = placed(savepoint, savepoint.find(input.snapshot))
+      const snapshot = savepoint.find(input.snapshot)
       const changes = snapshot.parent === undefined ? null : joined(savepoint.snapshotChanges(snapshot.id)).changes
-      return { ...json.snapshotDetailJson(snapshot, place), changes }
+      return { ...json.snapshotDetailJson(snapshot, placeOf(savepoint, snapshot)), changes }
     },
   }),
   operation({
@@ -189,7 +187,10 @@ export const lookOperations = [
     input: z.object({ path }),
     output: shapes.coverage,
     opens: looking,
-    handler: async (savepoint, input) => json.coverageJson(await savepoint.coverage(input.path)),
+    async handler(savepoint, input) {
+      const coverage = await savepoint.coverage(input.path)
+      return json.coverageJson(coverage, coverage.latest && placeOf(savepoint, coverage.latest))
+    },
   }),
   operation({
     name: 'why',

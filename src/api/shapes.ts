@@ -234,13 +234,15 @@ export const coverage = z
     path,
     covered: z.boolean(),
     exists: z.boolean().nullable(),
-    reason: z.enum([...unknownReasons, 'absent']).nullable(),
+    reason: z.enum([...unknownReasons, 'absent', 'disabled']).nullable(),
     rule: z.string().nullable(),
     left_out: z
       .object({ count: z.int(), paths: z.array(skipped).describe('the first ten') })
       .describe('what lies below a directory and snapshots do not capture'),
-    up_to_date: z.boolean().describe('whether a snapshot has what is on disk, but for what is left out below it'),
-    current: z.boolean().describe('whether a snapshot has exactly what is on disk, with nothing left out'),
+    up_to_date: z
+      .boolean()
+      .describe('whether a snapshot has what is on disk, times aside, but for what is left out below it'),
+    current: z.boolean().describe('whether a snapshot has all of what is on disk, times aside, with nothing left out'),
     versions: z.int().describe('how many snapshots have it'),
     latest: snapshot
       .nullable()

@@ -1,10 +1,13 @@
 /** `coverage PATH…`: is this file recoverable right now, and if not, why. */
-import type { Entry, UnknownReason } from '../model/entry.ts'
+import { isDamage } from '../errors/errors.ts'
+import type { Entry, Id } from '../model/entry.ts'
+import { plural } from '../model/format.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
-import type { Snapshot } from '../model/snapshot.ts'
-import { sameContent, sameMetadata } from '../store/tree-diff.ts'
-import { allEntries, entryAt, withAllBelow } from '../store/tree-lookup.ts'
-import { rootTreeOf } from '../targets/dir/capture.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { hasLostPart, isLost } from '../store/lost-content.ts'
+import { holdsIn } from '../store/tree-holds.ts'
+import { entryAt, withAllBelow } from '../store/tree-lookup.ts'
+import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { explainExclusion } from '../targets/dir/explain-exclusion.ts'
 import { excludeConfig, type Live, lookAtLive } from './capture-live.ts'
@@ -20,26 +23,33 @@ const LISTED = 10
 export async function coverage(ctx: Context, paths: readonly string[]): Promise<CoverageResult[]> {
   const raws = paths.map(path => resolvePath(ctx, path))
   const live = await lookAtLive(ctx)
+  const lost = ctx.store.lostPacks()
+  if (lost.size > 0)
+    ctx.notice(
+      `${plural('pack', lost.size)} of the store ${lost.size === 1 ? 'is' : 'are'} missing or cut off, with what snapshots had there; savepoint verify names it`,
+    )
   const found: CoverageResult[] = []
-  for (const raw of raws) found.push(await coverageOf(ctx, raw, live))
+  for (const raw of raws) found.push(await coverageOf(ctx, raw, live, lost))
   return found
 }
 
-async function coverageOf(ctx: Context, raw: Raw, live: Live): Promise<CoverageResult> {
-  const entry = raw === '' ? undefined : entryAt(ctx.store, live.tree, raw)
+async function coverageOf(ctx: Context, raw: Raw, live: Live, lost: ReadonlySet<number>): Promise<CoverageResult> {
+  const entry = stateAt(ctx, live.root, raw)
   const found = raw === '' ? 'there' : lookLive(ctx, raw)
   const holders = ctx.db
     .snapshots()
     .reverse()
-    .filter(snapshot => raw === '' || hasCaptured(ctx, snapshot.root, raw))
-  const same = await holderOfLive(ctx, raw, holders, live)
+    .filter(({ root }) => raw === '' || hasCaptured(ctx, root, raw))
+    .filter(({ root }) => lost.size === 0 || isWhole(ctx, root, raw, lost))
+  const same = await holderOfLive(ctx, raw, holders, entry)
   const isUnknown = entry?.kind === 'unknown'
-  const leftOut = leftOutBelow(ctx, raw, entry, live)
+  const reason = whyNot(ctx, found, entry)
+  const leftOut = leftOutBelow(ctx, raw, entry)
   return {
     path: raw,
     exists: found === 'hidden' ? undefined : found === 'there',
-    covered: found === 'there' && !isUnknown,
-    reason: found === 'absent' ? 'absent' : isUnknown ? entry.reason : found === 'hidden' ? 'unreadable' : undefined,
+    covered: reason === undefined,
+    reason,
     // Of what is gone, too: it tells why no snapshot has it.
     rule: found === 'absent' || (isUnknown && entry.reason === 'excluded') ? await ruleFor(ctx, raw) : undefined,
     leftOut,
@@ -51,36 +61,66 @@ async function coverageOf(ctx: Context, raw: Raw, live: Live): Promise<CoverageR
   }
 }
 
-/** A socket has no content, and our own store is not the user's: nothing is lost with them. */
-const needless: ReadonlySet<UnknownReason | undefined> = new Set(['socket', 'store'])
+function whyNot(ctx: Context, found: ReturnType<typeof lookLive>, entry: Entry | undefined): CoverageResult['reason'] {
+  if (found === 'absent') return 'absent'
+  if (entry?.kind === 'unknown') return entry.reason
+  if (found === 'hidden') return 'unreadable'
+  return ctx.config.snapshots.disabled ? 'disabled' : undefined
+}
 
-function leftOutBelow({ store }: Context, raw: Raw, entry: Entry | undefined, { tree }: Live): LeftOut {
+const stateAt = ({ store }: Context, root: Id, raw: Raw): Entry | undefined =>
+  raw === '' ? rootEntryOf(store, root) : entryAt(store, rootTreeOf(store, root), raw)
+
+function leftOutBelow({ store }: Context, raw: Raw, entry: Entry | undefined): LeftOut {
   const found: LeftOut = { count: 0, paths: [] }
-  if (raw !== '' && entry?.kind !== 'dir') return found
-  for (const { path, entry: below } of entry ? withAllBelow(store, { path: raw, entry }) : allEntries(store, tree)) {
-    if (below.kind !== 'unknown' || needless.has(below.reason)) continue
+  if (entry?.kind !== 'dir') return found
+  for (const { path, entry: below } of withAllBelow(store, { path: raw, entry })) {
+    // Nothing is lost with a socket. With our own store all snapshots are.
+    if (below.kind !== 'unknown' || below.reason === 'socket') continue
     if (++found.count <= LISTED) found.paths.push({ path, reason: below.reason! })
   }
   return found
 }
 
 /** The newest that has what is on disk, but for what is left out below it, and which today's rules may keep out of the next snapshot. After a rollback it need not be the last one. */
-async function holderOfLive(ctx: Context, raw: Raw, holders: Snapshot[], live: Live): Promise<Snapshot | undefined> {
+async function holderOfLive(
+  ctx: Context,
+  raw: Raw,
+  holders: Snapshot[],
+  seen: Entry | undefined,
+): Promise<Snapshot | undefined> {
   const [latest] = holders
-  if (!latest || raw === '') return holders.find(({ root }) => root === live.root)
-  const seen = entryAt(ctx.store, live.tree, raw)
+  if (!latest) return undefined
   const isLeftOut = seen?.reason === 'excluded' || seen?.reason === 'too-large'
   const entry = isLeftOut ? await captureAgainstRules(ctx, raw, latest) : seen
-  return entry && holders.find(({ root }) => isSame(entry, entryAt(ctx.store, rootTreeOf(ctx.store, root), raw)))
+  // What is left out whole names nothing below it: then all of it has to be there.
+  if (!entry || (isLeftOut && leftOutBelow(ctx, raw, entry).count > 0)) return undefined
+  const holds = holdsIn(ctx.store)
+  return holders.find(({ root }) => isHeldBy(ctx, root, raw, stored => holds(stored, entry)))
 }
 
-const isSame = (entry: Entry, stored: Entry | undefined): boolean =>
-  !!stored && sameContent(entry, stored) && sameMetadata(entry, stored) && entry.content === stored.content
+/** By a state that the store has lost, or that could not be read yet, nothing is. */
+function isHeldBy(ctx: Context, root: Id, raw: Raw, holds: (stored: Entry) => boolean): boolean {
+  if (root === UNREAD_ROOT) return false
+  try {
+    const stored = stateAt(ctx, root, raw)
+    return stored !== undefined && holds(stored)
+  } catch (error) {
+    if (isDamage(error)) return false
+    throw error
+  }
+}
+
+/** Neither it, nor what leads to it, was in a pack that is lost. */
+const isWhole = (ctx: Context, root: Id, raw: Raw, lost: ReadonlySet<number>): boolean =>
+  isHeldBy(ctx, root, raw, stored => {
+    const above = raw.split('/').map((_, i, names) => stateAt(ctx, root, names.slice(0, i).join('/'))?.content ?? '')
+    return [root, ...above].every(id => !isLost(ctx.store, lost, id)) && !hasLostPart(ctx.store, lost, stored)
+  })
 
 /** What it would be as an entry if everything that `latest` has were captured again. */
 async function captureAgainstRules(ctx: Context, raw: Raw, latest: Snapshot): Promise<Entry | undefined> {
-  const live = await lookAtLive(ctx, { override: [latest.root] })
-  return entryAt(ctx.store, live.tree, raw)
+  return stateAt(ctx, (await lookAtLive(ctx, { override: [latest.root] })).root, raw)
 }
 
 async function ruleFor(ctx: Context, path: string): Promise<string | undefined> {

@@ -10,7 +10,8 @@ export interface CoverageResult {
   covered: boolean
   /** undefined: a directory above it does not let this user look. */
   exists: boolean | undefined
-  reason: UnknownReason | 'absent' | undefined
+  /** `disabled`: the configuration turns snapshots off. */
+  reason: UnknownReason | 'absent' | 'disabled' | undefined
   /** What decides: "src/.gitignore:3 *.o". */
   rule: string | undefined
   /** What lies below a directory and snapshots do not capture. */

@@ -2,7 +2,7 @@
 import { checkInput, findOperation } from '../api/table.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
-import { fillPage, type Page } from './page.ts'
+import { fillPage, type Page, shortenLines } from './page.ts'
 import type { Session } from './session.ts'
 import type { Answer, PageInput, Tool } from './tool.ts'
 import { fullInput } from './tools.ts'
@@ -26,16 +26,17 @@ export async function callTool(tool: Tool, given: unknown, session: Session): Pr
     return { text: lines(head, [], session.notices, answer.foot), structured }
   }
   const { start_index, max_length, format } = input
+  const shownHead = shortenLines(head, max_length * HEAD_SHARE)
   const { key, total } = answer.list
   const around = { ...answer.facts, start_index, total, next_start_index: total, notices: session.notices }
-  const beside = Math.max(lines(head, [], session.notices, answer.foot).length, JSON.stringify(around).length)
+  const beside = Math.max(lines(shownHead, [], session.notices, answer.foot).length, JSON.stringify(around).length)
   const page = await fillPage(answer.list, start_index, max_length - Math.min(beside, max_length * HEAD_SHARE))
   const values = page.items.map(({ value }) => value)
   const structured = { ...around, [key]: values, next_start_index: isDone ? null : page.next }
   const texts = page.items.map(({ text }) => text)
   const isLast = page.next === null || isDone
   const foot = [...pageLines(answer, page, start_index, isDone), ...(isLast ? (answer.foot ?? []) : [])]
-  const text = format === 'json' ? JSON.stringify(structured) : lines(head, texts, session.notices, foot)
+  const text = format === 'json' ? JSON.stringify(structured) : lines(shownHead, texts, session.notices, foot)
   return { text, structured }
 }
 

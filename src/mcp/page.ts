@@ -5,6 +5,7 @@ import type { Item, List } from './tool.ts'
 const DEFAULT_LENGTH = 10_000
 const MIN_LENGTH = 500
 const MAX_LENGTH = 200_000
+const MIN_LINE = 200
 
 export const pageInput = {
   start_index: z
@@ -12,7 +13,12 @@ export const pageInput = {
     .nonnegative()
     .default(0)
     .describe('element to begin with; an answer says where the next page begins'),
-  max_length: z.int().min(MIN_LENGTH).max(MAX_LENGTH).default(DEFAULT_LENGTH).describe('characters per page, at most'),
+  max_length: z
+    .int()
+    .min(MIN_LENGTH)
+    .max(MAX_LENGTH)
+    .default(DEFAULT_LENGTH)
+    .describe('characters per page, about; in JSON one element may be longer'),
   format: z.enum(['text', 'json']).default('text').describe('of the text content; the structured content is the same'),
 }
 
@@ -44,6 +50,13 @@ const cut = ({ text, value }: Item, length: number): Item => ({
   text: shorten(text, length),
   value: typeof value === 'string' ? shorten(value, length) : value,
 })
+
+/** Lines before a list, which may name a long command or long paths. Each may be important: none is left out, long ones are cut. */
+export function shortenLines(lines: string[], length: number): string[] {
+  const all = lines.reduce((sum, line) => sum + line.length + 1, 0)
+  const each = Math.max(MIN_LINE, Math.floor(length / lines.length))
+  return all <= length ? lines : lines.map(line => shorten(line, each))
+}
 
 /** Says how much is missing. */
 export function shorten(text: string, length: number): string {

@@ -93,7 +93,8 @@ export const traceTools = [
     async answer(call, input) {
       const { latest, ...found } = await call<z.output<typeof shapes.coverage>>('coverage', { path: input.path })
       const { path, covered, reason, rule, left_out: left, up_to_date: isUpToDate, versions } = found
-      const why = [reason, rule].filter(Boolean).join(': ')
+      const word = reason === 'disabled' ? 'snapshots are turned off by the configuration' : reason
+      const why = [word, rule].filter(Boolean).join(': ')
       const content = left.count > 0 ? 'the rest of its present content' : 'its present content'
       const until = `${content} is in ${isUpToDate ? 'a snapshot' : 'no snapshot yet'}`
       const but = left.paths.map(skipped => `${skipped.path} (${skipped.reason})`).join(', ')

@@ -62,8 +62,8 @@ function* pairsIn(
   }
 }
 
-/** Some are equal nevertheless. */
-function unequalPairs(store: Store, oldTree: Id | undefined, newTree: Id | undefined): Iterable<Pair> {
+/** What two directories have under each name, but for most of what is equal. */
+export function unequalPairs(store: Store, oldTree: Id | undefined, newTree: Id | undefined): Iterable<Pair> {
   if (oldTree !== undefined && newTree !== undefined && !store.isAtHand(oldTree) && !store.isAtHand(newTree))
     return differingPairs(store.read(oldTree), store.read(newTree))
   const entries = (id: Id | undefined) => (id === undefined ? [] : store.entries(id))

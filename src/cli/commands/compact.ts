@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { snapshotJson } from '../../api/json.ts'
+import { placeOf } from '../../api/snapshot-place.ts'
 import { plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
 import { snapshotLine } from '../render/snapshot.ts'
@@ -20,8 +21,9 @@ export function register(program: Command): void {
     .option('-m, --label <text>', 'what the joined state is')
     .action(
       handle<{ label?: string }>(async (context, { words, options }) => {
-        const { snapshot } = await (await context.open({ makeRoom: true })).compact(words, { label: options.label })
-        if (context.options.json) return context.json(snapshotJson(snapshot))
+        const savepoint = await context.open({ makeRoom: true })
+        const { snapshot } = await savepoint.compact(words, { label: options.label })
+        if (context.options.json) return context.json(snapshotJson(snapshot, placeOf(savepoint, snapshot)))
         if (context.options.quiet) return context.line(snapshot.id)
         context.line(`Joined ${plural('snapshot', words.length)} into ${snapshotLine(snapshot, context.style)}`)
         context.line(`To undo: ${context.style.bold(context.style.wayBack('undo', []))}`)

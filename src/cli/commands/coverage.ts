@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { coverageJson } from '../../api/json.ts'
+import { placeOf } from '../../api/snapshot-place.ts'
 import type { CoverageResult } from '../../index.ts'
 import { formatAge, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
@@ -25,10 +26,12 @@ export function register(program: Command): void {
     .argument('<paths...>', 'files or directories')
     .action(
       handle(async (context, { words }) => {
-        const coverages = await (await context.open({ provisional: true })).coverages(words)
-        const [first, ...more] = coverages
-        if (context.options.json)
-          return context.json(more.length > 0 ? coverages.map(coverageJson) : coverageJson(first!))
+        const savepoint = await context.open({ provisional: true })
+        const coverages = await savepoint.coverages(words)
+        if (context.options.json) {
+          const found = coverages.map(each => coverageJson(each, each.latest && placeOf(savepoint, each.latest)))
+          return context.json(found.length > 1 ? found : found[0])
+        }
         context.output.write(coverages.map(each => coverageText(each, context.now, context.style)).join('\n'))
       }),
     )
@@ -48,7 +51,11 @@ const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
   'no-room': 'the disk was full',
   'other-store': 'it belongs to another Savepoint store',
   absent: 'it does not exist',
+  disabled: 'snapshots are turned off by the configuration',
 }
+
+/** Not captured, but what is there can be read. */
+const comparable: ReadonlySet<CoverageResult['reason']> = new Set(['excluded', 'too-large', 'disabled'])
 
 function coverageText(coverage: CoverageResult, now: number, style: Style): string {
   const { covered, reason, rule, latest, versions, isUpToDate } = coverage
@@ -75,7 +82,7 @@ function coverageText(coverage: CoverageResult, now: number, style: Style): stri
     return `${text}No snapshot has a version of it${coverage.exists && covered ? ` yet. Take one: ${style.command('snapshot')}` : ''}\n`
   const age = formatAge(now - latest.createdAt)
   // What cannot be read cannot be compared.
-  const isCompared = coverage.exists && (covered || reason === 'excluded' || reason === 'too-large')
+  const isCompared = coverage.exists && (covered || comparable.has(reason))
   const same = coverage.current
     ? 'has exactly what is on disk now'
     : 'has what is on disk now, but for what is left out'

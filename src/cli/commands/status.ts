@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { statusJson } from '../../api/json.ts'
+import { placeOf } from '../../api/snapshot-place.ts'
 import type { InterruptedRun, StatusResult } from '../../index.ts'
 import { formatAge, formatBytes, plural } from '../../model/format.ts'
 import { quoteCommand } from '../../model/shell-quote.ts'
@@ -27,8 +28,9 @@ export function register(program: Command): void {
     ],
   }).action(
     handle(async context => {
-      const status = await (await context.look()).status()
-      if (context.options.json) return context.json(statusJson(status))
+      const savepoint = await context.look()
+      const status = await savepoint.status()
+      if (context.options.json) return context.json(statusJson(status, status.head && placeOf(savepoint, status.head)))
       context.output.write(statusText(status, context.now, context.style, context.undoStops()))
     }),
   )

@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { claudeHooks } from './claude-hooks.ts'
-import { removeJson, setJson } from './jsonc-edit.ts'
+import { getJson, removeJson, setJson } from './jsonc-edit.ts'
 import type { Place } from './place.ts'
-import { removeToml, setToml } from './toml-edit.ts'
+import { removeToml, setToml, tableText } from './toml-edit.ts'
 
 export type Scope = 'project' | 'user'
 
@@ -33,7 +33,18 @@ const json = (file: string, path: string[], entry: unknown): Place => ({
   file,
   put: text => setJson(text, path, entry),
   take: text => removeJson(text, path),
+  hasOurs: text => isOurs(getJson(text, path)),
 })
+
+/** What `commandFor` writes, wherever the program was then; under our name users may have something of their own. */
+function isOurs(entry: unknown): boolean {
+  const { command, args } = (entry ?? {}) as { command?: unknown; args?: unknown }
+  const [program, verb] = [command, args].flat()
+  return verb === 'mcp' && /(?:^|\/)(?:savepoint|cli\.js|main\.ts)$/.test(String(program))
+}
+
+/** The same in TOML, as it is written there. */
+const oursInToml = /^\s*command\s*=\s*"(?:[^"]*\/)?(?:savepoint|cli\.js|main\.ts)"[ \t]*\r?\n\s*args\s*=\s*\[\s*"mcp"/m
 
 /** It is in a directory that only this agent has. */
 const inOwn = (place: Place): Place => ({ ...place, isInOwnDirectory: true })
@@ -71,6 +82,7 @@ export const agents: Record<string, Agent> = {
           isInOwnDirectory: true,
           put: text => setToml(text, path, asCommand(server)),
           take: text => removeToml(text, path),
+          hasOurs: text => oursInToml.test(tableText(text, path)),
         },
       ]
     },

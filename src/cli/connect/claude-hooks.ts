@@ -15,6 +15,8 @@ const events: Record<string, { matcher?: string }> = {
 
 export function claudeHooks(file: string, command: string[]): Place {
   const hook = { type: 'command', command: quoteCommand(command) }
+  const take = (text: string): string =>
+    Object.keys(events).reduce((rest, event) => withoutOurs(rest, ['hooks', event]), text)
   return {
     file,
     put: text =>
@@ -24,7 +26,8 @@ export function claudeHooks(file: string, command: string[]): Place {
         if (Array.isArray(groups) && groups.some(group => hasHook(group, options.matcher, hook))) return rest
         return addToJson(withoutOurs(rest, path), path, { ...options, hooks: [hook] })
       }, text),
-    take: text => Object.keys(events).reduce((rest, event) => withoutOurs(rest, ['hooks', event]), text),
+    take,
+    hasOurs: text => take(text) !== text,
   }
 }
 

@@ -21,9 +21,11 @@ import type { Place } from './place.ts'
 export interface SettingsEdit {
   place: Place
   action: 'created' | 'changed' | 'removed' | 'unchanged'
-  /** What it was and will be; '' is no file. */
-  before: string
-  after: string
+  /** What it was and will be; undefined is no file. */
+  before: string | undefined
+  after: string | undefined
+  /** Copies of which nothing is left to bring back afterwards. */
+  spent: string[]
 }
 
 const BACKUP = '.before-savepoint'
@@ -31,16 +33,21 @@ const MAX_BACKUPS = 100
 
 /** What it would do to connect, or to take that away again; nothing is written. A file that says nothing afterwards goes. */
 export function planEdit(place: Place, isRemoval: boolean): SettingsEdit {
-  const { file, put, take } = place
+  const { file, put, take, hasOurs } = place
   const before = readSettings(file)
-  const changed = explained(file, () => (isRemoval ? (asBefore(file, before, put) ?? take(before)) : put(before)))
-  if (changed === before) return { place, action: 'unchanged', before, after: before }
-  const after = saysNothing(changed) ? '' : changed
-  return { place, action: before === '' ? 'created' : after === '' ? 'removed' : 'changed', before, after }
+  const text = before ?? ''
+  const copies = isRemoval && before !== undefined ? copiesBefore(file, text, put) : []
+  // One that was made when we were in it already, from another place, is not what was there before us.
+  const former = copies.find(copy => !hasOurs(copy.text))?.text
+  const changed = former ?? explained(file, () => (isRemoval ? take(text) : put(text)))
+  if (changed === text && former === undefined) return { place, action: 'unchanged', before, after: before, spent: [] }
+  const after = former === undefined && saysNothing(changed) ? undefined : changed
+  const action = before === undefined ? 'created' : after === undefined ? 'removed' : 'changed'
+  return { place, action, before, after, spent: copies.map(({ name }) => name) }
 }
 
-/** What was there before we were, to the last byte, if nobody has changed anything since: it lies beside the file. */
-function asBefore(file: string, text: string, put: Place['put']): string | undefined {
+/** Copies beside the file from which it came to be what it is by our entry alone: nobody has changed anything since. */
+function copiesBefore(file: string, text: string, put: Place['put']): { name: string; text: string }[] {
   const isFrom = (former: string): boolean => {
     try {
       return former !== text && put(former) === text
@@ -50,21 +57,27 @@ function asBefore(file: string, text: string, put: Place['put']): string | undef
   }
   return backupsOf(realFile(file))
     .filter(existsSync)
-    .map(backup => readFileSync(backup, 'utf8'))
-    .find(isFrom)
+    .map(name => ({ name, text: readFileSync(name, 'utf8') }))
+    .filter(copy => isFrom(copy.text))
 }
 
 /** Answers the name of the copy of what was there, if one was made: what the file goes back to, or only we wrote, needs none. */
-export function carryOut({ place: { file, isInOwnDirectory }, before, after }: SettingsEdit): string | undefined {
+export function carryOut({
+  place: { file, isInOwnDirectory },
+  before,
+  after,
+  spent,
+}: SettingsEdit): string | undefined {
   try {
     const real = realFile(file)
     const former = backupsOf(real).find(each => existsSync(each) && readFileSync(each, 'utf8') === after)
-    const backup = before === '' || after === '' || former !== undefined ? undefined : backUp(real, before)
-    if (after === '') rmSync(real)
+    const isNew = before === undefined || after === undefined || former !== undefined
+    const backup = isNew ? undefined : backUp(real, before)
+    if (after === undefined) rmSync(real)
     else write(real, after)
-    if (former !== undefined) rmSync(former)
+    for (const copy of former === undefined ? spent : [former, ...spent]) rmSync(copy, { force: true })
     // A link to elsewhere stays in it.
-    if (after === '' && isInOwnDirectory) removeIfEmpty(dirname(file))
+    if (after === undefined && isInOwnDirectory) removeIfEmpty(dirname(file))
     return backup
   } catch (error) {
     if (!errnoOf(error)) throw error
@@ -134,7 +147,7 @@ function backUp(file: string, text: string): string {
 /** An object without members says as much as no file, and some agents complain of it. */
 const saysNothing = (text: string): boolean => /^\s*(\{\s*\})?\s*$/.test(text)
 
-function readSettings(file: string): string {
+function readSettings(file: string): string | undefined {
   try {
     // A pipe would be read for ever.
     if (!statSync(file).isFile())
@@ -144,7 +157,7 @@ function readSettings(file: string): string {
     return bytes.toString()
   } catch (error) {
     const errno = errnoOf(error)
-    if (errno === 'ENOENT') return ''
+    if (errno === 'ENOENT') return undefined
     if (!errno) throw error
     throw new SavepointError('io.failed', `Cannot read ${file}: ${(error as Error).message}`, { cause: error })
   }

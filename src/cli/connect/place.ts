@@ -5,4 +5,6 @@ export interface Place {
   isInOwnDirectory?: boolean
   put(text: string): string
   take(text: string): string
+  /** Whether an entry is in it that we wrote, also one of a former installation. */
+  hasOurs(text: string): boolean
 }

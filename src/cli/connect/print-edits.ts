@@ -17,14 +17,14 @@ export function printEdits(context: Context, edits: SettingsEdit[]): void {
   }
 }
 
-function patchOf(file: string, before: string, after: string): Buffer {
-  const side = (text: string) =>
-    text === '' ? undefined : { ...blankEntry('', 'file'), mode: 0o644, size: Buffer.byteLength(text) }
+function patchOf(file: string, before: string | undefined, after: string | undefined): Buffer {
+  const side = (text: string | undefined) =>
+    text === undefined ? undefined : { ...blankEntry('', 'file'), mode: 0o644, size: Buffer.byteLength(text) }
   return unifiedDiffBytes({
     path: rawFromText(file.replace(/^\//, '')),
     before: side(before),
     after: side(after),
-    beforeContent: Buffer.from(before),
-    afterContent: Buffer.from(after),
+    beforeContent: Buffer.from(before ?? ''),
+    afterContent: Buffer.from(after ?? ''),
   })
 }

@@ -74,6 +74,29 @@ describe('a table', () => {
     expect(removeToml(text, PATH)).toBe('a = 1\r\n')
   })
 
+  it('leaves the ends of lines as they are, whichever they are', () => {
+    const before = 'a = 1\r\nb = """\nx\n"""\n'
+    const block = BLOCK.replaceAll('\n', '\r\n')
+    expect(setToml(before, PATH, TABLE)).toBe(`${before.trimEnd()}\r\n\r\n${block}`)
+    expect(setToml(`[mcp_servers.savepoint]\ncommand = "x"\r\n[z]\n`, PATH, TABLE)).toBe(`${block}[z]\n`)
+    expect(removeToml(`c = 1\n\n${block}\r\n[z]\n`, PATH)).toBe('c = 1\n\r\n[z]\n')
+  })
+
+  it('has keys in any quotes, and its name with escapes', () => {
+    const before = `[mcp_servers."\\u0073avepoint"]\n'command' = "x"\n"args" = []\n`
+    expect(setToml(before, PATH, TABLE)).toBe(BLOCK)
+    expect(removeToml(before, PATH)).toBe('')
+  })
+
+  it('goes with what belongs to it, also where something else stands between', () => {
+    const text = `${BLOCK}\n[z]\na = 1\n\n[mcp_servers.savepoint.env]\nX = "1"\n`
+    expect(removeToml(text, PATH)).toBe('\n[z]\na = 1\n')
+  })
+
+  it.each(['[mcp_servers."\\U00000073avepoint"]', '[[mcp_servers]]'])('beside %s is refused', header => {
+    expect(() => setToml(`${header}\ncommand = "x"\n`, PATH, TABLE)).toThrow(/cannot be edited here/)
+  })
+
   it.each([
     'mcp_servers = { savepoint = { command = "x" } }',
     '[mcp_servers]\nsavepoint = { command = "x" }',

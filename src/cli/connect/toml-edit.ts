@@ -11,52 +11,65 @@ export const headerOf = (path: readonly string[]): string =>
 export function setToml(text: string, path: readonly string[], table: Record<string, string | string[]>): string {
   const lines = Object.entries(table).map(([key, value]) => `${key} = ${tomlValue(value)}`)
   const block = [headerOf(path), ...lines]
-  const { all, eol } = linesOf(text)
+  const { all, whole, eol } = linesOf(text)
   refuseBroken(all)
   const found = rangeOf(all, path)
   if (found) {
-    const rest = withoutKeys(all.slice(found.start + 1, found.end), Object.keys(table))
-    return [...all.slice(0, found.start), ...block, ...rest, ...all.slice(found.end)].join(eol)
+    const isKept = othersThan(all.slice(found.start + 1, found.end), Object.keys(table))
+    const rest = whole.slice(found.start + 1, found.end).filter((_, i) => isKept[i])
+    const next = [...rest, ...whole.slice(found.end)].join('')
+    // The last line of a file need not have an end.
+    const end = next === '' && !text.endsWith('\n') ? '' : eol
+    return `${whole.slice(0, found.start).join('')}${block.join(eol)}${end}${next}`
   }
   refuseOtherForms(all, path)
-  const before = text.trimEnd() === '' ? [] : [...text.trimEnd().split(/\r?\n/), '']
-  return [...before, ...block, ''].join(eol)
+  const before = text.trimEnd()
+  return `${before}${before === '' ? '' : eol + eol}${[...block, ''].join(eol)}`
 }
 
-/** Takes it away, the tables below it included. */
+/** As it stands there; '' when it does not. */
+export function tableText(text: string, path: readonly string[]): string {
+  const { all, whole } = linesOf(text)
+  const found = rangeOf(all, path)
+  return found ? whole.slice(found.start, found.end).join('') : ''
+}
+
+/** Takes it away, the tables below it included, wherever they stand. */
 export function removeToml(text: string, path: readonly string[]): string {
-  const { all, eol } = linesOf(text)
+  const { all, whole, eol } = linesOf(text)
   const found = rangeOf(all, path, true)
   if (!found) {
     // It may be there in a way that is not known here: not to see it would be to say that it is not there.
     if (text.includes(path.at(-1)!)) refuseOtherForms(all, path)
     return text
   }
-  const before = all.slice(0, found.start)
+  const before = whole.slice(0, found.start)
   while (before.at(-1)?.trim() === '') before.pop()
-  const after = all.slice(found.end)
-  const gap = before.length > 0 && after.length > 0 && after[0]!.trim() !== '' ? [''] : []
-  const rest = [...before, ...gap, ...after].join(eol)
-  return rest === '' || rest.endsWith(eol) || !text.endsWith(eol) ? rest : `${rest}${eol}`
+  const after = whole.slice(found.end)
+  const gap = before.length > 0 && after.length > 0 && after[0]!.trim() !== '' ? [eol] : []
+  const rest = [...before, ...gap, ...after].join('')
+  return removeToml(rest, path)
 }
 
 const tomlValue = (value: string | string[]): string =>
   Array.isArray(value) ? `[${value.map(each => JSON.stringify(each)).join(', ')}]` : JSON.stringify(value)
 
-/** Values may go on over several lines. */
-function withoutKeys(lines: string[], keys: string[]): string[] {
-  const isOurs = (line: string) => keys.some(key => new RegExp(`^\\s*"?${key}"?\\s*=`).test(line))
+/** Which lines are not of these keys. Values may go on over several. */
+function othersThan(lines: string[], keys: string[]): boolean[] {
+  const isOurs = (line: string) => keys.some(key => new RegExp(`^\\s*["']?${key}["']?\\s*=`).test(line))
   let state = outside
   let isDropped = false
-  return lines.filter(line => {
+  return lines.map(line => {
     if (isOutside(state)) isDropped = isOurs(line)
     state = after(line, state)
     return !isDropped
   })
 }
 
-function linesOf(text: string): { all: string[]; eol: string } {
-  return { all: text.split(/\r?\n/), eol: text.includes('\r\n') ? '\r\n' : '\n' }
+/** Without and with what ends them, which need not be the same everywhere; `eol` is for what is added. */
+function linesOf(text: string): { all: string[]; whole: string[]; eol: string } {
+  const whole = text.match(/[^\n]*\n|[^\n]+$/g) ?? []
+  return { all: whole.map(line => line.replace(/\r?\n$/, '')), whole, eol: text.includes('\r\n') ? '\r\n' : '\n' }
 }
 
 /** From its header to the next one, comments and empty lines before that not included. */
@@ -66,10 +79,10 @@ function rangeOf(
   withInner = false,
 ): { start: number; end: number } | undefined {
   const headers = headersOf(lines)
-  const start = headers.findIndex(({ keys, isArray }) => !isArray && isEqual(keys, path))
-  if (start < 0) return undefined
   const isInner = (keys: string[] | undefined) =>
     withInner && keys !== undefined && isEqual(keys.slice(0, path.length), path)
+  const start = headers.findIndex(({ keys, isArray }) => isInner(keys) || (!isArray && isEqual(keys, path)))
+  if (start < 0) return undefined
   let next = start + 1
   while (next < headers.length && isInner(headers[next]!.keys)) next++
   let end = headers[next]?.line ?? lines.length
@@ -139,9 +152,15 @@ function endOf(pattern: RegExp, line: string, at: number): number | undefined {
 
 /** Parts of a dotted key; undefined when it has a form that is not known here. */
 function keysOf(name: string): string[] | undefined {
-  const keys = [...name.matchAll(/\s*(?:([\w-]+)|"([^"\\]*)"|'([^']*)')\s*(\.|$)/gy)]
+  const keys = [...name.matchAll(/\s*(?:([\w-]+)|("(?:[^"\\]|\\.)*")|'([^']*)')\s*(\.|$)/gy)]
   const length = keys.reduce((sum, [whole]) => sum + whole.length, 0)
-  return length === name.length ? keys.map(([, bare, quoted, literal]) => bare ?? quoted ?? literal!) : undefined
+  if (length !== name.length) return undefined
+  try {
+    // Most escapes are those of JSON.
+    return keys.map(([, bare, quoted, literal]) => bare ?? (quoted === undefined ? literal! : JSON.parse(quoted)))
+  } catch {
+    return undefined
+  }
 }
 
 /** What is neither a header nor `key = value`, and does not go on from the line before, no agent can read. */
@@ -158,6 +177,8 @@ function refuseBroken(lines: string[]): void {
 /** `mcp_servers = {…}`, `mcp_servers.savepoint = …`, or the same inside of `[mcp_servers]`: to add a table to that would be wrong. */
 function refuseOtherForms(lines: string[], [first, second]: readonly string[]): void {
   const headers = headersOf(lines)
+  const strange = headers.find(({ keys, isArray }) => !keys || (isArray && isEqual(keys, [first!])))
+  if (strange) throw new SyntaxError(`line ${strange.line + 1}: ${lines[strange.line]!.trim()} cannot be edited here`)
   for (const [at, line] of lines.entries()) {
     const table = headers.findLast(header => header.line < at)?.keys ?? []
     const key = keysOf(/^\s*([^=#[\]]+?)\s*=/.exec(line)?.[1] ?? '=') ?? []
