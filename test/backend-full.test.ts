@@ -1,12 +1,17 @@
 /** A filesystem that is full, below a target: what cannot be done is said in words that fit, and nothing is lost. */
-import { existsSync, mkdirSync, rmdirSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { onBtrfs, run } from './support/backend-scene.ts'
+import { builtCommand } from './support/built-cli.ts'
 import { canMount, gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
 
 const small = onBtrfs('noatime', true)
+/** Again after a sync: what was only reserved is free then. */
+const fillUp = `for pass in 1 2 3; do dd if=/dev/urandom of=fill$pass bs=64k 2>/dev/null || true
+  while echo x > "f$((n += 1))"; do :; done 2>/dev/null || true; sync; done`
 
 beforeAll(async () => {
   if (small.possible) await small.setUp()
@@ -25,9 +30,7 @@ gated(small.possible, small.needs, 'btrfs, which says that some is left: an empt
     await (await space.open({ home })).snapshot({ label: 'one' })
     rmdirSync(space.at('empty'))
     space.write('a', '2\n')
-    // Again after a sync: what was only reserved is free then.
-    space.sh(`for pass in 1 2 3; do dd if=/dev/urandom of=fill$pass bs=64k 2>/dev/null || true
-      while echo x > "f$((n += 1))"; do :; done 2>/dev/null || true; sync; done`)
+    space.sh(fillUp)
     const savepoint = await space.open({ home, backend: 'cas' })
     await expect(savepoint.rollback('one', { paths: ['empty'] })).rejects.toMatchObject({
       code: 'disk.full',
@@ -43,6 +46,78 @@ gated(small.possible, small.needs, 'btrfs, which says that some is left: an empt
     space.sh('rm -f fill* f[0-9]*; sync')
     await savepoint.rollback('one')
     expect([space.read('a'), existsSync(space.at('empty'))]).toEqual(['1\n', true])
+  } finally {
+    small.remove(space)
+    elsewhere.remove()
+  }
+})
+
+gated(small.possible, small.needs, 'a home on a full btrfs can be read, and says that it is full', async () => {
+  const space = small.make()
+  try {
+    space.write('a', '1\n')
+    space.write('savepoint.yaml', 'snapshots: {min_free_bytes: 0}\n')
+    // A command leaves the log of the database and its index behind: begun anew, that needs room on btrfs.
+    const [program, ...args] = builtCommand
+    const env = { ...space.env, SAVEPOINT_HOME: space.home }
+    execFileSync(program!, [...args, 'snapshot', '--backend', 'cas', '-m', 'one'], { cwd: space.dir, env })
+    space.sh(fillUp)
+    const savepoint = await space.open()
+    expect(savepoint.snapshots().map(({ label }) => label)).toEqual(['one'])
+    expect(savepoint.read('one', 'a').toString()).toBe('1\n')
+    await expect(savepoint.snapshot({})).rejects.toMatchObject({
+      code: 'disk.full',
+      message: `Cannot write to ${space.home}: its disk is full`,
+    })
+    savepoint.close()
+    space.sh('rm -f fill* f[0-9]*; sync')
+    expect(await (await space.open()).snapshot({ label: 'two' })).toMatchObject({ backend: 'btrfs' })
+  } finally {
+    small.remove(space)
+  }
+})
+
+gated(small.possible, small.needs, 'a quota that no free space shows: what goes anyway makes room', async () => {
+  const elsewhere = new Workspace()
+  const space = small.make()
+  const { home } = elsewhere
+  try {
+    run('btrfs', 'quota', 'enable', small.disk())
+    space.sh('head -c 2000000 /dev/urandom > large')
+    const savepoint = await space.open({ home, backend: 'cas' })
+    await savepoint.snapshot({ label: 'one' })
+    space.sh('rm large; head -c 4000000 /dev/urandom > other; sync')
+    run('btrfs', 'quota', 'rescan', '-w', small.disk())
+    run('btrfs', 'qgroup', 'limit', '5M', space.dir)
+    await savepoint.rollback('one')
+    expect([existsSync(space.at('large')), existsSync(space.at('other'))]).toEqual([true, false])
+  } finally {
+    run('btrfs', 'quota', 'disable', small.disk())
+    small.remove(space)
+    elsewhere.remove()
+  }
+})
+
+gated(small.possible, small.needs, 'what a snapshot of the filesystem holds makes no room when it goes', async () => {
+  const elsewhere = new Workspace()
+  const space = small.make()
+  const { home } = elsewhere
+  try {
+    space.sh('for i in 1 2 3 4; do head -c 3000000 /dev/urandom > wanted$i; done')
+    await (await space.open({ home, backend: 'cas' })).snapshot({ label: 'one' })
+    space.sh('rm wanted*; for i in 1 2 3; do head -c 5000000 /dev/urandom > present$i; done')
+    run('btrfs', 'subvolume', 'snapshot', '-r', space.dir, join(space.base, 'theirs'))
+    // Room for a part.
+    space.sh('sync; head -c $(($(stat -f -c "%a * %S" .) - 6000000)) /dev/urandom > ../fill; sync')
+    const savepoint = await space.open({ home, backend: 'cas' })
+    await expect(savepoint.rollback('one')).rejects.toMatchObject({ code: 'disk.full' })
+    expect(readdirSync(space.dir)).toEqual(['present1', 'present2', 'present3'])
+    await space.open({ home })
+    expect(space.notices).toEqual([])
+    rmSync(join(space.base, 'fill'))
+    run('btrfs', 'filesystem', 'sync', space.dir)
+    await savepoint.rollback('one')
+    expect(readdirSync(space.dir)).toEqual(['wanted1', 'wanted2', 'wanted3', 'wanted4'])
   } finally {
     small.remove(space)
     elsewhere.remove()

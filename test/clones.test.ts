@@ -138,3 +138,24 @@ onXfs('holes of a large file stay holes on another filesystem', async () => {
   expect(fs.statSync(file).blocks * 512).toBeLessThan(MIB)
   savepoint.close()
 })
+
+onXfs('what is cloned from the store needs no room, and what the store has, too, makes none', async () => {
+  const work = join(disk, 'nearly-full')
+  fs.mkdirSync(work)
+  const [large, other, fill] = [join(work, 'large'), join(work, 'other'), join(disk, 'fill')]
+  fs.writeFileSync(large, Buffer.alloc(80 * MIB, 'large '))
+  const env = { ...process.env, HOME: scratch }
+  const savepoint = await open({ cwd: work, home: join(disk, 'home'), create: true, env })
+  await savepoint.snapshot({ label: 'one' })
+  fs.rmSync(large)
+  fs.writeFileSync(other, Buffer.alloc(80 * MIB, 'other '))
+  await savepoint.snapshot({ label: 'two' })
+  execFileSync('fallocate', ['-l', String(freeBytes() - 40 * MIB), fill])
+  try {
+    await savepoint.rollback('one')
+    expect(fs.readdirSync(work)).toEqual(['large'])
+  } finally {
+    savepoint.close()
+    fs.rmSync(fill)
+  }
+})

@@ -374,3 +374,12 @@ describe('R16 a directory that its owner closed (0000) inside the tree: two roll
     })
   }
 })
+
+withOthers('links of somebody else that come back as our own are named by where they are', async () => {
+  ws.write('d/sub/file')
+  ws.sh('ln -s x link; ln -s y d/sub/inner; chown -h 4321 link d/sub/inner')
+  const { rolled } = await rollBack('rm -r link d')
+  expect(rolled.error).toBeUndefined()
+  const { leftAlone } = rolled.results[0] as RestoreResult
+  expect(leftAlone.map(({ path, why }) => `${why} ${path}`).toSorted()).toEqual(['refused d/sub/inner', 'refused link'])
+})

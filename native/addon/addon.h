@@ -41,8 +41,10 @@
   X(cloneFd, clone_fd) \
   X(snapshotSubvolume, snapshot_subvolume) \
   X(btrfsDifferences, btrfs_differences) \
+  X(subvolumeIdentity, subvolume_identity) \
   X(spreadSubdirs, spread_subdirs) \
   X(dataSegments, data_segments) \
+  X(sharesBlocks, shares_blocks) \
   X(statfs, statfs_fd) \
   X(rawArgv, raw_argv) \
   X(peerOf, peer_of) \

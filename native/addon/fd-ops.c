@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,37 @@ napi_value addon_data_segments(napi_env env, napi_callback_info info) {
   }
   free(segments.numbers);
   return error == 0 ? result : finish_call(env, error, "lseek");
+}
+
+enum { EXTENTS_AT_ONCE = 128 };
+
+/* 1, 0, or -1 with errno: whether a part of the file lies in blocks that something else has, too. */
+static int shares_blocks(int fd) {
+  struct {
+    struct fiemap head;
+    struct fiemap_extent extents[EXTENTS_AT_ONCE];
+  } map;
+  for (uint64_t at = 0;;) {
+    memset(&map.head, 0, sizeof map.head);
+    map.head.fm_start = at;
+    map.head.fm_length = FIEMAP_MAX_OFFSET - at;
+    map.head.fm_extent_count = EXTENTS_AT_ONCE;
+    if (ioctl(fd, FS_IOC_FIEMAP, &map.head) != 0) return -1;
+    if (map.head.fm_mapped_extents == 0) return 0;
+    for (uint32_t i = 0; i < map.head.fm_mapped_extents; i++) {
+      const struct fiemap_extent *extent = &map.extents[i];
+      if (extent->fe_flags & FIEMAP_EXTENT_SHARED) return 1;
+      if (extent->fe_flags & FIEMAP_EXTENT_LAST) return 0;
+      at = extent->fe_logical + extent->fe_length;
+    }
+  }
+}
+
+napi_value addon_shares_blocks(napi_env env, napi_callback_info info) {
+  int fd;
+  if (!get_fd(env, info, &fd)) return NULL;
+  int shared = shares_blocks(fd);
+  return shared < 0 ? finish_call(env, errno, "fiemap") : make_number(env, shared);
 }
 
 napi_value addon_statfs_fd(napi_env env, napi_callback_info info) {

@@ -35,6 +35,7 @@ export const apfs: NativeBackend = {
     try {
       mustRun('clone the target', 'cp', ['-cRp', '--', target.toString(), partial])
       renameSync(partial, pathOf(state))
+      return undefined
     } catch (error) {
       rmSync(partial, { recursive: true, force: true })
       throw error
@@ -42,7 +43,7 @@ export const apfs: NativeBackend = {
   },
 
   open(state) {
-    if (existsSync(pathOf(state))) return { path: Buffer.from(pathOf(state)), close() {} }
+    if (existsSync(pathOf(state))) return { path: Buffer.from(pathOf(state)), isChanged: false, close() {} }
     if (existsSync(state.place)) return undefined
     throw new SavepointError('backend.failed', `Cannot read ${pathOf(state)}: ${state.place} is not there`, {
       hint: 'Mount the volume that it is on. Nothing is lost',

@@ -10,7 +10,7 @@ import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
 import { filesystemType, firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
-import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
+import { failed, fixFor, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
 const BTRFS_MAGIC = 0x9123683e
@@ -20,6 +20,7 @@ const SUBVOLUME_INO = 256
 const PROBE_PREFIX = '.probe-'
 /** A list of differences that is longer is not worth reading: looking at everything costs no more. */
 const MAX_STREAM_BYTES = 16 * 1024 * 1024
+const ID_DIGITS = 32
 
 const pathOf = ({ place, name }: NativeState): string => join(place, name)
 
@@ -39,13 +40,17 @@ export const btrfs: NativeBackend = {
     makePlace(state.place, 'take a btrfs snapshot')
     const why = whyNotSnapshot(target.toString(), state)
     if (why !== undefined) throw failed('take a btrfs snapshot', why)
+    return identify(pathOf(state))?.id
   },
 
   open(state) {
-    return isGone(state) ? undefined : { path: Buffer.from(pathOf(state)), close() {} }
+    if (isGone(state)) return undefined
+    return { path: Buffer.from(pathOf(state)), isChanged: isChanged(state), close() {} }
   },
 
   differing(before, after) {
+    // What was read of it is not what it holds now.
+    if ([before, after].some(state => isAnother(state) || isChanged(state))) return undefined
     const stream = withOpened([pathOf(before), pathOf(after)], ([from, to]) =>
       addon.btrfsDifferences(from!, to!, MAX_STREAM_BYTES),
     )
@@ -67,12 +72,39 @@ export const btrfs: NativeBackend = {
   },
 }
 
+interface Identity {
+  id: string
+  /** As which it was sent to where it is now. */
+  receivedAs: string
+  isChanged: boolean
+}
+
+/** undefined: the system does not tell. */
+function identify(path: string): Identity | undefined {
+  const told = withOpened([path], ([subvolume]) => addon.subvolumeIdentity(subvolume!))
+  if (!Buffer.isBuffer(told)) return undefined
+  const hex = told.toString('hex')
+  return { id: hex.slice(0, ID_DIGITS), receivedAs: hex.slice(ID_DIGITS, 2 * ID_DIGITS), isChanged: told.at(-1) === 1 }
+}
+
+/** Somebody has put it in the place of the one that was kept; what was sent away and received here again is the same. */
+function isAnother(state: NativeState): boolean {
+  const found = state.mark === undefined ? undefined : identify(pathOf(state))
+  return found !== undefined && found.id !== state.mark && found.receivedAs !== state.mark
+}
+
+/** Its owner can make it writable. One that was received was written, of course; the system says if that went on. */
+function isChanged(state: NativeState): boolean {
+  const found = identify(pathOf(state))
+  return found?.isChanged === true && (found.receivedAs !== state.mark || state.mark === undefined)
+}
+
 /**
  * Removed by somebody, when its directory is there without it. Where that is missing, too, nobody knows: its filesystem may
  * not be mounted, and what is below the mount point may be on btrfs as well.
  */
 function isGone(state: NativeState): boolean {
-  if (isSubvolume(pathOf(state))) return false
+  if (isSubvolume(pathOf(state))) return isAnother(state)
   if (existsSync(state.place)) return true
   throw new SavepointError(
     'backend.failed',
@@ -116,7 +148,10 @@ function withOpened<T>(paths: readonly string[], call: (opened: readonly number[
 function deleteSubvolume(path: string): void {
   if (runProgram('btrfs', ['subvolume', 'delete', '--', path]).works) return
   runProgram('btrfs', ['property', 'set', '-ts', path, 'ro', 'false'])
-  mustRun('delete a btrfs snapshot', 'btrfs', ['subvolume', 'delete', '--', path])
+  const { works, why } = runProgram('btrfs', ['subvolume', 'delete', '--', path])
+  if (works) return
+  const isForbidden = process.geteuid?.() !== 0 && /EPERM|not permitted/.test(why)
+  throw failed('delete a btrfs snapshot', isForbidden ? `this user may not. ${RM_ALLOWED}` : why)
 }
 
 function whyNoSubvolume(path: string): string {

@@ -22,6 +22,16 @@ export function mountedAt(directory: Buffer): Raw | undefined {
   return shown.root === '/' ? shown.source : `${shown.source}[${shown.root}]`
 }
 
+/** How what it lies on is mounted, apart from whether it can be written to: what a user may do can depend on it. */
+export function mountOptionsOf(directory: Buffer): Raw {
+  const id = mountIdOf(directory)
+  const options = mounts().find(mount => mount.id === id)?.options ?? ''
+  return options
+    .split(',')
+    .filter(option => option !== 'rw' && option !== 'ro')
+    .join(',')
+}
+
 function mountIdOf(directory: Buffer): string | undefined {
   let fd: number | undefined
   try {
@@ -40,6 +50,7 @@ interface Mount {
   root: Raw
   point: Raw
   source: Raw
+  options: Raw
 }
 
 function mounts(): Mount[] {
@@ -53,9 +64,9 @@ function mounts(): Mount[] {
     const fields = line.split(' ')
     const [id, , , root, point] = fields
     // How many there are before the dash differs; the type comes first after it.
-    const source = fields[fields.indexOf('-', 6) + 2] ?? ''
+    const [source = '', options = ''] = fields.slice(fields.indexOf('-', 6) + 2)
     if (point === undefined) return []
-    return [{ id: id!, root: unescaped(root!), point: unescaped(point), source: unescaped(source) }]
+    return [{ id: id!, root: unescaped(root!), point: unescaped(point), source: unescaped(source), options }]
   })
 }
 

@@ -24,6 +24,8 @@ export type Probe = { works: true; place: Place } | { works: false; reason: stri
 export interface NativeState {
   place: Place
   name: string
+  /** What no copy of it, and nothing else that is given its name, has; undefined: not known. */
+  mark?: string | undefined
 }
 
 /** What may differ between two states; paths are relative to the target. */
@@ -37,6 +39,8 @@ export interface Differing {
 export interface OpenState {
   /** A directory with the state, for reading. */
   path: Buffer
+  /** Somebody has changed it since it was kept. */
+  isChanged: boolean
   close(): void
 }
 
@@ -70,8 +74,8 @@ export interface NativeBackend extends Keeper {
    * Makes a state and deletes it again, as this user, and says where it can be kept; leaves nothing behind. Never throws.
    */
   probe(target: Buffer, where: Where): Probe
-  /** Keeps the present state. Nothing is kept when it throws. */
-  capture(target: Buffer, state: NativeState): void
+  /** Keeps the present state, and gives its mark. Nothing is kept when it throws. */
+  capture(target: Buffer, state: NativeState): string | undefined
   /** undefined: somebody has removed it. Throws when that cannot be told, because its place is not there. */
   open(state: NativeState): OpenState | undefined
   /** undefined: not known, anything may differ. */

@@ -29,7 +29,7 @@ export function runProgram(program: string, args: readonly string[]): Finished {
     return { works: false, stdout: Buffer.alloc(0), why }
   }
   const said = result.stderr.toString().trim().split('\n').at(-1) ?? ''
-  const why = said.replace(/^(ERROR|cannot|Error)(: | )/i, '') || `${program} ended with ${result.status}`
+  const why = said.replace(/^(ERROR|WARNING|cannot)(: | )/i, '') || `${program} ended with ${result.status}`
   return { works: result.status === 0, stdout: result.stdout, why }
 }
 

@@ -44,6 +44,7 @@ export const tmutil: NativeBackend = {
     const { mountpoint } = macVolumeOf(target.toString())!
     const note: Note = { date: takeLocal(), mountpoint, target: target.toString() }
     writeFileSync(noteOf(state), JSON.stringify(note), { mode: 0o600 })
+    return undefined
   },
 
   open(state) {
@@ -63,7 +64,7 @@ export const tmutil: NativeBackend = {
       rmdirSync(directory)
       throw error
     }
-    return { path: Buffer.from(join(directory, withinVolume(note))), close }
+    return { path: Buffer.from(join(directory, withinVolume(note))), isChanged: false, close }
   },
 
   differing: () => undefined,

@@ -25,7 +25,7 @@ const BUSY_WAIT_MS = 150
 const nameOf = ({ place, name }: NativeState): string => `${place}-${name}`
 const datasetOf = (place: string): string => place.slice(0, place.indexOf('@'))
 const poolOf = (place: string): string => datasetOf(place).split('/')[0]!
-/** Without the dataset. Nobody else's has the same. */
+/** Without the dataset. Nobody else's has the same, but a copy that was sent and received does. */
 const shortNameOf = (state: NativeState): string => nameOf(state).slice(nameOf(state).indexOf('@') + 1)
 
 export const zfs: NativeBackend = {
@@ -84,13 +84,14 @@ export const zfs: NativeBackend = {
 
   capture(_target, state) {
     mustRun('take a ZFS snapshot', 'zfs', ['snapshot', nameOf(state)])
+    return created(nameOf(state)).stdout.toString().split('\t')[1]?.trim()
   },
 
   open(state) {
-    const found = locate(state)
+    const found = locate(state, true)
     if (!found) return undefined
     const inside = join(mountpointOf(found), '.zfs', 'snapshot', shortNameOf(found))
-    if (isMounted(inside)) return { path: Buffer.from(inside), close() {} }
+    if (isMounted(inside)) return { path: Buffer.from(inside), isChanged: false, close() {} }
     return openClone(found)
   },
 
@@ -100,9 +101,16 @@ export const zfs: NativeBackend = {
   },
 
   remove(state) {
-    const found = locate(state)
+    const found = locate(state, state.mark === undefined)
     if (!found) return
+    if (state.mark === undefined && found !== state)
+      throw failed(`find ${nameOf(state)}`, `${nameOf(found)} may be it, or a copy: destroy it by hand`)
     dropClones(found.place)
+    const clones = clonesIn(poolOf(found.place)).filter(({ origin }) => origin === nameOf(found))
+    if (clones.length > 0) {
+      const names = clones.map(({ name }) => name).join(', ')
+      throw failed(`delete ${nameOf(found)}`, `it has a clone, to be destroyed or promoted first (${names})`)
+    }
     mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(found)])
   },
 
@@ -134,18 +142,27 @@ const goneError = (state: NativeState) =>
     hint: 'The store has what was in it: leave --native out',
   })
 
+/** When it was made, by the count of its pool: that stays when its dataset is renamed, and a copy that was received has another. */
+const created = (name: string, ...options: string[]) =>
+  runProgram('zfs', ['get', '-Hp', ...options, '-o', 'name,value', 'createtxg', name])
+
 /**
- * Where it is now: it goes along with a dataset that is renamed. undefined: somebody has removed it, because its dataset is
- * there without it. Throws when that is missing, too, because its pool may not be imported: what is taken for removed is
- * forgotten, or believed to be purged.
+ * Where it is now: it goes along with a dataset that is renamed, and to a clone that is promoted. undefined: somebody has
+ * removed it, because its dataset is there without it. Throws when that is missing, too, because its pool may not be imported:
+ * what is taken for removed is forgotten, or believed to be purged. `orCopy`: what was received from it elsewhere, which is
+ * somebody's backup, holds the same.
  */
-function locate(state: NativeState): NativeState | undefined {
-  const { works, why } = runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', nameOf(state)])
-  if (works) return state
-  if (!/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why)
-  const all = runProgram('zfs', ['list', '-H', '-o', 'name', '-t', 'snapshot', '-r', poolOf(state.place)])
-  const elsewhere = linesOf(all.stdout).find(([name]) => name!.endsWith(`@${shortNameOf(state)}`))?.[0]
-  if (elsewhere !== undefined) return { ...state, place: elsewhere.slice(0, -state.name.length - 1) }
+function locate(state: NativeState, orCopy: boolean): NativeState | undefined {
+  const { works, stdout, why } = created(nameOf(state))
+  if (!works && !/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why)
+  if (works && (state.mark === undefined || linesOf(stdout)[0]?.[1] === state.mark)) return state
+  const all = linesOf(created(poolOf(state.place), '-r').stdout)
+  const namesakes = all.filter(([name]) => name!.endsWith(`@${shortNameOf(state)}`))
+  const it = namesakes.find(([, txg]) => txg === state.mark)
+  // Its pool was received as a whole, by another one of its name.
+  if (!it && works) return state
+  const [name] = it ?? (orCopy ? namesakes[0] : undefined) ?? []
+  if (name !== undefined) return { ...state, place: name.slice(0, -state.name.length - 1) }
   mountpointOf(state)
   return undefined
 }
@@ -193,7 +210,7 @@ function openClone(state: NativeState): OpenState {
     rmdirSync(directory)
     throw error
   }
-  if (isMounted(directory)) return { path: Buffer.from(directory), close }
+  if (isMounted(directory)) return { path: Buffer.from(directory), isChanged: false, close }
   close()
   throw new SavepointError('backend.failed', `Cannot read ${nameOf(state)}: its clone is not mounted where we see it`, {
     hint: 'In a container, or a mount namespace of its own? Run it outside of that. Nothing is lost',

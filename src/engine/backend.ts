@@ -5,7 +5,7 @@
  * already what changed, or are about to need it.
  */
 import { dirname, join } from 'node:path'
-import { mountedAt } from '../backends/mounts-below.ts'
+import { mountedAt, mountOptionsOf } from '../backends/mounts-below.ts'
 import type { NativeBackend, NativeName, Place, Where } from '../backends/native-backend.ts'
 import { nativeBackend, type Probed, probeNative } from '../backends/select.ts'
 import { SavepointError } from '../errors/errors.ts'
@@ -32,6 +32,8 @@ interface Remembered {
   device: string
   /** Of its mount: the number of a device is given again, also to another dataset in the same place. */
   source: string
+  /** Of its mount: without `user_subvol_rm_allowed` a user of btrfs could not delete what he keeps. */
+  options: string
   uid: number
 }
 
@@ -107,5 +109,6 @@ const here = (ctx: Context) => ({
   target: ctx.targetPath.toString('latin1'),
   device: String(statDir(ctx.targetPath)?.dev),
   source: mountedAt(ctx.targetPath) ?? '',
+  options: mountOptionsOf(ctx.targetPath),
   uid: process.geteuid?.() ?? 0,
 })

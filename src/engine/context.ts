@@ -10,6 +10,7 @@ import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { RuleOptions } from '../targets/dir/rule-context.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
+import type { LeftToStore } from './kept-limit.ts'
 import type { Progress } from './results.ts'
 import { noteTarget, type RegisteredTarget } from './target-registry.ts'
 
@@ -42,6 +43,8 @@ export interface Context {
   force: boolean
   /** A snapshot that the filesystem keeps is not read at once. */
   leaveUnread: boolean
+  /** What was left to the store when the timeline was opened: whoever prunes has asked for that, too. */
+  leftAtOpen: LeftToStore[]
   now: () => number
   notice: (text: string) => void
   /** A notice of something that was promised and did not come about. */

@@ -5,7 +5,7 @@ import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, ownRun, refuseInsideRun, withTimelineLock } from './context.ts'
-import { beyondLimits, keepWithinLimits } from './kept-limit.ts'
+import { beyondLimits, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
 import { checkLabel } from './names.ts'
 import { newOperation } from './new-operation.ts'
 import { recoverPending } from './recover.ts'
@@ -81,14 +81,18 @@ export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; 
     const run = options.run === undefined ? undefined : requireRun(ctx, options.run).id
     const decisions = decide(ctx, { keep: options.keep, run })
     const going = decisions.filter(decision => !decision.keep).map(decision => decision.snapshot)
-    const leftToStore = options.run === undefined ? beyondLimits(ctx, options.dryRun) : []
-    if (!options.dryRun && leftToStore.length > 0) keepWithinLimits(ctx)
+    const leftToStore = [...ctx.leftAtOpen.splice(0), ...leaveToStore(ctx, options)]
     if (options.dryRun || going.length === 0)
       return { dryRun: options.dryRun === true, decisions, leftToStore, operation: undefined }
     const rules = [...new Set(decisions.filter(decision => !decision.keep).map(decision => decision.rule))]
     const operation = remove(ctx, 'prune', going, `prune ${plural('snapshot', going.length)} (${rules.join('; ')})`)
     return { dryRun: false, decisions, leftToStore, operation }
   })
+}
+
+function leaveToStore(ctx: Context, { dryRun, run }: { dryRun?: boolean; run?: string }): LeftToStore[] {
+  if (run !== undefined) return []
+  return dryRun ? beyondLimits(ctx, true) : keepWithinLimits(ctx)
 }
 
 function remove(ctx: Context, kind: OperationKind, snapshots: Snapshot[], summary: string): Operation {

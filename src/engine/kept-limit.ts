@@ -2,13 +2,16 @@
  * How many states archives and filesystems keep beside the store: `retention.max_count` and `native_max`. Beyond that the oldest
  * go, and only there: the snapshots stay, because the store has all of them, and what somebody asked for never goes by itself.
  */
-import { UNREAD_ROOT } from '../model/snapshot.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import { noteForgotten, removeGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
-import type { PruneResult } from './results.ts'
 
-type LeftToStore = PruneResult['leftToStore'][number]
+/** A snapshot that something beside the store kept until now, and the rule by which that ends. */
+export interface LeftToStore {
+  snapshot: Snapshot
+  rule: string
+}
 
 /** Newest first. One that nobody has read stays until then; `onceRead`: what goes when that has happened. */
 export function beyondLimits(ctx: Context, onceRead = false): LeftToStore[] {
@@ -24,10 +27,10 @@ export function beyondLimits(ctx: Context, onceRead = false): LeftToStore[] {
   })
 }
 
-/** Called under the timeline's lock, after a state was added or read. */
-export function keepWithinLimits(ctx: Context): void {
+/** Called under the timeline's lock, after a state was added or read. Answers what was left to the store. */
+export function keepWithinLimits(ctx: Context): LeftToStore[] {
   const going = beyondLimits(ctx)
-  if (going.length === 0) return
+  if (going.length === 0) return going
   const ids = going.map(({ snapshot }) => snapshot.id)
   const rule = [...new Set(going.map(each => each.rule))].join('; ')
   const what = [...new Set(going.map(({ snapshot }) => snapshot.backend))].join(', ')
@@ -43,4 +46,5 @@ export function keepWithinLimits(ctx: Context): void {
     })
   })
   removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+  return going
 }

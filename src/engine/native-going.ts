@@ -68,7 +68,7 @@ export function noteForgotten(db: TimelineDb, forgotten: readonly Snapshot[]): v
     db,
     gone.flatMap(snapshot => {
       const state = stateOf(snapshot)
-      return state ? [{ backend: snapshot.backend, place: state.place, name: state.name }] : []
+      return state ? [{ backend: snapshot.backend, place: state.place, name: state.name, mark: state.mark }] : []
     }),
   )
 }

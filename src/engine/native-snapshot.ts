@@ -25,10 +25,13 @@ export function takeNative(ctx: Context, { backend, place }: Chosen, options: Ta
   }
   removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
   noteIntent(ctx.timelineDir, { backend: backend.name, place, name: id })
+  let mark: string | undefined
   try {
-    backend.capture(ctx.targetPath, ref)
+    mark = backend.capture(ctx.targetPath, ref)
   } catch (error) {
     forgetChoice(ctx)
+    // Nothing was kept: nobody is to look for it.
+    forgetIntent(ctx.timelineDir)
     throw error
   }
   failpoint('native:captured')
@@ -40,7 +43,7 @@ export function takeNative(ctx: Context, { backend, place }: Chosen, options: Ta
         createdAt: ctx.now(),
         root: UNREAD_ROOT,
         backend: backend.name,
-        nativeRef: JSON.stringify(ref),
+        nativeRef: JSON.stringify({ ...ref, mark }),
         sizeDelta: 0,
         counts: { added: 0, modified: 0, deleted: 0 },
         ...{ files: 0, bytes: 0, skippedCount: 0, skipped: [], unsettled: false, runOnly: false, turn: options.turn },

@@ -114,6 +114,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     env,
     force: options.force ?? false,
     leaveUnread: options.leaveUnread ?? false,
+    leftAtOpen: [],
     now: options.now ?? Date.now,
     notice,
     alarm: text => notice(text, true),

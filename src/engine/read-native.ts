@@ -14,7 +14,7 @@ import { hasLinks } from '../targets/dir/stale-links.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type KeptState } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
-import { keepWithinLimits } from './kept-limit.ts'
+import { keepWithinLimits, type LeftToStore } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { type Kept, keptOf } from './native-ref.ts'
 import { newOperation } from './new-operation.ts'
@@ -28,7 +28,7 @@ import { withSnapshotEvents } from './snapshot-events.ts'
 export async function readAtOpen(ctx: Context): Promise<void> {
   if (ctx.db.native.unread().length === 0 || ctx.unwritable) return
   try {
-    await withTimelineLock(ctx, 'read a snapshot', () => readUnread(ctx))
+    ctx.leftAtOpen = await withTimelineLock(ctx, 'read a snapshot', () => readUnread(ctx))
   } catch (error) {
     if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
     if ((error as SavepointError).code === 'cancelled') throw error
@@ -36,8 +36,8 @@ export async function readAtOpen(ctx: Context): Promise<void> {
   }
 }
 
-/** Called under the timeline's lock. */
-export async function readUnread(ctx: Context): Promise<void> {
+/** Called under the timeline's lock. Answers what was left to the store, because it is beyond the limits. */
+export async function readUnread(ctx: Context): Promise<LeftToStore[]> {
   const unread = ctx.db.native.unread()
   for (const snapshot of unread) {
     const kept = keptOf(snapshot)
@@ -49,11 +49,12 @@ export async function readUnread(ctx: Context): Promise<void> {
     }
     try {
       await read(ctx, snapshot, kept, state.path)
+      if (state.isChanged) sayChanged(ctx, snapshot)
     } finally {
       state.close()
     }
   }
-  if (unread.length > 0) keepWithinLimits(ctx)
+  return unread.length > 0 ? keepWithinLimits(ctx) : []
 }
 
 const AWAY = 'away'
@@ -122,11 +123,19 @@ function dirtySince(ctx: Context, { backend, ref }: Kept, cache: StatCache): Dir
   return { dirs, replaced: new Set(), again: moved }
 }
 
+const nameOf = ({ id, label }: Snapshot): string => (label === undefined ? id : `${id} (${showPath(label)})`)
+
+/** What it holds now is all that is left of it. But that is not what was captured, and whoever goes back to it must know. */
+function sayChanged(ctx: Context, snapshot: Snapshot): void {
+  const summary = `${nameOf(snapshot)} is not what was captured: its ${snapshot.backend} snapshot was changed by somebody else before it was read`
+  ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'changed' })
+  ctx.notice(summary)
+}
+
 /** Nobody can bring it back. It must not stand in the way of the others. */
 function forgetLost(ctx: Context, snapshot: Snapshot): void {
-  const { id, parent, label } = snapshot
-  const name = label === undefined ? id : `${id} (${showPath(label)})`
-  const summary = `${name} is lost: its ${snapshot.backend} snapshot was removed by somebody else before it was read`
+  const { id, parent } = snapshot
+  const summary = `${nameOf(snapshot)} is lost: its ${snapshot.backend} snapshot was removed by somebody else before it was read`
   ctx.db.transaction(() => {
     if (ctx.db.head === id) ctx.db.setHead(parent)
     for (const [tag, tagged] of ctx.db.tags()) if (tagged === id) ctx.db.setTag(tag, undefined, ctx.now())

@@ -5,7 +5,7 @@
 import { cancelled, isDiskFull } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
-import { joinRaw, type Raw } from '../model/raw-path.ts'
+import type { Raw } from '../model/raw-path.ts'
 import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
@@ -251,7 +251,7 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
     ...described,
     leftAlone: [
       ...described.leftAlone,
-      ...refused.map(path => ({ path: stripStage(path, journal.stage), why: 'refused' as const })),
+      ...refused.map(path => ({ path, why: 'refused' as const })),
       ...edited.map(path => ({ path, why: 'edited' as const })),
     ],
     safety,
@@ -292,6 +292,3 @@ function close(ctx: Context, { request, journal, safety }: Promised, after: Live
   removeJournal(ctx.timelineDir)
   return operation
 }
-
-const stripStage = (path: Raw, stage: string): Raw =>
-  path.startsWith(`${stage}/`) ? joinRaw('', path.slice(stage.length + 1)) : path

@@ -3,6 +3,7 @@ import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/en
 import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 import type { LeftAlone } from '../targets/dir/hidden.ts'
+import type { LeftToStore } from './kept-limit.ts'
 import type { PurgedTraces, TraceSummary } from './trace-results.ts'
 import type { Gone, Unprotected } from './unprotected-results.ts'
 
@@ -174,7 +175,7 @@ export interface PruneResult {
   dryRun: boolean
   decisions: PruneDecision[]
   /** Beyond what archives, or filesystems, keep: they go from there, and stay in the store. */
-  leftToStore: { snapshot: Snapshot; rule: string }[]
+  leftToStore: LeftToStore[]
   operation: Operation | undefined
 }
 

@@ -3,6 +3,8 @@
  * `code`, never message text. The message says the present state ("Cannot roll back src/a: it is outside the target"),
  * the hint says the next step and is written where the error is thrown.
  */
+import { constants } from 'node:os'
+
 export const errorCatalogue = {
   failed: { exit: 1, meaning: 'The operation could not be carried out' },
   'io.failed': { exit: 1, meaning: 'The operating system refused a read or a write' },
@@ -80,12 +82,18 @@ export const isDamage = (error: unknown): error is SavepointError =>
 
 /** The errno name of a failed system call ("ENOENT"), also of one inside SQLite; undefined when `error` is neither. */
 export function errnoOf(error: unknown): string | undefined {
-  const { code, errcode, message } = (error ?? {}) as { code?: unknown; errcode?: unknown; message?: unknown }
+  const { code, errno, errcode, message } = (error ?? {}) as Record<string, unknown>
   if (typeof errcode === 'number') return sqliteErrnos[errcode] ?? sqliteErrnos[errcode & PLAIN_CODE]
   // `rmSync` names only the commonest ones: of the others it has an empty code, and the words of the system.
   if (code === '') return /Read-only file system/.test(String(message)) ? 'EROFS' : 'EIO'
+  if (code === 'UNKNOWN' && typeof errno === 'number') return unnamed[-errno] ?? 'EIO'
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
 }
+
+/** What Node calls unknown because libuv has no name for it: a quota that is used up, a server that forgot a file. */
+const unnamed: Record<number, string> = Object.fromEntries(
+  Object.entries(constants.errno).map(([name, errno]) => [errno, name]),
+)
 
 /** What a system call said, for people; undefined when `error` is none. */
 export function errnoWords(error: unknown): string | undefined {
@@ -106,7 +114,10 @@ const words: Record<string, string> = {
   EROFS: 'the filesystem is read-only',
 }
 
-/** SQLite's extended codes have the plain one in their low byte. 4874: no room for the index of the write-ahead log. */
+/**
+ * SQLite's extended codes have the plain one in their low byte. 4874: no room for the index of the write-ahead log. 4618: that
+ * cannot be begun; on btrfs for want of room, elsewhere because its disk has become read-only.
+ */
 const PLAIN_CODE = 0xff
 const sqliteErrnos: Record<number, string> = {
   5: 'EBUSY',
@@ -114,6 +125,7 @@ const sqliteErrnos: Record<number, string> = {
   10: 'EIO',
   13: 'ENOSPC',
   14: 'EACCES',
+  4618: 'EACCES',
   4874: 'ENOSPC',
 }
 

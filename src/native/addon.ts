@@ -219,20 +219,18 @@ export interface Addon extends LooksCalls {
   cloneFd(source: number, destination: number): void
   /** A read-only btrfs snapshot of an open subvolume, as `name` in an open directory. It is there before this returns. */
   snapshotSubvolume(subvolume: number, directory: number, name: Buffer): void
-  /**
-   * The stream of `btrfs send --no-data -p`, from one open read-only snapshot to another, with zeros after its end. Needs
-   * CAP_SYS_ADMIN. Throws EPERM without it, and when the stream is longer than `limit`.
-   */
+  /** The stream of `btrfs send --no-data -p`, zeros after its end. Throws EPERM without privilege, and beyond `limit`. */
   btrfsDifferences(before: number, after: number, limit: number): Buffer
+  /** Of an open subvolume: its id, the one that it had where it was received from (16 bytes each), and 1 when it was changed. */
+  subvolumeIdentity(subvolume: number): Buffer
   /** Lets the kernel begin to write a file to disk, without waiting: a sync that follows finds little left to do. */
   startWriteback(fd: number): void
-  /**
-   * Hints that the subdirectories of an open directory need not lie together (`chattr +T` of ext4). ext4 avoids inodes
-   * that were freed a moment ago by looking at each of them; new directories elsewhere have nothing to look at.
-   */
+  /** Hints that subdirectories need not lie together (`chattr +T`): ext4 looks at each inode that was just freed nearby. */
   spreadSubdirs(fd: number): void
   /** Data segments of an open file as pairs [offset, length, …] by SEEK_DATA/SEEK_HOLE; the rest are holes. */
   dataSegments(fd: number, size: number): Float64Array
+  /** 1: an open file has blocks in common with a snapshot or a clone, as FIEMAP tells; 0: none. Throws where that is not told. */
+  sharesBlocks(fd: number): number
   /** BLAKE3, 32 bytes as a latin1 string. */
   hash(bytes: Uint8Array): string
   /** The same piece by piece: the state lies in the Buffer that `hasherNew` returns. The digest leaves it as it is. */

@@ -194,6 +194,52 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
     expect(scene.kept(space)).toHaveLength(1)
   })
 
+  holds('leaves alone what somebody received from one, and reads that where it is all that is left', async space => {
+    space.write('secret', '1\n')
+    await snapshot(space, 'read')
+    await space.open()
+    space.write('secret', '2\n')
+    await snapshot(space, 'unread')
+    const names = scene.kept(space)
+    const backup = `${names[0]!.split('@')[0]}.backup`
+    run('sh', '-c', `zfs send '${names[0]}' | zfs receive -u '${backup}'`)
+    run('sh', '-c', `zfs send -i '${names[0]}' '${names[1]}' | zfs receive -u '${backup}'`)
+    try {
+      for (const name of names) retried('zfs', 'destroy', name)
+      const savepoint = await space.open()
+      expect(space.notices).toEqual([])
+      expect(savepoint.read('unread', 'secret').toString()).toBe('2\n')
+      await savepoint.purge('secret')
+      expect([scene.kept(space).length, scene.snapshotsOf(backup).length]).toEqual([0, 2])
+    } finally {
+      retried('zfs', 'destroy', '-rRf', backup)
+    }
+  })
+
+  holds('goes to a clone that is promoted, and is deleted there; before that, the clone is named', async space => {
+    space.write('secret')
+    await snapshot(space, 'one')
+    await space.open()
+    const [name] = scene.kept(space)
+    const [dataset] = name!.split('@')
+    const clone = `${dataset}.clone`
+    run('zfs', 'clone', '-o', 'mountpoint=none', name!, clone)
+    try {
+      await expect((await space.open()).purge('secret')).rejects.toMatchObject({
+        message: expect.stringMatching(`it has a clone, to be destroyed or promoted first \\(${clone}\\)$`),
+      })
+      run('zfs', 'promote', clone)
+      await space.open()
+      expect(space.notices.at(-1)).toMatch(`destroyed or promoted first (${dataset})`)
+      run('zfs', 'promote', dataset!)
+    } finally {
+      retried('zfs', 'destroy', clone)
+    }
+    await space.open()
+    expect(space.notices.at(-1)).toBe('completed a purge that was interrupted: secret')
+    expect(scene.kept(space)).toEqual([])
+  })
+
   holds('whose dataset was renamed, with a new one in its place, has lost nothing, and purges it all', async space => {
     space.write('a', '1\n')
     await snapshot(space, 'read')

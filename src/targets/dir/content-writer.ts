@@ -18,6 +18,7 @@ import { hashZeros } from './hash-zeros.ts'
 import { type BlockFiles, writeBlockFiles } from './restore-block.ts'
 import { encodeSpecs } from './restore-spec.ts'
 import type { WriteReply, WriteTask } from './restore-worker.ts'
+import { STAGE_PREFIX } from './stage-mark.ts'
 import { startWorker } from './start-worker.ts'
 
 const COPY_BYTES = 1024 * 1024
@@ -275,13 +276,10 @@ function writeFully(fd: number, bytes: Uint8Array, position: number): void {
 }
 
 function cannotWrite(path: Raw, errno: number): Error {
-  const code = errno === 28 || errno === 122 ? 'disk.full' : 'io.failed'
-  return new SavepointError(
-    code,
-    `Cannot write ${showPath(path)}: ${errno === 28 ? 'the disk is full' : `error ${errno}`}`,
-    {
-      hint: code === 'disk.full' ? 'Free some space and try again; nothing in the target was changed' : undefined,
-      data: { errno },
-    },
-  )
+  const full = errno === 28 ? 'the disk is full' : errno === 122 ? 'the quota is used up' : undefined
+  const where = path.startsWith(STAGE_PREFIX) ? 'anything in the target' : showPath(path)
+  return new SavepointError(full ? 'disk.full' : 'io.failed', `Cannot write ${where}: ${full ?? `error ${errno}`}`, {
+    hint: full && 'Free some space and try again; nothing in the target was changed',
+    data: { errno },
+  })
 }

@@ -10,10 +10,20 @@ import { deletionsOf, hasRoom, neededBytes, noRoom, preflight } from './restore-
 
 export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult> {
   const { store, root, plan } = options
-  const needed = neededBytes(store, plan.actions)
-  if (hasRoom(root, needed)) return applyPlan(options)
-  const deletions = deletionsOf(store, plan.actions)
+  const needed = neededBytes(store, root, plan.actions)
+  let failure: unknown
+  if (hasRoom(root, needed)) {
+    try {
+      return await applyPlan(options)
+    } catch (error) {
+      // btrfs, and whoever has a quota, may be told that more is free than there is.
+      if (!isReversedForRoom(error)) throw error
+      failure = error
+    }
+  }
+  const deletions = deletionsOf(store, root, plan.actions)
   const freed = deletions.reduce((sum, { bytes }) => sum + bytes, 0)
+  if (failure !== undefined && freed <= needed) throw failure
   if (freed === 0 || !hasRoom(root, needed - freed)) return applyPlan(options)
   // Nothing is deleted for a state that the store cannot give back.
   try {
@@ -25,8 +35,7 @@ export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult>
   const part = (actions: PlanAction[]) => applyPlan({ ...options, plan: { ...plan, actions } })
   const first = await part(plan.actions.filter(isDeletion)).catch(error => {
     // Not even for the directory that they are moved into.
-    const isFull = error instanceof RestoreFailed && error.reversed && error.code === 'disk.full'
-    throw isFull ? explainFailure(noRoom(root, needed, deletions), true) : error
+    throw isReversedForRoom(error) ? explainFailure(noRoom(root, needed, deletions), true) : error
   })
   const second = await part(plan.actions.filter(action => !isDeletion(action))).catch(error => {
     throw explainFailure(error, false)
@@ -38,3 +47,6 @@ export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult>
     keptIn: second.keptIn ?? first.keptIn,
   }
 }
+
+const isReversedForRoom = (error: unknown): boolean =>
+  error instanceof RestoreFailed && error.reversed && error.code === 'disk.full'

@@ -24,7 +24,8 @@ export function explainFailure(error: unknown, reversed: boolean): RestoreFailed
   const code = errnoOf(error)
   const { message, path } = error as NodeJS.ErrnoException
   const where = !path ? 'a file' : path.startsWith(STAGE_PREFIX) ? 'anything in the target' : showPath(path)
-  if (isNoRoom(error)) return new RestoreFailed('disk.full', `Cannot write ${where}: the disk is full`, reversed, error)
+  const full = code === 'EDQUOT' ? 'the quota is used up' : 'the disk is full'
+  if (isNoRoom(error)) return new RestoreFailed('disk.full', `Cannot write ${where}: ${full}`, reversed, error)
   if (code === 'EROFS')
     return new RestoreFailed('io.failed', `Cannot restore ${where}: its filesystem is read-only`, reversed, error)
   return new RestoreFailed(code ? 'io.failed' : 'bug', `Cannot restore ${where}: ${message}`, reversed, error)

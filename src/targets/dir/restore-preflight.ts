@@ -1,5 +1,5 @@
 /** Before a restore writes anything: can the store produce every byte, and does the disk have room? */
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs'
 import { SavepointError } from '../../errors/errors.ts'
 import { descend } from '../../model/deep-walk.ts'
 import type { Entry, Id } from '../../model/entry.ts'
@@ -9,6 +9,7 @@ import { addon } from '../../native/addon.ts'
 import { hashFile } from '../../store/read-windows.ts'
 import type { Store } from '../../store/store.ts'
 import { childrenOf } from '../../store/tree-lookup.ts'
+import { WHOLE_FILE_BYTES } from './ingest-read.ts'
 import type { PlanAction } from './restore-plan.ts'
 
 const LISTED = 5
@@ -29,11 +30,14 @@ export function preflight(store: Store, root: number, actions: readonly PlanActi
   const needs: Needs = { files: 0, bytes: 0 }
   const damaged: { path: Raw; error: Error }[] = []
   const checked = new Map<string, Error | undefined>()
+  const { dev } = fstatSync(root)
+  let room = 0
   for (const action of actions) {
     if (action.action !== 'create' && action.action !== 'replace') continue
     for (const { path, entry } of filesOf(store, action.path, action.entry, damaged)) {
       needs.files++
       needs.bytes += entry.size
+      room += roomFor(store, dev, entry)
       const error = checkContent(store, entry.content, checked)
       if (error) damaged.push({ path, error })
     }
@@ -41,38 +45,73 @@ export function preflight(store: Store, root: number, actions: readonly PlanActi
   if (damaged.length > 0) throw cannotProduce(damaged)
   // What only takes away must not fail for want of room.
   const makes = actions.some(({ action }) => action === 'create' || action === 'replace')
-  if (makes && !hasRoom(root, needs.bytes - freed)) throw noRoom(root, needs.bytes, deletionsOf(store, actions))
+  if (makes && !hasRoom(root, room - freed)) throw noRoom(root, room, deletionsOf(store, root, actions))
   return needs
 }
 
 export const hasRoom = (root: number, bytes: number): boolean => addon.statfs(root).free >= bytes + SPARE_BYTES
 
 /** What the files that a plan makes take at most. What the store has lost counts nothing. */
-export function neededBytes(store: Store, actions: readonly PlanAction[]): number {
+export function neededBytes(store: Store, root: number, actions: readonly PlanAction[]): number {
+  const { dev } = fstatSync(root)
   let bytes = 0
   for (const action of actions) {
     if (action.action !== 'create' && action.action !== 'replace') continue
-    for (const { entry } of filesOf(store, action.path, action.entry, [])) bytes += entry.size
+    for (const { entry } of filesOf(store, action.path, action.entry, [])) bytes += roomFor(store, dev, entry)
   }
   return bytes
 }
 
+/** Nothing for what is cloned from the store, on the same filesystem, and for holes. Small files are neither. */
+function roomFor(store: Store, dev: number, { size, content }: Entry): number {
+  if (size < WHOLE_FILE_BYTES) return size
+  try {
+    const source = store.contentSource(content)
+    if (source.kind === 'clone') return statSync(source.file).dev === dev ? 0 : size
+    if (source.kind === 'object') return size
+    return source.items.reduce((rest, item) => ('hole' in item ? rest - item.hole : rest), size)
+  } catch {
+    return size
+  }
+}
+
 export interface Deletion {
   path: Raw
-  /** What becomes free for sure: nothing of what has other names, or holes. */
+  /** What becomes free for sure: nothing of what has other names, holes, or lies in a snapshot of the filesystem, too. */
   bytes: number
 }
 
 /** What a plan deletes, the largest first. */
-export function deletionsOf(store: Store, actions: readonly PlanAction[]): Deletion[] {
+export function deletionsOf(store: Store, root: number, actions: readonly PlanAction[]): Deletion[] {
   const deletions = actions.flatMap((action): Deletion[] => {
     if (action.action !== 'delete') return []
     let bytes = 0
-    for (const { entry } of filesOf(store, action.path, action.live, []))
-      if (entry.linkGroup === 0n && !entry.sparse) bytes += entry.size
+    for (const { path, entry } of filesOf(store, action.path, action.live, []))
+      if (entry.linkGroup === 0n && !entry.sparse && hasOwnBlocks(root, path)) bytes += entry.size
     return [{ path: action.path, bytes }]
   })
   return deletions.sort((a, b) => b.bytes - a.bytes)
+}
+
+/** ZFS, and what may be it: they do not tell. */
+const MAY_SHARE_UNSEEN = new Set([0x2fc12fc1, 0x65735546])
+
+function hasOwnBlocks(root: number, path: Raw): boolean {
+  if (MAY_SHARE_UNSEEN.has(addon.statfs(root).type)) return false
+  let fd: number
+  try {
+    fd = addon.openAt(root, path, constants.O_RDONLY | constants.O_NONBLOCK, 0)
+  } catch {
+    return false
+  }
+  try {
+    return addon.sharesBlocks(fd) === 0
+  } catch {
+    // Filesystems that cannot share have nothing to tell.
+    return true
+  } finally {
+    addon.close(fd)
+  }
 }
 
 export function noRoom(root: number, bytes: number, deletions: Deletion[]): SavepointError {

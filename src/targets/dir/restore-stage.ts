@@ -39,7 +39,7 @@ export async function stageActions(options: StageOptions): Promise<void> {
     done.bytes += bytes
     options.onProgress(done)
   })
-  const dirs: { path: Raw; entry: Entry }[] = []
+  const dirs: Staged[] = []
   for (const [index, action] of options.plan.actions.entries()) {
     if (action.action !== 'create' && action.action !== 'replace') continue
     const top = stagedPath(options.stage, index)
@@ -49,13 +49,20 @@ export async function stageActions(options: StageOptions): Promise<void> {
   await writer.write()
   // Modes of directories last and from below: a read-only one must be filled first. The top of each staged tree keeps
   // 0700 until it is in place, because moving a directory needs write permission on it.
-  for (const { path, entry } of dirs.reverse()) if (parentOf(path) !== options.stage) setMetadata(options, path, entry)
+  for (const dir of dirs.reverse()) if (parentOf(dir.at) !== options.stage) setMetadata(options, dir)
+}
+
+interface Staged {
+  at: Raw
+  /** Where it is meant to be. */
+  path: Raw
+  entry: Entry
 }
 
 function stageEntry(
   options: StageOptions,
   writer: ContentWriter,
-  dirs: { path: Raw; entry: Entry }[],
+  dirs: Staged[],
   at: Raw,
   path: Raw,
   entry: Entry,
@@ -71,7 +78,7 @@ function stageEntry(
   }
   if (entry.kind === 'dir') {
     addon.mkdirAt(root, at, 0o700)
-    dirs.push({ path: at, entry })
+    dirs.push({ at, path, entry })
     return
   }
   if (entry.kind === 'link') addon.symlinkAt(rawToBytes(entry.target), root, at)
@@ -79,7 +86,7 @@ function stageEntry(
     refused.push(path)
     return
   }
-  setMetadata(options, at, entry)
+  setMetadata(options, { at, path, entry })
 }
 
 /** False when the system does not let this user make it (device nodes need root). */
@@ -94,6 +101,6 @@ function makeSpecial(root: number, at: Raw, entry: Entry): boolean {
   }
 }
 
-function setMetadata({ root, refused }: StageOptions, path: Raw, entry: Entry): void {
-  if (applyMetadata(root, path, entry)) refused.push(path)
+function setMetadata({ root, refused }: StageOptions, { at, path, entry }: Staged): void {
+  if (applyMetadata(root, at, entry)) refused.push(path)
 }

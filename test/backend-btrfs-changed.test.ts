@@ -1,0 +1,145 @@
+/** Snapshots of btrfs that somebody changed or exchanged behind our back, and mounts that allow something else than before. */
+import { rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { onBtrfs, run } from './support/backend-scene.ts'
+import { gated } from './support/machine.ts'
+import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
+import type { Workspace } from './support/workspace.ts'
+
+const scene = onBtrfs('noatime')
+const forUsers = onBtrfs()
+let space: Workspace
+
+const onDisk = (title: string, work: () => Promise<void>, from = scene) =>
+  gated(from.possible && canDropPrivilege, `${from.needs}, setpriv`, title, async () => {
+    space = from.make()
+    try {
+      await work()
+    } finally {
+      from.remove(space)
+    }
+  })
+
+beforeAll(async () => {
+  for (const each of [scene, forUsers]) if (each.possible) await each.setUp()
+}, 60_000)
+afterAll(async () => {
+  for (const each of [scene, forUsers]) if (each.possible) await each.tearDown()
+}, 60_000)
+
+/** Not read yet. Answers where it is. */
+async function keep(label: string): Promise<string> {
+  const savepoint = await space.open({ leaveUnread: true })
+  const { id } = await savepoint.snapshot({ label })
+  return savepoint.nativeUsage(id)!.where
+}
+
+const setReadOnly = (path: string, isReadOnly: boolean) =>
+  run('btrfs', 'property', 'set', '-ts', path, 'ro', String(isReadOnly))
+
+onDisk('one that was made writable and changed before it was read is not taken for what was captured', async () => {
+  space.write('a', 'captured\n')
+  const where = await keep('one')
+  setReadOnly(where, false)
+  writeFileSync(join(where, 'a'), 'changed\n')
+  setReadOnly(where, true)
+  const savepoint = await space.open()
+  const said = /\(one\) is not what was captured: its btrfs snapshot was changed by somebody else before it was read$/
+  expect(space.notices.at(-1)).toMatch(said)
+  expect(savepoint.operations()[0]).toMatchObject({ rule: 'changed', summary: expect.stringMatching(said) })
+  // It is all that is left of it.
+  expect(savepoint.read('one', 'a').toString()).toBe('changed\n')
+  space.notices.length = 0
+  await keep('two')
+  expect((await space.open()).read('two', 'a').toString()).toBe('captured\n')
+  expect(space.notices).toEqual([])
+})
+
+onDisk('another subvolume in its place is neither read nor deleted, and tells nothing of what changed', async () => {
+  space.write('a', '1\n')
+  const read = await keep('read')
+  await space.open()
+  space.write('a', '2\n')
+  // What was read as "1" says now that nothing has changed since.
+  run('btrfs', 'subvolume', 'delete', read)
+  run('btrfs', 'subvolume', 'snapshot', '-r', space.dir, read)
+  const unread = await keep('unread')
+  expect((await space.open()).read('unread', 'a').toString()).toBe('2\n')
+  space.write('a', '3\n')
+  const lost = await keep('lost')
+  run('btrfs', 'subvolume', 'delete', lost)
+  run('btrfs', 'subvolume', 'create', lost)
+  const savepoint = await space.open()
+  expect(space.notices.at(-1)).toMatch(/\(lost\) is lost: its btrfs snapshot was removed by somebody else/)
+  expect(savepoint.snapshots().map(({ label }) => label)).toEqual(['read', 'unread'])
+  space.write('secret')
+  await savepoint.snapshot({ label: 'purged' })
+  await savepoint.purge('secret')
+  expect(scene.kept(space).toSorted()).toEqual([read, lost].toSorted())
+  expect(scene.kept(space)).not.toContain(unread)
+})
+
+onDisk('one that was sent away and received back is still that one', async () => {
+  space.write('a', '1\n')
+  const where = await keep('one')
+  const file = join(space.base, 'sent')
+  run('btrfs', 'send', '-q', '-f', file, where)
+  run('btrfs', 'subvolume', 'delete', where)
+  run('btrfs', 'receive', '-q', '-f', file, dirname(where))
+  rmSync(file)
+  const savepoint = await space.open()
+  expect([space.notices, savepoint.read('one', 'a').toString()]).toEqual([[], '1\n'])
+  expect(savepoint.nativeUsage('one')?.where).toBe(where)
+})
+
+onDisk('prune says what goes because it was read only now', async () => {
+  writeFileSync(join(space.dir, 'savepoint.yaml'), 'snapshots:\n  retention: {native_max: 1}\n')
+  const [one, two] = [basename(await keep('one')), basename(await keep('two'))]
+  const savepoint = await space.open()
+  const { leftToStore } = await savepoint.prune({})
+  expect(leftToStore).toMatchObject([{ snapshot: { id: one }, rule: 'native_max (1)' }])
+  expect(scene.kept(space).map(path => basename(path))).toEqual([two])
+  expect((await savepoint.prune({})).leftToStore).toEqual([])
+})
+
+onDisk(
+  'a user who may not delete them any more keeps none: what was found out counts for that mount only',
+  async () => {
+    space.write('a', '1\n')
+    const taken = await runAsUser(space, [['snapshot', { label: 'one' }]])
+    expect(taken.results[0]).toMatchObject({ backend: 'btrfs' })
+    const disk = dirname(space.base)
+    run('umount', disk)
+    run('mount', '-o', 'loop', `${disk}.img`, disk)
+    try {
+      const { results, error } = await runAsUser(space, [['status'], ['snapshot', { label: 'two' }]])
+      expect(error).toBeUndefined()
+      expect(results).toMatchObject([{ backend: 'cas' }, { backend: 'cas' }])
+    } finally {
+      run('mount', '-o', 'remount,user_subvol_rm_allowed', disk)
+    }
+    const again = await runAsUser(space, [['snapshot', { label: 'three' }]])
+    expect(again.results[0]).toMatchObject({ backend: 'btrfs' })
+  },
+  forUsers,
+)
+
+onDisk('one that failed is not looked for', async () => {
+  const home = `${dirname(space.base)}.home`
+  try {
+    space.write('a', '1\n')
+    await (await space.open({ home, leaveUnread: true })).snapshot({ label: 'one' })
+    await (await space.open({ home })).purge('a')
+    // With the last one its directory is gone. Now somebody else makes it.
+    run('mkdir', '-m', '777', join(space.base, '.savepoint-snapshots'))
+    await expect((await space.open({ home, leaveUnread: true })).snapshot({})).rejects.toMatchObject({
+      message: expect.stringContaining('other users may write in'),
+    })
+    space.notices.length = 0
+    await (await space.open({ home })).gc()
+    expect(space.notices).toEqual([])
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
+})
