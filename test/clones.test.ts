@@ -62,6 +62,13 @@ onXfs('a large file costs no space twice, comes back byte for byte, and a damage
   expect(fs.readFileSync(join(scratch, 'elsewhere/large')).equals(content)).toBe(true)
 
   const [clone] = fs.readdirSync(clones)
+  await savepoint.rollback('one')
+  expect(await savepoint.coverage('large')).toMatchObject({ current: true })
+  fs.renameSync(join(clones, clone!), join(disk, 'moved'))
+  expect(await savepoint.coverage('large')).toMatchObject({ current: false })
+  fs.renameSync(join(disk, 'moved'), join(clones, clone!))
+  fs.rmSync(file)
+
   const fd = fs.openSync(join(clones, clone!), 'r+')
   fs.writeSync(fd, 'x', 12_345)
   fs.closeSync(fd)

@@ -188,6 +188,25 @@ describe('settings that are there', () => {
     }
   })
 
+  it.each([
+    ['gemini', '.gemini/settings.json', '{"mcpServers":{"savepoint":{"command":"mine","env":{"KEY":"1"}}}}'],
+    ['codex', '.codex/config.toml', '[mcp_servers.savepoint]\ncommand = "mine"\n'],
+  ])('of %s that have nothing but an entry of the user under our name are kept beside: %s', (agent, name, mine) => {
+    const file = join(space.dir, name)
+    put(file, mine)
+    connect(agent, '--scope', 'project', '--remove')
+    expect(existsSync(file)).toBe(false)
+    expect(read(`${file}.before-savepoint`)).toBe(mine)
+  })
+
+  it('keep what the user has added to our entry when it is connected again, from elsewhere', () => {
+    const file = join(space.dir, '.gemini/settings.json')
+    put(file, '{"mcpServers":{"savepoint":{"command":"/old/savepoint","args":["mcp"],"trust":true}}}')
+    connect('gemini')
+    expect(JSON.parse(read(file))).toEqual({ mcpServers: { savepoint: { ...stdio, trust: true } } })
+    expect(connect('gemini').stdout).toContain('is connected already')
+  })
+
   it('in a form that cannot be edited are not said to be without it', () => {
     put(join(space.dir, '.codex/config.toml'), '[mcp_servers]\nsavepoint = { command = "x" }\n')
     const { status, stderr } = connect('codex', '--scope', 'project', '--remove')

@@ -53,9 +53,35 @@ test('a pack that is missing: coverage does not say that a snapshot has what was
   expect(found.map(({ covered, current, latest }) => [covered, current, latest])).toEqual(
     found.map(() => [true, false, undefined]),
   )
-  expect(notices).toEqual([expect.stringMatching(/^1 pack of the store is missing or cut off/)])
+  expect(notices).toEqual([expect.stringMatching(/^the store is damaged/)])
   await again.snapshot()
   expect((await again.coverages(['text', '.'])).map(({ current }) => current)).toEqual([true, true])
+})
+
+describe('coverage', () => {
+  const answers = async (...paths: string[]) => {
+    const notices: string[] = []
+    const again = await workspace.open({ onNotice: notice => notices.push(notice) })
+    const found = await again.coverages(paths)
+    again.close()
+    return { current: found.map(({ current }) => current), versions: found.map(({ versions }) => versions), notices }
+  }
+
+  test('of a block that is damaged: answers, and counts only what can be brought back', async () => {
+    savepoint.close()
+    // The first block: contents and, behind them, trees of the first snapshot.
+    for (let at = 100; at < 1_000_000; at += 20_000) flip(onlyPack(), at)
+    const { current, versions, notices } = await answers('.', 'text', 'd1/alone', 'd0')
+    expect(current).toEqual([false, false, true, false])
+    expect(versions).toEqual([0, 0, 1, 0])
+    expect(notices).toEqual([expect.stringMatching(/^the store is damaged/)])
+  })
+
+  test('without an index: nothing is in a snapshot', async () => {
+    savepoint.close()
+    for (const name of readdirSync(storeFile())) if (name.startsWith('index')) rmSync(storeFile(name))
+    expect(await answers('.', 'text')).toMatchObject({ current: [false, false] })
+  })
 })
 
 describe('the index', () => {

@@ -1,16 +1,15 @@
 /** `coverage PATH…`: is this file recoverable right now, and if not, why. */
 import { isDamage } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
-import { plural } from '../model/format.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
-import { hasLostPart, isLost } from '../store/lost-content.ts'
 import { holdsIn } from '../store/tree-holds.ts'
 import { entryAt, withAllBelow } from '../store/tree-lookup.ts'
+import { type Wholeness, wholenessOf } from '../store/whole-content.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { explainExclusion } from '../targets/dir/explain-exclusion.ts'
-import { excludeConfig, type Live, lookAtLive } from './capture-live.ts'
+import { excludeConfig, type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { hasCaptured } from './known-path.ts'
 import { lookLive, resolvePath } from './resolve-path.ts'
@@ -19,29 +18,42 @@ import type { CoverageResult, LeftOut } from './results.ts'
 /** How many that are left out are listed. */
 const LISTED = 10
 
-/** One answer per path, in their order; the target is looked at once for all. */
+/** One answer per path, in their order; the target is looked at once for all. Damage that is met is no reason for none. */
 export async function coverage(ctx: Context, paths: readonly string[]): Promise<CoverageResult[]> {
   const raws = paths.map(path => resolvePath(ctx, path))
-  const live = await lookAtLive(ctx)
-  const lost = ctx.store.lostPacks()
-  if (lost.size > 0)
-    ctx.notice(
-      `${plural('pack', lost.size)} of the store ${lost.size === 1 ? 'is' : 'are'} missing or cut off, with what snapshots had there; savepoint verify names it`,
-    )
-  const found: CoverageResult[] = []
-  for (const raw of raws) found.push(await coverageOf(ctx, raw, live, lost))
-  return found
+  return orAfresh(undefined, async afresh => {
+    const live = await lookAtLive(ctx, { afresh })
+    const isDoubted = afresh || ctx.store.lostPacks().size > 0 || ctx.store.hasLostClones()
+    if (isDoubted)
+      ctx.notice(
+        'the store is damaged, and only what it can still give back counts here; savepoint verify names the rest',
+      )
+    const look = { live, afresh, whole: isDoubted ? wholenessOf(ctx.store) : undefined }
+    const found: CoverageResult[] = []
+    for (const raw of raws) found.push(await coverageOf(ctx, raw, look))
+    return found
+  })
 }
 
-async function coverageOf(ctx: Context, raw: Raw, live: Live, lost: ReadonlySet<number>): Promise<CoverageResult> {
-  const entry = stateAt(ctx, live.root, raw)
+interface Look {
+  live: Live
+  /** Everything is read: the store could not give back what the last capture saw. */
+  afresh: boolean
+  /** Where the store is known to be damaged. */
+  whole: Wholeness | undefined
+}
+
+async function coverageOf(ctx: Context, raw: Raw, look: Look): Promise<CoverageResult> {
+  const entry = stateAt(ctx, look.live.root, raw)
   const found = raw === '' ? 'there' : lookLive(ctx, raw)
   const holders = ctx.db
     .snapshots()
     .reverse()
     .filter(({ root }) => raw === '' || hasCaptured(ctx, root, raw))
-    .filter(({ root }) => lost.size === 0 || isWhole(ctx, root, raw, lost))
-  const same = await holderOfLive(ctx, raw, holders, entry)
+    .filter(({ root }) => !look.whole || isWhole(ctx, root, raw, look.whole))
+  const same = await holderOfLive(ctx, raw, holders, { seen: entry, afresh: look.afresh })
+  // Trees are remembered that the store itself may have lost.
+  if (same && !look.whole) requireTrees(ctx, same.root, raw)
   const isUnknown = entry?.kind === 'unknown'
   const reason = whyNot(ctx, found, entry)
   const leftOut = leftOutBelow(ctx, raw, entry)
@@ -87,12 +99,12 @@ async function holderOfLive(
   ctx: Context,
   raw: Raw,
   holders: Snapshot[],
-  seen: Entry | undefined,
+  { seen, afresh }: { seen: Entry | undefined; afresh: boolean },
 ): Promise<Snapshot | undefined> {
   const [latest] = holders
   if (!latest) return undefined
   const isLeftOut = seen?.reason === 'excluded' || seen?.reason === 'too-large'
-  const entry = isLeftOut ? await captureAgainstRules(ctx, raw, latest) : seen
+  const entry = isLeftOut ? await captureAgainstRules(ctx, raw, { latest, afresh }) : seen
   // What is left out whole names nothing below it: then all of it has to be there.
   if (!entry || (isLeftOut && leftOutBelow(ctx, raw, entry).count > 0)) return undefined
   const holds = holdsIn(ctx.store)
@@ -111,16 +123,30 @@ function isHeldBy(ctx: Context, root: Id, raw: Raw, holds: (stored: Entry) => bo
   }
 }
 
-/** Neither it, nor what leads to it, was in a pack that is lost. */
-const isWhole = (ctx: Context, root: Id, raw: Raw, lost: ReadonlySet<number>): boolean =>
-  isHeldBy(ctx, root, raw, stored => {
-    const above = raw.split('/').map((_, i, names) => stateAt(ctx, root, names.slice(0, i).join('/'))?.content ?? '')
-    return [root, ...above].every(id => !isLost(ctx.store, lost, id)) && !hasLostPart(ctx.store, lost, stored)
-  })
+/** It, and what leads to it, the store can give back. */
+const isWhole = (ctx: Context, root: Id, raw: Raw, whole: Wholeness): boolean =>
+  isHeldBy(ctx, root, raw, stored => idsTo(ctx, root, raw).every(whole.hasObject) && whole.hasAllOf(stored))
+
+/** The root, and the directories that a path leads through. */
+function idsTo(ctx: Context, root: Id, raw: Raw): Id[] {
+  const names = raw === '' ? [] : raw.split('/')
+  return [root, ...names.map((_, i) => stateAt(ctx, root, names.slice(0, i).join('/'))!.content)]
+}
+
+/** Throws if one was lost. */
+function requireTrees(ctx: Context, root: Id, raw: Raw): void {
+  for (const id of idsTo(ctx, root, raw)) ctx.store.requireKept(id)
+  for (const { entry } of withAllBelow(ctx.store, { path: raw, entry: stateAt(ctx, root, raw)! }))
+    if (entry.kind === 'dir') ctx.store.requireKept(entry.content)
+}
 
 /** What it would be as an entry if everything that `latest` has were captured again. */
-async function captureAgainstRules(ctx: Context, raw: Raw, latest: Snapshot): Promise<Entry | undefined> {
-  return stateAt(ctx, (await lookAtLive(ctx, { override: [latest.root] })).root, raw)
+async function captureAgainstRules(
+  ctx: Context,
+  raw: Raw,
+  { latest, afresh }: { latest: Snapshot; afresh: boolean },
+): Promise<Entry | undefined> {
+  return stateAt(ctx, (await lookAtLive(ctx, { override: [latest.root], afresh })).root, raw)
 }
 
 async function ruleFor(ctx: Context, path: string): Promise<string | undefined> {

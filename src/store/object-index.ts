@@ -75,6 +75,12 @@ export class ObjectIndex {
     }
   }
 
+  /** What is kept as a file of its own. */
+  cloneIds(): Id[] {
+    const rows = this.database.prepare(`SELECT id FROM objects WHERE kind = ${OBJECT.clone}`).all()
+    return rows.map(row => idFromBytes(row.id as Uint8Array))
+  }
+
   packs(): PackRow[] {
     return this.database.prepare('SELECT id, name, bytes FROM packs ORDER BY id').all() as unknown as PackRow[]
   }

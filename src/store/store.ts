@@ -145,6 +145,11 @@ export class Store {
     this.kept.set(id, entries)
   }
 
+  /** Throws where a tree is at hand that the store cannot give back. */
+  requireKept(id: Id): void {
+    if (this.kept.has(id)) this.read(id)
+  }
+
   forgetKept(): void {
     this.kept.clear()
   }
@@ -164,6 +169,10 @@ export class Store {
         .filter(({ name, bytes }) => bytes > 0 && fileBytes(join(this.packDirectory, name)) < bytes)
         .map(pack => pack.id),
     )
+  }
+
+  hasLostClones(): boolean {
+    return this.index.cloneIds().some(id => !existsSync(this.cloneFile(id)))
   }
 
   /**

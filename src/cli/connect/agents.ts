@@ -29,9 +29,13 @@ export interface Agent {
 
 const NAME = 'savepoint'
 
-const json = (file: string, path: string[], entry: unknown): Place => ({
+const json = (file: string, path: string[], entry: Record<string, unknown>): Place => ({
   file,
-  put: text => setJson(text, path, entry),
+  // What users have added to our entry stays, as their environment for it, or that it is trusted.
+  put: text =>
+    isOurs(getJson(text, path))
+      ? Object.entries(entry).reduce((rest, [key, value]) => setJson(rest, [...path, key], value), text)
+      : setJson(text, path, entry),
   take: text => removeJson(text, path),
   hasOurs: text => isOurs(getJson(text, path)),
 })

@@ -63,7 +63,7 @@ function copiesBefore(file: string, text: string, put: Place['put']): { name: st
 
 /** Answers the name of the copy of what was there, if one was made: what the file goes back to, or only we wrote, needs none. */
 export function carryOut({
-  place: { file, isInOwnDirectory },
+  place: { file, isInOwnDirectory, put },
   before,
   after,
   spent,
@@ -71,8 +71,8 @@ export function carryOut({
   try {
     const real = realFile(file)
     const former = backupsOf(real).find(each => existsSync(each) && readFileSync(each, 'utf8') === after)
-    const isNew = before === undefined || after === undefined || former !== undefined
-    const backup = isNew ? undefined : backUp(real, before)
+    const isOnlyOurs = after === undefined && before === put('')
+    const backup = before === undefined || isOnlyOurs || former !== undefined ? undefined : backUp(real, before)
     if (after === undefined) rmSync(real)
     else write(real, after)
     for (const copy of former === undefined ? spent : [former, ...spent]) rmSync(copy, { force: true })

@@ -88,6 +88,13 @@ describe('a table', () => {
     expect(removeToml(before, PATH)).toBe('')
   })
 
+  it.each(['"/a=b"', '"/app/[id]"', "'/a#]b=\"c'"])('keeps what is said of the directory %s', name => {
+    const others = `[projects.${name}]\ntrust_level = "trusted"\n`
+    expect(setToml(others, PATH, TABLE)).toBe(`${others}\n${BLOCK}`)
+    expect(removeToml(`${others}\n${BLOCK}`, PATH)).toBe(others)
+    expect(removeToml(`a = 1\n\n${BLOCK}\n${others}`, PATH)).toBe(`a = 1\n\n${others}`)
+  })
+
   it('goes with what belongs to it, also where something else stands between', () => {
     const text = `${BLOCK}\n[z]\na = 1\n\n[mcp_servers.savepoint.env]\nX = "1"\n`
     expect(removeToml(text, PATH)).toBe('\n[z]\na = 1\n')

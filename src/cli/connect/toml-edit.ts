@@ -100,11 +100,14 @@ interface Header {
   isArray: boolean
 }
 
+/** A name in quotes may be a path, with whatever is in that: Codex has a table for each directory that it trusts. */
+const header = /^\s*(\[\[?)\s*((?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'=[\]#])+?)\s*\]\]?\s*(?:#.*)?$/
+
 function headersOf(lines: string[]): Header[] {
   const found: Header[] = []
   let state = outside
   for (const [line, text] of lines.entries()) {
-    const [, brackets, name] = /^\s*(\[\[?)\s*([^=]+?)\s*\]\]?\s*(?:#.*)?$/.exec(text) ?? []
+    const [, brackets, name] = header.exec(text) ?? []
     if (isOutside(state) && name !== undefined) found.push({ line, keys: keysOf(name), isArray: brackets === '[[' })
     else state = after(text, state)
   }
@@ -167,7 +170,7 @@ function keysOf(name: string): string[] | undefined {
 function refuseBroken(lines: string[]): void {
   let state = outside
   for (const [at, line] of lines.entries()) {
-    const isHeader = /^\s*\[\[?[^\]]+\]\]?\s*(#.*)?$/.test(line)
+    const isHeader = header.test(line)
     if (isOutside(state) && !isHeader && !/^\s*(#.*)?$|^\s*[\w"'-][^=]*=\s*[^\s=#,]/.test(line))
       throw new SyntaxError(`line ${at + 1}: ${line.trim()} is no TOML`)
     if (!isOutside(state) || !isHeader) state = after(line, state)
