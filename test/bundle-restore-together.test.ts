@@ -242,10 +242,13 @@ it('two at once: the second waits, and finds it done', async () => {
 })
 
 describe.each(['confirm', 'restore:placing'])('what somebody makes before it is done (%s)', moment => {
-  const during = async (script: string) => {
+  const during = async (script: string, onMade = () => {}) => {
     const bundle = new Bundle(at('bundle'))
     const { home, env } = space
-    const act = () => void space.sh(script)
+    const act = () => {
+      space.sh(script)
+      onMade()
+    }
     const stop = moment === 'confirm' ? () => {} : onFailpoint(moment, act)
     const confirm = async () => {
       if (moment === 'confirm') act()
@@ -276,6 +279,30 @@ describe.each(['confirm', 'restore:placing'])('what somebody makes before it is 
     const result = await during(script)
     expect(result.leftAlone.map(each => each.why)).toEqual(['edited'])
     expect([space.read(path), stages(), notes()]).toEqual(['edit\n', [], []])
+  })
+
+  it.each([
+    ['attributes of a file that is replaced', 'chmod 600 a'],
+    ['attributes in a directory that goes', 'chmod 600 made/x'],
+    ['attributes of a file that would get others', 'chmod 444 meta'],
+    ['the time of a file that would get other attributes', 'echo edit > meta'],
+    ['a directory instead of it', 'rm meta; mkdir meta'],
+    ['a link instead of it', 'rm meta; ln -s a meta'],
+    ['attributes of a directory that would get others', 'chmod 711 dir'],
+    ['a link instead of that', 'rmdir dir; ln -s made dir'],
+  ])('%s: stays', async (_, script) => {
+    space.sh('echo before > a; echo meta > meta; mkdir dir; chmod 644 meta; chmod 755 dir')
+    recordScript(space, 'mkdir made; echo x > made/x; echo after > a; chmod 640 meta; chmod 750 dir', {
+      name: 'bundle',
+    })
+    const edited = script.replace(/.* /, '')
+    let made: Map<string, string> | undefined
+    const result = await during(script, () => {
+      made = imageOf(space.dir)
+    })
+    const left = edited === 'made/x' ? 'made' : edited
+    expect(result.leftAlone).toEqual([{ path: space.at(left), why: 'edited' }])
+    expect([imageOf(space.dir).get(edited), stages(), notes()]).toEqual([made!.get(edited), [], []])
   })
 })
 

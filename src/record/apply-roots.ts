@@ -12,7 +12,7 @@ import { withDir } from '../targets/dir/dir-target.ts'
 import { StepwiseRestore } from '../targets/dir/restore-apply.ts'
 import { explainFailure, RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
-import { isEdited } from './edited-since.ts'
+import { isAnother, isEdited } from './edited-since.ts'
 import { type Note, noteRestore, type RestoreUnderWay, undoCommand } from './killed-restore.ts'
 import type { BundleRestoreResult } from './results.ts'
 import type { Planned } from './undo-bundle.ts'
@@ -77,6 +77,7 @@ const rootOf = ({ directory, store, plan, live, wanted }: RootPlan, fd: number, 
     stage,
     onProgress: () => {},
     rescue: async displaced => displaced.filter(item => isEdited(fd, store, item)),
+    isChanged: (path, live) => isAnother(fd, path, live),
   }),
 })
 

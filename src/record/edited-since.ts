@@ -8,18 +8,12 @@ import { addon } from '../native/addon.ts'
 import { readWindows } from '../store/read-windows.ts'
 import type { Store } from '../store/store.ts'
 import { findEntry } from '../store/tree-lookup.ts'
+import { isOfKind } from '../targets/dir/look-at.ts'
 import type { Displaced } from '../targets/dir/restore-apply.ts'
-import { SafeDirs } from '../targets/dir/safe-dirs.ts'
+import { OWNER_ALL, SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { openToRead } from './shut-file.ts'
 
-const types: Partial<Record<Entry['kind'], number>> = {
-  file: constants.S_IFREG,
-  dir: constants.S_IFDIR,
-  link: constants.S_IFLNK,
-  fifo: constants.S_IFIFO,
-  char: constants.S_IFCHR,
-  block: constants.S_IFBLK,
-}
+const PERMISSIONS = 0o7777
 
 /** `store`: has the directories that are live. */
 export function isEdited(root: number, store: Store, { staged, live }: Displaced): boolean {
@@ -31,7 +25,7 @@ export function isEdited(root: number, store: Store, { staged, live }: Displaced
     for (let next = rest.pop(); next; next = rest.pop()) {
       const { path, entry } = next
       // It came meanwhile, where nothing was.
-      if (!entry || isAnother(root, path, entry, safe)) return true
+      if (!entry || safe.in([parentOf(path)], () => isAnother(root, path, entry))) return true
       if (entry.kind !== 'dir') continue
       const entries = store.tree(entry.content)
       for (const name of namesIn(root, path, safe))
@@ -47,13 +41,18 @@ export function isEdited(root: number, store: Store, { staged, live }: Displaced
   }
 }
 
-function isAnother(root: number, path: Raw, live: Entry, safe: SafeDirs): boolean {
-  const stat = safe.in([parentOf(path)], () => addon.statAt(root, path))
-  if ((stat.mode & constants.S_IFMT) !== types[live.kind]) return true
+/** Itself, or its attributes: of a directory not what is in it. */
+export function isAnother(root: number, path: Raw, live: Entry): boolean {
+  const stat = addon.statAt(root, path)
+  if (!isOfKind(stat, live.kind)) return true
+  const mode = stat.mode & PERMISSIONS
+  // A directory that was shut may have been opened by us, and by another of its names a file may have got its attributes from us.
+  const isOpened = live.kind === 'dir' && mode === (live.mode | OWNER_ALL)
+  const isShared = live.kind !== 'dir' && stat.nlink > 1
+  if (!isShared && ((mode !== live.mode && !isOpened) || stat.uid !== live.uid || stat.gid !== live.gid)) return true
   if (live.kind === 'link') return rawFromBytes(addon.readlinkAt(root, path)) !== live.target
   if (live.kind !== 'file' || (stat.size === live.size && stat.mtimeNs === live.mtimeNs)) return false
-  // By another of its names it may have got its time from us.
-  return stat.nlink === 1 || contentAt(root, path) !== live.content
+  return !isShared || contentAt(root, path) !== live.content
 }
 
 export function namesIn(root: number, directory: Raw, safe: SafeDirs): Raw[] {

@@ -1,17 +1,22 @@
-/** Renames to a name that must be free. Some filesystems (zfs-fuse, older NFS servers) have no call that checks it. */
+/** Renames to a name that must be free, and exchanges two. Some filesystems (zfs-fuse, older NFS servers) have no call for it. */
 import { errnoOf } from '../../errors/errors.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import { existsAt } from './look-at.ts'
 
-const NO_REPLACE = 1
+export const RENAME = { noReplace: 1, exchange: 2 } as const
+
 const S_IFMT = 0o170000
 const S_IFDIR = 0o040000
+
+/** An exchange has no direction: what fails is told of the path, not of the stage. */
+export const renameWith = (root: number, from: Raw, to: Raw, flags: number): void =>
+  flags === RENAME.exchange ? addon.renameAt(root, to, from, flags) : renameNew(root, from, to)
 
 /** Throws EEXIST, and changes nothing, when something is there. */
 export function renameNew(root: number, from: Raw, to: Raw): void {
   try {
-    addon.renameAt(root, from, to, NO_REPLACE)
+    addon.renameAt(root, from, to, RENAME.noReplace)
   } catch (error) {
     const code = errnoOf(error)
     if (code !== 'EINVAL' && code !== 'ENOSYS') throw error

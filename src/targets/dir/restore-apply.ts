@@ -14,9 +14,9 @@ import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import { failpoint, pausepoint } from '../../store/failpoint.ts'
 import { applyMetadata } from './content-writer.ts'
-import { existsAt } from './look-at.ts'
+import { existsAt, isOfKind } from './look-at.ts'
 import { removeTree } from './remove-tree.ts'
-import { renameNew } from './rename-new.ts'
+import { RENAME, renameNew, renameWith } from './rename-new.ts'
 import { explainFailure } from './restore-failed.ts'
 import { planLinks } from './restore-links.ts'
 import type { PlanAction } from './restore-plan.ts'
@@ -25,14 +25,14 @@ import { type StageOptions, stageActions, stagedPath, type WrittenFiles } from '
 import { OWNER_ALL, SafeDirs } from './safe-dirs.ts'
 import { KEPT_SUFFIX, makeStage, markStage } from './stage-mark.ts'
 
-const RENAME = { noReplace: 1, exchange: 2 } as const
-
 export interface ApplyOptions extends Omit<StageOptions, 'needs' | 'links' | 'written' | 'refused'> {
   /** Trees of the target directory. */
   live: Id
   wanted: Id
   /** Stores what was displaced but is not as the safety snapshot has it. Returns what could not be stored: it is put back. */
   rescue: (displaced: readonly Displaced[]) => Promise<readonly Displaced[]>
+  /** Whether something is not as it was: it gets no other attributes then. Without it, whether it is something else by now. */
+  isChanged?: (path: Raw, live: Entry) => boolean
 }
 
 export interface Displaced {
@@ -263,8 +263,10 @@ export class StepwiseRestore {
   }
 
   private changeMetadata(path: Raw, live: Entry, entry: Entry): void {
-    this.reversals.push(() => this.safe.in([parentOf(path)], () => applyMetadata(this.root, path, live)))
+    const { isChanged = () => !isOfKind(addon.statAt(this.root, path), live.kind) } = this.options
     try {
+      if (this.safe.in([parentOf(path)], () => isChanged(path, live))) return void this.edited.push(path)
+      this.reversals.push(() => this.safe.in([parentOf(path)], () => applyMetadata(this.root, path, live)))
       this.safe.in([parentOf(path)], () => this.setMetadata(path, entry))
       this.safe.forget(path)
     } catch (error) {
@@ -294,7 +296,3 @@ export class StepwiseRestore {
     return clean
   }
 }
-
-/** An exchange has no direction: what fails is told of the path, not of the stage. */
-const renameWith = (root: number, from: Raw, to: Raw, flags: number): void =>
-  flags === RENAME.exchange ? addon.renameAt(root, to, from, flags) : renameNew(root, from, to)
