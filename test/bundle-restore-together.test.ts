@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Bundle, restoreBundle } from '../src/record/index.ts'
+import { Bundle, type BundleRestoreOptions, type BundleRestoreResult, restoreBundle } from '../src/record/index.ts'
 import { onFailpoint } from '../src/store/failpoint.ts'
 import { giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
 import { canMount, gated } from './support/machine.ts'
@@ -31,6 +31,18 @@ const notes = () => readdirSync(join(space.home, 'restores'))
 const undoBundles = () => readdirSync(space.base).filter(name => name.includes('.undo'))
 const images = () =>
   new Map([...imageOf(space.dir)].concat([...imageOf(at('outside'))].map(([k, v]) => [`../${k}`, v])))
+
+/** In this process. */
+async function restoreHere(options: Partial<BundleRestoreOptions>): Promise<BundleRestoreResult> {
+  const bundle = new Bundle(at('bundle'))
+  const { home, env } = space
+  const all = { anywhere: false, force: false, withGit: false, dryRun: false, home, env, confirm: async () => true }
+  try {
+    return await restoreBundle(bundle, { ...all, side: 'before', ...options })
+  } finally {
+    bundle.close()
+  }
+}
 
 /** Records changes in the working directory and in one outside of it. */
 function change(): { before: Map<string, string>; after: Map<string, string> } {
@@ -183,6 +195,18 @@ describe('killed', () => {
     expect([restore(at('bundle')).status, notes()]).toEqual([0, []])
   })
 
+  it('by a process whose number is ours by now, as in a container, it is known as well', async () => {
+    const { before } = change()
+    expect(failing('restore:placed', at('bundle')).signal).toBe('SIGKILL')
+    for (const name of notes()) {
+      const file = join(space.home, 'restores', name)
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), pid: process.pid }))
+    }
+    await restoreHere({ anywhere: true })
+    expect([stages(), notes()]).toEqual([[], []])
+    expect(differences(before, images())).toEqual([])
+  })
+
   it('what its user cannot read in a stage is looked at, and goes', () => {
     space.sh('echo one > a; mkdir dir; echo two > dir/b')
     giveToUser(space)
@@ -239,6 +263,22 @@ it('two at once: the second waits, and finds it done', async () => {
     stop()
     bundle.close()
   }
+})
+
+it('stopped while it waits for another one, or asks, it changes nothing', async () => {
+  const { before, after } = change()
+  const stop = new AbortController()
+  const cancelled = { code: 'cancelled' }
+  const confirm = async () => {
+    const waiting = restoreHere({ anywhere: true, signal: stop.signal })
+    stop.abort()
+    await expect(waiting).rejects.toMatchObject(cancelled)
+    return true
+  }
+  await expect(restoreHere({ anywhere: true, confirm, signal: stop.signal })).rejects.toMatchObject(cancelled)
+  expect([differences(after, images()), undoBundles()]).toEqual([[], []])
+  await restoreHere({ anywhere: true })
+  expect(differences(before, images())).toEqual([])
 })
 
 describe.each(['confirm', 'restore:placing'])('what somebody makes before it is done (%s)', moment => {

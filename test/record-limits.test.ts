@@ -17,6 +17,7 @@ import {
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Bundle } from '../src/record/index.ts'
+import { holdRecording } from '../src/record/recording.ts'
 import { asOrdinaryUser, builtCommand, giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
 import { compileC } from './support/c-program.ts'
 import { foreignProgram, NO_FOREIGN_CALLS } from './support/foreign-program.ts'
@@ -335,6 +336,13 @@ describe('a disk that is full', () => {
       // What had no room can be written elsewhere.
       const [name] = readdirSync(join(space.home, 'recordings'))
       expect(recorded.result.stderr).toContain(`record --finish ${name} -o OTHER`)
+      // In a container others soon have the number of the process that recorded.
+      const start = join(space.home, 'recordings', name!, 'start.json')
+      writeFileSync(start, JSON.stringify({ ...JSON.parse(readFileSync(start, 'utf8')), pid: process.pid }))
+      const held = holdRecording(join(space.home, 'recordings', name!))!
+      const early = savepoint(space, ['record', '--finish', name!, '-o', at('elsewhere')])
+      expect([early.status, early.stderr]).toEqual([11, expect.stringContaining('it goes on, or its bundle')])
+      held.release()
       const { status, stderr } = savepoint(space, ['record', '--finish', name!, '-o', at('elsewhere')])
       const late = new Recorded({ status, signal: null, stdout: '', stderr }, at('elsewhere'))
       expect([status, late.manifest.complete, late.text(space.at('yyy'), 'before')]).toEqual([0, true, 'before\n'])

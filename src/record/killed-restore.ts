@@ -57,8 +57,8 @@ const LOCK_WAIT_MS = 10_000
 const placeIn = (home: string) => join(home, 'restores')
 
 /** One at a time: waits for another one. */
-export const lockRestores = (home: string): Promise<FileLock> =>
-  lockFile(join(home, 'restores.lock'), 'exclusive', 'restore the bundle', { waitMs: LOCK_WAIT_MS, signal: undefined })
+export const lockRestores = (home: string, signal: AbortSignal | undefined): Promise<FileLock> =>
+  lockFile(join(home, 'restores.lock'), 'exclusive', 'restore the bundle', { waitMs: LOCK_WAIT_MS, signal })
 
 /** Before anything is staged. */
 export function noteRestore(home: string, restore: Omit<RestoreUnderWay, 'phase'>): Note {
@@ -77,7 +77,8 @@ export const killedRestores = (home: string): Killed[] =>
         .filter(name => name.endsWith('.json'))
         .map(name => join(placeIn(home), name))
         .map(file => ({ ...(JSON.parse(readFileSync(file, 'utf8')) as RestoreUnderWay), file }))
-        .filter(({ pid }) => !isAlive(pid))
+        // In a container the next process may have the same number: of its own there are none yet, since they take turns.
+        .filter(({ pid }) => pid === process.pid || !isAlive(pid))
 
 export const undoCommand = ({ anywhere, undo }: Pick<RestoreUnderWay, 'anywhere' | 'undo'>): string =>
   `savepoint bundle restore --before --in-place ${anywhere ? '--anywhere ' : ''}--force ${quoteWord(undo)}`

@@ -20,6 +20,7 @@ import {
   abandonedRecordings,
   endRecording,
   findAbandoned,
+  holdRecording,
   type RecordingStart,
   removeRecording,
   startRecording,
@@ -68,7 +69,8 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
     pid: process.pid,
   }
   await noteHead(start, env)
-  const directory = startRecording(home, start)
+  const { directory, held } = startRecording(home, start)
+  using _ = held
   try {
     const ended = run(options, start, directory, home, env, notice)
     // Loaded while the command runs; what is wrong with it is told when it is needed.
@@ -79,7 +81,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
     removeRecording(directory)
     throw await explain(error)
   }
-  return finish(directory, output, options)
+  return await finish(directory, output, options)
 }
 
 /** Makes a bundle of a recording whose maker was killed. */
@@ -91,7 +93,8 @@ export async function finishAbandoned(
   const { directory } = findAbandoned(home, name)
   const output = resolve(options.cwd ?? '.', options.output)
   checkOutput(output, home, options.force)
-  return finish(directory, output, options)
+  using _ = holdRecording(directory)
+  return await finish(directory, output, options)
 }
 
 async function finish(

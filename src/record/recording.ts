@@ -9,6 +9,7 @@ import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { writeByRename } from '../store/durable.ts'
+import { type FileLock, tryLock } from '../store/file-lock.ts'
 import { makeDirs } from '../store/make-dirs.ts'
 
 /** What is known when the command starts. Paths are raw strings. */
@@ -37,6 +38,7 @@ export interface RecordingEnd {
 
 const START = 'start.json'
 const END = 'end.json'
+const LOCK = 'lock'
 const ID_BYTES = 5
 
 const placeIn = (home: string) => join(home, 'recordings')
@@ -44,14 +46,22 @@ const placeIn = (home: string) => join(home, 'recordings')
 /** It has to outlive us, not the machine. */
 const write = (file: string, value: unknown): void => writeByRename(file, [Buffer.from(JSON.stringify(value))])
 
+/**
+ * By whoever makes it, or its bundle; undefined: somebody does. The number of a process would not tell: in a container the next one
+ * has the same.
+ */
+export const holdRecording = (directory: string): FileLock | undefined =>
+  tryLock(join(directory, LOCK), 'exclusive', 'record')
+
 /** Makes the directory of a new one. */
-export function startRecording(home: string, start: RecordingStart): string {
+export function startRecording(home: string, start: RecordingStart): { directory: string; held: FileLock } {
   const place = placeIn(home)
   makeDirs(place, 0o700)
   const directory = join(place, randomHex(ID_BYTES))
   mkdirSync(directory, { mode: 0o700 })
+  const held = holdRecording(directory)!
   write(join(directory, START), start)
-  return directory
+  return { directory, held }
 }
 
 export const endRecording = (directory: string, end: RecordingEnd): void => write(join(directory, END), end)
@@ -67,20 +77,36 @@ export function readEnd(directory: string): RecordingEnd | undefined {
 
 export const removeRecording = (directory: string): void => rmSync(directory, { recursive: true, force: true })
 
-/** Those whose maker is dead: they were never made into a bundle. */
-export function abandonedRecordings(home: string): { directory: string; start: RecordingStart }[] {
+/** Those whose maker is dead, or had no room: they were never made into a whole bundle. */
+export const abandonedRecordings = (home: string) => recordingsIn(home).filter(each => !isHeld(each))
+
+function recordingsIn(home: string): { directory: string; start: RecordingStart }[] {
   const place = placeIn(home)
   if (!existsSync(place)) return []
   return readdirSync(place)
     .map(name => join(place, name))
     .filter(directory => existsSync(join(directory, START)))
     .map(directory => ({ directory, start: readStart(directory) }))
-    .filter(({ start }) => !isAlive(start.pid))
+}
+
+function isHeld({ directory, start }: { directory: string; start: RecordingStart }): boolean {
+  // It was begun by an older Savepoint.
+  if (!existsSync(join(directory, LOCK))) return isAlive(start.pid)
+  using held = holdRecording(directory)
+  return held === undefined
 }
 
 export function findAbandoned(home: string, name: string): { directory: string; start: RecordingStart } {
-  const found = abandonedRecordings(home).filter(({ directory }) => directory.endsWith(`/${name}`))
-  if (found.length === 1) return found[0]!
+  const found = recordingsIn(home).find(({ directory }) => directory.endsWith(`/${name}`))
+  if (found && !isHeld(found)) return found
+  if (found)
+    throw new SavepointError(
+      'busy',
+      `Cannot finish the recording ${name}: it goes on, or its bundle is being written`,
+      {
+        hint: 'Wait for that to end',
+      },
+    )
   const names = abandonedRecordings(home).map(({ directory }) => directory.split('/').at(-1)!)
   throw new SavepointError('failed', `Cannot finish the recording ${name}: there is no unfinished one of this name`, {
     hint: names.length === 0 ? 'All recordings have been finished' : `Unfinished: ${names.join(', ')}`,

@@ -8,7 +8,7 @@ import { isOurs } from '../engine/choose-target.ts'
 import { homeOf, makeHome } from '../engine/home.ts'
 import type { OpenOptions } from '../engine/savepoint.ts'
 import { makeScratch } from '../engine/scratch.ts'
-import { errnoWords, SavepointError } from '../errors/errors.ts'
+import { cancelled, errnoWords, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { isWithin, type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
@@ -34,7 +34,8 @@ import { splitShared } from './shared-files.ts'
 import { refuseProblems } from './sound-states.ts'
 import { undoName, writeUndoBundle } from './undo-bundle.ts'
 
-export interface BundleRestoreOptions extends Pick<OpenOptions, 'home' | 'env' | 'cwd' | 'onNotice'> {
+export interface BundleRestoreOptions
+  extends Pick<OpenOptions, 'home' | 'env' | 'cwd' | 'onNotice' | 'signal' | 'onUnstoppable'> {
   side: Side
   /** A directory to restore into, under the absolute paths; otherwise in place. */
   to?: string | undefined
@@ -62,7 +63,7 @@ export async function restoreBundle(bundle: Bundle, options: BundleRestoreOption
     const restore = new BundleRestore(bundle, options, home, store, writer, contents)
     if (options.to !== undefined) return await restore.into(resolve(options.cwd ?? '.', options.to))
     // Two at once would take each other's work for edits, and write the same second bundle.
-    using _ = options.dryRun ? undefined : await lockRestores(home)
+    using _ = options.dryRun ? undefined : await lockRestores(home, options.signal)
     return await restore.inPlace()
   } finally {
     contents.close()
@@ -120,12 +121,15 @@ class BundleRestore {
     if (options.side === 'before') result.leftAlone.push(...unseenOf(bundle, options.anywhere))
     const prepared: RootPlan[] = []
     for (const root of roots) {
+      if (options.signal?.aborted) throw cancelled()
       const each = await this.prepare(root, true)
       if (root.isUsable) prepared.push(each)
     }
     if (options.dryRun) return result
     const hasWork = result.changes.length > 0
     if (hasWork && !(await options.confirm(result))) return { ...result, cancelled: true }
+    if (options.signal?.aborted) throw cancelled()
+    options.onUnstoppable?.(true)
     const about = { bundle: bundle.directory, anywhere: options.anywhere }
     const now = { ...about, directories: new Set(prepared.map(({ directory }) => directory)) }
     await clearUnbegun(this.home, now)

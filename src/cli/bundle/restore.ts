@@ -87,7 +87,8 @@ async function agree(context: Context, bundle: Bundle, plan: BundleRestoreResult
       hint: 'See what it would do with --dry-run, and then say --yes',
     })
   process.stderr.write(planText(plan))
-  return confirm(`${plural('path', plan.changes.length)} will change, by ${quoteWord(bundle.directory)}. Go on?`)
+  const question = `${plural('path', plan.changes.length)} will change, by ${quoteWord(bundle.directory)}. Go on?`
+  return confirm(question, context.cancellation?.signal)
 }
 
 function say(context: Context, bundle: Bundle, result: BundleRestoreResult, isAnywhere: boolean): void {
