@@ -8,18 +8,10 @@ import { addon } from '../native/addon.ts'
 import { readWindows } from '../store/read-windows.ts'
 import type { Store } from '../store/store.ts'
 import { findEntry } from '../store/tree-lookup.ts'
+import { kindOfType } from '../targets/dir/dir-node.ts'
 import type { Displaced } from '../targets/dir/restore-apply.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { openToRead } from './shut-file.ts'
-
-const types: Partial<Record<Entry['kind'], number>> = {
-  file: constants.S_IFREG,
-  dir: constants.S_IFDIR,
-  link: constants.S_IFLNK,
-  fifo: constants.S_IFIFO,
-  char: constants.S_IFCHR,
-  block: constants.S_IFBLK,
-}
 
 /** `store`: has the directories that are live. */
 export function isEdited(root: number, store: Store, { staged, live }: Displaced): boolean {
@@ -49,7 +41,7 @@ export function isEdited(root: number, store: Store, { staged, live }: Displaced
 
 function isAnother(root: number, path: Raw, live: Entry, safe: SafeDirs): boolean {
   const stat = safe.in([parentOf(path)], () => addon.statAt(root, path))
-  if ((stat.mode & constants.S_IFMT) !== types[live.kind]) return true
+  if (kindOfType.get(stat.mode & constants.S_IFMT) !== live.kind) return true
   if (live.kind === 'link') return rawFromBytes(addon.readlinkAt(root, path)) !== live.target
   if (live.kind !== 'file' || (stat.size === live.size && stat.mtimeNs === live.mtimeNs)) return false
   // By another of its names it may have got its time from us.
