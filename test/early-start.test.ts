@@ -160,6 +160,12 @@ it('a file that the command was given to write is captured before it begins', as
   expect(space.read('log')).toBe('before\nafter\n')
 }, 120_000)
 
+it('where no command comes to begin, nothing waits for that', async () => {
+  savepoint = await space.open()
+  await expect(savepoint.run({ command: ['/no/such/program'] })).rejects.toMatchObject({ code: 'command.not-found' })
+  expect((await savepoint.snapshot()).files).toBeGreaterThan(6000)
+}, 120_000)
+
 it('what somebody else changes meanwhile is said', async () => {
   savepoint = await space.open()
   const held = holdCapture()

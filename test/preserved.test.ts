@@ -140,6 +140,7 @@ async function isPreserved(todo: Pick[], isKnown: boolean, all: Record<string, S
     const preserved = new Preserved()
     const capture = captureLive(ctx, { preserved })
     preserved.start()
+    preserved.begin()
     for (const { step, at, pause } of todo) {
       for (let i = 0; i < pause; i++) await new Promise(setImmediate)
       let seed = at
@@ -175,6 +176,32 @@ test('the state before, exactly, whichever changes come when', { timeout: 300_00
     // To look for fewer changes that do it would take longer than the test may.
     { numRuns: RUNS, endOnFailure: true },
   )
+})
+
+test('while a command is being started nothing is read: the processors are its', async () => {
+  const space = new Workspace()
+  build(space)
+  const open = (home: string) => openContext({ cwd: space.dir, env: space.env, home, create: true })
+  const [ctx, other] = [await open(space.home), await open(`${space.home}-other`)]
+  let read = 0
+  ctx.progress = ({ files }) => {
+    read = files ?? 0
+  }
+  try {
+    const preserved = new Preserved()
+    preserved.start()
+    const capture = captureLive(ctx, { preserved })
+    // As long as it takes to read all of it.
+    const { files } = await captureLive(other)
+    expect(read).toBe(0)
+    preserved.begin()
+    await capture
+    expect(read).toBe(files)
+  } finally {
+    closeContext(ctx)
+    closeContext(other)
+    space.remove()
+  }
 })
 
 test('a file with many names that is changed by one after the other', async () => {

@@ -133,7 +133,23 @@ async function carryOut(ctx: Context, tracer: RunTracer, session: RunSession, op
     throw new SavepointError('command.failed-to-start', 'Cannot start the command: it was cancelled before')
   ctx.seen = { cache: undefined, answers: new Map() }
   const protection = await protect(ctx, run, options, canHoldChanges(ctx, tracer, options))
-  pinConfig(ctx, run)
+  try {
+    pinConfig(ctx, run)
+    return await serveAndSupervise(ctx, tracer, session, protection, options)
+  } finally {
+    protection.pending?.preserved.begin()
+  }
+}
+
+/** Others can reach the run while it lasts. */
+async function serveAndSupervise(
+  ctx: Context,
+  tracer: RunTracer,
+  session: RunSession,
+  protection: Protection,
+  options: RunOptions,
+): Promise<RunResult> {
+  const { run } = session
   const control = await openControl(ctx, session, options.face?.(servedBy(ctx)))
   const unheard = stopOn(options.stop, session)
   try {

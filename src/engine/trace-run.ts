@@ -55,7 +55,10 @@ export async function superviseTraced(
     env: { ...ctx.env, [RUN_VARIABLE]: run.id },
     inherited: options.inherited,
     run: run.id,
-    onStarted: (started: Started) => session.attach(started),
+    onStarted(started: Started) {
+      session.attach(started)
+      protection.pending?.preserved.begin()
+    },
     onEnded: (end: ChildEnd) => session.commandEnded(end),
   }
   // Said now: the terminal is the command's until it ends.
@@ -67,7 +70,10 @@ export async function superviseTraced(
     isProtected(protection) && traitsOf(name).seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined
   // Without it the helper does not know what to hold.
   const { pending } = protection
-  if (pending && spool === undefined) await pending.snapshot
+  if (pending && spool === undefined) {
+    pending.preserved.begin()
+    await pending.snapshot
+  }
   if (pending?.failure) throw pending.failure
   const traced = new TracedRun(ctx, name, protection, session, place, options, patterns, spool)
   try {

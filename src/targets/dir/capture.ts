@@ -100,7 +100,15 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
   const clock = new CaptureClock(options.root)
   const { store, writer, root } = options
   const first = options.preserved && rootEntry(root, '', undefined)
-  const ingest = new Ingest(store, writer, root, options.onProgress, options.signal, options.isBackground)
+  const ingest = new Ingest(
+    store,
+    writer,
+    root,
+    options.onProgress,
+    options.signal,
+    options.isBackground,
+    options.preserved,
+  )
   const opened = options.readOwned ? new OpenedPaths(root, options.openedList) : undefined
   // Before the rules are read: a closed root hides its .gitignore, too.
   opened?.open('')

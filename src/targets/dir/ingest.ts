@@ -21,10 +21,18 @@ const INLINE_BYTES = 12 * 1024 * 1024
 /** The walk waits while more than this many entries are queued. */
 const QUEUE_LIMIT = 4096
 
-/** The totals grow as long as the walk goes on. */
 /** Progress is told each time so many more are found. */
 const TOLD_FILES = 1000
 
+/** A command that is being started has the processors for itself: meanwhile the walk goes on, and nothing is read. */
+export interface CommandStart {
+  /** It may begin before the capture is over. */
+  readonly isStarted: boolean
+  readonly isBegun: boolean
+  readonly begun: Promise<void>
+}
+
+/** The totals grow as long as the walk goes on. */
 export interface IngestProgress {
   files: number
   bytes: number
@@ -40,6 +48,7 @@ export class Ingest {
   private readonly root: number
   private readonly onProgress: ((progress: IngestProgress) => void) | undefined
   private readonly isBackground: boolean
+  private readonly start: CommandStart | undefined
   private readonly queue = new IngestQueue()
   private readonly progress: IngestProgress = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0, entries: 0 }
   private readonly failed = Promise.withResolvers<never>()
@@ -54,7 +63,10 @@ export class Ingest {
     onProgress?: (progress: IngestProgress) => void,
     signal?: AbortSignal,
     isBackground = false,
+    start?: CommandStart,
   ) {
+    this.start = start
+    void start?.begun.then(() => this.pump())
     this.isBackground = isBackground
     this.store = store
     this.writer = writer
@@ -74,21 +86,30 @@ export class Ingest {
     // How many there are shows before the first of them is read.
     if (job.isCounted) this.progress.totalFiles++
     if (++this.progress.entries % TOLD_FILES === 0) this.onProgress?.(this.progress)
+    if (!this.isHeld) this.pump()
+  }
+
+  private get isHeld(): boolean {
+    return this.start?.isBegun === false
+  }
+
+  private pump(): void {
     if (!this.threads && (this.queue.length > INLINE_ENTRIES || this.queue.bytes > INLINE_BYTES)) this.startThreads()
     this.threads?.pump()
   }
 
   /** Back-pressure: returns when the queue has room again. */
   async room(): Promise<void> {
-    while (this.threads && this.queue.length > QUEUE_LIMIT && !this.failure) await this.progressed()
+    while ((this.threads || this.isHeld) && this.queue.length > QUEUE_LIMIT && !this.failure) await this.progressed()
     this.throwFailure()
   }
 
   /** Returns when everything submitted is read and its new contents are appended (not yet committed). */
   async drain(): Promise<void> {
+    if (this.start?.isStarted) await Promise.race([this.failed.promise, this.start.begun])
     this.throwFailure()
+    this.pump()
     if (!this.threads) await this.readInline()
-    this.threads?.pump()
     while (this.threads && (this.queue.length > 0 || !this.threads.isIdle)) {
       this.throwFailure()
       await this.progressed()

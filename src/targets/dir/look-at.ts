@@ -1,7 +1,5 @@
 /** Looks at one path of an open directory. */
-import { constants } from 'node:fs'
 import { errnoOf } from '../../errors/errors.ts'
-import type { Entry } from '../../model/entry.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import { addon, type Stat } from '../../native/addon.ts'
 
@@ -24,15 +22,3 @@ export function existsAt(root: number, path: Raw): boolean {
     throw error
   }
 }
-
-const types: Partial<Record<Entry['kind'], number>> = {
-  file: constants.S_IFREG,
-  dir: constants.S_IFDIR,
-  link: constants.S_IFLNK,
-  fifo: constants.S_IFIFO,
-  char: constants.S_IFCHR,
-  block: constants.S_IFBLK,
-}
-
-export const isOfKind = ({ mode }: Pick<Stat, 'mode'>, kind: Entry['kind']): boolean =>
-  (mode & constants.S_IFMT) === types[kind]

@@ -52,6 +52,9 @@ export class Preserved {
   private exclusions: Exclusions | undefined
   private isOver = false
   isStarted = false
+  isBegun = false
+  private readonly beginning = Promise.withResolvers<void>()
+  readonly begun = this.beginning.promise
   private secured = 0
 
   constructor() {
@@ -100,6 +103,12 @@ export class Preserved {
   /** From here on a run may change the tree. */
   start(): void {
     this.isStarted = true
+  }
+
+  /** Its command has begun, or never will. */
+  begin(): void {
+    this.isBegun = true
+    this.beginning.resolve()
   }
 
   /** A pass begins, over these directories alone if they are named: what was seen of them before counts no more. */
