@@ -44,6 +44,23 @@ describe.each(steps)('R17 an edit that lands at %s', step => {
     expect((await sp.verify()).problems).toEqual([])
   })
 
+  test.each([
+    ['a link', 'ln -s other a'],
+    ['a directory', 'mkdir a'],
+  ])('R17 %s in the place of a file that would get another mode: it stays, and is named', async (_, make) => {
+    ws.sh('echo a > a; echo b > b; chmod 644 a')
+    const { id } = await sp.snapshot()
+    ws.sh('chmod 600 a; echo now > b')
+    let made: fs.Stats | undefined
+    during(step, () => {
+      ws.sh(`rm a; ${make}`)
+      made = fs.lstatSync(ws.at('a'))
+    })
+    const { leftAlone } = await sp.rollback(id)
+    expect(leftAlone).toEqual([{ path: 'a', why: 'edited' }])
+    expect([fs.lstatSync(ws.at('a')).mode, ws.read('b')]).toEqual([made!.mode, 'b\n'])
+  })
+
   test('R17 it is a safety snapshot, whatever the state before was kept as', async () => {
     ws.write('a', 'then')
     const { id } = await sp.snapshot()

@@ -8,7 +8,7 @@ import { addon } from '../native/addon.ts'
 import { readWindows } from '../store/read-windows.ts'
 import type { Store } from '../store/store.ts'
 import { findEntry } from '../store/tree-lookup.ts'
-import { kindOfType } from '../targets/dir/dir-node.ts'
+import { isOfKind } from '../targets/dir/dir-node.ts'
 import type { Displaced } from '../targets/dir/restore-apply.ts'
 import { OWNER_ALL, SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { openToRead } from './shut-file.ts'
@@ -44,7 +44,7 @@ export function isEdited(root: number, store: Store, { staged, live }: Displaced
 /** Itself, or its attributes: of a directory not what is in it. */
 export function isAnother(root: number, path: Raw, live: Entry): boolean {
   const stat = addon.statAt(root, path)
-  if (kindOfType.get(stat.mode & constants.S_IFMT) !== live.kind) return true
+  if (!isOfKind(stat.mode, live.kind)) return true
   const mode = stat.mode & PERMISSIONS
   // A directory that was shut may have been opened by us, and by another of its names a file may have got its attributes from us.
   const isOpened = live.kind === 'dir' && mode === (live.mode | OWNER_ALL)

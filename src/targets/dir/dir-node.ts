@@ -76,6 +76,8 @@ export const kindOfType = new Map<number, KnownKind>([
   [record.S_IFBLK, 'block'],
 ])
 
+export const isOfKind = (mode: number, kind: Entry['kind']): boolean => kindOfType.get(mode & record.S_IFMT) === kind
+
 /**
  * The entry for what was read. Its type may differ from what the walk saw; then it is settled in the next pass.
  * `blank`, if it is of the right kind, is filled and returned: one object less per file.

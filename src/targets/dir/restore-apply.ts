@@ -8,14 +8,13 @@
  *
  * After kill -9 the stage is still there, and the journal (the caller's) leads to completion.
  */
-import { constants } from 'node:fs'
 import { errnoOf } from '../../errors/errors.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import { failpoint, pausepoint } from '../../store/failpoint.ts'
 import { applyMetadata } from './content-writer.ts'
-import { kindOfType } from './dir-node.ts'
+import { isOfKind } from './dir-node.ts'
 import { existsAt } from './look-at.ts'
 import { removeTree } from './remove-tree.ts'
 import { RENAME, renameNew, renameWith } from './rename-new.ts'
@@ -265,8 +264,7 @@ export class StepwiseRestore {
   }
 
   private changeMetadata(path: Raw, live: Entry, entry: Entry): void {
-    const { isChanged = () => kindOfType.get(addon.statAt(this.root, path).mode & constants.S_IFMT) !== live.kind } =
-      this.options
+    const { isChanged = () => !isOfKind(addon.statAt(this.root, path).mode, live.kind) } = this.options
     try {
       if (this.safe.in([parentOf(path)], () => isChanged(path, live))) return void this.edited.push(path)
       this.reversals.push(() => this.safe.in([parentOf(path)], () => applyMetadata(this.root, path, live)))
