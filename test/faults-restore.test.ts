@@ -42,6 +42,8 @@ const completed = [
   'restore:synced',
   'capture:committed#2',
   'restore:operation',
+  // What was done is being taken back, because something failed.
+  ['restore:place#4@EIO', 'restore:reverse#2'].join(),
 ]
 
 /** Tests run side by side, each in a scene of its own. */
