@@ -19,8 +19,7 @@ import { ignoredPaths } from './ignore-list.ts'
 import {
   abandonedRecordings,
   endRecording,
-  findAbandoned,
-  holdRecording,
+  holdAbandoned,
   type RecordingStart,
   removeRecording,
   startRecording,
@@ -90,10 +89,10 @@ export async function finishAbandoned(
   options: Omit<RecordOptions, 'command' | 'inherited' | 'recorded'>,
 ): Promise<RecordResult> {
   const home = homeOf(options, options.env ?? process.env)
-  const { directory } = findAbandoned(home, name)
+  const { directory, held } = holdAbandoned(home, name)
+  using _ = held
   const output = resolve(options.cwd ?? '.', options.output)
   checkOutput(output, home, options.force)
-  using _ = holdRecording(directory)
   return await finish(directory, output, options)
 }
 

@@ -5,11 +5,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { isAlive } from '../engine/run-state.ts'
-import { SavepointError } from '../errors/errors.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { writeByRename } from '../store/durable.ts'
-import { type FileLock, tryLock } from '../store/file-lock.ts'
+import { type FileLock, isLocked, tryLock } from '../store/file-lock.ts'
 import { makeDirs } from '../store/make-dirs.ts'
 
 /** What is known when the command starts. Paths are raw strings. */
@@ -78,35 +78,42 @@ export function readEnd(directory: string): RecordingEnd | undefined {
 export const removeRecording = (directory: string): void => rmSync(directory, { recursive: true, force: true })
 
 /** Those whose maker is dead, or had no room: they were never made into a whole bundle. */
-export const abandonedRecordings = (home: string) => recordingsIn(home).filter(each => !isHeld(each))
+export const abandonedRecordings = (home: string) =>
+  recordingsIn(home).filter(each => !isHeld(each) && existsSync(join(each.directory, START)))
 
 function recordingsIn(home: string): { directory: string; start: RecordingStart }[] {
   const place = placeIn(home)
   if (!existsSync(place)) return []
-  return readdirSync(place)
-    .map(name => join(place, name))
-    .filter(directory => existsSync(join(directory, START)))
-    .map(directory => ({ directory, start: readStart(directory) }))
+  return readdirSync(place).flatMap(name => {
+    const directory = join(place, name)
+    try {
+      return [{ directory, start: readStart(directory) }]
+    } catch (error) {
+      // It begins, or was finished just now.
+      if (errnoOf(error) === 'ENOENT') return []
+      throw error
+    }
+  })
 }
 
-function isHeld({ directory, start }: { directory: string; start: RecordingStart }): boolean {
-  // It was begun by an older Savepoint.
-  if (!existsSync(join(directory, LOCK))) return isAlive(start.pid)
-  using held = holdRecording(directory)
-  return held === undefined
-}
+/** Leaves nothing there: whoever holds it may be removing it. */
+const isHeld = ({ directory, start }: { directory: string; start: RecordingStart }): boolean =>
+  // It was begun by an older Savepoint, or is being removed.
+  isLocked(join(directory, LOCK)) ?? isAlive(start.pid)
 
-export function findAbandoned(home: string, name: string): { directory: string; start: RecordingStart } {
+const goesOn = (name: string): SavepointError =>
+  new SavepointError('busy', `Cannot finish the recording ${name}: it goes on, or its bundle is being written`, {
+    hint: 'Wait for that to end',
+  })
+
+/** Holds it: of two who want to finish it, one does. */
+export function holdAbandoned(home: string, name: string): { directory: string; held: FileLock } {
   const found = recordingsIn(home).find(({ directory }) => directory.endsWith(`/${name}`))
-  if (found && !isHeld(found)) return found
-  if (found)
-    throw new SavepointError(
-      'busy',
-      `Cannot finish the recording ${name}: it goes on, or its bundle is being written`,
-      {
-        hint: 'Wait for that to end',
-      },
-    )
+  if (found) {
+    const held = isHeld(found) ? undefined : holdRecording(found.directory)
+    if (!held) throw goesOn(name)
+    return { directory: found.directory, held }
+  }
   const names = abandonedRecordings(home).map(({ directory }) => directory.split('/').at(-1)!)
   throw new SavepointError('failed', `Cannot finish the recording ${name}: there is no unfinished one of this name`, {
     hint: names.length === 0 ? 'All recordings have been finished' : `Unfinished: ${names.join(', ')}`,

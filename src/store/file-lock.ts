@@ -27,6 +27,22 @@ export function tryLock(file: string, mode: 'shared' | 'exclusive', purpose: str
   return held(() => closeSync(fd))
 }
 
+/** Whether somebody else holds it. undefined: there is no such file, and none is made. */
+export function isLocked(file: string): boolean | undefined {
+  let fd: number
+  try {
+    fd = openSync(file, 'r')
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+  try {
+    return !addon.flock(fd, LOCK.shared | LOCK.nonBlocking)
+  } finally {
+    closeSync(fd)
+  }
+}
+
 function held(drop: () => void): FileLock {
   let isHeld = true
   const release = () => {
