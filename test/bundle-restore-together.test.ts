@@ -195,12 +195,15 @@ describe('killed', () => {
     expect([restore(at('bundle')).status, notes()]).toEqual([0, []])
   })
 
-  it('by a process whose number is ours by now, as in a container, it is known as well', async () => {
+  it.each([
+    ['ours', process.pid],
+    ['that of another one', process.ppid],
+  ])('by a process whose number is %s by now, as in a container, it is known as well', async (_, pid) => {
     const { before } = change()
     expect(failing('restore:placed', at('bundle')).signal).toBe('SIGKILL')
     for (const name of notes()) {
       const file = join(space.home, 'restores', name)
-      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), pid: process.pid }))
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), pid }))
     }
     await restoreHere({ anywhere: true })
     expect([stages(), notes()]).toEqual([[], []])
@@ -281,6 +284,20 @@ it('stopped while it waits for another one, or asks, it changes nothing', async 
   expect(differences(before, images())).toEqual([])
 })
 
+it('stopped while it stages, it changes nothing, and nothing is left', async () => {
+  const { before, after } = change()
+  const stop = new AbortController()
+  const unstoppable: boolean[] = []
+  // In the first of two directories.
+  const unlisten = onFailpoint('restore:staged', () => stop.abort())
+  const stopped = restoreHere({ anywhere: true, signal: stop.signal, onUnstoppable: value => unstoppable.push(value) })
+  await expect(stopped).rejects.toMatchObject({ code: 'cancelled', message: 'Cancelled: nothing was changed' })
+  unlisten()
+  expect([differences(after, images()), undoBundles(), stages(), notes(), unstoppable]).toEqual([[], [], [], [], []])
+  await restoreHere({ anywhere: true })
+  expect(differences(before, images())).toEqual([])
+})
+
 describe.each(['confirm', 'restore:placing'])('what somebody makes before it is done (%s)', moment => {
   const during = async (script: string, onMade = () => {}) => {
     const bundle = new Bundle(at('bundle'))
@@ -329,6 +346,9 @@ describe.each(['confirm', 'restore:placing'])('what somebody makes before it is 
     ['a directory instead of it', 'rm meta; mkdir meta'],
     ['a link instead of it', 'rm meta; ln -s a meta'],
     ['attributes of a directory that would get others', 'chmod 711 dir'],
+    ['an extended attribute of a file that is replaced', 'setfattr -n user.by -v somebody a'],
+    ['one of a file that would get others', 'setfattr -n user.by -v somebody meta'],
+    ['one in a directory that goes', 'setfattr -n user.by -v somebody made/x'],
     ['a link instead of that', 'rmdir dir; ln -s made dir'],
   ])('%s: stays', async (_, script) => {
     space.sh('echo before > a; echo meta > meta; mkdir dir; chmod 644 meta; chmod 755 dir')

@@ -3,7 +3,9 @@
  * fails, all of it is taken back. What was replaced goes when everything is in place.
  */
 import { rmSync } from 'node:fs'
-import { SavepointError } from '../errors/errors.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { OpenOptions } from '../engine/savepoint.ts'
+import { cancelled, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { randomHex } from '../model/id.ts'
 import { joinRaw, type Raw, rawToBytes, showPath } from '../model/raw-path.ts'
@@ -23,6 +25,7 @@ export interface RootPlan extends Planned {
 }
 
 type About = Pick<RestoreUnderWay, 'bundle' | 'undo' | 'anywhere'>
+type Stop = Pick<OpenOptions, 'signal' | 'onUnstoppable'>
 type LeftAlone = BundleRestoreResult['leftAlone']
 
 interface Root {
@@ -34,7 +37,12 @@ interface Root {
 }
 
 /** Returns what could not be restored. Throws, with nothing changed, or with what is and how to take it back. */
-export async function applyRoots(plans: readonly RootPlan[], home: string, about: About): Promise<LeftAlone> {
+export async function applyRoots(
+  plans: readonly RootPlan[],
+  home: string,
+  about: About,
+  stop: Stop,
+): Promise<LeftAlone> {
   const stage = `${STAGE_PREFIX}${randomHex(8)}`
   // From below: one above may set the mode of a directory that another one is staged in, and has the last word.
   const sorted = plans
@@ -44,7 +52,7 @@ export async function applyRoots(plans: readonly RootPlan[], home: string, about
   const work = async (fds: number[]) => {
     isBegun = true
     const roots = sorted.map((plan, i) => rootOf(plan, fds[i]!, stage))
-    await switchAll(roots, about, root => {
+    await switchAll(roots, about, stop, root => {
       root.note = noteRestore(home, { ...about, directory: root.directory, stage, pid: process.pid })
     })
     return finishAll(roots, about, stage)
@@ -81,14 +89,16 @@ const rootOf = ({ directory, store, plan, live, wanted }: RootPlan, fd: number, 
   }),
 })
 
-async function switchAll(roots: readonly Root[], about: About, begin: (root: Root) => void): Promise<void> {
+async function switchAll(roots: readonly Root[], about: About, stop: Stop, begin: (root: Root) => void): Promise<void> {
   let at: Root | undefined
   let isSwitching = false
   try {
     for (at of roots) {
       begin(at)
       await at.restore.stage()
+      await refuseStopped(stop)
     }
+    stop.onUnstoppable?.(true)
     for (at of roots) at.note!.switches()
     isSwitching = true
     for (at of roots) await at.restore.place()
@@ -100,6 +110,10 @@ async function switchAll(roots: readonly Root[], about: About, begin: (root: Roo
       if (isBack) root.note.ends()
       else changed.push(root.directory)
     }
+    if (isStopped(error) && changed.length === 0) {
+      rmSync(about.undo, { recursive: true, force: true })
+      throw error
+    }
     const failed = error instanceof RestoreFailed ? error : explainFailure(error, true)
     const where = roots.length > 1 ? ` (in ${showPath(at!.directory)})` : ''
     throw new SavepointError(failed.code, `${failed.message}${where}`, {
@@ -108,6 +122,15 @@ async function switchAll(roots: readonly Root[], about: About, begin: (root: Roo
     })
   }
 }
+
+/** Until the first rename. Signals are taken in between turns only, and the present one may have looked for them already. */
+async function refuseStopped({ signal }: Stop): Promise<void> {
+  await nextTurn()
+  await nextTurn()
+  if (signal?.aborted) throw cancelled()
+}
+
+const isStopped = (error: unknown): boolean => error instanceof SavepointError && error.code === 'cancelled'
 
 /** `changed`: where it could not be taken back. */
 function hintFor(failed: RestoreFailed, about: About, changed: readonly Raw[], isSwitching: boolean): string {

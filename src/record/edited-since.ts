@@ -50,9 +50,25 @@ export function isAnother(root: number, path: Raw, live: Entry): boolean {
   const isOpened = live.kind === 'dir' && mode === (live.mode | OWNER_ALL)
   const isShared = live.kind !== 'dir' && stat.nlink > 1
   if (!isShared && ((mode !== live.mode && !isOpened) || stat.uid !== live.uid || stat.gid !== live.gid)) return true
+  // An access list says the mode, too; and those of what was shut could not be read.
+  if (!isShared && mode === live.mode && live.kind !== 'link' && !hasXattrs(root, path, live)) return true
   if (live.kind === 'link') return rawFromBytes(addon.readlinkAt(root, path)) !== live.target
   if (live.kind !== 'file' || (stat.size === live.size && stat.mtimeNs === live.mtimeNs)) return false
   return !isShared || contentAt(root, path) !== live.content
+}
+
+function hasXattrs(root: number, path: Raw, { xattrs = Buffer.alloc(0) }: Entry): boolean {
+  return (readXattrs(root, path) ?? Buffer.alloc(0)).equals(xattrs)
+}
+
+/** undefined: they cannot be read. */
+export function readXattrs(root: number, path: Raw): Buffer | undefined {
+  try {
+    return addon.getXattrs(root, path)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
+  }
 }
 
 export function namesIn(root: number, directory: Raw, safe: SafeDirs): Raw[] {

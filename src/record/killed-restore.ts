@@ -69,23 +69,22 @@ export function noteRestore(home: string, restore: Omit<RestoreUnderWay, 'phase'
   return { switches: () => write('switching'), ends: () => rmSync(file, { force: true }) }
 }
 
-/** Those whose process is dead. */
-export const killedRestores = (home: string): Killed[] =>
+/** Those whose process is dead. `isLocked`: by us, so that all are: others may have its number by now, in a container or since the machine started anew. */
+export const killedRestores = (home: string, isLocked: boolean): Killed[] =>
   !existsSync(placeIn(home))
     ? []
     : readdirSync(placeIn(home))
         .filter(name => name.endsWith('.json'))
         .map(name => join(placeIn(home), name))
         .map(file => ({ ...(JSON.parse(readFileSync(file, 'utf8')) as RestoreUnderWay), file }))
-        // In a container the next process may have the same number: of its own there are none yet, since they take turns.
-        .filter(({ pid }) => pid === process.pid || !isAlive(pid))
+        .filter(({ pid }) => isLocked || !isAlive(pid))
 
 export const undoCommand = ({ anywhere, undo }: Pick<RestoreUnderWay, 'anywhere' | 'undo'>): string =>
   `savepoint bundle restore --before --in-place ${anywhere ? '--anywhere ' : ''}--force ${quoteWord(undo)}`
 
 /** What to tell of them to whoever restores `bundle`, unless that ends it. */
-export const killedWords = (home: string, bundle: string): string[] =>
-  killedRestores(home)
+export const killedWords = (home: string, bundle: string, isLocked: boolean): string[] =>
+  killedRestores(home, isLocked)
     .filter(killed => !isOf(killed, bundle) && killed.phase !== 'kept')
     .map(killed => {
       const was = `a restore of ${quoteWord(killed.bundle)} in ${showPath(killed.directory)} was killed`
@@ -124,7 +123,7 @@ export async function clearKilled(home: string, now: RestoreNow): Promise<Bundle
 
 /** In its directories, and of the same bundle: that may be staged elsewhere by now, because there are other directories. */
 const concernedBy = ({ bundle, anywhere, directories }: RestoreNow, home: string): Killed[] =>
-  killedRestores(home).filter(
+  killedRestores(home, true).filter(
     killed => directories.has(killed.directory) || (isOf(killed, bundle) && (anywhere || !killed.anywhere)),
   )
 

@@ -113,7 +113,7 @@ class BundleRestore {
         `Cannot restore in place: ${showPath(bundle.startCwd)} ${isThere(bundle.startCwd) ? 'is no directory any more, or reached by a link' : 'does not exist'}`,
         { hint: 'Make it, or restore into another directory with --to DIR' },
       )
-    for (const notice of killedWords(this.home, bundle.directory)) options.onNotice?.(notice)
+    for (const notice of killedWords(this.home, bundle.directory, !options.dryRun)) options.onNotice?.(notice)
     const files = this.withoutOurs(bundle.files.filter(isChanged))
     const { roots, outside, busy } = restoreRoots(files, start, options.anywhere, options.side)
     result.outside = outside
@@ -129,13 +129,12 @@ class BundleRestore {
     const hasWork = result.changes.length > 0
     if (hasWork && !(await options.confirm(result))) return { ...result, cancelled: true }
     if (options.signal?.aborted) throw cancelled()
-    options.onUnstoppable?.(true)
     const about = { bundle: bundle.directory, anywhere: options.anywhere }
     const now = { ...about, directories: new Set(prepared.map(({ directory }) => directory)) }
     await clearUnbegun(this.home, now)
     if (hasWork) {
       result.undo = this.keepReplaced(prepared)
-      result.leftAlone.push(...(await applyRoots(prepared, this.home, { ...about, undo: result.undo })))
+      result.leftAlone.push(...(await applyRoots(prepared, this.home, { ...about, undo: result.undo }, options)))
     }
     result.leftAlone.push(...(await clearKilled(this.home, now)))
     return result
@@ -200,7 +199,7 @@ class BundleRestore {
 
   /** Whether this restore was begun before, and killed. */
   private resumes(directory: Raw): boolean {
-    return killedRestores(this.home).some(
+    return killedRestores(this.home, !this.options.dryRun).some(
       killed => killed.bundle === this.bundle.directory && killed.directory === directory && killed.phase !== 'kept',
     )
   }

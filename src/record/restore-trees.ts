@@ -15,6 +15,7 @@ import { EMPTY_TREE, encodeTree } from '../store/tree-codec.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import type { BundleFile } from './bundle.ts'
 import type { BundleContents } from './bundle-contents.ts'
+import { readXattrs } from './edited-since.ts'
 import { toEntry } from './entries.ts'
 import { sortedChildren, type TrieNode } from './path-trie.ts'
 import { openToRead } from './shut-file.ts'
@@ -119,7 +120,7 @@ export class RestoreTrees {
     const kind = kinds.get(stat.mode & TYPE_BITS)
     if (kind === undefined) return { ...blankEntry(name, 'unknown'), reason: 'socket' }
     const entry = { ...blankEntry(name, kind), mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid }
-    const xattrs = kind === 'link' ? undefined : this.xattrsOf(path)
+    const xattrs = kind === 'link' ? undefined : readXattrs(this.root, path)
     if (xattrs && xattrs.length > 0) entry.xattrs = xattrs
     if (kind !== 'dir') entry.mtimeNs = stat.mtimeNs
     if (kind === 'link') entry.target = rawFromBytes(addon.readlinkAt(this.root, path))
@@ -128,15 +129,6 @@ export class RestoreTrees {
     if (kind !== 'dir' && stat.nlink > 1) this.linked.add(path)
     if (kind !== 'file') return entry
     return this.withContent(entry, path)
-  }
-
-  private xattrsOf(path: Raw): Buffer | undefined {
-    try {
-      return addon.getXattrs(this.root, path)
-    } catch (error) {
-      if (errnoOf(error) === undefined) throw error
-      return undefined
-    }
   }
 
   private withContent(entry: Entry, path: Raw): Entry {
