@@ -1,5 +1,6 @@
 /** Damage to the store: it is found, named, mended where packs still have the bytes, and never spreads (R11, X4). */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { readFile as readFileLater } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -75,6 +76,47 @@ describe('coverage', () => {
     expect(current).toEqual([false, false, true, false])
     expect(versions).toEqual([0, 0, 1, 0])
     expect(notices).toEqual([expect.stringMatching(/^the store is damaged/)])
+  })
+
+  test.each([
+    ['a file', 'd1/alone', 900_000],
+    ['a chunk of a large file', 'large', 3_000_000],
+  ])(
+    'between a repair and the snapshot after it: what was lost of %s is in none, and is stored again',
+    async (_, name, size) => {
+      workspace.write(name, noise(size, 99))
+      const { length } = readFileSync(onlyPack())
+      await savepoint.snapshot({ label: 'two' })
+      savepoint.close()
+      flip(onlyPack(), length + Math.floor(size / 2))
+      const again = await workspace.open()
+      expect((await again.verify({ repair: true })).problems).not.toEqual([])
+      for (let i = 0; i < 2; i++) {
+        expect(await answers('.', name, 'text')).toMatchObject({ current: [false, false, true] })
+        await again.status()
+      }
+      await again.snapshot()
+      expect((await again.verify()).problems).toEqual([])
+      again.close()
+      expect(await answers('.', name, 'text')).toMatchObject({ current: [true, true, true], notices: [] })
+    },
+  )
+
+  test('after a repair while a run goes on: the run stores again what was lost', async () => {
+    const { length } = readFileSync(onlyPack())
+    workspace.sh('mkfifo ready go', workspace.base)
+    // Before each of these `rm` it takes a snapshot, from what it has seen before.
+    const once = (text: string) => `echo ${text} > text; mkdir some; rm -rf some`
+    const script = `${once('a')}; echo > ../ready; read line < ../go; ${once('b')}`
+    const running = savepoint.run({ command: ['sh', '-c', script] })
+    await readFileLater(join(workspace.base, 'ready'))
+    flip(onlyPack(), length - 450_000)
+    const again = await workspace.open()
+    expect((await again.verify({ repair: true })).problems).not.toEqual([])
+    workspace.sh('echo > go', workspace.base)
+    await running
+    expect((await again.verify()).problems).toEqual([])
+    expect(await again.coverage('.')).toMatchObject({ current: true })
   })
 
   test('without an index: nothing is in a snapshot', async () => {

@@ -104,6 +104,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   // What a look before has kept must not hide that the store has lost it.
   if (!discard) ctx.store.forgetKept()
   const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
+  const { made } = ctx.store.index
   try {
     return await withDir(options.kept?.path ?? ctx.targetPath, async root => {
       // A kept state has the same files, under the same numbers, on another device.
@@ -142,9 +143,12 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       failpoint('capture:before-commit')
       writer.commit()
       failpoint('capture:committed')
-      // The cache names trees: it is worth keeping when they are in the store, as when files were only in doubt.
-      const isStored = !discard || (!options.override && !afresh && ctx.store.has(result.root))
-      if (ctx.seen && !discard && !options.override && options.stage === undefined) ctx.seen.cache = result.cache
+      // The cache names trees: it is worth keeping when they are in the store, as when files were only in doubt. And their
+      // contents: after a repair the next snapshot has to store again what was lost of them, which is not read again then.
+      const isKept = !writer.hasDiscarded && ctx.store.has(result.root)
+      const isStored = !discard || (!options.override && !afresh && isKept)
+      if (ctx.seen && !discard && !options.override && options.stage === undefined)
+        Object.assign(ctx.seen, { cache: result.cache, made })
       if (result.changed && options.stage === undefined && isStored && !result.runOnly)
         remember(() => saveStatCache(ctx.timelineDir, result.cache))
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
@@ -184,7 +188,8 @@ function storedCache(ctx: Context, rootKey: string): StatCache {
 /** What this run saw last, if that is HEAD. It is not there again when the capture fails: then it may be half changed. */
 function takeSeen(ctx: Context, rootKey: string): StatCache | undefined {
   const cache = ctx.seen?.cache
-  if (!cache || cache.rootKey !== rootKey) return undefined
+  // A repair may have found that contents of it are lost.
+  if (!cache || cache.rootKey !== rootKey || ctx.seen!.made !== ctx.store.index.made) return undefined
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   if (head?.root !== cache.root) return undefined
   ctx.seen!.cache = undefined

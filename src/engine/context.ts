@@ -76,6 +76,8 @@ export interface OwnRun {
 /** What a run remembers from one capture to the next. */
 export interface Seen {
   cache: StatCache | undefined
+  /** `made` of the index that had all of its contents. */
+  made?: number
   /** Of git's configuration. */
   answers: RuleOptions['answers']
 }

@@ -52,8 +52,8 @@ async function coverageOf(ctx: Context, raw: Raw, look: Look): Promise<CoverageR
     .filter(({ root }) => raw === '' || hasCaptured(ctx, root, raw))
     .filter(({ root }) => !look.whole || isWhole(ctx, root, raw, look.whole))
   const same = await holderOfLive(ctx, raw, holders, { seen: entry, afresh: look.afresh })
-  // Trees are remembered that the store itself may have lost.
-  if (same && !look.whole) requireTrees(ctx, same.root, raw)
+  const latest = same ?? holders[0]
+  if (latest && latest.root !== UNREAD_ROOT && !look.whole) requireKnown(ctx, latest.root, raw)
   const isUnknown = entry?.kind === 'unknown'
   const reason = whyNot(ctx, found, entry)
   const leftOut = leftOutBelow(ctx, raw, entry)
@@ -65,7 +65,7 @@ async function coverageOf(ctx: Context, raw: Raw, look: Look): Promise<CoverageR
     // Of what is gone, too: it tells why no snapshot has it.
     rule: found === 'absent' || (isUnknown && entry.reason === 'excluded') ? await ruleFor(ctx, raw) : undefined,
     leftOut,
-    latest: same ?? holders[0],
+    latest,
     versions: holders.length,
     isUpToDate: same !== undefined,
     current: same !== undefined && leftOut.count === 0,
@@ -133,11 +133,12 @@ function idsTo(ctx: Context, root: Id, raw: Raw): Id[] {
   return [root, ...names.map((_, i) => stateAt(ctx, root, names.slice(0, i).join('/'))!.content)]
 }
 
-/** Throws if one was lost. */
-function requireTrees(ctx: Context, root: Id, raw: Raw): void {
+/** Throws if a tree was lost, which may be remembered all the same, or a content that the index does not find since a repair. */
+function requireKnown(ctx: Context, root: Id, raw: Raw): void {
   for (const id of idsTo(ctx, root, raw)) ctx.store.requireKept(id)
   for (const { entry } of withAllBelow(ctx.store, { path: raw, entry: stateAt(ctx, root, raw)! }))
     if (entry.kind === 'dir') ctx.store.requireKept(entry.content)
+    else if (entry.content !== '') ctx.store.requireFound(entry.content)
 }
 
 /** What it would be as an entry if everything that `latest` has were captured again. */

@@ -18,7 +18,8 @@ export class DiscardingWriter extends StoreWriter {
     this.target = store
   }
 
-  override claim(): boolean {
+  override claim(id: Id): boolean {
+    this.hasDiscarded ||= !this.isStored(id)
     return false
   }
 

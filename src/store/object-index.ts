@@ -75,6 +75,11 @@ export class ObjectIndex {
     }
   }
 
+  /** Another number after each time that it was made anew: what was found before then need not be there any more. */
+  get made(): number {
+    return this.database.prepare('PRAGMA user_version').get()!.user_version as number
+  }
+
   /** What is kept as a file of its own. */
   cloneIds(): Id[] {
     const rows = this.database.prepare(`SELECT id FROM objects WHERE kind = ${OBJECT.clone}`).all()

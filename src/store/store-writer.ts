@@ -33,6 +33,8 @@ interface Appended {
 export class StoreWriter {
   /** Whether everything but trees is thrown away. */
   readonly discards: boolean = false
+  /** Whether there was something in that which the store does not have. */
+  hasDiscarded = false
   private readonly store: Store
   private readonly lock: FileLock
   private readonly builder = new BlockBuilder()

@@ -150,6 +150,12 @@ export class Store {
     if (this.kept.has(id)) this.read(id)
   }
 
+  /** Throws where the index does not find a content, or a chunk of it. */
+  requireFound(id: Id): void {
+    const source = this.locate(id).kind === OBJECT.recipe ? this.contentSource(id) : undefined
+    if (source?.kind === 'recipe') for (const item of source.items) if ('chunk' in item) this.locate(item.chunk)
+  }
+
   forgetKept(): void {
     this.kept.clear()
   }

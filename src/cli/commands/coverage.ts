@@ -16,7 +16,7 @@ export function register(program: Command): void {
     description:
       'Answers two questions about each PATH: will the next snapshot have what is on disk now, and which snapshot has it ' +
       'already. When an ignore rule or a limit keeps it out, the rule is named. Works before the first snapshot, too. ' +
-      'It does not read again what the store has of each file, as `verify` does; where the store is known to be damaged it does. ' +
+      'It does not read again what the store has of each file, as `verify` does, unless it meets damage: what only `verify` finds counts after `verify --repair`. ' +
       'With --json, one path gives an object, several give an array of them.',
     usage: 'PATH…',
     examples: [
