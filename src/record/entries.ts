@@ -1,6 +1,7 @@
 /** States of a bundle as entries of a tree, which the rest of Savepoint works with. */
 import { blankEntry, type Change, type Entry, type KnownKind } from '../model/entry.ts'
 import { nameOf } from '../model/raw-path.ts'
+import { withGroup } from './acl-group.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { rawOf } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
@@ -15,12 +16,15 @@ const kinds: Partial<Record<StateType, KnownKind>> = {
   'block-device': 'block',
 }
 
-/** Without its content; undefined when nothing is there, or something that no tree can hold (a socket). */
+/**
+ * Without its content and without an access list, so that its mode gives nobody more than that did. undefined when nothing is there, or
+ * something that no tree can hold (a socket).
+ */
 export function toEntry(file: BundleFile, state: State): Entry | undefined {
   const kind = state.type && kinds[state.type]
   if (!state.exists || kind === undefined) return undefined
   const entry = blankEntry(nameOf(file.raw), kind)
-  entry.mode = state.mode ?? 0
+  entry.mode = withGroup(state.mode ?? 0, state.group_mode)
   entry.uid = state.uid ?? 0
   entry.gid = state.gid ?? 0
   if (kind !== 'dir' && state.mtime !== undefined) entry.mtimeNs = timeFromText(state.mtime)
@@ -55,6 +59,9 @@ export function changesOf(bundle: Bundle): BundleChange[] {
   return bundle.files.filter(isChanged).map(file => {
     const before = toEntry(file, file.before)
     const after = toEntry(file, file.after)
+    // As the command saw them, and left them.
+    if (before) before.mode = file.before.mode ?? 0
+    if (after) after.mode = file.after.mode ?? 0
     if (before?.kind === 'file') before.content = file.before.sha256 ?? ''
     if (after?.kind === 'file') after.content = file.after.sha256 ?? ''
     const kind = kindOf(file)

@@ -13,12 +13,13 @@ import { readWindows } from '../store/read-windows.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { EMPTY_TREE, encodeTree } from '../store/tree-codec.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
+import { aclGroup } from './acl-group.ts'
 import type { BundleFile } from './bundle.ts'
 import type { BundleContents } from './bundle-contents.ts'
-import { readXattrs } from './edited-since.ts'
 import { toEntry } from './entries.ts'
+import type { State } from './manifest.ts'
 import { sortedChildren, type TrieNode } from './path-trie.ts'
-import { openToRead } from './shut-file.ts'
+import { openToRead, readXattrs } from './shut-file.ts'
 
 export type Side = 'before' | 'after'
 export type NotRestored =
@@ -44,6 +45,13 @@ const kinds = new Map<number, KnownKind>([
 ])
 /** A content that is nowhere: equal to none but itself. */
 const nowhere = (sha256: string | undefined): Id => (sha256 ?? '').padEnd(64, '0').slice(0, 32)
+
+/** A bundle says nothing of them: what is there keeps its own. An access list among them limits its group, too. */
+function keepXattrs(entry: Entry, { mode, xattrs }: Entry, state: State): void {
+  if (!xattrs) return
+  entry.xattrs = xattrs
+  if (aclGroup(mode, xattrs) !== undefined) entry.mode = state.mode ?? 0
+}
 
 export class RestoreTrees {
   private readonly root: number
@@ -120,7 +128,7 @@ export class RestoreTrees {
     const kind = kinds.get(stat.mode & TYPE_BITS)
     if (kind === undefined) return { ...blankEntry(name, 'unknown'), reason: 'socket' }
     const entry = { ...blankEntry(name, kind), mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid }
-    const xattrs = kind === 'link' ? undefined : readXattrs(this.root, path)
+    const xattrs = kind === 'link' ? undefined : readXattrs(this.root, path, stat)
     if (xattrs && xattrs.length > 0) entry.xattrs = xattrs
     if (kind !== 'dir') entry.mtimeNs = stat.mtimeNs
     if (kind === 'link') entry.target = rawFromBytes(addon.readlinkAt(this.root, path))
@@ -192,8 +200,7 @@ export class RestoreTrees {
       return state.exists ? live : undefined
     }
     this.own(entry)
-    // A bundle says nothing of them: what is there keeps its own.
-    if (live?.kind === entry.kind && live.xattrs) entry.xattrs = live.xattrs
+    if (live?.kind === entry.kind) keepXattrs(entry, live, state)
     if (entry.kind === 'dir') return { ...entry, content: (await this.sideBelow(node, path, side)).tree }
     if (entry.kind === 'char' || entry.kind === 'block') {
       this.note(side, path, 'special')
