@@ -82,9 +82,7 @@ describe('extended attributes', () => {
   gated(hasXattrs && isRoot, 'xattrs, and root to look', 'of what its owner has shut', () => {
     const modes = ['000', '200', '300', '400']
     const each = (script: string) => `for m in ${modes.join(' ')}; do ${script}; done`
-    space.sh(
-      each('echo 1 > f$m; mkdir d$m; for x in f$m d$m; do setfattr -n user.k -v v$m $x; done; chmod $m f$m d$m'),
-    )
+    space.sh(each('echo 1 > f$m; mkdir d$m; for x in f$m d$m; do setfattr -n user.k -v v$m $x; done; chmod $m f$m d$m'))
     giveToUser(space)
     const keys = () => space.sh(each('for x in f$m d$m; do getfattr --only-values -n user.k $x; echo; done'))
     const had = keys()

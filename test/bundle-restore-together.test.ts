@@ -335,6 +335,7 @@ describe.each(['confirm', 'restore:placing'])('what somebody makes before it is 
     })
     const result = await during(script)
     expect(result.leftAlone.map(each => each.why)).toEqual(['edited'])
+    expect(result.changes.filter(each => each.path === result.leftAlone[0]!.path)).toEqual([])
     expect([space.read(path), stages(), notes()]).toEqual(['edit\n', [], []])
   })
 
@@ -362,6 +363,7 @@ describe.each(['confirm', 'restore:placing'])('what somebody makes before it is 
     })
     const left = edited === 'made/x' ? 'made' : edited
     expect(result.leftAlone).toEqual([{ path: space.at(left), why: 'edited' }])
+    expect(result.changes.map(each => each.path)).not.toContain(space.at(left))
     expect([imageOf(space.dir).get(edited), stages(), notes()]).toEqual([made!.get(edited), [], []])
   })
 })

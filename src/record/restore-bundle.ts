@@ -134,7 +134,10 @@ class BundleRestore {
     await clearUnbegun(this.home, now)
     if (hasWork) {
       result.undo = this.keepReplaced(prepared)
-      result.leftAlone.push(...(await applyRoots(prepared, this.home, { ...about, undo: result.undo }, options)))
+      const left = await applyRoots(prepared, this.home, { ...about, undo: result.undo }, options)
+      result.leftAlone.push(...left)
+      const edited = new Set(left.filter(({ why }) => why === 'edited').map(({ path }) => path))
+      result.changes = result.changes.filter(({ path }) => !edited.has(path))
     }
     result.leftAlone.push(...(await clearKilled(this.home, now)))
     return result
