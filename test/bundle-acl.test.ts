@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { Bundle } from '../src/record/index.ts'
-import { giveToUser, savepoint, savepointAsUser } from './support/built-cli.ts'
+import { giveToUser, savepoint, savepointAsUser, savepointJson } from './support/built-cli.ts'
 import { gated, hasXattrs, isRoot } from './support/machine.ts'
 import { recordScript } from './support/recorded.ts'
 import { Workspace } from './support/workspace.ts'
@@ -38,6 +38,31 @@ describe('an access list', () => {
     recordScript(space, 'setfacl -b f d; chmod 640 f; chmod 755 d; rm -f none', { name: 'bundle' })
     expect(restore('--before').status).toBe(0)
     expect([modeOf('f'), modeOf('d')]).toEqual(['600', '750'])
+  })
+
+  acl('that the command took away, and gave its rights to the group: the mode alone does not tell', () => {
+    space.sh(secret)
+    recordScript(space, 'setfacl -b f; chmod 660 f', { name: 'bundle' })
+    expect(stateOf('f').after).toMatchObject({ mode: 0o660 })
+    expect(savepoint(space, ['bundle', 'diff', at('bundle')]).stdout).toContain('old mode 100600\nnew mode 100660')
+    expect(restore('--before').stdout).toContain('1 with other attributes')
+    expect(modeOf('f')).toBe('600')
+    expect(restore('--after').status).toBe(0)
+    expect(modeOf('f')).toBe('660')
+  })
+
+  acl('stays with what an imported bundle tells of, and so do extended attributes', () => {
+    space.sh(`${secret}; setfattr -n user.k -v v f; mkdir d; setfacl -m u:1234:rwx d; mkfifo p; setfacl -m u:1234:rw p`)
+    const looks = () => space.sh('getfacl -cn f d p; getfattr --only-values -n user.k f; cat f')
+    recordScript(space, 'ls -l d p; echo more >> f; chmod 700 d; chmod 600 p', { name: 'bundle' })
+    const after = looks()
+    const imported = savepointJson(space, ['bundle', 'import', at('bundle')])
+    expect(savepoint(space, ['rollback', imported.after]).stdout).toContain('Nothing to change')
+    expect(savepoint(space, ['rollback', imported.before]).status).toBe(0)
+    expect([modeOf('f'), modeOf('d'), modeOf('p'), space.sh('cat f')]).toEqual(['660', '775', '664', 'secret\n'])
+    expect(listOf('f')).toContain('user:1234:rw-')
+    expect(savepoint(space, ['rollback', imported.after]).status).toBe(0)
+    expect(looks()).toBe(after)
   })
 
   acl('that is still there, or was made by the command, stays, and the mode is its mask', () => {

@@ -1,7 +1,7 @@
 /** States of a bundle as entries of a tree, which the rest of Savepoint works with. */
 import { blankEntry, type Change, type Entry, type KnownKind } from '../model/entry.ts'
 import { nameOf } from '../model/raw-path.ts'
-import { withGroup } from './acl-group.ts'
+import { aclGroup, withGroup } from './acl-group.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { rawOf } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
@@ -37,6 +37,16 @@ export function toEntry(file: BundleFile, state: State): Entry | undefined {
   return entry
 }
 
+/** A bundle says nothing of them: what is there keeps its own. An access list among them limits its group, too. */
+export function keepXattrs(entry: Entry, { mode, xattrs }: Entry, state: State): void {
+  if (!xattrs) return
+  entry.xattrs = xattrs
+  if (aclGroup(mode, xattrs) !== undefined) entry.mode = state.mode ?? 0
+}
+
+/** What its group may by an access list, or without one. */
+const rightsOf = ({ mode = 0, group_mode }: State): number => withGroup(mode, group_mode)
+
 type States = Pick<BundleFile, 'before' | 'after'>
 
 /** Whether something is another before and after: by its content, where that is known. */
@@ -44,6 +54,7 @@ export function isChanged({ before, after }: States): boolean {
   if (before.exists !== after.exists) return true
   if (!before.exists) return false
   if (before.type !== after.type || before.mode !== after.mode) return true
+  if (rightsOf(before) !== rightsOf(after)) return true
   if (before.uid !== after.uid || before.gid !== after.gid) return true
   if (before.target !== after.target || before.target_bytes !== after.target_bytes) return true
   if (before.type === 'directory') return false
@@ -52,6 +63,10 @@ export function isChanged({ before, after }: States): boolean {
   return before.size !== after.size || before.mtime !== after.mtime
 }
 
+/** As the command saw it, and left it: with the rights of the group itself only where nothing else would tell that they changed. */
+const shownMode = (state: State, other: State): number =>
+  state.mode === other.mode && rightsOf(state) !== rightsOf(other) ? rightsOf(state) : (state.mode ?? 0)
+
 export type BundleChange = Change & { file: BundleFile }
 
 /** What the command changed, without directories whose content alone did. */
@@ -59,9 +74,8 @@ export function changesOf(bundle: Bundle): BundleChange[] {
   return bundle.files.filter(isChanged).map(file => {
     const before = toEntry(file, file.before)
     const after = toEntry(file, file.after)
-    // As the command saw them, and left them.
-    if (before) before.mode = file.before.mode ?? 0
-    if (after) after.mode = file.after.mode ?? 0
+    if (before) before.mode = shownMode(file.before, file.after)
+    if (after) after.mode = shownMode(file.after, file.before)
     if (before?.kind === 'file') before.content = file.before.sha256 ?? ''
     if (after?.kind === 'file') after.content = file.after.sha256 ?? ''
     const kind = kindOf(file)

@@ -10,7 +10,7 @@ import { EMPTY_TREE } from '../store/tree-codec.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { BundleContents } from './bundle-contents.ts'
-import { toEntry } from './entries.ts'
+import { keepXattrs, toEntry } from './entries.ts'
 import { isBelow, relativeTo } from './path-trie.ts'
 import type { Side } from './restore-trees.ts'
 import type { BundleImportResult } from './results.ts'
@@ -93,8 +93,9 @@ async function editOf(
   if (!state.exists) return undefined
   const entry = toEntry(file, state)
   if (!entry) return 'unknown'
+  const there = entryAt(store, live, path)
+  if (there?.kind === entry.kind) keepXattrs(entry, there, state)
   if (entry.kind === 'dir') {
-    const there = entryAt(store, live, path)
     return { ...entry, content: there?.kind === 'dir' ? there.content : EMPTY_TREE }
   }
   if (entry.kind !== 'file') return entry

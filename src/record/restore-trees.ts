@@ -13,11 +13,9 @@ import { readWindows } from '../store/read-windows.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { EMPTY_TREE, encodeTree } from '../store/tree-codec.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
-import { aclGroup } from './acl-group.ts'
 import type { BundleFile } from './bundle.ts'
 import type { BundleContents } from './bundle-contents.ts'
-import { toEntry } from './entries.ts'
-import type { State } from './manifest.ts'
+import { keepXattrs, toEntry } from './entries.ts'
 import { sortedChildren, type TrieNode } from './path-trie.ts'
 import { openToRead, readXattrs } from './shut-file.ts'
 
@@ -46,13 +44,6 @@ const kinds = new Map<number, KnownKind>([
 /** A content that is nowhere: equal to none but itself. */
 const nowhere = (sha256: string | undefined): Id => (sha256 ?? '').padEnd(64, '0').slice(0, 32)
 
-/** A bundle says nothing of them: what is there keeps its own. An access list among them limits its group, too. */
-function keepXattrs(entry: Entry, { mode, xattrs }: Entry, state: State): void {
-  if (!xattrs) return
-  entry.xattrs = xattrs
-  if (aclGroup(mode, xattrs) !== undefined) entry.mode = state.mode ?? 0
-}
-
 export class RestoreTrees {
   private readonly root: number
   /** What is shut to its own owner is opened while it is looked at. */
@@ -60,6 +51,7 @@ export class RestoreTrees {
   private readonly writer: StoreWriter
   private readonly contents: BundleContents
   private readonly wantedSide: Side
+  private readonly groups = new Set(process.getgroups!())
   private resumes = false
   private readonly lives = new Map<TrieNode, Entry | undefined>()
   /** What is live or wanted, by its hash: so that a state without content can be told to be the same. */
@@ -199,7 +191,7 @@ export class RestoreTrees {
       if (state.exists || live?.reason === 'socket') this.note(side, path, 'special')
       return state.exists ? live : undefined
     }
-    this.own(entry)
+    this.own(entry, live)
     if (live?.kind === entry.kind) keepXattrs(entry, live, state)
     if (entry.kind === 'dir') return { ...entry, content: (await this.sideBelow(node, path, side)).tree }
     if (entry.kind === 'char' || entry.kind === 'block') {
@@ -249,12 +241,12 @@ export class RestoreTrees {
     if (side === this.wantedSide) this.notRestored.push({ path, why })
   }
 
-  /** Nobody but root can give files away. */
-  private own(entry: Entry): void {
+  /** Nobody but root can give files away, but to groups that they are in. What has its owner already needs nobody to give it. */
+  private own(entry: Entry, live?: Entry): void {
     const uid = process.geteuid!()
     if (uid === 0) return
-    entry.uid = uid
-    entry.gid = process.getegid!()
+    if (entry.uid !== live?.uid) entry.uid = uid
+    if (entry.gid !== live?.gid && !this.groups.has(entry.gid)) entry.gid = process.getegid!()
   }
 
   private put(entries: Entry[]): Id {

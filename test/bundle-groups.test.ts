@@ -1,0 +1,78 @@
+/** What belongs to a group that its user is in, but not as the first: `bundle restore` knows it, and gives it back to that group. */
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
+import { asOrdinaryUser, builtCommand, giveToUser } from './support/built-cli.ts'
+import { gated, isRoot } from './support/machine.ts'
+import { Workspace } from './support/workspace.ts'
+
+const user = asOrdinaryUser.owner
+const [shared, foreign] = [user + 1, user + 2]
+const asMember = ['setpriv', `--reuid=${user}`, `--regid=${user}`, `--groups=${user},${shared}`, '--']
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+})
+afterEach(() => space.remove())
+
+const at = (name: string) => join(space.base, name)
+
+function member(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  const [program, ...rest] = [...asMember, ...builtCommand, ...args]
+  return spawnSync(program!, rest, { cwd: space.dir, env: space.env, encoding: 'utf8', timeout: 60_000 })
+}
+const recorded = (script: string) =>
+  expect(member('record', '-o', at('bundle'), '--', 'sh', '-c', script).status).toBe(0)
+const restore = (bundle: string, ...rest: string[]) =>
+  member('bundle', 'restore', '--before', '--in-place', '--yes', ...rest, at(bundle))
+const states = () =>
+  space.sh("find . -mindepth 1 -printf '%p %m %U:%G ' -a ! -type d -printf '%T@ %l' -o -printf '\\n'; cat f d/g")
+
+describe('a directory that is shared with a group', () => {
+  const grouped = gated.bind(undefined, isRoot && user !== 0, 'root, and a checkout that others can read')
+
+  grouped('is put back with the group, and that can be taken back', () => {
+    space.sh('echo 1 > f; mkdir d; echo 2 > d/g; ln -s f l; echo 3 > mine')
+    giveToUser(space)
+    space.sh(`chgrp -Rh ${shared} .; find . -type d -exec chmod 2775 {} +; chmod 640 f`)
+    const before = states()
+    recorded('echo more >> f; chmod 600 d/g; rm l; echo new > n; mkdir nd; chmod 2700 d; chgrp $(id -g) mine')
+    const after = states()
+    expect(after).not.toBe(before)
+    for (const [bundle, wanted] of [
+      ['bundle', before],
+      ['bundle.undo', after],
+      ['bundle.undo.undo', before],
+    ] as const) {
+      const { status, stdout, stderr } = restore(bundle)
+      expect([status, stderr]).toEqual([0, ''])
+      expect(stdout).not.toContain('Left alone')
+      expect(states()).toBe(wanted)
+    }
+  })
+
+  grouped('whose files have an owner that only root can give: they are put back, and named', () => {
+    space.sh('echo 1 > f; mkdir d; echo 2 > d/g')
+    giveToUser(space)
+    space.sh(`chmod 666 f d/g; chgrp ${foreign} f; chown ${foreign}:${shared} d/g`)
+    recorded('echo more >> f; echo more >> d/g')
+    const { status, stdout } = restore('bundle')
+    expect([status, space.sh('cat f d/g')]).toEqual([3, '1\n2\n'])
+    expect(stdout).toContain('Left alone (this user may not change it, or its owner)')
+    expect(stdout).not.toContain('changed since')
+    expect(space.sh('stat -c %u:%g f d/g')).toBe(`${user}:${user}\n${user}:${shared}\n`)
+    expect(restore('bundle.undo').status).toBe(0)
+    expect(space.sh('cat f d/g')).toBe('1\nmore\n2\nmore\n')
+  })
+
+  grouped('what somebody gives to another group since stays', () => {
+    space.sh('echo 1 > f')
+    giveToUser(space)
+    recorded('echo more >> f')
+    space.sh(`chgrp ${shared} f`)
+    const { status, stdout } = restore('bundle')
+    expect([status, space.sh('cat f')]).toEqual([3, '1\nmore\n'])
+    expect(stdout).toContain('it was changed since the command ended')
+  })
+})
