@@ -107,11 +107,13 @@ describe('extended attributes', () => {
   gated(hasXattrs && isRoot, 'xattrs, and root to look', 'of what its owner has shut', () => {
     const modes = ['000', '200', '300', '400']
     const each = (script: string) => `for m in ${modes.join(' ')}; do ${script}; done`
-    space.sh(each('echo 1 > f$m; mkdir d$m; for x in f$m d$m; do setfattr -n user.k -v v$m $x; done; chmod $m f$m d$m'))
+    space.sh(each('echo 1 > f$m; echo 1 > a$m; mkdir d$m; for x in f$m a$m d$m; do setfattr -n user.k -v v$m $x; done'))
+    space.sh(each('setfacl -m u:1234:r a$m; chmod $m f$m a$m d$m'))
     giveToUser(space)
-    const keys = () => space.sh(each('for x in f$m d$m; do getfattr --only-values -n user.k $x; echo; done'))
+    const looks = 'getfattr --only-values -n user.k $x; getfacl -cn $x'
+    const keys = () => space.sh(each(`for x in f$m a$m; do ${looks}; done; getfattr --only-values -n user.k d$m`))
     const had = keys()
-    const script = each('chmod 700 f$m d$m; echo 2 >> f$m; chmod $m f$m; chmod 711 d$m')
+    const script = each('chmod 700 ?$m; for x in f$m a$m; do echo 2 >> $x; chmod $m $x; done; chmod 711 d$m')
     expect(savepointAsUser(space, ['record', '-o', at('bundle'), '--', 'sh', '-c', script]).status).toBe(0)
     for (const side of ['--before', '--after', '--before']) {
       const back = savepointAsUser(space, ['bundle', 'restore', side, '--in-place', '--yes', at('bundle')])
