@@ -384,3 +384,17 @@ it('what somebody makes meanwhile where something is to come stays', async () =>
     bundle.close()
   }
 })
+
+it('what somebody puts in the place of a directory while it asks is said, and nothing is changed', async () => {
+  for (const [script, why] of [
+    ['ln -s e d', 'there is a link now where a directory was'],
+    ['true', 'it is gone now, or a directory above it'],
+    ['echo x > d', 'there is something else now where a directory was'],
+  ]) {
+    space.sh('rm -rf d e; mkdir d; echo 1 > d/f')
+    recordScript(space, 'echo 2 >> d/f; echo new > d/n', { name: 'bundle', args: ['--force'] })
+    const confirm = async () => space.sh(`mv d e; ${script}`) === ''
+    await expect(restoreHere({ confirm })).rejects.toThrow(new RegExp(`^Cannot restore d/[fn]: ${why}$`))
+    expect([space.read('e/f'), space.read('e/n'), undoBundles(), stages()]).toEqual(['1\n2\n', 'new\n', [], []])
+  }
+})
