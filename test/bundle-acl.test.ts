@@ -51,6 +51,20 @@ describe('an access list', () => {
     expect(modeOf('f')).toBe('660')
   })
 
+  acl('that the command made anew, with more for the group: that gets no more than before', () => {
+    space.sh(`${secret}; echo other > g; setfacl -m u:1234:rw,g::rwx,m::r g`)
+    const lists = () => [listOf('f'), listOf('g')]
+    const before = lists()
+    recordScript(space, 'setfacl -b f; chmod 660 f; setfacl -m u:1234:rw f; echo more >> g', { name: 'bundle' })
+    const after = lists()
+    expect(listOf('f')).toContain('group::rw-')
+    expect(restore('--before').status).toBe(0)
+    expect(lists()).toEqual(before)
+    expect(restore('--before').stdout).toContain('Nothing to do')
+    expect(savepoint(space, ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle.undo')]).status).toBe(0)
+    expect([lists()[1], listOf('f')[2]]).toEqual([after[1], 'group::---'])
+  })
+
   acl('stays with what an imported bundle tells of, and so do extended attributes', () => {
     space.sh(`${secret}; setfattr -n user.k -v v f; mkdir d; setfacl -m u:1234:rwx d; mkfifo p; setfacl -m u:1234:rw p`)
     const looks = () => space.sh('getfacl -cn f d p; getfattr --only-values -n user.k f; cat f')

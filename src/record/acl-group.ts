@@ -8,17 +8,31 @@ const RIGHTS = 7
 
 /** `xattrs`: as the addon gives them. undefined: there is no list, so that the mode says them. */
 export function aclGroup(mode: number, xattrs: Buffer | undefined): number | undefined {
-  const list = xattrs && attribute(xattrs, ACCESS_LIST)
-  if (!list) return undefined
-  for (let at = HEADER_BYTES; at + ENTRY_BYTES <= list.length; at += ENTRY_BYTES) {
-    if (list.readUInt16LE(at) === GROUP_ITSELF) return list.readUInt16LE(at + 2) & (mode >> 3) & RIGHTS
-  }
-  return undefined
+  const rights = xattrs && rightsOfGroup(xattrs)
+  return rights && rights.readUInt16LE(0) & (mode >> 3) & RIGHTS
+}
+
+/** The same with a list that gives the group no more than `group`. */
+export function limitGroup(xattrs: Buffer, group: number): Buffer {
+  const limited = Buffer.from(xattrs)
+  const rights = rightsOfGroup(limited)
+  rights?.writeUInt16LE(rights.readUInt16LE(0) & group)
+  return limited
 }
 
 /** A mode for what has no access list. */
 export const withGroup = (mode: number, group: number | undefined): number =>
   group === undefined ? mode : (mode & ~(RIGHTS << 3)) | (group << 3)
+
+/** Where the list has them. */
+function rightsOfGroup(xattrs: Buffer): Buffer | undefined {
+  const list = attribute(xattrs, ACCESS_LIST)
+  if (!list) return undefined
+  for (let at = HEADER_BYTES; at + ENTRY_BYTES <= list.length; at += ENTRY_BYTES) {
+    if (list.readUInt16LE(at) === GROUP_ITSELF) return list.subarray(at + 2, at + 4)
+  }
+  return undefined
+}
 
 function attribute(xattrs: Buffer, wanted: string): Buffer | undefined {
   for (let at = 0; at < xattrs.length; ) {
