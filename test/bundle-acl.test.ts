@@ -118,6 +118,21 @@ describe('an access list', () => {
 })
 
 describe('extended attributes', () => {
+  gated(hasXattrs && isRoot, 'xattrs, and root to look', 'of shut files, and links, stay with an import', () => {
+    space.sh('echo 1 > f; setfattr -n user.k -v v f; chmod 000 f; echo 1 > g; ln g h; mkfifo p; ln p q')
+    giveToUser(space)
+    const looks = () => space.sh("getfattr --only-values -n user.k f; stat -c '%n %a %h %Y' *; cat f g h")
+    const as = (...args: string[]) => savepointAsUser(space, args)
+    const script = 'chmod 600 f; echo 2 >> f; chmod 000 f; echo 2 >> g; cat h; chmod 600 p; ls -l'
+    expect(as('record', '-o', at('bundle'), '--', 'sh', '-c', script).status).toBe(0)
+    const after = looks()
+    const imported = JSON.parse(as('bundle', 'import', at('bundle'), '--json').stdout)
+    expect(as('rollback', imported.after).stdout).toContain('Nothing to change')
+    expect(looks()).toBe(after)
+    expect(as('rollback', imported.before).status).toBe(0)
+    expect(space.sh('getfattr --only-values -n user.k f; cat f g h')).toBe('v1\n1\n1\n')
+  })
+
   gated(hasXattrs && isRoot, 'xattrs, and root to look', 'of what its owner has shut', () => {
     const modes = ['000', '200', '300', '400']
     const each = (script: string) => `for m in ${modes.join(' ')}; do ${script}; done`
