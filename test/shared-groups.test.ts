@@ -1,4 +1,4 @@
-/** What belongs to a group that its user is in, but not as the first: `bundle restore` knows it, and gives it back to that group. */
+/** What belongs to a group that its user is in, but not as the first: `bundle restore` and `rollback` give it back to that group. */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
@@ -74,5 +74,18 @@ describe('a directory that is shared with a group', () => {
     const { status, stdout } = restore('bundle')
     expect([status, space.sh('cat f')]).toEqual([3, '1\nmore\n'])
     expect(stdout).toContain('it was changed since the command ended')
+  })
+
+  grouped('a rollback gives the group back where it cannot give the owner', () => {
+    space.sh('echo 1 > f; mkdir d; mkfifo p')
+    giveToUser(space)
+    space.sh(`chown ${foreign}:${shared} f d p; chmod 2775 d`)
+    expect(member('snapshot').status).toBe(0)
+    space.sh('rm -r f d p')
+    const { status, stdout } = member('rollback', 'HEAD')
+    expect([status, stdout]).toEqual([3, expect.stringContaining('the system refused to change it')])
+    expect(space.sh('stat -c "%n %a %u:%g" d f p')).toBe(
+      ['d 775', 'f 644', 'p 644'].map(each => `${each} ${user}:${shared}\n`).join(''),
+    )
   })
 })
