@@ -52,19 +52,26 @@ describe('a directory that is shared with a group', () => {
     }
   })
 
-  grouped('whose files have an owner that only root can give: they are put back, and named', () => {
-    space.sh('echo 1 > f; mkdir d; echo 2 > d/g')
-    giveToUser(space)
-    space.sh(`chmod 666 f d/g; chgrp ${foreign} f; chown ${foreign}:${shared} d/g`)
-    recorded('echo more >> f; echo more >> d/g')
-    const { status, stdout } = restore('bundle')
-    expect([status, space.sh('cat f d/g')]).toEqual([3, '1\n2\n'])
-    expect(stdout).toContain('Left alone (this user may not change it, or its owner)')
-    expect(stdout).not.toContain('changed since')
-    expect(space.sh('stat -c %u:%g f d/g')).toBe(`${user}:${user}\n${user}:${shared}\n`)
-    expect(restore('bundle.undo').status).toBe(0)
-    expect(space.sh('cat f d/g')).toBe('1\nmore\n2\nmore\n')
-  })
+  grouped(
+    'whose files have an owner or a group that only root can give: those of others stay, and all are named',
+    () => {
+      space.sh('echo 1 > f; mkdir d; echo 2 > d/g')
+      giveToUser(space)
+      space.sh(`chmod 666 f d/g; chgrp ${foreign} f; chown ${foreign}:${shared} d/g`)
+      recorded('echo more >> f; echo more >> d/g')
+      const { status, stdout } = restore('bundle')
+      expect([status, space.sh('cat f d/g')]).toEqual([3, '1\n2\nmore\n'])
+      expect(stdout).toContain('1 replaced')
+      expect(stdout).toContain('Left alone (this user may not change it, or its owner)')
+      expect(stdout).not.toContain('changed since')
+      const owners = () => space.sh('stat -c %u:%g f d/g').trim().split('\n')
+      expect(owners()).toEqual([`${user}:${user}`, `${foreign}:${shared}`])
+      expect(restore('bundle.undo').status).toBe(0)
+      expect(space.sh('cat f d/g')).toBe('1\nmore\n2\nmore\n')
+      expect(restore('bundle', '--force').status).toBe(3)
+      expect([space.sh('cat f d/g'), owners()]).toEqual(['1\n2\n', [`${user}:${user}`, `${user}:${shared}`]])
+    },
+  )
 
   grouped('what somebody gives to another group since stays', () => {
     space.sh('echo 1 > f')
