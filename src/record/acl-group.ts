@@ -12,12 +12,12 @@ export function aclGroup(mode: number, xattrs: Buffer | undefined): number | und
   return rights && rights.readUInt16LE(0) & (mode >> 3) & RIGHTS
 }
 
-/** The same with a list that gives the group no more than `group`. */
-export function limitGroup(xattrs: Buffer, group: number): Buffer {
-  const limited = Buffer.from(xattrs)
-  const rights = rightsOfGroup(limited)
-  rights?.writeUInt16LE(rights.readUInt16LE(0) & group)
-  return limited
+/** The same with a list by which its group has these rights, of those that the mode allows. */
+export function withAclGroup(mode: number, xattrs: Buffer, group: number): Buffer {
+  const changed = Buffer.from(xattrs)
+  const rights = rightsOfGroup(changed)
+  rights?.writeUInt16LE((rights.readUInt16LE(0) & ~(mode >> 3)) | group)
+  return changed
 }
 
 /** A mode for what has no access list. */

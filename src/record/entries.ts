@@ -1,7 +1,7 @@
 /** States of a bundle as entries of a tree, which the rest of Savepoint works with. */
 import { blankEntry, type Change, type Entry, type KnownKind } from '../model/entry.ts'
 import { nameOf } from '../model/raw-path.ts'
-import { aclGroup, limitGroup, withGroup } from './acl-group.ts'
+import { aclGroup, withAclGroup, withGroup } from './acl-group.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { rawOf } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
@@ -37,14 +37,14 @@ export function toEntry(file: BundleFile, state: State): Entry | undefined {
   return entry
 }
 
-/** A bundle says nothing of them: what is there keeps its own. An access list among them limits its group, and gives it no more than it had. */
+/** A bundle says nothing of them: what is there keeps its own. With an access list among them, its group has the rights that it had by one. */
 export function keepXattrs(entry: Entry, { xattrs }: Entry, { mode = 0, group_mode }: State): void {
   if (!xattrs) return
   entry.xattrs = xattrs
   const group = aclGroup(mode, xattrs)
   if (group === undefined) return
   entry.mode = mode
-  if (group_mode !== undefined && (group & ~group_mode) !== 0) entry.xattrs = limitGroup(xattrs, group_mode)
+  if (group_mode !== undefined && group_mode !== group) entry.xattrs = withAclGroup(mode, xattrs, group_mode)
 }
 
 /** What its group may by an access list, or without one. */
