@@ -149,3 +149,30 @@ it('a directory that can be read but not entered goes, with several directories 
   expect(result).toMatchObject({ status: 0, stderr: '' })
   expect(differences(before, imageOf(space.dir))).toEqual([])
 })
+
+gated(
+  canMount,
+  'root',
+  'a filesystem that says no size (ramfs, as some of FUSE) is not full: target, bundle and home on it',
+  () => {
+    mkdirSync(space.at('mounted'))
+    space.sh('mount -t ramfs none mounted')
+    try {
+      space.sh('mkdir mounted/dir; echo old > mounted/dir/file')
+      const at = { cwd: space.at('mounted/dir'), env: { ...space.env, SAVEPOINT_HOME: space.at('mounted/home') } }
+      const run = (...args: string[]) => {
+        const { status, stderr } = savepoint(space, args, at)
+        expect([status, stderr]).toEqual([0, expect.not.stringMatching(/INCOMPLETE|free|left/)])
+      }
+      run('snapshot')
+      run('record', '-o', '../bundle', '--', 'sh', '-c', 'echo new > file; echo made > made')
+      run('bundle', 'restore', '--before', '--in-place', '--yes', '../bundle')
+      expect([readFileSync(space.at('mounted/dir/file'), 'utf8'), readdirSync(at.cwd)]).toEqual(['old\n', ['file']])
+      space.sh('echo newer > mounted/dir/file')
+      run('rollback', 'HEAD')
+      expect(readFileSync(space.at('mounted/dir/file'), 'utf8')).toBe('old\n')
+    } finally {
+      space.sh('umount mounted')
+    }
+  },
+)
