@@ -176,3 +176,31 @@ gated(
     }
   },
 )
+
+gated(
+  canMount,
+  'root',
+  'where the command has shut a directory that something is mounted on, restoring that and back',
+  () => {
+    mkdirSync(space.at('mounted'))
+    space.sh('mount -t tmpfs -o size=1m none mounted')
+    try {
+      space.sh('echo old > mounted/file; echo old > file')
+      giveToUser(space)
+      const run = (...args: string[]) => {
+        const { status, stdout, stderr } = savepointAsUser(space, args)
+        expect([status, stdout, stderr]).toEqual([0, expect.anything(), expect.not.stringContaining('Cannot')])
+      }
+      const looks = () => space.sh('stat -c %a mounted; cat file mounted/file; ls -A mounted')
+      const before = looks()
+      run('record', '-o', '../bundle', '--', 'sh', '-c', 'echo new > file; echo new > mounted/file; chmod 600 mounted')
+      const after = looks()
+      run('bundle', 'restore', '--before', '--in-place', '--yes', '../bundle')
+      expect(looks()).toBe(before)
+      run('bundle', 'restore', '--before', '--in-place', '--yes', '../bundle.undo')
+      expect(looks()).toBe(after)
+    } finally {
+      space.sh('umount mounted')
+    }
+  },
+)

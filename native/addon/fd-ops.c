@@ -68,6 +68,10 @@ napi_value addon_syncfs_fd(napi_env env, napi_callback_info info) {
     if (real >= 0) {
       error = syncfs(real) == 0 ? 0 : errno;
       close(real);
+    } else if (errno == EACCES) {
+      // It has been shut to us since: then everything.
+      sync();
+      error = 0;
     }
   }
   return finish_call(env, error, "syncfs");
