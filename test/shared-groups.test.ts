@@ -55,13 +55,14 @@ describe('a directory that is shared with a group', () => {
   grouped(
     'whose files have an owner or a group that only root can give: those of others stay, and all are named',
     () => {
-      space.sh('echo 1 > f; mkdir d; echo 2 > d/g')
+      space.sh('echo 1 > f; mkdir d; echo 2 > d/g; echo 3 > d/touched')
       giveToUser(space)
-      space.sh(`chmod 666 f d/g; chgrp ${foreign} f; chown ${foreign}:${shared} d/g`)
-      recorded('echo more >> f; echo more >> d/g')
+      space.sh(`chmod 666 f d/*; chgrp ${foreign} f; chown ${foreign}:${shared} d/*`)
+      recorded('echo more >> f; echo more >> d/g; touch d/touched')
       const { status, stdout } = restore('bundle')
       expect([status, space.sh('cat f d/g')]).toEqual([3, '1\n2\nmore\n'])
-      expect(stdout).toContain('1 replaced')
+      expect(stdout).toContain('1 replaced, 0 deleted, 0 with other attributes')
+      for (const name of ['f', 'd/g', 'd/touched']) expect(stdout).toContain(`  ${space.at(name)}\n`)
       expect(stdout).toContain('Left alone (this user may not change it, or its owner)')
       expect(stdout).not.toContain('changed since')
       const owners = () => space.sh('stat -c %u:%g f d/g').trim().split('\n')
