@@ -74,6 +74,7 @@ export class Preserved {
   /** The capture has all, or is given up: nothing waits any more. */
   async close(): Promise<void> {
     this.isOver = true
+    this.begin()
     this.opened.resolve()
     this.finished.resolve()
     // What is being put aside is in the same pack.
