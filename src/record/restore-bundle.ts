@@ -17,7 +17,7 @@ import { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan } from '../targets/dir/restore-apply.ts'
-import { planRestore } from '../targets/dir/restore-plan.ts'
+import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import { applyRoots, type RootPlan } from './apply-roots.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
@@ -26,7 +26,7 @@ import { Unstable } from './content.ts'
 import { isEdited } from './edited-since.ts'
 import { isChanged } from './entries.ts'
 import { clearKilled, clearUnbegun, killedRestores, killedWords, lockRestores } from './killed-restore.ts'
-import { leaveOthers } from './others-files.ts'
+import { leaveOthers, ownReplaced } from './others-files.ts'
 import { trieOf } from './path-trie.ts'
 import { type RestoreRoot, restoreRoots } from './restore-roots.ts'
 import { RestoreTrees, type Side } from './restore-trees.ts'
@@ -184,8 +184,10 @@ class BundleRestore {
       const plan = planRestore({ store: this.store, live, wanted, ...(base === undefined ? {} : { base }) })
       const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`
       plan.actions = splitShared(plan.actions, root, trees.linked, this.filesBelow(directory), this.options.side)
-      const others = this.options.force ? [] : leaveOthers(plan)
-      this.result.leftAlone.push(...others.map(path => ({ path: below(path), why: 'refused' as const })))
+      const others = new Set([...(this.options.force ? [] : leaveOthers(plan)), ...ownReplaced(plan)])
+      // Elsewhere than in its place, everything is the user's.
+      if (withBase) for (const path of trees.otherOwned) if (!isLeft(plan, path)) others.add(path)
+      this.result.leftAlone.push(...[...others].map(path => ({ path: below(path), why: 'refused' as const })))
       if (isUsable) this.result.changes.push(...plan.actions.map(({ action, path }) => ({ action, path: below(path) })))
       else
         this.result.leftAlone.push(...plan.actions.map(({ path }) => ({ path: below(path), why: 'refused' as const })))
@@ -254,6 +256,8 @@ class BundleRestore {
     })
   }
 }
+
+const isLeft = ({ leftAlone }: RestorePlan, path: Raw): boolean => leftAlone.some(left => isWithin(path, left.path))
 
 /** What the command touched and nobody could look at in the end: whether it is as it was before, nobody knows. */
 function unseenOf({ manifest, files, startCwd }: Bundle, anywhere: boolean): BundleRestoreResult['leftAlone'] {
