@@ -1,4 +1,5 @@
 /** Access lists and extended attributes are in no bundle: what is there keeps its own, and what comes back gives nobody more than before. */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { Bundle } from '../src/record/index.ts'
@@ -80,7 +81,7 @@ describe('an access list', () => {
     expect(looks()).toBe(after)
   })
 
-  acl('that is still there, or was made by the command, stays, and the mode is its mask', () => {
+  acl('that is still there, or was made where the group had no rights, stays, and the mode is its mask', () => {
     space.sh(`${secret}; echo other > g; chmod 600 g`)
     recordScript(space, 'echo more >> f; chmod 640 f; setfacl -m u:1234:rw g', { name: 'bundle' })
     expect(restore('--before').status).toBe(0)
@@ -88,6 +89,39 @@ describe('an access list', () => {
     expect(modeOf('g')).toBe('600')
     expect(restore('--after').status).toBe(0)
     expect([modeOf('f'), modeOf('g')]).toEqual(['640', '660'])
+  })
+
+  acl('that there was none of goes, with what the command moved there: others do not get at what comes back', () => {
+    space.sh('echo secret > f; chmod 640 f; echo shared > g; chmod 600 g; setfacl -m u:1234:rw,g::- g; mkdir -m 750 d')
+    space.sh('setfattr -n user.k -v v g')
+    recordScript(space, 'mv g f; setfacl -m u:1234:rwx d', { name: 'bundle' })
+    const imported = savepointJson(space, ['bundle', 'import', at('bundle')])
+    const noList = { f: ['user::rw-', 'group::r--', 'other::---'], d: ['user::rwx', 'group::r-x', 'other::---'] }
+    expect(restore('--before').status).toBe(0)
+    expect({ f: listOf('f'), d: listOf('d') }).toEqual(noList)
+    expect(space.sh('cat f g; getfattr --only-values -n user.k f')).toBe('secret\nshared\nv')
+    expect(restore('--before').stdout).toContain('Nothing to do')
+    expect(savepoint(space, ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle.undo')]).status).toBe(0)
+    expect([modeOf('f'), modeOf('d'), space.sh('cat f')]).toEqual(['600', '750', 'shared\n'])
+    expect(savepoint(space, ['rollback', imported.before]).status).toBe(0)
+    expect({ f: listOf('f'), d: listOf('d') }).toEqual(noList)
+  })
+
+  acl('whose group would get more than the mode says makes no sense', () => {
+    space.sh(secret)
+    recordScript(space, 'rm f', { name: 'bundle' })
+    const manifest = JSON.parse(readFileSync(at('bundle/manifest.json'), 'utf8'))
+    const state = manifest.files.find(({ path }: { path: string }) => path === space.at('f')).before
+    Object.assign(state, { mode: 0o640, group_mode: 6 })
+    writeFileSync(at('bundle/manifest.json'), JSON.stringify(manifest))
+    for (const { status, stdout, stderr } of [
+      savepoint(space, ['bundle', 'verify', at('bundle')]),
+      restore('--before'),
+    ])
+      expect([status, stdout + stderr]).toEqual([
+        14,
+        expect.stringContaining('gives its group more than its mode allows'),
+      ])
   })
 
   acl('that came from the directory: not with what is made again, nor by its undo', () => {

@@ -193,7 +193,7 @@ export class RestoreTrees {
       if (state.exists || live?.reason === 'socket') this.note(side, path, 'special')
       return state.exists ? live : undefined
     }
-    if (live?.kind === entry.kind) keepXattrs(entry, live, state)
+    if (live?.kind === entry.kind) keepXattrs(entry, live, state, file[side === 'before' ? 'after' : 'before'])
     if (ownEntry(entry, live) && side === this.wantedSide) this.otherOwned.push(path)
     if (entry.kind === 'dir') return { ...entry, content: (await this.sideBelow(node, path, side)).tree }
     if (entry.kind === 'char' || entry.kind === 'block') {
