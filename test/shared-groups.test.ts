@@ -149,6 +149,16 @@ describe('a directory that is shared with a group', () => {
     for (const path of paths) expect(stdout).toContain(`  ${path}: the system refused to change it`)
   })
 
+  grouped('a set-group-id bit that the system drops without a word is named', () => {
+    space.sh('mkdir d; touch d/in')
+    giveToUser(space)
+    space.sh(`chgrp ${foreign} d; chmod 2775 d`)
+    recorded('chmod 700 d')
+    const { status, stdout } = restore('bundle')
+    expect([status, space.sh('stat -c %a d')]).toEqual([3, '775\n'])
+    expect(stdout).toContain(`  ${space.at('d')}\n`)
+  })
+
   grouped('elsewhere nothing is named, and no set-id bit is set', () => {
     makeForeign()
     recorded('cat setuid setgid grouped; rm setuid')

@@ -70,7 +70,7 @@ export function isChanged({ before, after }: States): boolean {
   if (before.exists !== after.exists) return true
   if (!before.exists) return false
   if (before.type !== after.type || before.mode !== after.mode) return true
-  if (rightsOf(before) !== rightsOf(after)) return true
+  if (rightsOf(before) !== rightsOf(after) || hadNoList(before, after)) return true
   if (before.uid !== after.uid || before.gid !== after.gid) return true
   if (before.target !== after.target || before.target_bytes !== after.target_bytes) return true
   if (before.type === 'directory') return false

@@ -14,7 +14,7 @@ import type { Location } from '../../store/object-index.ts'
 import { readWindows } from '../../store/read-windows.ts'
 import { recipeSize, wrongContent } from '../../store/recipe.ts'
 import type { Store } from '../../store/store.ts'
-import { givenMode } from './given-mode.ts'
+import { givenMode, SET_GROUP_ID } from './given-mode.ts'
 import { hashZeros } from './hash-zeros.ts'
 import { type BlockFiles, writeBlockFiles } from './restore-block.ts'
 import { encodeSpecs } from './restore-spec.ts'
@@ -207,6 +207,8 @@ export function applyMetadata(root: number, path: Raw, entry: Entry): boolean {
     refused = addon.setXattrs(root, path, wanted) !== 0 || refused
   }
   if (entry.kind !== 'link') addon.chmodAt(root, path, mode)
+  // Of a group that we are not in the system drops it without a word.
+  if ((mode & SET_GROUP_ID) !== 0 && (addon.statAt(root, path).mode & SET_GROUP_ID) === 0) refused = true
   if (entry.kind !== 'dir') addon.utimesAt(root, path, entry.mtimeNs)
   return refused
 }

@@ -2,7 +2,7 @@
 import type { Entry } from '../../model/entry.ts'
 
 const SET_IDS = 0o6000
-const SET_GROUP_ID = 0o2000
+export const SET_GROUP_ID = 0o2000
 
 export function givenMode({ kind, mode }: Pick<Entry, 'kind' | 'mode'>, hasGroup: boolean): number {
   // With another owner a set-id bit would give the rights of that one. Of a directory it only says whose new files are.
