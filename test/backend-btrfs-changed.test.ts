@@ -3,6 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { onBtrfs, run } from './support/backend-scene.ts'
+import { savepoint as runCli } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -91,6 +92,17 @@ onDisk('one that was sent away and received back is still that one', async () =>
   const savepoint = await space.open()
   expect([space.notices, savepoint.read('one', 'a').toString()]).toEqual([[], '1\n'])
   expect(savepoint.nativeUsage('one')?.where).toBe(where)
+})
+
+onDisk('one that somebody removed after it was read is said to be in the store alone', async () => {
+  space.write('a', '1\n')
+  const where = await keep('one')
+  const savepoint = await space.open()
+  expect(savepoint.nativeUsage('one')).toMatchObject({ where, isGone: false })
+  run('btrfs', 'subvolume', 'delete', where)
+  expect(savepoint.nativeUsage('one')).toEqual({ where, isGone: true, bytes: undefined })
+  const shown = runCli(space, ['show', 'one'])
+  expect(shown.stdout).toContain(`kept     by the store alone: somebody has removed ${where}\n`)
 })
 
 onDisk('prune says what goes because it was read only now', async () => {
