@@ -49,8 +49,11 @@ export interface Keeper {
   name: NativeName | 'archive'
   /** May be called again. */
   remove(state: NativeState): void
-  /** Where it is by now: its dataset may have another name. undefined: it is not there. Throws when that cannot be told. */
-  find(state: NativeState): NativeState | undefined
+  /**
+   * Where it is by now: its dataset may have another name. undefined: it is not there. Throws when that cannot be told.
+   * `orCopy`: what somebody has received of it elsewhere holds the same, and is read where nothing else is left.
+   */
+  find(state: NativeState, orCopy?: boolean): NativeState | undefined
   /** For people: a path, or a name. */
   whereOf(state: NativeState): string
   /** Bytes that would be free without it; undefined: not known. */

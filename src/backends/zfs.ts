@@ -131,7 +131,7 @@ export const zfs: NativeBackend = {
     mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(found)])
   },
 
-  find: state => locate(state, false),
+  find: (state, orCopy = false) => locate(state, orCopy),
 
   whereOf: nameOf,
 
