@@ -141,6 +141,11 @@ onDisk('prune --dry-run does not say that something goes which prune cannot read
     const { leftToStore } = await (await space.open({ leaveUnread: true })).prune({ dryRun: true })
     expect(leftToStore).toEqual([])
     expect(space.notices).toEqual(Array(2).fill(expect.stringContaining('is not read yet')))
+    const { status, stdout } = runCli(space, ['status'])
+    expect([status, stdout]).toEqual([
+      0,
+      expect.stringContaining('it is not read yet: what changed since is not known'),
+    ])
   } finally {
     renameSync(`${dirname(where)}.away`, dirname(where))
   }

@@ -110,7 +110,7 @@ export interface StatusResult {
   head: Snapshot | undefined
   snapshots: number
   storeBytes: number
-  /** Against HEAD; undefined when there is no snapshot yet. */
+  /** Against HEAD; undefined when there is no snapshot yet, or HEAD cannot be read now. */
   changes: Change[] | undefined
   counts: ChangeCounts
   skipped: Skipped[]
