@@ -146,6 +146,10 @@ onDisk('prune --dry-run does not say that something goes which prune cannot read
       0,
       expect.stringContaining('it is not read yet: what changed since is not known'),
     ])
+    expect(runCli(space, ['verify']).stdout).toMatch(
+      /2 snapshots; not checked: 2 that only a filesystem keeps until now$/m,
+    )
+    expect(runCli(space, ['coverage', '.']).stdout).not.toContain('another version')
   } finally {
     renameSync(`${dirname(where)}.away`, dirname(where))
   }

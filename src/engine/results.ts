@@ -201,6 +201,8 @@ export interface VerifyResult {
   snapshots: number
   here: number
   deleted: number
+  /** Of which the filesystem keeps all that there is: nothing of it is checked. */
+  unread: number
   problems: VerifyProblem[]
   repaired: string[]
   /** Whether a repair would mend some of the problems. */
