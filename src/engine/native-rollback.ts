@@ -10,6 +10,7 @@ import { plural } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
+import { statDir } from '../targets/dir/dir-target.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
@@ -80,12 +81,29 @@ function refuseWhatIsInTheWay(ctx: Context, going: Going, later: Later): void {
       hint: 'Wait until it has ended, or leave --native out',
     })
   if (!going.whole.isAt(ctx.targetPath, going.ref)) throw notThere(ctx, going)
+  refuseOwnHome(ctx)
   refuseToDestroy(going.whole.madeOf(going.ref, later.names))
   const [held] = going.whole.held(later.names)
   if (held === undefined) return
   throw new SavepointError('backend.failed', `Cannot roll back natively: ${held} is held, and cannot be destroyed`, {
     hint: `See \`zfs holds ${held}\` and \`zfs release\`, or leave --native out`,
   })
+}
+
+/** Also with --force: all that was captured since, the state before included, would be gone with the home, and `undo`, too. */
+function refuseOwnHome(ctx: Context): void {
+  const device = statDir(ctx.targetPath)?.dev
+  const inside = [ctx.home, ctx.store.directory, ctx.timelineDir].find(
+    path => statDir(Buffer.from(path))?.dev === device,
+  )
+  if (inside === undefined) return
+  throw new SavepointError(
+    'backend.failed',
+    `Cannot roll back natively: ${inside}, where Savepoint keeps what it captured, would go back, too`,
+    {
+      hint: 'Leave --native out, or move the home to another filesystem (SAVEPOINT_HOME)',
+    },
+  )
 }
 
 /** Of whomever: what was not said to be lost is not lost. */

@@ -99,6 +99,29 @@ export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     expect([space.read('a'), idsOf(space)]).toEqual(['1\n', [one]])
   })
 
+  holds('never goes back with the home of Savepoint in it, whatever force', async space => {
+    const home = space.at('.savepoint')
+    const config = 'snapshots:\n  min_free_bytes: 1 MB\n'
+    mkdirSync(home)
+    writeFileSync(join(home, 'config.yaml'), config)
+    const savepoint = await space.open({ home, force: true })
+    space.write('a', '1\n')
+    await savepoint.snapshot({ label: 'one' })
+    space.write('a', '2\n')
+    await savepoint.snapshot({ label: 'two' })
+    space.write('a', '3\n')
+    for (const dryRun of [true, false])
+      await expect(savepoint.rollback('one', { native: true, dryRun })).rejects.toMatchObject({
+        message: expect.stringContaining('where Savepoint keeps what it captured, would go back, too'),
+      })
+    expect(space.read('a')).toBe('3\n')
+    await savepoint.rollback('one')
+    expect(space.read('a')).toBe('1\n')
+    await savepoint.undo()
+    expect(space.read('a')).toBe('3\n')
+    savepoint.close()
+  })
+
   holds('whose dataset has another name is shown under that, and goes back', async space => {
     const { one, two } = await scenery(space)
     const dataset = datasetOf(space)
