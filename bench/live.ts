@@ -18,7 +18,8 @@ const { values } = parseArgs({ options: { files: { type: 'string', default: '100
 const sizes = values.files.split(',').map(Number)
 const ROUNDS = 15
 const FIRST_ROUNDS = 5
-const IDLE_S = 10
+const IDLE_S = 30
+const SETTLE_S = 60
 const TICKS_PER_S = 100
 
 const base = mkdtempSync(join(tmpdir(), 'savepoint-bench-'))
@@ -92,19 +93,23 @@ function guardHold(tree: string): number {
 }
 
 /** Share of one processor, and resident memory, of our process while the command sleeps. */
+/** In a tree that was never seen, when its capture is over and what it took has gone back to the system. */
 async function idle(tree: string): Promise<{ cpu: number; bytes: number }> {
-  const child = spawn(savepoint, ['run', '-q', '--', 'sleep', String(IDLE_S + 6)], { cwd: tree, env, stdio: 'ignore' })
-  await pause(5000)
+  rmSync(env.SAVEPOINT_HOME, { recursive: true, force: true })
+  const child = spawn(savepoint, ['run', '-q', '--', 'sleep', '1000'], { cwd: tree, env, stdio: 'ignore' })
   const ticks = () => {
     const fields = readFileSync(`/proc/${child.pid}/stat`, 'latin1')
       .replace(/^.*\) /s, '')
       .split(' ')
     return Number(fields[11]) + Number(fields[12])
   }
+  while (json(tree, 'log').length === 0) await pause(1000)
+  await pause(SETTLE_S * 1000)
   const before = ticks()
   await pause(IDLE_S * 1000)
   const cpu = (ticks() - before) / TICKS_PER_S / IDLE_S
   const rss = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))
+  child.kill('SIGTERM')
   await new Promise(resolve => child.on('exit', resolve))
   return { cpu, bytes: Number(rss?.[1] ?? 0) * 1024 }
 }
@@ -129,7 +134,7 @@ try {
   const text = [
     '# What a live run feels like',
     '',
-    `Written by \`npm run bench:live\` (\`bench/live.ts\`). Medians of ${ROUNDS} snapshots, 6 guards and ${FIRST_ROUNDS} first captures; the idle process is measured once. The time of a snapshot counts from the end of the command that led to it, with the 10 ms or so in which frames are collected; the ten files lie in ten directories of ten files each, so that the size of the tree is all that differs.`,
+    `Written by \`npm run bench:live\` (\`bench/live.ts\`). Medians of ${ROUNDS} snapshots, 6 guards and ${FIRST_ROUNDS} first captures; the idle process is measured once, in a tree that was never seen, for ${IDLE_S} s that begin ${SETTLE_S} s after its capture. The time of a snapshot counts from the end of the command that led to it, with the 10 ms or so in which frames are collected; the ten files lie in ten directories of ten files each, so that the size of the tree is all that differs.`,
     '',
     '| files | first instruction, never seen (≤ 150 ms) | snapshot of ten files (≤ 30 ms) | guard hold (≤ 60 ms) | idle CPU (< 1 %) | idle memory (< 150 MB) |',
     '| --- | --- | --- | --- | --- | --- |',

@@ -149,3 +149,58 @@ it('a directory that can be read but not entered goes, with several directories 
   expect(result).toMatchObject({ status: 0, stderr: '' })
   expect(differences(before, imageOf(space.dir))).toEqual([])
 })
+
+gated(
+  canMount,
+  'root',
+  'a filesystem that says no size (ramfs, as some of FUSE) is not full: target, bundle and home on it',
+  () => {
+    mkdirSync(space.at('mounted'))
+    space.sh('mount -t ramfs none mounted')
+    try {
+      space.sh('mkdir mounted/dir; echo old > mounted/dir/file')
+      const at = { cwd: space.at('mounted/dir'), env: { ...space.env, SAVEPOINT_HOME: space.at('mounted/home') } }
+      const run = (...args: string[]) => {
+        const { status, stderr } = savepoint(space, args, at)
+        expect([status, stderr]).toEqual([0, expect.not.stringMatching(/INCOMPLETE|free|left/)])
+      }
+      run('snapshot')
+      run('record', '-o', '../bundle', '--', 'sh', '-c', 'echo new > file; echo made > made')
+      run('bundle', 'restore', '--before', '--in-place', '--yes', '../bundle')
+      expect([readFileSync(space.at('mounted/dir/file'), 'utf8'), readdirSync(at.cwd)]).toEqual(['old\n', ['file']])
+      space.sh('echo newer > mounted/dir/file')
+      run('rollback', 'HEAD')
+      expect(readFileSync(space.at('mounted/dir/file'), 'utf8')).toBe('old\n')
+    } finally {
+      space.sh('umount mounted')
+    }
+  },
+)
+
+gated(
+  canMount,
+  'root',
+  'where the command has shut a directory that something is mounted on, restoring that and back',
+  () => {
+    mkdirSync(space.at('mounted'))
+    space.sh('mount -t tmpfs -o size=1m none mounted')
+    try {
+      space.sh('echo old > mounted/file; echo old > file')
+      giveToUser(space)
+      const run = (...args: string[]) => {
+        const { status, stdout, stderr } = savepointAsUser(space, args)
+        expect([status, stdout, stderr]).toEqual([0, expect.anything(), expect.not.stringContaining('Cannot')])
+      }
+      const looks = () => space.sh('stat -c %a mounted; cat file mounted/file; ls -A mounted')
+      const before = looks()
+      run('record', '-o', '../bundle', '--', 'sh', '-c', 'echo new > file; echo new > mounted/file; chmod 600 mounted')
+      const after = looks()
+      run('bundle', 'restore', '--before', '--in-place', '--yes', '../bundle')
+      expect(looks()).toBe(before)
+      run('bundle', 'restore', '--before', '--in-place', '--yes', '../bundle.undo')
+      expect(looks()).toBe(after)
+    } finally {
+      space.sh('umount mounted')
+    }
+  },
+)

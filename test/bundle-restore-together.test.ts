@@ -335,6 +335,7 @@ describe.each(['confirm', 'restore:placing'])('what somebody makes before it is 
     })
     const result = await during(script)
     expect(result.leftAlone.map(each => each.why)).toEqual(['edited'])
+    expect(result.changes.filter(each => each.path === result.leftAlone[0]!.path)).toEqual([])
     expect([space.read(path), stages(), notes()]).toEqual(['edit\n', [], []])
   })
 
@@ -362,6 +363,7 @@ describe.each(['confirm', 'restore:placing'])('what somebody makes before it is 
     })
     const left = edited === 'made/x' ? 'made' : edited
     expect(result.leftAlone).toEqual([{ path: space.at(left), why: 'edited' }])
+    expect(result.changes.map(each => each.path)).not.toContain(space.at(left))
     expect([imageOf(space.dir).get(edited), stages(), notes()]).toEqual([made!.get(edited), [], []])
   })
 })
@@ -380,5 +382,19 @@ it('what somebody makes meanwhile where something is to come stays', async () =>
   } finally {
     stop()
     bundle.close()
+  }
+})
+
+it('what somebody puts in the place of a directory while it asks is said, and nothing is changed', async () => {
+  for (const [script, why] of [
+    ['ln -s e d', 'there is a link now where a directory was'],
+    ['true', 'it is gone now, or a directory above it'],
+    ['echo x > d', 'there is something else now where a directory was'],
+  ]) {
+    space.sh('rm -rf d e; mkdir d; echo 1 > d/f')
+    recordScript(space, 'echo 2 >> d/f; echo new > d/n', { name: 'bundle', args: ['--force'] })
+    const confirm = async () => space.sh(`mv d e; ${script}`) === ''
+    await expect(restoreHere({ confirm })).rejects.toThrow(new RegExp(`^Cannot restore d/[fn]: ${why}$`))
+    expect([space.read('e/f'), space.read('e/n'), undoBundles(), stages()]).toEqual(['1\n2\n', 'new\n', [], []])
   }
 })

@@ -104,7 +104,7 @@ describe('in place', () => {
       name: 'bundle',
     })
     const near = bundle('restore', '--before', '--in-place', '--yes', at('bundle'))
-    expect(near.stdout).toContain('2 paths outside of')
+    expect(near.stdout).toContain('2 paths not below')
     const outside = () => readFileSync(join(at('outside'), 'file'), 'utf8')
     expect([space.read('inside'), outside()]).toEqual(['before\n', 'after\n'])
     const far = bundle('restore', '--before', '--in-place', '--yes', '--anywhere', at('bundle'))

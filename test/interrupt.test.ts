@@ -20,7 +20,7 @@ const interrupted = (point: string, args: string[]) => {
 it('while it restores: it says that it will be completed, and completes it', () => {
   const { status, stdout, stderr } = interrupted('restore:stage', ['rollback', 'good'])
   expect(stderr).toBe(
-    'savepoint: it has begun and will be completed; Ctrl-C again stops at once, and the next command completes it\n',
+    'savepoint: it has begun and will be completed; Ctrl-C again stops at once, and a later command completes it\n',
   )
   expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringContaining('Rolled back to') })
   expect(space.read('a')).toBe('one')

@@ -56,6 +56,7 @@
   X(hasherUpdate, hasher_update) \
   X(hasherDigest, hasher_digest) \
   X(randomBytes, random_bytes) \
+  X(trimMemory, trim_memory) \
   X(adoptOrphans, adopt_orphans) \
   X(takeEnd, take_end) \
   X(pidfdOpen, pidfd_open_process) \

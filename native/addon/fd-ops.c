@@ -16,6 +16,9 @@
 #include "napi-util.h"
 #include "status.h"
 
+/* Of JavaScript. */
+static const double MAX_SAFE_INTEGER = 9007199254740991.0;
+
 static bool get_fd(napi_env env, napi_callback_info info, int *fd) {
   napi_value arguments[1];
   return get_arguments(env, info, 1, arguments) && get_int(env, arguments[0], fd);
@@ -65,6 +68,10 @@ napi_value addon_syncfs_fd(napi_env env, napi_callback_info info) {
     if (real >= 0) {
       error = syncfs(real) == 0 ? 0 : errno;
       close(real);
+    } else if (errno == EACCES) {
+      // It has been shut to us since: then everything.
+      sync();
+      error = 0;
     }
   }
   return finish_call(env, error, "syncfs");
@@ -214,9 +221,11 @@ napi_value addon_statfs_fd(napi_env env, napi_callback_info info) {
   double block = (double)(status.f_frsize != 0 ? status.f_frsize : status.f_bsize);
   // As df counts: the blocks that are reserved for root do not exist for others.
   double used = (double)status.f_blocks - (double)status.f_bfree;
+  // One that says no size (ramfs, some of FUSE) is not full: it does not know.
+  double room = status.f_blocks == 0 ? MAX_SAFE_INTEGER : (double)status.f_bavail * block;
   napi_value result;
   if (napi_create_object(env, &result) != napi_ok ||
-      !set_number(env, result, "free", (double)status.f_bavail * block) ||
+      !set_number(env, result, "free", room) ||
       !set_number(env, result, "total", (used + (double)status.f_bavail) * block) ||
       !set_number(env, result, "type", (double)(uint32_t)status.f_type)) {
     return NULL;

@@ -5,7 +5,7 @@
 
 enum { LENGTH_BYTES = 4, HEADER_BYTES = 16, FIELD_HEADER_BYTES = 5, MAX_FRAME_BYTES = 64 * 1024 };
 /* `enum field_tag` of the helper. */
-enum { FIELD_PATH = 11, FIELD_TO = 12, FIELD_NUMBER = 13, FIELD_STAT = 30 };
+enum { FIELD_PATH = 11, FIELD_TO = 12, FIELD_NUMBER = 13, FIELD_MODE = 21, FIELD_STAT = 30 };
 
 static uint32_t u32_at(const uint8_t *bytes) {
   uint32_t value;
@@ -29,6 +29,7 @@ bool seen_frame_at(const struct bytes_view *log, size_t offset, struct seen_fram
       case FIELD_PATH: frame->path = text; break;
       case FIELD_TO: frame->target = text; break;
       case FIELD_NUMBER: frame->number = size == sizeof(uint32_t) ? u32_at(field) : 0; break;
+      case FIELD_MODE: frame->has_acl = true; break;
       case FIELD_STAT: frame->stat = size == sizeof(struct logged_stat) ? field : NULL; break;
       default: break;
     }

@@ -170,7 +170,7 @@ static bool is_simple(const struct text_view *text) {
 /* Whether nothing of it but its state is wanted, and that can be told here. */
 static bool is_only_looked_at(const struct seen_frame *frame, uint32_t as) {
   uint32_t looks = SEEN_READ | SEEN_LOOKED_AT | SEEN_LISTED | SEEN_EXECUTED;
-  if (!is_simple(&frame->path)) return false;
+  if (frame->has_acl || !is_simple(&frame->path)) return false;
   if (frame->stat != NULL) {
     uint32_t mode; /* its first field */
     memcpy(&mode, frame->stat, sizeof mode);

@@ -35,6 +35,7 @@ struct seen_frame {
   uint32_t number;
   struct text_view path, target; /* without bytes: there is none */
   const uint8_t *stat;           /* NULL: nothing was there */
+  bool has_acl;                  /* what its mode says of the group is not what that may */
   size_t end;                    /* where the next one begins */
 };
 

@@ -93,6 +93,8 @@ static int set_owner(int fd, const struct spec *spec, struct meta *meta) {
   // EINVAL: an id that our user namespace does not map.
   if (errno != EPERM && errno != EACCES && errno != EINVAL && errno != ENOTSUP) return errno;
   meta->flags |= FLAG_OWNER_FAILED;
+  // A group that we are in can have it all the same: its rights would be those of another one.
+  if (uid != (uid_t)-1 && gid != (gid_t)-1) (void)!fchown(fd, (uid_t)-1, gid);
   return 0;
 }
 

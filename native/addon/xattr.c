@@ -173,6 +173,11 @@ static bool has_value(const struct xattr_target *target, struct xattr_scratch *s
   return got == (ssize_t)attribute->value_length && memcmp(scratch->value, attribute->value, (size_t)got) == 0;
 }
 
+/* An access list says the mode, too, and that may shut the file to its owner: all others come before it. */
+static bool is_last(const struct attribute *attribute) {
+  return strcmp(attribute->name, "system.posix_acl_access") == 0;
+}
+
 int xattr_apply(const struct xattr_target *target, struct xattr_scratch *scratch, const uint8_t *encoded, size_t length,
                 int *refused) {
   *refused = 0;
@@ -185,10 +190,13 @@ int xattr_apply(const struct xattr_target *target, struct xattr_scratch *scratch
   if (listed < 0 && !is_absence(errno)) return errno;
   size_t list_length = listed < 0 ? 0 : (size_t)listed;
   int error = remove_unwanted(target, scratch->list, list_length, encoded, length, refused);
-  for (at = 0; error == 0 && next_attribute(encoded, length, &at, &attribute);) {
-    if (is_listed(scratch->list, list_length, attribute.name) && has_value(target, scratch, &attribute)) continue;
-    if (set_value(target, attribute.name, attribute.value, attribute.value_length) != 0) {
-      error = note_failure(errno, refused);
+  for (int last = 0; last <= 1; last++) {
+    for (at = 0; error == 0 && next_attribute(encoded, length, &at, &attribute);) {
+      if (is_last(&attribute) != last) continue;
+      if (is_listed(scratch->list, list_length, attribute.name) && has_value(target, scratch, &attribute)) continue;
+      if (set_value(target, attribute.name, attribute.value, attribute.value_length) != 0) {
+        error = note_failure(errno, refused);
+      }
     }
   }
   return error;

@@ -71,7 +71,7 @@ enum field_tag {
   FIELD_NUMBER = 13,
   FIELD_TIME = 14,
   FIELD_ENV = 15, /* NAME=value, NUL after each */
-  FIELD_MODE = 21,
+  FIELD_MODE = 21, /* of SEEN: the rights of its group, where an access list has them */
   FIELD_MTIME = 22,
   FIELD_UID = 23,
   FIELD_GID = 24,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "acl-group.h"
 #include "frames.h"
 #include "spool.h"
 
@@ -152,23 +153,34 @@ static struct content *content_of(const struct stat *stat) {
   return content;
 }
 
-/* The state that a file (a link, a FIFO…) had when it was seen first, by whichever name. */
-static const struct stat *first_state(const struct stat *stat) {
-  if (S_ISDIR(stat->st_mode)) return stat;
-  struct content *content = content_of(stat);
-  if (content != NULL) return &content->stat;
+struct state {
+  const struct stat *stat;
+  int group; /* of acl_group */
+};
+
+static void put_state(struct state state) {
+  put_stat(state.stat);
+  if (state.group >= 0) frame_number(&frame, FIELD_MODE, (uint32_t)state.group);
+}
+
+/* What a file (a link, a FIFO…) was when it was seen first, by whichever name. */
+static struct state first_state(const struct place *place) {
+  const struct stat *stat = &place->stat;
+  struct content *content = S_ISDIR(stat->st_mode) ? NULL : content_of(stat);
+  if (content != NULL) return (struct state){&content->stat, content->group};
+  struct state first = {stat, acl_group(place->path, stat)};
   /* What has one name gets others from the recording itself, by that one; a file may have a content to be saved. */
-  if (!S_ISREG(stat->st_mode) && stat->st_nlink == 1) return stat;
+  if (S_ISDIR(stat->st_mode) || (!S_ISREG(stat->st_mode) && stat->st_nlink == 1)) return first;
   content = take_memory(sizeof *content);
-  if (content == NULL) return stat;
+  if (content == NULL) return first;
   struct content **bucket = &contents[(stat->st_ino ^ stat->st_dev) % BUCKETS];
-  *content = (struct content){.stat = *stat, .next = *bucket};
+  *content = (struct content){.stat = *stat, .group = (int8_t)first.group, .next = *bucket};
   *bucket = content;
-  return &content->stat;
+  return first;
 }
 
 struct seen *seen_add(const struct place *place, bool was_there, uint16_t as) {
-  const struct stat *first = was_there ? first_state(&place->stat) : NULL;
+  struct state first = was_there ? first_state(place) : (struct state){0};
   size_t bytes = sizeof(struct seen) + place->length + 1;
   struct seen *seen = take_memory(bytes);
   if (seen == NULL) {
@@ -185,7 +197,7 @@ struct seen *seen_add(const struct place *place, bool was_there, uint16_t as) {
   }
   frame_begin(&frame, FRAME_SEEN, as, 0);
   frame_number(&frame, FIELD_NUMBER, seen->number);
-  if (was_there) put_stat(first);
+  if (was_there) put_state(first);
   if (was_there && S_ISLNK(place->stat.st_mode)) {
     char target[PATH_ROOM];
     ssize_t length = readlink(place->path, target, sizeof target);
@@ -209,14 +221,15 @@ void seen_as(struct seen *seen, uint16_t as) {
   append_as(as);
 }
 
-static void tell_saved(const struct content *content, const struct stat *now, int error) {
+static void tell_saved(const struct content *content, const struct place *place, int error) {
+  const struct stat *now = &place->stat;
   frame_begin(&frame, FRAME_SAVED, (uint16_t)error, 0);
   frame_number(&frame, FIELD_NUMBER, content->number);
   frame_long(&frame, FIELD_INODE, content->stat.st_ino);
   frame_long(&frame, FIELD_DEVICE, content->stat.st_dev);
   /* Somebody else changed it since it was seen: what is saved is what the recording itself found. */
   bool is_same = now->st_size == content->stat.st_size && (content->stamped || in_ns(now->st_mtim) == in_ns(content->stat.st_mtim));
-  if (!is_same) put_stat(now);
+  if (!is_same) put_state((struct state){now, acl_group(place->path, now)});
   append();
 }
 
@@ -240,7 +253,7 @@ void seen_save(const struct place *place, bool is_going) {
     if (spool_free_bytes() < floor_bytes + (uint64_t)place->stat.st_size) error = ENOSPC;
     else if ((content->number = spool_copy_any(place)) == 0) error = errno == 0 ? EIO : errno;
   }
-  tell_saved(content, &place->stat, error);
+  tell_saved(content, place, error);
 }
 
 void seen_stamp(const struct stat *stat) {

@@ -41,6 +41,7 @@ struct seen {
 struct content {
   struct content *next;
   struct stat stat; /* as it was when it was seen first */
+  int8_t group;     /* its rights then, where an access list has them; else -1 (acl-group.h) */
   bool kept, linked; /* linked: kept as another name of it, not as a copy */
   bool stamped;
   uint32_t number; /* in the spool */

@@ -75,7 +75,9 @@ bool spool_log_frames(const uint8_t *bytes, size_t length) {
 
 uint64_t spool_free_bytes(void) {
   struct statvfs disk;
-  return fstatvfs(spool_fd, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
+  /* One that says no size (ramfs, some of FUSE) does not know. */
+  bool is_known = fstatvfs(spool_fd, &disk) == 0 && disk.f_blocks != 0;
+  return is_known ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
 }
 
 uint32_t spool_link(const struct place *place) {

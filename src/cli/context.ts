@@ -64,7 +64,7 @@ export interface Context {
 function stopNotice(signal: NodeJS.Signals, isUnstoppable: boolean): string {
   const again = `${signal === 'SIGINT' ? 'Ctrl-C again' : `a second ${signal}`} stops at once`
   return isUnstoppable
-    ? `it has begun and will be completed; ${again}, and the next command completes it`
+    ? `it has begun and will be completed; ${again}, and a later command completes it`
     : `stopping at the next safe point; ${again}`
 }
 

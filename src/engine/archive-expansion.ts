@@ -1,7 +1,7 @@
 /** Watches how much an archive unpacks to, so that a small file cannot fill the disk or keep us busy for days. */
-import { statfsSync } from 'node:fs'
 import { SavepointError } from '../errors/errors.ts'
 import { formatBytes, formatLimit } from '../model/format.ts'
+import { freeBytes } from '../store/reserve.ts'
 import { type ImportLimits, suspiciousArchive } from './archive-unsafe.ts'
 import type { Context } from './context.ts'
 
@@ -15,7 +15,7 @@ export async function* guardExpansion(
   packedBytes: () => number,
   limits: ImportLimits,
 ): AsyncGenerator<Buffer> {
-  const room = Math.max(0, freeBytes(ctx)) * limits.roomShare
+  const room = Math.max(0, roomOf(ctx)) * limits.roomShare
   let unpacked = 0
   let nextCheck = 0
   for await (const piece of pieces) {
@@ -35,15 +35,12 @@ export async function* guardExpansion(
 }
 
 /** Above what snapshots.min_free_bytes keeps. */
-const freeBytes = (ctx: Context): number => {
-  const { bavail, bsize } = statfsSync(ctx.store.directory)
-  return bavail * bsize - ctx.config.snapshots.min_free_bytes
-}
+const roomOf = (ctx: Context): number => freeBytes(ctx.store.directory) - ctx.config.snapshots.min_free_bytes
 
 /** Throws when `bytes` more would not leave what snapshots.min_free_bytes keeps, or the store has its limit. */
 export function checkRoomFor(ctx: Context, bytes: number): void {
   const { min_free_bytes, max_store_bytes } = ctx.config.snapshots
-  const free = freeBytes(ctx)
+  const free = roomOf(ctx)
   if (free < bytes) {
     throw new SavepointError(
       'disk.full',

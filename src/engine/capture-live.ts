@@ -16,7 +16,7 @@ import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { Preserved } from '../targets/dir/preserved.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, type StatCache } from '../targets/dir/stat-cache.ts'
-import { loadStatCache, saveStatCache } from '../targets/dir/stat-cache-file.ts'
+import { leaveInFile, loadStatCache, saveStatCache } from '../targets/dir/stat-cache-file.ts'
 import { type Context, recordTarget } from './context.ts'
 import { openGitCache } from './git-facts-cache.ts'
 import { howToShrink } from './how-to-shrink.ts'
@@ -149,8 +149,9 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const isStored = !discard || (!options.override && !afresh && isKept)
       if (ctx.seen && !discard && !options.override && options.stage === undefined)
         Object.assign(ctx.seen, { cache: result.cache, made })
-      if (result.changed && options.stage === undefined && isStored && !result.runOnly)
-        remember(() => saveStatCache(ctx.timelineDir, result.cache))
+      const isSaved = result.changed && options.stage === undefined && isStored && !result.runOnly
+      if (isSaved) remember(() => saveStatCache(ctx.timelineDir, result.cache))
+      if (ctx.seen?.cache) ctx.seen.cache = leaveInFile(ctx.timelineDir, ctx.seen.cache, isSaved)
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
       if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')

@@ -38,7 +38,8 @@ export async function importStates(ctx: Context, source: string, make: MakeState
   return withTimelineLock(ctx, 'import states', async () => {
     await recoverPending(ctx)
     checkManualPool(ctx)
-    const live = await captureLive(ctx)
+    // What they say nothing of, they have from it: also of files that their own user may not read.
+    const live = await captureLive(ctx, { readOwned: true })
     const writer = await ctx.store.writer(ctx.signal)
     try {
       const { store, home, targetPath: target } = ctx

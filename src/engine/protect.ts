@@ -93,7 +93,8 @@ async function take(
   const isBegun = () => preserved?.isStarted === true
   // Once the command has begun, the terminal and its keys are the command's.
   const stop = new AbortController()
-  ctx.signal?.addEventListener('abort', () => !isBegun() && stop.abort(), { once: true })
+  const onAbort = () => !isBegun() && stop.abort()
+  ctx.signal?.addEventListener('abort', onAbort, { once: true })
   if (ctx.signal?.aborted) stop.abort()
   const say = (told: (text: string) => void) => (text: string) => (isBegun() ? void notices.push(text) : told(text))
   // It shows the state of now, however long it takes.
@@ -127,6 +128,8 @@ async function take(
       `${what}: the snapshot before it failed (${(cause as Error).message})`,
       { hint: `${hint ? `${hint}. ` : ''}--unprotected starts it anyway`, cause },
     )
+  } finally {
+    ctx.signal?.removeEventListener('abort', onAbort)
   }
 }
 

@@ -7,6 +7,7 @@ import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { redactCommand } from '../model/redact.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
+import { addon } from '../native/addon.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -34,6 +35,9 @@ import { TargetPlace } from './target-place.ts'
 import { superviseTraced } from './trace-run.ts'
 import { judgeConfig, pinConfig } from './trust.ts'
 import { doerOf, unprotectedWork } from './unprotected.ts'
+
+/** How often free memory goes back to the system. */
+const TRIM_MS = 20_000
 
 export async function runCommand(ctx: Context, options: RunOptions): Promise<RunResult> {
   const [program] = options.command
@@ -152,12 +156,15 @@ async function serveAndSupervise(
   const { run } = session
   const control = await openControl(ctx, session, options.face?.(servedBy(ctx)))
   const unheard = stopOn(options.stop, session)
+  // A run may rest for days after the capture of a large tree.
+  const trimming = setInterval(() => addon.trimMemory(), TRIM_MS).unref()
   try {
     options.onStart?.(run, protection.before, protection.pending !== undefined)
     const result = await superviseAndConclude(ctx, tracer, session, protection, options)
     await session.finish()
     return { ...result, stopped: session.stop?.why }
   } finally {
+    clearInterval(trimming)
     unheard()
     await session.finish()
     await control.close()

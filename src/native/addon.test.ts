@@ -4,8 +4,10 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { constants as osConstants } from 'node:os'
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { addonFile, codeOf, directory, errorOf, inside, root } from '../../test/support/native-scratch.ts'
 import { addon } from './addon.ts'
 
@@ -213,6 +215,26 @@ describe('chunk', () => {
     )
     expect(codeOf(() => addon.chunk(data, 0, data.length + 1, 64, 128, 256, true))).toBe('EINVAL')
     expect(codeOf(() => addon.chunk(data, 5, 4, 64, 128, 256, true))).toBe('EINVAL')
+  })
+})
+
+describe('trimMemory', () => {
+  it('gives back to the system what was freed', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    const resident = () => Number(fs.readFileSync('/proc/self/statm', 'latin1').split(' ')[1]) * 4096
+    // Small enough to come from the heap, where each tenth keeps the others from going by themselves.
+    let blocks = Array.from({ length: 2000 }, () => Buffer.allocUnsafeSlow(60_000).fill(1))
+    const kept = blocks.filter((_, i) => i % 10 === 9)
+    const held = resident()
+    blocks = []
+    // Another thread frees them.
+    await vi.waitFor(() => {
+      collect()
+      addon.trimMemory()
+      expect(resident()).toBeLessThan(held - 50e6)
+    })
+    expect(kept.every(block => block[0] === 1)).toBe(true)
   })
 })
 

@@ -262,6 +262,8 @@ export interface Addon extends LooksCalls {
   snappyExpand(from: number, offset: number, elementsLength: number, to: number, length: number): void
   /** From the system's generator; at most 256. */
   randomBytes(length: number): Buffer
+  /** Gives back to the system what is free. */
+  trimMemory(): void
   /** Whether descendants that lose their parents become our children (Linux: subreaper). */
   adoptOrphans(adopts: boolean): void
   /** The wait status of a child that Node does not know; undefined while it lives. Throws ECHILD when it is none of ours. */

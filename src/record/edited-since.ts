@@ -4,14 +4,14 @@ import { errnoOf } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { Hasher } from '../model/id.ts'
 import { joinRaw, parentOf, type Raw, rawFromBytes } from '../model/raw-path.ts'
-import { addon } from '../native/addon.ts'
+import { addon, type Stat } from '../native/addon.ts'
 import { readWindows } from '../store/read-windows.ts'
 import type { Store } from '../store/store.ts'
 import { findEntry } from '../store/tree-lookup.ts'
 import { isOfKind } from '../targets/dir/dir-node.ts'
 import type { Displaced } from '../targets/dir/restore-apply.ts'
 import { OWNER_ALL, SafeDirs } from '../targets/dir/safe-dirs.ts'
-import { openToRead } from './shut-file.ts'
+import { openToRead, readXattrs } from './shut-file.ts'
 
 const PERMISSIONS = 0o7777
 
@@ -50,25 +50,15 @@ export function isAnother(root: number, path: Raw, live: Entry): boolean {
   const isOpened = live.kind === 'dir' && mode === (live.mode | OWNER_ALL)
   const isShared = live.kind !== 'dir' && stat.nlink > 1
   if (!isShared && ((mode !== live.mode && !isOpened) || stat.uid !== live.uid || stat.gid !== live.gid)) return true
-  // An access list says the mode, too; and those of what was shut could not be read.
-  if (!isShared && mode === live.mode && live.kind !== 'link' && !hasXattrs(root, path, live)) return true
+  // An access list says the mode, too.
+  if (!isShared && mode === live.mode && live.kind !== 'link' && !hasXattrs(root, path, stat, live)) return true
   if (live.kind === 'link') return rawFromBytes(addon.readlinkAt(root, path)) !== live.target
   if (live.kind !== 'file' || (stat.size === live.size && stat.mtimeNs === live.mtimeNs)) return false
   return !isShared || contentAt(root, path) !== live.content
 }
 
-function hasXattrs(root: number, path: Raw, { xattrs = Buffer.alloc(0) }: Entry): boolean {
-  return (readXattrs(root, path) ?? Buffer.alloc(0)).equals(xattrs)
-}
-
-/** undefined: they cannot be read. */
-export function readXattrs(root: number, path: Raw): Buffer | undefined {
-  try {
-    return addon.getXattrs(root, path)
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return undefined
-  }
+function hasXattrs(root: number, path: Raw, stat: Stat, { xattrs = Buffer.alloc(0) }: Entry): boolean {
+  return (readXattrs(root, path, stat) ?? Buffer.alloc(0)).equals(xattrs)
 }
 
 export function namesIn(root: number, directory: Raw, safe: SafeDirs): Raw[] {

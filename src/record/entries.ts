@@ -1,6 +1,7 @@
 /** States of a bundle as entries of a tree, which the rest of Savepoint works with. */
 import { blankEntry, type Change, type Entry, type KnownKind } from '../model/entry.ts'
 import { nameOf } from '../model/raw-path.ts'
+import { aclGroup, withAclGroup, withGroup } from './acl-group.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { rawOf } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
@@ -15,12 +16,15 @@ const kinds: Partial<Record<StateType, KnownKind>> = {
   'block-device': 'block',
 }
 
-/** Without its content; undefined when nothing is there, or something that no tree can hold (a socket). */
+/**
+ * Without its content and without an access list, so that its mode gives nobody more than that did. undefined when nothing is there, or
+ * something that no tree can hold (a socket).
+ */
 export function toEntry(file: BundleFile, state: State): Entry | undefined {
   const kind = state.type && kinds[state.type]
   if (!state.exists || kind === undefined) return undefined
   const entry = blankEntry(nameOf(file.raw), kind)
-  entry.mode = state.mode ?? 0
+  entry.mode = withGroup(state.mode ?? 0, state.group_mode)
   entry.uid = state.uid ?? 0
   entry.gid = state.gid ?? 0
   if (kind !== 'dir' && state.mtime !== undefined) entry.mtimeNs = timeFromText(state.mtime)
@@ -33,6 +37,19 @@ export function toEntry(file: BundleFile, state: State): Entry | undefined {
   return entry
 }
 
+/** A bundle says nothing of them: what is there keeps its own. With an access list among them, its group has the rights that it had by one. */
+export function keepXattrs(entry: Entry, { xattrs }: Entry, { mode = 0, group_mode }: State): void {
+  if (!xattrs) return
+  entry.xattrs = xattrs
+  const group = aclGroup(mode, xattrs)
+  if (group === undefined) return
+  entry.mode = mode
+  if (group_mode !== undefined && group_mode !== group) entry.xattrs = withAclGroup(mode, xattrs, group_mode)
+}
+
+/** What its group may by an access list, or without one. */
+const rightsOf = ({ mode = 0, group_mode }: State): number => withGroup(mode, group_mode)
+
 type States = Pick<BundleFile, 'before' | 'after'>
 
 /** Whether something is another before and after: by its content, where that is known. */
@@ -40,6 +57,7 @@ export function isChanged({ before, after }: States): boolean {
   if (before.exists !== after.exists) return true
   if (!before.exists) return false
   if (before.type !== after.type || before.mode !== after.mode) return true
+  if (rightsOf(before) !== rightsOf(after)) return true
   if (before.uid !== after.uid || before.gid !== after.gid) return true
   if (before.target !== after.target || before.target_bytes !== after.target_bytes) return true
   if (before.type === 'directory') return false
@@ -48,6 +66,10 @@ export function isChanged({ before, after }: States): boolean {
   return before.size !== after.size || before.mtime !== after.mtime
 }
 
+/** As the command saw it, and left it: with the rights of the group itself only where nothing else would tell that they changed. */
+const shownMode = (state: State, other: State): number =>
+  state.mode === other.mode && rightsOf(state) !== rightsOf(other) ? rightsOf(state) : (state.mode ?? 0)
+
 export type BundleChange = Change & { file: BundleFile }
 
 /** What the command changed, without directories whose content alone did. */
@@ -55,6 +77,8 @@ export function changesOf(bundle: Bundle): BundleChange[] {
   return bundle.files.filter(isChanged).map(file => {
     const before = toEntry(file, file.before)
     const after = toEntry(file, file.after)
+    if (before) before.mode = shownMode(file.before, file.after)
+    if (after) after.mode = shownMode(file.after, file.before)
     if (before?.kind === 'file') before.content = file.before.sha256 ?? ''
     if (after?.kind === 'file') after.content = file.after.sha256 ?? ''
     const kind = kindOf(file)

@@ -7,10 +7,11 @@ import { parentOf, type Raw, rawFromBytes } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Store } from '../store/store.ts'
 import { EMPTY_TREE } from '../store/tree-codec.ts'
+import { sameEntry } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { BundleContents } from './bundle-contents.ts'
-import { toEntry } from './entries.ts'
+import { keepXattrs, toEntry } from './entries.ts'
 import { isBelow, relativeTo } from './path-trie.ts'
 import type { Side } from './restore-trees.ts'
 import type { BundleImportResult } from './results.ts'
@@ -93,15 +94,18 @@ async function editOf(
   if (!state.exists) return undefined
   const entry = toEntry(file, state)
   if (!entry) return 'unknown'
-  if (entry.kind === 'dir') {
-    const there = entryAt(store, live, path)
-    return { ...entry, content: there?.kind === 'dir' ? there.content : EMPTY_TREE }
-  }
-  if (entry.kind !== 'file') return entry
+  const there = entryAt(store, live, path)
+  if (there?.kind === entry.kind) keepXattrs(entry, there, state)
+  if (entry.kind === 'dir') return { ...entry, content: there?.kind === 'dir' ? there.content : EMPTY_TREE }
+  if (entry.kind !== 'file') return orLive(entry, there)
   // Nobody needed its content.
   if (state.sha256 === undefined) return 'unknown'
   const content = await contents.store(file, side)
-  if (typeof content === 'string') return { ...entry, content }
+  if (typeof content === 'string') return orLive({ ...entry, content }, there)
   missing.push(file.raw)
   return 'unknown'
 }
+
+/** A bundle does not know which names are of one file: what is the same live is what is live. */
+const orLive = (entry: Entry, live: Entry | undefined): Entry =>
+  live && sameEntry({ ...entry, linkGroup: live.linkGroup }, live) ? live : entry

@@ -24,6 +24,8 @@ export const stateSchema = z.object({
   tombstone: z.literal(true).optional(),
   type: z.enum(stateTypes).optional(),
   mode: z.int().min(0).max(0o7777).optional(),
+  /** Of what had an access list (ACL), whose mask the mode says: the rights of the group itself. */
+  group_mode: z.int().min(0).max(7).optional(),
   uid: owner.optional(),
   gid: owner.optional(),
   size: count.optional(),

@@ -26,6 +26,7 @@ import { Unstable } from './content.ts'
 import { isEdited } from './edited-since.ts'
 import { isChanged } from './entries.ts'
 import { clearKilled, clearUnbegun, killedRestores, killedWords, lockRestores } from './killed-restore.ts'
+import { leaveOthers } from './others-files.ts'
 import { trieOf } from './path-trie.ts'
 import { type RestoreRoot, restoreRoots } from './restore-roots.ts'
 import { RestoreTrees, type Side } from './restore-trees.ts'
@@ -134,7 +135,10 @@ class BundleRestore {
     await clearUnbegun(this.home, now)
     if (hasWork) {
       result.undo = this.keepReplaced(prepared)
-      result.leftAlone.push(...(await applyRoots(prepared, this.home, { ...about, undo: result.undo }, options)))
+      const left = await applyRoots(prepared, this.home, { ...about, undo: result.undo }, options)
+      result.leftAlone.push(...left)
+      const edited = new Set(left.filter(({ why }) => why === 'edited').map(({ path }) => path))
+      result.changes = result.changes.filter(({ path }) => !edited.has(path))
     }
     result.leftAlone.push(...(await clearKilled(this.home, now)))
     return result
@@ -180,6 +184,8 @@ class BundleRestore {
       const plan = planRestore({ store: this.store, live, wanted, ...(base === undefined ? {} : { base }) })
       const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`
       plan.actions = splitShared(plan.actions, root, trees.linked, this.filesBelow(directory), this.options.side)
+      const others = this.options.force ? [] : leaveOthers(plan)
+      this.result.leftAlone.push(...others.map(path => ({ path: below(path), why: 'refused' as const })))
       if (isUsable) this.result.changes.push(...plan.actions.map(({ action, path }) => ({ action, path: below(path) })))
       else
         this.result.leftAlone.push(...plan.actions.map(({ path }) => ({ path: below(path), why: 'refused' as const })))

@@ -15,10 +15,9 @@ import { EMPTY_TREE, encodeTree } from '../store/tree-codec.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import type { BundleFile } from './bundle.ts'
 import type { BundleContents } from './bundle-contents.ts'
-import { readXattrs } from './edited-since.ts'
-import { toEntry } from './entries.ts'
+import { keepXattrs, toEntry } from './entries.ts'
 import { sortedChildren, type TrieNode } from './path-trie.ts'
-import { openToRead } from './shut-file.ts'
+import { openToRead, readXattrs } from './shut-file.ts'
 
 export type Side = 'before' | 'after'
 export type NotRestored =
@@ -52,6 +51,7 @@ export class RestoreTrees {
   private readonly writer: StoreWriter
   private readonly contents: BundleContents
   private readonly wantedSide: Side
+  private readonly groups = new Set(process.getgroups!())
   private resumes = false
   private readonly lives = new Map<TrieNode, Entry | undefined>()
   /** What is live or wanted, by its hash: so that a state without content can be told to be the same. */
@@ -120,7 +120,7 @@ export class RestoreTrees {
     const kind = kinds.get(stat.mode & TYPE_BITS)
     if (kind === undefined) return { ...blankEntry(name, 'unknown'), reason: 'socket' }
     const entry = { ...blankEntry(name, kind), mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid }
-    const xattrs = kind === 'link' ? undefined : readXattrs(this.root, path)
+    const xattrs = kind === 'link' ? undefined : readXattrs(this.root, path, stat)
     if (xattrs && xattrs.length > 0) entry.xattrs = xattrs
     if (kind !== 'dir') entry.mtimeNs = stat.mtimeNs
     if (kind === 'link') entry.target = rawFromBytes(addon.readlinkAt(this.root, path))
@@ -191,9 +191,8 @@ export class RestoreTrees {
       if (state.exists || live?.reason === 'socket') this.note(side, path, 'special')
       return state.exists ? live : undefined
     }
-    this.own(entry)
-    // A bundle says nothing of them: what is there keeps its own.
-    if (live?.kind === entry.kind && live.xattrs) entry.xattrs = live.xattrs
+    this.own(entry, live)
+    if (live?.kind === entry.kind) keepXattrs(entry, live, state)
     if (entry.kind === 'dir') return { ...entry, content: (await this.sideBelow(node, path, side)).tree }
     if (entry.kind === 'char' || entry.kind === 'block') {
       this.note(side, path, 'special')
@@ -242,12 +241,12 @@ export class RestoreTrees {
     if (side === this.wantedSide) this.notRestored.push({ path, why })
   }
 
-  /** Nobody but root can give files away. */
-  private own(entry: Entry): void {
+  /** Nobody but root can give files away, but to groups that they are in. What has its owner already needs nobody to give it. */
+  private own(entry: Entry, live?: Entry): void {
     const uid = process.geteuid!()
     if (uid === 0) return
-    entry.uid = uid
-    entry.gid = process.getegid!()
+    if (entry.uid !== live?.uid) entry.uid = uid
+    if (entry.gid !== live?.gid && !this.groups.has(entry.gid)) entry.gid = process.getegid!()
   }
 
   private put(entries: Entry[]): Id {

@@ -23,13 +23,13 @@ export function splitShared(
   const names = namesByFile(root, files)
   return actions.map(action => {
     if (action.action !== 'metadata' || !linked.has(action.path)) return action
-    const { kind, mode, mtimeNs } = action.entry
+    const { kind, mtimeNs } = action.entry
     const own = files.get(action.path)![side]
     const others = names.get(identityAt(root, action.path) ?? '') ?? []
     const isShared = others.some(file => {
       const entry = toEntry(file, file[side])
       if (entry?.kind !== kind) return false
-      return entry.mode !== mode || entry.mtimeNs !== mtimeNs || entry.uid !== own.uid || entry.gid !== own.gid
+      return file[side].mode !== own.mode || entry.mtimeNs !== mtimeNs || entry.uid !== own.uid || entry.gid !== own.gid
     })
     return isShared ? { ...action, action: 'replace' } : action
   })

@@ -1,14 +1,18 @@
 /** The state of a path: what is there, as the manifest tells it, and whether two of them are the same. */
-import { type BigIntStats, lstatSync, readlinkSync } from 'node:fs'
+import { type BigIntStats, closeSync, lstatSync, openSync, readlinkSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
 import { parentOf, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import { addon } from '../native/addon.ts'
 import type { SeenState } from '../tracers/record-log.ts'
+import { aclGroup } from './acl-group.ts'
 import { pathText } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
 import type { OpenedDirs } from './opened-dirs.ts'
 import { keptTime, timeText } from './time-text.ts'
 
+const O_PATH = 0o10000000
 const TYPE_BITS = 0o170000
+const GROUP_RIGHTS = 0o070
 const types = new Map<number, StateType>([
   [0o100000, 'file'],
   [0o040000, 'directory'],
@@ -52,7 +56,8 @@ export class Looks {
     try {
       const stat = this.isWay(parentOf(path)) && lstatSync(bytes, { bigint: true, throwIfNoEntry: false })
       if (!stat) return undefined
-      return fromStat(stat, stat.isSymbolicLink() ? rawFromBytes(readlinkSync(bytes, 'buffer')) : undefined)
+      const target = stat.isSymbolicLink() ? rawFromBytes(readlinkSync(bytes, 'buffer')) : undefined
+      return fromStat(stat, target, groupAt(path, stat))
     } catch (error) {
       const errno = errnoOf(error)
       if (errno === undefined) throw error
@@ -88,8 +93,21 @@ export class Looks {
   }
 }
 
-export const fromStat = (stat: BigIntStats, target: Raw | undefined): SeenState => ({
+/** The rights of its group, where an access list has them. */
+function groupAt(path: Raw, stat: BigIntStats): number | undefined {
+  const mode = Number(stat.mode)
+  if ((mode & GROUP_RIGHTS) === 0 || stat.isSymbolicLink()) return undefined
+  const root = openSync('/', O_PATH)
+  try {
+    return aclGroup(mode, addon.getXattrs(root, path.slice(1)))
+  } finally {
+    closeSync(root)
+  }
+}
+
+const fromStat = (stat: BigIntStats, target: Raw | undefined, group: number | undefined): SeenState => ({
   mode: Number(stat.mode),
+  group,
   uid: Number(stat.uid),
   gid: Number(stat.gid),
   size: Number(stat.size),
@@ -115,6 +133,7 @@ export function toState(seen: SeenState | undefined): State {
     exists: true,
     ...(type === undefined ? {} : { type }),
     mode: seen.mode & 0o7777,
+    ...(seen.group === undefined ? {} : { group_mode: seen.group }),
     uid: seen.uid,
     gid: seen.gid,
     mtime: timeText(seen.mtimeNs),

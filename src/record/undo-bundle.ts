@@ -6,6 +6,7 @@ import { joinRaw, type Raw, rawToBytes, showPath } from '../model/raw-path.ts'
 import type { Store } from '../store/store.ts'
 import { withAllBelow } from '../store/tree-lookup.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+import { aclGroup } from './acl-group.ts'
 import { pathFields, pathText } from './bundle-paths.ts'
 import { BundleWriter } from './bundle-writer.ts'
 import { Content, Unstable } from './content.ts'
@@ -126,7 +127,9 @@ function wantedState(entry: Entry | undefined, of: Planned): State {
   const type = entry && types[entry.kind]
   if (!entry || type === undefined) return { exists: false }
   const { mode, uid, gid } = entry
+  const group = aclGroup(mode, entry.xattrs)
   const state: State = { exists: true, type, mode, uid, gid, mtime: timeText(entry.mtimeNs) }
+  if (group !== undefined) state.group_mode = group
   if (type === 'symlink') {
     const { text, bytes } = pathText(entry.target)
     state.target = text

@@ -29,6 +29,7 @@ export function giveUpReserve(storeDirectory: string): void {
 }
 
 export function freeBytes(directory: string): number {
-  const { bavail, bsize } = statfsSync(directory)
-  return bavail * bsize
+  const { blocks, bavail, bsize } = statfsSync(directory)
+  // One that says no size (ramfs, some of FUSE) is not full: it does not know.
+  return blocks === 0 ? Number.MAX_SAFE_INTEGER : bavail * bsize
 }

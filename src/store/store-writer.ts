@@ -221,6 +221,8 @@ export class StoreWriter {
     for (const writer of this.writers) writer.close(this.store.index)
     this.writers.length = 0
     this.syncing = undefined
+    // Of a large tree, tens of megabytes, which whoever keeps a finished session would keep.
+    this.claimed.clear()
     this.lock.release()
   }
 }

@@ -23,6 +23,8 @@ export const SEEN = {
 export interface SeenState {
   /** With its type bits. */
   mode: number
+  /** The rights of its group (0 to 7), where an access list has them and the mode says in their place what that allows at most. */
+  group: number | undefined
   uid: number
   gid: number
   size: number
@@ -178,6 +180,7 @@ function stateOf(frame: Frame): SeenState | undefined {
   const isDevice = (mode & TYPE_BITS) === CHARACTER || (mode & TYPE_BITS) === BLOCK
   return {
     mode,
+    group: frame.number(FIELD.mode),
     uid: bytes.readUInt32LE(at + 4),
     gid: bytes.readUInt32LE(at + 8),
     size: Number(bytes.readBigUInt64LE(at + 16)),

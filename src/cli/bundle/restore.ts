@@ -105,7 +105,7 @@ function say(context: Context, bundle: Bundle, result: BundleRestoreResult, isAn
   if (result.dryRun) context.output.write(planText(result))
   if (result.outside > 0)
     context.line(
-      `${plural('path', result.outside)} outside of ${bundle.manifest.start_cwd} left alone: --anywhere restores them, too`,
+      `${plural('path', result.outside)} not below ${bundle.manifest.start_cwd} left alone: --anywhere restores them, too`,
     )
   for (const [why, left] of Map.groupBy(result.leftAlone, each => each.why)) {
     const names = left.slice(0, listed).map(({ path }) => `  ${showPath(path)}\n`)

@@ -193,15 +193,12 @@ export function applyMetadata(root: number, path: Raw, entry: Entry): boolean {
   let refused = false
   let mode = entry.mode
   const stat = addon.statAt(root, path)
-  if (stat.uid !== entry.uid || stat.gid !== entry.gid) {
-    try {
-      addon.chownAt(root, path, entry.uid, entry.gid)
-    } catch (error) {
-      if (errnoOf(error) !== 'EPERM' && errnoOf(error) !== 'EINVAL') throw error
-      // Without its owner a set-id bit would give rights to somebody else.
-      mode &= ~0o6000
-      refused = true
-    }
+  if ((stat.uid !== entry.uid || stat.gid !== entry.gid) && !chown(root, path, entry.uid, entry.gid)) {
+    // A group that we are in can have it all the same: its rights would be those of another one.
+    if (stat.uid !== entry.uid && stat.gid !== entry.gid) chown(root, path, stat.uid, entry.gid)
+    // Without its owner a set-id bit would give rights to somebody else.
+    mode &= ~0o6000
+    refused = true
   }
   // xattrs before the mode: user.* on a read-only file is refused even to its owner.
   const wanted = entry.xattrs ?? Buffer.alloc(0)
@@ -212,6 +209,17 @@ export function applyMetadata(root: number, path: Raw, entry: Entry): boolean {
   if (entry.kind !== 'link') addon.chmodAt(root, path, mode)
   if (entry.kind !== 'dir') addon.utimesAt(root, path, entry.mtimeNs)
   return refused
+}
+
+/** Whether it was permitted. EINVAL: an id that our user namespace does not map. */
+function chown(root: number, path: Raw, uid: number, gid: number): boolean {
+  try {
+    addon.chownAt(root, path, uid, gid)
+    return true
+  } catch (error) {
+    if (errnoOf(error) !== 'EPERM' && errnoOf(error) !== 'EINVAL') throw error
+    return false
+  }
 }
 
 /** `rawBytes`: the unpacked size of the block; xattrs lie behind it in the data. */

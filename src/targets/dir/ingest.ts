@@ -49,6 +49,7 @@ export class Ingest {
   private readonly onProgress: ((progress: IngestProgress) => void) | undefined
   private readonly isBackground: boolean
   private readonly start: CommandStart | undefined
+  private readonly signal: AbortSignal | undefined
   private readonly queue = new IngestQueue()
   private readonly progress: IngestProgress = { files: 0, bytes: 0, totalFiles: 0, totalBytes: 0, entries: 0 }
   private readonly failed = Promise.withResolvers<never>()
@@ -74,9 +75,9 @@ export class Ingest {
     this.onProgress = onProgress
     // Whoever drains sees it; until then it must not count as unhandled.
     this.failed.promise.catch(() => {})
-    const cancel = () => this.fail(cancelled())
-    if (signal?.aborted) cancel()
-    else signal?.addEventListener('abort', cancel, { once: true })
+    this.signal = signal
+    if (signal?.aborted) this.cancel()
+    else signal?.addEventListener('abort', this.cancel, { once: true })
   }
 
   /** Queues an entry; its `done` is called with the result before `drain` returns. */
@@ -119,8 +120,11 @@ export class Ingest {
   }
 
   async close(): Promise<void> {
+    this.signal?.removeEventListener('abort', this.cancel)
     await this.threads?.close()
   }
+
+  private readonly cancel = (): void => this.fail(cancelled())
 
   private progressed(): Promise<void> {
     return new Promise(resolve => {

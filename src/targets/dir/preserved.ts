@@ -74,10 +74,16 @@ export class Preserved {
   /** The capture has all, or is given up: nothing waits any more. */
   async close(): Promise<void> {
     this.isOver = true
+    this.begin()
     this.opened.resolve()
     this.finished.resolve()
     // What is being put aside is in the same pack.
     await this.work
+    // The run that it was for goes on, perhaps for days.
+    for (const kept of [this.listings, this.results, this.byInode, this.touched, this.trees, this.listed, this.done])
+      kept.clear()
+    this.source = undefined
+    this.exclusions = undefined
   }
 
   /** What the directory held when the capture began, if that was put aside. */

@@ -19,6 +19,13 @@ function hintFor(reversed: boolean, cause: unknown): string {
   return own ?? 'The target is back as it was. Mend the cause and try again'
 }
 
+/** What somebody has done to the way to it since it was looked at. */
+const ways: Partial<Record<string, string>> = {
+  ELOOP: 'there is a link now where a directory was',
+  ENOENT: 'it is gone now, or a directory above it',
+  ENOTDIR: 'there is something else now where a directory was',
+}
+
 export function explainFailure(error: unknown, reversed: boolean): RestoreFailed {
   if (error instanceof SavepointError) return new RestoreFailed(error.code, error.message, reversed, error)
   const code = errnoOf(error)
@@ -28,5 +35,6 @@ export function explainFailure(error: unknown, reversed: boolean): RestoreFailed
   if (isNoRoom(error)) return new RestoreFailed('disk.full', `Cannot write ${where}: ${full}`, reversed, error)
   if (code === 'EROFS')
     return new RestoreFailed('io.failed', `Cannot restore ${where}: its filesystem is read-only`, reversed, error)
-  return new RestoreFailed(code ? 'io.failed' : 'bug', `Cannot restore ${where}: ${message}`, reversed, error)
+  const why = (code && path && ways[code]) || message
+  return new RestoreFailed(code ? 'io.failed' : 'bug', `Cannot restore ${where}: ${why}`, reversed, error)
 }

@@ -5,6 +5,7 @@
  */
 import { isWithin, type Raw } from '../../model/raw-path.ts'
 import { addon, SCAN_HEADER, SPAN } from '../../native/addon.ts'
+import type { CacheBytes } from './cache-bytes.ts'
 import { isGitDir, NOTEWORTHY } from './noteworthy-names.ts'
 import { type CachedDir, type StatCache, storedSpan } from './stat-cache.ts'
 import { type Listing, splitListings } from './walk-record.ts'
@@ -20,10 +21,7 @@ export interface KnownScan {
 }
 
 export async function scanKnown(root: number, cache: StatCache): Promise<KnownScan> {
-  const scans = await scanParts(root, [...cache.dirs], part => ({
-    bytes: cache.bytes,
-    spans: spansOf(part.map(([, dir]) => dir)),
-  }))
+  const scans = await scanParts(root, [...cache.dirs], part => inBytes(cache.bytes, dirsOf(part)))
   const result: KnownScan = { changed: [], listings: new Map() }
   if (!scans.every(({ isSame }) => isSame)) for (const { part, scan } of scans) addListings(result, part, scan)
   return result
@@ -49,13 +47,14 @@ export async function changedDirs(root: number, cache: StatCache): Promise<Known
 }
 
 /** Compares with the records wherever they are. */
-const scanRecords = (root: number, dirs: KnownDir[]) =>
-  scanParts(root, dirs, part => {
-    const records = part.map(([, dir]) => dir.records)
-    return { bytes: Buffer.concat(records), spans: consecutiveSpans(records) }
-  })
+const scanRecords = (root: number, dirs: KnownDir[]) => scanParts(root, dirs, part => copied(dirsOf(part)))
+
+/** What is known of some directories, for a scan that compares with it. */
+export const knownOf = ({ bytes }: StatCache, dirs: (CachedDir | undefined)[]): Known =>
+  bytes.isInFile ? copied(dirs) : inBytes(bytes, dirs)
 
 type KnownDir = [Raw, CachedDir]
+const dirsOf = (part: KnownDir[]): CachedDir[] => part.map(([, dir]) => dir)
 /** The records that are known, and where in them those of each directory lie. */
 type Known = { bytes: Buffer; spans: Buffer }
 
@@ -84,8 +83,8 @@ function addListings({ changed, listings }: KnownScan, part: KnownDir[], scan: B
   }
 }
 
-/** Where the records that are known lie in the cache's bytes. Those of an earlier pass, or none, lie elsewhere. */
-export function spansOf(dirs: (CachedDir | undefined)[]): Buffer {
+/** Those of an earlier pass, or none, lie elsewhere, and count as unknown. */
+function inBytes(bytes: CacheBytes, dirs: (CachedDir | undefined)[]): Known {
   const spans = Buffer.alloc(dirs.length * SPAN.size, 0xff)
   dirs.forEach((dir, i) => {
     const span = storedSpan(dir)
@@ -93,18 +92,21 @@ export function spansOf(dirs: (CachedDir | undefined)[]): Buffer {
     spans.writeUInt32LE(span.offset, i * SPAN.size + SPAN.offset)
     spans.writeUInt32LE(span.length, i * SPAN.size + SPAN.length)
   })
-  return spans
+  return { bytes: bytes.all(), spans }
 }
 
-function consecutiveSpans(records: Buffer[]): Buffer {
-  const spans = Buffer.alloc(records.length * SPAN.size)
+function copied(dirs: (CachedDir | undefined)[]): Known {
+  const spans = Buffer.alloc(dirs.length * SPAN.size, 0xff)
+  const records: Buffer[] = []
   let offset = 0
-  records.forEach(({ length }, i) => {
+  dirs.forEach((dir, i) => {
+    if (!dir) return
+    records.push(dir.records)
     spans.writeUInt32LE(offset, i * SPAN.size + SPAN.offset)
-    spans.writeUInt32LE(length, i * SPAN.size + SPAN.length)
-    offset += length
+    spans.writeUInt32LE(records.at(-1)!.length, i * SPAN.size + SPAN.length)
+    offset += records.at(-1)!.length
   })
-  return spans
+  return { bytes: Buffer.concat(records), spans }
 }
 
 /**

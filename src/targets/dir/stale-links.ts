@@ -48,7 +48,10 @@ export function forEachLink({ records }: CachedDir, visit: (ino: bigint, at: num
 }
 
 /** Whether anything in it has several names: also a link or a FIFO, whose owner and times are the same under all of them. */
-export const hasLinks = (dir: CachedDir): boolean =>
-  dir instanceof StoredDir
-    ? hasLinksIn(dir.cacheBytes, dir.recordsAt, dir.recordsAt + dir.recordsLength)
-    : hasLinksIn(dir.records, 0, dir.records.length)
+export function hasLinks(dir: CachedDir): boolean {
+  // A buffer for each directory would take longer than the look.
+  if (dir instanceof StoredDir && dir.isStored && !dir.cacheBytes.isInFile)
+    return hasLinksIn(dir.cacheBytes.all(), dir.recordsAt, dir.recordsAt + dir.recordsLength)
+  const { records } = dir
+  return hasLinksIn(records, 0, records.length)
+}

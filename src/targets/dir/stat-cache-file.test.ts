@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type CachedDir, emptyCache, type StatCache, smudge } from './stat-cache.ts'
-import { loadStatCache, loadStatCacheRoot, removeStatCache, saveStatCache } from './stat-cache-file.ts'
+import { leaveInFile, loadStatCache, loadStatCacheRoot, removeStatCache, saveStatCache } from './stat-cache-file.ts'
 
 let directory: string
 beforeEach(() => {
@@ -57,14 +57,16 @@ const bytesOf = (name: string) => statSync(join(directory, name), { throwIfNoEnt
 
 it('comes back as it was after any changes, by the process that made them or by others', () => {
   const change = fc.record({ path: fc.nat(99), what: fc.constantFrom('set', 'delete', 'smudge'), value: fc.nat(999) })
-  const step = fc.record({ changes: fc.array(change, { maxLength: 20 }), reload: fc.boolean() })
+  const step = fc.record({ changes: fc.array(change, { maxLength: 20 }), reload: fc.boolean(), leave: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), steps => {
       removeStatCache(directory)
       let cache = cacheOf(80)
       saveStatCache(directory, cache)
-      for (const [i, { changes, reload }] of steps.entries()) {
+      for (const [i, { changes, reload, leave }] of steps.entries()) {
         if (reload) cache = load()
+        if (leave) cache = leaveInFile(directory, cache, true)
+        expect(cache.bytes.isInFile || !leave).toBe(true)
         for (const { path, what, value } of changes) {
           const dir = cache.dirs.get(`d${path}`)
           if (what === 'set') cache.dirs.set(`d${path}`, dirOf(value))
@@ -78,6 +80,35 @@ it('comes back as it was after any changes, by the process that made them or by 
       }
     }),
   )
+})
+
+describe('left in the file', () => {
+  it('is still there when others have written another one, or removed it', () => {
+    saveStatCache(directory, cacheOf(800))
+    const cache = leaveInFile(directory, load(), false)
+    saveStatCache(directory, cacheOf(60))
+    expect(cache.bytes.isInFile).toBe(true)
+    expect(cache.dirs.get('d7')!.records).toEqual(dirOf(7).records)
+    removeStatCache(directory)
+    // Many: all of it is read.
+    expect(plain(cache)).toEqual(plain(cacheOf(800)))
+    smudge(cache.dirs.get('d7')!, 0)
+    saveStatCache(directory, cache)
+    expect(plain(load())).toEqual(plain(cache))
+    expect(load().dirs.get('d7')!.records).not.toEqual(dirOf(7).records)
+  })
+
+  it('not in one that another process has written, nor in one that says something else', () => {
+    const cache = cacheOf(80)
+    saveStatCache(directory, cache)
+    expect(leaveInFile(directory, cache, false)).toBe(cache)
+    saveStatCache(directory, { ...cacheOf(80), root: idOf(5) })
+    expect(leaveInFile(directory, cache, true)).toBe(cache)
+    const loaded = load()
+    saveStatCache(directory, cacheOf(80))
+    expect(leaveInFile(directory, loaded, true)).toBe(loaded)
+    expect([cache.bytes.isInFile, loaded.bytes.isInFile]).toEqual([false, false])
+  })
 })
 
 describe('beside a base of 80 directories', () => {

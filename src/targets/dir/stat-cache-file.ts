@@ -6,45 +6,14 @@
 import { closeSync, fstatSync, openSync, rmSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Id } from '../../model/entry.ts'
-import { hashBytes, ID_BYTES } from '../../model/id.ts'
+import { hashBytes } from '../../model/id.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import { writeByRename } from '../../store/durable.ts'
 import { readFully } from '../../store/pack-reader.ts'
-import {
-  type Base,
-  type CachedDir,
-  CachedDirs,
-  emptyCache,
-  type StatCache,
-  StoredDir,
-  storedSpan,
-} from './stat-cache.ts'
+import { CacheBytes } from './cache-bytes.ts'
+import { type Base, type CachedDir, CachedDirs, emptyCache, type StatCache, StoredDir } from './stat-cache.ts'
+import { CHECKSUM_BYTES, decode, encode, gone, headerText, isOurs } from './stat-cache-format.ts'
 
-const MAGIC = 'SVPTSTAT'
-const VERSION = 3
-const CHECKSUM_BYTES = 32
-
-/** Byte offsets in the header; all numbers are u32. The table, the text and the records follow, then the checksum. */
-const HEADER = { version: 8, dirs: 12, textBytes: 16, rootKeyEnd: 20, rootEnd: 24, rulesEnd: 28, size: 32 } as const
-/** Columns of the table, a row per directory. Ends count from where the text, or the records, begin. */
-const COLUMN = {
-  pathEnd: 0, // the tree follows in the text
-  childrenEnd: 1, // names with `/` between them
-  recordsEnd: 2,
-  rulesIn: 3, // which line of the rules
-  rulesOut: 4,
-  marks: 5, // noteworthy, OVERRIDDEN, GONE
-  unknown: 6,
-  skipped: 7,
-  files: 8,
-  bytesLow: 9,
-  bytesHigh: 10,
-  count: 11,
-} as const
-const OVERRIDDEN = 0x100
-/** Only beside a base: the directory is there no more. */
-const GONE = 0x200
-const TWO_32 = 0x1_0000_0000
 /** More than this part of the base is not kept beside it: it is written anew. */
 const BESIDE_PART = 8
 
@@ -76,94 +45,7 @@ function saveBeside(directory: string, { dirs, rootKey, root, bytes }: StatCache
   return true
 }
 
-const gone: CachedDir = {
-  records: Buffer.alloc(0),
-  rulesIn: '',
-  rulesOut: '',
-  tree: '\0'.repeat(ID_BYTES),
-  childDirs: [],
-  noteworthy: 0,
-  overridden: false,
-  unknown: 0,
-  skipped: 0,
-  files: 0,
-  bytes: 0,
-}
-
 const identityOf = ({ dev, ino, size, mtimeMs }: Stats): string => `${dev}:${ino}:${size}:${mtimeMs}`
-
-interface Contents {
-  dirs: ReadonlyMap<Raw, CachedDir>
-  rootKey: string
-  root: Id
-  /** Where most of the records lie one behind another. */
-  bytes: Buffer
-}
-
-function encode({ dirs, rootKey, root, bytes }: Contents): Buffer {
-  const rules = new Map<string, number>()
-  for (const dir of dirs.values()) {
-    for (const key of [dir.rulesIn, dir.rulesOut]) if (!rules.has(key)) rules.set(key, rules.size)
-  }
-  const ruleLines = [...rules.keys()].join('\n')
-  const table = new Uint32Array(dirs.size * COLUMN.count)
-  const parts: string[] = [rootKey, root, ruleLines]
-  let text = rootKey.length + root.length + ruleLines.length
-  let records = 0
-  let row = 0
-  for (const [path, dir] of dirs) {
-    const children = dir.childDirs.join('/')
-    parts.push(path, dir.tree, children)
-    const pathEnd = text + path.length
-    text = pathEnd + ID_BYTES + children.length
-    records += storedSpan(dir)?.length ?? dir.records.length
-    table[row + COLUMN.pathEnd] = pathEnd
-    table[row + COLUMN.childrenEnd] = text
-    table[row + COLUMN.recordsEnd] = records
-    table[row + COLUMN.rulesIn] = rules.get(dir.rulesIn)!
-    table[row + COLUMN.rulesOut] = rules.get(dir.rulesOut)!
-    table[row + COLUMN.marks] = dir === gone ? GONE : dir.noteworthy | (dir.overridden ? OVERRIDDEN : 0)
-    table[row + COLUMN.unknown] = dir.unknown
-    table[row + COLUMN.skipped] = dir.skipped
-    table[row + COLUMN.files] = dir.files
-    table[row + COLUMN.bytesLow] = dir.bytes % TWO_32
-    table[row + COLUMN.bytesHigh] = Math.floor(dir.bytes / TWO_32)
-    row += COLUMN.count
-  }
-  const textAt = HEADER.size + table.byteLength
-  const out = Buffer.allocUnsafe(textAt + text + records + CHECKSUM_BYTES)
-  out.write(MAGIC, 'latin1')
-  out.writeUInt32LE(VERSION, HEADER.version)
-  out.writeUInt32LE(dirs.size, HEADER.dirs)
-  out.writeUInt32LE(text, HEADER.textBytes)
-  out.writeUInt32LE(rootKey.length, HEADER.rootKeyEnd)
-  out.writeUInt32LE(rootKey.length + root.length, HEADER.rootEnd)
-  out.writeUInt32LE(rootKey.length + root.length + ruleLines.length, HEADER.rulesEnd)
-  out.set(new Uint8Array(table.buffer), HEADER.size)
-  out.write(parts.join(''), textAt, 'latin1')
-  const at = copyRecords(dirs, bytes, out, textAt + text)
-  out.write(hashBytes(out.subarray(0, at)), at, 'latin1')
-  return out
-}
-
-/** Those that lie one behind another in the cache's bytes, as most do, are copied together. Returns where they end. */
-function copyRecords(dirs: ReadonlyMap<Raw, CachedDir>, bytes: Buffer, out: Buffer, start: number): number {
-  let at = start
-  let from = 0
-  let to = 0
-  for (const dir of dirs.values()) {
-    const span = dir instanceof StoredDir && dir.cacheBytes === bytes ? storedSpan(dir) : undefined
-    if (span?.offset === to) {
-      to += span.length
-      continue
-    }
-    at += bytes.copy(out, at, from, to)
-    from = to = span ? span.offset : 0
-    if (span) to += span.length
-    else at += dir.records.copy(out, at)
-  }
-  return at + bytes.copy(out, at, from, to)
-}
 
 /** The cache of a timeline, or an empty one when there is none that can be trusted. */
 export function loadStatCache(directory: string, rootKey: string): StatCache {
@@ -172,7 +54,8 @@ export function loadStatCache(directory: string, rootKey: string): StatCache {
   const { bytes, beside, sum, identity } = files
   const base = { sum, identity, paths: [] as Raw[] }
   const dirs = new CachedDirs()
-  let root = decode(bytes, 0, (path, dir) => {
+  const source = new CacheBytes(bytes, identity)
+  let root = decode(bytes, source, 0, (path, dir) => {
     dir.base = base
     base.paths.push(path)
     dirs.set(path, dir)
@@ -180,10 +63,31 @@ export function loadStatCache(directory: string, rootKey: string): StatCache {
   if (beside)
     root = decode(
       bytes,
+      source,
       beside.byteOffset - bytes.byteOffset,
       (path, dir, isGone) => void (isGone ? dirs.delete(path) : dirs.set(path, dir)),
     )
-  return { dirs, rootKey, bytes, root, base }
+  return { dirs, rootKey, bytes: source, root, base }
+}
+
+/**
+ * Leaves the records of a cache in the file, as far as that says the same. What is returned takes its place. For a run, which keeps it
+ * for hours and needs little of it. `isSaved`: just now.
+ */
+export function leaveInFile(directory: string, cache: StatCache, isSaved: boolean): StatCache {
+  if (!cache.base || cache.bytes.isInFile) return cache
+  const isOfFile = cache.bytes.identity === cache.base.identity
+  const left = isOfFile || !isSaved ? cache : loadStatCache(directory, cache.rootKey)
+  const opened: number[] = []
+  const file = openedFile(fileIn(directory), opened)
+  // Otherwise somebody else has written another one.
+  if (file && left.root === cache.root && left.bytes.identity === file.identity) {
+    for (const dir of left.dirs.values()) if (dir instanceof StoredDir && dir.base !== left.base) dir.keepOwn()
+    left.bytes.leaveIn(file.fd, file.size)
+    return left
+  }
+  for (const fd of opened) closeSync(fd)
+  return cache
 }
 
 /** The root tree of the cache of a timeline; '' when there is none that can be trusted. */
@@ -238,61 +142,8 @@ function openedFile(file: string, opened: number[]): OpenedFile | undefined {
 }
 
 function readChecked({ fd }: OpenedFile, bytes: Buffer): { body: Buffer; sum: string } | undefined {
-  if (bytes.length < HEADER.size + CHECKSUM_BYTES || !readFully(fd, bytes, 0)) return undefined
+  if (bytes.length < CHECKSUM_BYTES || !readFully(fd, bytes, 0)) return undefined
   const body = bytes.subarray(0, bytes.length - CHECKSUM_BYTES)
   const sum = bytes.toString('latin1', body.length)
   return hashBytes(body) === sum && isOurs(body) ? { body, sum } : undefined
-}
-
-const isOurs = (bytes: Buffer): boolean =>
-  bytes.toString('latin1', 0, MAGIC.length) === MAGIC && bytes.readUInt32LE(HEADER.version) === VERSION
-
-function headerText(bytes: Buffer) {
-  const textAt = HEADER.size + bytes.readUInt32LE(HEADER.dirs) * COLUMN.count * Uint32Array.BYTES_PER_ELEMENT
-  const textEnd = textAt + bytes.readUInt32LE(HEADER.textBytes)
-  // One string for all: what is cut out of it costs no copy.
-  const text = bytes.toString('latin1', textAt, textEnd)
-  const rootKeyEnd = bytes.readUInt32LE(HEADER.rootKeyEnd)
-  const rootEnd = bytes.readUInt32LE(HEADER.rootEnd)
-  const rulesEnd = bytes.readUInt32LE(HEADER.rulesEnd)
-  return {
-    text,
-    textAt,
-    textEnd,
-    rulesEnd,
-    rootKey: text.slice(0, rootKeyEnd),
-    root: text.slice(rootKeyEnd, rootEnd),
-    rules: text.slice(rootEnd, rulesEnd).split('\n'),
-  }
-}
-
-/** Goes through a file that lies at `start` of `bytes`. Returns its root tree. */
-function decode(bytes: Buffer, start: number, visit: (path: Raw, dir: StoredDir, isGone: boolean) => void): Id {
-  const body = bytes.subarray(start)
-  const { text, textAt, textEnd, rulesEnd, root, rules } = headerText(body)
-  const table = new Uint32Array(body.buffer.slice(body.byteOffset + HEADER.size, body.byteOffset + textAt))
-  let at = rulesEnd
-  let recordsAt = 0
-  for (let row = 0; row < table.length; row += COLUMN.count) {
-    const pathEnd = table[row + COLUMN.pathEnd]!
-    const childrenAt = pathEnd + ID_BYTES
-    const childrenEnd = table[row + COLUMN.childrenEnd]!
-    const recordsEnd = table[row + COLUMN.recordsEnd]!
-    const dir = new StoredDir(bytes, start + textEnd + recordsAt, recordsEnd - recordsAt)
-    dir.rulesIn = rules[table[row + COLUMN.rulesIn]!]!
-    dir.rulesOut = rules[table[row + COLUMN.rulesOut]!]!
-    dir.tree = text.slice(pathEnd, childrenAt)
-    if (childrenEnd > childrenAt) dir.childDirs = text.slice(childrenAt, childrenEnd).split('/')
-    const marks = table[row + COLUMN.marks]!
-    dir.noteworthy = marks & 0xff
-    dir.overridden = (marks & OVERRIDDEN) !== 0
-    dir.unknown = table[row + COLUMN.unknown]!
-    dir.skipped = table[row + COLUMN.skipped]!
-    dir.files = table[row + COLUMN.files]!
-    dir.bytes = table[row + COLUMN.bytesLow]! + table[row + COLUMN.bytesHigh]! * TWO_32
-    visit(text.slice(at, pathEnd), dir, (marks & GONE) !== 0)
-    at = childrenEnd
-    recordsAt = recordsEnd
-  }
-  return root
 }

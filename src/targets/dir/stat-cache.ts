@@ -5,6 +5,7 @@
  */
 import type { Id } from '../../model/entry.ts'
 import { joinRaw, type Raw } from '../../model/raw-path.ts'
+import { CacheBytes } from './cache-bytes.ts'
 import { smudgeRecord } from './walk-record.ts'
 
 export interface CachedDir {
@@ -90,7 +91,7 @@ export interface StatCache {
   /** Identity of the target's root when it was captured, so that another directory's cache is never used. */
   rootKey: string
   /** What `records` of directories from disk lie in. */
-  bytes: Buffer
+  bytes: CacheBytes
   /** The tree of the whole: a cache whose tree is not in the store is worth nothing. '' when nothing was captured. */
   root: Id
   /** The file that it came from, or went to as a whole. */
@@ -100,14 +101,14 @@ export interface StatCache {
 export const emptyCache = (rootKey = ''): StatCache => ({
   dirs: new CachedDirs(),
   rootKey,
-  bytes: Buffer.alloc(0),
+  bytes: new CacheBytes(Buffer.alloc(0)),
   root: '',
   base: undefined,
 })
 
 /** A directory as it lies in the cache's bytes: its records become a buffer only when somebody asks for them. */
 export class StoredDir implements CachedDir {
-  readonly cacheBytes: Buffer
+  readonly cacheBytes: CacheBytes
   readonly recordsAt: number
   readonly recordsLength: number
   rulesIn = ''
@@ -122,26 +123,39 @@ export class StoredDir implements CachedDir {
   bytes = 0
   base: Base | undefined
 
-  constructor(cacheBytes: Buffer, recordsAt: number, recordsLength: number) {
+  constructor(cacheBytes: CacheBytes, recordsAt: number, recordsLength: number) {
     this.cacheBytes = cacheBytes
     this.recordsAt = recordsAt
     this.recordsLength = recordsLength
   }
 
+  /** Records that are not as those in the bytes, or shall not be. */
+  private own: Buffer | undefined
+
+  get isStored(): boolean {
+    return this.own === undefined
+  }
+
   get records(): Buffer {
-    return this.cacheBytes.subarray(this.recordsAt, this.recordsAt + this.recordsLength)
+    return this.own ?? this.cacheBytes.part(this.recordsAt, this.recordsLength)
+  }
+
+  keepOwn(): void {
+    this.own ??= Buffer.from(this.records)
   }
 }
 
 const none: readonly Raw[] = []
 
-/** Where a directory's records lie in the bytes of the cache that it came from; undefined when it was made since. */
+/** Where a directory's records lie in the bytes of the cache that it came from; undefined when they were made since. */
 export function storedSpan(dir: CachedDir | undefined): { offset: number; length: number } | undefined {
-  return dir instanceof StoredDir ? { offset: dir.recordsAt, length: dir.recordsLength } : undefined
+  return dir instanceof StoredDir && dir.isStored ? { offset: dir.recordsAt, length: dir.recordsLength } : undefined
 }
 
 /** The next capture reads this entry again; and no file says so yet. */
 export function smudge(dir: CachedDir, at: number): void {
+  // What is read from the file again would not know of it.
+  if (dir instanceof StoredDir && dir.cacheBytes.isInFile) dir.keepOwn()
   smudgeRecord(dir.records, at)
   dir.base = undefined
 }

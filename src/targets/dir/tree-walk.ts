@@ -18,7 +18,7 @@ import { EntryCapture } from './entry-capture.ts'
 import { isGitDir, NOTEWORTHY, noteworthyNames } from './noteworthy-names.ts'
 import { overridesIn } from './override.ts'
 import { type PassOptions, type PassResult, PassState } from './pass.ts'
-import { spansOf } from './scan-known.ts'
+import { knownOf } from './scan-known.ts'
 import { findGoneLinks, findStaleLinks } from './stale-links.ts'
 import type { CachedDir } from './stat-cache.ts'
 import { TreeBuilder } from './tree-builder.ts'
@@ -145,12 +145,11 @@ export class TreeWalk {
     })
     if (asked.length > 0) {
       const paths = Buffer.from(asked.map(node => node.path).join('\0'), 'latin1')
-      const scan = await addon.scanDirs(
-        this.options.root,
-        paths,
-        this.options.cache.bytes,
-        spansOf(asked.map(node => node.cached)),
+      const known = knownOf(
+        this.options.cache,
+        asked.map(node => node.cached),
       )
+      const scan = await addon.scanDirs(this.options.root, paths, known.bytes, known.spans)
       // It may have been put aside, and changed, since we asked.
       for (const [i, listing] of record.splitListings(scan, asked.length).entries())
         listings.set(asked[i]!, this.options.preserved?.listing(asked[i]!.path) ?? listing)

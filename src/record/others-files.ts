@@ -1,0 +1,19 @@
+/**
+ * Files of others that the command could write (by their group, or an access list): another one in their place would be the user's, and
+ * its owner might not even read it. Only root can give it back, and set the times of theirs; so they stay as they are.
+ */
+import type { Raw } from '../model/raw-path.ts'
+import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+
+/** Takes them out of the plan, and says which they are. What belonged to the user before is the user's to replace. */
+export function leaveOthers(plan: RestorePlan): Raw[] {
+  const user = process.geteuid!()
+  if (user === 0) return []
+  const { others = [], own = [] } = Object.groupBy(plan.actions, each => {
+    const isKept = each.action === 'replace' || each.action === 'metadata'
+    const isOthers = isKept && each.live.uid !== user && each.entry.uid === each.live.uid
+    return isOthers ? 'others' : 'own'
+  })
+  plan.actions = own
+  return others.map(({ path }) => path)
+}
