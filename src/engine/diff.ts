@@ -92,9 +92,9 @@ export const diffOfSnapshot = (ctx: Context, snapshot: Snapshot): DiffResult => 
 export async function status(ctx: Context): Promise<StatusResult> {
   if (ctx.config.snapshots.disabled)
     ctx.notice('snapshots are turned off by the configuration: nothing new is captured')
+  else if (!ctx.unwritable) sayIfNoRoom(ctx)
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const live = await captureForReading(ctx)
-  if (!ctx.unwritable) sayIfNoRoom(ctx)
   const changed =
     head &&
     head.root !== UNREAD_ROOT &&
