@@ -146,7 +146,7 @@ withOthers(
     const { rolled } = await rollBack('echo now > theirs')
     expect(rolled.error).toBeUndefined()
     expect(ws.read('theirs')).toBe('then')
-    expect(rolled.results[0].leftAlone).toEqual([{ path: 'theirs', why: 'refused' }])
+    expect(rolled.results[0].leftAlone).toEqual([{ path: 'theirs', why: 'attributes' }])
   },
 )
 
@@ -181,7 +181,7 @@ withOthers(
     const { rolled } = await rollBack('rm null tool')
     expect(rolled.error).toBeUndefined()
     const refused = rolled.results[0].leftAlone.map(({ path, why }: { path: string; why: string }) => `${path} ${why}`)
-    expect(refused.sort()).toEqual(['null refused', 'tool refused'])
+    expect(refused.sort()).toEqual(['null refused', 'tool attributes'])
     expect(fs.statSync(ws.at('tool')).mode & 0o7777).toBe(0o755)
   },
 )
@@ -393,5 +393,8 @@ withOthers('links of somebody else that come back as our own are named by where 
   const { rolled } = await rollBack('rm -r link d')
   expect(rolled.error).toBeUndefined()
   const { leftAlone } = rolled.results[0] as RestoreResult
-  expect(leftAlone.map(({ path, why }) => `${why} ${path}`).toSorted()).toEqual(['refused d/sub/inner', 'refused link'])
+  expect(leftAlone.map(({ path, why }) => `${why} ${path}`).toSorted()).toEqual([
+    'attributes d/sub/inner',
+    'attributes link',
+  ])
 })

@@ -132,13 +132,16 @@ export const restore = z
             'no-room',
             'holds-uncaptured',
             'refused',
+            'attributes',
             'in-the-way',
             'outside',
             'overlapped',
           ]),
         }),
       )
-      .describe('what was not touched, and why'),
+      .describe(
+        'what was not touched, and why; `attributes`: what was, but could not get its owner or other attributes back',
+      ),
     kept_dirs: z.array(path),
     hidden: pathList,
     gone: z.object({ count: z.int(), paths: z.array(skipped.extend({ snapshot: id.nullable() })) }),
