@@ -247,7 +247,7 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
   const operation = close(ctx, promised, after)
   await nameSelfHidden(ctx, request, after, plan)
   // Attributes that the system refused to change are not put back.
-  const stayed = new Set([...refused, ...edited])
+  const stayed = new Set(left.map(({ path }) => path))
   const actions = plan.actions.filter(({ action, path }) => action !== 'metadata' || !stayed.has(path))
   const described = describeRestore(ctx, request, live, { ...plan, actions })
   return {
