@@ -45,6 +45,18 @@ asUser('F1 0555 directories and 0444 files: created, deleted, edited and renamed
   expect(differences(changed, fullImageOf(ws.dir))).toEqual([])
 })
 
+withOthers('attributes that the system refuses to change are not counted as put back', async () => {
+  ws.write('mine')
+  ws.write('theirs')
+  ws.sh('chmod 644 mine theirs; chown 1234 theirs')
+  const { rolled } = await rollBack('chmod 600 mine; chmod 666 theirs')
+  expect(rolled.results[0]).toMatchObject({
+    files: { metadata: 1, replaced: 0 },
+    changes: [{ action: 'metadata', path: 'mine' }],
+    leftAlone: [{ path: 'theirs', why: 'refused' }],
+  })
+})
+
 asUser('F1 a directory that is read-only now and was writable then: its files and its mode come back', async () => {
   ws.write('d/file')
   ws.write('d/sub/other')

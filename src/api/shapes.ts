@@ -282,6 +282,7 @@ export const verify = z
     snapshots: z.int(),
     snapshots_here: z.int(),
     snapshots_deleted: z.int(),
+    snapshots_unread: z.int(),
     problems: z.array(z.object({ what: z.string(), snapshots: z.array(id), paths: z.array(path) })),
     repaired: z.array(z.string()),
   })

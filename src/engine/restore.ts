@@ -246,7 +246,10 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
   findHidden(ctx.store, states, request.scope, plan)
   const operation = close(ctx, promised, after)
   await nameSelfHidden(ctx, request, after, plan)
-  const described = describeRestore(ctx, request, live, plan)
+  // Attributes that the system refused to change are not put back.
+  const stayed = new Set(left.map(({ path }) => path))
+  const actions = plan.actions.filter(({ action, path }) => action !== 'metadata' || !stayed.has(path))
+  const described = describeRestore(ctx, request, live, { ...plan, actions })
   return {
     ...described,
     leftAlone: [...described.leftAlone, ...left],
