@@ -1,8 +1,10 @@
 /** Snapshots of btrfs that somebody changed or exchanged behind our back, and mounts that allow something else than before. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
+import type { PruneResult } from '../src/index.ts'
 import { onBtrfs, run } from './support/backend-scene.ts'
+import { savepoint as runCli } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -91,6 +93,77 @@ onDisk('one that was sent away and received back is still that one', async () =>
   const savepoint = await space.open()
   expect([space.notices, savepoint.read('one', 'a').toString()]).toEqual([[], '1\n'])
   expect(savepoint.nativeUsage('one')?.where).toBe(where)
+})
+
+onDisk('one that somebody removed after it was read is said to be in the store alone', async () => {
+  space.write('a', '1\n')
+  const where = await keep('one')
+  const savepoint = await space.open()
+  expect(savepoint.nativeUsage('one')).toMatchObject({ where, isGone: false })
+  run('btrfs', 'subvolume', 'delete', where)
+  expect(savepoint.nativeUsage('one')).toEqual({ where, isGone: true, bytes: undefined })
+  const shown = runCli(space, ['show', 'one'])
+  expect(shown.stdout).toContain(`kept     by the store alone: somebody has removed ${where}\n`)
+})
+
+onDisk('those that are lost leave the others in one line, and prune --dry-run says it as prune does', async () => {
+  writeFileSync(join(space.dir, 'savepoint.yaml'), 'snapshots:\n  retention: {native_max: 1}\n')
+  const places = new Map<string, string>()
+  for (const label of ['one', 'two', 'three', 'four', 'five', 'six']) {
+    space.write('a', `${label}\n`)
+    places.set(label, await keep(label))
+  }
+  for (const label of ['two', 'five', 'six']) run('btrfs', 'subvolume', 'delete', places.get(label)!)
+  const said = ({ decisions, leftToStore }: PruneResult) => ({
+    ids: decisions.map(({ snapshot, keep, rule }) => [snapshot.id, keep, rule]),
+    left: leftToStore.map(({ snapshot, rule }) => [snapshot.id, rule]),
+  })
+  const dry = said(await (await space.open({ leaveUnread: true })).prune({ dryRun: true }))
+  const lost = space.notices.splice(0)
+  expect(lost).toEqual(['two', 'five', 'six'].map(label => expect.stringContaining(`(${label}) is lost`)))
+  expect(scene.kept(space)).toHaveLength(3)
+  const savepoint = await space.open()
+  expect(said(await savepoint.prune())).toEqual(dry)
+  expect(space.notices).toEqual(lost)
+  expect([dry.ids.length, dry.left.length]).toEqual([3, 2])
+  const [four, three, one] = savepoint.snapshots().toReversed()
+  expect((await savepoint.status()).head!.id).toBe(four!.id)
+  expect([four!.parent, three!.parent]).toEqual([three!.id, one!.id])
+  expect([four!.counts.modified, three!.counts.modified]).toEqual([1, 1])
+})
+
+onDisk('prune --dry-run does not say that something goes which prune cannot read now', async () => {
+  writeFileSync(join(space.dir, 'savepoint.yaml'), 'snapshots:\n  retention: {native_max: 1}\n')
+  const where = await keep('one')
+  await keep('two')
+  renameSync(dirname(where), `${dirname(where)}.away`)
+  try {
+    const { leftToStore } = await (await space.open({ leaveUnread: true })).prune({ dryRun: true })
+    expect(leftToStore).toEqual([])
+    expect(space.notices).toEqual(Array(2).fill(expect.stringContaining('is not read yet')))
+    const { status, stdout } = runCli(space, ['status'])
+    expect([status, stdout]).toEqual([
+      0,
+      expect.stringContaining('it is not read yet: what changed since is not known'),
+    ])
+    expect(runCli(space, ['verify']).stdout).toMatch(
+      /2 snapshots; not checked: 2 that only a filesystem keeps until now$/m,
+    )
+    expect(runCli(space, ['coverage', '.']).stdout).not.toContain('another version')
+  } finally {
+    renameSync(`${dirname(where)}.away`, dirname(where))
+  }
+})
+
+onDisk('status says so where the named backend does not work', async () => {
+  space.write('below/a')
+  const cwd = space.at('below')
+  await (await space.open({ cwd, target: cwd, backend: 'cas' })).snapshot({})
+  const { backend } = await (await space.open({ cwd, target: cwd, backend: 'btrfs' })).status()
+  expect([backend, space.notices]).toEqual([
+    'btrfs',
+    [expect.stringMatching(/^Cannot use backend btrfs: the target lies in a subvolume.*no snapshot can be taken/)],
+  ])
 })
 
 onDisk('prune says what goes because it was read only now', async () => {

@@ -81,6 +81,23 @@ describe('a directory for snapshots', () => {
     })
   })
 
+  onDisk('in a home that is not made yet is foreseen by doctor, which leaves nothing behind', async () => {
+    const target = join(elsewhere.base, 'target')
+    mkdirSync(target)
+    run('mount', '--bind', space.dir, target)
+    try {
+      const home = beside('not made yet')
+      const { checks } = await doctor({ cwd: target, home, env: space.env })
+      expect(checks.find(({ name }) => name === 'backend')!.detail).toMatch(/^btrfs: the filesystem keeps/)
+      expect(readdirSync(space.base).filter(name => name.startsWith('.') || name === basename(home))).toEqual([])
+      const savepoint = await space.open({ cwd: target, home })
+      expect((await savepoint.snapshot({})).backend).toBe('btrfs')
+      savepoint.close()
+    } finally {
+      run('umount', target)
+    }
+  })
+
   onDisk('cannot be made on a filesystem that is read-only: doctor says that', async () => {
     run('mount', '-o', 'remount,ro', scene.disk())
     try {

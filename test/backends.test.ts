@@ -12,6 +12,7 @@ import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
 import { onlyZfs } from './support/zfs-cases.ts'
 import { mountedZfs } from './support/zfs-mount-cases.ts'
+import { rolledBackZfs } from './support/zfs-rollback-cases.ts'
 
 const WEEK_MS = 8 * 24 * 3600 * 1000
 const HOLE_ROUNDS = 8
@@ -212,6 +213,7 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
   // Here, because all that use zfs-fuse share it.
   if (scene === pool) onlyZfs(pool, holds, snapshot)
   if (scene === pool) mountedZfs(holds, snapshot)
+  if (scene === pool) rolledBackZfs(pool, holds, snapshot)
 })
 
 /** Whatever a directory can hold. */

@@ -45,6 +45,18 @@ asUser('F1 0555 directories and 0444 files: created, deleted, edited and renamed
   expect(differences(changed, fullImageOf(ws.dir))).toEqual([])
 })
 
+withOthers('attributes that the system refuses to change are not counted as put back', async () => {
+  ws.write('mine')
+  ws.write('theirs')
+  ws.sh('chmod 644 mine theirs; chown 1234 theirs')
+  const { rolled } = await rollBack('chmod 600 mine; chmod 666 theirs')
+  expect(rolled.results[0]).toMatchObject({
+    files: { metadata: 1, replaced: 0 },
+    changes: [{ action: 'metadata', path: 'mine' }],
+    leftAlone: [{ path: 'theirs', why: 'refused' }],
+  })
+})
+
 asUser('F1 a directory that is read-only now and was writable then: its files and its mode come back', async () => {
   ws.write('d/file')
   ws.write('d/sub/other')
@@ -134,7 +146,7 @@ withOthers(
     const { rolled } = await rollBack('echo now > theirs')
     expect(rolled.error).toBeUndefined()
     expect(ws.read('theirs')).toBe('then')
-    expect(rolled.results[0].leftAlone).toEqual([{ path: 'theirs', why: 'refused' }])
+    expect(rolled.results[0].leftAlone).toEqual([{ path: 'theirs', why: 'attributes' }])
   },
 )
 
@@ -169,7 +181,7 @@ withOthers(
     const { rolled } = await rollBack('rm null tool')
     expect(rolled.error).toBeUndefined()
     const refused = rolled.results[0].leftAlone.map(({ path, why }: { path: string; why: string }) => `${path} ${why}`)
-    expect(refused.sort()).toEqual(['null refused', 'tool refused'])
+    expect(refused.sort()).toEqual(['null refused', 'tool attributes'])
     expect(fs.statSync(ws.at('tool')).mode & 0o7777).toBe(0o755)
   },
 )
@@ -381,5 +393,8 @@ withOthers('links of somebody else that come back as our own are named by where 
   const { rolled } = await rollBack('rm -r link d')
   expect(rolled.error).toBeUndefined()
   const { leftAlone } = rolled.results[0] as RestoreResult
-  expect(leftAlone.map(({ path, why }) => `${why} ${path}`).toSorted()).toEqual(['refused d/sub/inner', 'refused link'])
+  expect(leftAlone.map(({ path, why }) => `${why} ${path}`).toSorted()).toEqual([
+    'attributes d/sub/inner',
+    'attributes link',
+  ])
 })

@@ -68,6 +68,15 @@ describe('max_store_bytes', () => {
     expect(stderr).not.toContain('delete the largest')
     expect(savepoint(space, ['snapshot', '-t', other]).stderr).toContain('delete the largest: snap_')
   })
+
+  it('is said by status and doctor once it is reached: nothing new is protected then', () => {
+    space.write('large', noise(300_000, 1))
+    take('one')
+    expect([say('status').stderr, say('doctor').status]).toEqual(['', 0])
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots:\n  max_store_bytes: 200 KB\n')
+    expect(say('status').stderr).toMatch(/max_store_bytes is 200 KB: .*no snapshot can be taken, and no run begun\n$/)
+    expect(say('doctor').stdout).toMatch(/^problem +disk .*the store has 30\d KB of 200 KB$/m)
+  })
 })
 
 describe('what savepoint.yaml weakens', () => {

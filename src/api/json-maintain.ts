@@ -35,6 +35,7 @@ export function verifyJson(result: results.VerifyResult) {
     snapshots: result.snapshots,
     snapshots_here: result.here,
     snapshots_deleted: result.deleted,
+    snapshots_unread: result.unread,
     problems: result.problems.map(({ what, snapshots, paths }) => ({ what, snapshots, paths })),
     repaired: result.repaired,
   }

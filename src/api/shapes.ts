@@ -132,13 +132,16 @@ export const restore = z
             'no-room',
             'holds-uncaptured',
             'refused',
+            'attributes',
             'in-the-way',
             'outside',
             'overlapped',
           ]),
         }),
       )
-      .describe('what was not touched, and why'),
+      .describe(
+        'what was not touched, and why; `attributes`: what was, but could not get its owner or other attributes back',
+      ),
     kept_dirs: z.array(path),
     hidden: pathList,
     gone: z.object({ count: z.int(), paths: z.array(skipped.extend({ snapshot: id.nullable() })) }),
@@ -279,6 +282,7 @@ export const verify = z
     snapshots: z.int(),
     snapshots_here: z.int(),
     snapshots_deleted: z.int(),
+    snapshots_unread: z.int(),
     problems: z.array(z.object({ what: z.string(), snapshots: z.array(id), paths: z.array(path) })),
     repaired: z.array(z.string()),
   })

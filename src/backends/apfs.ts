@@ -43,11 +43,8 @@ export const apfs: NativeBackend = {
   },
 
   open(state) {
-    if (existsSync(pathOf(state))) return { path: Buffer.from(pathOf(state)), isChanged: false, close() {} }
-    if (existsSync(state.place)) return undefined
-    throw new SavepointError('backend.failed', `Cannot read ${pathOf(state)}: ${state.place} is not there`, {
-      hint: 'Mount the volume that it is on. Nothing is lost',
-    })
+    if (!apfs.find(state)) return undefined
+    return { path: Buffer.from(pathOf(state)), isChanged: false, close() {} }
   },
 
   // The files of a copy are others than those of the next one.
@@ -56,6 +53,14 @@ export const apfs: NativeBackend = {
   remove(state) {
     for (const path of [pathOf(state), partialOf(state)]) rmSync(path, { recursive: true, force: true })
     removeIfEmpty(state.place)
+  },
+
+  find(state) {
+    if (existsSync(pathOf(state))) return state
+    if (existsSync(state.place)) return undefined
+    throw new SavepointError('backend.failed', `Cannot read ${pathOf(state)}: ${state.place} is not there`, {
+      hint: 'Mount the volume that it is on. Nothing is lost',
+    })
   },
 
   whereOf: pathOf,

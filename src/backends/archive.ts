@@ -44,6 +44,9 @@ export const archivesIn = (directory: string): Keeper => ({
     removeLeftovers(archivesOf(directory))
   },
 
+  // What is wrong with one is told by who checks it.
+  find: state => state,
+
   whereOf: state => archiveFile(directory, state as ArchiveState),
 
   usageBytes(state) {

@@ -63,6 +63,8 @@ export const btrfs: NativeBackend = {
     removeIfEmpty(state.place)
   },
 
+  find: state => (isGone(state) ? undefined : state),
+
   whereOf: pathOf,
 
   usageBytes(state) {

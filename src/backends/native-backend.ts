@@ -49,6 +49,11 @@ export interface Keeper {
   name: NativeName | 'archive'
   /** May be called again. */
   remove(state: NativeState): void
+  /**
+   * Where it is by now: its dataset may have another name. undefined: it is not there. Throws when that cannot be told.
+   * `orCopy`: what somebody has received of it elsewhere holds the same, and is read where nothing else is left.
+   */
+  find(state: NativeState, orCopy?: boolean): NativeState | undefined
   /** For people: a path, or a name. */
   whereOf(state: NativeState): string
   /** Bytes that would be free without it; undefined: not known. */
@@ -59,10 +64,17 @@ export interface Keeper {
 export interface WholeRollback {
   /** Whether it is what is seen at `target` that would go back: by now it may be mounted elsewhere, and be somebody's work. */
   isAt(target: Buffer, state: NativeState): boolean
-  /** The names of those, of whomever they are. */
+  /** The names of those, of whomever they are, the newest first. */
   later(state: NativeState): string[]
+  /** Whether a name of those is that of a state, whatever its place was called when it was kept. */
+  isNameOf(name: string, state: NativeState): boolean
   /** What others have made of those, and would be destroyed with them: that stops it. */
   madeOf(state: NativeState, later: readonly string[]): string[]
+  /** Those that somebody has said must stay. */
+  held(later: readonly string[]): string[]
+  /** One of those. Called under the timeline's lock. */
+  destroy(state: NativeState, name: string): void
+  /** Throws, and does not go back, when there is one left of those. */
   go(state: NativeState): void
 }
 

@@ -91,7 +91,7 @@ export const OUTSIDE =
 const isInside = (path: string, target: string): boolean => path === target || path.startsWith(`${target}/`)
 
 /** Of what exists. */
-function nearest(path: string): string {
+export function nearest(path: string): string {
   return existsSync(path) ? path : nearest(dirname(path))
 }
 

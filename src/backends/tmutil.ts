@@ -76,6 +76,11 @@ export const tmutil: NativeBackend = {
     removeIfEmpty(state.place)
   },
 
+  find(state) {
+    const note = readNote(state)
+    return note && findLocal(note) !== undefined ? state : undefined
+  },
+
   whereOf(state) {
     const note = readNote(state)
     return note ? prefixOf(note) : noteOf(state)

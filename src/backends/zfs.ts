@@ -43,16 +43,33 @@ export const zfs: NativeBackend = {
       const listed = mustRun('list ZFS snapshots', 'zfs', ['get', '-Hpr', '-o', 'name,value', 'createtxg', dataset])
       const made = new Map(linesOf(listed).map(([name, txg]) => [name!, Number(txg)]))
       const own = made.get(nameOf(state))
-      if (own === undefined) throw goneError(state)
-      return [...made].filter(([name, txg]) => name.startsWith(`${dataset}@`) && txg > own).map(([name]) => name)
+      if (own === undefined) throw failed(`find ${nameOf(state)}`, 'somebody has removed it')
+      // Bookmarks go with them.
+      const isOfDataset = (name: string) => [`${dataset}@`, `${dataset}#`].some(prefix => name.startsWith(prefix))
+      const later = [...made].filter(([name, txg]) => isOfDataset(name) && txg > own)
+      return later.sort(([, a], [, b]) => b - a).map(([name]) => name)
     },
+    isNameOf: (name, state) => name.endsWith(`@${shortNameOf(state)}`),
     madeOf({ place }, later) {
       const clones = clonesIn(poolOf(place)).filter(({ origin }) => later.includes(origin))
       return clones.filter(clone => !isForReading(clone, place)).map(({ name }) => name)
     },
+    held(later) {
+      if (later.length === 0) return []
+      const { stdout } = runProgram('zfs', ['get', '-Hp', '-o', 'name,value', 'userrefs', ...later])
+      return linesOf(stdout).flatMap(([name, holds]) => (Number(holds) > 0 ? [name!] : []))
+    },
+    destroy({ place }, name) {
+      if (runProgram('zfs', ['destroy', name]).works) return
+      dropClones(place)
+      mustRun('roll back a ZFS dataset', 'zfs', ['destroy', name])
+    },
     go(state) {
-      dropClones(state.place)
-      mustRun('roll back a ZFS dataset', 'zfs', ['rollback', '-r', nameOf(state)])
+      // Not with -r: that would destroy what somebody has taken since.
+      const { works, why } = runProgram('zfs', ['rollback', nameOf(state)])
+      if (works) return
+      const came = zfs.wholeRollback!.later(state)
+      throw failed('roll back a ZFS dataset', came.length > 0 ? `${came.join(', ')} came meanwhile` : why)
     },
   },
 
@@ -114,6 +131,8 @@ export const zfs: NativeBackend = {
     mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(found)])
   },
 
+  find: (state, orCopy = false) => locate(state, orCopy),
+
   whereOf: nameOf,
 
   usageBytes(state) {
@@ -136,11 +155,6 @@ function whyNoList(why: string): string {
   if (why.includes('not installed')) return 'apt-get install zfsutils-linux'
   return process.geteuid?.() === 0 ? 'See `zfs list`' : ALLOW
 }
-
-const goneError = (state: NativeState) =>
-  new SavepointError('backend.failed', `Cannot find ${nameOf(state)}: somebody has removed it`, {
-    hint: 'The store has what was in it: leave --native out',
-  })
 
 /** When it was made, by the count of its pool: that stays when its dataset is renamed, and a copy that was received has another. */
 const created = (name: string, ...options: string[]) =>

@@ -1,6 +1,7 @@
 /** What `doctor` says about who keeps snapshots: the one that is used, and of each other one why it is not. */
 import { existsSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
+import { nearest } from '../backends/place.ts'
 import { nativeBackend, nativeBackends, type Probed } from '../backends/select.ts'
 import type { BackendName } from '../model/backend-name.ts'
 import { whereFor } from './backend.ts'
@@ -10,6 +11,7 @@ type Check = DoctorResult['checks'][number]
 
 /** Where the probes try it; gone afterwards. */
 const PROBED = 'probe'
+const PROBED_ABOVE = '.savepoint-probe'
 
 export function backendCheck(home: string, target: Buffer, wanted: BackendName): Check {
   if (wanted === 'archive')
@@ -18,9 +20,14 @@ export function backendCheck(home: string, target: Buffer, wanted: BackendName):
       state: 'ok',
       detail: 'archive: the store, and an archive of each snapshot that you ask for',
     }
-  // A home that is not made yet stays so.
   const { key, directories } = whereFor(home, target, PROBED)
-  const where = { key, directories: directories.filter(place => existsSync(dirname(dirname(place)))) }
+  // A home that is not made yet stays so: it is tried where that would be made.
+  const where = {
+    key,
+    directories: directories.map(place =>
+      existsSync(dirname(dirname(place))) ? place : join(nearest(place), PROBED_ABOVE, key),
+    ),
+  }
   const asked = wanted === 'tmutil' ? [nativeBackend(wanted)!, ...nativeBackends] : nativeBackends
   const probed = asked.map(backend => ({ backend, probe: backend.probe(target, where) }))
   const chosen = wanted === 'cas' ? undefined : probed.find(one => isChosen(one, wanted))

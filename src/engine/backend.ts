@@ -89,9 +89,19 @@ function remembered(ctx: Context): Chosen | undefined {
 /** Who keeps what is asked for next. Where that is not known, because nobody has asked here yet, it is found out. */
 export function usedBackend(ctx: Context): string {
   const { backend } = ctx.config.snapshots
-  if (backend !== 'auto') return backend
-  const chosen = ctx.unwritable ? remembered(ctx) : chooseNative(ctx)
-  return chosen?.backend.name ?? 'cas'
+  if (backend === 'auto') return (ctx.unwritable ? remembered(ctx) : chooseNative(ctx))?.backend.name ?? 'cas'
+  if (!ctx.unwritable) sayIfRefused(ctx)
+  return backend
+}
+
+/** One that is named is not replaced: whoever relies on it must know before he needs a snapshot. */
+function sayIfRefused(ctx: Context): void {
+  try {
+    chooseNative(ctx)
+  } catch (error) {
+    if (!(error instanceof SavepointError)) throw error
+    ctx.warn(`${error.message}; until that is mended no snapshot can be taken, and no run begun`)
+  }
 }
 
 /** A run that is at work takes what is asked for itself, into the store. Whoever named another one must know. */

@@ -49,11 +49,11 @@ async function coverageOf(ctx: Context, raw: Raw, look: Look): Promise<CoverageR
   const holders = ctx.db
     .snapshots()
     .reverse()
-    .filter(({ root }) => raw === '' || hasCaptured(ctx, root, raw))
+    .filter(({ root }) => root !== UNREAD_ROOT && (raw === '' || hasCaptured(ctx, root, raw)))
     .filter(({ root }) => !look.whole || isWhole(ctx, root, raw, look.whole))
   const same = await holderOfLive(ctx, raw, holders, { seen: entry, afresh: look.afresh })
   const latest = same ?? holders[0]
-  if (latest && latest.root !== UNREAD_ROOT && !look.whole) requireKnown(ctx, latest.root, raw)
+  if (latest && !look.whole) requireKnown(ctx, latest.root, raw)
   const isUnknown = entry?.kind === 'unknown'
   const reason = whyNot(ctx, found, entry)
   const leftOut = leftOutBelow(ctx, raw, entry)
@@ -111,9 +111,8 @@ async function holderOfLive(
   return holders.find(({ root }) => isHeldBy(ctx, root, raw, stored => holds(stored, entry)))
 }
 
-/** By a state that the store has lost, or that could not be read yet, nothing is. */
+/** By a state that the store has lost, nothing is. */
 function isHeldBy(ctx: Context, root: Id, raw: Raw, holds: (stored: Entry) => boolean): boolean {
-  if (root === UNREAD_ROOT) return false
   try {
     const stored = stateAt(ctx, root, raw)
     return stored !== undefined && holds(stored)

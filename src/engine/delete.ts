@@ -5,9 +5,10 @@ import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, ownRun, refuseInsideRun, withTimelineLock } from './context.ts'
-import { beyondLimits, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
+import { beyondLimits, type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
 import { checkLabel } from './names.ts'
 import { newOperation } from './new-operation.ts'
+import { foreseeReading } from './read-native.ts'
 import { recoverPending } from './recover.ts'
 import type { PruneResult } from './results.ts'
 import { requireRun } from './rollback.ts'
@@ -79,9 +80,10 @@ export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; 
     if (!options.dryRun) refuseInsideRun(ctx, 'prune')
     if (!options.dryRun) await recoverPending(ctx)
     const run = options.run === undefined ? undefined : requireRun(ctx, options.run).id
-    const decisions = decide(ctx, { keep: options.keep, run })
+    const foreseen = options.dryRun ? foreseeReading(ctx) : undefined
+    const decisions = decide(ctx, { keep: options.keep, run }, foreseen?.lost)
     const going = decisions.filter(decision => !decision.keep).map(decision => decision.snapshot)
-    const leftToStore = [...ctx.leftAtOpen.splice(0), ...leaveToStore(ctx, options)]
+    const leftToStore = [...ctx.leftAtOpen.splice(0), ...leaveToStore(ctx, options.run, foreseen)]
     if (options.dryRun || going.length === 0)
       return { dryRun: options.dryRun === true, decisions, leftToStore, operation: undefined }
     const rules = [...new Set(decisions.filter(decision => !decision.keep).map(decision => decision.rule))]
@@ -90,9 +92,9 @@ export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; 
   })
 }
 
-function leaveToStore(ctx: Context, { dryRun, run }: { dryRun?: boolean; run?: string }): LeftToStore[] {
+function leaveToStore(ctx: Context, run: string | undefined, foreseen: Foreseen | undefined): LeftToStore[] {
   if (run !== undefined) return []
-  return dryRun ? beyondLimits(ctx, true) : keepWithinLimits(ctx)
+  return foreseen ? beyondLimits(ctx, foreseen) : keepWithinLimits(ctx)
 }
 
 function remove(ctx: Context, kind: OperationKind, snapshots: Snapshot[], summary: string): Operation {

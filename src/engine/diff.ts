@@ -1,16 +1,17 @@
 /** `diff`, `changes` and `status`: what differs between two states, one of which may be the live tree. */
 import { join } from 'node:path'
+import { isDiskFull } from '../errors/errors.ts'
 import type { Change, Entry } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
 import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
-import type { Run, Snapshot } from '../model/snapshot.ts'
+import { type Run, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { lockHolder, tryLock } from '../store/file-lock.ts'
 import { MAX_SHOWN_BYTES, readContent } from '../store/read-content.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { findRun, requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { usedBackend } from './backend.ts'
-import { type Live, lookAtLive } from './capture-live.ts'
+import { checkRoom, type Live, lookAtLive } from './capture-live.ts'
 import { changedOutside, firstOutside } from './changed-outside.ts'
 import { changesOfRun } from './changes-of-run.ts'
 import { type Context, holdObjects } from './context.ts'
@@ -91,10 +92,13 @@ export const diffOfSnapshot = (ctx: Context, snapshot: Snapshot): DiffResult => 
 export async function status(ctx: Context): Promise<StatusResult> {
   if (ctx.config.snapshots.disabled)
     ctx.notice('snapshots are turned off by the configuration: nothing new is captured')
+  else if (!ctx.unwritable) sayIfNoRoom(ctx)
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const live = await captureForReading(ctx)
   const changed =
-    head && withLeft([...stateChanges(ctx.store, head.root, live.root)], leftHistory(ctx, head.root, live.root))
+    head &&
+    head.root !== UNREAD_ROOT &&
+    withLeft([...stateChanges(ctx.store, head.root, live.root)], leftHistory(ctx, head.root, live.root))
   // What went by a rule is nobody's doing.
   const lastOperation = operationsInOrder(ctx.db).findLast(({ kind }) => kind !== 'retention')
   return {
@@ -105,14 +109,24 @@ export async function status(ctx: Context): Promise<StatusResult> {
     head,
     snapshots: ctx.db.snapshots().length,
     storeBytes: ctx.store.index.storedBytes(),
-    changes: changed,
-    counts: countChanges(changed ?? []),
+    changes: changed || undefined,
+    counts: countChanges(changed || []),
     skipped: live.skipped,
     lastOperation,
     lastChangedOutside: lastOperation ? changedOutside(ctx, lastOperation) : [],
     writer: currentWriter(ctx),
     running: liveRuns(ctx).map(({ socket, ...run }) => run),
     interrupted: interruptedRuns(ctx, live),
+  }
+}
+
+/** Whoever relies on the next one, or on a run, must know before. */
+function sayIfNoRoom(ctx: Context): void {
+  try {
+    checkRoom(ctx)
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
+    ctx.warn(`${(error as Error).message}: until there is room no snapshot can be taken, and no run begun`)
   }
 }
 

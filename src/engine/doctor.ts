@@ -1,7 +1,7 @@
 /** `doctor`: what works here, what does not, and what to do about it. Works without a timeline. */
-import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { defaultConfig, type TracerName } from '../config/config.ts'
+import { type Config, defaultConfig, type TracerName } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { SavepointError } from '../errors/errors.ts'
 import { GIT_TIMEOUT_MS } from '../files/git-facts.ts'
@@ -29,7 +29,7 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
     { name: 'node', state: 'ok', detail: `${process.version} at ${process.execPath}` },
     { name: 'native addon', state: 'ok', detail: 'loaded' },
     homeCheck(home),
-    spaceCheck(home, config.loaded?.config.snapshots.min_free_bytes ?? defaultConfig.snapshots.min_free_bytes),
+    spaceCheck(home, (config.loaded?.config ?? defaultConfig).snapshots),
     backendCheck(home, target, config.loaded?.config.snapshots.backend ?? defaultConfig.snapshots.backend),
     ...(config.loaded?.config.snapshots.disabled ? [turnedOff] : []),
     cloneCheck(home),
@@ -112,12 +112,30 @@ function homeCheck(home: string): Check {
   return { name: 'home', state: 'ok', detail: home }
 }
 
-function spaceCheck(home: string, floor: number): Check {
+function spaceCheck(home: string, { min_free_bytes: floor, max_store_bytes: limit }: Config['snapshots']): Check {
   const free = freeBytes(nearestExisting(home))
-  const detail = `${formatBytes(free)} free, ${formatLimit(floor)} are kept free`
-  return free < floor
-    ? { name: 'disk', state: 'problem', detail, fix: 'Free some space: captures stop below the floor' }
-    : { name: 'disk', state: 'ok', detail }
+  const stored = storeBytes(home)
+  const store = Number.isFinite(limit) ? `; the store has ${formatBytes(stored)} of ${formatLimit(limit)}` : ''
+  const detail = `${formatBytes(free)} free, ${formatLimit(floor)} are kept free${store}`
+  if (free < floor)
+    return { name: 'disk', state: 'problem', detail, fix: 'Free some space: captures stop below the floor' }
+  if (stored < limit) return { name: 'disk', state: 'ok', detail }
+  const fix = 'Captures stop there: `savepoint prune` and `savepoint gc`, or raise snapshots.max_store_bytes'
+  return { name: 'disk', state: 'problem', detail, fix }
+}
+
+/** What counts for `max_store_bytes`; the index is not opened for that. */
+function storeBytes(home: string): number {
+  const files = ['packs', 'clones'].flatMap(name => filesIn(join(home, 'store', name)))
+  return files.reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
+}
+
+function filesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory).map(name => join(directory, name))
+  } catch {
+    return []
+  }
 }
 
 function cloneCheck(home: string): Check {

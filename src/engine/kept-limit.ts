@@ -7,22 +7,31 @@ import type { Context } from './context.ts'
 import { noteForgotten, removeGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 
+/** What reading will find of those that nobody has read. */
+export interface Foreseen {
+  /** Ids of those that are not there any more. */
+  lost: ReadonlySet<string>
+  /** Ids of those that cannot be read now. */
+  away: ReadonlySet<string>
+}
+
 /** A snapshot that something beside the store kept until now, and the rule by which that ends. */
 export interface LeftToStore {
   snapshot: Snapshot
   rule: string
 }
 
-/** Newest first. One that nobody has read stays until then; `onceRead`: what goes when that has happened. */
-export function beyondLimits(ctx: Context, onceRead = false): LeftToStore[] {
+/** Newest first. One that nobody has read stays until then; `foreseen`: what goes when that has happened. */
+export function beyondLimits(ctx: Context, foreseen?: Foreseen): LeftToStore[] {
   const { max_count, native_max } = ctx.config.snapshots.retention
-  const kept = ctx.db.snapshots().filter(({ nativeRef }) => nativeRef !== undefined)
+  const kept = ctx.db.snapshots().filter(({ id, nativeRef }) => nativeRef !== undefined && !foreseen?.lost.has(id))
+  const isRead = ({ id, root }: Snapshot) => (foreseen ? !foreseen.away.has(id) : root !== UNREAD_ROOT)
   const byBackend = Map.groupBy(kept.reverse(), ({ backend }) => backend)
   return [...byBackend].flatMap(([backend, snapshots]) => {
     const [name, limit] = backend === 'archive' ? ['max_count', max_count] : ['native_max', native_max]
     const states = [...new Set(snapshots.map(({ nativeRef }) => nativeRef))].slice(0, limit)
     return snapshots
-      .filter(({ nativeRef, root }) => (onceRead || root !== UNREAD_ROOT) && !states.includes(nativeRef))
+      .filter(snapshot => isRead(snapshot) && !states.includes(snapshot.nativeRef))
       .map(snapshot => ({ snapshot, rule: `${name} (${limit})` }))
   })
 }

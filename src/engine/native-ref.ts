@@ -1,6 +1,7 @@
 /** What a snapshot that its filesystem keeps, or an archive, remembers of that: the text in `native_ref`. */
-import type { NativeBackend, NativeState } from '../backends/native-backend.ts'
+import type { Keeper, NativeBackend, NativeState } from '../backends/native-backend.ts'
 import { keeperOf, nativeBackend } from '../backends/select.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { NativeUsage, Snapshot } from '../model/snapshot.ts'
 
@@ -32,5 +33,17 @@ export function keptOf(snapshot: Pick<Snapshot, 'backend' | 'nativeRef'>): Kept 
 export function nativeUsage(directory: string, snapshot: Snapshot): NativeUsage | undefined {
   const state = stateOf(snapshot)
   const keeper = state && keeperOf(snapshot.backend, directory)
-  return keeper && { where: keeper.whereOf(state), bytes: keeper.usageBytes(state) }
+  if (!keeper) return undefined
+  const found = whereNow(keeper, state)
+  return { where: keeper.whereOf(found ?? state), bytes: found && keeper.usageBytes(found), isGone: !found }
+}
+
+/** Where that cannot be told, because its filesystem is not mounted, it counts as kept where it was. */
+function whereNow(keeper: Keeper, state: NativeState): NativeState | undefined {
+  try {
+    return keeper.find(state)
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+    return state
+  }
 }

@@ -10,14 +10,17 @@ import { plural } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
+import { statDir } from '../targets/dir/dir-target.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { captureLive } from './capture-live.ts'
 import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
 import { liveRuns } from './live-runs.ts'
-import { noteForgotten, removeGoing } from './native-going.ts'
 import { type Kept, keptOf, stateOf } from './native-ref.ts'
+import { newOperation } from './new-operation.ts'
 import type { RestoreResult } from './results.ts'
 import { rollback } from './rollback.ts'
 import type { RestoreOptions } from './savepoint.ts'
+import { addSnapshot } from './snapshot.ts'
 
 export async function rollbackNatively(ctx: Context, ref: string, options: RestoreOptions): Promise<RestoreResult> {
   refuseInsideRun(ctx, 'roll back natively')
@@ -25,41 +28,102 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
     throw new SavepointError('usage', 'Cannot roll back natively: a filesystem goes back as a whole', {
       hint: 'Leave --native out to bring back a part',
     })
+  const dryRun = options.dryRun === true
   const snapshot = resolveSnapshot(ctx.db, ref)
+  const going = goingOf(snapshot)
+  const later = laterThan(ctx, going)
+  refuseWhatIsInTheWay(ctx, going, later)
+  sayConsequences(ctx, going, later, dryRun)
+  if (later.foreign.length > 0 && !ctx.force && !dryRun)
+    throw new SavepointError('backend.failed', `Cannot roll back natively: ${later.foreign.join(', ')} would be lost`, {
+      hint: 'They are not of Savepoint. --force destroys them; without --native all of them stay',
+    })
+  refuseToHide(ctx, going, dryRun)
+  const result = await rollback(ctx, ref, { ...options, all: true })
+  if (dryRun) return result
+  await withTimelineLock(ctx, 'roll back natively', async () => {
+    // That took its time, in which others have worked.
+    refuseWhatCame(going, later)
+    refuseWhatIsInTheWay(ctx, going, later)
+    const head = ctx.db.head
+    await goBack(ctx, going, later, async () => {
+      if (!options.noSafety) await keepEdits(ctx, ctx.db.snapshot(snapshot.id) ?? snapshot)
+    })
+    ctx.db.setHead(head)
+  })
+  ctx.notice(`--native: done, the filesystem is back at ${going.backend.whereOf(going.ref)}`)
+  return result
+}
+
+interface Going extends Kept {
+  whole: WholeRollback
+}
+
+/** Where it is by now: its dataset may have another name. */
+function goingOf(snapshot: Snapshot): Going {
   const kept = keptOf(snapshot)
   const whole = kept?.backend.wholeRollback
   if (!kept || !whole)
     throw new SavepointError('unsupported', `Cannot roll back natively: ${snapshot.backend} keeps ${snapshot.id}`, {
       hint: 'Only snapshots that zfs keeps go back like that; leave --native out',
     })
+  const found = kept.backend.find(kept.ref)
+  if (found) return { ...kept, whole, ref: { ...kept.ref, ...found } }
+  throw new SavepointError('backend.failed', `Cannot find ${kept.backend.whereOf(kept.ref)}: somebody has removed it`, {
+    hint: 'The store has what was in it: leave --native out',
+  })
+}
+
+function refuseWhatIsInTheWay(ctx: Context, going: Going, later: Later): void {
   const [run] = liveRuns(ctx)
   if (run)
     throw new SavepointError('busy', `Cannot roll back natively: ${run.id} is at work`, {
       hint: 'Wait until it has ended, or leave --native out',
     })
-  const names = whole.later(kept.ref)
-  const later = laterThan(ctx, kept, names)
-  if (!whole.isAt(ctx.targetPath, kept.ref)) throw notThere(ctx, kept)
-  refuseToDestroy(whole.madeOf(kept.ref, names))
-  sayConsequences(ctx, kept, later, options.dryRun === true)
-  if (later.foreign.length > 0 && !ctx.force && !options.dryRun)
-    throw new SavepointError('backend.failed', `Cannot roll back natively: ${later.foreign.join(', ')} would be lost`, {
-      hint: 'They are not of Savepoint. --force destroys them; without --native all of them stay',
-    })
-  refuseToHide(ctx, kept, options.dryRun === true)
-  const result = await rollback(ctx, ref, { ...options, all: true })
-  if (options.dryRun) return result
-  await withTimelineLock(ctx, 'roll back natively', async () => {
-    ctx.db.transaction(() => {
-      for (const { id } of later.ours) ctx.db.native.setStored(id)
-      noteForgotten(ctx.db, later.ours)
-    })
-    failpoint('native:before-rollback')
-    goBack(whole, kept)
-    removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+  if (!going.whole.isAt(ctx.targetPath, going.ref)) throw notThere(ctx, going)
+  refuseOwnHome(ctx)
+  refuseToDestroy(going.whole.madeOf(going.ref, later.names))
+  const [held] = going.whole.held(later.names)
+  if (held === undefined) return
+  throw new SavepointError('backend.failed', `Cannot roll back natively: ${held} is held, and cannot be destroyed`, {
+    hint: `See \`zfs holds ${held}\` and \`zfs release\`, or leave --native out`,
   })
-  ctx.notice(`--native: done, the filesystem is back at ${kept.backend.whereOf(kept.ref)}`)
-  return result
+}
+
+/** Also with --force: all that was captured since, the state before included, would be gone with the home, and `undo`, too. */
+function refuseOwnHome(ctx: Context): void {
+  const device = statDir(ctx.targetPath)?.dev
+  const inside = [ctx.home, ctx.store.directory, ctx.timelineDir].find(
+    path => statDir(Buffer.from(path))?.dev === device,
+  )
+  if (inside === undefined) return
+  throw new SavepointError(
+    'backend.failed',
+    `Cannot roll back natively: ${inside}, where Savepoint keeps what it captured, would go back, too`,
+    {
+      hint: 'Leave --native out, or move the home to another filesystem (SAVEPOINT_HOME)',
+    },
+  )
+}
+
+/** Of whomever: what was not said to be lost is not lost. */
+function refuseWhatCame({ whole, ref }: Going, { names }: Later): void {
+  const came = whole.later(ref).filter(name => !names.includes(name))
+  if (came.length === 0) return
+  throw new SavepointError('backend.failed', `Cannot roll back natively: ${came.join(', ')} came meanwhile`, {
+    hint: `${AS_WITHOUT} The same command again says what would be lost now`,
+  })
+}
+
+/** What somebody wrote while the files were brought back, or was left alone by that, would go with the rest. */
+async function keepEdits(ctx: Context, { id, root }: Snapshot): Promise<void> {
+  const live = await captureLive(ctx, {
+    ...{ override: [root], readOwned: true, ignoreFloor: true },
+    phase: 'saving what changed meanwhile',
+  })
+  if (ctx.db.snapshots().some(other => other.root === live.root)) return
+  const kept = addSnapshot(ctx, live, { type: 'safety', command: `rollback to ${id} --native` })
+  ctx.notice(`--native: what differed from ${id} before the filesystem went back is kept in ${kept.id}`)
 }
 
 /** Also with --force: a clone is a filesystem that somebody works in. */
@@ -70,15 +134,34 @@ function refuseToDestroy(clones: readonly string[]): void {
   })
 }
 
-function goBack(whole: WholeRollback, { ref }: Kept): void {
+const AS_WITHOUT =
+  'The files are back, as without --native (`savepoint undo` takes that back); what rules exclude is as it was.'
+
+/** What is said to be in the store alone is so, whatever happens: each is noted when it is gone. */
+async function goBack(ctx: Context, going: Going, { names, ours }: Later, keep: () => Promise<void>): Promise<void> {
+  const { backend, whole, ref } = going
+  const lost: string[] = []
   try {
+    await keep()
+    failpoint('native:before-rollback')
+    for (const name of names) {
+      whole.destroy(ref, name)
+      failpoint('native:destroyed')
+      lost.push(name)
+      for (const { id } of ours.get(name) ?? []) ctx.db.native.setStored(id)
+    }
+    // That may have taken a while, too.
+    if (names.length > 0) await keep()
     whole.go(ref)
+    failpoint('native:gone-back')
   } catch (error) {
     if (!(error instanceof SavepointError)) throw error
-    throw new SavepointError(error.code, error.message, {
-      hint: 'The files are back, as without --native (`savepoint undo` takes that back); what rules exclude is as it was',
-    })
+    const gone = lost.length > 0 ? ` ${backend.name} has lost ${lost.join(', ')}` : ''
+    throw new SavepointError(error.code, error.message, { hint: `${AS_WITHOUT}${gone}` })
   }
+  const losing = lost.length > 0 ? `; ${backend.name} has lost ${lost.join(', ')}` : ''
+  const summary = `the filesystem went back to ${backend.whereOf(ref)}${losing}`
+  ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: '--native' })
 }
 
 /** Also with --force: what is there now is not protected here, and no snapshot of it was taken before. */
@@ -102,36 +185,41 @@ function refuseToHide(ctx: Context, { ref }: Kept, dryRun: boolean): void {
 }
 
 interface Later {
-  ours: Snapshot[]
+  names: string[]
+  /** By name. One that was compacted may be the same as another. */
+  ours: Map<string, Snapshot[]>
   /** Of others, and of other homes. */
   foreign: string[]
 }
 
 /** What is ours must be in the store before it goes. */
-function laterThan(ctx: Context, { backend }: Kept, names: readonly string[]): Later {
+function laterThan(ctx: Context, { backend, whole, ref }: Going): Later {
+  const names = whole.later(ref)
   const kept = ctx.db.snapshots(true).filter(snapshot => snapshot.backend === backend.name && snapshot.nativeRef)
-  const whereOf = (snapshot: Snapshot) => backend.whereOf(stateOf(snapshot)!)
-  const ours = kept.filter(snapshot => names.includes(whereOf(snapshot)))
-  const unread = ours.find(({ root }) => root === UNREAD_ROOT)
+  const ours = new Map<string, Snapshot[]>()
+  for (const name of names) {
+    const snapshots = kept.filter(snapshot => whole.isNameOf(name, stateOf(snapshot)!))
+    if (snapshots.length > 0) ours.set(name, snapshots)
+  }
+  const unread = [...ours.values()].flat().find(({ root }) => root === UNREAD_ROOT)
   if (unread)
     throw new SavepointError('backend.failed', `Cannot roll back natively: ${unread.id} is not read yet`, {
       hint: 'Mend what the notice says; the next command reads it',
     })
-  const known = new Set(ours.map(whereOf))
-  return { ours, foreign: names.filter(name => !known.has(name)) }
+  return { names, ours, foreign: names.filter(name => !ours.has(name)) }
 }
 
 function sayConsequences(ctx: Context, { backend }: Kept, { ours, foreign }: Later, dryRun: boolean): void {
   const goes = dryRun ? 'would go' : 'goes'
+  const loses = `--native: ${backend.name} ${dryRun ? 'would lose' : 'loses'}`
   ctx.notice(
-    `--native: everything in the directory ${goes} back, also what rules exclude; \`savepoint undo\` does not bring that back`,
+    `--native: everything in the directory ${goes} back, also what rules exclude or was not captured; \`savepoint undo\` does not bring that back`,
   )
-  if (ours.length > 0)
+  const own = [...ours.values()].flat().map(({ id }) => id)
+  if (own.length > 0)
     ctx.notice(
-      `--native: ${backend.name} ${dryRun ? 'would lose' : 'loses'} ${plural('later snapshot', ours.length)} of this timeline; the store has them: ${ours.map(({ id }) => id).join(', ')}`,
+      `${loses} ${plural('later snapshot', own.length)} of this timeline; the store has what was captured of them: ${own.join(', ')}`,
     )
   if (foreign.length > 0)
-    ctx.notice(
-      `--native: ${backend.name} ${dryRun ? 'would lose' : 'loses'} ${plural('later snapshot', foreign.length)} that somebody else took: ${foreign.join(', ')}`,
-    )
+    ctx.notice(`${loses} ${plural('later snapshot', foreign.length)} that somebody else took: ${foreign.join(', ')}`)
 }

@@ -14,7 +14,7 @@ import { hasLinks } from '../targets/dir/stale-links.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
 import { captureLive, type KeptState } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
-import { keepWithinLimits, type LeftToStore } from './kept-limit.ts'
+import { type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { type Kept, keptOf } from './native-ref.ts'
 import { newOperation } from './new-operation.ts'
@@ -39,7 +39,9 @@ export async function readAtOpen(ctx: Context): Promise<void> {
 /** Called under the timeline's lock. Answers what was left to the store, because it is beyond the limits. */
 export async function readUnread(ctx: Context): Promise<LeftToStore[]> {
   const unread = ctx.db.native.unread()
-  for (const snapshot of unread) {
+  for (const { id } of unread) {
+    // As it is by now: one that it came after may just have turned out to be lost.
+    const snapshot = ctx.db.snapshot(id)!
     const kept = keptOf(snapshot)
     const state = kept && opened(ctx, snapshot, kept)
     if (state === AWAY) continue
@@ -55,6 +57,25 @@ export async function readUnread(ctx: Context): Promise<LeftToStore[]> {
     }
   }
   return unread.length > 0 ? keepWithinLimits(ctx) : []
+}
+
+/** A dry run says what reading would, and changes nothing. */
+export function foreseeReading(ctx: Context): Foreseen {
+  const lost = new Set<string>()
+  const away = new Set<string>()
+  for (const snapshot of ctx.db.native.unread()) {
+    const kept = keptOf(snapshot)
+    try {
+      if (kept?.backend.find(kept.ref, true)) continue
+      lost.add(snapshot.id)
+      ctx.notice(lostText(snapshot))
+    } catch (error) {
+      if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+      away.add(snapshot.id)
+      if (snapshot.deletedAt === undefined) sayNotRead(ctx, error as Error)
+    }
+  }
+  return { lost, away }
 }
 
 const AWAY = 'away'
@@ -132,10 +153,13 @@ function sayChanged(ctx: Context, snapshot: Snapshot): void {
   ctx.notice(summary)
 }
 
+const lostText = (snapshot: Snapshot): string =>
+  `${nameOf(snapshot)} is lost: its ${snapshot.backend} snapshot was removed by somebody else before it was read`
+
 /** Nobody can bring it back. It must not stand in the way of the others. */
 function forgetLost(ctx: Context, snapshot: Snapshot): void {
   const { id, parent } = snapshot
-  const summary = `${nameOf(snapshot)} is lost: its ${snapshot.backend} snapshot was removed by somebody else before it was read`
+  const summary = lostText(snapshot)
   ctx.db.transaction(() => {
     if (ctx.db.head === id) ctx.db.setHead(parent)
     for (const [tag, tagged] of ctx.db.tags()) if (tagged === id) ctx.db.setTag(tag, undefined, ctx.now())

@@ -56,7 +56,7 @@ async function write(
   const plan = planRestore({ store: ctx.store, live: EMPTY_TREE, wanted, scope, withoutGit: options.withoutGit })
   const result = { ...describePlan(ctx, plan, snapshot), to: showPath(directory), dryRun: options.dryRun === true }
   if (options.dryRun) return result
-  const { refused } = await withDir(
+  const { left } = await withDir(
     realpathSync.native(rawToBytes(directory), 'buffer') as unknown as Buffer,
     async root => {
       const applied = await applyPlan({
@@ -74,7 +74,7 @@ async function write(
       return applied
     },
   )
-  return { ...result, leftAlone: [...plan.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))] }
+  return { ...result, leftAlone: [...plan.leftAlone, ...left] }
 }
 
 /** Makes the directory; it must be empty when it exists. Returns whether it was made. */

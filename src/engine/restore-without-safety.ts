@@ -38,12 +38,12 @@ export async function restoreWithoutSafety(ctx: Context, asked: RestoreRequest):
     'the state before is NOT saved: this cannot be undone, and if it is interrupted, give the same command again',
   )
   recordTarget(ctx)
-  const { refused } = await unstoppably(ctx, () => apply(ctx, request, live, plan))
+  const { left } = await unstoppably(ctx, () => apply(ctx, request, live, plan))
   const operation = record(ctx, request, live.tree, plan)
   const result = describeRestore(ctx, request, live, plan)
   return {
     ...result,
-    leftAlone: [...result.leftAlone, ...refused.map(path => ({ path, why: 'refused' as const }))],
+    leftAlone: [...result.leftAlone, ...left],
     operation,
   }
 }

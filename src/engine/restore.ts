@@ -205,7 +205,7 @@ export const carryOut = (ctx: Context, promised: Promised): Promise<RestoreResul
 async function applyAndRecord(ctx: Context, promised: Promised): Promise<RestoreResult> {
   const { request, journal, live, plan, safety } = promised
   let lateEdits: Snapshot | undefined
-  const { written, refused, edited, keptIn } = await withDir(ctx.targetPath, async root => {
+  const { written, left, keptIn } = await withDir(ctx.targetPath, async root => {
     try {
       const applied = await applyFor(ctx, request, live, root, {
         plan,
@@ -246,14 +246,13 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
   findHidden(ctx.store, states, request.scope, plan)
   const operation = close(ctx, promised, after)
   await nameSelfHidden(ctx, request, after, plan)
-  const described = describeRestore(ctx, request, live, plan)
+  // Attributes that the system refused to change are not put back.
+  const stayed = new Set(left.map(({ path }) => path))
+  const actions = plan.actions.filter(({ action, path }) => action !== 'metadata' || !stayed.has(path))
+  const described = describeRestore(ctx, request, live, { ...plan, actions })
   return {
     ...described,
-    leftAlone: [
-      ...described.leftAlone,
-      ...refused.map(path => ({ path, why: 'refused' as const })),
-      ...edited.map(path => ({ path, why: 'edited' as const })),
-    ],
+    leftAlone: [...described.leftAlone, ...left],
     safety,
     lateEdits,
     operation,

@@ -110,7 +110,7 @@ export interface StatusResult {
   head: Snapshot | undefined
   snapshots: number
   storeBytes: number
-  /** Against HEAD; undefined when there is no snapshot yet. */
+  /** Against HEAD; undefined when there is no snapshot yet, or HEAD cannot be read now. */
   changes: Change[] | undefined
   counts: ChangeCounts
   skipped: Skipped[]
@@ -201,6 +201,8 @@ export interface VerifyResult {
   snapshots: number
   here: number
   deleted: number
+  /** Of which the filesystem keeps all that there is: nothing of it is checked. */
+  unread: number
   problems: VerifyProblem[]
   repaired: string[]
   /** Whether a repair would mend some of the problems. */

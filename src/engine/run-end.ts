@@ -2,7 +2,7 @@
  * The end of a run: the state after it becomes a snapshot, and the run an operation that `undo` takes back. Also for a run
  * whose supervisor was killed, by whoever comes next.
  */
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { errnoOf, SavepointError, wordsOf } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
 import { nameRunning } from '../model/running.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
@@ -73,7 +73,7 @@ export async function conclude(
     })
   } catch (error) {
     if (!errnoOf(error)) throw error
-    ctx.alarm(`the end of the run is NOT recorded: ${(error as Error).message}`)
+    ctx.alarm(`the end of the run is NOT recorded: ${wordsOf(error)}`)
   }
   return { after, taken }
 }
@@ -94,7 +94,7 @@ function noteUnprotected(ctx: Context, run: Run, before: Snapshot | undefined): 
 function sayUncaptured(ctx: Context, before: Snapshot | undefined, error: unknown): End {
   if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
   const way = before ? `; to go back: savepoint rollback ${before.id}` : ''
-  ctx.alarm(`the state after the run is NOT captured: ${(error as Error).message}${way}`)
+  ctx.alarm(`the state after the run is NOT captured: ${wordsOf(error)}${way}`)
   return nothing
 }
 

@@ -7,7 +7,7 @@ import { stateChanges } from '../targets/dir/state-changes.ts'
 import { archiveDamage } from './archive-check.ts'
 import type { Context } from './context.ts'
 
-type Find = (id: string) => Snapshot | undefined
+export type Find = (id: string) => Snapshot | undefined
 
 /** The nearest ancestor that is not deleted. */
 export function shownParent(find: Find, snapshot: Snapshot): string | undefined {

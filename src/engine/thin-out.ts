@@ -4,20 +4,30 @@ import type { Context } from './context.ts'
 import { newOperation } from './new-operation.ts'
 import type { PruneDecision } from './results.ts'
 import { decideRetention, isAutomatic, type RetentionInput } from './retention.ts'
-import { shownParent } from './shown-snapshot.ts'
+import { type Find, shownParent } from './shown-snapshot.ts'
 
-export const decide = (ctx: Context, limits: Pick<RetentionInput, 'keep' | 'run'> = {}): PruneDecision[] => {
+type Limits = Pick<RetentionInput, 'keep' | 'run'>
+
+/** `without`: ids of those that are about to be forgotten, because they are lost. */
+export const decide = (ctx: Context, limits: Limits = {}, without?: ReadonlySet<string>): PruneDecision[] => {
   const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
+  for (const id of without ?? []) all.set(id, { ...all.get(id)!, deletedAt: 0 })
   return decideRetention({
-    snapshots: ctx.db.snapshots(),
+    snapshots: ctx.db.snapshots().filter(({ id }) => !without?.has(id)),
     parentOf: snapshot => shownParent(id => all.get(id), snapshot),
-    head: ctx.db.head,
+    head: headWithout(ctx.db.head, id => all.get(id), without),
     tagged: new Set(ctx.db.tags().values()),
     operations: ctx.db.operations(),
     retention: ctx.config.snapshots.retention,
     now: ctx.now(),
     ...limits,
   })
+}
+
+function headWithout(head: string | undefined, find: Find, without: ReadonlySet<string> = new Set()) {
+  let at = head
+  while (at !== undefined && without.has(at)) at = find(at)?.parent
+  return at
 }
 
 /**

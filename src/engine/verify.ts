@@ -46,7 +46,7 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
       }
     }
     if (options.repair) repaired.push(...findLostRoots(ctx, timelines, root => lostPaths(found, root).length === 0))
-    let [snapshots, here, deleted] = [0, 0, 0]
+    let [snapshots, here, deleted, unread] = [0, 0, 0, 0]
     let [hasDamagedTimeline, canBeMended] = [false, false]
     for (const timeline of timelines) {
       const damage = timeline.db.damage()
@@ -60,7 +60,10 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
         if (snapshot.deletedAt !== undefined) deleted++
         else if (timeline.db === ctx.db) here++
         // What its filesystem keeps is not in the store yet.
-        if (snapshot.root === UNREAD_ROOT) continue
+        if (snapshot.root === UNREAD_ROOT) {
+          unread++
+          continue
+        }
         const lost = lostPaths(found, snapshot.root)
         const whole = { isWhole: lost.length === 0, repair: options.repair }
         const archive = await verifyArchive(ctx, timeline, snapshot, whole)
@@ -81,7 +84,8 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     if (repaired.length > 0 && ctx.scratch === undefined)
       ctx.db.addOperation({ ...newOperation(ctx, 'repair', `repair: ${repaired.join('; ')}`), state: 'fixed' })
     const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline || canBeMended) && !options.repair
-    return { objects: scan.objects.size, bytes: scan.bytes, snapshots, here, deleted, problems, repaired, isRepairable }
+    const counts = { objects: scan.objects.size, bytes: scan.bytes, snapshots, here, deleted, unread }
+    return { ...counts, problems, repaired, isRepairable }
   }
   return withEverythingLocked(ctx, options.repair ? 'repair' : CHECKING, timelines => check(timelines), options.repair)
 }

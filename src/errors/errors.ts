@@ -101,6 +101,9 @@ export function errnoWords(error: unknown): string | undefined {
   return code && (words[code] ?? (error as Error).message)
 }
 
+/** What is said of any error in the middle of a sentence: without the names of calls. */
+export const wordsOf = (error: unknown): string => errnoWords(error) ?? (error as Error).message
+
 const words: Record<string, string> = {
   EACCES: 'permission denied',
   EBUSY: 'it is in use',
@@ -111,6 +114,7 @@ const words: Record<string, string> = {
   ENOENT: 'there is no such file or directory',
   ENOTDIR: 'it is not a directory, or lies below something that is none',
   EPERM: 'it is not permitted there',
+  EIO: 'the disk has failed, or is gone',
   EROFS: 'the filesystem is read-only',
 }
 

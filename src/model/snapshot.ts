@@ -82,6 +82,8 @@ export interface NativeUsage {
   where: string
   /** That would be free without it; undefined when the filesystem does not tell, or it was removed. */
   bytes: number | undefined
+  /** Somebody has removed it: then only the store has the snapshot. */
+  isGone: boolean
 }
 
 export interface Run {

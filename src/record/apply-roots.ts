@@ -152,11 +152,10 @@ async function finishAll(roots: readonly Root[], about: About, stage: Raw): Prom
   for (const { directory, fd, restore, note } of roots) {
     const below = (path: Raw): Raw => joinRaw(directory === '/' ? '' : directory, path)
     try {
-      const { refused, edited, keptIn } = await restore.finish()
+      const { left: own, keptIn } = await restore.finish()
       addon.syncfs(fd)
       note!.ends()
-      left.push(...refused.map(path => ({ path: below(path), why: 'refused' as const })))
-      left.push(...edited.map(path => ({ path: below(path), why: 'edited' as const })))
+      left.push(...own.map(({ path, why }) => ({ path: below(path), why })))
       if (keptIn !== undefined) left.push({ path: below(keptIn), why: 'set-aside' })
     } catch (error) {
       failure ??= explainFailure(error, false)

@@ -239,7 +239,7 @@ class BundleRestore {
 
   private async apply({ directory, plan, live, wanted }: RootPlan): Promise<void> {
     await withDir(rawToBytes(directory), async root => {
-      const { refused, edited } = await applyPlan({
+      const { left } = await applyPlan({
         store: this.store,
         root,
         plan,
@@ -251,8 +251,7 @@ class BundleRestore {
       })
       addon.syncfs(root)
       const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`
-      this.result.leftAlone.push(...refused.map(path => ({ path: below(path), why: 'refused' as const })))
-      this.result.leftAlone.push(...edited.map(path => ({ path: below(path), why: 'edited' as const })))
+      this.result.leftAlone.push(...left.map(({ path, why }) => ({ path: below(path), why })))
     })
   }
 }

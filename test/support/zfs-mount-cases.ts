@@ -112,25 +112,4 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
     await savepoint.rollback('one', { native: true })
     expect([space.read('a'), savepoint.find('two').backend]).toEqual(['1\n', 'cas'])
   })
-
-  holds('says that the files are back, where the dataset itself does not go back', async space => {
-    space.write('a', '1\n')
-    await snapshot(space, 'one')
-    space.write('a', '2\n')
-    await snapshot(space, 'two')
-    const savepoint = await space.open()
-    const { where } = savepoint.nativeUsage('two')!
-    run('zfs', 'hold', 'somebody', where)
-    try {
-      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
-        code: 'backend.failed',
-        hint: expect.stringMatching(/^The files are back.*savepoint undo/),
-      })
-      expect(space.read('a')).toBe('1\n')
-    } finally {
-      run('zfs', 'release', 'somebody', where)
-    }
-    await savepoint.undo()
-    expect(space.read('a')).toBe('2\n')
-  })
 }

@@ -27,6 +27,7 @@ const reasons: Record<BundleRestoreResult['leftAlone'][number]['why'], string> =
   'no-room': 'there is no room',
   'holds-uncaptured': 'it holds something else',
   refused: 'this user may not change it, or its owner',
+  attributes: 'without its owner or other attributes, which the system refused',
   'in-the-way': 'something else is there, of which the bundle says nothing',
   outside: 'somebody else changed it',
   purged: 'it was purged',
@@ -110,7 +111,7 @@ function say(context: Context, bundle: Bundle, result: BundleRestoreResult, isAn
   for (const [why, left] of Map.groupBy(result.leftAlone, each => each.why)) {
     const names = left.slice(0, listed).map(({ path }) => `  ${showPath(path)}\n`)
     context.output.write(
-      `Left alone (${reasons[why]}):\n${names.join('')}${left.length > listed ? `  … and ${left.length - listed} more\n` : ''}`,
+      `${why === 'attributes' ? 'Restored' : 'Left alone'} (${reasons[why]}):\n${names.join('')}${left.length > listed ? `  … and ${left.length - listed} more\n` : ''}`,
     )
   }
   for (const path of result.keptDirs) context.line(`${showPath(path)} stays: it holds something else`)

@@ -41,7 +41,9 @@ function statusText(status: StatusResult, now: number, style: Style, undoStops: 
   const { head, changes, lastOperation, writer } = status
   const is = status.snapshots > 0 ? 'is protected' : 'is not protected yet'
   let text = `${style.bold(status.target)} ${is}: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
-  if (!head || !changes) {
+  if (head && !changes) {
+    text += `HEAD is ${nameOf(head)}, ${head.type}, ${formatAge(now - head.createdAt)}; it is not read yet: what changed since is not known\n`
+  } else if (!head || !changes) {
     const none = status.snapshots === 0 ? 'No snapshot yet' : 'The live files are in no snapshot yet'
     text += `${none}. Take one: ${style.command('snapshot')}\n`
     if (status.snapshots > 0)

@@ -64,13 +64,15 @@ export function register(program: Command): void {
 }
 
 /** The store is shared, so that there may be more than `snapshots` lists. */
-function snapshotsText({ snapshots, here, deleted }: VerifyResult): string {
+function snapshotsText({ snapshots, here, deleted, unread }: VerifyResult): string {
   const others = snapshots - here - deleted
   const parts = [
     ...(others > 0 ? [`${formatCount(others)} of other directories`] : []),
     ...(deleted > 0 ? [`${formatCount(deleted)} deleted`] : []),
   ]
-  return plural('snapshot', snapshots) + (parts.length > 0 ? ` (${formatCount(here)} here, ${parts.join(', ')})` : '')
+  const whose = parts.length > 0 ? ` (${formatCount(here)} here, ${parts.join(', ')})` : ''
+  const not = unread > 0 ? `; not checked: ${formatCount(unread)} that only a filesystem keeps until now` : ''
+  return `${plural('snapshot', snapshots)}${whose}${not}`
 }
 
 const shortList = (ids: string[]) => `${ids.slice(0, listed).join(', ')}${ids.length > listed ? ', …' : ''}`

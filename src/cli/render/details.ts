@@ -1,12 +1,17 @@
 import type { LogNode } from '../../index.ts'
 import { formatAge, formatBytes, formatDelta, plural } from '../../model/format.ts'
-import type { NativeUsage, Snapshot, Turn } from '../../model/snapshot.ts'
+import { type NativeUsage, type Snapshot, type Turn, UNREAD_ROOT } from '../../model/snapshot.ts'
 import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
 import { countsText, localTime, marksOf, skippedText } from './snapshot.ts'
 
 const turnText = ({ agent, session, number, event, tool }: Turn): string =>
   `${number} of session ${session} of ${agent}, ${event}${tool === undefined ? '' : ` ${tool}`}`
+
+function keptText({ where, bytes, isGone }: NativeUsage, isUnread: boolean): string {
+  if (isGone) return `${isUnread ? 'nowhere' : 'by the store alone'}: somebody has removed ${showText(where)}`
+  return `${showText(where)}${bytes === undefined ? '' : `, ${formatBytes(bytes)} of its own`}`
+}
 
 /** The head of `show`: one fact per line. */
 export function snapshotDetails(
@@ -26,10 +31,7 @@ export function snapshotDetails(
     ['parent', snapshot.parent ?? 'none'],
     ['content', `${plural('file', snapshot.files)}, ${formatBytes(snapshot.bytes)}`],
     ['stored', `${formatDelta(snapshot.sizeDelta)} (backend: ${snapshot.backend})`],
-    [
-      'kept',
-      kept && `${showText(kept.where)}${kept.bytes === undefined ? '' : `, ${formatBytes(kept.bytes)} of its own`}`,
-    ],
+    ['kept', kept && keptText(kept, snapshot.root === UNREAD_ROOT)],
     [
       'damage',
       snapshot.damage &&

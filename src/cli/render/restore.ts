@@ -16,6 +16,7 @@ const reasons: Record<LeftAlonePath['why'], string> = {
   'no-room': 'its present content could not be stored first, for want of room',
   'holds-uncaptured': 'holds files that no snapshot has',
   refused: 'the system refused to change it',
+  attributes: 'the system refused its owner, or other attributes',
   'in-the-way': 'something else stands where a directory was',
   outside: 'changed by somebody outside of the run while it went on',
   purged: 'its content was purged from history since',
@@ -100,12 +101,22 @@ function planLine({ action, path, files }: PlannedChange, style: Style): string 
   return `  ${style[paint](letter)} ${style.path(path)}${path === '' ? '/' : ''}${files > 1 ? ` (${plural('file', files)})` : ''}`
 }
 
-function leftAloneLines(leftAlone: LeftAlonePath[], style: Style): string[] {
-  if (leftAlone.length === 0) return []
-  const lines = [style.yellow(`Left alone (${formatCount(leftAlone.length)}):`)]
-  for (const { path, why } of leftAlone.slice(0, listedPaths)) lines.push(`  ${style.path(path)}: ${reasons[why]}`)
-  if (leftAlone.length > listedPaths)
-    lines.push(`  … and ${formatCount(leftAlone.length - listedPaths)} more (--json lists all)`)
+function leftAloneLines(all: LeftAlonePath[], style: Style): string[] {
+  const { incomplete = [], untouched = [] } = Object.groupBy(all, ({ why }) =>
+    why === 'attributes' ? 'incomplete' : 'untouched',
+  )
+  return [
+    ...listLines('Left alone', untouched, style),
+    ...listLines('Restored, but not with all attributes', incomplete, style),
+  ]
+}
+
+function listLines(title: string, paths: LeftAlonePath[], style: Style): string[] {
+  if (paths.length === 0) return []
+  const lines = [style.yellow(`${title} (${formatCount(paths.length)}):`)]
+  for (const { path, why } of paths.slice(0, listedPaths)) lines.push(`  ${style.path(path)}: ${reasons[why]}`)
+  if (paths.length > listedPaths)
+    lines.push(`  … and ${formatCount(paths.length - listedPaths)} more (--json lists all)`)
   return lines
 }
 

@@ -42,8 +42,7 @@ export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult>
   })
   return {
     written: second.written,
-    refused: [...first.refused, ...second.refused],
-    edited: [...first.edited, ...second.edited],
+    left: [...first.left, ...second.left],
     keptIn: second.keptIn ?? first.keptIn,
   }
 }

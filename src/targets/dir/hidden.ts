@@ -38,6 +38,7 @@ export interface LeftAlone {
     | 'no-room' // the same, and only because the disk is full
     | 'holds-uncaptured' // a directory that holds files which are not ours to remove
     | 'refused' // in a directory of somebody else that this user may not change
+    | 'attributes' // restored, but for its owner or other attributes, which the system refused
     | 'in-the-way' // a file or a link where a directory was, of which only something inside is wanted
     | 'outside' // changed by somebody outside of the run that is being undone
     | 'purged' // its content was purged since: whether it is still the operation's cannot be told

@@ -15,6 +15,7 @@ import { addon } from '../../native/addon.ts'
 import { failpoint, pausepoint } from '../../store/failpoint.ts'
 import { applyMetadata } from './content-writer.ts'
 import { isOfKind } from './dir-node.ts'
+import type { LeftAlone } from './hidden.ts'
 import { existsAt } from './look-at.ts'
 import { removeTree } from './remove-tree.ts'
 import { RENAME, renameNew, renameWith } from './rename-new.ts'
@@ -26,7 +27,7 @@ import { type StageOptions, stageActions, stagedPath, type WrittenFiles } from '
 import { OWNER_ALL, SafeDirs } from './safe-dirs.ts'
 import { KEPT_SUFFIX, makeStage, markStage } from './stage-mark.ts'
 
-export interface ApplyOptions extends Omit<StageOptions, 'needs' | 'links' | 'written' | 'refused'> {
+export interface ApplyOptions extends Omit<StageOptions, 'needs' | 'links' | 'written' | 'left'> {
   /** Trees of the target directory. */
   live: Id
   wanted: Id
@@ -46,10 +47,8 @@ export interface Displaced {
 
 export interface ApplyResult {
   written: WrittenFiles
-  /** Paths whose owner, mode or xattrs could not be set. */
-  refused: Raw[]
-  /** Paths that were edited meanwhile in a way that could not be stored: they are as that edit left them. */
-  edited: Raw[]
+  /** What is not as it shall be. `edited`: meanwhile, in a way that could not be stored; it is as that edit left it. */
+  left: LeftAlone[]
   /** A directory of ours with what could neither be removed nor put back. */
   keptIn: Raw | undefined
 }
@@ -67,8 +66,7 @@ export class StepwiseRestore {
   private readonly root: number
   private readonly safe: SafeDirs
   private readonly written: WrittenFiles = new Map()
-  private readonly refused: Raw[] = []
-  private readonly edited: Raw[] = []
+  private readonly left: LeftAlone[] = []
   private readonly displaced: Displaced[] = []
   private readonly links: Map<Raw, Raw>
   /** How to reverse what was placed so far, newest last. */
@@ -93,7 +91,7 @@ export class StepwiseRestore {
       const needs = preflight(store, this.root, plan.actions)
       makeStage(this.root, stage, this.safe)
       failpoint('restore:stage')
-      await stageActions({ ...this.options, needs, links: this.links, written: this.written, refused: this.refused })
+      await stageActions({ ...this.options, needs, links: this.links, written: this.written, left: this.left })
       failpoint('restore:staged')
     } catch (error) {
       throw explainFailure(error, await this.reverse())
@@ -119,7 +117,7 @@ export class StepwiseRestore {
   }
 
   private result(keptIn: Raw | undefined): ApplyResult {
-    return { written: this.written, refused: this.refused, edited: this.edited, keptIn }
+    return { written: this.written, left: this.left, keptIn }
   }
 
   /** Everything is in place. From here on a failure leaves the stage to the recovery: what was displaced lies in it. */
@@ -128,12 +126,12 @@ export class StepwiseRestore {
     failpoint('restore:placed')
     const unsaved = await this.options.rescue(this.displaced)
     failpoint('restore:rescued')
-    const isBack = unsaved.map(item => this.putBack(item, this.edited)).every(Boolean)
+    const isBack = unsaved.map(item => this.putBack(item, 'edited')).every(Boolean)
     // What could not be stored is never deleted.
     if (!isBack) return this.setAside()
     const stuck = await removeTree(this.root, stage, this.safe)
     if (stuck.length > 0) {
-      for (const item of this.displaced) if (existsAt(this.root, item.staged)) this.putBack(item, this.refused)
+      for (const item of this.displaced) if (existsAt(this.root, item.staged)) this.putBack(item, 'refused')
       await removeTree(this.root, stage, this.safe)
     }
     const keptIn = existsAt(this.root, stage) ? this.setAside() : undefined
@@ -143,8 +141,8 @@ export class StepwiseRestore {
   }
 
   /** Back to its place; what we put there goes. Returns whether that was possible. */
-  private putBack({ path, staged }: Displaced, report: Raw[]): boolean {
-    report.push(path)
+  private putBack({ path, staged }: Displaced, why: LeftAlone['why']): boolean {
+    this.left.push({ path, why })
     try {
       this.rename(staged, path, existsAt(this.root, path) ? RENAME.exchange : RENAME.noReplace)
       return true
@@ -163,7 +161,7 @@ export class StepwiseRestore {
   }
 
   private setMetadata(path: Raw, entry: Entry): void {
-    if (applyMetadata(this.root, path, entry)) this.refused.push(path)
+    if (applyMetadata(this.root, path, entry)) this.left.push({ path, why: 'attributes' })
   }
 
   // --- place ---
@@ -266,13 +264,14 @@ export class StepwiseRestore {
   private changeMetadata(path: Raw, live: Entry, entry: Entry): void {
     const { isChanged = () => !isOfKind(addon.statAt(this.root, path).mode, live.kind) } = this.options
     try {
-      if (this.safe.in([parentOf(path)], () => isChanged(path, live))) return void this.edited.push(path)
+      if (this.safe.in([parentOf(path)], () => isChanged(path, live)))
+        return void this.left.push({ path, why: 'edited' })
       this.reversals.push(() => this.safe.in([parentOf(path)], () => applyMetadata(this.root, path, live)))
       this.safe.in([parentOf(path)], () => this.setMetadata(path, entry))
       this.safe.forget(path)
     } catch (error) {
       if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'EPERM') throw error
-      this.refused.push(path)
+      this.left.push({ path, why: 'refused' })
     }
   }
 

@@ -6,6 +6,7 @@ import { addon } from '../../native/addon.ts'
 import type { Store } from '../../store/store.ts'
 import { withAllBelow } from '../../store/tree-lookup.ts'
 import { applyMetadata, ContentWriter } from './content-writer.ts'
+import type { LeftAlone } from './hidden.ts'
 import type { RestorePlan } from './restore-plan.ts'
 import type { Needs } from './restore-preflight.ts'
 
@@ -24,7 +25,7 @@ export interface StageOptions {
   links: ReadonlyMap<Raw, Raw>
   /** Filled: what was written, and paths whose owner, mode or xattrs could not be set. */
   written: WrittenFiles
-  refused: Raw[]
+  left: LeftAlone[]
 }
 
 /** Where the entry of the plan's action with this index is staged. ext4 chooses the place on disk by the name: see `spread`. */
@@ -67,12 +68,12 @@ function stageEntry(
   path: Raw,
   entry: Entry,
 ): void {
-  const { root, written, refused } = options
+  const { root, written, left } = options
   if (entry.kind === 'unknown' || options.links.has(path)) return
   if (entry.kind === 'file') {
     writer.add(at, entry, stat => {
       written.set(stat.ino, { entry, ctimeNs: stat.ctimeNs })
-      if (stat.refused) refused.push(path)
+      if (stat.refused) left.push({ path, why: 'attributes' })
     })
     return
   }
@@ -83,7 +84,7 @@ function stageEntry(
   }
   if (entry.kind === 'link') addon.symlinkAt(rawToBytes(entry.target), root, at)
   else if (!makeSpecial(root, at, entry)) {
-    refused.push(path)
+    left.push({ path, why: 'refused' })
     return
   }
   setMetadata(options, { at, path, entry })
@@ -101,6 +102,6 @@ function makeSpecial(root: number, at: Raw, entry: Entry): boolean {
   }
 }
 
-function setMetadata({ root, refused }: StageOptions, { at, path, entry }: Staged): void {
-  if (applyMetadata(root, at, entry)) refused.push(path)
+function setMetadata({ root, left }: StageOptions, { at, path, entry }: Staged): void {
+  if (applyMetadata(root, at, entry)) left.push({ path, why: 'attributes' })
 }

@@ -1,0 +1,164 @@
+/** `rollback --native` while others work in the same dataset, fails or is killed on the way, or its dataset has another name. */
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { expect } from 'vitest'
+import { type PoolScene, retried, run } from './backend-scene.ts'
+import { finishVerbs, startVerbs } from './engine-process.ts'
+import type { Workspace } from './workspace.ts'
+
+type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
+type Take = (space: Workspace, label: string) => Promise<unknown>
+
+export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
+  const datasetOf = (space: Workspace): string => scene.kept(space)[0]!.split('@')[0]!
+  const idsOf = (space: Workspace): string[] => scene.kept(space).map(name => name.split(/@|-(?=snap_)/).at(-1)!)
+
+  /** One, with what rules exclude, and two, which is later; both are read. */
+  const scenery = async (space: Workspace) => {
+    space.write('.savepointignore', 'excluded\n')
+    space.write('excluded', 'before\n')
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    space.write('excluded', 'after\n')
+    space.write('a', '2\n')
+    await snapshot(space, 'two')
+    const savepoint = await space.open()
+    return { savepoint, one: savepoint.find('one').id, two: savepoint.find('two').id }
+  }
+
+  for (const command of ['list', 'destroy', 'rollback'])
+    holds(`goes back without losing what others make meanwhile (at zfs ${command})`, async space => {
+      const { savepoint, one } = await scenery(space)
+      const foreign = `${datasetOf(space)}@foreign`
+      const before = command === 'rollback' ? ':' : `echo mine > '${space.at('edit')}'`
+      await whileProgram(space, `[ "$1" = ${command} ]`, `zfs snapshot '${foreign}'; ${before}`, async () => {
+        await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+          message: expect.stringMatching(/@foreign came meanwhile$/),
+          hint: expect.stringContaining('The files are back, as without --native'),
+        })
+      })
+      expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'after\n'])
+      expect(idsOf(space)).toEqual(expect.arrayContaining([one, 'foreign']))
+      if (command === 'destroy')
+        expect(savepoint.read((await savepoint.status()).head!.id, 'edit').toString()).toBe('mine\n')
+      await (await space.open()).undo()
+      expect(space.read('a')).toBe('2\n')
+    })
+
+  holds('keeps what somebody writes before the filesystem goes back', async space => {
+    const { savepoint, one } = await scenery(space)
+    await whileProgram(space, '[ "$1" = destroy ]', `echo mine > '${space.at('edit')}'`, async () => {
+      await savepoint.rollback('one', { native: true })
+    })
+    expect([space.read('a'), space.read('excluded'), space.read('edit')]).toEqual(['1\n', 'before\n', undefined])
+    const said = space.notices.find(text => text.includes('is kept in'))
+    const kept = /is kept in (snap_\w+)$/.exec(said ?? '')![1]!
+    expect(savepoint.read(kept, 'edit').toString()).toBe('mine\n')
+    expect((await savepoint.status()).head!.id).toBe(one)
+    expect(savepoint.operations().map(({ rule, summary }) => `${rule}: ${summary}`)).toContainEqual(
+      expect.stringMatching(/^--native: the filesystem went back to .*; zfs has lost .*$/),
+    )
+  })
+
+  holds('stays as it was where a later snapshot is held: none of them goes, then or at the next gc', async space => {
+    const { savepoint, one, two } = await scenery(space)
+    const held = scene.kept(space)[1]!
+    run('zfs', 'hold', 'mine', held)
+    try {
+      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+        message: `Cannot roll back natively: ${held} is held, and cannot be destroyed`,
+      })
+    } finally {
+      run('zfs', 'release', 'mine', held)
+    }
+    expect(space.read('a')).toBe('2\n')
+    await (await space.open()).gc()
+    expect(idsOf(space)).toEqual([one, two])
+  })
+
+  holds('that is killed on the way has lost nothing, and goes back when asked again', async space => {
+    const { one, two } = await scenery(space)
+    const killedAt = async (failpoint: string) => {
+      const child = startVerbs(space, [['rollback', 'one', { native: true }]], { failpoint })
+      expect((await finishVerbs(child)).signal, failpoint).toBe('SIGKILL')
+      return space.open()
+    }
+    // Nothing has gone yet, and so nothing does.
+    await (await killedAt('native:before-rollback')).gc()
+    expect([idsOf(space), space.read('a'), space.read('excluded')]).toEqual([[one, two], '1\n', 'after\n'])
+    const half = await killedAt('native:destroyed')
+    expect(half.nativeUsage('two')).toMatchObject({ isGone: true, bytes: undefined })
+    expect(half.read('two', 'a').toString()).toBe('2\n')
+    expect([idsOf(space), space.read('excluded')]).toEqual([[one], 'after\n'])
+    const whole = await killedAt('native:gone-back')
+    expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'before\n'])
+    expect((await whole.verify()).problems).toEqual([])
+    await whole.rollback('two')
+    expect(space.read('a')).toBe('2\n')
+    await whole.rollback('one', { native: true })
+    expect([space.read('a'), idsOf(space)]).toEqual(['1\n', [one]])
+  })
+
+  holds('never goes back with the home of Savepoint in it, whatever force', async space => {
+    const home = space.at('.savepoint')
+    const config = 'snapshots:\n  min_free_bytes: 1 MB\n'
+    mkdirSync(home)
+    writeFileSync(join(home, 'config.yaml'), config)
+    const savepoint = await space.open({ home, force: true })
+    space.write('a', '1\n')
+    await savepoint.snapshot({ label: 'one' })
+    space.write('a', '2\n')
+    await savepoint.snapshot({ label: 'two' })
+    space.write('a', '3\n')
+    for (const dryRun of [true, false])
+      await expect(savepoint.rollback('one', { native: true, dryRun })).rejects.toMatchObject({
+        message: expect.stringContaining('where Savepoint keeps what it captured, would go back, too'),
+      })
+    expect(space.read('a')).toBe('3\n')
+    await savepoint.rollback('one')
+    expect(space.read('a')).toBe('1\n')
+    await savepoint.undo()
+    expect(space.read('a')).toBe('3\n')
+    savepoint.close()
+  })
+
+  holds('whose dataset has another name is shown under that, and goes back', async space => {
+    const { one, two } = await scenery(space)
+    const dataset = datasetOf(space)
+    const other = `${dataset}.renamed`
+    retried('zfs', 'unmount', dataset)
+    retried('zfs', 'rename', dataset, other)
+    retried('zfs', 'mount', other)
+    try {
+      const savepoint = await space.open({ force: true })
+      expect(savepoint.nativeUsage(one)).toMatchObject({ where: expect.stringContaining(`${other}@`), isGone: false })
+      space.notices.length = 0
+      await savepoint.rollback('one', { native: true })
+      expect(space.notices.join('\n')).toContain(`1 later snapshot of this timeline; the store has what was captured`)
+      expect(space.notices.join('\n')).not.toContain('somebody else')
+      expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'before\n'])
+      expect(savepoint.nativeUsage(two)).toBeUndefined()
+    } finally {
+      retried('zfs', 'unmount', other)
+      retried('zfs', 'rename', other, dataset)
+      retried('zfs', 'mount', dataset)
+    }
+  })
+}
+
+/** Somebody does that, once, just before the first call of `zfs` for which `when` is true. */
+async function whileProgram(space: Workspace, when: string, does: string, work: () => Promise<void>): Promise<void> {
+  const directory = join(space.base, 'programs')
+  const real = run('sh', '-c', 'command -v zfs').trim()
+  mkdirSync(directory)
+  const once = `if ${when} && mkdir '${directory}/done' 2>/dev/null; then PATH='${real.slice(0, -4)}':$PATH; ${does}; fi`
+  writeFileSync(join(directory, 'zfs'), `#!/bin/sh\n${once}\nexec ${real} "$@"\n`)
+  chmodSync(join(directory, 'zfs'), 0o755)
+  const before = process.env.PATH
+  process.env.PATH = `${directory}${delimiter}${before}`
+  try {
+    await work()
+  } finally {
+    process.env.PATH = before
+  }
+}
