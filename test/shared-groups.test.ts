@@ -149,7 +149,7 @@ describe('a directory that is shared with a group', () => {
     space.sh(change)
     const { status, stdout } = member('rollback', 'HEAD')
     expect([status, modes()]).toEqual([3, asFewer])
-    for (const path of paths) expect(stdout).toContain(`  ${path}: the system refused to change it`)
+    for (const path of paths) expect(stdout).toContain(`  ${path}: the system refused its owner, or other attributes`)
   })
 
   grouped('a set-group-id bit that the system drops without a word is named', () => {

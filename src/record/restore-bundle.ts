@@ -184,10 +184,13 @@ class BundleRestore {
       const plan = planRestore({ store: this.store, live, wanted, ...(base === undefined ? {} : { base }) })
       const below = (path: Raw): Raw => `${directory === '/' ? '' : directory}/${path}`
       plan.actions = splitShared(plan.actions, root, trees.linked, this.filesBelow(directory), this.options.side)
-      const others = new Set([...(this.options.force ? [] : leaveOthers(plan)), ...ownReplaced(plan)])
+      const others = this.options.force ? [] : leaveOthers(plan)
+      this.result.leftAlone.push(...others.map(path => ({ path: below(path), why: 'refused' as const })))
+      const owned = new Set(ownReplaced(plan))
       // Elsewhere than in its place, everything is the user's.
-      if (withBase) for (const path of trees.otherOwned) if (!isLeft(plan, path)) others.add(path)
-      this.result.leftAlone.push(...[...others].map(path => ({ path: below(path), why: 'refused' as const })))
+      if (withBase) for (const path of trees.otherOwned) if (!isLeft(plan, path)) owned.add(path)
+      for (const path of others) owned.delete(path)
+      this.result.leftAlone.push(...[...owned].map(path => ({ path: below(path), why: 'attributes' as const })))
       if (isUsable) this.result.changes.push(...plan.actions.map(({ action, path }) => ({ action, path: below(path) })))
       else
         this.result.leftAlone.push(...plan.actions.map(({ path }) => ({ path: below(path), why: 'refused' as const })))
