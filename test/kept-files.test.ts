@@ -58,6 +58,13 @@ describe('a file that was made in the run', () => {
     expect(space.sh('stat -c %a f; cat f')).toBe('640\nprecious\n')
   })
 
+  it('is dated before 1970, and nothing fails by that, then or later', async () => {
+    await run('echo precious > f; touch -d "1960-01-01 00:00:00.5 UTC" f; rm f')
+    await savepoint.revert('f')
+    expect(space.sh('stat -c %Y f; cat f')).toBe('-315619200\nprecious\n')
+    await savepoint.snapshot({ label: 'later' })
+  })
+
   it('is counted in the summary of the run, with the command that shows it', () => {
     const kept = (script: string) => {
       const { stderr } = runCli(space, ['run', '--json', '--', 'sh', '-c', script])

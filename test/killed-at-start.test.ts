@@ -32,7 +32,7 @@ for i in range(150):
     os.makedirs(f"d{i}/sub/empty")
     for j in range(8):
         with open(f"d{i}/f{j}", "w") as f: f.write(f"{i} {j} " * 60)
-        os.utime(f"d{i}/f{j}", ns=(0, (1_700_000_000 + i * 8 + j) * 10**9 + 7))
+        os.utime(f"d{i}/f{j}", ns=(0, (-1_700_000_000 if j == 3 else 1_700_000_000 + i * 8 + j) * 10**9 + 7))
     with open(f"d{i}/sub/x", "w") as f: f.write(str(i))
     os.symlink("f1", f"d{i}/symlink")
     if i > 0 and i % 3 == 0: os.link("d0/f0", f"d{i}/hard")

@@ -65,7 +65,7 @@ function entryOf(frame: Frame): EntryBefore {
       mode: frame.number(FIELD.mode)!,
       uid: frame.number(FIELD.uid)!,
       gid: frame.number(FIELD.gid)!,
-      mtimeNs: frame.long(FIELD.mtime)!,
+      mtimeNs: frame.mtime(),
       target: frame.raw(FIELD.to) ?? '',
       copy: copy === undefined ? undefined : String(copy),
       ino: frame.long(FIELD.inode),

@@ -163,6 +163,11 @@ export class Frame {
     return at < 0 ? undefined : this.bytes.readBigUInt64LE(at)
   }
 
+  /** When a file was changed, in nanoseconds: negative before 1970. */
+  mtime(): bigint {
+    return this.bytes.readBigInt64LE(this.find(FIELD.mtime))
+  }
+
   /** Where a field begins in `bytes`; negative: there is none. */
   offsetOf(tag: number): number {
     return this.find(tag)

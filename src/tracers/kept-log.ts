@@ -51,6 +51,6 @@ const toKept = (frame: Frame): KeptFile => ({
   mode: frame.number(FIELD.mode)!,
   uid: frame.number(FIELD.uid)!,
   gid: frame.number(FIELD.gid)!,
-  mtimeNs: frame.long(FIELD.mtime)!,
+  mtimeNs: frame.mtime(),
   directory: directoryOf(frame),
 })
