@@ -10,11 +10,11 @@ import { rootEntryOf } from '../targets/dir/capture.ts'
 import type { Context } from './context.ts'
 
 /**
- * Answers those that are not whole. `readsBlocks`: damage that nobody has noticed is found, too, by reading all of their
- * contents, each block once.
+ * Answers those that are not whole. `readsBlocks`: damage of packs that nobody has noticed is found, too, by reading each block
+ * once. Clones of large files count when they are there: `verify` tells whether they were changed.
  */
 export function lostByStore(ctx: Context, snapshots: readonly Snapshot[], readsBlocks = true): Snapshot[] {
-  if (snapshots.length === 0) return []
+  if (snapshots.length === 0 || (!readsBlocks && !isKnownDamaged(ctx))) return []
   // What was remembered must not hide that it is lost.
   ctx.store.forgetKept()
   const whole = wholenessOf(ctx.store, readsBlocks)
@@ -29,6 +29,10 @@ export function lostByStore(ctx: Context, snapshots: readonly Snapshot[], readsB
   }
   return snapshots.filter(({ root }) => !isHeld(root))
 }
+
+/** Files of it are missing or cut off, or its index was made anew, which may have found that something is lost. */
+const isKnownDamaged = ({ store }: Context): boolean =>
+  store.lostPacks().size > 0 || store.hasLostClones() || store.index.made !== 0
 
 /** What only they have would be lost with them. */
 export function requireHeldByStore(ctx: Context, verb: string, snapshots: readonly Snapshot[]): void {
