@@ -1,4 +1,5 @@
 /** Access lists and extended attributes are in no bundle: what is there keeps its own, and what comes back gives nobody more than before. */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { Bundle } from '../src/record/index.ts'
@@ -80,14 +81,57 @@ describe('an access list', () => {
     expect(looks()).toBe(after)
   })
 
-  acl('that is still there, or was made by the command, stays, and the mode is its mask', () => {
-    space.sh(`${secret}; echo other > g; chmod 600 g`)
-    recordScript(space, 'echo more >> f; chmod 640 f; setfacl -m u:1234:rw g', { name: 'bundle' })
+  acl('that is still there stays, and the mode is its mask', () => {
+    space.sh(secret)
+    recordScript(space, 'echo more >> f; chmod 640 f', { name: 'bundle' })
     expect(restore('--before').status).toBe(0)
     expect(listOf('f')).toEqual(['user::rw-', 'user:1234:rw-', 'group::---', 'mask::rw-', 'other::---'])
-    expect(modeOf('g')).toBe('600')
     expect(restore('--after').status).toBe(0)
-    expect([modeOf('f'), modeOf('g')]).toEqual(['640', '660'])
+    expect(modeOf('f')).toBe('640')
+  })
+
+  acl('that allows nothing is one, too', () => {
+    space.sh('for x in a b; do echo $x > $x; setfacl -m u:1234:rw $x; chmod 600 $x; done; echo none > c; chmod 600 c')
+    const list = ['user::rw-', 'user:1234:rw-\t#effective:---', 'group::r--\t#effective:---', 'mask::---', 'other::---']
+    recordScript(space, 'chmod 660 a; mv b c; setfacl -m u:1234:rw c; rm -f none', { name: 'bundle' })
+    expect(restore('--before').status).toBe(0)
+    expect([listOf('a'), listOf('c')]).toEqual([list, ['user::rw-', 'group::---', 'other::---']])
+    expect(space.sh('cat b c')).toBe('b\nnone\n')
+  })
+
+  acl('that there was none of goes, with what the command moved there: others do not get at what comes back', () => {
+    space.sh('echo secret > f; chmod 640 f; echo shared > g; chmod 600 g; setfacl -m u:1234:rw,g::- g; mkdir -m 750 d')
+    space.sh('setfattr -n user.k -v v g; echo read > h; chmod 640 h')
+    recordScript(space, 'mv g f; setfacl -m u:1234:rwx d; setfacl -m u:1234:r h', { name: 'bundle' })
+    const imported = savepointJson(space, ['bundle', 'import', at('bundle')])
+    const file = ['user::rw-', 'group::r--', 'other::---']
+    const noList = { f: file, d: ['user::rwx', 'group::r-x', 'other::---'], h: file }
+    const lists = () => ({ f: listOf('f'), d: listOf('d'), h: listOf('h') })
+    expect(restore('--before').status).toBe(0)
+    expect(lists()).toEqual(noList)
+    expect(space.sh('cat f g; getfattr --only-values -n user.k f')).toBe('secret\nshared\nv')
+    expect(restore('--before').stdout).toContain('Nothing to do')
+    expect(savepoint(space, ['bundle', 'restore', '--before', '--in-place', '--yes', at('bundle.undo')]).status).toBe(0)
+    expect([modeOf('f'), modeOf('d'), space.sh('cat f')]).toEqual(['600', '750', 'shared\n'])
+    expect(savepoint(space, ['rollback', imported.before]).status).toBe(0)
+    expect(lists()).toEqual(noList)
+  })
+
+  acl('whose group would get more than the mode says makes no sense', () => {
+    space.sh(secret)
+    recordScript(space, 'rm f', { name: 'bundle' })
+    const manifest = JSON.parse(readFileSync(at('bundle/manifest.json'), 'utf8'))
+    const state = manifest.files.find(({ path }: { path: string }) => path === space.at('f')).before
+    Object.assign(state, { mode: 0o640, group_mode: 6 })
+    writeFileSync(at('bundle/manifest.json'), JSON.stringify(manifest))
+    for (const { status, stdout, stderr } of [
+      savepoint(space, ['bundle', 'verify', at('bundle')]),
+      restore('--before'),
+    ])
+      expect([status, stdout + stderr]).toEqual([
+        14,
+        expect.stringContaining('gives its group more than its mode allows'),
+      ])
   })
 
   acl('that came from the directory: not with what is made again, nor by its undo', () => {

@@ -70,7 +70,8 @@ describe('a directory that is shared with a group', () => {
       expect(stdout).not.toContain('changed since')
       const owners = () => space.sh('stat -c %u:%g f d/g').trim().split('\n')
       expect(owners()).toEqual([`${user}:${user}`, `${foreign}:${shared}`])
-      expect(restore('bundle.undo').status).toBe(0)
+      // Its group is lost for good.
+      expect(restore('bundle.undo').status).toBe(3)
       expect(space.sh('cat f d/g')).toBe('1\nmore\n2\nmore\n')
       expect(restore('bundle', '--force').status).toBe(3)
       expect([space.sh('cat f d/g'), owners()]).toEqual(['1\n2\n', [`${user}:${user}`, `${user}:${shared}`]])
@@ -96,7 +97,78 @@ describe('a directory that is shared with a group', () => {
     const { status, stdout } = member('rollback', 'HEAD')
     expect([status, stdout]).toEqual([3, expect.stringContaining('Restored, but not with all attributes (3)')])
     expect(space.sh('stat -c "%n %a %u:%g" d f p')).toBe(
-      ['d 775', 'f 644', 'p 644'].map(each => `${each} ${user}:${shared}\n`).join(''),
+      ['d 2775', 'f 644', 'p 644'].map(each => `${each} ${user}:${shared}\n`).join(''),
+    )
+  })
+
+  /** Files of others, and of a group that only root can give. */
+  function makeForeign() {
+    space.sh('mkdir d; for i in setuid setgid grouped listed d/in big kept replaced; do echo $i > $i; done; mkfifo p')
+    space.sh('head -c 20000000 /dev/zero > big')
+    giveToUser(space)
+    // So that what is made there gets a group that is neither.
+    space.sh(
+      `chgrp ${shared} . && chmod 2777 .; chown ${foreign}:${shared} setuid setgid; chmod 4777 setuid; chmod 2777 setgid`,
+    )
+    space.sh(
+      `chgrp ${foreign} grouped listed d d/in big p replaced; chmod 2771 d; chmod 640 grouped d/in; chmod 664 big p replaced`,
+    )
+    space.sh(`setfacl -m u:${shared}:rw,g::r,o::- listed`)
+  }
+  const modes = () => space.sh('stat -c "%n %a %u" big d d/in grouped listed p replaced setgid setuid')
+  const fewer = [
+    'big 644',
+    'd 711',
+    'd/in 600',
+    'grouped 600',
+    'listed 600',
+    'p 644',
+    'replaced 644',
+    'setgid 777',
+    'setuid 777',
+  ]
+  const asFewer = fewer.map(each => `${each} ${user}\n`).join('')
+  const change = 'rm -r setuid setgid grouped listed big p d; echo more >> replaced'
+  const paths = ['setuid', 'setgid', 'grouped', 'listed', 'big', 'p', 'd', 'd/in', 'replaced']
+
+  grouped('what cannot get its group or owner back gives nobody rights by that, and is named', () => {
+    makeForeign()
+    recorded(change)
+    const { status, stdout } = restore('bundle')
+    expect([status, modes()]).toEqual([3, asFewer])
+    for (const path of paths) expect(stdout.split('\n').filter(line => line === `  ${space.at(path)}`)).toHaveLength(1)
+    expect(space.sh('stat -c %g grouped replaced')).toBe(`${user}\n${user}\n`)
+    // As it left them: it can be taken back.
+    expect(restore('bundle.undo').stdout).not.toContain('changed since')
+    expect(space.sh('ls; cat replaced')).toBe('kept\nreplaced\nreplaced\nmore\n')
+  })
+
+  grouped('nor by a rollback', () => {
+    makeForeign()
+    expect(member('snapshot').status).toBe(0)
+    space.sh(change)
+    const { status, stdout } = member('rollback', 'HEAD')
+    expect([status, modes()]).toEqual([3, asFewer])
+    for (const path of paths) expect(stdout).toContain(`  ${path}: the system refused its owner, or other attributes`)
+  })
+
+  grouped('a set-group-id bit that the system drops without a word is named', () => {
+    space.sh('mkdir d; touch d/in')
+    giveToUser(space)
+    space.sh(`chgrp ${foreign} d; chmod 2775 d`)
+    recorded('chmod 700 d')
+    const { status, stdout } = restore('bundle')
+    expect([status, space.sh('stat -c %a d')]).toEqual([3, '775\n'])
+    expect(stdout).toContain(`  ${space.at('d')}\n`)
+  })
+
+  grouped('elsewhere nothing is named, and no set-id bit is set', () => {
+    makeForeign()
+    recorded('cat setuid setgid grouped; rm setuid')
+    const { status, stdout } = member('bundle', 'restore', '--before', '--to', at('out'), at('bundle'))
+    expect([status, stdout]).toEqual([0, expect.not.stringContaining('Left alone')])
+    expect(space.sh(`cd ${at('out')}${space.dir} && stat -c '%n %a' grouped setgid setuid`)).toBe(
+      'grouped 600\nsetgid 777\nsetuid 777\n',
     )
   })
 })

@@ -83,7 +83,13 @@ static int write_sparse(int fd, const uint8_t *data, size_t length) {
   return ftruncate(fd, (off_t)length) == 0 ? 0 : errno;
 }
 
-static int set_owner(int fd, const struct spec *spec, struct meta *meta) {
+/* Who is in its group now was anybody before, and the other way round: neither gets more than both had. See given-mode.ts. */
+static mode_t without_group(mode_t mode) {
+  mode_t both = (mode >> 3) & mode & S_IRWXO;
+  return (mode & ~(mode_t)(S_IRWXG | S_IRWXO)) | (both << 3) | both;
+}
+
+static int set_owner(int fd, const struct spec *spec, struct meta *meta, mode_t *mode) {
   struct stat status;
   if (fstat(fd, &status) != 0) return errno;
   if (status.st_uid == spec->uid && status.st_gid == spec->gid) return 0;
@@ -94,14 +100,14 @@ static int set_owner(int fd, const struct spec *spec, struct meta *meta) {
   if (errno != EPERM && errno != EACCES && errno != EINVAL && errno != ENOTSUP) return errno;
   meta->flags |= FLAG_OWNER_FAILED;
   // A group that we are in can have it all the same: its rights would be those of another one.
-  if (uid != (uid_t)-1 && gid != (gid_t)-1) (void)!fchown(fd, (uid_t)-1, gid);
+  bool has_group = gid == (gid_t)-1 || (uid != (uid_t)-1 && fchown(fd, (uid_t)-1, gid) == 0);
+  // Set-id bits with another owner than the one they were meant for would give away our own rights.
+  *mode &= ~(mode_t)(S_ISUID | S_ISGID);
+  if (!has_group) *mode = without_group(*mode);
   return 0;
 }
 
-static int set_mode(int fd, const struct spec *spec, struct meta *meta) {
-  mode_t mode = spec->mode & 07777;
-  // Set-id bits with another owner than the one they were meant for would give away our own rights.
-  if ((meta->flags & FLAG_OWNER_FAILED) != 0) mode &= ~(mode_t)(S_ISUID | S_ISGID);
+static int set_mode(int fd, mode_t mode) {
   return fchmod(fd, mode) == 0 || errno == EPERM || errno == ENOTSUP ? 0 : errno;
 }
 
@@ -125,9 +131,10 @@ static int fill_file(int fd, const struct spec *spec, const uint8_t *data, struc
   const uint8_t *content = data + spec->content_offset;
   int error = (spec->flags & SPEC_SPARSE) != 0 ? write_sparse(fd, content, spec->content_length)
                                                : write_at(fd, content, spec->content_length, 0);
-  if (error == 0) error = set_owner(fd, spec, meta);
+  mode_t mode = spec->mode & 07777;
+  if (error == 0) error = set_owner(fd, spec, meta, &mode);
   if (error == 0) error = set_xattrs(fd, spec, data, scratch, meta);
-  if (error == 0) error = set_mode(fd, spec, meta);
+  if (error == 0) error = set_mode(fd, mode);
   if (error == 0) error = set_mtime(fd, spec->mtime_ns);
   struct statx status;
   if (error == 0) error = status_of_fd(fd, &status);

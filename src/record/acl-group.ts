@@ -20,13 +20,20 @@ export function withAclGroup(mode: number, xattrs: Buffer, group: number): Buffe
   return changed
 }
 
+/** The same without a list; undefined when nothing is left. */
+export function withoutAcl(xattrs: Buffer): Buffer | undefined {
+  const { start, end } = attribute(xattrs, ACCESS_LIST) ?? { start: 0, end: 0 }
+  const rest = Buffer.concat([xattrs.subarray(0, start), xattrs.subarray(end)])
+  return rest.length > 0 ? rest : undefined
+}
+
 /** A mode for what has no access list. */
 export const withGroup = (mode: number, group: number | undefined): number =>
   group === undefined ? mode : (mode & ~(RIGHTS << 3)) | (group << 3)
 
 /** Where the list has them. */
 function rightsOfGroup(xattrs: Buffer): Buffer | undefined {
-  const list = attribute(xattrs, ACCESS_LIST)
+  const list = attribute(xattrs, ACCESS_LIST)?.value
   if (!list) return undefined
   for (let at = HEADER_BYTES; at + ENTRY_BYTES <= list.length; at += ENTRY_BYTES) {
     if (list.readUInt16LE(at) === GROUP_ITSELF) return list.subarray(at + 2, at + 4)
@@ -34,12 +41,13 @@ function rightsOfGroup(xattrs: Buffer): Buffer | undefined {
   return undefined
 }
 
-function attribute(xattrs: Buffer, wanted: string): Buffer | undefined {
-  for (let at = 0; at < xattrs.length; ) {
-    const nameEnd = at + 2 + xattrs.readUInt16LE(at)
-    const valueEnd = nameEnd + 4 + xattrs.readUInt32LE(nameEnd)
-    if (xattrs.toString('latin1', at + 2, nameEnd) === wanted) return xattrs.subarray(nameEnd + 4, valueEnd)
-    at = valueEnd
+function attribute(xattrs: Buffer, wanted: string): { start: number; end: number; value: Buffer } | undefined {
+  for (let start = 0; start < xattrs.length; ) {
+    const nameEnd = start + 2 + xattrs.readUInt16LE(start)
+    const end = nameEnd + 4 + xattrs.readUInt32LE(nameEnd)
+    if (xattrs.toString('latin1', start + 2, nameEnd) === wanted)
+      return { start, end, value: xattrs.subarray(nameEnd + 4, end) }
+    start = end
   }
   return undefined
 }

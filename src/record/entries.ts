@@ -1,7 +1,7 @@
 /** States of a bundle as entries of a tree, which the rest of Savepoint works with. */
 import { blankEntry, type Change, type Entry, type KnownKind } from '../model/entry.ts'
 import { nameOf } from '../model/raw-path.ts'
-import { aclGroup, withAclGroup, withGroup } from './acl-group.ts'
+import { aclGroup, withAclGroup, withGroup, withoutAcl } from './acl-group.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
 import { rawOf } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
@@ -37,15 +37,27 @@ export function toEntry(file: BundleFile, state: State): Entry | undefined {
   return entry
 }
 
-/** A bundle says nothing of them: what is there keeps its own. With an access list among them, its group has the rights that it had by one. */
-export function keepXattrs(entry: Entry, { xattrs }: Entry, { mode = 0, group_mode }: State): void {
+/**
+ * A bundle says nothing of them: what is there keeps its own. With an access list among them, its group has the rights that it had by one.
+ * A list that there was none of, and that the command made (or moved there, with another file), would let others at what comes back: it goes.
+ */
+export function keepXattrs(entry: Entry, { xattrs }: Entry, state: State, other: State): void {
   if (!xattrs) return
+  const { mode = 0, group_mode } = state
   entry.xattrs = xattrs
   const group = aclGroup(mode, xattrs)
   if (group === undefined) return
+  if (hadNoList(state, other)) {
+    entry.xattrs = withoutAcl(xattrs)
+    return
+  }
   entry.mode = mode
   if (group_mode !== undefined && group_mode !== group) entry.xattrs = withAclGroup(mode, xattrs, group_mode)
 }
+
+/** Bundles of older versions tell of none, neither before nor after. */
+const hadNoList = ({ group_mode }: State, other: State): boolean =>
+  group_mode === undefined && other.group_mode !== undefined
 
 /** What its group may by an access list, or without one. */
 const rightsOf = ({ mode = 0, group_mode }: State): number => withGroup(mode, group_mode)
@@ -57,7 +69,7 @@ export function isChanged({ before, after }: States): boolean {
   if (before.exists !== after.exists) return true
   if (!before.exists) return false
   if (before.type !== after.type || before.mode !== after.mode) return true
-  if (rightsOf(before) !== rightsOf(after)) return true
+  if (rightsOf(before) !== rightsOf(after) || hadNoList(before, after)) return true
   if (before.uid !== after.uid || before.gid !== after.gid) return true
   if (before.target !== after.target || before.target_bytes !== after.target_bytes) return true
   if (before.type === 'directory') return false

@@ -95,7 +95,7 @@ async function editOf(
   const entry = toEntry(file, state)
   if (!entry) return 'unknown'
   const there = entryAt(store, live, path)
-  if (there?.kind === entry.kind) keepXattrs(entry, there, state)
+  if (there?.kind === entry.kind) keepXattrs(entry, there, state, file[side === 'before' ? 'after' : 'before'])
   if (entry.kind === 'dir') return { ...entry, content: there?.kind === 'dir' ? there.content : EMPTY_TREE }
   if (entry.kind !== 'file') return orLive(entry, there)
   // Nobody needed its content.

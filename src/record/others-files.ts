@@ -4,6 +4,7 @@
  */
 import type { Raw } from '../model/raw-path.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+import { ownEntry } from './own-entry.ts'
 
 /** Takes them out of the plan, and says which they are. What belonged to the user before is the user's to replace. */
 export function leaveOthers(plan: RestorePlan): Raw[] {
@@ -16,4 +17,12 @@ export function leaveOthers(plan: RestorePlan): Raw[] {
   })
   plan.actions = own
   return others.map(({ path }) => path)
+}
+
+/** The user's own files whose group only root can give: others in their place get that of the user. Says which they are. */
+export function ownReplaced({ actions }: RestorePlan): Raw[] {
+  const user = process.geteuid!()
+  const isOwned = (each: RestorePlan['actions'][number]) =>
+    each.action === 'replace' && each.entry.uid === user && ownEntry(each.entry, undefined)
+  return actions.filter(isOwned).map(({ path }) => path)
 }

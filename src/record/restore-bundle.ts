@@ -17,7 +17,7 @@ import { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan } from '../targets/dir/restore-apply.ts'
-import { planRestore } from '../targets/dir/restore-plan.ts'
+import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
 import { applyRoots, type RootPlan } from './apply-roots.ts'
 import type { Bundle, BundleFile } from './bundle.ts'
@@ -26,7 +26,7 @@ import { Unstable } from './content.ts'
 import { isEdited } from './edited-since.ts'
 import { isChanged } from './entries.ts'
 import { clearKilled, clearUnbegun, killedRestores, killedWords, lockRestores } from './killed-restore.ts'
-import { leaveOthers } from './others-files.ts'
+import { leaveOthers, ownReplaced } from './others-files.ts'
 import { trieOf } from './path-trie.ts'
 import { type RestoreRoot, restoreRoots } from './restore-roots.ts'
 import { RestoreTrees, type Side } from './restore-trees.ts'
@@ -186,6 +186,11 @@ class BundleRestore {
       plan.actions = splitShared(plan.actions, root, trees.linked, this.filesBelow(directory), this.options.side)
       const others = this.options.force ? [] : leaveOthers(plan)
       this.result.leftAlone.push(...others.map(path => ({ path: below(path), why: 'refused' as const })))
+      const owned = new Set(ownReplaced(plan))
+      // Elsewhere than in its place, everything is the user's.
+      if (withBase) for (const path of trees.otherOwned) if (!isLeft(plan, path)) owned.add(path)
+      for (const path of others) owned.delete(path)
+      this.result.leftAlone.push(...[...owned].map(path => ({ path: below(path), why: 'attributes' as const })))
       if (isUsable) this.result.changes.push(...plan.actions.map(({ action, path }) => ({ action, path: below(path) })))
       else
         this.result.leftAlone.push(...plan.actions.map(({ path }) => ({ path: below(path), why: 'refused' as const })))
@@ -253,6 +258,8 @@ class BundleRestore {
     })
   }
 }
+
+const isLeft = ({ leftAlone }: RestorePlan, path: Raw): boolean => leftAlone.some(left => isWithin(path, left.path))
 
 /** What the command touched and nobody could look at in the end: whether it is as it was before, nobody knows. */
 function unseenOf({ manifest, files, startCwd }: Bundle, anywhere: boolean): BundleRestoreResult['leftAlone'] {

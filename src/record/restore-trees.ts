@@ -16,6 +16,7 @@ import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import type { BundleFile } from './bundle.ts'
 import type { BundleContents } from './bundle-contents.ts'
 import { keepXattrs, toEntry } from './entries.ts'
+import { ownEntry } from './own-entry.ts'
 import { sortedChildren, type TrieNode } from './path-trie.ts'
 import { openToRead, readXattrs } from './shut-file.ts'
 
@@ -51,7 +52,6 @@ export class RestoreTrees {
   private readonly writer: StoreWriter
   private readonly contents: BundleContents
   private readonly wantedSide: Side
-  private readonly groups = new Set(process.getgroups!())
   private resumes = false
   private readonly lives = new Map<TrieNode, Entry | undefined>()
   /** What is live or wanted, by its hash: so that a state without content can be told to be the same. */
@@ -59,6 +59,8 @@ export class RestoreTrees {
   private readonly byId = new Map<Id, string>()
   /** What is live and has several names; after `wanted`, without files whose wanted contents are not stored. */
   readonly linked = new Set<Raw>()
+  /** What gets the user's group instead of its own, or no set-id bit. */
+  readonly otherOwned: Raw[] = []
   readonly notRestored: { path: Raw; why: NotRestored }[] = []
 
   /** `root`: the directory, open. */
@@ -191,8 +193,8 @@ export class RestoreTrees {
       if (state.exists || live?.reason === 'socket') this.note(side, path, 'special')
       return state.exists ? live : undefined
     }
-    this.own(entry, live)
-    if (live?.kind === entry.kind) keepXattrs(entry, live, state)
+    if (live?.kind === entry.kind) keepXattrs(entry, live, state, file[side === 'before' ? 'after' : 'before'])
+    if (ownEntry(entry, live) && side === this.wantedSide) this.otherOwned.push(path)
     if (entry.kind === 'dir') return { ...entry, content: (await this.sideBelow(node, path, side)).tree }
     if (entry.kind === 'char' || entry.kind === 'block') {
       this.note(side, path, 'special')
@@ -227,8 +229,8 @@ export class RestoreTrees {
     }
     const { tree, count } = await this.sideBelow(node, path, side)
     if (live) return { ...live, content: tree }
-    const made = { ...blankEntry(node.name, 'dir'), mode: 0o755, content: tree }
-    this.own(made)
+    const owner = { uid: process.geteuid!(), gid: process.getegid!() }
+    const made = { ...blankEntry(node.name, 'dir'), mode: 0o755, ...owner, content: tree }
     return count === 0 ? undefined : made
   }
 
@@ -239,14 +241,6 @@ export class RestoreTrees {
 
   private note(side: Side, path: Raw, why: NotRestored): void {
     if (side === this.wantedSide) this.notRestored.push({ path, why })
-  }
-
-  /** Nobody but root can give files away, but to groups that they are in. What has its owner already needs nobody to give it. */
-  private own(entry: Entry, live?: Entry): void {
-    const uid = process.geteuid!()
-    if (uid === 0) return
-    if (entry.uid !== live?.uid) entry.uid = uid
-    if (entry.gid !== live?.gid && !this.groups.has(entry.gid)) entry.gid = process.getegid!()
   }
 
   private put(entries: Entry[]): Id {

@@ -22,13 +22,15 @@ export function refuseProblems(files: Iterable<BundleFile>): void {
 }
 
 function problemOf(state: State): string | undefined {
-  const { exists, tombstone, type, blob, sha256, size, target } = state
+  const { exists, tombstone, type, blob, sha256, size, target, mode = 0, group_mode } = state
   if (!exists) return type !== undefined || blob !== undefined ? 'does not exist, and yet is something' : undefined
   if (tombstone) return 'exists, and yet is a tombstone'
   if (type === undefined) return 'is of no type'
   if (blob !== undefined && (sha256 === undefined || size === undefined))
     return 'has a content without a hash or a size'
   if (blob !== undefined && type !== 'file') return 'has a content, and is no file'
+  // It would come back with more than its mode, which is what is shown of it.
+  if (((group_mode ?? 0) & ~(mode >> 3)) !== 0) return 'gives its group more than its mode allows'
   return type === 'symlink' ? problemOfTarget(target, state.target_bytes) : undefined
 }
 

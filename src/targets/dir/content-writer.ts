@@ -14,6 +14,7 @@ import type { Location } from '../../store/object-index.ts'
 import { readWindows } from '../../store/read-windows.ts'
 import { recipeSize, wrongContent } from '../../store/recipe.ts'
 import type { Store } from '../../store/store.ts'
+import { givenMode, SET_GROUP_ID } from './given-mode.ts'
 import { hashZeros } from './hash-zeros.ts'
 import { type BlockFiles, writeBlockFiles } from './restore-block.ts'
 import { encodeSpecs } from './restore-spec.ts'
@@ -195,9 +196,8 @@ export function applyMetadata(root: number, path: Raw, entry: Entry): boolean {
   const stat = addon.statAt(root, path)
   if ((stat.uid !== entry.uid || stat.gid !== entry.gid) && !chown(root, path, entry.uid, entry.gid)) {
     // A group that we are in can have it all the same: its rights would be those of another one.
-    if (stat.uid !== entry.uid && stat.gid !== entry.gid) chown(root, path, stat.uid, entry.gid)
-    // Without its owner a set-id bit would give rights to somebody else.
-    mode &= ~0o6000
+    const hasGroup = stat.gid === entry.gid || (stat.uid !== entry.uid && chown(root, path, stat.uid, entry.gid))
+    mode = givenMode(entry, hasGroup)
     refused = true
   }
   // xattrs before the mode: user.* on a read-only file is refused even to its owner.
@@ -207,6 +207,8 @@ export function applyMetadata(root: number, path: Raw, entry: Entry): boolean {
     refused = addon.setXattrs(root, path, wanted) !== 0 || refused
   }
   if (entry.kind !== 'link') addon.chmodAt(root, path, mode)
+  // Of a group that we are not in the system drops it without a word.
+  if ((mode & SET_GROUP_ID) !== 0 && (addon.statAt(root, path).mode & SET_GROUP_ID) === 0) refused = true
   if (entry.kind !== 'dir') addon.utimesAt(root, path, entry.mtimeNs)
   return refused
 }
