@@ -17,7 +17,7 @@ import { archives, archivesOf, run } from './support/backend-scene.ts'
 import { builtCommand, savepoint as cli } from './support/built-cli.ts'
 import { finishVerbs, startVerbs } from './support/engine-process.ts'
 import { canMount, gated } from './support/machine.ts'
-import { noise } from './support/tree-ops.ts'
+import { flipIn, noise } from './support/tree-ops.ts'
 import { runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -35,12 +35,6 @@ function configure(yaml: string): void {
 async function snapshot(label: string, content = `${label}\n`) {
   space.write('a', content)
   return (await space.open()).snapshot({ label })
-}
-
-function flipIn(file: string): void {
-  const bytes = readFileSync(file)
-  bytes[bytes.length >> 1]! ^= 1
-  writeFileSync(file, bytes)
 }
 
 describe('an archive', () => {
@@ -233,6 +227,23 @@ describe('a damaged one', () => {
     expect(savepoint.head().root).toBe(root)
     expect(readFileSync(space.at('noise')).equals(noise(100_000, 1))).toBe(true)
     expect((await savepoint.verify()).problems).toEqual([])
+  })
+
+  test('store: what it has lost stays in an archive beyond max_count', async () => {
+    configure('snapshots: {retention: {max_count: 1}}\n')
+    space.write('noise', noise(100_000, 1))
+    await snapshot('one')
+    for (const pack of globSync('store/packs/*.pack', { cwd: space.home })) flipIn(join(space.home, pack))
+    space.write('noise', 'other\n')
+    await snapshot('two')
+    expect(archives.kept(space)).toHaveLength(2)
+    expect(space.notices.join()).toMatch(/snap_\w+ stays in archive, beyond its limit: the store has lost parts of it/)
+    const savepoint = await space.open()
+    expect((await savepoint.verify({ repair: true })).problems).toEqual([])
+    expect((await savepoint.prune()).leftToStore).toMatchObject([{ snapshot: { label: 'one' } }])
+    expect(archives.kept(space)).toHaveLength(1)
+    await savepoint.rollback('one')
+    expect(readFileSync(space.at('noise')).equals(noise(100_000, 1))).toBe(true)
   })
 
   test('store is mended from archives, whatever limits were set since', async () => {

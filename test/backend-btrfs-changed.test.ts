@@ -1,11 +1,12 @@
 /** Snapshots of btrfs that somebody changed or exchanged behind our back, and mounts that allow something else than before. */
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { PruneResult } from '../src/index.ts'
 import { onBtrfs, run } from './support/backend-scene.ts'
 import { savepoint as runCli } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
+import { flipIn, noise } from './support/tree-ops.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -149,7 +150,11 @@ onDisk('prune --dry-run does not say that something goes which prune cannot read
     expect(runCli(space, ['verify']).stdout).toMatch(
       /2 snapshots; not checked: 2 that only a filesystem keeps until now$/m,
     )
-    expect(runCli(space, ['coverage', '.']).stdout).not.toContain('another version')
+    const { stdout: covered, stderr } = runCli(space, ['coverage', '.'])
+    expect(covered).not.toContain('another version')
+    expect(stderr).toContain('2 snapshots not read yet, which only a filesystem keeps: not counted here')
+    expect(runCli(space, ['log']).stdout).toMatch(/ \(HEAD\) manual .* two not read yet\n.* one not read yet$/m)
+    expect(runCli(space, ['log']).stdout).not.toContain('=')
   } finally {
     renameSync(`${dirname(where)}.away`, dirname(where))
   }
@@ -215,4 +220,56 @@ onDisk('one that failed is not looked for', async () => {
   } finally {
     rmSync(home, { recursive: true, force: true })
   }
+})
+
+onDisk(
+  'what the store has lost is stored again from the snapshot, and until then that neither goes nor is purged',
+  async () => {
+    mkdirSync(space.home, { recursive: true })
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots: {retention: {native_max: 1}}\n')
+    space.write('noise', noise(100_000, 1))
+    space.write('secret', 'secret\n')
+    const where = await keep('one')
+    await space.open()
+    for (const pack of globSync('store/packs/*.pack', { cwd: space.home })) rmSync(join(space.home, pack))
+    space.write('noise', 'other\n')
+    await keep('two')
+    const savepoint = await space.open()
+    expect([existsSync(where), space.notices.join()]).toEqual([
+      true,
+      expect.stringContaining('stays in btrfs, beyond its limit: the store has lost parts of it'),
+    ])
+    await expect(savepoint.purge('secret')).rejects.toMatchObject({
+      message: expect.stringMatching(
+        /^Cannot purge: the store has lost parts of snap_\w+, which btrfs keeps until now$/,
+      ),
+    })
+    expect((await savepoint.verify()).problems.map(({ what }) => what).join()).toContain(
+      'btrfs keeps it, `savepoint verify --repair` stores it again',
+    )
+    expect(await savepoint.verify({ repair: true })).toMatchObject({
+      problems: [],
+      repaired: expect.arrayContaining([
+        expect.stringMatching(/^what snap_\w+ had lost is stored again from .*snap_\w+$/),
+      ]),
+    })
+    await savepoint.rollback('one')
+    expect(readFileSync(space.at('noise')).equals(noise(100_000, 1))).toBe(true)
+    expect((await savepoint.prune()).leftToStore).toMatchObject([{ snapshot: { label: 'one' } }])
+    expect(existsSync(where)).toBe(false)
+  },
+)
+
+onDisk('what the store has lost is stored again although rules exclude it since', async () => {
+  space.write('noise', noise(100_000, 1))
+  await keep('one')
+  await space.open()
+  space.write('.savepointignore', 'noise\n')
+  rmSync(space.at('noise'))
+  await keep('two')
+  await space.open()
+  for (const pack of globSync('store/packs/*.pack', { cwd: space.home })) flipIn(join(space.home, pack))
+  const savepoint = await space.open()
+  expect((await savepoint.verify({ repair: true })).problems).toEqual([])
+  expect(savepoint.read('one', 'noise').equals(noise(100_000, 1))).toBe(true)
 })

@@ -81,14 +81,22 @@ describe('an access list', () => {
     expect(looks()).toBe(after)
   })
 
-  acl('that is still there, or was made where the group had no rights, stays, and the mode is its mask', () => {
-    space.sh(`${secret}; echo other > g; chmod 600 g`)
-    recordScript(space, 'echo more >> f; chmod 640 f; setfacl -m u:1234:rw g', { name: 'bundle' })
+  acl('that is still there stays, and the mode is its mask', () => {
+    space.sh(secret)
+    recordScript(space, 'echo more >> f; chmod 640 f', { name: 'bundle' })
     expect(restore('--before').status).toBe(0)
     expect(listOf('f')).toEqual(['user::rw-', 'user:1234:rw-', 'group::---', 'mask::rw-', 'other::---'])
-    expect(modeOf('g')).toBe('600')
     expect(restore('--after').status).toBe(0)
-    expect([modeOf('f'), modeOf('g')]).toEqual(['640', '660'])
+    expect(modeOf('f')).toBe('640')
+  })
+
+  acl('that allows nothing is one, too', () => {
+    space.sh('for x in a b; do echo $x > $x; setfacl -m u:1234:rw $x; chmod 600 $x; done; echo none > c; chmod 600 c')
+    const list = ['user::rw-', 'user:1234:rw-\t#effective:---', 'group::r--\t#effective:---', 'mask::---', 'other::---']
+    recordScript(space, 'chmod 660 a; mv b c; setfacl -m u:1234:rw c; rm -f none', { name: 'bundle' })
+    expect(restore('--before').status).toBe(0)
+    expect([listOf('a'), listOf('c')]).toEqual([list, ['user::rw-', 'group::---', 'other::---']])
+    expect(space.sh('cat b c')).toBe('b\nnone\n')
   })
 
   acl('that there was none of goes, with what the command moved there: others do not get at what comes back', () => {

@@ -281,6 +281,10 @@ describe('--to', () => {
     recordScript(space, 'cat clean own > made; chmod 755 made; ln -s made link', { name: 'bundle' })
     const there = (name: string) => join(at('copy'), space.at(name))
     const plain = savepointJson(space, ['bundle', 'restore', '--to', at('copy'), at('bundle')])
+    // Each path that came, whatever is above it.
+    for (const { action, path } of plain.changes)
+      expect([action, existsSync(`${at('copy')}${path}`)]).toEqual(['create', true])
+    expect(plain.changes.length).toBeGreaterThan(1)
     expect(plain.left_alone).toEqual([{ path: space.at('clean'), why: 'only-in-git' }])
     expect(readFileSync(there('made'), 'utf8')).toBe('in git\nnot in git\n')
     expect(lstatSync(there('made')).mode & 0o777).toBe(0o755)

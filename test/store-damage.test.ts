@@ -45,6 +45,32 @@ async function expectRestorable(ref = 'one'): Promise<void> {
   expect((await again.verify()).problems).toEqual([])
 }
 
+test('a pack that was cut off and repaired: what is appended since is found by the next repair', async () => {
+  truncateSync(onlyPack(), readFileSync(onlyPack()).length - 400_000)
+  await (await workspace.open()).verify({ repair: true })
+  const again = await workspace.open()
+  const { root } = await again.snapshot({ label: 'again' })
+  workspace.write('more', noise(900_000, 11))
+  await again.snapshot({ label: 'more' })
+  rmSync(workspace.at('more'))
+  expect((await again.verify()).problems).toEqual([])
+  expect((await again.verify({ repair: true })).problems).toEqual([])
+  rmSync(workspace.at('d1'), { recursive: true })
+  await again.rollback('again')
+  expect([again.head().root, differences(image, imageOf(workspace.dir))]).toEqual([root, []])
+})
+
+test('a block whose length is damaged: a repair finds all that come after it', async () => {
+  const file = onlyPack()
+  const bytes = readFileSync(file)
+  // How long the payload of the first block is; the others are whole.
+  const at = bytes.indexOf('BLK1') + 8
+  bytes.writeUInt32LE(bytes.readUInt32LE(at) + 300_000, at)
+  writeFileSync(file, bytes)
+  const { problems } = await (await workspace.open()).verify()
+  expect(problems.filter(({ what }) => what.startsWith('pack '))).toHaveLength(1)
+})
+
 test('a pack that is missing: coverage does not say that a snapshot has what was in it', async () => {
   const [before] = readdirSync(storeFile('packs'))
   rmSync(storeFile('packs', before!))

@@ -10,8 +10,7 @@
 enum { MAX_ENTRIES = 1024 };
 
 int acl_group(const char *path, const struct stat *stat) {
-  /* The mask is empty, and so is what anybody gets by the list. */
-  if ((stat->st_mode & S_IRWXG) == 0 || S_ISLNK(stat->st_mode)) return -1;
+  if (S_ISLNK(stat->st_mode)) return -1;
   static struct {
     struct posix_acl_xattr_header header;
     struct posix_acl_xattr_entry entries[MAX_ENTRIES];

@@ -41,7 +41,9 @@ export function mustRun(what: string, program: string, args: readonly string[]):
 }
 
 export function failed(what: string, why: string): SavepointError {
-  const hint = `Nothing was changed. ${fixFor(why) ?? 'See `savepoint doctor` for what works here'}, or take the snapshot with --backend cas`
+  // Only who takes one can choose another backend.
+  const other = /^(take|clone|make) /.test(what) ? ', or take the snapshot with --backend cas' : ''
+  const hint = `Nothing was changed. ${fixFor(why) ?? 'See `savepoint doctor` for what works here'}${other}`
   return new SavepointError(isFull(why) ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint })
 }
 

@@ -1,6 +1,7 @@
 /** `coverage PATH…`: is this file recoverable right now, and if not, why. */
 import { isDamage } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
+import { plural } from '../model/format.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { holdsIn } from '../store/tree-holds.ts'
@@ -28,6 +29,9 @@ export async function coverage(ctx: Context, paths: readonly string[]): Promise<
       ctx.notice(
         'the store is damaged, and only what it can still give back counts here; savepoint verify names the rest',
       )
+    const unread = ctx.db.native.unread().filter(({ deletedAt }) => deletedAt === undefined).length
+    if (unread > 0)
+      ctx.notice(`${plural('snapshot', unread)} not read yet, which only a filesystem keeps: not counted here`)
     const look = { live, afresh, whole: isDoubted ? wholenessOf(ctx.store) : undefined }
     const found: CoverageResult[] = []
     for (const raw of raws) found.push(await coverageOf(ctx, raw, look))

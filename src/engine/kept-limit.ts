@@ -4,6 +4,7 @@
  */
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
+import { lostByStore } from './held-by-store.ts'
 import { noteForgotten, removeGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 
@@ -30,10 +31,23 @@ export function beyondLimits(ctx: Context, foreseen?: Foreseen): LeftToStore[] {
   return [...byBackend].flatMap(([backend, snapshots]) => {
     const [name, limit] = backend === 'archive' ? ['max_count', max_count] : ['native_max', native_max]
     const states = [...new Set(snapshots.map(({ nativeRef }) => nativeRef))].slice(0, limit)
-    return snapshots
-      .filter(snapshot => isRead(snapshot) && !states.includes(snapshot.nativeRef))
-      .map(snapshot => ({ snapshot, rule: `${name} (${limit})` }))
+    const beyond = snapshots.filter(snapshot => isRead(snapshot) && !states.includes(snapshot.nativeRef))
+    return heldByStore(ctx, beyond).map(snapshot => ({ snapshot, rule: `${name} (${limit})` }))
   })
+}
+
+/**
+ * What the store has lost of one, only that has. All contents of an archive are read to write the next one, and so they are
+ * here; of what a filesystem keeps only what the index knows, as this shall cost the change.
+ */
+function heldByStore(ctx: Context, beyond: Snapshot[]): Snapshot[] {
+  const read = beyond.filter(({ root }) => root !== UNREAD_ROOT)
+  const lost = new Set(lostByStore(ctx, read, beyond[0]?.backend === 'archive'))
+  for (const { id, backend } of lost)
+    ctx.warn(
+      `${id} stays in ${backend}, beyond its limit: the store has lost parts of it, which \`savepoint verify --repair\` stores again`,
+    )
+  return beyond.filter(snapshot => !lost.has(snapshot))
 }
 
 /** Called under the timeline's lock, after a state was added or read. Answers what was left to the store. */

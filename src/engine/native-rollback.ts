@@ -14,8 +14,10 @@ import { statDir } from '../targets/dir/dir-target.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
+import { requireHeldByStore } from './held-by-store.ts'
 import { liveRuns } from './live-runs.ts'
 import { type Kept, keptOf, stateOf } from './native-ref.ts'
+import { neighbouringRuns } from './neighbouring-runs.ts'
 import { newOperation } from './new-operation.ts'
 import type { RestoreResult } from './results.ts'
 import { rollback } from './rollback.ts'
@@ -43,7 +45,7 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
   if (dryRun) return result
   await withTimelineLock(ctx, 'roll back natively', async () => {
     // That took its time, in which others have worked.
-    refuseWhatCame(going, later)
+    refuseWhatCame(ctx, going, later, snapshot)
     refuseWhatIsInTheWay(ctx, going, later)
     const head = ctx.db.head
     await goBack(ctx, going, later, async () => {
@@ -75,7 +77,8 @@ function goingOf(snapshot: Snapshot): Going {
 }
 
 function refuseWhatIsInTheWay(ctx: Context, going: Going, later: Later): void {
-  const [run] = liveRuns(ctx)
+  // One of a directory inside or around works in the same files.
+  const [run] = [...liveRuns(ctx), ...neighbouringRuns(ctx, undefined)]
   if (run)
     throw new SavepointError('busy', `Cannot roll back natively: ${run.id} is at work`, {
       hint: 'Wait until it has ended, or leave --native out',
@@ -107,8 +110,15 @@ function refuseOwnHome(ctx: Context): void {
 }
 
 /** Of whomever: what was not said to be lost is not lost. */
-function refuseWhatCame({ whole, ref }: Going, { names }: Later): void {
-  const came = whole.later(ref).filter(name => !names.includes(name))
+function refuseWhatCame(ctx: Context, { whole, ref }: Going, later: Later, { id }: Snapshot): void {
+  if (ctx.db.head !== id)
+    throw new SavepointError('busy', 'Cannot roll back natively: another command has changed the files meanwhile', {
+      hint: 'See `savepoint log --operations`; the same command again goes back to it',
+    })
+  const now = whole.later(ref)
+  // Somebody else may have destroyed some already.
+  later.names = later.names.filter(name => now.includes(name))
+  const came = now.filter(name => !later.names.includes(name))
   if (came.length === 0) return
   throw new SavepointError('backend.failed', `Cannot roll back natively: ${came.join(', ')} came meanwhile`, {
     hint: `${AS_WITHOUT} The same command again says what would be lost now`,
@@ -201,11 +211,17 @@ function laterThan(ctx: Context, { backend, whole, ref }: Going): Later {
     const snapshots = kept.filter(snapshot => whole.isNameOf(name, stateOf(snapshot)!))
     if (snapshots.length > 0) ours.set(name, snapshots)
   }
-  const unread = [...ours.values()].flat().find(({ root }) => root === UNREAD_ROOT)
+  const own = [...ours.values()].flat()
+  const unread = own.find(({ root }) => root === UNREAD_ROOT)
   if (unread)
     throw new SavepointError('backend.failed', `Cannot roll back natively: ${unread.id} is not read yet`, {
       hint: 'Mend what the notice says; the next command reads it',
     })
+  requireHeldByStore(
+    ctx,
+    'roll back natively',
+    own.filter(({ deletedAt }) => deletedAt === undefined),
+  )
   return { names, ours, foreign: names.filter(name => !ours.has(name)) }
 }
 

@@ -17,6 +17,7 @@ import { unknownEntry } from '../targets/dir/dir-node.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
+import { requireHeldByStore } from './held-by-store.ts'
 import { purgeKept } from './kept-files.ts'
 import { dropNative } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
@@ -40,6 +41,8 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
   await withTimelineLock(ctx, 'purge', () => recoverPending(ctx))
   return withEverythingLocked(ctx, 'purge', timelines => {
     refuseSalvaged(timelines, 'purge')
+    const kept = ctx.db.snapshots().filter(({ nativeRef }) => nativeRef !== undefined)
+    requireHeldByStore(ctx, 'purge', kept)
     const contents = contentsAt(ctx, raw)
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, contents.snapshots > 0))
     failpoint('purge:forgotten')

@@ -20,6 +20,7 @@ import { CHECKING, type Context, refuseInsideRun, requireWritable } from './cont
 import { findLostRoots } from './lost-roots.ts'
 import { newOperation } from './new-operation.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
+import { keptWayBack, storeLostFromFilesystem } from './verify-kept.ts'
 
 const LISTED_PATHS = 20
 
@@ -67,9 +68,11 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
         const lost = lostPaths(found, snapshot.root)
         const whole = { isWhole: lost.length === 0, repair: options.repair }
         const archive = await verifyArchive(ctx, timeline, snapshot, whole)
-        if (lost.length > 0) problems.push(lossOf(snapshot.id, lost, archive.isWhole))
+        const wayBack = lost.length > 0 && !archive.isWhole ? keptWayBack(ctx, timeline, snapshot) : undefined
+        if (lost.length > 0) problems.push(lossOf(snapshot.id, lost, archive.isWhole ? ARCHIVE_IS_WHOLE : wayBack))
         if (archive.problem) problems.push(archive.problem)
         if (archive.problem ? whole.isWhole : archive.isWhole && lost.length > 0) canBeMended = true
+        if (wayBack !== undefined) canBeMended = true
         if (archive.repaired !== undefined) repaired.push(archive.repaired)
       }
     }
@@ -87,7 +90,18 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
     const counts = { objects: scan.objects.size, bytes: scan.bytes, snapshots, here, deleted, unread }
     return { ...counts, problems, repaired, isRepairable }
   }
-  return withEverythingLocked(ctx, options.repair ? 'repair' : CHECKING, timelines => check(timelines), options.repair)
+  const locked = (mended?: string[]) =>
+    withEverythingLocked(
+      ctx,
+      options.repair ? 'repair' : CHECKING,
+      timelines => check(timelines, mended),
+      options.repair,
+    )
+  const result = await locked()
+  const stored = options.repair && result.problems.length > 0 ? await storeLostFromFilesystem(ctx) : []
+  if (stored.length === 0) return result
+  const mended = await locked(stored)
+  return { ...mended, repaired: [...result.repaired, ...mended.repaired] }
 }
 
 const indexDamaged = (damage: string): VerifyProblem => ({
@@ -208,8 +222,10 @@ interface Lost {
   isList: boolean
 }
 
-function lossOf(snapshot: string, lost: Lost[], hasArchive = false): VerifyProblem {
-  const wayBack = hasArchive ? ': its archive is whole, `savepoint verify --repair` stores it again' : ''
+const ARCHIVE_IS_WHOLE = 'its archive is whole, `savepoint verify --repair` stores it again'
+
+function lossOf(snapshot: string, lost: Lost[], other: string | undefined): VerifyProblem {
+  const wayBack = other === undefined ? '' : `: ${other}`
   const lists = lost.filter(({ isList }) => isList).length
   if (lost[0]!.path === '') {
     const what = `${snapshot} has lost everything: the list of what was in the target is damaged${wayBack}`

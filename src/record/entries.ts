@@ -7,7 +7,6 @@ import { rawOf } from './bundle-paths.ts'
 import type { State, StateType } from './manifest.ts'
 import { timeFromText } from './time-text.ts'
 
-const GROUP_RIGHTS = 0o070
 const kinds: Partial<Record<StateType, KnownKind>> = {
   file: 'file',
   directory: 'dir',
@@ -56,9 +55,9 @@ export function keepXattrs(entry: Entry, { xattrs }: Entry, state: State, other:
   if (group_mode !== undefined && group_mode !== group) entry.xattrs = withAclGroup(mode, xattrs, group_mode)
 }
 
-/** Bundles of older versions do not tell, nor is it told where a list allows nothing at all. */
-const hadNoList = ({ mode = 0, group_mode }: State, other: State): boolean =>
-  group_mode === undefined && other.group_mode !== undefined && (mode & GROUP_RIGHTS) !== 0
+/** Bundles of older versions tell of none, neither before nor after. */
+const hadNoList = ({ group_mode }: State, other: State): boolean =>
+  group_mode === undefined && other.group_mode !== undefined
 
 /** What its group may by an access list, or without one. */
 const rightsOf = ({ mode = 0, group_mode }: State): number => withGroup(mode, group_mode)

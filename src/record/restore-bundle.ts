@@ -158,6 +158,9 @@ class BundleRestore {
     const at = options.dryRun ? mkdtempSync(join(this.store.directory, 'none-')) : realpathSync(directory)
     const prepared = await this.prepare({ directory: '/', isUsable: true, files }, false, rawFromText(at))
     if (!options.dryRun) await this.apply({ ...prepared, directory: rawFromText(at) })
+    // Each path, although a directory came as a whole.
+    const left = new Set(result.leftAlone.flatMap(({ path, why }) => (why === 'attributes' ? [] : [path])))
+    result.changes = files.filter(({ raw }) => !left.has(raw)).map(({ raw }) => ({ action: 'create', path: raw }))
     return result
   }
 

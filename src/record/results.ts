@@ -37,7 +37,7 @@ export interface BundleVerifyResult {
 export interface BundleRestoreResult {
   side: 'before' | 'after'
   dryRun: boolean
-  /** Paths are absolute. Of a directory that comes or goes as a whole, only that. */
+  /** Paths are absolute. In place, of a directory that comes or goes as a whole, only that. */
   changes: { action: 'create' | 'delete' | 'replace' | 'metadata'; path: Raw }[]
   leftAlone: { path: Raw; why: LeftAlone['why'] | NotRestored }[]
   /** Directories that stay because others have put something into them. */

@@ -12,7 +12,6 @@ import { keptTime, timeText } from './time-text.ts'
 
 const O_PATH = 0o10000000
 const TYPE_BITS = 0o170000
-const GROUP_RIGHTS = 0o070
 const types = new Map<number, StateType>([
   [0o100000, 'file'],
   [0o040000, 'directory'],
@@ -96,7 +95,7 @@ export class Looks {
 /** The rights of its group, where an access list has them. */
 function groupAt(path: Raw, stat: BigIntStats): number | undefined {
   const mode = Number(stat.mode)
-  if ((mode & GROUP_RIGHTS) === 0 || stat.isSymbolicLink()) return undefined
+  if (stat.isSymbolicLink()) return undefined
   const root = openSync('/', O_PATH)
   try {
     return aclGroup(mode, addon.getXattrs(root, path.slice(1)))

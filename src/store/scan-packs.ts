@@ -85,7 +85,10 @@ function scanPack(file: string, name: string, id: number, committed: number | un
   }
 }
 
-/** Returns the length of the block, or 0 when its header makes no sense. */
+/**
+ * Returns the length of the block, or 0 when that is not known: of a damaged one the length may be what is wrong, and one that
+ * was cut off is as long as ever while others have been appended since.
+ */
 function scanBlock(fd: number, name: string, pack: number, at: number, size: number, scan: PackScan): number {
   const start = Buffer.alloc(BLOCK_HEADER_BYTES)
   const header = readFully(fd, start, at) ? decodeBlockHeader(start) : undefined
@@ -94,11 +97,11 @@ function scanBlock(fd: number, name: string, pack: number, at: number, size: num
     scan.problems.push(`pack ${name} is damaged at byte ${at}`)
     return 0
   }
-  scan.bytes += header.totalBytes
   if (!isIntactBlock(block)) {
     scan.problems.push(`pack ${name} has a damaged block of ${header.count} objects at byte ${at}`)
-    return header.totalBytes
+    return 0
   }
+  scan.bytes += header.totalBytes
   const raw = unpack(block, header)
   if (!raw) {
     scan.problems.push(`pack ${name} has a block that cannot be unpacked at byte ${at}`)

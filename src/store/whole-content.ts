@@ -17,11 +17,14 @@ export interface Wholeness {
   hasAllOf(entry: Entry): boolean
 }
 
-export function wholenessOf(store: Store): Wholeness {
+/** `readsBlocks`: a block counts when it can be read; otherwise when the pack that it is in has not been lost or cut off. */
+export function wholenessOf(store: Store, readsBlocks = true): Wholeness {
+  const lost = readsBlocks ? undefined : store.lostPacks()
   const blocks = new Map<string, boolean>()
   const trees = new Map<Id, boolean>()
 
   function hasBlock({ pack, block }: Location): boolean {
+    if (lost) return !lost.has(pack)
     const key = `${pack}:${block}`
     const isThere = blocks.get(key) ?? store.packs.isIntact(pack, block)
     blocks.set(key, isThere)

@@ -126,3 +126,10 @@ const setMtime = (path: Buffer, when: string): void => run('touch', ['-h', '-m',
 function run(command: string, args: string[], path: Buffer): void {
   spawnSync('xargs', ['-0', command, ...args, '--'], { input: path })
 }
+
+/** As a disk does that forgets a bit. */
+export function flipIn(file: string): void {
+  const bytes = fs.readFileSync(file)
+  bytes[bytes.length >> 1]! ^= 1
+  fs.writeFileSync(file, bytes)
+}

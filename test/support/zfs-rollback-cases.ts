@@ -1,9 +1,11 @@
 /** `rollback --native` while others work in the same dataset, fails or is killed on the way, or its dataset has another name. */
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
+import { startRun } from './background-run.ts'
 import { finishVerbs, startVerbs } from './engine-process.ts'
+import { flipIn, noise } from './tree-ops.ts'
 import type { Workspace } from './workspace.ts'
 
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
@@ -74,6 +76,63 @@ export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     expect(space.read('a')).toBe('2\n')
     await (await space.open()).gc()
     expect(idsOf(space)).toEqual([one, two])
+  })
+
+  holds('never destroys what the store has lost; verify --repair stores it again from there', async space => {
+    await scenery(space)
+    space.write('noise', noise(100_000, 1))
+    await snapshot(space, 'three')
+    await space.open()
+    space.write('noise', 'other\n')
+    const damaged = globSync('store/packs/*.pack', { cwd: space.home })
+    for (const pack of damaged) flipIn(join(space.home, pack))
+    const savepoint = await space.open()
+    const kept = idsOf(space)
+    for (const dryRun of [true, false])
+      await expect(savepoint.rollback('one', { native: true, dryRun })).rejects.toMatchObject({
+        message: expect.stringMatching(
+          /^Cannot roll back natively: the store has lost parts of snap_\w+, which zfs keeps/,
+        ),
+      })
+    expect([idsOf(space), space.read('a')]).toEqual([kept, '2\n'])
+    const { problems, isRepairable } = await savepoint.verify()
+    expect([problems.map(({ what }) => what).join(), isRepairable]).toEqual([
+      expect.stringMatching(/lost .*: zfs keeps it, `savepoint verify --repair` stores it again/),
+      true,
+    ])
+    expect(await savepoint.verify({ repair: true })).toMatchObject({ problems: [] })
+    await savepoint.rollback('one', { native: true })
+    await savepoint.rollback('three')
+    expect(readFileSync(space.at('noise')).equals(noise(100_000, 1))).toBe(true)
+  })
+
+  holds('never goes back under a run in a directory of the dataset', async space => {
+    space.write('inside/f', 'f1')
+    const { savepoint } = await scenery(space)
+    const run = await startRun(space, 'READY; read x', { args: ['-t', space.at('inside')] })
+    try {
+      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+        message: `Cannot roll back natively: ${run.id} is at work`,
+      })
+    } finally {
+      run.say('')
+    }
+    expect((await run.ended).status).toBe(0)
+    expect([space.read('a'), space.read('excluded')]).toEqual(['2\n', 'after\n'])
+    await savepoint.rollback('one', { native: true })
+    expect(space.read('excluded')).toBe('before\n')
+  })
+
+  holds('by two at once: what one has destroyed does not stop the other', async space => {
+    const { savepoint } = await scenery(space)
+    const later = scene.kept(space)[1]!
+    // The other one, when this one has said what would go.
+    await whileProgram(space, '[ "$1" = list ]', `zfs destroy '${later}'`, async () => {
+      await savepoint.rollback('one', { native: true })
+    })
+    expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'before\n'])
+    await savepoint.undo()
+    expect(space.read('a')).toBe('2\n')
   })
 
   holds('that is killed on the way has lost nothing, and goes back when asked again', async space => {

@@ -18,7 +18,8 @@ export function register(program: Command): void {
       'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs, and a damaged timeline ' +
       'from what can be read of it or found beside it and in the packs, keeping the damaged file; the next snapshot then ' +
       'stores lost content again wherever the live files still have it. Archives are read, too: what is wrong with one is written ' +
-      'again, and what the store has lost is stored again from one that is whole. It concerns all protected directories, and can be ' +
+      'again, and what the store has lost is stored again from one that is whole, or from what a filesystem keeps of ' +
+      'this directory. It concerns all protected directories, and can be ' +
       'said anywhere; to repair, not inside of a run.',
     usage: '[--repair]',
     examples: [

@@ -38,6 +38,7 @@ export function marksOf({ tags, isHead }: { tags: string[]; isHead: boolean }, s
 /** What a reader must know about its quality. */
 function warningsOf(snapshot: Snapshot, style: Style): string {
   const words = []
+  if (snapshot.root === UNREAD_ROOT) words.push(style.yellow('not read yet'))
   if (snapshot.skippedCount > 0) words.push(style.red('PARTIAL'))
   if (snapshot.damage !== undefined) words.push(style.red('ARCHIVE DAMAGED'))
   if (snapshot.unsettled) words.push(style.yellow('unsettled'))
@@ -115,7 +116,8 @@ function logLine(node: LogNode, now: number, style: Style): string {
     marksOf(node, style),
     style.blue(snapshot.type),
     style.dim(formatAge(now - snapshot.createdAt)),
-    countsMarks(snapshot.counts, style),
+    // What changed is not known then.
+    snapshot.root === UNREAD_ROOT ? '' : countsMarks(snapshot.counts, style),
     titleOf(snapshot, style),
     warningsOf(snapshot, style),
   )
