@@ -96,6 +96,7 @@ describe('organise', () => {
       'snapshots',
       'snapshots_here',
       'snapshots_deleted',
+      'snapshots_unread',
       'problems',
       'repaired',
     ])

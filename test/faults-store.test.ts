@@ -60,7 +60,7 @@ test('every failpoint of the source is killed at by a test (those of export and 
     )
     .filter(name => !/^(export|import):/.test(name))
   const named = ['faults-store', 'faults-restore', 'restore-as-user', 'purge-traces', 'interrupted-run', 'backends']
-  const tests = [...named.map(name => `${name}.test.ts`), 'support/zfs-cases.ts']
+  const tests = [...named.map(name => `${name}.test.ts`), 'support/zfs-cases.ts', 'support/zfs-rollback-cases.ts']
     .map(name => readFileSync(join(root, 'test', name), 'utf8'))
     .join()
   expect(inSource.length).toBeGreaterThan(20)
