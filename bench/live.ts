@@ -3,7 +3,7 @@
  * begins in a tree that was never seen, how long a snapshot of ten changed files takes, how long a destructive command is
  * held, and what our own process takes while nothing happens. Writes bench/live.md.
  */
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -103,7 +103,11 @@ async function idle(tree: string): Promise<{ cpu: number; bytes: number }> {
       .split(' ')
     return Number(fields[11]) + Number(fields[12])
   }
-  while (json(tree, 'log').length === 0) await pause(1000)
+  const isCaptured = () => {
+    const log = spawnSync(savepoint, ['log', '--json'], { cwd: tree, env, encoding: 'utf8' })
+    return log.status === 0 && JSON.parse(log.stdout).length > 0
+  }
+  while (!isCaptured()) await pause(1000)
   await pause(SETTLE_S * 1000)
   const before = ticks()
   await pause(IDLE_S * 1000)
