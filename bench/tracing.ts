@@ -1,5 +1,5 @@
 /**
- * `npm run bench:tracing [-- --runs 7]`: what tracing costs a command. Each workload runs untraced, under `savepoint run` and under
+ * `npm run bench:tracing [-- --runs 7 --only git]`: what tracing costs a command. Each workload runs untraced, under `savepoint run` and under
  * strace, in turn; it says itself how long it took, so that snapshots before and after are not in it. Writes bench/tracing.md.
  */
 import { execFileSync } from 'node:child_process'
@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { median } from './measure.ts'
 import {
   GIT,
-  GIT_PACKED,
+  GIT_SERVED,
   MAKE,
   makeProgram,
   makeRepository,
@@ -24,7 +24,9 @@ import {
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const savepoint = here('../savepoint')
-const { values: options } = parseArgs({ options: { runs: { type: 'string', default: '7' } } })
+const { values: options } = parseArgs({
+  options: { runs: { type: 'string', default: '7' }, only: { type: 'string', default: '' } },
+})
 const runs = Number(options.runs)
 
 const base = mkdtempSync(join(tmpdir(), 'savepoint-bench-'))
@@ -36,7 +38,7 @@ const env = { ...process.env, SAVEPOINT_HOME: join(base, 'home'), GIT_CONFIG_GLO
 const workloads: (Workload & { limit: number })[] = [
   { ...SPAWN, limit: 1.25 },
   { ...GIT, limit: 1.1 },
-  { ...GIT_PACKED, limit: 1.1 },
+  { ...GIT_SERVED, limit: 1.1 },
   { ...MAKE, limit: 1.15 },
   {
     // What a configure script does; each removal may be held for a snapshot.
@@ -52,7 +54,7 @@ const workloads: (Workload & { limit: number })[] = [
     before: '',
     script: `cd npm; npm ci --offline ${NPM_FLAGS}`,
   },
-]
+].filter(({ name }) => name.includes(options.only))
 const ways: [name: string, command: string[]][] = [
   ['untraced', []],
   ['savepoint', [savepoint, 'run', '-q', '--']],
@@ -101,7 +103,7 @@ try {
     'Times of snapshots on the way, of guards, and of the start: bench/live.md.',
     '',
   ].join('\n')
-  writeFileSync(here('tracing.md'), text)
+  if (options.only === '') writeFileSync(here('tracing.md'), text)
   console.log(text)
 } finally {
   rmSync(base, { recursive: true, force: true })

@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { median } from './measure.ts'
 
 /** `before` is done untraced and not timed. Both run in a directory beside `source`, which `makeRepository` makes. */
@@ -19,16 +20,22 @@ export const MAKE: Workload = {
   before: 'rm -f c60/*.o c60/p',
   script: 'cd c60; make -s -j2',
 }
+/** git reads a file again that is as old as its index, by seconds: without `touch` each `git status` would, or not, by chance. */
 const clone = (source: string) =>
-  `git clone -q ../${source} c; cd c; for i in $(seq 20); do git status >/dev/null; done`
+  `git clone -q ${source} c; cd c; touch -d '2 seconds' .git/index; for i in $(seq 20); do git status >/dev/null; done`
+/** Its objects are 640 small files, which are linked: hardly anything but changes of names. */
 export const GIT: Workload = {
   name: 'git clone and 20 × git status',
   // Not removed until the end: ext4 takes long to make files where many were deleted in the last seconds.
   before: 'mkdir -p ../old; if [ -e c ]; then mv c "../old/$(date +%s%N)"; fi',
-  script: clone('source'),
+  script: clone('../source'),
 }
-/** As what comes from a server: in one file, where the other has 640 to be linked. */
-export const GIT_PACKED: Workload = { ...GIT, name: 'the same of a packed repository', script: clone('packed') }
+/** The repository that this is in, as from a server. */
+export const GIT_SERVED: Workload = {
+  ...GIT,
+  name: 'the same of this project',
+  script: clone(`--no-local '${fileURLToPath(new URL('..', import.meta.url))}'`),
+}
 export const SPAWN: Workload = {
   name: '2,000 short processes',
   before: '',
@@ -36,7 +43,7 @@ export const SPAWN: Workload = {
 }
 export const NPM_FLAGS = '--ignore-scripts --no-audit --no-fund --loglevel=error'
 
-/** `source` below `base`, a repository of 600 files with one commit, for `GIT`; `packed` is the same for `GIT_PACKED`. */
+/** `source` below `base`, a repository of 600 files with one commit, for `GIT`. */
 export function makeRepository(base: string, env: NodeJS.ProcessEnv): void {
   const source = join(base, 'source')
   mkdirSync(source)
@@ -48,7 +55,6 @@ export function makeRepository(base: string, env: NodeJS.ProcessEnv): void {
   git('init', '-q')
   git('add', '-A')
   git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-qm', 'all')
-  git('clone', '-q', '--no-local', '.', join(base, 'packed'))
 }
 
 /** The directory `c60` of `MAKE`. */

@@ -16,11 +16,19 @@ afterEach(() => space.remove())
 
 const restore = (...args: string[]) => savepoint(space, ['bundle', 'restore', '--in-place', '--yes', ...args])
 
+function whileMounted(options: string, work: () => void): void {
+  mkdirSync(space.at('mounted'))
+  space.sh(`mount ${options} none mounted`)
+  try {
+    work()
+  } finally {
+    space.sh('umount mounted')
+  }
+}
+
 gated(canMount, 'root', 'what lies on another filesystem below comes back there, and what moved between them', () => {
   space.write('a', 'a\n')
-  mkdirSync(space.at('mounted'))
-  space.sh('mount -t tmpfs -o size=1m none mounted')
-  try {
+  whileMounted('-t tmpfs -o size=1m', () => {
     space.sh('mkdir mounted/sub; echo old > mounted/sub/file')
     const before = imageOf(space.dir)
     const { directory } = recordScript(
@@ -32,9 +40,7 @@ gated(canMount, 'root', 'what lies on another filesystem below comes back there,
     expect(differences(before, imageOf(space.dir))).toEqual([])
     expect(restore('--before', `${directory}.undo`)).toMatchObject({ status: 0, stderr: '' })
     expect(differences(after, imageOf(space.dir))).toEqual([])
-  } finally {
-    space.sh('umount mounted')
-  }
+  })
 })
 
 gated(
@@ -155,9 +161,7 @@ gated(
   'root',
   'a filesystem that says no size (ramfs, as some of FUSE) is not full: target, bundle and home on it',
   () => {
-    mkdirSync(space.at('mounted'))
-    space.sh('mount -t ramfs none mounted')
-    try {
+    whileMounted('-t ramfs', () => {
       space.sh('mkdir mounted/dir; echo old > mounted/dir/file')
       const at = { cwd: space.at('mounted/dir'), env: { ...space.env, SAVEPOINT_HOME: space.at('mounted/home') } }
       const run = (...args: string[]) => {
@@ -171,9 +175,7 @@ gated(
       space.sh('echo newer > mounted/dir/file')
       run('rollback', 'HEAD')
       expect(readFileSync(space.at('mounted/dir/file'), 'utf8')).toBe('old\n')
-    } finally {
-      space.sh('umount mounted')
-    }
+    })
   },
 )
 
@@ -182,9 +184,7 @@ gated(
   'root',
   'where the command has shut a directory that something is mounted on, restoring that and back',
   () => {
-    mkdirSync(space.at('mounted'))
-    space.sh('mount -t tmpfs -o size=1m none mounted')
-    try {
+    whileMounted('-t tmpfs -o size=1m', () => {
       space.sh('echo old > mounted/file; echo old > file')
       giveToUser(space)
       const run = (...args: string[]) => {
@@ -199,8 +199,6 @@ gated(
       expect(looks()).toBe(before)
       run('bundle', 'restore', '--before', '--in-place', '--yes', '../bundle.undo')
       expect(looks()).toBe(after)
-    } finally {
-      space.sh('umount mounted')
-    }
+    })
   },
 )

@@ -24,7 +24,7 @@
  * A call that waited already is there within 1 µs, another not before 6 µs. What goes wrong on a machine with other times is the
  * processor, no more.
  */
-enum { NO_WAITING_NS = 3 * 1000, SOON_NS = 50 * 1000, MANY = 8 };
+enum { NO_WAITING_NS = 3 * 1000, SOON_NS = 500 * 1000, MANY = 8 };
 
 static int listener = -1; /* none where the kernel has no such flag */
 static bool is_together;  /* the flag is set */

@@ -6,6 +6,7 @@ import { type PoolScene, retried, run } from './backend-scene.ts'
 import { builtCommand } from './built-cli.ts'
 import { finishVerbs, startVerbs } from './engine-process.ts'
 import type { Workspace } from './workspace.ts'
+import { oneAndTwo } from './zfs-rollback-cases.ts'
 
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
 type Take = (space: Workspace, label: string) => Promise<unknown>
@@ -70,16 +71,9 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
   })
 
   holds('goes back as a whole, when asked: with what rules exclude, and says what is lost', async space => {
-    space.write('.savepointignore', 'excluded\n')
-    space.write('excluded', 'before\n')
-    space.write('a', '1\n')
-    await snapshot(space, 'one')
-    space.write('excluded', 'after\n')
-    space.write('a', '2\n')
-    await snapshot(space, 'two')
+    const { savepoint } = await oneAndTwo(space, snapshot)
     const foreign = `${scene.kept(space)[0]!.split('@')[0]}@foreign`
     run('zfs', 'snapshot', foreign)
-    const savepoint = await space.open()
     space.notices.length = 0
     await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
       message: expect.stringMatching(/^Cannot roll back natively: .*@foreign would be lost$/),

@@ -11,22 +11,24 @@ import type { Workspace } from './workspace.ts'
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
 type Take = (space: Workspace, label: string) => Promise<unknown>
 
+/** One, with what rules exclude, and two, which is later; both are read. */
+export async function oneAndTwo(space: Workspace, snapshot: Take) {
+  space.write('.savepointignore', 'excluded\n')
+  space.write('excluded', 'before\n')
+  space.write('a', '1\n')
+  await snapshot(space, 'one')
+  space.write('excluded', 'after\n')
+  space.write('a', '2\n')
+  await snapshot(space, 'two')
+  const savepoint = await space.open()
+  return { savepoint, one: savepoint.find('one').id, two: savepoint.find('two').id }
+}
+
 export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
   const datasetOf = (space: Workspace): string => scene.kept(space)[0]!.split('@')[0]!
   const idsOf = (space: Workspace): string[] => scene.kept(space).map(name => name.split(/@|-(?=snap_)/).at(-1)!)
 
-  /** One, with what rules exclude, and two, which is later; both are read. */
-  const scenery = async (space: Workspace) => {
-    space.write('.savepointignore', 'excluded\n')
-    space.write('excluded', 'before\n')
-    space.write('a', '1\n')
-    await snapshot(space, 'one')
-    space.write('excluded', 'after\n')
-    space.write('a', '2\n')
-    await snapshot(space, 'two')
-    const savepoint = await space.open()
-    return { savepoint, one: savepoint.find('one').id, two: savepoint.find('two').id }
-  }
+  const scenery = (space: Workspace) => oneAndTwo(space, snapshot)
 
   for (const command of ['list', 'destroy', 'rollback'])
     holds(`goes back without losing what others make meanwhile (at zfs ${command})`, async space => {
