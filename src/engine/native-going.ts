@@ -90,18 +90,19 @@ export function removeGoing(directory: string, db: TimelineDb, warn: (text: stri
 const kindOf = ({ backend }: Going): string => (backend === 'archive' ? 'an archive' : `a ${backend} snapshot`)
 
 /**
- * What a filesystem keeps cannot be rewritten: the store has all that it needs of it, so it goes. Throws when it does not.
- * Called under the timeline's lock, with everything read; may be called again.
+ * What a filesystem keeps cannot be rewritten: the store has all that it needs of it, so it is to go. Called with everything
+ * read, in the transaction that notes the purge: what is kept after that, and perhaps not read yet, stays.
  */
-export function dropNative(directory: string, db: TimelineDb): void {
+export function leaveNativeToStore(db: TimelineDb): void {
   const kept = db.snapshots(true).filter(({ nativeRef }) => nativeRef !== undefined)
-  db.transaction(() => {
-    for (const { id } of kept) db.native.setStored(id)
-    noteForgotten(db, kept)
-  })
+  for (const { id } of kept) db.native.setStored(id)
+  noteForgotten(db, kept)
+}
+
+/** Throws when something is still there. Called under the timeline's lock; may be called again. */
+export const removeAllGoing = (directory: string, db: TimelineDb): void =>
   removeGoing(directory, db, text => {
     throw new SavepointError('backend.failed', `Cannot complete the purge: ${text}`, {
       hint: 'Mend that; the next command completes it',
     })
   })
-}

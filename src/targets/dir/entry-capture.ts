@@ -113,8 +113,7 @@ export class EntryCapture {
     }
     const written = type === record.S_IFREG ? this.writtenEntry(name, records, at) : undefined
     if (written) entries.set(name, written)
-    else if (!isNew && (known.kind === 'dir') === isDirectory)
-      entries.set(name, isDirectory ? { ...known } : known)
+    else if (!isNew && (known.kind === 'dir') === isDirectory) entries.set(name, isDirectory ? { ...known } : known)
     else this.read(node, name, at, record.recordSize(records, at))
   }
 
