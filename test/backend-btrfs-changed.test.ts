@@ -280,6 +280,23 @@ onDisk('one that is taken before a purge could be completed stays: it is not amo
   expect(await later.verify()).toMatchObject({ problems: [], unread: 0 })
 })
 
+onDisk('one whose directory is away is not called removed because the next ones are kept', async () => {
+  const labels = ['one', 'two', 'three']
+  space.write('a', 'one\n')
+  const place = dirname(await keep('one'))
+  renameSync(place, `${place}.away`)
+  for (const label of labels.slice(1)) {
+    space.write('a', `${label}\n`)
+    await keep(label)
+    expect((await space.open()).read(label, 'a').toString()).toBe(`${label}\n`)
+  }
+  renameSync(`${place}.away`, place)
+  const savepoint = await space.open()
+  expect(labels.map(label => savepoint.read(label, 'a').toString())).toEqual(['one\n', 'two\n', 'three\n'])
+  await savepoint.purge('a')
+  expect(scene.kept(space)).toEqual([])
+})
+
 onDisk('one that cannot be read now is not called lost by a purge', async () => {
   space.write('secret')
   const place = dirname(await keep('unread'))

@@ -1,4 +1,5 @@
 /** A snapshot that the filesystem keeps: taken at one moment, whatever the size. What it holds is read later. */
+import { existsSync } from 'node:fs'
 import { mountsBelow } from '../backends/mounts-below.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
@@ -6,15 +7,16 @@ import { type Chosen, forgetChoice } from './backend.ts'
 import { checkIdentity, checkRoom } from './capture-live.ts'
 import { type Context, recordTarget } from './context.ts'
 import { forgetIntent, noteIntent, removeGoing } from './native-going.ts'
-import type { NativeRef } from './native-ref.ts'
+import { type NativeRef, stateOf } from './native-ref.ts'
 import type { TakeOptions } from './snapshot.ts'
 
 /** Called under the timeline's lock. */
-export function takeNative(ctx: Context, { backend, place }: Chosen, options: TakeOptions): Snapshot {
+export function takeNative(ctx: Context, { backend, place: chosen }: Chosen, options: TakeOptions): Snapshot {
   checkIdentity(ctx)
   checkRoom(ctx)
   recordTarget(ctx)
   const id = ctx.db.newSnapshotId()
+  const place = whereNoneIsMissed(ctx, chosen)
   const ref: NativeRef = {
     place,
     name: id,
@@ -55,4 +57,15 @@ export function takeNative(ctx: Context, { backend, place }: Chosen, options: Ta
   })
   forgetIntent(ctx.timelineDir)
   return taken
+}
+
+/**
+ * A directory that is not there, with one in it that nobody has read, is elsewhere for a while. If we made it anew, that one
+ * would seem to be removed.
+ */
+function whereNoneIsMissed(ctx: Context, chosen: string): string {
+  const isMissed = (place: string) => ctx.db.native.unread().some(snapshot => stateOf(snapshot)?.place === place)
+  let place = chosen
+  while (place.startsWith('/') && !existsSync(place) && isMissed(place)) place += '+'
+  return place
 }
