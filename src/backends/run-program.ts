@@ -1,5 +1,5 @@
 /** Runs the programs by which a filesystem is told what to do. They answer at once, so we wait. */
-import { spawnSync } from 'node:child_process'
+import { type SpawnSyncOptionsWithBufferEncoding, spawnSync } from 'node:child_process'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 
 /** A list of differences that is longer is not worth reading: looking at everything costs no more. */
@@ -23,13 +23,16 @@ export function runProgram(program: string, args: readonly string[]): Finished {
     maxBuffer: MAX_OUTPUT_BYTES,
     timeout: LIMIT_MS,
     stdio: ['ignore', 'pipe', 'pipe'],
-  })
+    // The Ctrl-C of a terminal reaches all of its group: a program that it ends may have done its work, and cannot say so.
+    detached: true,
+  } as SpawnSyncOptionsWithBufferEncoding)
   if (result.error) {
     const why = errnoOf(result.error) === 'ENOENT' ? `${program} is not installed` : result.error.message
     return { works: false, stdout: Buffer.alloc(0), why }
   }
   const said = result.stderr.toString().trim().split('\n').at(-1) ?? ''
-  const why = said.replace(/^(ERROR|WARNING|cannot)(: | )/i, '') || `${program} ended with ${result.status}`
+  const ended = `${program} ended with ${result.status ?? result.signal}`
+  const why = said.replace(/^(ERROR|WARNING|cannot)(: | )/i, '') || ended
   return { works: result.status === 0, stdout: result.stdout, why }
 }
 

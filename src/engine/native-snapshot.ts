@@ -1,5 +1,6 @@
 /** A snapshot that the filesystem keeps: taken at one moment, whatever the size. What it holds is read later. */
 import { mountsBelow } from '../backends/mounts-below.ts'
+import type { NativeBackend, NativeState } from '../backends/native-backend.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { type Chosen, forgetChoice } from './backend.ts'
@@ -30,8 +31,9 @@ export function takeNative(ctx: Context, { backend, place }: Chosen, options: Ta
     mark = backend.capture(ctx.targetPath, ref)
   } catch (error) {
     forgetChoice(ctx)
-    // Nothing was kept: nobody is to look for it.
-    forgetIntent(ctx.timelineDir)
+    // A program that was ended from outside may have made it nevertheless. Otherwise nobody is to look for it.
+    if (isThere(backend, ref)) removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+    else forgetIntent(ctx.timelineDir)
     throw error
   }
   failpoint('native:captured')
@@ -55,4 +57,12 @@ export function takeNative(ctx: Context, { backend, place }: Chosen, options: Ta
   })
   forgetIntent(ctx.timelineDir)
   return taken
+}
+
+function isThere(backend: NativeBackend, state: NativeState): boolean {
+  try {
+    return backend.find(state) !== undefined
+  } catch {
+    return false
+  }
 }
