@@ -16,7 +16,8 @@ export interface Finished {
   why: string
 }
 
-export function runProgram(program: string, args: readonly string[]): Finished {
+/** `isStoppable`: Ctrl-C ends it, because it may take long, and what it leaves is known to be none. */
+export function runProgram(program: string, args: readonly string[], isStoppable = false): Finished {
   const env = { LC_ALL: 'C', PATH: `${process.env.PATH ?? ''}:${SYSTEM_PATH}` }
   const result = spawnSync(program, args, {
     env,
@@ -24,7 +25,7 @@ export function runProgram(program: string, args: readonly string[]): Finished {
     timeout: LIMIT_MS,
     stdio: ['ignore', 'pipe', 'pipe'],
     // The Ctrl-C of a terminal reaches all of its group: a program that it ends may have done its work, and cannot say so.
-    detached: true,
+    detached: !isStoppable,
   } as SpawnSyncOptionsWithBufferEncoding)
   if (result.error) {
     const why = errnoOf(result.error) === 'ENOENT' ? `${program} is not installed` : result.error.message
@@ -37,8 +38,8 @@ export function runProgram(program: string, args: readonly string[]): Finished {
 }
 
 /** For what must work: the error says what was tried, and what to do about the usual reasons. */
-export function mustRun(what: string, program: string, args: readonly string[]): Buffer {
-  const { works, stdout, why } = runProgram(program, args)
+export function mustRun(what: string, program: string, args: readonly string[], isStoppable = false): Buffer {
+  const { works, stdout, why } = runProgram(program, args, isStoppable)
   if (works) return stdout
   throw failed(what, why)
 }
