@@ -14,6 +14,8 @@ export interface Finished {
   stdout: Buffer
   /** What it said when it failed, in one line. */
   why: string
+  /** It was ended from outside, or took too long: what it was told may be done nevertheless. */
+  isCut: boolean
 }
 
 /** `isStoppable`: Ctrl-C ends it, because it may take long, and what it leaves is known to be none. */
@@ -29,12 +31,12 @@ export function runProgram(program: string, args: readonly string[], isStoppable
   } as SpawnSyncOptionsWithBufferEncoding)
   if (result.error) {
     const why = errnoOf(result.error) === 'ENOENT' ? `${program} is not installed` : result.error.message
-    return { works: false, stdout: Buffer.alloc(0), why }
+    return { works: false, stdout: Buffer.alloc(0), why, isCut: errnoOf(result.error) === 'ETIMEDOUT' }
   }
   const said = result.stderr.toString().trim().split('\n').at(-1) ?? ''
   const ended = `${program} ended with ${result.status ?? result.signal}`
   const why = said.replace(/^(ERROR|WARNING|cannot)(: | )/i, '') || ended
-  return { works: result.status === 0, stdout: result.stdout, why }
+  return { works: result.status === 0, stdout: result.stdout, why, isCut: result.signal !== null }
 }
 
 /** For what must work: the error says what was tried, and what to do about the usual reasons. */
@@ -44,11 +46,11 @@ export function mustRun(what: string, program: string, args: readonly string[], 
   throw failed(what, why)
 }
 
-export function failed(what: string, why: string): SavepointError {
+export function failed(what: string, why: string, data?: Record<string, unknown>): SavepointError {
   // Only who takes one can choose another backend.
   const other = /^(take|clone|make) /.test(what) ? ', or take the snapshot with --backend cas' : ''
   const hint = `Nothing was changed. ${fixFor(why) ?? 'See `savepoint doctor` for what works here'}${other}`
-  return new SavepointError(isFull(why) ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint })
+  return new SavepointError(isFull(why) ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint, data })
 }
 
 const isFull = (why: string): boolean => /no space left|quota exceeded|out of space/i.test(why)

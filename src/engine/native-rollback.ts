@@ -77,7 +77,11 @@ async function goBackAsWell(
     // Whoever refused has said that nothing was changed, which was so before the files were brought back.
     const hint = (error.hint ?? '').replace(/^Nothing was changed\. (See `savepoint doctor`.*)?/, '')
     const gone = lost.length > 0 ? `${going.backend.name} has lost ${lost.join(', ')}.` : ''
-    throw new SavepointError(error.code, error.message, { hint: [AS_WITHOUT, gone, hint].filter(Boolean).join(' ') })
+    const rest =
+      error.data?.isDone === 'unknown' ? 'what rules exclude may be so, too' : 'what rules exclude is as it was'
+    throw new SavepointError(error.code, error.message, {
+      hint: [`${FILES_ARE_BACK}; ${rest}.`, gone, hint].filter(Boolean).join(' '),
+    })
   }
 }
 
@@ -169,8 +173,7 @@ function refuseToDestroy(clones: readonly string[]): void {
   })
 }
 
-const AS_WITHOUT =
-  'The files are back, as without --native (`savepoint undo` takes that back); what rules exclude is as it was.'
+const FILES_ARE_BACK = 'The files are back, as without --native (`savepoint undo` takes that back)'
 
 /** What is said to be in the store alone is so, whatever happens: each is noted in `lost` when it is gone. */
 async function goBack(

@@ -72,4 +72,15 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
     })
     expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'after\n'])
   })
+
+  holds('a `zfs rollback` that could not say whether it was done: so do we', async space => {
+    const { savepoint } = await oneAndTwo(space, snapshot)
+    await whileProgram(space, '[ "$1" = rollback ]', DONE_AND_ENDED, async () => {
+      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+        message: 'Cannot tell whether a ZFS dataset has gone back: zfs ended with SIGKILL',
+        hint: expect.stringContaining('; what rules exclude may be so, too. zfs has lost '),
+      })
+    })
+    expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'before\n'])
+  })
 }
