@@ -16,6 +16,7 @@ import { captureLive } from './capture-live.ts'
 import { type Context, refuseInsideRun, unstoppably, withTimelineLock } from './context.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { liveRuns } from './live-runs.ts'
+import { removeGoing, statesToGo } from './native-going.ts'
 import { type Kept, keptOf, stateOf } from './native-ref.ts'
 import { neighbouringRuns } from './neighbouring-runs.ts'
 import { newOperation } from './new-operation.ts'
@@ -33,7 +34,10 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
   const dryRun = options.dryRun === true
   const snapshot = resolveSnapshot(ctx.db, ref)
   const going = goingOf(snapshot)
-  const later = laterThan(ctx, going)
+  // What a killed process left is nobody else's.
+  if (!dryRun)
+    await withTimelineLock(ctx, 'roll back natively', async () => removeGoing(ctx.timelineDir, ctx.db, ctx.warn))
+  const later = laterThan(ctx, going, dryRun)
   refuseWhatIsInTheWay(ctx, going, later)
   sayConsequences(ctx, going, later, dryRun)
   if (later.foreign.length > 0 && !ctx.force && !dryRun)
@@ -229,7 +233,7 @@ interface Later {
 }
 
 /** What is ours must be in the store before it goes. */
-function laterThan(ctx: Context, { backend, whole, ref }: Going): Later {
+function laterThan(ctx: Context, { backend, whole, ref }: Going, dryRun: boolean): Later {
   const names = whole.later(ref)
   const kept = ctx.db.snapshots(true).filter(snapshot => snapshot.backend === backend.name && snapshot.nativeRef)
   const ours = new Map<string, Snapshot[]>()
@@ -248,7 +252,10 @@ function laterThan(ctx: Context, { backend, whole, ref }: Going): Later {
     'roll back natively',
     own.filter(({ deletedAt }) => deletedAt === undefined),
   )
-  return { names, ours, foreign: names.filter(name => !ours.has(name)) }
+  // Otherwise they are gone by now, and what is intended is being made.
+  const left = dryRun ? statesToGo(ctx.timelineDir, ctx.db) : []
+  const isLeft = (name: string) => left.some(state => whole.isNameOf(name, state))
+  return { names, ours, foreign: names.filter(name => !ours.has(name) && !isLeft(name)) }
 }
 
 function sayConsequences(ctx: Context, { backend }: Kept, { ours, foreign }: Later, dryRun: boolean): void {

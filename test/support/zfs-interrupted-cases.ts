@@ -3,6 +3,7 @@ import type { SpawnSyncOptions } from 'node:child_process'
 import { expect } from 'vitest'
 import type { PoolScene } from './backend-scene.ts'
 import { runCli, sourceCommand } from './cli.ts'
+import { finishVerbs, startVerbs } from './engine-process.ts'
 import type { Workspace } from './workspace.ts'
 import { oneAndTwo, whileProgram } from './zfs-rollback-cases.ts'
 
@@ -83,4 +84,21 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
     })
     expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'before\n'])
   })
+
+  holds(
+    "what a killed snapshot left is not taken for somebody else's: it goes, and the dataset goes back",
+    async space => {
+      const { one, two } = await oneAndTwo(space, snapshot)
+      const child = startVerbs(space, [['snapshot', {}]], { failpoint: 'native:captured' })
+      expect((await finishVerbs(child)).signal).toBe('SIGKILL')
+      expect(idsOf(space)).toHaveLength(3)
+      const savepoint = await space.open()
+      for (const dryRun of [true, false]) {
+        space.notices.length = 0
+        await savepoint.rollback('two', { native: true, dryRun })
+        expect(space.notices.join('\n')).not.toContain('somebody else')
+      }
+      expect(idsOf(space)).toEqual([one, two])
+    },
+  )
 }
