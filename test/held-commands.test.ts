@@ -135,6 +135,7 @@ test('what cannot destroy anything does not wait', async () => {
       'git gc --auto',
     ],
     ['xargs grep -l x', 'xargs -0 ls', 'perl -ne print', 'awk -F: x', 'chmod +x f', 'gh pr list', 'kubectl get pods'],
+    ['git -C sub status', 'git --no-pager log', 'git -c a.b=c -C sub --no-optional-locks diff'],
     ['echo rm -rf x', 'wipe -rf x'],
   ].flat()
   expect(await heldOf(lines.map(line => line.split(' ')))).toEqual([])
@@ -143,7 +144,11 @@ test('what cannot destroy anything does not wait', async () => {
 test('what may be an alias, has its words elsewhere, or comes by another name is looked at', async () => {
   const lines = [
     'git st',
-    'git -C sub status',
+    'git -C sub st',
+    'git -C status',
+    'git -C status reset --hard',
+    'git --unknown status',
+    'git -C sub branch -D old',
     'git',
     'python3 /usr/bin/pip uninstall x',
     'python3 -Im pip uninstall x',

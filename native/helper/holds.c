@@ -83,10 +83,24 @@ static const char *find_word(const char *wanted, const char *words, size_t lengt
   return NULL;
 }
 
+/* The first argument behind the options that are among the words, too; `-C=+`: one that has a value. */
+static const char *behind_options(const struct arguments *arguments, const char *words, size_t length) {
+  size_t part;
+  const char *at = arguments->length == 0 ? NULL : next_argument(arguments, arguments->bytes);
+  while (at != NULL && *at == '-') {
+    const char *option = find_word(at, words, length, &part);
+    if (option == NULL) return NULL;
+    bool has_value = part > strlen(at);
+    at = next_argument(arguments, at);
+    if (at != NULL && has_value) at = next_argument(arguments, at);
+  }
+  return at;
+}
+
 /* Whether the first argument is a word that does no harm; `branch=dD`: not with one of these options. */
 static bool begins_harmless(const struct arguments *arguments, const char *words, size_t length) {
   size_t part, size;
-  const char *first = arguments->length == 0 ? NULL : next_argument(arguments, arguments->bytes);
+  const char *first = behind_options(arguments, words, length);
   const char *word = first == NULL ? NULL : find_word(first, words, length, &part);
   if (word == NULL || (size = strlen(first)) == part) return word != NULL;
   return !has_option(arguments, word + size + 1, part - size - 1, false);

@@ -12,7 +12,8 @@ bool holds_share(void);
 /*
  * `release`: lets what was added with a key go on. `names`: programs to hold, with commas between them, `*` for all; NULL for
  * none. `rm=rR`: only with an option that has one of these letters, or a long one. `git/log/branch=dD`: not when the first
- * argument is one of these words, unless it comes with an option that has, or a long one that begins with, one of its letters.
+ * argument is one of these words, unless it comes with an option that has, or a long one that begins with, one of its letters;
+ * options may be before it that are words, too, `-C=+` with a value.
  * `xargs?rm`: only with an argument that is one of these. What cannot destroy anything need not wait for an answer.
  */
 void holds_init(void (*release)(uint64_t key), const char *names, uint64_t max_ns);

@@ -150,7 +150,7 @@ function isShown(dataset: string, target: Buffer): boolean {
 }
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
-const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create DATASET'
+const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create,rollback DATASET'
 
 function whyNoList(why: string): string {
   if (why.includes('not installed')) return 'apt-get install zfsutils-linux'

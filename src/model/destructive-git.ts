@@ -13,10 +13,10 @@ const underWay: Record<string, string[]> = {
 
 /**
  * Verbs with which the helper need not hold it (see `suspects` in command-kind.ts); `branch=dD`: unless an option has one of these
- * letters, or a long one begins with it. No alias can have the name of a command of git's own.
+ * letters, or a long one begins with it. No alias can have the name of a command of git's own. Before them: `-C=+` has a value.
  */
 export const harmlessGit =
-  'add annotate apply blame branch=dDfMC cat-file check-ignore clone commit config describe diff diff-files diff-index diff-tree fetch for-each-ref fsck gc=p grep hash-object index-pack init log ls-files ls-remote ls-tree maintenance merge-base name-rev pack-objects pull reflog=e remote rev-list rev-parse shortlog show show-ref status symbolic-ref tag=df unpack-objects update-index update-ref=d upload-pack version write-tree'
+  '-C=+ -c=+ --no-pager --no-optional-locks --literal-pathspecs add annotate apply blame branch=dDfMC cat-file check-ignore clone commit config describe diff diff-files diff-index diff-tree fetch for-each-ref fsck gc=p grep hash-object index-pack init log ls-files ls-remote ls-tree maintenance merge-base name-rev pack-objects pull reflog=e remote rev-list rev-parse shortlog show show-ref status symbolic-ref tag=df unpack-objects update-index update-ref=d upload-pack version write-tree'
 
 export function destructiveGit({ verb, words, directory, gitDirectory }: GitCall): Partial<Destructive> | undefined {
   const places = gitDirectory === undefined ? [directory] : [directory, gitDirectory]

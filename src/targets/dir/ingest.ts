@@ -24,7 +24,7 @@ const QUEUE_LIMIT = 4096
 /** Progress is told each time so many more are found. */
 const TOLD_FILES = 1000
 
-/** A command that is being started has the processors for itself: meanwhile the walk goes on, and nothing is read. */
+/** A command that is being started has the processors for itself: meanwhile nothing is read. */
 export interface CommandStart {
   /** It may begin before the capture is over. */
   readonly isStarted: boolean

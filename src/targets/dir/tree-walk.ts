@@ -161,10 +161,13 @@ export class TreeWalk {
     }
   }
 
-  /** While a command waits to be started, or for what it changes, nothing here takes long. */
+  /** While a command is being started nothing is done here, and while it waits for what it changes nothing takes long. */
   private async giveWay(): Promise<void> {
-    if (!this.options.preserved || monotonicMs() - this.gaveWayAt < TURN_MS) return
-    await setImmediate()
+    const { preserved } = this.options
+    if (!preserved) return
+    if (preserved.isStarted && !preserved.isBegun) await preserved.begun
+    else if (monotonicMs() - this.gaveWayAt < TURN_MS) return
+    else await setImmediate()
     this.gaveWayAt = monotonicMs()
   }
 
