@@ -66,8 +66,9 @@ export const zfs: NativeBackend = {
     },
     go(state) {
       // Not with -r: that would destroy what somebody has taken since.
-      const { works, why } = runProgram('zfs', ['rollback', nameOf(state)])
+      const { works, why, isCut } = runProgram('zfs', ['rollback', nameOf(state)])
       if (works) return
+      if (isCut) throw failed('tell whether a ZFS dataset has gone back', why, { isDone: 'unknown' })
       const came = zfs.wholeRollback!.later(state)
       throw failed('roll back a ZFS dataset', came.length > 0 ? `${came.join(', ')} came meanwhile` : why)
     },

@@ -30,15 +30,25 @@ export const noteIntent = (directory: string, state: Going): void =>
 /** No later than that: should the row be lost with the database, what the filesystem keeps must not go with it. */
 export const forgetIntent = (directory: string): void => rmSync(intentIn(directory), { force: true })
 
-function takeIntent(directory: string, db: TimelineDb): void {
-  let intended: Going
+function intendedIn(directory: string): Going | undefined {
   try {
-    intended = JSON.parse(readFileSync(intentIn(directory), 'utf8'))
+    return JSON.parse(readFileSync(intentIn(directory), 'utf8'))
   } catch {
-    return
+    return undefined
   }
+}
+
+function takeIntent(directory: string, db: TimelineDb): void {
+  const intended = intendedIn(directory)
+  if (!intended) return
   if (!db.snapshot(intended.name)) noteGoing(db, [intended])
   forgetIntent(directory)
+}
+
+/** Which `removeGoing` would remove: of ours, although no row says so. */
+export function statesToGo(directory: string, db: TimelineDb): NativeState[] {
+  const intended = intendedIn(directory)
+  return intended && !db.snapshot(intended.name) ? [...goingIn(db), intended] : goingIn(db)
 }
 
 function noteGoing(db: TimelineDb, going: readonly Going[]): void {

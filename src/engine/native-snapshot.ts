@@ -1,6 +1,7 @@
 /** A snapshot that the filesystem keeps: taken at one moment, whatever the size. What it holds is read later. */
 import { existsSync } from 'node:fs'
 import { mountsBelow } from '../backends/mounts-below.ts'
+import type { NativeBackend, NativeState } from '../backends/native-backend.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { type Chosen, forgetChoice } from './backend.ts'
@@ -32,8 +33,9 @@ export function takeNative(ctx: Context, { backend, place: chosen }: Chosen, opt
     mark = backend.capture(ctx.targetPath, ref)
   } catch (error) {
     forgetChoice(ctx)
-    // Nothing was kept: nobody is to look for it.
-    forgetIntent(ctx.timelineDir)
+    // A program that was ended from outside may have made it nevertheless. Otherwise nobody is to look for it.
+    if (isThere(backend, ref)) removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+    else forgetIntent(ctx.timelineDir)
     throw error
   }
   failpoint('native:captured')
@@ -68,4 +70,12 @@ function whereNoneIsMissed(ctx: Context, chosen: string): string {
   let place = chosen
   while (place.startsWith('/') && !existsSync(place) && isMissed(place)) place += '+'
   return place
+}
+
+function isThere(backend: NativeBackend, state: NativeState): boolean {
+  try {
+    return backend.find(state) !== undefined
+  } catch {
+    return false
+  }
 }
