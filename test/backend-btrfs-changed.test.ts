@@ -260,6 +260,54 @@ onDisk(
   },
 )
 
+onDisk('one that is taken before a purge could be completed stays: it is not among those that go', async () => {
+  space.write('a', '1\n')
+  space.write('secret')
+  const place = dirname(await keep('before'))
+  const savepoint = await space.open()
+  // Its filesystem, or this directory, is elsewhere for a while.
+  renameSync(place, `${place}.away`)
+  await expect(savepoint.purge('secret')).rejects.toMatchObject({
+    message: expect.stringMatching(/^Cannot complete the purge: .* is not there/),
+  })
+  space.write('a', '2\n')
+  rmSync(space.at('secret'))
+  const after = await keep('after')
+  space.notices.length = 0
+  const later = await space.open()
+  expect(space.notices).toEqual(['completed a purge that was interrupted: secret'])
+  expect([existsSync(after), later.read('after', 'a').toString()]).toEqual([true, '2\n'])
+  expect(await later.verify()).toMatchObject({ problems: [], unread: 0 })
+})
+
+onDisk('one whose directory is away is not called removed because the next ones are kept', async () => {
+  const labels = ['one', 'two', 'three']
+  space.write('a', 'one\n')
+  const place = dirname(await keep('one'))
+  renameSync(place, `${place}.away`)
+  for (const label of labels.slice(1)) {
+    space.write('a', `${label}\n`)
+    await keep(label)
+    expect((await space.open()).read(label, 'a').toString()).toBe(`${label}\n`)
+  }
+  renameSync(`${place}.away`, place)
+  const savepoint = await space.open()
+  expect(labels.map(label => savepoint.read(label, 'a').toString())).toEqual(['one\n', 'two\n', 'three\n'])
+  await savepoint.purge('a')
+  expect(scene.kept(space)).toEqual([])
+})
+
+onDisk('one that cannot be read now is not called lost by a purge', async () => {
+  space.write('secret')
+  const place = dirname(await keep('unread'))
+  renameSync(place, `${place}.away`)
+  await expect((await space.open()).purge('secret')).rejects.toMatchObject({
+    message: 'Cannot use a snapshot that the filesystem keeps: it is not read yet',
+  })
+  renameSync(`${place}.away`, place)
+  expect(await (await space.open()).purge('secret')).toMatchObject({ snapshots: 1 })
+})
+
 onDisk('what the store has lost is stored again although rules exclude it since', async () => {
   space.write('noise', noise(100_000, 1))
   await keep('one')

@@ -179,6 +179,38 @@ describe('a filesystem that is not mounted, on a mount point that is on btrfs as
   })
 })
 
+describe('a disk in whose place another one is mounted', () => {
+  const opened = (options: object = {}) => space.open({ home: elsewhere.home, ...options })
+  const take = async (label: string) => {
+    space.write('a', `${label}\n`)
+    await (await opened({ leaveUnread: true, force: true })).snapshot({ label })
+  }
+
+  onDisk('keeps what nobody has read, whatever the other one keeps under the same path', async () => {
+    await take('first')
+    renameSync(space.base, `${space.base}.away`)
+    try {
+      mkdirSync(space.base)
+      run('btrfs', 'subvolume', 'create', space.dir)
+      await take('second')
+      expect((await opened()).read('second', 'a').toString()).toBe('second\n')
+      expect(space.notices.join()).toContain('is not read yet')
+      await take('third')
+    } finally {
+      renameSync(space.base, `${space.base}.other`)
+      renameSync(`${space.base}.away`, space.base)
+    }
+    const back = await opened({ force: true })
+    expect(back.read('first', 'a').toString()).toBe('first\n')
+    expect(back.snapshots().map(({ label }) => label)).toEqual(['first', 'second', 'third'])
+    renameSync(space.base, `${space.base}.away`)
+    renameSync(`${space.base}.other`, space.base)
+    expect((await opened({ force: true })).read('third', 'a').toString()).toBe('third\n')
+    scene.remove(space)
+    renameSync(`${space.base}.away`, space.base)
+  })
+})
+
 describe('a directory for snapshots that was moved', () => {
   const labels = async (options: object) => {
     const savepoint = await space.open(options)

@@ -11,6 +11,7 @@ import { numbers } from './support/numbers.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
 import { onlyZfs } from './support/zfs-cases.ts'
+import { interruptedZfs } from './support/zfs-interrupted-cases.ts'
 import { mountedZfs } from './support/zfs-mount-cases.ts'
 import { rolledBackZfs } from './support/zfs-rollback-cases.ts'
 
@@ -214,6 +215,7 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
   if (scene === pool) onlyZfs(pool, holds, snapshot)
   if (scene === pool) mountedZfs(holds, snapshot)
   if (scene === pool) rolledBackZfs(pool, holds, snapshot)
+  if (scene === pool) interruptedZfs(pool, holds, snapshot)
 })
 
 /** Whatever a directory can hold. */

@@ -343,3 +343,18 @@ describe('conflicts', () => {
     expect(space.read('thing')).toBe('precious\n')
   })
 })
+
+describe('a name of a file that no rule excludes any more', () => {
+  it('is the same file as its other names, in another directory as well', async () => {
+    space.write('a', 'content')
+    space.sh('ln a b; mkdir -p d/e; ln a d/e/c')
+    space.write('.gitignore', 'a\nc\n')
+    savepoint = await space.open()
+    await savepoint.snapshot()
+    space.sh('rm .gitignore')
+    const { id } = await savepoint.snapshot()
+    space.sh('rm -r a b d')
+    await savepoint.rollback(id)
+    expect(new Set(['a', 'b', 'd/e/c'].map(name => statSync(space.at(name)).ino)).size).toBe(1)
+  })
+})

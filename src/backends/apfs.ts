@@ -33,7 +33,7 @@ export const apfs: NativeBackend = {
     makePlace(state.place, 'clone the target')
     const partial = partialOf(state)
     try {
-      mustRun('clone the target', 'cp', ['-cRp', '--', target.toString(), partial])
+      mustRun('clone the target', 'cp', ['-cRp', '--', target.toString(), partial], true)
       renameSync(partial, pathOf(state))
       return undefined
     } catch (error) {

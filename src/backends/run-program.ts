@@ -1,5 +1,5 @@
 /** Runs the programs by which a filesystem is told what to do. They answer at once, so we wait. */
-import { spawnSync } from 'node:child_process'
+import { type SpawnSyncOptionsWithBufferEncoding, spawnSync } from 'node:child_process'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 
 /** A list of differences that is longer is not worth reading: looking at everything costs no more. */
@@ -14,37 +14,43 @@ export interface Finished {
   stdout: Buffer
   /** What it said when it failed, in one line. */
   why: string
+  /** It was ended from outside, or took too long: what it was told may be done nevertheless. */
+  isCut: boolean
 }
 
-export function runProgram(program: string, args: readonly string[]): Finished {
+/** `isStoppable`: Ctrl-C ends it, because it may take long, and what it leaves is known to be none. */
+export function runProgram(program: string, args: readonly string[], isStoppable = false): Finished {
   const env = { LC_ALL: 'C', PATH: `${process.env.PATH ?? ''}:${SYSTEM_PATH}` }
   const result = spawnSync(program, args, {
     env,
     maxBuffer: MAX_OUTPUT_BYTES,
     timeout: LIMIT_MS,
     stdio: ['ignore', 'pipe', 'pipe'],
-  })
+    // The Ctrl-C of a terminal reaches all of its group: a program that it ends may have done its work, and cannot say so.
+    detached: !isStoppable,
+  } as SpawnSyncOptionsWithBufferEncoding)
   if (result.error) {
     const why = errnoOf(result.error) === 'ENOENT' ? `${program} is not installed` : result.error.message
-    return { works: false, stdout: Buffer.alloc(0), why }
+    return { works: false, stdout: Buffer.alloc(0), why, isCut: errnoOf(result.error) === 'ETIMEDOUT' }
   }
   const said = result.stderr.toString().trim().split('\n').at(-1) ?? ''
-  const why = said.replace(/^(ERROR|WARNING|cannot)(: | )/i, '') || `${program} ended with ${result.status}`
-  return { works: result.status === 0, stdout: result.stdout, why }
+  const ended = `${program} ended with ${result.status ?? result.signal}`
+  const why = said.replace(/^(ERROR|WARNING|cannot)(: | )/i, '') || ended
+  return { works: result.status === 0, stdout: result.stdout, why, isCut: result.signal !== null }
 }
 
 /** For what must work: the error says what was tried, and what to do about the usual reasons. */
-export function mustRun(what: string, program: string, args: readonly string[]): Buffer {
-  const { works, stdout, why } = runProgram(program, args)
+export function mustRun(what: string, program: string, args: readonly string[], isStoppable = false): Buffer {
+  const { works, stdout, why } = runProgram(program, args, isStoppable)
   if (works) return stdout
   throw failed(what, why)
 }
 
-export function failed(what: string, why: string): SavepointError {
+export function failed(what: string, why: string, data?: Record<string, unknown>): SavepointError {
   // Only who takes one can choose another backend.
   const other = /^(take|clone|make) /.test(what) ? ', or take the snapshot with --backend cas' : ''
   const hint = `Nothing was changed. ${fixFor(why) ?? 'See `savepoint doctor` for what works here'}${other}`
-  return new SavepointError(isFull(why) ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint })
+  return new SavepointError(isFull(why) ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint, data })
 }
 
 const isFull = (why: string): boolean => /no space left|quota exceeded|out of space/i.test(why)

@@ -66,8 +66,9 @@ export const zfs: NativeBackend = {
     },
     go(state) {
       // Not with -r: that would destroy what somebody has taken since.
-      const { works, why } = runProgram('zfs', ['rollback', nameOf(state)])
+      const { works, why, isCut } = runProgram('zfs', ['rollback', nameOf(state)])
       if (works) return
+      if (isCut) throw failed('tell whether a ZFS dataset has gone back', why, { isDone: 'unknown' })
       const came = zfs.wholeRollback!.later(state)
       throw failed('roll back a ZFS dataset', came.length > 0 ? `${came.join(', ')} came meanwhile` : why)
     },
@@ -149,7 +150,7 @@ function isShown(dataset: string, target: Buffer): boolean {
 }
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
-const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create DATASET'
+const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create,rollback DATASET'
 
 function whyNoList(why: string): string {
   if (why.includes('not installed')) return 'apt-get install zfsutils-linux'

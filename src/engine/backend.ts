@@ -28,6 +28,7 @@ interface Remembered {
   backend: string
   place: Place
   target: string
+  which: string
   /** Of the target: it may have moved to another filesystem. */
   device: string
   /** Of its mount: the number of a device is given again, also to another dataset in the same place. */
@@ -39,14 +40,21 @@ interface Remembered {
 
 /**
  * Where a filesystem may keep states of the target: in our home, or beside the target. Never inside of it. The same
- * directory may have timelines in several homes.
+ * directory may have timelines in several homes. And another one may take its place, on another disk that is mounted there:
+ * its states must not be where those of the first are missed, which would then seem to be removed.
  */
 export function whereFor(home: string, target: Buffer, timeline: string): Where {
-  const key = `${timeline}-${idToHex(hashBytes(Buffer.from(home))).slice(0, KEY_LENGTH)}`
+  const whose = `${home}\0${whichAt(target)}`
+  const key = `${timeline}-${idToHex(hashBytes(Buffer.from(whose))).slice(0, KEY_LENGTH)}`
   const beside = join(dirname(target.toString()), SIBLING)
   // The first user has it; another one, with a target in the same directory, has one of his own.
   const own = `${beside}-${process.geteuid?.() ?? 0}`
   return { key, directories: [join(home, 'native'), beside, own].map(place => join(place, key)) }
+}
+
+function whichAt(target: Buffer): string {
+  const stat = statDir(target)
+  return stat ? `${stat.ino}:${stat.btimeNs}` : ''
 }
 
 /** undefined: the store, with or without archives. Throws when one is named that does not work here. */
@@ -117,6 +125,7 @@ export const forgetChoice = (ctx: Context): void => ctx.db.deleteMeta(NATIVE_MET
 
 const here = (ctx: Context) => ({
   target: ctx.targetPath.toString('latin1'),
+  which: whichAt(ctx.targetPath),
   device: String(statDir(ctx.targetPath)?.dev),
   source: mountedAt(ctx.targetPath) ?? '',
   options: mountOptionsOf(ctx.targetPath),

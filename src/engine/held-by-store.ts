@@ -6,7 +6,7 @@ import { isDamage, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { wholenessOf } from '../store/whole-content.ts'
-import { rootEntryOf } from '../targets/dir/capture.ts'
+import { rootEntryOf, unread } from '../targets/dir/capture.ts'
 import type { Context } from './context.ts'
 
 /**
@@ -38,6 +38,8 @@ const isKnownDamaged = ({ store }: Context): boolean =>
 export function requireHeldByStore(ctx: Context, verb: string, snapshots: readonly Snapshot[]): void {
   const [lost] = lostByStore(ctx, snapshots)
   if (!lost) return
+  // Nothing of it is lost, and no repair stores it.
+  if (lost.root === UNREAD_ROOT) throw unread()
   throw new SavepointError(
     'store.damaged',
     `Cannot ${verb}: the store has lost parts of ${lost.id}, which ${lost.backend} keeps until now`,

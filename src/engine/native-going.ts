@@ -30,15 +30,25 @@ export const noteIntent = (directory: string, state: Going): void =>
 /** No later than that: should the row be lost with the database, what the filesystem keeps must not go with it. */
 export const forgetIntent = (directory: string): void => rmSync(intentIn(directory), { force: true })
 
-function takeIntent(directory: string, db: TimelineDb): void {
-  let intended: Going
+function intendedIn(directory: string): Going | undefined {
   try {
-    intended = JSON.parse(readFileSync(intentIn(directory), 'utf8'))
+    return JSON.parse(readFileSync(intentIn(directory), 'utf8'))
   } catch {
-    return
+    return undefined
   }
+}
+
+function takeIntent(directory: string, db: TimelineDb): void {
+  const intended = intendedIn(directory)
+  if (!intended) return
   if (!db.snapshot(intended.name)) noteGoing(db, [intended])
   forgetIntent(directory)
+}
+
+/** Which `removeGoing` would remove: of ours, although no row says so. */
+export function statesToGo(directory: string, db: TimelineDb): NativeState[] {
+  const intended = intendedIn(directory)
+  return intended && !db.snapshot(intended.name) ? [...goingIn(db), intended] : goingIn(db)
 }
 
 function noteGoing(db: TimelineDb, going: readonly Going[]): void {
@@ -90,18 +100,19 @@ export function removeGoing(directory: string, db: TimelineDb, warn: (text: stri
 const kindOf = ({ backend }: Going): string => (backend === 'archive' ? 'an archive' : `a ${backend} snapshot`)
 
 /**
- * What a filesystem keeps cannot be rewritten: the store has all that it needs of it, so it goes. Throws when it does not.
- * Called under the timeline's lock, with everything read; may be called again.
+ * What a filesystem keeps cannot be rewritten: the store has all that it needs of it, so it is to go. Called with everything
+ * read, in the transaction that notes the purge: what is kept after that, and perhaps not read yet, stays.
  */
-export function dropNative(directory: string, db: TimelineDb): void {
+export function leaveNativeToStore(db: TimelineDb): void {
   const kept = db.snapshots(true).filter(({ nativeRef }) => nativeRef !== undefined)
-  db.transaction(() => {
-    for (const { id } of kept) db.native.setStored(id)
-    noteForgotten(db, kept)
-  })
+  for (const { id } of kept) db.native.setStored(id)
+  noteForgotten(db, kept)
+}
+
+/** Throws when something is still there. Called under the timeline's lock; may be called again. */
+export const removeAllGoing = (directory: string, db: TimelineDb): void =>
   removeGoing(directory, db, text => {
     throw new SavepointError('backend.failed', `Cannot complete the purge: ${text}`, {
       hint: 'Mend that; the next command completes it',
     })
   })
-}

@@ -5,7 +5,7 @@
  */
 import { mountsBelow } from '../backends/mounts-below.ts'
 import type { WholeRollback } from '../backends/native-backend.ts'
-import { SavepointError } from '../errors/errors.ts'
+import { cancelled, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
@@ -13,9 +13,10 @@ import { failpoint } from '../store/failpoint.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { captureLive } from './capture-live.ts'
-import { type Context, refuseInsideRun, withTimelineLock } from './context.ts'
+import { type Context, refuseInsideRun, unstoppably, withTimelineLock } from './context.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { liveRuns } from './live-runs.ts'
+import { removeGoing, statesToGo } from './native-going.ts'
 import { type Kept, keptOf, stateOf } from './native-ref.ts'
 import { neighbouringRuns } from './neighbouring-runs.ts'
 import { newOperation } from './new-operation.ts'
@@ -33,7 +34,10 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
   const dryRun = options.dryRun === true
   const snapshot = resolveSnapshot(ctx.db, ref)
   const going = goingOf(snapshot)
-  const later = laterThan(ctx, going)
+  // What a killed process left is nobody else's.
+  if (!dryRun)
+    await withTimelineLock(ctx, 'roll back natively', async () => removeGoing(ctx.timelineDir, ctx.db, ctx.warn))
+  const later = laterThan(ctx, going, dryRun)
   refuseWhatIsInTheWay(ctx, going, later)
   sayConsequences(ctx, going, later, dryRun)
   if (later.foreign.length > 0 && !ctx.force && !dryRun)
@@ -43,18 +47,46 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
   refuseToHide(ctx, going, dryRun)
   const result = await rollback(ctx, ref, { ...options, all: true })
   if (dryRun) return result
-  await withTimelineLock(ctx, 'roll back natively', async () => {
-    // That took its time, in which others have worked.
-    refuseWhatCame(ctx, going, later, snapshot)
-    refuseWhatIsInTheWay(ctx, going, later)
-    const head = ctx.db.head
-    await goBack(ctx, going, later, async () => {
-      if (!options.noSafety) await keepEdits(ctx, ctx.db.snapshot(snapshot.id) ?? snapshot)
-    })
-    ctx.db.setHead(head)
-  })
+  // Where no file had to change nothing has begun that must be completed.
+  if (ctx.signal?.aborted && result.changes.length === 0 && !result.safety) throw cancelled()
+  await unstoppably(ctx, unstoppable => goBackAsWell(unstoppable, going, later, snapshot, options.noSafety === true))
   ctx.notice(`--native: done, the filesystem is back at ${going.backend.whereOf(going.ref)}`)
   return result
+}
+
+async function goBackAsWell(
+  ctx: Context,
+  going: Going,
+  later: Later,
+  snapshot: Snapshot,
+  noSafety: boolean,
+): Promise<void> {
+  const lost: string[] = []
+  let isBack = true
+  try {
+    await withTimelineLock(ctx, 'roll back natively', async () => {
+      // That took its time, in which others have worked.
+      isBack = ctx.db.head === snapshot.id
+      if (!isBack) throw changedMeanwhile()
+      refuseWhatCame(going, later)
+      refuseWhatIsInTheWay(ctx, going, later)
+      const head = ctx.db.head
+      await goBack(ctx, going, later, lost, async () => {
+        if (!noSafety) await keepEdits(ctx, ctx.db.snapshot(snapshot.id) ?? snapshot)
+      })
+      ctx.db.setHead(head)
+    })
+  } catch (error) {
+    if (!(error instanceof SavepointError) || !isBack) throw error
+    // Whoever refused has said that nothing was changed, which was so before the files were brought back.
+    const hint = (error.hint ?? '').replace(/^Nothing was changed\. (See `savepoint doctor`.*)?/, '')
+    const gone = lost.length > 0 ? `${going.backend.name} has lost ${lost.join(', ')}.` : ''
+    const rest =
+      error.data?.isDone === 'unknown' ? 'what rules exclude may be so, too' : 'what rules exclude is as it was'
+    throw new SavepointError(error.code, error.message, {
+      hint: [`${FILES_ARE_BACK}; ${rest}.`, gone, hint].filter(Boolean).join(' '),
+    })
+  }
 }
 
 interface Going extends Kept {
@@ -109,19 +141,20 @@ function refuseOwnHome(ctx: Context): void {
   )
 }
 
+const changedMeanwhile = (): SavepointError =>
+  new SavepointError('busy', 'Cannot roll back natively: another command has changed the files meanwhile', {
+    hint: 'See `savepoint log --operations`; the same command again goes back to it',
+  })
+
 /** Of whomever: what was not said to be lost is not lost. */
-function refuseWhatCame(ctx: Context, { whole, ref }: Going, later: Later, { id }: Snapshot): void {
-  if (ctx.db.head !== id)
-    throw new SavepointError('busy', 'Cannot roll back natively: another command has changed the files meanwhile', {
-      hint: 'See `savepoint log --operations`; the same command again goes back to it',
-    })
+function refuseWhatCame({ whole, ref }: Going, later: Later): void {
   const now = whole.later(ref)
   // Somebody else may have destroyed some already.
   later.names = later.names.filter(name => now.includes(name))
   const came = now.filter(name => !later.names.includes(name))
   if (came.length === 0) return
   throw new SavepointError('backend.failed', `Cannot roll back natively: ${came.join(', ')} came meanwhile`, {
-    hint: `${AS_WITHOUT} The same command again says what would be lost now`,
+    hint: 'The same command again says what would be lost now',
   })
 }
 
@@ -144,31 +177,28 @@ function refuseToDestroy(clones: readonly string[]): void {
   })
 }
 
-const AS_WITHOUT =
-  'The files are back, as without --native (`savepoint undo` takes that back); what rules exclude is as it was.'
+const FILES_ARE_BACK = 'The files are back, as without --native (`savepoint undo` takes that back)'
 
-/** What is said to be in the store alone is so, whatever happens: each is noted when it is gone. */
-async function goBack(ctx: Context, going: Going, { names, ours }: Later, keep: () => Promise<void>): Promise<void> {
-  const { backend, whole, ref } = going
-  const lost: string[] = []
-  try {
-    await keep()
-    failpoint('native:before-rollback')
-    for (const name of names) {
-      whole.destroy(ref, name)
-      failpoint('native:destroyed')
-      lost.push(name)
-      for (const { id } of ours.get(name) ?? []) ctx.db.native.setStored(id)
-    }
-    // That may have taken a while, too.
-    if (names.length > 0) await keep()
-    whole.go(ref)
-    failpoint('native:gone-back')
-  } catch (error) {
-    if (!(error instanceof SavepointError)) throw error
-    const gone = lost.length > 0 ? ` ${backend.name} has lost ${lost.join(', ')}` : ''
-    throw new SavepointError(error.code, error.message, { hint: `${AS_WITHOUT}${gone}` })
+/** What is said to be in the store alone is so, whatever happens: each is noted in `lost` when it is gone. */
+async function goBack(
+  ctx: Context,
+  { backend, whole, ref }: Going,
+  { names, ours }: Later,
+  lost: string[],
+  keep: () => Promise<void>,
+): Promise<void> {
+  await keep()
+  failpoint('native:before-rollback')
+  for (const name of names) {
+    whole.destroy(ref, name)
+    failpoint('native:destroyed')
+    lost.push(name)
+    for (const { id } of ours.get(name) ?? []) ctx.db.native.setStored(id)
   }
+  // That may have taken a while, too.
+  if (names.length > 0) await keep()
+  whole.go(ref)
+  failpoint('native:gone-back')
   const losing = lost.length > 0 ? `; ${backend.name} has lost ${lost.join(', ')}` : ''
   const summary = `the filesystem went back to ${backend.whereOf(ref)}${losing}`
   ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: '--native' })
@@ -203,7 +233,7 @@ interface Later {
 }
 
 /** What is ours must be in the store before it goes. */
-function laterThan(ctx: Context, { backend, whole, ref }: Going): Later {
+function laterThan(ctx: Context, { backend, whole, ref }: Going, dryRun: boolean): Later {
   const names = whole.later(ref)
   const kept = ctx.db.snapshots(true).filter(snapshot => snapshot.backend === backend.name && snapshot.nativeRef)
   const ours = new Map<string, Snapshot[]>()
@@ -222,7 +252,10 @@ function laterThan(ctx: Context, { backend, whole, ref }: Going): Later {
     'roll back natively',
     own.filter(({ deletedAt }) => deletedAt === undefined),
   )
-  return { names, ours, foreign: names.filter(name => !ours.has(name)) }
+  // Otherwise they are gone by now, and what is intended is being made.
+  const left = dryRun ? statesToGo(ctx.timelineDir, ctx.db) : []
+  const isLeft = (name: string) => left.some(state => whole.isNameOf(name, state))
+  return { names, ours, foreign: names.filter(name => !ours.has(name) && !isLeft(name)) }
 }
 
 function sayConsequences(ctx: Context, { backend }: Kept, { ours, foreign }: Later, dryRun: boolean): void {

@@ -1,20 +1,23 @@
 /** A snapshot that the filesystem keeps: taken at one moment, whatever the size. What it holds is read later. */
+import { existsSync } from 'node:fs'
 import { mountsBelow } from '../backends/mounts-below.ts'
+import type { NativeBackend, NativeState } from '../backends/native-backend.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { type Chosen, forgetChoice } from './backend.ts'
 import { checkIdentity, checkRoom } from './capture-live.ts'
 import { type Context, recordTarget } from './context.ts'
 import { forgetIntent, noteIntent, removeGoing } from './native-going.ts'
-import type { NativeRef } from './native-ref.ts'
+import { type NativeRef, stateOf } from './native-ref.ts'
 import type { TakeOptions } from './snapshot.ts'
 
 /** Called under the timeline's lock. */
-export function takeNative(ctx: Context, { backend, place }: Chosen, options: TakeOptions): Snapshot {
+export function takeNative(ctx: Context, { backend, place: chosen }: Chosen, options: TakeOptions): Snapshot {
   checkIdentity(ctx)
   checkRoom(ctx)
   recordTarget(ctx)
   const id = ctx.db.newSnapshotId()
+  const place = whereNoneIsMissed(ctx, chosen)
   const ref: NativeRef = {
     place,
     name: id,
@@ -30,8 +33,9 @@ export function takeNative(ctx: Context, { backend, place }: Chosen, options: Ta
     mark = backend.capture(ctx.targetPath, ref)
   } catch (error) {
     forgetChoice(ctx)
-    // Nothing was kept: nobody is to look for it.
-    forgetIntent(ctx.timelineDir)
+    // A program that was ended from outside may have made it nevertheless. Otherwise nobody is to look for it.
+    if (isThere(backend, ref)) removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+    else forgetIntent(ctx.timelineDir)
     throw error
   }
   failpoint('native:captured')
@@ -55,4 +59,23 @@ export function takeNative(ctx: Context, { backend, place }: Chosen, options: Ta
   })
   forgetIntent(ctx.timelineDir)
   return taken
+}
+
+/**
+ * A directory that is not there, with one in it that nobody has read, is elsewhere for a while. If we made it anew, that one
+ * would seem to be removed.
+ */
+function whereNoneIsMissed(ctx: Context, chosen: string): string {
+  const isMissed = (place: string) => ctx.db.native.unread().some(snapshot => stateOf(snapshot)?.place === place)
+  let place = chosen
+  while (place.startsWith('/') && !existsSync(place) && isMissed(place)) place += '+'
+  return place
+}
+
+function isThere(backend: NativeBackend, state: NativeState): boolean {
+  try {
+    return backend.find(state) !== undefined
+  } catch {
+    return false
+  }
 }

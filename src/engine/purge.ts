@@ -19,7 +19,7 @@ import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from
 import { collect } from './gc.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { purgeKept } from './kept-files.ts'
-import { dropNative } from './native-going.ts'
+import { leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
@@ -46,7 +46,7 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     const contents = contentsAt(ctx, raw)
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, contents.snapshots > 0))
     failpoint('purge:forgotten')
-    dropNative(ctx.timelineDir, ctx.db)
+    removeAllGoing(ctx.timelineDir, ctx.db)
     purgeTraceFiles(ctx, hidingOf(ctx, raw))
     purgeKept(ctx, raw)
     const elsewhere = findElsewhere(ctx.store, timelines, contents.ids)
@@ -71,7 +71,7 @@ export async function completePurge(ctx: Context): Promise<void> {
     refuseSalvaged(timelines, 'complete a purge')
     const path = ctx.db.meta(PENDING)
     if (!path) return
-    dropNative(ctx.timelineDir, ctx.db)
+    removeAllGoing(ctx.timelineDir, ctx.db)
     purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
     purgeKept(ctx, rawFromShown(path))
     collect(ctx, timelines, true)
@@ -130,6 +130,7 @@ function forgetPath(ctx: Context, path: Raw, isInSnapshots: boolean): PurgedTrac
       if (!isInSnapshots && traces.commands + traces.events === 0) throw nothingOf(path)
       ctx.db.setMeta(PENDING, showPath(path))
       setPurgedStates(ctx, path, rewritten)
+      leaveNativeToStore(ctx.db)
       for (const { id, detail } of operations) ctx.db.setOperationDetail(id, detail)
       ctx.db.addOperation({ ...newOperation(ctx, 'purge', `purge ${showPath(path)}`), state: 'fixed' })
       return traces

@@ -208,7 +208,12 @@ export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
 }
 
 /** Somebody does that, once, just before the first call of `zfs` for which `when` is true. */
-async function whileProgram(space: Workspace, when: string, does: string, work: () => Promise<void>): Promise<void> {
+export async function whileProgram(
+  space: Workspace,
+  when: string,
+  does: string,
+  work: () => Promise<void>,
+): Promise<void> {
   const directory = join(space.base, 'programs')
   const real = run('sh', '-c', 'command -v zfs').trim()
   mkdirSync(directory)

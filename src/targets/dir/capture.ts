@@ -267,7 +267,7 @@ export function rootEntryOf(store: Store, root: Id): Entry {
 }
 
 /** Whoever opens a timeline reads what its filesystem keeps; that has failed, and was said. */
-const unread = () =>
+export const unread = () =>
   new SavepointError('backend.failed', 'Cannot use a snapshot that the filesystem keeps: it is not read yet', {
     hint: 'Free some space, or mount its filesystem; the next command reads it then',
   })

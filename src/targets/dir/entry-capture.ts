@@ -103,16 +103,17 @@ export class EntryCapture {
     const entries = node.entries!
     const type = record.recordType(records, at)
     const isDirectory = type === record.S_IFDIR
+    // What was left out last time was in no group.
+    const isNew = !known || known.kind === 'unknown'
     if (isDirectory) this.descend(node, name).overrideOnly = overridden
-    else if (type === record.S_IFREG && record.recordNlink(records, at) > 1 && !known) {
+    else if (isNew && type === record.S_IFREG && record.recordNlink(records, at) > 1) {
       const ino = record.recordIno(records, at)
       this.state.links.add(ino, joinRaw(node.path, name))
       node.linked.push({ name, ino })
     }
     const written = type === record.S_IFREG ? this.writtenEntry(name, records, at) : undefined
     if (written) entries.set(name, written)
-    else if (known && known.kind !== 'unknown' && (known.kind === 'dir') === isDirectory)
-      entries.set(name, isDirectory ? { ...known } : known)
+    else if (!isNew && (known.kind === 'dir') === isDirectory) entries.set(name, isDirectory ? { ...known } : known)
     else this.read(node, name, at, record.recordSize(records, at))
   }
 

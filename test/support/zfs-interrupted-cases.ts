@@ -1,0 +1,104 @@
+/** Ctrl-C while `zfs` is at work for us, and `zfs` that is ended from outside: what was done then is known, and said. */
+import type { SpawnSyncOptions } from 'node:child_process'
+import { expect } from 'vitest'
+import type { PoolScene } from './backend-scene.ts'
+import { runCli, sourceCommand } from './cli.ts'
+import { finishVerbs, startVerbs } from './engine-process.ts'
+import type { Workspace } from './workspace.ts'
+import { oneAndTwo, whileProgram } from './zfs-rollback-cases.ts'
+
+type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
+type Take = (space: Workspace, label: string) => Promise<unknown>
+
+/** Of a terminal: to all of the group that the command is in, when the filesystem has done it, but `zfs` has not ended. */
+const DONE_AND_CTRL_C = 'zfs "$@"; kill -s INT -- "-$(ps -o pgid= $PPID | tr -d " ")"; exit 0'
+const DONE_AND_ENDED = 'zfs "$@"; kill -s KILL $$'
+
+export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
+  const idsOf = (space: Workspace): string[] => scene.kept(space).map(name => name.split('-').at(-1)!)
+  /** In a group of its own, as in a terminal. */
+  const inOwnGroup = (space: Workspace, args: string[]) =>
+    runCli(space, args, {
+      env: { ...space.env, PATH: process.env.PATH },
+      detached: true,
+    } as SpawnSyncOptions)
+
+  holds('Ctrl-C while a snapshot is taken: what ZFS has is a snapshot of ours', async space => {
+    await oneAndTwo(space, snapshot)
+    await whileProgram(space, '[ "$1" = snapshot ]', DONE_AND_CTRL_C, async () => {
+      inOwnGroup(space, ['snapshot', '-m', 'three'])
+    })
+    expect(idsOf(space)).toEqual((await space.open()).snapshots().map(({ id }) => id))
+  })
+
+  holds('a snapshot that was made by a `zfs` which could not say so is removed', async space => {
+    const { one, two } = await oneAndTwo(space, snapshot)
+    await whileProgram(space, '[ "$1" = snapshot ]', DONE_AND_ENDED, async () => {
+      await expect(snapshot(space, 'three')).rejects.toMatchObject({
+        message: 'Cannot take a ZFS snapshot: zfs ended with SIGKILL',
+      })
+    })
+    expect(idsOf(space)).toEqual([one, two])
+  })
+
+  for (const command of ['destroy', 'rollback'])
+    holds(`Ctrl-C at zfs ${command} of a rollback: it is completed, and says so`, async space => {
+      const { one } = await oneAndTwo(space, snapshot)
+      await whileProgram(space, `[ "$1" = ${command} ]`, DONE_AND_CTRL_C, async () => {
+        expect(inOwnGroup(space, ['rollback', 'one', '--native'])).toMatchObject({
+          status: 0,
+          stderr: expect.stringContaining('--native: done, the filesystem is back at'),
+        })
+      })
+      expect([space.read('a'), space.read('excluded'), idsOf(space)]).toEqual(['1\n', 'before\n', [one]])
+    })
+
+  holds('Ctrl-C after the files are back: the filesystem goes back, too', async space => {
+    const { one } = await oneAndTwo(space, snapshot)
+    const NODE_OPTIONS = `--import=${new URL('interrupt-at.ts', import.meta.url)}`
+    const env = { ...space.env, NODE_OPTIONS, INTERRUPT_AT: 'native:before-rollback' }
+    const { status, stderr } = runCli(space, ['rollback', 'one', '--native'], { env }, sourceCommand)
+    expect(stderr).toContain('it has begun and will be completed')
+    expect([status, space.read('a'), space.read('excluded'), idsOf(space)]).toEqual([0, '1\n', 'before\n', [one]])
+  })
+
+  holds('what fails after the files are back does not say that nothing was changed', async space => {
+    const { savepoint } = await oneAndTwo(space, snapshot)
+    const filesAreBack = `[ "$1" = get ] && grep -q 1 '${space.at('a')}'`
+    await whileProgram(space, filesAreBack, 'exit 1', async () => {
+      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+        message: 'Cannot list ZFS snapshots: zfs ended with 1',
+        hint: expect.stringMatching(/^The files are back, as without --native [^.]*\.$/),
+      })
+    })
+    expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'after\n'])
+  })
+
+  holds('a `zfs rollback` that could not say whether it was done: so do we', async space => {
+    const { savepoint } = await oneAndTwo(space, snapshot)
+    await whileProgram(space, '[ "$1" = rollback ]', DONE_AND_ENDED, async () => {
+      await expect(savepoint.rollback('one', { native: true })).rejects.toMatchObject({
+        message: 'Cannot tell whether a ZFS dataset has gone back: zfs ended with SIGKILL',
+        hint: expect.stringContaining('; what rules exclude may be so, too. zfs has lost '),
+      })
+    })
+    expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'before\n'])
+  })
+
+  holds(
+    "what a killed snapshot left is not taken for somebody else's: it goes, and the dataset goes back",
+    async space => {
+      const { one, two } = await oneAndTwo(space, snapshot)
+      const child = startVerbs(space, [['snapshot', {}]], { failpoint: 'native:captured' })
+      expect((await finishVerbs(child)).signal).toBe('SIGKILL')
+      expect(idsOf(space)).toHaveLength(3)
+      const savepoint = await space.open()
+      for (const dryRun of [true, false]) {
+        space.notices.length = 0
+        await savepoint.rollback('two', { native: true, dryRun })
+        expect(space.notices.join('\n')).not.toContain('somebody else')
+      }
+      expect(idsOf(space)).toEqual([one, two])
+    },
+  )
+}
