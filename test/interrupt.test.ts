@@ -32,3 +32,17 @@ it('of several reverts: the one that has begun is completed, the next is not beg
   expect(stderr).toMatch(/will be completed.*\n.*[cC]ancelled/)
   expect([status, space.read('a'), space.read('b')]).toEqual([130, 'one', 'new'])
 })
+
+it.each(['a small tree', 'a tree that is captured meanwhile'])(
+  'before the command is there, in %s: it is not started',
+  tree => {
+    if (tree !== 'a small tree') for (let i = 0; i < 3000; i++) space.write(`d${i % 50}/${i}`, String(i))
+    const { status, stderr } = interrupted('run:launching', ['run', '--', 'sh', '-c', 'echo three > a'])
+    expect(stderr).toMatch(tree === 'a small tree' ? /protecting .*snap_/ : /being captured/)
+    expect([status, space.read('a')]).toEqual([130, 'two'])
+    expect(runCli(space, ['runs']).stdout).toMatch(/^run_\w+ +125 /m)
+    expect(runCli(space, ['run', '--', 'sh', '-c', 'echo three > a']).status).toBe(0)
+    runCli(space, ['undo'])
+    expect(space.read('a')).toBe('two')
+  },
+)

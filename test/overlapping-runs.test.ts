@@ -102,6 +102,25 @@ it('`rollback RUN` of the inner one: all of it changed while the outer went on',
   expect(state()).toEqual(['main\n', undefined, 'one\n'])
 })
 
+it('empty directories that others made stay: of another run, and of the user in one that the run made', async () => {
+  tracer = 'seccomp'
+  try {
+    const [outer] = await during('echo more >> lib/hl1; mkdir made; touch made/a', () =>
+      run('mkdir -p theirs/deep/deeper'),
+    )
+    space.sh('mkdir made/mine')
+    const { keptDirs, leftAlone } = await savepoint.rollback(outer.run!.id)
+    expect([space.sh('find made theirs | sort'), leftAlone]).toEqual([
+      'made\nmade/mine\ntheirs\ntheirs/deep\ntheirs/deep/deeper\n',
+      [],
+    ])
+    expect(keptDirs).toContain('made')
+    expect(space.read('lib/hl1')).toBe('one\n')
+  } finally {
+    tracer = 'none'
+  }
+})
+
 it('in a directory that one made and one that it removed, only what the other touched is left alone', async () => {
   space.write('src/old', 'old\n')
   await during(

@@ -120,6 +120,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
         inherited: 'any',
         unprotected: 'flag',
         onStart: 'function',
+        onLaunch: 'function',
         stop: 'any',
         face: 'function',
         onFailure: 'any',

@@ -2,11 +2,12 @@
  * The snapshot before a run. In a small tree the command waits for it. In a large one that takes long, it begins meanwhile,
  * where the tracer sees each change before it is made: a change then waits until what it changes is safe (preserved.ts).
  */
-import { setTimeout as pause } from 'node:timers/promises'
-import { SavepointError } from '../errors/errors.ts'
+import { setTimeout as pause, setImmediate } from 'node:timers/promises'
+import { cancelled, SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromBytes } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
+import { pausepoint } from '../store/failpoint.ts'
 import { type Change, Preserved } from '../targets/dir/preserved.ts'
 import type { PathEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
@@ -33,6 +34,8 @@ export interface PendingSnapshot {
   /** Set when it failed and the run must not go on. */
   failure: SavepointError | undefined
   preserved: Preserved
+  /** The command will not begin: nobody needs it. */
+  cancel(): void
   /** What was to be said while the terminal was the command's. */
   notices: string[]
 }
@@ -54,7 +57,8 @@ export async function protect(
   const notices: string[] = []
   const large = Promise.withResolvers<void>()
   const onFound = (count: number) => count >= LARGE && large.resolve()
-  const taking = take(ctx, run, options, preserved, notices, onFound)
+  const stop = new AbortController()
+  const taking = take(ctx, run, options, preserved, notices, onFound, stop)
   if (!preserved) return taken(await taking)
   if (lastSize(ctx) >= LARGE) void pause(PATIENCE_MS).then(large.resolve)
   const done = await Promise.race([taking.then(before => ({ before })), large.promise])
@@ -64,6 +68,10 @@ export async function protect(
     preserved,
     notices,
     failure: undefined,
+    cancel() {
+      stop.abort()
+      preserved.begin()
+    },
     snapshot: taking.catch(error => {
       pending.failure = error as SavepointError
       return undefined
@@ -89,10 +97,10 @@ async function take(
   preserved: Preserved | undefined,
   notices: string[],
   onFound: (count: number) => void,
+  stop: AbortController,
 ): Promise<Snapshot | undefined> {
   const isBegun = () => preserved?.isStarted === true
   // Once the command has begun, the terminal and its keys are the command's.
-  const stop = new AbortController()
   const onAbort = () => !isBegun() && stop.abort()
   ctx.signal?.addEventListener('abort', onAbort, { once: true })
   if (ctx.signal?.aborted) stop.abort()
@@ -131,6 +139,23 @@ async function take(
   } finally {
     ctx.signal?.removeEventListener('abort', onAbort)
   }
+}
+
+/**
+ * Right before the command is there. Until then a Ctrl-C reaches nobody but us, and while we are busy we are not told: two turns
+ * of the event loop have one look at signals between them.
+ */
+export async function lastCall({ signal }: Context, { pending }: Protection, { onLaunch }: RunOptions): Promise<void> {
+  await pausepoint('run:launching')
+  await setImmediate()
+  await setImmediate()
+  if (signal?.aborted) {
+    pending?.cancel()
+    await pending?.snapshot
+    const message = 'Cannot start the command: it was cancelled before'
+    throw new SavepointError('command.failed-to-start', message, { cause: cancelled() })
+  }
+  onLaunch?.()
 }
 
 /** Lets the changes of a run go on, each when what it changes is safe. */

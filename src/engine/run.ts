@@ -81,6 +81,7 @@ async function recordOr(ctx: Context, command: string[], options: RunOptions): P
   } catch (error) {
     if (!options.unprotected) throw error
     options.onStart?.(undefined, undefined)
+    options.onLaunch?.()
     const own = { env: ctx.env, onNotice: ctx.notice, inherited: options.inherited }
     return runUnrecorded(options.command, (error as Error).cause as Error, { cwd: textOf(ctx.cwd), ...own })
   }

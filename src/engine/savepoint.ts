@@ -123,6 +123,8 @@ export interface RunOptions {
    * change of it waits.
    */
   onStart?: (run: Run | undefined, before: Snapshot | undefined, isPending?: boolean) => void
+  /** Called right before the command is there: from then on keys that interrupt are its own, until then nothing is started. */
+  onLaunch?: () => void
   /** Stops the command with all its processes when it is aborted; the run then ends as one that was stopped. */
   stop?: AbortSignal
   /** Makes who answers those that connect to the run's socket and ask for operations. */

@@ -11,7 +11,7 @@ import { heldPrograms } from './held-programs.ts'
 import type { LastTouches } from './last-touches.ts'
 import { LiveRun } from './live-run.ts'
 import { stillRunning } from './process-tree.ts'
-import { HeldChanges, type Protection } from './protect.ts'
+import { HeldChanges, lastCall, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, type SuperviseOptions, supervise } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
@@ -65,7 +65,10 @@ export async function superviseTraced(
   if (notice) ctx.notice(notice)
   // Inside another run that one sees it all; and without snapshots nobody needs to know that something changed.
   const isUnseen = name === 'none' && (ownRun(ctx) !== undefined || !protection.takesSnapshots || !hasHelper())
-  if (isUnseen) return { end: await supervise(options.command, child), trace: undefined }
+  if (isUnseen) {
+    await lastCall(ctx, protection, options)
+    return { end: await supervise(options.command, child), trace: undefined }
+  }
   const spool =
     isProtected(protection) && traitsOf(name).seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined
   // Without it the helper does not know what to hold.
@@ -77,6 +80,7 @@ export async function superviseTraced(
   if (pending?.failure) throw pending.failure
   const traced = new TracedRun(ctx, name, protection, session, place, options, patterns, spool)
   try {
+    await lastCall(ctx, protection, options)
     const end = await supervise(options.command, { ...child, trace: traced.options() })
     const endedAt = ctx.now()
     const trace = await traced.finish(end)

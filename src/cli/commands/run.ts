@@ -95,8 +95,8 @@ const runIn = (context: Context, savepoint: Savepoint, command: string[], option
       if (before) context.notice(protectingText(savepoint.target, before))
       if (isPending)
         context.notice(`protecting ${savepoint.target} (being captured; what is changed before that waits)`)
-      context.cancellation?.ignore()
     },
+    onLaunch: () => context.cancellation?.ignore(),
   })
 
 /** Where nobody can be asked, nothing is taken back that somebody may want. */

@@ -236,7 +236,8 @@ class Planner {
     const all = descend(childrenOf(this.options.store, path, tree), ({ path, entry }) =>
       entry.kind === 'dir' && !gone.has(path) ? childrenOf(this.options.store, path, entry.content) : undefined,
     )
-    for (const { path, entry } of all) if (entry.kind !== 'dir' && !gone.has(path)) return false
+    // An empty directory that stays is somebody's, too.
+    for (const { path } of all) if (!gone.has(path)) return false
     return true
   }
 
