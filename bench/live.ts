@@ -138,7 +138,7 @@ try {
   const text = [
     '# What a live run feels like',
     '',
-    `Written by \`npm run bench:live\` (\`bench/live.ts\`). Medians of ${ROUNDS} snapshots, 6 guards and ${FIRST_ROUNDS} first captures; the first capture is of a tree without a `savepoint.yaml` (reading one takes about 20 ms more). The idle process is measured once, in a tree that was never seen, for ${IDLE_S} s that begin ${SETTLE_S} s after its capture. The time of a snapshot counts from the end of the command that led to it, with the 10 ms or so in which frames are collected; the ten files lie in ten directories of ten files each, so that the size of the tree is all that differs.`,
+    `Written by \`npm run bench:live\` (\`bench/live.ts\`). Medians of ${ROUNDS} snapshots, 6 guards and ${FIRST_ROUNDS} first captures; the first capture is of a tree without a \`savepoint.yaml\` (reading one takes about 20 ms more). The idle process is measured once, in a tree that was never seen, for ${IDLE_S} s that begin ${SETTLE_S} s after its capture. The time of a snapshot counts from the end of the command that led to it, with the 10 ms or so in which frames are collected; the ten files lie in ten directories of ten files each, so that the size of the tree is all that differs.`,
     '',
     '| files | first instruction, never seen (≤ 150 ms) | snapshot of ten files (≤ 30 ms) | guard hold (≤ 60 ms) | idle CPU (< 1 %) | idle memory (< 150 MB) |',
     '| --- | --- | --- | --- | --- | --- |',
