@@ -25,8 +25,8 @@ import { TreeBuilder } from './tree-builder.ts'
 import * as record from './walk-record.ts'
 
 const SCAN_BATCH_DIRS = 64
-/** The first are smaller, and all while a command waits to be started: each may have thousands of entries. */
-const FIRST_BATCH_DIRS = 4
+/** The first are smaller: somebody may wait for what they tell. */
+const FIRST_BATCH_DIRS = 8
 const SCANS_IN_FLIGHT = 2
 /** So long the walk keeps others of this process waiting. */
 const TURN_MS = 5
@@ -119,7 +119,7 @@ export class TreeWalk {
       if (this.options.signal?.aborted) throw cancelled()
       while (this.queue.length > 0 && inFlight.size < SCANS_IN_FLIGHT) {
         const nodes = this.queue.splice(Math.max(0, this.queue.length - this.batchDirs))
-        if (this.options.preserved?.isBegun !== false) this.batchDirs = Math.min(SCAN_BATCH_DIRS, this.batchDirs * 2)
+        this.batchDirs = Math.min(SCAN_BATCH_DIRS, this.batchDirs * 2)
         const scan: Promise<void> = this.scan(nodes)
           .catch(error => {
             failure ??= error
