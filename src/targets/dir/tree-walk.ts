@@ -26,7 +26,7 @@ import * as record from './walk-record.ts'
 
 const SCAN_BATCH_DIRS = 64
 /** The first are smaller: somebody may wait for what they tell. */
-const FIRST_BATCH_DIRS = 8
+const FIRST_BATCH_DIRS = 1
 const SCANS_IN_FLIGHT = 2
 /** So long the walk keeps others of this process waiting. */
 const TURN_MS = 5
