@@ -1,11 +1,14 @@
 // Bundles the CLI, the library and the workers with esbuild into dist/. Everything lies side by side there, because code
 // finds its workers and the addon relative to the file that it was bundled into.
-import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { makeCodeCache } from './code-cache.mjs'
 
+/** A process that was started before this build may still load a chunk of its own; its program it reads at once. */
 const KEEP_OLD_CHUNKS_MS = 7 * 24 * 3600 * 1000
+const KEEP_OLD_PROGRAM_MS = 60 * 1000
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
@@ -21,8 +24,14 @@ const builtins = {
   name: 'builtins',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^node:/ }, ({ path, kind }) =>
-      kind === 'require-call' ? { external: true } : { path, namespace: 'builtin', sideEffects: false },
+      kind === 'require-call' && path !== 'node:child_process'
+        ? { external: true }
+        : { path, namespace: kind === 'require-call' ? 'required' : 'builtin', sideEffects: false },
     )
+    // Commander takes it for something that we do not use.
+    onLoad({ filter: /.*/, namespace: 'required' }, ({ path }) => ({
+      contents: `exports.spawn = (...values) => process.getBuiltinModule('${path}').spawn(...values)`,
+    }))
     onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => {
       const module = process.getBuiltinModule(path)
       const names = Object.keys(module).filter(name => /^[A-Za-z]\w*$/.test(name))
@@ -61,44 +70,60 @@ const options = {
 const stop = () => process.exit(1) // esbuild has printed what is wrong
 const { metafile } = await build({
   ...options,
-  entryPoints: {
-    main: 'src/cli/main.ts',
-    index: 'src/index.ts',
-    'restore-worker': 'src/targets/dir/restore-worker.ts',
-  },
+  entryPoints: { index: 'src/index.ts', 'restore-worker': 'src/targets/dir/restore-worker.ts' },
   splitting: true,
   chunkNames: 'chunk-[hash]',
   metafile: true,
 }).catch(stop)
-// Of the 200 chunks most commands need 50: to find those one after the other takes 10 to 40 ms of each start. To read all of it
-// when only the version is asked for would take 10 ms.
-await build({
+// One file each: of 200 chunks most commands would need 50, and to find those one after the other takes 10 to 40 ms of each start.
+await build({ ...options, entryPoints: { 'api-worker-program': 'src/api/api-worker.ts' } }).catch(stop)
+// A function, so that V8 can be given what it made of it when the program was built: scripts/start-program.cjs. What it made of
+// one text it would believe of another of the same length: hence the hash in the name.
+const program = await build({
   ...options,
-  entryPoints: { program: 'src/cli/main.ts', 'api-worker-program': 'src/api/api-worker.ts' },
+  entryPoints: { program: 'src/cli/main.ts' },
+  entryNames: '[name]-[hash]',
+  format: 'cjs',
+  banner: { js: '(function (require, module, __url) {' },
+  footer: { js: '})' },
+  define: { 'import.meta.url': '__url' },
+  metafile: true,
 }).catch(stop)
+const programFile = basename(Object.keys(program.metafile.outputs)[0])
+if (/[^\0-\x7f]/.test(readFileSync(join(dist, programFile), 'latin1')))
+  throw new Error('scripts/start-program.cjs reads ASCII')
+const flags = (process.env.NODE_FLAGS ?? '').split(' ').filter(word => word !== '')
+makeCodeCache(join(dist, programFile), flags)
 
-/** What is started: V8 keeps the compiled code of the bundle from one start to the next. */
-const writeStart = (name, start) =>
-  writeFileSync(
-    join(dist, name),
-    `import { enableCompileCache } from 'node:module'
+/** Whole or not at all: another process may be starting. */
+function writeDist(name, text) {
+  writeFileSync(join(dist, `${name}.new`), text)
+  renameSync(join(dist, `${name}.new`), join(dist, name))
+}
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const start = readFileSync(join(root, 'scripts/start-program.cjs'), 'utf8')
+const words = { PROGRAM: programFile, VERSION: version, FLAG: flags[0] ?? '' }
+writeDist(
+  'cli.cjs',
+  start.replace(/'(PROGRAM|VERSION|FLAG)'/g, (_, word) => `'${words[word]}'`),
+)
+writeDist(
+  'api-worker.js',
+  `import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 enableCompileCache(fileURLToPath(new URL('../build/compile-cache', import.meta.url)))
-${start}
+await import('./api-worker-program.js')
 `,
-  )
-writeStart(
-  'cli.js',
-  `const isShort = process.argv.length === 3 && ['--version', '-V'].includes(process.argv[2])
-await import(isShort ? './main.js' : './program.js')`,
 )
-writeStart('api-worker.js', `await import('./api-worker-program.js')`)
 
-// A process that was started before this build may still load a chunk of its own, so those stay for a while.
 const made = new Set(Object.keys(metafile.outputs).map(file => basename(file)))
+const isMade = name => made.has(name) || name.startsWith(programFile)
 for (const name of readdirSync(dist)) {
   const file = join(dist, name)
-  if (name.startsWith('chunk-') && !made.has(name) && Date.now() - statSync(file).mtimeMs > KEEP_OLD_CHUNKS_MS) {
-    rmSync(file)
-  }
+  const keepMs = name.startsWith('chunk-')
+    ? KEEP_OLD_CHUNKS_MS
+    : /^program\b/.test(name)
+      ? KEEP_OLD_PROGRAM_MS
+      : undefined
+  if (keepMs !== undefined && !isMade(name) && Date.now() - statSync(file).mtimeMs > keepMs) rmSync(file)
 }

@@ -24,6 +24,6 @@ done
 
 sh scripts/build-addon.sh
 sh scripts/build-helper.sh
-"$node" scripts/build-bundle.mjs
+NODE_FLAGS=$flags "$node" scripts/build-bundle.mjs
 if [ "${1-}" != --run-only ]; then "$node" scripts/build-types.mjs; fi
 mv "$stamp" build/ready

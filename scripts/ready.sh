@@ -7,7 +7,7 @@
 # and unlike a list of globs it cannot miss a new depth of directories. It complains when it cannot go back to where it
 # was started, which is nobody's business here.
 node=
-if [ -f "$root/build/ready" ] && [ -f "$root/build/savepoint.node" ] && [ -f "$root/dist/cli.js" ] &&
+if [ -f "$root/build/ready" ] && [ -f "$root/build/savepoint.node" ] && [ -f "$root/dist/cli.cjs" ] &&
   [ -f "$root/node_modules/.package-lock.json" ] && {
   IFS= read -r node && IFS= read -r flags; } <"$root/build/ready"; then
   case $node in /*) ;; *) node=$root/$node ;; esac

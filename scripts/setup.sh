@@ -62,7 +62,7 @@ if ! usable; then
   if ! [ -w . ] || ! mkdir -p build 2>/dev/null || ! [ -w build ]; then
     # Somebody else's checkout: an older build of it is better than none, as long as it is said.
     node=$(sh scripts/choose-node.sh 2>/dev/null || :)
-    if [ -z "$dev" ] && [ -n "$node" ] && [ -f build/ready ] && [ -f build/savepoint.node ] && [ -f dist/cli.js ]; then
+    if [ -z "$dev" ] && [ -n "$node" ] && [ -f build/ready ] && [ -f build/savepoint.node ] && [ -f dist/cli.cjs ]; then
       say "$root has changed since it was built and you cannot write there: running the older build"
     else
       die "Cannot build savepoint: you cannot write to $root; have its owner run $root/savepoint --version once"

@@ -171,8 +171,15 @@ describe('a fresh checkout', () => {
     expect(again()).toBe('savepoint: building…\n')
     writeFileSync(join(checkout, 'notes.txt'), 'no source')
     expect(again()).toBe('')
-    rmSync(join(checkout, 'dist/cli.js'))
+    rmSync(join(checkout, 'dist/cli.cjs'))
     expect(again()).toBe('savepoint: building…\n')
+  })
+
+  it('starts without what V8 compiled at the build', () => {
+    run(launcher)
+    for (const name of readdirSync(join(checkout, 'dist')).filter(name => name.endsWith('.cache')))
+      rmSync(join(checkout, 'dist', name))
+    expect(run(launcher, ['x'])).toMatchObject({ status: 0, stderr: '', stdout: expect.stringContaining('"x"') })
   })
 
   it('does not build at each start when a source is dated in the future', () => {

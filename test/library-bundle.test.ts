@@ -1,5 +1,6 @@
 /** The bundle that `import { open } from 'savepoint'` loads. */
 import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -41,6 +42,35 @@ it.each([
       /^SavepointError unsupported Cannot load Savepoint in Node \d+\.\d+\.\d+: it needs Node 22\.18 or newer\n$/,
     ),
     stderr: '',
+  })
+})
+
+describe('what V8 had compiled when the program was built', () => {
+  const program = readdirSync(join(checkout, 'dist')).find(name =>
+    readFileSync(join(checkout, 'dist/cli.cjs'), 'utf8').includes(`'${name}'`),
+  )!
+  const isRefused = (flags: string[], cache: string) => {
+    const [node] = builtCommand
+    const text = `const { readFileSync } = process.getBuiltinModule('fs'), file = process.argv[1]
+      const cachedData = readFileSync(file + process.argv[2])
+      console.log(new (process.getBuiltinModule('vm').Script)(readFileSync(file, 'latin1'), { cachedData }).cachedDataRejected)`
+    return spawnSync(node!, [...flags, '-e', text, join(checkout, 'dist', program), cache], { encoding: 'utf8' }).stdout
+  }
+  const short = builtCommand.slice(1, -1)
+
+  it.each([
+    ['.short.cache', short],
+    ['.long.cache', ['--disable-warning=ExperimentalWarning']],
+  ])('is taken: %s', (cache, flags) => expect(isRefused(flags, cache)).toBe('false\n'))
+
+  it('is refused where the flags are others, which is no harm', () => {
+    expect(isRefused([], '.short.cache')).toBe('true\n')
+    const [node, ...args] = builtCommand
+    const others = args.map(flag => flag.replace(/^(--max-semi-space-size)=.*/, '$1=4'))
+    expect(spawnSync(node!, [...others, 'help', '--json'], { encoding: 'utf8' })).toMatchObject({
+      status: 0,
+      stderr: '',
+    })
   })
 })
 

@@ -1,6 +1,6 @@
 /**
  * What our caller gave us for the command of a run and Node does not pass on: open descriptors from 3 on, and signals that
- * are ignored (nohup). The launcher names them (native/helper/inherit.h); a plain `node dist/cli.js` knows of none.
+ * are ignored (nohup). The launcher names them (native/helper/inherit.h); a plain `node dist/cli.cjs` knows of none.
  */
 import { constants } from 'node:os'
 import type { Inherited } from '../index.ts'

@@ -1,15 +1,7 @@
-/**
- * The entry of the command line. It owns what must happen before anything is loaded: the answer to --version
- * and silence about node:sqlite. Everything else is program.ts.
- */
-import { version } from './version.ts'
+/** The entry of the command line: silence about node:sqlite, and the words as they were given. Everything else is program.ts. */
 
 const args = process.argv.slice(2)
-if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
-  process.stdout.write(`savepoint ${version}\n`)
-} else {
-  await start()
-}
+void start()
 
 async function start(): Promise<void> {
   muteSqliteWarning()
@@ -23,7 +15,7 @@ async function exact(lossy: string[]): Promise<string[]> {
   return exactArguments(lossy)
 }
 
-/** The launcher passes --disable-warning; this covers a direct `node dist/cli.js`. */
+/** The launcher passes --disable-warning; this covers a direct `node dist/cli.cjs`. */
 function muteSqliteWarning(): void {
   const emitWarning = process.emitWarning.bind(process) as (...values: unknown[]) => void
   process.emitWarning = ((...values: unknown[]) => {

@@ -28,7 +28,7 @@ export const builtCommand: string[] = [
   resolve(checkout, node),
   ...(flags?.split(' ') ?? []),
   '--disable-warning=ExperimentalWarning',
-  join(checkout, 'dist/cli.js'),
+  join(checkout, 'dist/cli.cjs'),
 ]
 
 /** The program as a word of a shell script. */

@@ -14,7 +14,7 @@ function programWord(env: NodeJS.ProcessEnv, script: string = process.argv[1]!):
   return isSame ? 'savepoint' : launcher
 }
 
-/** dist/cli.js and src/cli/main.ts lie below it. */
+/** dist/cli.cjs and src/cli/main.ts lie below it. */
 function launcherAbove(script: string): string {
   for (let directory = dirname(script); directory !== dirname(directory); directory = dirname(directory)) {
     const launcher = join(directory, 'savepoint')
