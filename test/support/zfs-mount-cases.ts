@@ -1,5 +1,5 @@
 /** Which dataset is the one at the target, where it is mounted elsewhere, in the place of another, or over it. */
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { retried, run } from './backend-scene.ts'
@@ -51,6 +51,34 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
       } finally {
         retried('zfs', 'destroy', '-rRf', second)
         run('zfs', 'mount', first)
+      }
+    },
+  )
+
+  holds(
+    'is not another one that zfs-fuse shows with the same inode, whether mounted beside it or instead',
+    async space => {
+      const second = join(space.base, 'second')
+      space.write('a', 'of the first\n')
+      await snapshot(space, 'one')
+      const first = (await space.open()).nativeUsage('one')!.where.split('@')[0]!
+      run('zfs', 'create', '-o', `mountpoint=${second}`, `${first}.second`)
+      const atSecond = { cwd: second, create: false }
+      try {
+        await expect(space.open(atSecond)).rejects.toMatchObject({ code: 'timeline.none' })
+        retried('zfs', 'unmount', first)
+        await expect(space.open(atSecond)).rejects.toMatchObject({ code: 'timeline.none' })
+        run('zfs', 'mount', first)
+        writeFileSync(join(second, 'a'), 'of the second\n')
+        await (await space.open({ cwd: second })).snapshot({ label: 'two' })
+        rmSync(join(second, 'a'))
+        await (await space.open({ cwd: second })).rollback('two')
+        expect([space.read('a'), readFileSync(join(second, 'a'), 'utf8')]).toEqual([
+          'of the first\n',
+          'of the second\n',
+        ])
+      } finally {
+        retried('zfs', 'destroy', '-rRf', `${first}.second`)
       }
     },
   )
