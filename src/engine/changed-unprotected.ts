@@ -40,7 +40,9 @@ export function changedUnprotected(
     for (const { path, isNew } of touches(ctx.db.events.changesOf(run.id))) {
       if (isNew) made.add(path)
       const holder = isNew || made.has(path) ? undefined : holders.of(path)
-      if (!holder || found.has(holder.path) || isPassing(holder.reason)) continue
+      // A mount that is gone is no loss; what was changed in it may be.
+      const isPassed = holder && holder.reason !== 'mount' && isPassing(holder.reason)
+      if (!holder || found.has(holder.path) || isPassed) continue
       if (++looks > MAX_LOOKS) break
       if (isChangedSince(root, path, run.startedAt) && entryAt(ctx.store, trees.now, holder.path))
         found.set(holder.path, { ...holder, to: undefined })

@@ -37,7 +37,7 @@ export interface RegisteredTarget {
   isUnrecorded?: boolean
 }
 
-/** The timeline of the nearest directory at or above `start`, or undefined. */
+/** The timeline of the nearest directory at or above `start` on its filesystem, or undefined. */
 export function findTarget(home: string, start: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
   return quickTarget(home, start) ?? searchUp(home, start, notice)
 }
@@ -69,6 +69,8 @@ function searchUp(home: string, start: Buffer, notice: (text: string) => void): 
   for (let path: Buffer | undefined = start; path; path = parentPath(path)) {
     const found = targetHere(targets, path, notice)
     if (found) return found
+    // What is above does not hold it: it would be called protected, and is not.
+    if (isOnItsOwn(path)) break
   }
   return findFormer(targets, start, notice)
 }
@@ -92,12 +94,18 @@ function atItsPlace({ path, identity }: RegisteredTarget): Stat | undefined {
   return stat && sameIdentity(identityOf(stat), identity) ? stat : undefined
 }
 
+/** The root of a filesystem, dataset or subvolume. */
+function isOnItsOwn(path: Buffer): boolean {
+  const [stat, above] = [path, parentPath(path) ?? path].map(each => statSync(each, { throwIfNoEntry: false }))
+  return stat !== undefined && above !== undefined && stat.dev !== above.dev
+}
+
 /**
  * Whether it can be told from all others. A snapshot that a filesystem keeps cannot be told from what it was taken of; nor,
  * where no time of birth is known (zfs-fuse), the root of one filesystem from that of another.
  */
 function isTellable(path: Buffer, { btimeNs }: Stat): boolean {
-  if (btimeNs === 0n && statSync(path).dev !== statSync(parentPath(path) ?? path).dev) return false
+  if (btimeNs === 0n && isOnItsOwn(path)) return false
   try {
     accessSync(path, constants.W_OK)
     return true

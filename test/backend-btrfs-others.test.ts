@@ -1,8 +1,12 @@
-/** A snapshot that somebody makes of the target has its inode and its time of birth, and is another directory nevertheless. */
+/**
+ * Subvolumes that are not the target: a snapshot that somebody made of it, which has the same inode and time of birth, and one
+ * that is nested in it, which no snapshot of it holds.
+ */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { onBtrfs, run } from './support/backend-scene.ts'
+import { runCli } from './support/cli.ts'
 import { gated } from './support/machine.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -77,4 +81,33 @@ onDisk('who looks into a snapshot of a target that is gone does not make that th
   await expect(at(kept, false)).rejects.toMatchObject({ code: 'timeline.none' })
   await (await space.open({ cwd: space.base, target: space.dir })).rollback('one')
   expect([space.read('a'), existsSync(kept)]).toEqual(['1\n', true])
+})
+
+onDisk('one that is nested is not called protected by the timeline around it, and has one of its own', async () => {
+  const nested = space.at('nested')
+  space.write('a')
+  run('btrfs', 'subvolume', 'create', nested)
+  const file = join(nested, 'deep', 'b')
+  space.write('nested/deep/b', '1\n')
+  await (await space.open()).snapshot({ label: 'around' })
+  for (const inside of [nested, join(nested, 'deep')])
+    await expect(at(inside, false)).rejects.toMatchObject({ code: 'timeline.none' })
+  await (await at(nested)).snapshot({ label: 'nested' })
+  const savepoint = await at(join(nested, 'deep'))
+  expect(savepoint.snapshots().map(({ label }) => label)).toEqual(['nested'])
+  rmSync(file)
+  await savepoint.rollback('nested')
+  expect(readFileSync(file, 'utf8')).toBe('1\n')
+})
+
+onDisk('what a run changes in one that is nested is not taken back, and that is said', () => {
+  space.write('a')
+  run('btrfs', 'subvolume', 'create', space.at('nested'))
+  for (const name of ['changed', 'removed', 'same']) space.write(`nested/${name}`)
+  const unprotectedBy = (script: string) =>
+    /NOT protected.*/.exec(runCli(space, ['run', '--', 'sh', '-c', script]).stderr)?.[0]
+  const named = 'NOT protected and changed: nested (mount; undo cannot take that back)'
+  expect(unprotectedBy('cat nested/same > /dev/null; echo 1 > nested/new')).toBeUndefined()
+  expect(unprotectedBy('echo 2 > nested/changed')).toBe(named)
+  expect(unprotectedBy('rm nested/removed')).toBe(named)
 })
