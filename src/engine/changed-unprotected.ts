@@ -18,8 +18,10 @@ import type { Unprotected, UnprotectedPath } from './results.ts'
 const LISTED = 100
 /** How many files are looked at. */
 const MAX_LOOKS = 20_000
-/** The clock of files runs a little behind the other one. */
+/** The clock of files runs a little behind the other one, and some filesystems (zfs-fuse, FAT) have a coarse one. */
 const CLOCK_SLACK_MS = 50
+const COARSE_SLACK_MS = 2000
+const SECOND_NS = 1_000_000_000n
 
 export const noneUnprotected: Unprotected = { count: 0, paths: [] }
 
@@ -80,7 +82,9 @@ function* touches(changes: Iterable<Change>): Generator<{ path: Raw; isNew: bool
 /** A call is told before it is carried out, and may fail: then the file is as it was. */
 function isChangedSince(root: number, path: Raw, since: number): boolean {
   try {
-    return Number(addon.statAt(root, path).ctimeNs / 1_000_000n) >= since - CLOCK_SLACK_MS
+    const { ctimeNs } = addon.statAt(root, path)
+    const slackMs = ctimeNs % SECOND_NS === 0n ? COARSE_SLACK_MS : CLOCK_SLACK_MS
+    return Number(ctimeNs / 1_000_000n) >= since - slackMs
   } catch {
     return true
   }

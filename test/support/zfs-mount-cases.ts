@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { retried, run } from './backend-scene.ts'
+import { runCli } from './cli.ts'
 import type { Workspace } from './workspace.ts'
 
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
@@ -116,6 +117,29 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
     }
     expect([space.read('a'), space.read('part/a')]).toEqual(['hidden\n', 'of the part\n'])
   })
+
+  holds(
+    'a run names what no snapshot has and it changed, also in a dataset below; times are whole seconds',
+    async space => {
+      space.write('.gitignore', 'ignored\n')
+      space.write('ignored', 'precious\n')
+      await snapshot(space, 'one')
+      const below = `${(await space.open()).nativeUsage('one')!.where.split('@')[0]}/below`
+      run('zfs', 'create', '-o', `mountpoint=${space.at('below')}`, below)
+      try {
+        space.write('below/a', 'precious, too\n')
+        await expect(space.open({ cwd: space.at('below'), create: false })).rejects.toMatchObject({
+          code: 'timeline.none',
+        })
+        const { stderr } = runCli(space, ['run', '--', 'sh', '-c', 'echo 2 > ignored; echo 2 > below/a'])
+        expect(stderr).toContain(
+          'NOT protected and changed: below, ignored (mount, ignored; undo cannot take that back)',
+        )
+      } finally {
+        retried('zfs', 'destroy', '-rRf', below)
+      }
+    },
+  )
 
   holds('does not go back as a whole where somebody works in a clone of a later one; nothing changes', async space => {
     space.write('a', '1\n')
