@@ -193,6 +193,27 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     expect(readdirSync(space.dir)).toEqual(['a'])
   })
 
+  holds('removes once what several snapshots share since they were joined', async space => {
+    space.write('secret', 'a very secret word\n')
+    await snapshot(space, 'one')
+    space.write('a')
+    await snapshot(space, 'two')
+    let now = Date.now()
+    const savepoint = await space.open({ now: () => now })
+    await savepoint.compact(['one', 'two'], { label: 'both' })
+    expect(await savepoint.purge('secret')).toMatchObject({ snapshots: 3, elsewhere: [] })
+    expect(scene.kept(space)).toEqual([])
+    await snapshot(space, 'three')
+    await snapshot(space, 'four')
+    const later = await space.open({ now: () => now })
+    await later.compact(['three', 'four'], { label: 'more' })
+    await later.rollback('both')
+    await later.delete(['more'])
+    now += WEEK_MS
+    await later.gc()
+    expect([scene.kept(space), space.notices.join()]).toEqual([[], expect.not.stringContaining('still there')])
+  })
+
   holds('brings holes back as holes: files changed at random, and compared block by block', async space => {
     const random = numbers(11)
     const states = new Map<string, ReturnType<typeof holedIn>>()

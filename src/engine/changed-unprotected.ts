@@ -18,8 +18,10 @@ import type { Unprotected, UnprotectedPath } from './results.ts'
 const LISTED = 100
 /** How many files are looked at. */
 const MAX_LOOKS = 20_000
-/** The clock of files runs a little behind the other one. */
+/** The clock of files runs a little behind the other one, and some filesystems (zfs-fuse, FAT) have a coarse one. */
 const CLOCK_SLACK_MS = 50
+const COARSE_SLACK_MS = 2000
+const SECOND_NS = 1_000_000_000n
 
 export const noneUnprotected: Unprotected = { count: 0, paths: [] }
 
@@ -40,7 +42,9 @@ export function changedUnprotected(
     for (const { path, isNew } of touches(ctx.db.events.changesOf(run.id))) {
       if (isNew) made.add(path)
       const holder = isNew || made.has(path) ? undefined : holders.of(path)
-      if (!holder || found.has(holder.path) || isPassing(holder.reason)) continue
+      // A mount that is gone is no loss; what was changed in it may be.
+      const isPassed = holder && holder.reason !== 'mount' && isPassing(holder.reason)
+      if (!holder || found.has(holder.path) || isPassed) continue
       if (++looks > MAX_LOOKS) break
       if (isChangedSince(root, path, run.startedAt) && entryAt(ctx.store, trees.now, holder.path))
         found.set(holder.path, { ...holder, to: undefined })
@@ -78,7 +82,9 @@ function* touches(changes: Iterable<Change>): Generator<{ path: Raw; isNew: bool
 /** A call is told before it is carried out, and may fail: then the file is as it was. */
 function isChangedSince(root: number, path: Raw, since: number): boolean {
   try {
-    return Number(addon.statAt(root, path).ctimeNs / 1_000_000n) >= since - CLOCK_SLACK_MS
+    const { ctimeNs } = addon.statAt(root, path)
+    const slackMs = ctimeNs % SECOND_NS === 0n ? COARSE_SLACK_MS : CLOCK_SLACK_MS
+    return Number(ctimeNs / 1_000_000n) >= since - slackMs
   } catch {
     return true
   }

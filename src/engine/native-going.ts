@@ -51,8 +51,11 @@ export function statesToGo(directory: string, db: TimelineDb): NativeState[] {
   return intended && !db.snapshot(intended.name) ? [...goingIn(db), intended] : goingIn(db)
 }
 
+/** Each once, also where several rows named it: what is gone is not looked for again. */
 function noteGoing(db: TimelineDb, going: readonly Going[]): void {
-  if (going.length > 0) db.setMeta(META, JSON.stringify([...goingIn(db), ...going]))
+  if (going.length === 0) return
+  const each = new Map([...goingIn(db), ...going].map(state => [`${state.place}/${state.name}`, state]))
+  db.setMeta(META, JSON.stringify([...each.values()]))
 }
 
 function noteGone(db: TimelineDb, { place, name }: NativeState): void {

@@ -2,11 +2,22 @@
  * Which directories have timelines. A timeline lives in timelines/<id>/, where the id comes from the target's path when
  * it was made; target.json says which directory it is, so that a target that was moved is found by its identity.
  */
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { join } from 'node:path'
-import { isUnwritable, SavepointError } from '../errors/errors.ts'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+import { errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
+import type { Stat } from '../native/addon.ts'
 import { writeDurably } from '../store/durable.ts'
 import { type DirIdentity, identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { makeTimeline } from '../timeline/timeline-schema.ts'
@@ -26,7 +37,7 @@ export interface RegisteredTarget {
   isUnrecorded?: boolean
 }
 
-/** The timeline of the nearest directory at or above `start`, or undefined. */
+/** The timeline of the nearest directory at or above `start` on its filesystem, or undefined. */
 export function findTarget(home: string, start: Buffer, notice: (text: string) => void): RegisteredTarget | undefined {
   return quickTarget(home, start) ?? searchUp(home, start, notice)
 }
@@ -58,31 +69,60 @@ function searchUp(home: string, start: Buffer, notice: (text: string) => void): 
   for (let path: Buffer | undefined = start; path; path = parentPath(path)) {
     const found = targetHere(targets, path, notice)
     if (found) return found
+    // What is above does not hold it: it would be called protected, and is not.
+    if (isOnItsOwn(path)) break
   }
   return findFormer(targets, start, notice)
 }
 
 function targetHere(targets: RegisteredTarget[], path: Buffer, notice: (text: string) => void) {
-  const stat = statDir(path)
   const known = targets.find(target => target.path.equals(path))
   if (known) return known
-  const moved = stat && targets.find(target => sameIdentity(target.identity, identityOf(stat)))
-  return moved && followMove(moved, path, notice)
+  const stat = statDir(path)
+  const alike = stat ? targets.filter(target => sameIdentity(target.identity, identityOf(stat))) : []
+  // The old place still being this very directory means a second path to it (a bind mount), not a move.
+  const same = alike.find(target => atItsPlace(target)?.dev === stat!.dev)
+  if (same) return same
+  // A snapshot or clone has the identity of what it was made of, which may be where it was. Or both have been moved.
+  const gone = alike.filter(target => !atItsPlace(target))
+  const [moved, another] = gone.length > 1 ? gone.filter(target => nameOf(target.path) === nameOf(path)) : gone
+  return moved && !another && isTellable(path, stat!) ? followMove(moved, path, notice) : undefined
+}
+
+function atItsPlace({ path, identity }: RegisteredTarget): Stat | undefined {
+  const stat = statDir(path)
+  return stat && sameIdentity(identityOf(stat), identity) ? stat : undefined
+}
+
+/** The root of a filesystem, dataset or subvolume. */
+function isOnItsOwn(path: Buffer): boolean {
+  const [stat, above] = [path, parentPath(path) ?? path].map(each => statSync(each, { throwIfNoEntry: false }))
+  return stat !== undefined && above !== undefined && stat.dev !== above.dev
+}
+
+/**
+ * Whether it can be told from all others. A snapshot that a filesystem keeps cannot be told from what it was taken of; nor,
+ * where no time of birth is known (zfs-fuse), the root of one filesystem from that of another.
+ */
+function isTellable(path: Buffer, { btimeNs }: Stat): boolean {
+  if (btimeNs === 0n && isOnItsOwn(path)) return false
+  try {
+    accessSync(path, constants.W_OK)
+    return true
+  } catch (error) {
+    return errnoOf(error) !== 'EROFS'
+  }
 }
 
 /** Of a place where nothing is any more: the target that was moved away from it. */
 function findFormer(targets: RegisteredTarget[], place: Buffer, notice: (text: string) => void) {
   const target = statDir(place) ? undefined : targets.find(({ former }) => former?.equals(place))
-  const stat = target && statDir(target.path)
-  if (!stat || !sameIdentity(target.identity, identityOf(stat))) return undefined
+  if (!target || !atItsPlace(target)) return undefined
   notice(`the target was moved from ${shown(place)} to ${shown(target.path)}`)
   return target
 }
 
 function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string) => void): RegisteredTarget {
-  // The old place still being this very directory means a second path to it (a bind mount), not a move.
-  const old = statDir(known.path)
-  if (old && sameIdentity(identityOf(old), known.identity)) return known
   notice(`the target was moved from ${shown(known.path)} to ${shown(path)}; its timeline moves with it`)
   const moved = { ...known, path: Buffer.from(path), former: known.path }
   noteTarget(moved)
@@ -132,8 +172,7 @@ export function adoptTarget(home: string, path: Buffer, known: string, knownPath
       },
     )
   }
-  const old = statDir(target.path)
-  if (old && sameIdentity(identityOf(old), target.identity) && !target.path.equals(path)) {
+  if (atItsPlace(target) && !target.path.equals(path)) {
     throw new SavepointError(
       'usage',
       `Cannot adopt "${known}": ${shown(target.path)} is still there, and the timeline is its`,
@@ -220,6 +259,7 @@ function refuseOwnStore(home: string, path: Buffer): void {
 }
 
 const timelineIdFor = (path: Buffer): string => idToHex(hashBytes(path)).slice(0, ID_LENGTH)
+const nameOf = (path: Buffer): Raw => basename(rawFromBytes(path))
 const shown = (path: Buffer): string => showPath(rawFromBytes(path))
 
 export function parentPath(path: Buffer): Buffer | undefined {

@@ -1,8 +1,9 @@
 /** Which dataset is the one at the target, where it is mounted elsewhere, in the place of another, or over it. */
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { retried, run } from './backend-scene.ts'
+import { runCli } from './cli.ts'
 import type { Workspace } from './workspace.ts'
 
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
@@ -55,6 +56,34 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
     },
   )
 
+  holds(
+    'is not another one that zfs-fuse shows with the same inode, whether mounted beside it or instead',
+    async space => {
+      const second = join(space.base, 'second')
+      space.write('a', 'of the first\n')
+      await snapshot(space, 'one')
+      const first = (await space.open()).nativeUsage('one')!.where.split('@')[0]!
+      run('zfs', 'create', '-o', `mountpoint=${second}`, `${first}.second`)
+      const atSecond = { cwd: second, create: false }
+      try {
+        await expect(space.open(atSecond)).rejects.toMatchObject({ code: 'timeline.none' })
+        retried('zfs', 'unmount', first)
+        await expect(space.open(atSecond)).rejects.toMatchObject({ code: 'timeline.none' })
+        run('zfs', 'mount', first)
+        writeFileSync(join(second, 'a'), 'of the second\n')
+        await (await space.open({ cwd: second })).snapshot({ label: 'two' })
+        rmSync(join(second, 'a'))
+        await (await space.open({ cwd: second })).rollback('two')
+        expect([space.read('a'), readFileSync(join(second, 'a'), 'utf8')]).toEqual([
+          'of the first\n',
+          'of the second\n',
+        ])
+      } finally {
+        retried('zfs', 'destroy', '-rRf', `${first}.second`)
+      }
+    },
+  )
+
   holds('is the one that is seen at the target, where another one or a part of it is mounted over it', async space => {
     const hidden = join(space.base, 'hidden')
     mkdirSync(hidden)
@@ -88,6 +117,29 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
     }
     expect([space.read('a'), space.read('part/a')]).toEqual(['hidden\n', 'of the part\n'])
   })
+
+  holds(
+    'a run names what no snapshot has and it changed, also in a dataset below; times are whole seconds',
+    async space => {
+      space.write('.gitignore', 'ignored\n')
+      space.write('ignored', 'precious\n')
+      await snapshot(space, 'one')
+      const below = `${(await space.open()).nativeUsage('one')!.where.split('@')[0]}/below`
+      run('zfs', 'create', '-o', `mountpoint=${space.at('below')}`, below)
+      try {
+        space.write('below/a', 'precious, too\n')
+        await expect(space.open({ cwd: space.at('below'), create: false })).rejects.toMatchObject({
+          code: 'timeline.none',
+        })
+        const { stderr } = runCli(space, ['run', '--', 'sh', '-c', 'echo 2 > ignored; echo 2 > below/a'])
+        expect(stderr).toContain(
+          'NOT protected and changed: below, ignored (mount, ignored; undo cannot take that back)',
+        )
+      } finally {
+        retried('zfs', 'destroy', '-rRf', below)
+      }
+    },
+  )
 
   holds('does not go back as a whole where somebody works in a clone of a later one; nothing changes', async space => {
     space.write('a', '1\n')

@@ -1,0 +1,113 @@
+/**
+ * Subvolumes that are not the target: a snapshot that somebody made of it, which has the same inode and time of birth, and one
+ * that is nested in it, which no snapshot of it holds.
+ */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { onBtrfs, run } from './support/backend-scene.ts'
+import { runCli } from './support/cli.ts'
+import { gated } from './support/machine.ts'
+import type { Workspace } from './support/workspace.ts'
+
+const scene = onBtrfs()
+const onDisk = (title: string, work: () => Promise<void> | void) => gated(scene.possible, scene.needs, title, work)
+
+beforeAll(async () => {
+  if (scene.possible) await scene.setUp()
+}, 60_000)
+afterAll(async () => {
+  if (scene.possible) await scene.tearDown()
+}, 60_000)
+
+let space: Workspace
+beforeEach(() => {
+  if (scene.possible) space = scene.make()
+})
+afterEach(() => {
+  if (scene.possible) scene.remove(space)
+})
+
+const beside = (name: string) => join(space.base, name)
+const at = (cwd: string, create = true) => space.open({ cwd, create })
+const snapshotOfTarget = (to: string, ...options: string[]) =>
+  run('btrfs', 'subvolume', 'snapshot', ...options, space.dir, to)
+
+onDisk('a copy has a timeline of its own, and neither touches the other', async () => {
+  const copy = beside('copy')
+  space.write('a', 'of the target\n')
+  await (await space.open()).snapshot({ label: 'one' })
+  snapshotOfTarget(copy)
+  await expect(at(copy, false)).rejects.toMatchObject({ code: 'timeline.none' })
+  writeFileSync(join(copy, 'a'), 'of the copy\n')
+  await (await at(copy)).snapshot({ label: 'two' })
+  rmSync(join(copy, 'a'))
+  await (await at(copy)).rollback('two')
+  expect([space.read('a'), readFileSync(join(copy, 'a'), 'utf8')]).toEqual(['of the target\n', 'of the copy\n'])
+  expect((await space.open()).snapshots().map(({ label }) => label)).toEqual(['one'])
+  // A second path to the copy is no copy of the target.
+  mkdirSync(beside('bound'))
+  run('mount', '--bind', copy, beside('bound'))
+  try {
+    expect((await at(beside('bound'), false)).find('two').label).toBe('two')
+  } finally {
+    run('umount', beside('bound'))
+  }
+})
+
+onDisk('a target and its copy that were moved together keep each its own', async () => {
+  const copy = beside('copy')
+  space.write('a')
+  await (await space.open()).snapshot({ label: 'one' })
+  snapshotOfTarget(copy)
+  await (await at(copy)).snapshot({ label: 'two' })
+  mkdirSync(beside('moved'))
+  renameSync(copy, beside('moved/copy'))
+  renameSync(space.dir, beside('moved/work'))
+  for (const [name, label] of [
+    ['copy', 'two'],
+    ['work', 'one'],
+  ] as const)
+    expect((await at(beside(`moved/${name}`), false)).snapshots().map(each => each.label)).toEqual([label])
+  renameSync(beside('moved/work'), space.dir)
+})
+
+onDisk('who looks into a snapshot of a target that is gone does not make that the target', async () => {
+  const kept = beside('kept')
+  space.write('a', '1\n')
+  await (await space.open()).snapshot({ label: 'one' })
+  snapshotOfTarget(kept, '-r')
+  run('btrfs', 'subvolume', 'delete', space.dir)
+  await expect(at(kept, false)).rejects.toMatchObject({ code: 'timeline.none' })
+  await (await space.open({ cwd: space.base, target: space.dir })).rollback('one')
+  expect([space.read('a'), existsSync(kept)]).toEqual(['1\n', true])
+})
+
+onDisk('one that is nested is not called protected by the timeline around it, and has one of its own', async () => {
+  const nested = space.at('nested')
+  space.write('a')
+  run('btrfs', 'subvolume', 'create', nested)
+  const file = join(nested, 'deep', 'b')
+  space.write('nested/deep/b', '1\n')
+  await (await space.open()).snapshot({ label: 'around' })
+  for (const inside of [nested, join(nested, 'deep')])
+    await expect(at(inside, false)).rejects.toMatchObject({ code: 'timeline.none' })
+  await (await at(nested)).snapshot({ label: 'nested' })
+  const savepoint = await at(join(nested, 'deep'))
+  expect(savepoint.snapshots().map(({ label }) => label)).toEqual(['nested'])
+  rmSync(file)
+  await savepoint.rollback('nested')
+  expect(readFileSync(file, 'utf8')).toBe('1\n')
+})
+
+onDisk('what a run changes in one that is nested is not taken back, and that is said', () => {
+  space.write('a')
+  run('btrfs', 'subvolume', 'create', space.at('nested'))
+  for (const name of ['changed', 'removed', 'same']) space.write(`nested/${name}`)
+  const unprotectedBy = (script: string) =>
+    /NOT protected.*/.exec(runCli(space, ['run', '--', 'sh', '-c', script]).stderr)?.[0]
+  const named = 'NOT protected and changed: nested (mount; undo cannot take that back)'
+  expect(unprotectedBy('cat nested/same > /dev/null; echo 1 > nested/new')).toBeUndefined()
+  expect(unprotectedBy('echo 2 > nested/changed')).toBe(named)
+  expect(unprotectedBy('rm nested/removed')).toBe(named)
+})
