@@ -211,6 +211,16 @@ gated(hasMounts, 'unshare -m, seccomp', 'one that had been mounted there before 
   expect([read(snapshots('guard')[0]!, 'src/a'), ops('src/a')]).toEqual(['2\n', ['write']])
 })
 
+gated(hasMounts, 'unshare -m, seccomp', 'in one inside of a target a run has a timeline of its own', async () => {
+  await savepoint.snapshot({ label: 'around' })
+  const script = `mount --bind ../elsewhere src; echo 1 > src/here; cd src
+    "$@" run -q -- rm here; "$@" undo -q; cat here; "$@" runs --json`
+  const args = ['-m', 'sh', '-ec', script, 'sh', ...cliCommand]
+  const { stdout } = spawnSync('unshare', args, { cwd: space.dir, env: space.env, encoding: 'utf8' })
+  const [content, ...runs] = stdout.split('\n')
+  expect([content, JSON.parse(runs.join('\n')).length, savepoint.runs().length]).toEqual(['1', 1, 0])
+})
+
 gated(hasMounts, 'unshare -m, seccomp', 'our own directory is not changed through another mount either', async () => {
   const script = 'mount --bind "$SAVEPOINT_HOME" ../elsewhere; ! rm -rf ../elsewhere/store 2>/dev/null'
   expect(await savepoint.run(inside(script))).toMatchObject({ exitCode: 0 })

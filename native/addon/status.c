@@ -4,7 +4,7 @@
 
 #include "napi-util.h"
 
-static const unsigned status_mask = STATX_BASIC_STATS | STATX_BTIME;
+static const unsigned status_mask = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID;
 
 int status_at(int directory, const char *name, struct statx *out) {
   return statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, status_mask, out) == 0 ? 0 : errno;
@@ -46,6 +46,7 @@ napi_value make_stat(napi_env env, const struct statx *status) {
               set_i64(env, object, "btimeNs", birth_ns(status)) &&
               set_u64(env, object, "ino", status->stx_ino) &&
               set_u64(env, object, "dev", makedev(status->stx_dev_major, status->stx_dev_minor)) &&
+              set_u64(env, object, "mount", (status->stx_mask & STATX_MNT_ID) != 0 ? status->stx_mnt_id : 0) &&
               set_number(env, object, "rdevMajor", status->stx_rdev_major) &&
               set_number(env, object, "rdevMinor", status->stx_rdev_minor) &&
               set_number(env, object, "blocks", (double)status->stx_blocks);

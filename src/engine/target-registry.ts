@@ -94,10 +94,10 @@ function atItsPlace({ path, identity }: RegisteredTarget): Stat | undefined {
   return stat && sameIdentity(identityOf(stat), identity) ? stat : undefined
 }
 
-/** The root of a filesystem, dataset or subvolume. */
+/** The root of a filesystem, dataset or subvolume, or a directory of one that is mounted there: `native/addon/listing.c` does not enter it. */
 function isOnItsOwn(path: Buffer): boolean {
-  const [stat, above] = [path, parentPath(path) ?? path].map(each => statSync(each, { throwIfNoEntry: false }))
-  return stat !== undefined && above !== undefined && stat.dev !== above.dev
+  const [stat, above] = [path, parentPath(path) ?? path].map(each => statDir(each))
+  return stat !== undefined && above !== undefined && (stat.dev !== above.dev || stat.mount !== above.mount)
 }
 
 /**

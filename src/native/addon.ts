@@ -100,6 +100,8 @@ export interface Stat {
   btimeNs: bigint
   ino: bigint
   dev: bigint
+  /** The number of the mount that it was reached by (Linux 5.8); 0 where that is not known. */
+  mount: bigint
   rdevMajor: number
   rdevMinor: number
   blocks: number
