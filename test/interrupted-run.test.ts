@@ -1,7 +1,10 @@
 /** A run whose supervisor is killed from inside: what is said of it before it is undone, and that it can be. */
-import { existsSync, mkdirSync } from 'node:fs'
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { savepoint } from './support/built-cli.ts'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { builtCommand, savepoint } from './support/built-cli.ts'
 import { dialogue } from './support/dialogue.ts'
 import { keys, runKeys } from './support/json-keys.ts'
 import { killedRun } from './support/killed-run.ts'
@@ -50,6 +53,19 @@ it('is closed when the next run begins: `undo` takes that one back first, and th
   expect([space.read('top'), space.read('src/main.js')]).toEqual(['top\n', undefined])
   expect(savepoint(space, ['undo']).stdout).toMatch(/^Undone: run_\w+: sh -c 'rm -rf src;/)
   expect(space.read('src/main.js')).toBe('main\n')
+})
+
+it('is closed when another one ends that went on meanwhile: `undo` takes that one back first, as that says', async () => {
+  const [ready, go] = ['ready', 'go'].map(name => join(space.base, name))
+  const script = 'touch ../ready; until [ -e ../go ]; do sleep 0.02; done; echo two > top'
+  const command = [...builtCommand, 'run', '--', 'sh', '-c', script]
+  const outer = spawn(command[0]!, command.slice(1), { cwd: space.dir, env: space.env, stdio: 'ignore' })
+  await vi.waitUntil(() => existsSync(ready!), { timeout: 30_000 })
+  killed('rm -rf src')
+  writeFileSync(go!, '')
+  await once(outer, 'exit')
+  expect(json('runs')[0]).toMatchObject({ interrupted: false, signal: 'SIGKILL' })
+  expect(savepoint(space, ['undo']).stdout).toMatch(/^(Und|Not und)one: run_\w+: sh -c 'touch /)
 })
 
 it('the command is the one that works in the subdirectory where `status` is asked', () => {

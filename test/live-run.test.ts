@@ -218,6 +218,8 @@ describe('guard', () => {
     await run('echo 1 > src/new; ./psql shop -c "drop table x"')
     const guard = onTheWay().find(({ type }) => type === 'guard')
     expect(savepoint.read(guard!.id, 'src/new').toString()).toBe('1\n')
+    // It brings back those files, and not the table: the log must not look as if it did.
+    expect(guard!.label).toBe('irreversible')
   })
 
   it.each([

@@ -233,6 +233,19 @@ describe('two runs that are traced', () => {
     expect([space.read('lib/hl1'), space.read('o'), space.read('i')]).toEqual(['one\ninner\nouter\n', undefined, 'i\n'])
   })
 
+  it('what the other changed is not reported either when that one was taken back before', async () => {
+    const until = (name: string) => `until [ -e ../${name} ]; do sleep 0.02; done`
+    const first = run(`echo x > made; touch ../first; ${until('second')}; rm made`)
+    await vi.waitUntil(() => existsSync(join(space.base, 'first')), { timeout: 30_000 })
+    const second = run(`touch ../second; ${until('ended')}; echo B > B`)
+    const { run: other } = await first
+    writeFileSync(join(space.base, 'ended'), '')
+    const { run: one } = await second
+    await savepoint.rollback(other!.id)
+    const { leftAlone } = await savepoint.rollback(one!.id)
+    expect([leftAlone, space.read('made'), state()]).toEqual([[], undefined, ['main\n', undefined, 'one\n']])
+  })
+
   it('what the other made in a directory that this one then moved goes with the move, and undo of undo has it', async () => {
     await during('mv lib lib2', () => run('echo inner > lib/new'))
     await savepoint.undo()

@@ -228,7 +228,7 @@ export class LiveRun {
       this.hooks.note(event.id, 'not guarded: too soon after the last guard')
       return
     }
-    const snapshot = await this.take('guard', quoteCommand(argv))
+    const snapshot = await this.take('guard', quoteCommand(argv), destructive.irreversible ? 'irreversible' : undefined)
     if (snapshot) this.hooks.note(event.id, `guarded by ${snapshot.id}`)
   }
 

@@ -16,7 +16,10 @@ import { isBlind, isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.t
 /** What `operation` records when somebody else put another directory in the place of the target while the run went on. */
 export const replacedByOthers = { replaced_by_others: true }
 
-/** Root trees around those that have ended and are not undone, or still go on. `now`: of one that goes on itself. */
+/**
+ * Root trees around those that have ended, or still go on; of one that is undone, what is known to be its alone. `now`: of
+ * one that goes on itself.
+ */
 export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTraced: boolean }): Span[] {
   const operations = new Map(
     ctx.db.operations().flatMap(operation => (operation.kind === 'run' ? [[operation.detail.run, operation]] : [])),
@@ -38,25 +41,31 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
   const overlapping = runs.flatMap((run): Span[] => {
     const isLive = run.endedAt === undefined && isAlive(run.pid)
     const other = orderOf(ctx, run, isLive ? own.after : undefined)
-    if (run.id === id || !other || (!isLive && operations.get(run.id)?.state !== 'done')) return []
+    const state = isLive ? 'done' : operations.get(run.id)?.state
+    if (run.id === id || !other || (state !== 'done' && state !== 'undone')) return []
     // Snapshots are taken one after another, so that their order tells it, whatever the clock did.
     const isApart = own.after.seq <= other.before.seq || other.after.seq <= own.before.seq
     if (isApart || isInside(operations, run.id, id) || isInside(operations, id, run.id)) return []
     const span = { before: other.before.root, after: other.after.root }
     if (isLive) return [isOwn ? { ...span, ...sharedWithLive(ctx, run.id, span, isOwn) } : span]
     const isOthers = touchedBy(ctx, run.id)
+    const alone = isOwn && isOthers ? onlyTheirs(changes, isOthers, isOwn) : []
+    if (state === 'undone') return [{ ...span, paths: alone, foreign: alone }]
     if (!isOwn && !isOthers) return [span]
     const theirs = changesIn(ctx, span.before, span.after)
     const changed = theirs.map(({ path }) => path)
     const paths = isOthers ? changed.filter(withOtherNames(isOthers, theirs)) : changed
     const isShared = isOwn && withOtherNames(isOwn, theirs)
-    return [{ ...span, paths, foreign: isShared ? paths.filter(path => !isShared(path)) : [] }]
+    const foreign = isShared ? paths.filter(path => !isShared(path)) : []
+    return [{ ...span, paths: [...paths, ...alone], foreign: [...foreign, ...alone] }]
   })
   const { others } = editsOf(operations.get(id))
   if (others.length > 0)
     overlapping.push({ before: own.after.root, after: own.after.root, paths: others, isOutside: true })
   return isOwn ? [...overlapping, ...outsiders(ctx, own, changes, isOwn, overlapping)] : overlapping
 }
+
+const inRepository = /(^|\/)\.git(\/|$)/
 
 /** What changed while it went on without any run's doing. Of a repository all goes back: its parts must fit together. */
 function outsiders(
@@ -70,12 +79,25 @@ function outsiders(
   const others = new Set(known.flatMap(({ paths = [] }) => paths))
   // Whoever went back to a snapshot meanwhile did that to the work of the run.
   const isRestored = isTouchedIn(ctx.db.events.restoredBetween(own.before.createdAt, own.after.createdAt))
-  const goesBack = withOtherNames(path => isOwn(path) || isRestored(path) || /(^|\/)\.git(\/|$)/.test(path), changes)
+  const goesBack = withOtherNames(path => isOwn(path) || isRestored(path) || inRepository.test(path), changes)
   const paths = changes.map(({ path }) => path).filter(path => path !== '' && !others.has(path) && !goesBack(path))
   return paths.length === 0 ? [] : [{ before: own.after.root, after: own.after.root, paths, isOutside: true }]
 }
 
 const changesIn = (ctx: Context, before: Id, after: Id): Change[] => Array.from(stateChanges(ctx.store, before, after))
+
+/**
+ * Of what changed while the one that is taken back went on: also what the other had made before, and removed again, which its
+ * own snapshots do not show.
+ */
+function onlyTheirs(
+  changes: readonly Change[],
+  isOthers: (path: Raw) => boolean,
+  isOwn: (path: Raw) => boolean,
+): Raw[] {
+  const isTheirs = withOtherNames(isOthers, changes)
+  return changes.map(({ path }) => path).filter(path => isTheirs(path) && !isOwn(path) && !inRepository.test(path))
+}
 
 /** What the trace of a run that goes on shows until now is not all; what the one that is taken back has not touched is the other's. */
 function sharedWithLive(ctx: Context, run: string, { before, after }: Span, isOwn: (path: Raw) => boolean) {

@@ -73,7 +73,8 @@ describe('the pools', () => {
   test('thinned out after each one, as while a run goes on, it still reaches back', () => {
     let snapshots = [snapshot(0, 'manual')]
     for (let seq = 1; seq <= 1000; seq++) {
-      snapshots.push(snapshot(seq, 'guard'))
+      // What it says about its command is no name that somebody gave it.
+      snapshots.push({ ...snapshot(seq, 'guard'), ...(seq % 2 === 0 && { label: 'irreversible' }) })
       const parentOf = (one: Snapshot) => snapshots[snapshots.indexOf(one) - 1]?.id
       const decisions = decide(snapshots, { parentOf })
       snapshots = snapshots.filter(({ id }) => decisions.get(id)!.keep)

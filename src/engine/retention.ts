@@ -14,8 +14,8 @@ const keptDvr: ReadonlySet<SnapshotType> = new Set(['kept'])
 export const isAutomatic = ({ type }: Snapshot): boolean =>
   type !== 'final' && [ring, dvr, keptDvr].some(pool => pool.has(type))
 
-/** Their labels are ours: how a build or a test ended, what was kept, whose turn it was. */
-const selfLabelled: ReadonlySet<SnapshotType> = new Set(['build', 'test', 'kept', 'turn'])
+/** Their labels are ours: how a build or a test ended, that a guard is no help, what was kept, whose turn it was. */
+const selfLabelled: ReadonlySet<SnapshotType> = new Set(['build', 'test', 'guard', 'kept', 'turn'])
 
 export const isNamed = ({ id, type, label }: Snapshot, tagged: ReadonlySet<string>): boolean =>
   type === 'manual' || type === 'import' || (label !== undefined && !selfLabelled.has(type)) || tagged.has(id)

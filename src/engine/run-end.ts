@@ -8,6 +8,7 @@ import { nameRunning } from '../model/running.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
+import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { NewOperation } from '../timeline/timeline-db.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
@@ -107,7 +108,21 @@ async function finishUnprotected(ctx: Context, run: Run, { commit }: Known): Pro
 
 /** The state after. A target that the run itself deleted or replaced is part of what it did, and can be undone. */
 async function finish(ctx: Context, run: Run, before: Snapshot, end: HowEnded, known: Known): Promise<End> {
-  return withTimelineLock(ctx, 'take the final snapshot', () => finishLocked(ctx, run, before, end, known))
+  return withTimelineLock(ctx, 'take the final snapshot', async () => {
+    await closeOver(ctx)
+    return finishLocked(ctx, run, before, end, known)
+  })
+}
+
+/** Killed runs that are over ended before this one, which `undo` is to take back first. What fails is left to the next command. */
+async function closeOver(ctx: Context): Promise<void> {
+  const stat = statDir(ctx.targetPath)
+  if (!stat || !sameIdentity(identityOf(stat), ctx.identity)) return
+  try {
+    await closeKilledRuns(ctx, ({ id }) => leftRunning(id).length === 0)
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+  }
 }
 
 async function finishLocked(
@@ -172,10 +187,10 @@ async function finishLocked(
  * A run whose supervisor was killed has no end. What is there now counts as its end, so that it can be undone like any
  * other. Called under the timeline's lock.
  */
-export async function closeKilledRuns(ctx: Context): Promise<void> {
+export async function closeKilledRuns(ctx: Context, isMeant: (run: Run) => boolean = () => true): Promise<void> {
   if (ctx.unwritable) return
   for (const run of ctx.db.runs()) {
-    if (!isInterrupted(run)) continue
+    if (!isInterrupted(run) || !isMeant(run)) continue
     const before = run.before === undefined ? await snapshotBefore(ctx, run) : ctx.db.snapshot(run.before)
     const end = { exitCode: undefined, signal: 'SIGKILL', isInterrupted: true }
     const isUndoable = before !== undefined && before.deletedAt === undefined

@@ -129,8 +129,10 @@ function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string
   return moved
 }
 
+/** The timeline of this directory, which has none, or got one since that was looked at: two commands at once make one. */
 export function createTarget(home: string, path: Buffer, force: boolean, env: NodeJS.ProcessEnv): RegisteredTarget {
   const target = proposeTarget(home, path, force, env)
+  if (existsSync(join(target.directory, 'target.json'))) return target
   mkdirSync(target.directory, { recursive: true, mode: 0o700 })
   // Before the record: from then on, a database that is not there has been lost (see openTimeline).
   makeTimeline(join(target.directory, 'timeline.sqlite'))
@@ -138,15 +140,19 @@ export function createTarget(home: string, path: Buffer, force: boolean, env: No
   return target
 }
 
-/** What would be made for this directory; nothing is written. Throws when it cannot, or shall not, be protected. */
+/** What would be made for this directory, or has just been; nothing is written. Throws when it cannot, or shall not, be protected. */
 export function proposeTarget(home: string, path: Buffer, force: boolean, env: NodeJS.ProcessEnv): RegisteredTarget {
   refuseWholeHome(path, force, env)
   refuseOwnStore(home, path)
   const stat = statDir(path)
   if (!stat) throw missingTarget(path, 'protect', 'Make it first, or name another one with --target')
   let id = timelineIdFor(path)
-  while (existsSync(join(home, 'timelines', id, 'target.json')))
+  while (existsSync(join(home, 'timelines', id, 'target.json'))) {
+    const made = readTarget(home, id)
+    if (made?.path.equals(path)) return made
+    // Of a target that was here, and was moved.
     id = idToHex(hashBytes(Buffer.from(id))).slice(0, ID_LENGTH)
+  }
   return { id, directory: join(home, 'timelines', id), path, identity: identityOf(stat) }
 }
 
