@@ -222,6 +222,12 @@ describe('guard', () => {
     expect(guard!.label).toBe('irreversible')
   })
 
+  it('is not taken of a state that the last snapshot has, whatever is said of the command', async () => {
+    space.write('psql', '#!/bin/sh\n')
+    space.sh('chmod +x psql')
+    expect(types(await run('chmod +x src/a; chmod -x src/a; ./psql shop -c "drop table x"'))).toEqual([])
+  })
+
   it.each([
     ['from a file', './sqlite3 app.db < drop.sql', ['guard']],
     ['by a pipe', 'cat drop.sql | ./sqlite3 -batch app.db', ['guard']],

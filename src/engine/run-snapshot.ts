@@ -24,7 +24,9 @@ export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promis
     const live = await captureLive(ctx, { dirty, held })
     await addKept(ctx, options.run)
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-    const isNews = rest.label !== undefined && (head?.label !== rest.label || head.type !== rest.type)
+    // The label of a guard is no news of the state.
+    const result = rest.type === 'guard' ? undefined : rest.label
+    const isNews = result !== undefined && (head?.label !== result || head.type !== rest.type)
     if (head?.root === live.root && !isNews) return undefined
     return explained(ctx, () => {
       const snapshot = addSnapshot(ctx, live, rest)

@@ -29,6 +29,13 @@ it('lists snapshots as a table with a footer', () => {
   )
 })
 
+it('says which command it was of one whose label is ours', () => {
+  const nodes = makeNodes('bbbb2222 aaaa1111', 'aaaa1111')
+  Object.assign(nodes[0]!.snapshot, { type: 'guard', label: 'irreversible', command: 'git push --force' })
+  expect(snapshotTable(nodes, noon, plain)).toContain('irreversible $ git push --force (HEAD)\n')
+  expect(logText(nodes, noon, plain)).toContain(' irreversible $ git push --force\n')
+})
+
 it('draws the log with marks, counts and titles', () => {
   const nodes = makeNodes('cccc3333 aaaa1111', 'bbbb2222 aaaa1111', 'aaaa1111')
   Object.assign(nodes[0]!.snapshot, { counts: { added: 1200, modified: 1, deleted: 2 }, label: 'third' })

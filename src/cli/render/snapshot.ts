@@ -15,7 +15,7 @@ const titleChars = 60
 
 /** The label, and the command that caused it. */
 export function titleOf(snapshot: Snapshot, style: Style): string {
-  const isOurs = snapshot.type === 'build' || snapshot.type === 'test'
+  const isOurs = ['build', 'test', 'guard'].includes(snapshot.type)
   if (snapshot.label !== undefined && isOurs && snapshot.command !== undefined)
     return `${showText(snapshot.label)} ${style.dim(`$ ${shorten(showText(snapshot.command), titleChars)}`)}`
   if (snapshot.label !== undefined) return showText(snapshot.label)
