@@ -57,6 +57,46 @@ it('what somebody wrote before the run did, or between two writes of the run, is
   expect(space.read('a')).toBe(edited)
 })
 
+describe('a repository in which somebody commits while a run goes on', () => {
+  beforeEach(() => {
+    space.write('mine', 'm1\n')
+    space.sh('git init -q; git add -A; git commit -qm one')
+  })
+  const commitDuring = async (script: string) => {
+    const run = await startRun(space, `${script}; READY; read line`)
+    space.sh('echo m2 > mine; git commit -qm hand mine')
+    run.say('end')
+    await run.ended
+  }
+  const commits = () => space.git('log', '--format=%s').trimEnd().split('\n')
+
+  it('stays when the run has only looked at it, and is named', async () => {
+    await commitDuring('echo r > own; touch mine; git status -s > ../status')
+    const { stdout, status } = savepoint(space, ['undo'])
+    expect(stdout).toContain('\n  .git: changed by somebody outside of the run while it went on\n')
+    expect([status, commits(), space.read('own')]).toEqual([3, ['hand', 'one'], undefined])
+    expect(space.git('fsck', '--strict')).toBe('')
+  })
+
+  it('goes back as a whole when the run has worked in it, too, and is named with the way back', async () => {
+    await commitDuring('echo r > own; git add own; git commit -qm own')
+    const { stdout } = savepoint(space, ['undo'])
+    expect(commits()).toEqual(['one'])
+    expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: .git\n")
+    const [, way] = /To have that back: savepoint (revert \.git --from snap_\w+)\n/.exec(stdout)!
+    savepoint(space, way!.split(' '))
+    expect([commits(), space.git('fsck', '--strict')]).toEqual([['hand', 'own', 'one'], ''])
+  })
+
+  it('is not named when nobody else was there', async () => {
+    const run = await startRun(space, 'echo r > own; git add own; git commit -qm own; git gc -q; READY; read line')
+    run.say('end')
+    await run.ended
+    const { restore } = savepointJson(space, ['undo'])
+    expect([restore.mixed, restore.left_alone, commits()]).toEqual([[], [], ['one']])
+  })
+})
+
 describe('a file with two names', () => {
   const contents = () => ['a', 'src/f', 'hard'].map(name => space.read(name))
   beforeEach(() => {

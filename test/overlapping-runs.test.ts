@@ -193,6 +193,18 @@ describe('two runs that are traced', () => {
   })
   const both = () => during('rm -rf src', () => run('echo B > B; echo more >> lib/hl1'))
 
+  it('a repository in which only the other worked, which was taken back before, is none of the business of the one', async () => {
+    space.sh('git init -q; git add -A; git commit -qm one')
+    const until = (name: string) => `until [ -e ../${name} ]; do sleep 0.02; done`
+    const inTheMiddle = `(${until('asked')}; git commit -q --allow-empty -m two; touch ../made) &`
+    await during('wait', () => run(`echo B > B; touch ../asked; ${until('made')}`), inTheMiddle)
+    await savepoint.undo()
+    space.sh('git commit -q --allow-empty -m later')
+    const { restore } = await savepoint.undo()
+    expect(restore!.leftAlone).toEqual([])
+    expect([space.read('B'), space.git('log', '--format=%s')]).toEqual([undefined, 'later\none\n'])
+  })
+
   it('undo takes back what the one did, exactly, and has nothing to report', async () => {
     await both()
     const { restore } = await savepoint.undo()

@@ -3,12 +3,13 @@
  * opened a file, not when it wrote: so of what changed later it is certain only sometimes whose the change is.
  */
 import type { Change, Entry, Id } from '../model/entry.ts'
-import { isWithin, type Raw } from '../model/raw-path.ts'
+import { isGitInternal, isWithin, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import type { Stat } from '../native/addon.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import type { LastTouches } from './last-touches.ts'
+import { inRepositoriesOf, repositoryOf } from './own-repositories.ts'
 import { statLive } from './resolve-path.ts'
 
 /** A call is told before it is carried out, and most programs write at once what they have opened. */
@@ -39,7 +40,7 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const lastTouch = lastTouchIn(changes, known.touches)
   for (const { path, after } of changes) {
-    if (after?.kind !== 'file' || isGit(path)) continue
+    if (after?.kind !== 'file' || isGitInternal(path)) continue
     const last = lastTouch(path, after)
     const mayBeLater = last !== undefined && milliseconds(after.mtimeNs) > last + WRITE_MS
     if (mayBeLater && ++looks > MAX_LOOKS) break
@@ -48,7 +49,16 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     // What came between two touches of the run has left no time of its own.
     else if (whose === 'mixed' || known.touches.isMixed(path)) edits.mixed.push(path)
   }
+  edits.mixed.push(...sharedRepositories(changes, known.touches))
   return edits
+}
+
+/** In which the run has worked, and somebody else: they go back as a whole. */
+function sharedRepositories(changes: readonly Change[], touches: LastTouches): Set<Raw> {
+  const isOwn = (path: Raw) => touches.of(path) !== undefined
+  const isInOwn = inRepositoriesOf(changes, isOwn)
+  const isOthers = inRepositoriesOf(changes, path => isInOwn(path) && !isOwn(path))
+  return new Set(changes.flatMap(({ path }) => (isOthers(path) ? repositoryOf(path)! : [])))
 }
 
 /** The last change of a file that the run last touched at `last`. */
@@ -71,9 +81,6 @@ function lastTouchIn(changes: readonly Change[], touches: LastTouches) {
   return (path: Raw, { linkGroup }: Entry): number | undefined => (linkGroup ? linked.get(linkGroup) : touches.of(path))
 }
 
-/** The parts of a repository must fit together. */
-const isGit = (path: Raw): boolean => /(^|\/)\.git(\/|$)/.test(path)
-
 const milliseconds = (ns: bigint): number => Number(ns / 1_000_000n)
 
 /** What `operation` records of it. */
@@ -89,4 +96,4 @@ export const editsOf = (operation: Operation | undefined): Edits => ({
 
 /** Which of `mixed` a plan overwrites or removes. */
 export const mixedIn = (actions: readonly { path: Raw }[], mixed: readonly Raw[]): Raw[] =>
-  mixed.filter(path => actions.some(action => isWithin(path, action.path)))
+  mixed.filter(path => actions.some(action => isWithin(path, action.path) || isWithin(action.path, path)))

@@ -10,6 +10,7 @@ import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
 import { withOtherNames } from './other-names.ts'
+import { inRepositoriesOf } from './own-repositories.ts'
 import { isAlive } from './run-state.ts'
 import { isBlind, isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
@@ -65,9 +66,10 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
   return isOwn ? [...overlapping, ...outsiders(ctx, own, changes, isOwn, overlapping)] : overlapping
 }
 
-const inRepository = /(^|\/)\.git(\/|$)/
-
-/** What changed while it went on without any run's doing. Of a repository all goes back: its parts must fit together. */
+/**
+ * What changed while it went on without any run's doing. Of a repository in which it has worked itself all goes back: the
+ * parts must fit together.
+ */
 function outsiders(
   ctx: Context,
   own: Order,
@@ -79,7 +81,9 @@ function outsiders(
   const others = new Set(known.flatMap(({ paths = [] }) => paths))
   // Whoever went back to a snapshot meanwhile did that to the work of the run.
   const isRestored = isTouchedIn(ctx.db.events.restoredBetween(own.before.createdAt, own.after.createdAt))
-  const goesBack = withOtherNames(path => isOwn(path) || isRestored(path) || inRepository.test(path), changes)
+  const isDone = (path: Raw) => isOwn(path) || isRestored(path)
+  const isInOwnRepository = inRepositoriesOf(changes, isDone)
+  const goesBack = withOtherNames(path => isDone(path) || isInOwnRepository(path), changes)
   const paths = changes.map(({ path }) => path).filter(path => path !== '' && !others.has(path) && !goesBack(path))
   return paths.length === 0 ? [] : [{ before: own.after.root, after: own.after.root, paths, isOutside: true }]
 }
@@ -96,7 +100,8 @@ function onlyTheirs(
   isOwn: (path: Raw) => boolean,
 ): Raw[] {
   const isTheirs = withOtherNames(isOthers, changes)
-  return changes.map(({ path }) => path).filter(path => isTheirs(path) && !isOwn(path) && !inRepository.test(path))
+  const isInOwnRepository = inRepositoriesOf(changes, isOwn)
+  return changes.map(({ path }) => path).filter(path => isTheirs(path) && !isOwn(path) && !isInOwnRepository(path))
 }
 
 /** What the trace of a run that goes on shows until now is not all; what the one that is taken back has not touched is the other's. */

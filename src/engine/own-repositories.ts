@@ -1,0 +1,20 @@
+/** Repositories in which a run has worked, not only looked: what is in one of them belongs together, whoever wrote it. */
+import type { Change } from '../model/entry.ts'
+import type { Raw } from '../model/raw-path.ts'
+
+/** Whether a path lies in the `.git` of one, of which something in `changes` is `isOwn`. */
+export function inRepositoriesOf(changes: readonly Change[], isOwn: (path: Raw) => boolean): (path: Raw) => boolean {
+  const own = new Set<Raw>()
+  for (const { path } of changes) {
+    const repository = repositoryOf(path)
+    // Every `git status` writes the index anew; work that is staged shows in the objects, too.
+    if (repository !== undefined && path !== `${repository}/index` && isOwn(path)) own.add(repository)
+  }
+  return path => {
+    const repository = repositoryOf(path)
+    return repository !== undefined && own.has(repository)
+  }
+}
+
+/** The `.git` that it is, or lies in. */
+export const repositoryOf = (path: Raw): Raw | undefined => /^(?:.*?\/)?\.git(?=\/|$)/s.exec(path)?.[0]
