@@ -13,6 +13,9 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { SavepointError } from '../errors/errors.ts'
 import type { LooksCalls } from './looks-calls.ts'
+import type { Stat } from './stat.ts'
+
+export type { Stat }
 
 /** Layout of one walk record: little-endian, packed, the name follows. Directories have nlink, size and mtime 0. */
 export const RECORD = {
@@ -87,24 +90,6 @@ export type IngestEvent = (kind: number, batch: number, errno: number, bytes: Bu
 /** Threads of their own, not of libuv: a process that ends stops them. */
 export interface NativeIngest {
   readonly _: unique symbol
-}
-
-export interface Stat {
-  mode: number
-  nlink: number
-  uid: number
-  gid: number
-  size: number
-  mtimeNs: bigint
-  ctimeNs: bigint
-  btimeNs: bigint
-  ino: bigint
-  dev: bigint
-  /** The number of the mount that it was reached by (Linux 5.8); 0 where that is not known. */
-  mount: bigint
-  rdevMajor: number
-  rdevMinor: number
-  blocks: number
 }
 
 export interface Addon extends LooksCalls {
