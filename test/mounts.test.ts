@@ -221,6 +221,18 @@ gated(hasMounts, 'unshare -m, seccomp', 'in one inside of a target a run has a t
   expect([content, JSON.parse(runs.join('\n')).length, savepoint.runs().length]).toEqual(['1', 1, 0])
 })
 
+gated(hasMounts, 'unshare -m, seccomp', 'by a second path to the target a directory is the same one', async () => {
+  const { id } = await savepoint.snapshot()
+  for (const path of ['src/a', 'src/b', 'gone/x', 'gone too/x']) space.write(path, '2\n')
+  const script = `mount --bind . ../elsewhere; cd ../elsewhere/src
+    "$@" revert -q a --from ${id}; cat a b; "$@" rollback -q ${id}; cat b ../gone/x
+    cd ../..; "$@" -t elsewhere revert -q elsewhere/gone/x --from ${id}; cat elsewhere/gone/x
+    "$@" rollback -q ${id} --to elsewhere/../out -t elsewhere; ls out`
+  const args = ['-m', 'sh', '-ec', script, 'sh', ...cliCommand]
+  const { stdout, stderr } = spawnSync('unshare', args, { cwd: space.dir, env: space.env, encoding: 'utf8' })
+  expect({ stdout, stderr }).toEqual({ stdout: '1\n2\n1\n2\n1\ngone\ngone too\nsrc\n', stderr: '' })
+})
+
 gated(hasMounts, 'unshare -m, seccomp', 'our own directory is not changed through another mount either', async () => {
   const script = 'mount --bind "$SAVEPOINT_HOME" ../elsewhere; ! rm -rf ../elsewhere/store 2>/dev/null'
   expect(await savepoint.run(inside(script))).toMatchObject({ exitCode: 0 })

@@ -52,8 +52,7 @@ export function targetAt(home: string, path: Buffer, notice: (text: string) => v
   const quick = quickTarget(home, path)
   if (quick) return quick
   const targets = allTargets(home)
-  const found = targetHere(targets, path, notice) ?? findFormer(targets, path, notice)
-  return found?.path.equals(path) || found?.former?.equals(path) ? found : undefined
+  return targetHere(targets, path, notice) ?? findFormer(targets, path, notice)
 }
 
 export function allTargets(home: string): RegisteredTarget[] {
