@@ -27,7 +27,7 @@ export function chooseTarget(
 ): RegisteredTarget | undefined {
   const path = meantDirectory(home, cwd, options.target)
   if (options.adopt !== undefined)
-    return adoptTarget(home, path, options.adopt, realPath(resolveRaw(cwd, options.adopt)))
+    return adoptTarget(home, path, options.adopt, realPath(resolveRaw(cwd, options.adopt)), notice)
   const found = options.target === undefined ? findTarget(home, path, notice) : targetAt(home, path, notice)
   if (found) return options.force ? acceptReplaced(found) : found
   if (options.create) return createTarget(home, path, options.force ?? false, env)

@@ -24,6 +24,8 @@ import { makeTimeline } from '../timeline/timeline-schema.ts'
 import { homeOfAccount } from './home.ts'
 
 const ID_LENGTH = 16
+/** No directory is that. */
+const nobody: DirIdentity = { ino: '', btimeNs: '' }
 const FORMAT = 1
 
 export interface RegisteredTarget {
@@ -158,9 +160,19 @@ export function missingTarget(path: Buffer, verb: string, hint: string): Savepoi
   })
 }
 
-/** The timeline `known` (an id, or the path that its target had) belongs to the directory at `path` from now on. */
-export function adoptTarget(home: string, path: Buffer, known: string, knownPath: Buffer): RegisteredTarget {
-  const target = allTargets(home).find(({ id, path: old }) => id === known || old.equals(knownPath))
+/**
+ * The timeline `known` (an id, or the path that its target had) belongs to the directory at `path` from now on. One that this
+ * had before takes its place: two of one directory could not be told from each other.
+ */
+export function adoptTarget(
+  home: string,
+  path: Buffer,
+  known: string,
+  knownPath: Buffer,
+  notice: (text: string) => void,
+): RegisteredTarget {
+  const targets = allTargets(home)
+  const target = targets.find(({ id, path: old }) => id === known || old.equals(knownPath))
   const stat = statDir(path)
   if (!target || !stat) {
     throw new SavepointError(
@@ -179,6 +191,11 @@ export function adoptTarget(home: string, path: Buffer, known: string, knownPath
         hint: 'Only the timeline of a directory that is gone or was replaced can be adopted',
       },
     )
+  }
+  const given = targets.find(other => other.id !== target.id && other.path.equals(path))
+  if (given) {
+    writeTarget({ ...given, path: target.path, identity: nobody, former: undefined })
+    notice(`the timeline that ${shown(path)} had (${given.id}) is that of ${shown(target.path)} from now on`)
   }
   const adopted = { ...target, path, identity: identityOf(stat), former: undefined }
   writeTarget(adopted)
