@@ -5,7 +5,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { type FileLock, type LockWait, lockFile, lockHolder, tryLock } from '../store/file-lock.ts'
 import type { Store } from '../store/store.ts'
-import type { DirIdentity } from '../targets/dir/dir-target.ts'
+import { type DirIdentity, lastingIdentity } from '../targets/dir/dir-target.ts'
 import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { RuleOptions } from '../targets/dir/rule-context.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
@@ -103,7 +103,9 @@ export function requireWritable(ctx: Context): void {
 
 /** From now on the directory that --force took is the target. */
 export function recordTarget(ctx: Context): void {
-  if (ctx.unrecorded) noteTarget(ctx.unrecorded)
+  if (!ctx.unrecorded) return
+  ctx.identity = lastingIdentity(ctx.targetPath, ctx.identity)
+  noteTarget({ ...ctx.unrecorded, identity: ctx.identity })
   ctx.unrecorded = undefined
 }
 

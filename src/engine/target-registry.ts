@@ -19,7 +19,7 @@ import { hashBytes, idToHex } from '../model/id.ts'
 import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
 import type { Stat } from '../native/addon.ts'
 import { writeDurably } from '../store/durable.ts'
-import { type DirIdentity, identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { type DirIdentity, identityOf, lastingIdentity, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { makeTimeline } from '../timeline/timeline-schema.ts'
 import { homeOfAccount } from './home.ts'
 
@@ -131,7 +131,8 @@ function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string
 }
 
 export function createTarget(home: string, path: Buffer, force: boolean, env: NodeJS.ProcessEnv): RegisteredTarget {
-  const target = proposeTarget(home, path, force, env)
+  const proposed = proposeTarget(home, path, force, env)
+  const target = { ...proposed, identity: lastingIdentity(path, proposed.identity) }
   mkdirSync(target.directory, { recursive: true, mode: 0o700 })
   // Before the record: from then on, a database that is not there has been lost (see openTimeline).
   makeTimeline(join(target.directory, 'timeline.sqlite'))
@@ -197,7 +198,7 @@ export function adoptTarget(
     writeTarget({ ...given, path: target.path, identity: nobody, former: undefined })
     notice(`the timeline that ${shown(path)} had (${given.id}) is that of ${shown(target.path)} from now on`)
   }
-  const adopted = { ...target, path, identity: identityOf(stat), former: undefined }
+  const adopted = { ...target, path, identity: lastingIdentity(path, identityOf(stat)), former: undefined }
   writeTarget(adopted)
   return adopted
 }

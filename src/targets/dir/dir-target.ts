@@ -1,5 +1,5 @@
 /** A directory as a target: where it is, which one it is, and the descriptor that everything works beneath. */
-import { existsSync, lstatSync, readlinkSync, statSync } from 'node:fs'
+import { chownSync, existsSync, lstatSync, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { rawFromBytes, showPath } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
@@ -12,6 +12,7 @@ export interface DirIdentity {
 }
 
 const OWNER_LOOKS = 0o500
+const OVERLAYFS = 0x794c7630
 
 export const identityOf = (stat: Stat): DirIdentity => ({ ino: String(stat.ino), btimeNs: String(stat.btimeNs) })
 export const sameIdentity = (a: DirIdentity, b: DirIdentity): boolean => a.ino === b.ino && a.btimeNs === b.btimeNs
@@ -74,6 +75,20 @@ export function statDir(path: Buffer): Stat | undefined {
   } finally {
     addon.close(fd)
   }
+}
+
+/**
+ * The identity that is to be recorded of a directory that is there. On overlayfs one of a lower layer gets another time of birth
+ * with the first change in it: a change that changes nothing brings that about now.
+ */
+export function lastingIdentity(path: Buffer, seen: DirIdentity): DirIdentity {
+  try {
+    if (statfsSync(path).type === OVERLAYFS) chownSync(path, -1, -1)
+  } catch {
+    // Read-only: then nothing else changes it either.
+  }
+  const stat = statDir(path)
+  return stat && String(stat.ino) === seen.ino ? identityOf(stat) : seen
 }
 
 /** Whether its owner, who we are, has closed it to himself: a chmod opens it again. */
