@@ -5,9 +5,9 @@ import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { adoptTarget } from './adopt-target.ts'
 import type { OpenOptions } from './savepoint.ts'
 import {
-  adoptTarget,
   allTargets,
   createTarget,
   findTarget,
