@@ -87,6 +87,18 @@ onDisk('who looks into a copy first, where both were moved, does not make that t
   renameSync(beside('moved/work'), space.dir)
 })
 
+onDisk('one that was put in the place of the target is the target, also when it is moved then', async () => {
+  space.write('a')
+  await (await space.open()).snapshot({ label: 'one' })
+  snapshotOfTarget(beside('copy'))
+  run('btrfs', 'subvolume', 'delete', space.dir)
+  renameSync(beside('copy'), space.dir)
+  await (await space.open()).snapshot({ label: 'two' })
+  renameSync(space.dir, beside('renamed'))
+  expect((await at(beside('renamed'), false)).snapshots().map(({ label }) => label)).toEqual(['one', 'two'])
+  renameSync(beside('renamed'), space.dir)
+})
+
 onDisk('who looks into a snapshot of a target that is gone does not make that the target', async () => {
   const kept = beside('kept')
   space.write('a', '1\n')
