@@ -17,7 +17,7 @@ const STATUS = ['status', '-q']
 
 /** `flags`: those of short commands; V8 refuses what was made with others. Without a cache everything works, later. */
 export function makeCodeCache(program, flags) {
-  const work = mkdtempSync(join(tmpdir(), 'savepoint-build-'))
+  const work = makeWork(dirname(program))
   const env = { ...process.env, SAVEPOINT_HOME: join(work, 'home'), XDG_RUNTIME_DIR: work, NODE_OPTIONS: '' }
   const carryOut = (v8, cache, command) => {
     const args = [...v8, fileURLToPath(import.meta.url), program, cache, ...command]
@@ -29,6 +29,15 @@ export function makeCodeCache(program, flags) {
     carryOut([], `${program}.long.cache`, STATUS)
   } finally {
     rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** Sockets need a short path; what is below `other` can be written as the program was. */
+function makeWork(other) {
+  try {
+    return mkdtempSync(join(tmpdir(), 'savepoint-build-'))
+  } catch {
+    return mkdtempSync(join(other, 'build-'))
   }
 }
 

@@ -72,6 +72,33 @@ onDisk('a target and its copy that were moved together keep each its own', async
   renameSync(beside('moved/work'), space.dir)
 })
 
+onDisk('who looks into a copy first, where both were moved, does not make that the target', async () => {
+  space.write('a')
+  await (await space.open()).snapshot({ label: 'one' })
+  snapshotOfTarget(beside('copy'))
+  mkdirSync(beside('moved'))
+  for (const [from, to] of [
+    [beside('copy'), beside('moved/copy')],
+    [space.dir, beside('moved/work')],
+  ] as const)
+    renameSync(from, to)
+  await expect(at(beside('moved/copy'), false)).rejects.toMatchObject({ code: 'timeline.none' })
+  expect((await at(beside('moved/work'), false)).find('one').label).toBe('one')
+  renameSync(beside('moved/work'), space.dir)
+})
+
+onDisk('one that was put in the place of the target is the target, also when it is moved then', async () => {
+  space.write('a')
+  await (await space.open()).snapshot({ label: 'one' })
+  snapshotOfTarget(beside('copy'))
+  run('btrfs', 'subvolume', 'delete', space.dir)
+  renameSync(beside('copy'), space.dir)
+  await (await space.open()).snapshot({ label: 'two' })
+  renameSync(space.dir, beside('renamed'))
+  expect((await at(beside('renamed'), false)).snapshots().map(({ label }) => label)).toEqual(['one', 'two'])
+  renameSync(beside('renamed'), space.dir)
+})
+
 onDisk('who looks into a snapshot of a target that is gone does not make that the target', async () => {
   const kept = beside('kept')
   space.write('a', '1\n')

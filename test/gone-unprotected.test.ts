@@ -25,6 +25,17 @@ it('`git clean -fdx` is not "nothing changed": run, undo and rollback of the run
   expect(runCli(space, ['undo']).stdout).toContain(lost)
 })
 
+it('a rollback to a snapshot names what that had seen and is gone: not everything is as in it', () => {
+  const { stdout } = runCli(space, ['snapshot', '-q'])
+  space.sh('rm -r data.db node_modules')
+  const back = () => runCli(space, ['rollback', stdout.trim()]).stdout
+  expect(back()).toBe(`Nothing to change: everything else is as in ${stdout.trim()}\n${lost}`)
+  space.write('a', 'a2')
+  expect(back()).toContain(`1 replaced\n${lost}`)
+  space.write('data.db', 'made again')
+  expect(back()).toContain('gone: node_modules (')
+})
+
 it('in JSON, with the reason of each', () => {
   space.write('savepoint.yaml', 'snapshots:\n  max_file_bytes: 100 KiB\n')
   space.write('large', Buffer.alloc(200 * 1024))

@@ -182,6 +182,12 @@ describe('a fresh checkout', () => {
     expect(run(launcher, ['x'])).toMatchObject({ status: 0, stderr: '', stdout: expect.stringContaining('"x"') })
   })
 
+  it('builds where there is no directory for temporary files', () => {
+    const env = { ...process.env, TMPDIR: join(checkout, 'missing') }
+    expect(run(launcher, ['x'], { env })).toMatchObject({ status: 0, stderr: 'savepoint: building…\n' })
+    expect(readdirSync(join(checkout, 'dist')).filter(name => name.startsWith('build-'))).toEqual([])
+  })
+
   it('does not build at each start when a source is dated in the future', () => {
     const tomorrow = Date.now() / 1000 + 86_400
     utimesSync(join(checkout, 'src/index.ts'), tomorrow, tomorrow)

@@ -62,6 +62,13 @@ const noteOf = (start: string): string | undefined =>
   savepoint.trace().executions.find(({ argv }) => argv.join(' ').startsWith(start))?.note
 
 describe('guard', () => {
+  it('is not kept from it by an operand that cannot be there: below a file', async () => {
+    const [guard] = await run('echo file > f; echo precious > src/new; rm -rf f/below src')
+    expect(savepoint.read(guard!.id, 'src/new').toString()).toBe('precious\n')
+    await run('echo 1 > ../out; echo 2 > ../out.new; echo dirty > f; mv ../out.new ../out')
+    expect(noteOf('mv ')).toBeUndefined()
+  })
+
   it('what was made in the run is there before it is destroyed', async () => {
     const [guard, ...others] = await run('echo precious > src/new; rm -rf src')
     expect([guard, others]).toEqual([expect.objectContaining({ type: 'guard', command: 'rm -rf src' }), []])

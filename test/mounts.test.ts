@@ -221,6 +221,30 @@ gated(hasMounts, 'unshare -m, seccomp', 'in one inside of a target a run has a t
   expect([content, JSON.parse(runs.join('\n')).length, savepoint.runs().length]).toEqual(['1', 1, 0])
 })
 
+gated(hasMounts, 'unshare -m, seccomp', 'by a second path to the target a directory is the same one', async () => {
+  const { id } = await savepoint.snapshot()
+  for (const path of ['src/a', 'src/b', 'gone/x', 'gone too/x']) space.write(path, '2\n')
+  const script = `mount --bind . ../elsewhere; cd ../elsewhere/src
+    "$@" revert -q a --from ${id}; cat a b; "$@" rollback -q ${id}; cat b ../gone/x
+    cd ../..; "$@" -t elsewhere revert -q elsewhere/gone/x --from ${id}; cat elsewhere/gone/x
+    "$@" rollback -q ${id} --to elsewhere/../out -t elsewhere; ls out`
+  const args = ['-m', 'sh', '-ec', script, 'sh', ...cliCommand]
+  const { stdout, stderr } = spawnSync('unshare', args, { cwd: space.dir, env: space.env, encoding: 'utf8' })
+  expect({ stdout, stderr }).toEqual({ stdout: '1\n2\n1\n2\n1\ngone\ngone too\nsrc\n', stderr: '' })
+})
+
+/** As a project in the image of a container. A filesystem of its own, because that of the test may be an overlay. */
+gated(hasMounts, 'unshare -m, seccomp', 'a directory of the lower layer of an overlay stays the same one', async () => {
+  const script = `mount -t tmpfs none ../elsewhere; cd ../elsewhere; mkdir -p lower/work upper inner over; echo 1 > lower/work/f
+    mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=inner over; cd over/work
+    "$@" run -q -- sh -c 'echo 2 > f'; "$@" undo -q; cat f
+    cd ../..; umount over; rm -rf upper/work inner/*; mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=inner over; cd over/work
+    "$@" snapshot -q --force > /dev/null; echo 3 > f; "$@" rollback -q HEAD; cat f`
+  const args = ['-m', 'sh', '-ec', script, 'sh', ...cliCommand]
+  const { stdout, stderr } = spawnSync('unshare', args, { cwd: space.dir, env: space.env, encoding: 'utf8' })
+  expect({ stdout, stderr }).toEqual({ stdout: '1\n1\n', stderr: '' })
+})
+
 gated(hasMounts, 'unshare -m, seccomp', 'our own directory is not changed through another mount either', async () => {
   const script = 'mount --bind "$SAVEPOINT_HOME" ../elsewhere; ! rm -rf ../elsewhere/store 2>/dev/null'
   expect(await savepoint.run(inside(script))).toMatchObject({ exitCode: 0 })

@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Snapshot } from '../src/index.ts'
 import { savepoint, savepointInShell } from './support/built-cli.ts'
 import { noise } from './support/tree-ops.ts'
 import { Workspace } from './support/workspace.ts'
@@ -249,6 +250,22 @@ it('--adopt takes the timeline of a directory that is gone, and not of one that 
   expect(savepoint(space, ['log', '--json']).stdout).toContain(id)
   rmSync(space.dir, { recursive: true })
   expect(savepoint(space, ['--adopt', space.dir, 'log', '--json'], { cwd: thief }).stdout).toContain(id)
+})
+
+it('--adopt in a directory that has a timeline: that one takes the place of the other', async () => {
+  space.write('f', 'one')
+  const { id } = await (await space.open()).snapshot()
+  const heir = besides('heir')
+  mkdirSync(join(heir, 'below'), { recursive: true })
+  const own = await (await space.open({ cwd: heir })).snapshot()
+  rmSync(space.dir, { recursive: true })
+  const ids = (args: string[], cwd = heir) =>
+    JSON.parse(savepoint(space, ['snapshots', '--json', ...args], { cwd }).stdout).map((each: Snapshot) => each.id)
+  expect(savepoint(space, ['status', '--adopt', space.dir], { cwd: heir }).stderr).toContain(
+    `is that of ${space.dir} from now on`,
+  )
+  expect([ids([]), ids([], join(heir, 'below')), ids(['-t', space.dir])]).toEqual([[id], [id], [own.id]])
+  expect([ids(['--adopt', space.dir]), ids([])]).toEqual([[own.id], [own.id]])
 })
 
 it('a home below /proc is refused, not waited for', () => {

@@ -5,9 +5,9 @@ import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { adoptTarget } from './adopt-target.ts'
 import type { OpenOptions } from './savepoint.ts'
 import {
-  adoptTarget,
   allTargets,
   createTarget,
   findTarget,
@@ -27,7 +27,7 @@ export function chooseTarget(
 ): RegisteredTarget | undefined {
   const path = meantDirectory(home, cwd, options.target)
   if (options.adopt !== undefined)
-    return adoptTarget(home, path, options.adopt, realPath(resolveRaw(cwd, options.adopt)))
+    return adoptTarget(home, path, options.adopt, realPath(resolveRaw(cwd, options.adopt)), notice)
   const found = options.target === undefined ? findTarget(home, path, notice) : targetAt(home, path, notice)
   if (found) return options.force ? acceptReplaced(found) : found
   if (options.create) return createTarget(home, path, options.force ?? false, env)

@@ -5,7 +5,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { type FileLock, type LockWait, lockFile, lockHolder, tryLock } from '../store/file-lock.ts'
 import type { Store } from '../store/store.ts'
-import type { DirIdentity } from '../targets/dir/dir-target.ts'
+import { type DirIdentity, isInCopy, lastingIdentity } from '../targets/dir/dir-target.ts'
 import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { RuleOptions } from '../targets/dir/rule-context.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
@@ -101,9 +101,11 @@ export function requireWritable(ctx: Context): void {
   if (ctx.unwritable) throw ctx.unwritable
 }
 
-/** From now on the directory that --force took is the target. */
+/** From now on the directory that --force took is the target; and so is the snapshot that somebody put in the place of a subvolume. */
 export function recordTarget(ctx: Context): void {
-  if (ctx.unrecorded) noteTarget(ctx.unrecorded)
+  if (!ctx.unrecorded && !isInCopy(ctx.targetPath, ctx.identity)) return
+  ctx.identity = lastingIdentity(ctx.targetPath, ctx.identity)
+  noteTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
   ctx.unrecorded = undefined
 }
 

@@ -12,13 +12,13 @@ import { findRun } from '../timeline/resolve-ref.ts'
 import { type Context, RUN_VARIABLE } from './context.ts'
 import type { Asked } from './control-server.ts'
 import { takesBackEnded } from './live-runs.ts'
+import { placeInTarget } from './place-in-target.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { revert } from './revert.ts'
 import { requireRun, rollback } from './rollback.ts'
 import type { RunSession } from './run-session.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { holdingOthers, stopOthers } from './stop-others.ts'
-import { relativeTo } from './target-registry.ts'
 import { wouldStop } from './through-live-run.ts'
 import { redo, undo, undoOfRun } from './undo.ts'
 
@@ -202,7 +202,7 @@ function contextFor(
   return {
     ...ctx,
     cwd: directory,
-    subdirectory: relativeTo(ctx.targetPath, directory) ?? '',
+    subdirectory: placeInTarget(ctx.targetPath, directory) ?? '',
     env: { ...ctx.env, [RUN_VARIABLE]: isInside ? run.id : undefined },
     force: force ?? false,
     notice,

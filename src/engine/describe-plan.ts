@@ -29,8 +29,8 @@ export function describeRestore(
   }
   const why = whyRootStays(ctx, request, live)
   if (why) result.leftAlone = [{ path: '', why }, ...result.leftAlone]
-  if (request.base === undefined) return result
-  const [before, after] = [rootTreeOf(ctx.store, request.wanted), rootTreeOf(ctx.store, request.base)]
+  const before = rootTreeOf(ctx.store, request.wanted)
+  const after = request.base === undefined ? live.tree : rootTreeOf(ctx.store, request.base)
   const { gone, changed } = unprotectedWork(ctx, { before, after, now: live.tree, scope: request.scope }, request.doer)
   return { ...result, gone, unprotected: changed, mixed: mixedIn(plan.actions, request.doer?.mixed ?? []) }
 }

@@ -41,11 +41,21 @@ function placesOf(cwd: Raw, operand: Raw, follows: boolean): Raw[] {
   const plain = path.replace(/\/+$/, '') || '/'
   const name = nameOf(plain)
   if (name === '.' || name === '..' || plain === '/') return [real(plain)].filter(place => place !== undefined)
-  if (!lstatSync(rawToBytes(plain), { throwIfNoEntry: false })) return []
+  if (!isThere(plain)) return []
   const parent = real(parentOf(plain) || '/')
   const itself = parent === undefined ? undefined : parent === '/' ? `/${name}` : joinRaw(parent, name)
   const end = follows || plain !== path ? real(plain) : undefined
   return [itself, end].filter(place => place !== undefined)
+}
+
+/** What cannot be looked at (below a file, closed) is no reason to overlook the other operands. */
+function isThere(path: Raw): boolean {
+  try {
+    lstatSync(rawToBytes(path))
+    return true
+  } catch {
+    return false
+  }
 }
 
 const isDirectory = (place: Raw): boolean => tryStat(rawToBytes(place))?.isDirectory() ?? false

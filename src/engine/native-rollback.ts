@@ -13,7 +13,9 @@ import { failpoint } from '../store/failpoint.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { captureLive } from './capture-live.ts'
+import { nothingLeft } from './coming-to-light.ts'
 import { type Context, refuseInsideRun, unstoppably, withTimelineLock } from './context.ts'
+import { isPassing, noneGone } from './gone-unprotected.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { liveRuns } from './live-runs.ts'
 import { removeGoing, statesToGo } from './native-going.ts'
@@ -45,7 +47,7 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
       hint: 'They are not of Savepoint. --force destroys them; without --native all of them stay',
     })
   refuseToHide(ctx, going, dryRun)
-  const result = await rollback(ctx, ref, { ...options, all: true })
+  const result = withoutExceptions(await rollback(ctx, ref, { ...options, all: true }))
   if (dryRun) return result
   // Where no file had to change nothing has begun that must be completed.
   if (ctx.signal?.aborted && result.changes.length === 0 && !result.safety) throw cancelled()
@@ -53,6 +55,14 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
   ctx.notice(`--native: done, the filesystem is back at ${going.backend.whereOf(going.ref)}`)
   return result
 }
+
+/** What only a restore of files leaves as it is, or away. */
+const withoutExceptions = (result: RestoreResult): RestoreResult => ({
+  ...result,
+  ...nothingLeft,
+  uncaptured: result.uncaptured.filter(({ reason }) => isPassing(reason)),
+  gone: noneGone,
+})
 
 async function goBackAsWell(
   ctx: Context,

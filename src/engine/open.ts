@@ -31,6 +31,7 @@ import { nativeUsage } from './native-ref.ts'
 import { rollbackNatively } from './native-rollback.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
+import { placeInTarget } from './place-in-target.ts'
 import { processesOfRuns, signalProcess } from './process-list.ts'
 import { purge } from './purge.ts'
 import { purgeText } from './purge-traces.ts'
@@ -46,7 +47,7 @@ import { asShown } from './shown-snapshot.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { subscribe } from './subscribe.ts'
 import { deleteTag, setTag } from './tags.ts'
-import { type RegisteredTarget, relativeTo } from './target-registry.ts'
+import type { RegisteredTarget } from './target-registry.ts'
 import { restoring, throughLiveRun } from './through-live-run.ts'
 import { trace } from './trace.ts'
 import { acceptedConfig, trust } from './trust.ts'
@@ -108,7 +109,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     identity: target.identity,
     unrecorded: target.isUnrecorded ? target : undefined,
     cwd,
-    subdirectory: relativeTo(target.path, cwd) ?? '',
+    subdirectory: placeInTarget(target.path, cwd) ?? '',
     config: loaded.config,
     configText: loaded.targetText,
     env,

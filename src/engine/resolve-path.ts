@@ -15,6 +15,7 @@ import { quoteWord } from '../model/shell-quote.ts'
 import { addon, type Stat } from '../native/addon.ts'
 import { openDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
+import { placeInTarget } from './place-in-target.ts'
 import { absolutePath, relativeTo } from './target-registry.ts'
 
 /**
@@ -43,20 +44,21 @@ function toTargetPath(ctx: Context, text: string, raw: Raw): Raw {
 
 /** From elsewhere (`-t DIR`), a path may be meant as one of the target's. */
 function whereItStarts(ctx: Context, raw: Raw): string {
-  const isElsewhere = relativeTo(ctx.targetPath, ctx.cwd) === undefined
+  const isElsewhere = placeInTarget(ctx.targetPath, ctx.cwd) === undefined
   if (!isElsewhere || raw === '' || raw.startsWith('/') || raw.includes('\0')) return ''
   const meant = relativeTo(ctx.targetPath, rawToBytes(normalise(`${rawFromBytes(ctx.targetPath)}/${raw}`)))
   const whole = meant !== undefined && existsLive(ctx, meant) ? `: write ${typedPath(ctx, meant)}` : ''
   return `, and paths start at the current directory, ${showPath(rawFromBytes(ctx.cwd))}${whole}`
 }
 
-/** By its text; else a leading part of it may lead into the target through links that lie outside of it ($PWD may). */
+/** By its text; else a leading part of it may lead into the target through links or mounts that lie outside of it ($PWD may). */
 function insideTarget(target: Buffer, absolute: Raw): Raw | undefined {
   const direct = relativeTo(target, rawToBytes(absolute))
   if (direct !== undefined) return direct
   const parts = absolute.split('/').slice(1)
   for (let count = 1; count <= parts.length; count++) {
-    const entered = relativeTo(target, realPathOf(`/${parts.slice(0, count).join('/')}`) ?? Buffer.alloc(0))
+    const real = realPathOf(`/${parts.slice(0, count).join('/')}`)
+    const entered = real && placeInTarget(target, real)
     if (entered !== undefined) return [...(entered === '' ? [] : [entered]), ...parts.slice(count)].join('/')
   }
   return undefined
@@ -81,7 +83,7 @@ function normalise(absolute: Raw): Raw {
 
 /** `path` as it can be typed where the user stands: relative inside of the target, else absolute; quoted for a shell. */
 export function typedPath(ctx: Context, path: Raw): string {
-  const isInside = relativeTo(ctx.targetPath, ctx.cwd) !== undefined
+  const isInside = placeInTarget(ctx.targetPath, ctx.cwd) !== undefined
   const shown = isInside ? relativeRaw(ctx.subdirectory, path) : rawFromBytes(absolutePath(ctx.targetPath, path))
   return quoteWord(showPath(shown.startsWith('-') ? `./${shown}` : shown))
 }

@@ -44,7 +44,7 @@ export interface RestoreResult {
   keptDirs: Raw[]
   /** Paths that stay because ignore rules hid them, in the snapshot or until now: how many, and the first hundred. */
   hidden: { count: number; paths: Raw[] }
-  /** Of a step across an operation: what was there on the wanted side of it, is not now, and cannot be brought back. */
+  /** What was there in the wanted state, is not now, and cannot be brought back; of an operation that is undone, if it took that away. */
   gone: Gone
   /** Of a run that is taken back: what it did to what was not captured, and stays so. */
   unprotected: Unprotected

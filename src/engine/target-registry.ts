@@ -19,7 +19,14 @@ import { hashBytes, idToHex } from '../model/id.ts'
 import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
 import type { Stat } from '../native/addon.ts'
 import { writeDurably } from '../store/durable.ts'
-import { type DirIdentity, identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import {
+  type DirIdentity,
+  identityOf,
+  isInCopy,
+  lastingIdentity,
+  sameIdentity,
+  statDir,
+} from '../targets/dir/dir-target.ts'
 import { makeTimeline } from '../timeline/timeline-schema.ts'
 import { homeOfAccount } from './home.ts'
 
@@ -52,8 +59,7 @@ export function targetAt(home: string, path: Buffer, notice: (text: string) => v
   const quick = quickTarget(home, path)
   if (quick) return quick
   const targets = allTargets(home)
-  const found = targetHere(targets, path, notice) ?? findFormer(targets, path, notice)
-  return found?.path.equals(path) || found?.former?.equals(path) ? found : undefined
+  return targetHere(targets, path, notice) ?? findFormer(targets, path, notice)
 }
 
 export function allTargets(home: string): RegisteredTarget[] {
@@ -84,12 +90,13 @@ function targetHere(targets: RegisteredTarget[], path: Buffer, notice: (text: st
   const same = alike.find(target => atItsPlace(target)?.dev === stat!.dev)
   if (same) return same
   // A snapshot or clone has the identity of what it was made of, which may be where it was. Or both have been moved.
-  const gone = alike.filter(target => !atItsPlace(target))
+  const gone = alike.filter(target => !atItsPlace(target) && !isInCopy(path, target.identity))
   const [moved, another] = gone.length > 1 ? gone.filter(target => nameOf(target.path) === nameOf(path)) : gone
   return moved && !another && isTellable(path, stat!) ? followMove(moved, path, notice) : undefined
 }
 
-function atItsPlace({ path, identity }: RegisteredTarget): Stat | undefined {
+/** undefined when it is gone, or another directory is there. */
+export function atItsPlace({ path, identity }: RegisteredTarget): Stat | undefined {
   const stat = statDir(path)
   return stat && sameIdentity(identityOf(stat), identity) ? stat : undefined
 }
@@ -131,8 +138,9 @@ function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string
 
 /** The timeline of this directory, which has none, or got one since that was looked at: two commands at once make one. */
 export function createTarget(home: string, path: Buffer, force: boolean, env: NodeJS.ProcessEnv): RegisteredTarget {
-  const target = proposeTarget(home, path, force, env)
-  if (existsSync(join(target.directory, 'target.json'))) return target
+  const proposed = proposeTarget(home, path, force, env)
+  if (existsSync(join(proposed.directory, 'target.json'))) return proposed
+  const target = { ...proposed, identity: lastingIdentity(path, proposed.identity) }
   mkdirSync(target.directory, { recursive: true, mode: 0o700 })
   // Before the record: from then on, a database that is not there has been lost (see openTimeline).
   makeTimeline(join(target.directory, 'timeline.sqlite'))
@@ -165,33 +173,6 @@ export function missingTarget(path: Buffer, verb: string, hint: string): Savepoi
   })
 }
 
-/** The timeline `known` (an id, or the path that its target had) belongs to the directory at `path` from now on. */
-export function adoptTarget(home: string, path: Buffer, known: string, knownPath: Buffer): RegisteredTarget {
-  const target = allTargets(home).find(({ id, path: old }) => id === known || old.equals(knownPath))
-  const stat = statDir(path)
-  if (!target || !stat) {
-    throw new SavepointError(
-      'timeline.none',
-      `Cannot adopt "${known}": ${target ? `${shown(path)} does not exist` : 'no timeline has this id or path'}`,
-      {
-        hint: 'Give the path that the directory had before, or the id of its timeline from `savepoint status --json`',
-      },
-    )
-  }
-  if (atItsPlace(target) && !target.path.equals(path)) {
-    throw new SavepointError(
-      'usage',
-      `Cannot adopt "${known}": ${shown(target.path)} is still there, and the timeline is its`,
-      {
-        hint: 'Only the timeline of a directory that is gone or was replaced can be adopted',
-      },
-    )
-  }
-  const adopted = { ...target, path, identity: identityOf(stat), former: undefined }
-  writeTarget(adopted)
-  return adopted
-}
-
 export function writeTarget(target: RegisteredTarget): void {
   const { path, identity, former } = target
   const content = {
@@ -217,9 +198,10 @@ export function noteTarget(target: RegisteredTarget): void {
 function readTarget(home: string, id: string): RegisteredTarget | undefined {
   const directory = join(home, 'timelines', id)
   try {
-    const { path_bytes, ino, btimeNs, former_bytes } = JSON.parse(readFileSync(join(directory, 'target.json'), 'utf8'))
+    const known = JSON.parse(readFileSync(join(directory, 'target.json'), 'utf8'))
+    const { path_bytes, ino, btimeNs, subvolume, former_bytes } = known
     const former = former_bytes === undefined ? undefined : Buffer.from(former_bytes, 'base64')
-    return { id, directory, path: Buffer.from(path_bytes, 'base64'), identity: { ino, btimeNs }, former }
+    return { id, directory, path: Buffer.from(path_bytes, 'base64'), identity: { ino, btimeNs, subvolume }, former }
   } catch {
     return undefined
   }

@@ -12,6 +12,7 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { SavepointError } from '../errors/errors.ts'
+import type { BtrfsCalls } from './btrfs-calls.ts'
 import type { LooksCalls } from './looks-calls.ts'
 import type { Stat } from './stat.ts'
 
@@ -92,7 +93,7 @@ export interface NativeIngest {
   readonly _: unique symbol
 }
 
-export interface Addon extends LooksCalls {
+export interface Addon extends BtrfsCalls, LooksCalls {
   /**
    * Lists directories with statx of every entry, on a libuv thread. `paths`: NUL-separated, each relative to root.
    * Result: per directory a SCAN_HEADER and its records sorted by name bytes. A directory that cannot be listed has its
@@ -204,12 +205,6 @@ export interface Addon extends LooksCalls {
   syncfs(fd: number): void
   /** FICLONE: makes `destination` share the blocks of `source`. Throws EOPNOTSUPP/EXDEV where it cannot. */
   cloneFd(source: number, destination: number): void
-  /** A read-only btrfs snapshot of an open subvolume, as `name` in an open directory. It is there before this returns. */
-  snapshotSubvolume(subvolume: number, directory: number, name: Buffer): void
-  /** The stream of `btrfs send --no-data -p`, zeros after its end. Throws EPERM without privilege, and beyond `limit`. */
-  btrfsDifferences(before: number, after: number, limit: number): Buffer
-  /** Of an open subvolume: its id, the one that it had where it was received from (16 bytes each), and 1 when it was changed. */
-  subvolumeIdentity(subvolume: number): Buffer
   /** Lets the kernel begin to write a file to disk, without waiting: a sync that follows finds little left to do. */
   startWriteback(fd: number): void
   /** Hints that subdirectories need not lie together (`chattr +T`): ext4 looks at each inode that was just freed nearby. */

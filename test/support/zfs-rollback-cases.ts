@@ -49,6 +49,15 @@ export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
       expect(space.read('a')).toBe('2\n')
     })
 
+  holds('brings back what rules exclude and is gone, and does not call it lost', async space => {
+    const { savepoint } = await scenery(space)
+    space.sh('rm excluded')
+    expect((await savepoint.rollback('two')).gone.paths).toMatchObject([{ path: 'excluded' }])
+    for (const dryRun of [true, false])
+      expect((await savepoint.rollback('two', { native: true, dryRun })).gone.count).toBe(0)
+    expect(space.read('excluded')).toBe('after\n')
+  })
+
   holds('keeps what somebody writes before the filesystem goes back', async space => {
     const { savepoint, one } = await scenery(space)
     await whileProgram(space, '[ "$1" = destroy ]', `echo mine > '${space.at('edit')}'`, async () => {

@@ -76,10 +76,10 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
 }
 
 /** "Everything" only where nothing is left that is not so. */
-function nothingText({ snapshot, leftAlone, hidden, uncaptured, dryRun }: RestoreResult): string {
+function nothingText({ snapshot, leftAlone, hidden, uncaptured, gone, dryRun }: RestoreResult): string {
   if (leftAlone.length > 0) return dryRun ? 'Nothing would be changed' : 'Nothing was changed'
   if (!snapshot) return 'Nothing to change'
-  const isAll = hidden.count === 0 && uncaptured.length === 0
+  const isAll = hidden.count + uncaptured.length + gone.count === 0
   return `Nothing to change: everything ${isAll ? '' : 'else '}is as in ${nameOf(snapshot)}`
 }
 

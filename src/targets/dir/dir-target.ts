@@ -1,5 +1,15 @@
 /** A directory as a target: where it is, which one it is, and the descriptor that everything works beneath. */
-import { existsSync, lstatSync, readlinkSync, statSync } from 'node:fs'
+import {
+  chownSync,
+  closeSync,
+  constants,
+  existsSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  statfsSync,
+  statSync,
+} from 'node:fs'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { rawFromBytes, showPath } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
@@ -9,9 +19,13 @@ import { addon, type Stat } from '../../native/addon.ts'
 export interface DirIdentity {
   ino: string
   btimeNs: string
+  /** The id of the btrfs subvolume that it is (in), when it was recorded: a snapshot of that has all else in common with it. */
+  subvolume?: string | undefined
 }
 
 const OWNER_LOOKS = 0o500
+const OVERLAYFS = 0x794c7630
+const SUBVOLUME_ID_BYTES = 16
 
 export const identityOf = (stat: Stat): DirIdentity => ({ ino: String(stat.ino), btimeNs: String(stat.btimeNs) })
 export const sameIdentity = (a: DirIdentity, b: DirIdentity): boolean => a.ino === b.ino && a.btimeNs === b.btimeNs
@@ -73,6 +87,39 @@ export function statDir(path: Buffer): Stat | undefined {
     return addon.statFd(fd)
   } finally {
     addon.close(fd)
+  }
+}
+
+/**
+ * The identity that is to be recorded of a directory that is there. On overlayfs one of a lower layer gets another time of birth
+ * with the first change in it: a change that changes nothing brings that about now.
+ */
+export function lastingIdentity(path: Buffer, seen: DirIdentity): DirIdentity {
+  try {
+    if (statfsSync(path).type === OVERLAYFS) chownSync(path, -1, -1)
+  } catch {
+    // Read-only: then nothing else changes it either.
+  }
+  const stat = statDir(path)
+  return { ...(stat && String(stat.ino) === seen.ino ? identityOf(stat) : seen), subvolume: subvolumeOf(path) }
+}
+
+/** Of a directory with the same inode and time of birth: whether it lies in a copy of the subvolume. */
+export function isInCopy(path: Buffer, { subvolume }: DirIdentity): boolean {
+  const here = subvolume === undefined ? undefined : subvolumeOf(path)
+  return here !== undefined && here !== subvolume
+}
+
+/** undefined: on another filesystem, or it does not tell. */
+function subvolumeOf(path: Buffer): string | undefined {
+  let fd: number | undefined
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)
+    return addon.subvolumeIdentity(fd).toString('hex', 0, SUBVOLUME_ID_BYTES)
+  } catch {
+    return undefined
+  } finally {
+    if (fd !== undefined) closeSync(fd)
   }
 }
 
