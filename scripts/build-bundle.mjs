@@ -1,14 +1,12 @@
 // Bundles the CLI, the library and the workers with esbuild into dist/. Everything lies side by side there, because code
 // finds its workers and the addon relative to the file that it was bundled into.
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { makeCodeCache } from './code-cache.mjs'
 
-/** A process that was started before this build may still load a chunk of its own; its program it reads at once. */
 const KEEP_OLD_CHUNKS_MS = 7 * 24 * 3600 * 1000
-const KEEP_OLD_PROGRAM_MS = 60 * 1000
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
@@ -100,6 +98,8 @@ function writeDist(name, text) {
   writeFileSync(join(dist, `${name}.new`), text)
   renameSync(join(dist, `${name}.new`), join(dist, name))
 }
+const startFile = join(dist, 'cli.cjs')
+const formerStart = existsSync(startFile) ? readFileSync(startFile, 'utf8') : ''
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const start = readFileSync(join(root, 'scripts/start-program.cjs'), 'utf8')
 const words = { PROGRAM: programFile, VERSION: version, FLAG: flags[0] ?? '' }
@@ -116,14 +116,13 @@ await import('./api-worker-program.js')
 `,
 )
 
+// A process that was started before this build may be about to read the program of that time, and may yet load a chunk.
 const made = new Set(Object.keys(metafile.outputs).map(file => basename(file)))
-const isMade = name => made.has(name) || name.startsWith(programFile)
+const needed = `'${programFile}' ${formerStart}`
+const isNeeded = name => needed.includes(`'${name.replace(/\.(short|long)\.cache$/, '')}'`)
+const isPast = file => Date.now() - statSync(file).mtimeMs > KEEP_OLD_CHUNKS_MS
 for (const name of readdirSync(dist)) {
   const file = join(dist, name)
-  const keepMs = name.startsWith('chunk-')
-    ? KEEP_OLD_CHUNKS_MS
-    : /^program\b/.test(name)
-      ? KEEP_OLD_PROGRAM_MS
-      : undefined
-  if (keepMs !== undefined && !isMade(name) && Date.now() - statSync(file).mtimeMs > keepMs) rmSync(file)
+  const isOld = /^program\b/.test(name) ? !isNeeded(name) : name.startsWith('chunk-') && !made.has(name) && isPast(file)
+  if (isOld) rmSync(file)
 }
