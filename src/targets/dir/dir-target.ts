@@ -104,10 +104,12 @@ export function lastingIdentity(path: Buffer, seen: DirIdentity): DirIdentity {
   return { ...(stat && String(stat.ino) === seen.ino ? identityOf(stat) : seen), subvolume: subvolumeOf(path) }
 }
 
-/** Of a directory with the same inode and time of birth: whether it lies in a copy of the subvolume. */
-export function isInCopy(path: Buffer, { subvolume }: DirIdentity): boolean {
-  const here = subvolume === undefined ? undefined : subvolumeOf(path)
-  return here !== undefined && here !== subvolume
+/** Whether it is in a copy of the subvolume: with the same inode and time of birth, which any other directory does not have. */
+export function isInCopy(path: Buffer, identity: DirIdentity): boolean {
+  const here = identity.subvolume === undefined ? undefined : subvolumeOf(path)
+  if (here === undefined || here === identity.subvolume) return false
+  const stat = statDir(path)
+  return stat !== undefined && sameIdentity(identityOf(stat), identity)
 }
 
 /** undefined: on another filesystem, or it does not tell. */
