@@ -71,7 +71,8 @@ describe('a repository in which somebody commits while a run goes on', () => {
   const commits = () => space.git('log', '--format=%s').trimEnd().split('\n')
 
   it('stays when the run has only looked at it, and is named', async () => {
-    await commitDuring('echo r > own; touch mine; git status -s > ../status')
+    // A clone links the objects of the other.
+    await commitDuring('echo r > own; touch mine; git status -s > ../status; git clone -q . clone')
     const { stdout, status } = savepoint(space, ['undo'])
     expect(stdout).toContain('\n  .git: changed by somebody outside of the run while it went on\n')
     expect([status, commits(), space.read('own')]).toEqual([3, ['hand', 'one'], undefined])

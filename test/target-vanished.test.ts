@@ -266,6 +266,13 @@ it('--adopt in a directory that has a timeline: that one takes the place of the 
   )
   expect([ids([]), ids([], join(heir, 'below')), ids(['-t', space.dir])]).toEqual([[id], [id], [own.id]])
   expect([ids(['--adopt', space.dir]), ids([])]).toEqual([[own.id], [own.id]])
+  const inside = `${savepointInShell} status --adopt '${space.dir}'; exit 7`
+  const { status, stderr } = savepoint(space, ['run', '-q', '--', 'sh', '-c', inside], { cwd: heir })
+  expect({ status, stderr }).toEqual({
+    status: 7,
+    stderr: expect.stringMatching(/Cannot adopt .*: run_\w+ goes on in /),
+  })
+  expect(ids([])).toContain(own.id)
 })
 
 it('a home below /proc is refused, not waited for', () => {

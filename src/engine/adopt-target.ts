@@ -2,6 +2,7 @@
 import { SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type DirIdentity, identityOf, lastingIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { runsOf } from './neighbouring-runs.ts'
 import { allTargets, atItsPlace, type RegisteredTarget, writeTarget } from './target-registry.ts'
 
 /** No directory is that. */
@@ -41,6 +42,11 @@ export function adoptTarget(
   }
   const given = targets.find(other => other.id !== target.id && other.path.equals(path))
   if (given) {
+    const [run] = runsOf(given)
+    if (run)
+      throw new SavepointError('busy', `Cannot adopt "${known}": ${run.id} goes on in ${shown(path)}`, {
+        hint: 'Its history would become that of another directory: wait until it has ended',
+      })
     writeTarget({ ...given, path: target.path, identity: nobody, former: undefined })
     notice(`the timeline that ${shown(path)} had (${given.id}) is that of ${shown(target.path)} from now on`)
   }

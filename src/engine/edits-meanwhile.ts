@@ -3,7 +3,7 @@
  * opened a file, not when it wrote: so of what changed later it is certain only sometimes whose the change is.
  */
 import type { Change, Entry, Id } from '../model/entry.ts'
-import { isGitInternal, isWithin, type Raw } from '../model/raw-path.ts'
+import { isGitInternal, parentOf, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import type { Stat } from '../native/addon.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -95,5 +95,11 @@ export const editsOf = (operation: Operation | undefined): Edits => ({
 })
 
 /** Which of `mixed` a plan overwrites or removes. */
-export const mixedIn = (actions: readonly { path: Raw }[], mixed: readonly Raw[]): Raw[] =>
-  mixed.filter(path => actions.some(action => isWithin(path, action.path) || isWithin(action.path, path)))
+export function mixedIn(actions: readonly { path: Raw }[], mixed: readonly Raw[]): Raw[] {
+  if (mixed.length === 0) return []
+  const acted = new Set(actions.map(({ path }) => path))
+  const around = new Set<Raw>()
+  for (const path of acted) for (let at = path; at !== '' && !around.has(at); at = parentOf(at)) around.add(at)
+  const isBelow = (path: Raw): boolean => acted.has(path) || (path !== '' && isBelow(parentOf(path)))
+  return mixed.filter(path => around.has(path) || isBelow(path))
+}

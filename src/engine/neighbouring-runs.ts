@@ -28,7 +28,8 @@ function isConcerned(ctx: Context, { path }: RegisteredTarget, scope: readonly R
   return !scope || scope.some(part => isWithin(inside, part) || isWithin(part, inside))
 }
 
-function runsOf({ directory }: RegisteredTarget): LiveRunEntry[] {
+/** Those of one target. */
+export function runsOf({ directory }: RegisteredTarget): LiveRunEntry[] {
   try {
     const db = openTimeline(directory)
     try {
