@@ -51,7 +51,7 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
         expect(savepoint.read('two', 'a').toString()).toBe('of the second\n')
       } finally {
         retried('zfs', 'destroy', '-rRf', second)
-        run('zfs', 'mount', first)
+        retried('zfs', 'mount', first)
       }
     },
   )
@@ -69,7 +69,7 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
         await expect(space.open(atSecond)).rejects.toMatchObject({ code: 'timeline.none' })
         retried('zfs', 'unmount', first)
         await expect(space.open(atSecond)).rejects.toMatchObject({ code: 'timeline.none' })
-        run('zfs', 'mount', first)
+        retried('zfs', 'mount', first)
         writeFileSync(join(second, 'a'), 'of the second\n')
         await (await space.open({ cwd: second })).snapshot({ label: 'two' })
         rmSync(join(second, 'a'))
