@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { queryObjects } from 'node:v8'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { EntryCapture } from '../src/targets/dir/entry-capture.ts'
-import { StoredDir } from '../src/targets/dir/stat-cache.ts'
+import { StoredDir } from '../src/targets/dir/stored-dir.ts'
 import { Workspace } from './support/workspace.ts'
 
 let space: Workspace

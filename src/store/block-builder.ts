@@ -22,9 +22,15 @@ export function packBlock(block: Buffer): Buffer {
 }
 
 export class BlockBuilder {
-  private buffer: Buffer = Buffer.allocUnsafe(2 * BLOCK_TARGET_BYTES)
+  private readonly target: number
+  private buffer: Buffer
   private used = 0
   private objects: BlockObject[] = []
+
+  constructor(target = BLOCK_TARGET_BYTES) {
+    this.target = target
+    this.buffer = Buffer.allocUnsafe(2 * target)
+  }
 
   /** Adds a copy of `bytes`. Returns a finished block when this one is full. */
   add(id: Id, kind: ObjectKind, bytes: Uint8Array): Buffer | undefined {
@@ -36,7 +42,7 @@ export class BlockBuilder {
     this.buffer.set(bytes, this.used)
     this.used += bytes.length
     this.objects.push({ id, kind, length: bytes.length })
-    return this.used >= BLOCK_TARGET_BYTES ? this.finish() : undefined
+    return this.used >= this.target ? this.finish() : undefined
   }
 
   /** The block so far, or undefined when it is empty. */

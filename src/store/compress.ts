@@ -9,6 +9,9 @@ const LEVEL = 1
 const boundOf = (bytes: number): number => bytes + (bytes >> 8) + 1024
 /** So that the output never lies in node's shared pool: its memory is released as soon as it is used. */
 const MIN_OUTPUT_BYTES = 256 * 1024
+/** Unpacked in one piece up to here, as nearly all blocks are; above, what a forged block says of its size is not believed at once. */
+const MAX_PIECE_BYTES = 4 * 1024 * 1024
+const MIN_PIECE_BYTES = 64
 /** Content that shrinks by less than this fraction is stored as it is: reading it back is then free. */
 export const WORTHWHILE = 0.97
 
@@ -52,14 +55,20 @@ export function compressBlock(raw: Uint8Array): { codec: number; payload: Uint8A
 /** `rawBytes` bounds the output, so a forged block cannot fill the memory. */
 export function decompressBlock(payload: Buffer, codec: number, rawBytes: number): Buffer {
   try {
-    const raw =
-      codec === CODEC.zstd ? zlib.zstdDecompressSync(payload, { maxOutputLength: Math.max(rawBytes, 1) }) : payload
+    const raw = codec === CODEC.zstd ? unpack(payload, rawBytes) : payload
     if (raw.length === rawBytes) return raw
   } catch (cause) {
     throw damaged(cause)
   }
   throw damaged(undefined)
 }
+
+/** A piece that is filled to its end makes zlib ask for another. */
+const unpack = (payload: Buffer, rawBytes: number): Buffer =>
+  zlib.zstdDecompressSync(payload, {
+    maxOutputLength: Math.max(rawBytes, 1),
+    chunkSize: Math.min(Math.max(rawBytes + 1, MIN_PIECE_BYTES), MAX_PIECE_BYTES),
+  })
 
 const damaged = (cause: unknown) =>
   new SavepointError('store.damaged', 'Cannot unpack a block of the store: its bytes are damaged', {

@@ -5,7 +5,8 @@
  */
 import type { Raw } from '../../model/raw-path.ts'
 import type { LinkGroups } from './link-groups.ts'
-import { type CachedDir, StoredDir, smudge } from './stat-cache.ts'
+import { type CachedDir, smudge } from './stat-cache.ts'
+import { StoredDir } from './stored-dir.ts'
 import { forEachRecord, hasLinksIn, recordIno, recordNlink, recordType, S_IFREG } from './walk-record.ts'
 
 type Dirs = ReadonlyMap<Raw, CachedDir>

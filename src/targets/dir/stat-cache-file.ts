@@ -11,8 +11,9 @@ import type { Raw } from '../../model/raw-path.ts'
 import { writeByRename } from '../../store/durable.ts'
 import { readFully } from '../../store/pack-reader.ts'
 import { CacheBytes } from './cache-bytes.ts'
-import { type Base, type CachedDir, CachedDirs, emptyCache, type StatCache, StoredDir } from './stat-cache.ts'
+import { type Base, type CachedDir, CachedDirs, emptyCache, type StatCache } from './stat-cache.ts'
 import { CHECKSUM_BYTES, decode, encode, gone, headerText, isOurs } from './stat-cache-format.ts'
+import { StoredDir } from './stored-dir.ts'
 
 /** More than this part of the base is not kept beside it: it is written anew. */
 const BESIDE_PART = 8
@@ -55,16 +56,16 @@ export function loadStatCache(directory: string, rootKey: string): StatCache {
   const base = { sum, identity, paths: [] as Raw[] }
   const dirs = new CachedDirs()
   const source = new CacheBytes(bytes, identity)
-  let root = decode(bytes, source, 0, (path, dir) => {
-    dir.base = base
+  let root = decode(bytes, source, 0, base, (path, dir) => {
     base.paths.push(path)
-    dirs.set(path, dir)
+    dirs.add(path, dir)
   })
   if (beside)
     root = decode(
       bytes,
       source,
       beside.byteOffset - bytes.byteOffset,
+      undefined,
       (path, dir, isGone) => void (isGone ? dirs.delete(path) : dirs.set(path, dir)),
     )
   return { dirs, rootKey, bytes: source, root, base }

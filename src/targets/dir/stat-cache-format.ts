@@ -3,7 +3,8 @@ import type { Id } from '../../model/entry.ts'
 import { hashBytes, ID_BYTES } from '../../model/id.ts'
 import type { Raw } from '../../model/raw-path.ts'
 import type { CacheBytes } from './cache-bytes.ts'
-import { type CachedDir, StoredDir, storedSpan } from './stat-cache.ts'
+import { type Base, type CachedDir, storedSpan } from './stat-cache.ts'
+import { COLUMN, GONE, OVERRIDDEN, StoredDir, TWO_32 } from './stored-dir.ts'
 
 const MAGIC = 'SVPTSTAT'
 const VERSION = 3
@@ -11,25 +12,6 @@ export const CHECKSUM_BYTES = 32
 
 /** Byte offsets in the header; all numbers are u32. The table, the text and the records follow, then the checksum. */
 const HEADER = { version: 8, dirs: 12, textBytes: 16, rootKeyEnd: 20, rootEnd: 24, rulesEnd: 28, size: 32 } as const
-/** Columns of the table, a row per directory. Ends count from where the text, or the records, begin. */
-const COLUMN = {
-  pathEnd: 0, // the tree follows in the text
-  childrenEnd: 1, // names with `/` between them
-  recordsEnd: 2,
-  rulesIn: 3, // which line of the rules
-  rulesOut: 4,
-  marks: 5, // noteworthy, OVERRIDDEN, GONE
-  unknown: 6,
-  skipped: 7,
-  files: 8,
-  bytesLow: 9,
-  bytesHigh: 10,
-  count: 11,
-} as const
-const OVERRIDDEN = 0x100
-/** Only beside a base: the directory is there no more. */
-const GONE = 0x200
-const TWO_32 = 0x1_0000_0000
 
 /** Beside a base: a directory that it has is there no more. */
 export const gone: CachedDir = {
@@ -148,38 +130,23 @@ export function headerText(bytes: Buffer) {
   }
 }
 
-/** Goes through a file that lies at `start` of `bytes`. Returns its root tree. */
+/** Goes through a file that lies at `start` of `bytes`. `base` says what all of it says. Returns its root tree. */
 export function decode(
   bytes: Buffer,
-  source: CacheBytes,
+  cacheBytes: CacheBytes,
   start: number,
+  base: Base | undefined,
   visit: (path: Raw, dir: StoredDir, isGone: boolean) => void,
 ): Id {
   const body = bytes.subarray(start)
   const { text, textAt, textEnd, rulesEnd, root, rules } = headerText(body)
   const table = new Uint32Array(body.buffer.slice(body.byteOffset + HEADER.size, body.byteOffset + textAt))
+  const file = { table, text, rules, cacheBytes, recordsAt: start + textEnd }
   let at = rulesEnd
-  let recordsAt = 0
   for (let row = 0; row < table.length; row += COLUMN.count) {
-    const pathEnd = table[row + COLUMN.pathEnd]!
-    const childrenAt = pathEnd + ID_BYTES
-    const childrenEnd = table[row + COLUMN.childrenEnd]!
-    const recordsEnd = table[row + COLUMN.recordsEnd]!
-    const dir = new StoredDir(source, start + textEnd + recordsAt, recordsEnd - recordsAt)
-    dir.rulesIn = rules[table[row + COLUMN.rulesIn]!]!
-    dir.rulesOut = rules[table[row + COLUMN.rulesOut]!]!
-    dir.tree = text.slice(pathEnd, childrenAt)
-    if (childrenEnd > childrenAt) dir.childDirs = text.slice(childrenAt, childrenEnd).split('/')
-    const marks = table[row + COLUMN.marks]!
-    dir.noteworthy = marks & 0xff
-    dir.overridden = (marks & OVERRIDDEN) !== 0
-    dir.unknown = table[row + COLUMN.unknown]!
-    dir.skipped = table[row + COLUMN.skipped]!
-    dir.files = table[row + COLUMN.files]!
-    dir.bytes = table[row + COLUMN.bytesLow]! + table[row + COLUMN.bytesHigh]! * TWO_32
-    visit(text.slice(at, pathEnd), dir, (marks & GONE) !== 0)
-    at = childrenEnd
-    recordsAt = recordsEnd
+    const path = text.slice(at, table[row + COLUMN.pathEnd]!)
+    visit(path, new StoredDir(file, row, base), (table[row + COLUMN.marks]! & GONE) !== 0)
+    at = table[row + COLUMN.childrenEnd]!
   }
   return root
 }

@@ -6,6 +6,7 @@
 import type { Id } from '../../model/entry.ts'
 import { joinRaw, type Raw } from '../../model/raw-path.ts'
 import { CacheBytes } from './cache-bytes.ts'
+import { StoredDir } from './stored-dir.ts'
 import { smudgeRecord } from './walk-record.ts'
 
 export interface CachedDir {
@@ -55,6 +56,12 @@ export class CachedDirs extends Map<Raw, CachedDir> {
     return super.set(path, dir)
   }
 
+  /** `set` for a path that is not in it. */
+  add(path: Raw, dir: CachedDir): void {
+    this.count(path, dir, 1)
+    super.set(path, dir)
+  }
+
   override delete(path: Raw): boolean {
     const before = this.get(path)
     if (before) this.count(path, before, -1)
@@ -72,7 +79,7 @@ export class CachedDirs extends Map<Raw, CachedDir> {
 
   copy(): CachedDirs {
     const copy = new CachedDirs()
-    for (const [path, dir] of this) copy.set(path, dir)
+    for (const [path, dir] of this) copy.add(path, dir)
     return copy
   }
 
@@ -105,47 +112,6 @@ export const emptyCache = (rootKey = ''): StatCache => ({
   root: '',
   base: undefined,
 })
-
-/** A directory as it lies in the cache's bytes: its records become a buffer only when somebody asks for them. */
-export class StoredDir implements CachedDir {
-  readonly cacheBytes: CacheBytes
-  readonly recordsAt: number
-  readonly recordsLength: number
-  rulesIn = ''
-  rulesOut = ''
-  tree: Id = ''
-  childDirs: readonly Raw[] = none
-  noteworthy = 0
-  overridden = false
-  unknown = 0
-  skipped = 0
-  files = 0
-  bytes = 0
-  base: Base | undefined
-
-  constructor(cacheBytes: CacheBytes, recordsAt: number, recordsLength: number) {
-    this.cacheBytes = cacheBytes
-    this.recordsAt = recordsAt
-    this.recordsLength = recordsLength
-  }
-
-  /** Records that are not as those in the bytes, or shall not be. */
-  private own: Buffer | undefined
-
-  get isStored(): boolean {
-    return this.own === undefined
-  }
-
-  get records(): Buffer {
-    return this.own ?? this.cacheBytes.part(this.recordsAt, this.recordsLength)
-  }
-
-  keepOwn(): void {
-    this.own ??= Buffer.from(this.records)
-  }
-}
-
-const none: readonly Raw[] = []
 
 /** Where a directory's records lie in the bytes of the cache that it came from; undefined when they were made since. */
 export function storedSpan(dir: CachedDir | undefined): { offset: number; length: number } | undefined {

@@ -231,9 +231,10 @@ export class TreeWalk {
 
   private reuse(node: DirNode, cached: CachedDir): void {
     node.tree = cached.tree
-    node.childDirs = [...cached.childDirs]
+    const names = cached.childDirs
+    node.childDirs = [...names]
     this.state.dirs.set(node.path, cached)
-    for (const name of cached.childDirs) {
+    for (const name of names) {
       if (!this.prefixes || this.prefixes.has(joinRaw(node.path, name))) this.queueChild(node, name)
     }
   }
