@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { allTargets } from '../src/engine/target-registry.ts'
 import type { Snapshot } from '../src/index.ts'
 import { savepoint, savepointInShell } from './support/built-cli.ts'
 import { noise } from './support/tree-ops.ts'
@@ -261,12 +262,13 @@ it('--adopt in a directory that has a timeline: that one takes the place of the 
   rmSync(space.dir, { recursive: true })
   const ids = (args: string[], cwd = heir) =>
     JSON.parse(savepoint(space, ['snapshots', '--json', ...args], { cwd }).stdout).map((each: Snapshot) => each.id)
-  expect(savepoint(space, ['status', '--adopt', space.dir], { cwd: heir }).stderr).toContain(
-    `is that of ${space.dir} from now on`,
-  )
+  const adopting = () => savepoint(space, ['status', '--adopt', space.dir], { cwd: heir }).stderr
+  const timeline = adopting().match(`had \\((\\w+)\\) is that of ${space.dir} from now on`)![1]!
+  expect(adopting()).toContain(`goes on with this timeline already; the one that it had before is ${timeline}`)
   expect([ids([]), ids([], join(heir, 'below')), ids(['-t', space.dir])]).toEqual([[id], [id], [own.id]])
-  expect([ids(['--adopt', space.dir]), ids([])]).toEqual([[own.id], [own.id]])
-  const inside = `${savepointInShell} status --adopt '${space.dir}'; exit 7`
+  expect([ids(['--adopt', timeline]), ids([])]).toEqual([[own.id], [own.id]])
+  const [other] = allTargets(space.home).filter(target => target.id !== timeline)
+  const inside = `${savepointInShell} status --adopt '${other!.id}'; exit 7`
   const { status, stderr } = savepoint(space, ['run', '-q', '--', 'sh', '-c', inside], { cwd: heir })
   expect({ status, stderr }).toEqual({
     status: 7,

@@ -10,7 +10,8 @@ const nobody: DirIdentity = { ino: '', btimeNs: '' }
 
 /**
  * The timeline `known` (an id, or the path that its target had) belongs to the directory at `path` from now on. One that this
- * had before takes its place: two of one directory could not be told from each other.
+ * had before takes its place: two of one directory could not be told from each other. That one is adopted by its id only, so that
+ * the same words twice are not undone by the second.
  */
 export function adoptTarget(
   home: string,
@@ -41,6 +42,10 @@ export function adoptTarget(
     )
   }
   const given = targets.find(other => other.id !== target.id && other.path.equals(path))
+  if (given && target.id !== known && target.identity.ino === nobody.ino) {
+    notice(`${shown(path)} goes on with this timeline already; the one that it had before is ${target.id}`)
+    return given
+  }
   if (given) {
     const [run] = runsOf(given)
     if (run)
