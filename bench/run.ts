@@ -1,7 +1,8 @@
 /**
- * `npm run bench [-- --files 80000 --runs 3 --half-million --no-peers --no-backends --dir DIR]`: makes a tree in a temporary
- * directory, times us and the peers on it, prints the results and writes them to bench/results.md. Then, as root, what
- * filesystems keep by themselves, on trees of the same size (bench/backends.ts). What runs cost has benches of its own: CONTRIBUTING.md.
+ * `npm run bench [-- --files 80000 --runs 3 --half-million --no-peers --no-tracing --no-live --no-backends --dir DIR]`: makes a
+ * tree in a temporary directory, times us and the peers on it, prints the results and writes them to bench/results.md. Then what
+ * tracing costs, what a live run feels like and, as root, what filesystems keep by themselves, on trees of the same size: each is
+ * a bench of its own (CONTRIBUTING.md).
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,6 +15,10 @@ import { type Bench, runHalfMillion, runRound, runShortCommands } from './rounds
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
+/** Beside which a live run in a large tree must not be slower. */
+const SMALL = 10_000
+const HALF_MILLION = 500_000
+
 const { values: options } = parseArgs({
   allowNegative: true,
   options: {
@@ -22,6 +27,8 @@ const { values: options } = parseArgs({
     dir: { type: 'string', default: tmpdir() },
     'half-million': { type: 'boolean', default: false },
     peers: { type: 'boolean', default: true },
+    tracing: { type: 'boolean', default: true },
+    live: { type: 'boolean', default: true },
     backends: { type: 'boolean', default: true },
     output: { type: 'string', default: here('results.md') },
   },
@@ -30,7 +37,7 @@ const files = Number(options.files)
 const rounds = Number(options.runs)
 if (!(files >= 1000 && rounds >= 1)) {
   console.error(
-    'usage: npm run bench [-- --files N (from 1000) --runs N --half-million --no-peers --no-backends --dir DIR]',
+    'usage: npm run bench [-- --files N (from 1000) --runs N --half-million --no-peers --no-tracing --no-live --no-backends --dir DIR]',
   )
   process.exit(2)
 }
@@ -83,7 +90,12 @@ try {
   writeFileSync(options.output, text)
   console.log(text)
   cleanUp()
-  if (options.backends) measureBackends()
+  const sizes = [...new Set([SMALL, files, ...(options['half-million'] ? [HALF_MILLION] : [])])]
+  if (options.tracing) measureBeside('tracing')
+  if (options.live) measureBeside('live', '--files', sizes.join())
+  if (options.backends && process.geteuid?.() !== 0)
+    bench.say('backends are not measured: that needs root (npm run bench:backends)')
+  else if (options.backends) measureBeside('backends', '--files', String(files))
 } catch (error) {
   console.error(`bench: ${(error as Error).message}`)
   process.exitCode = 1
@@ -91,14 +103,10 @@ try {
   cleanUp()
 }
 
-/** In a process of its own: it needs root, and leaves mounts behind when it is not the one to end itself. */
-function measureBackends(): void {
-  if (process.geteuid?.() !== 0) {
-    bench.say('backends are not measured: that needs root (npm run bench:backends)')
-    return
-  }
-  bench.say('backends')
-  execFileSync(process.execPath, [...process.execArgv, here('backends.ts'), '--files', String(files)], {
+/** In a process of its own, which cleans up by itself. */
+function measureBeside(name: string, ...args: string[]): void {
+  bench.say(name)
+  execFileSync(process.execPath, [...process.execArgv, here(`${name}.ts`), ...args], {
     stdio: ['ignore', 'inherit', 'inherit'],
   })
 }
