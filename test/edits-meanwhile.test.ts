@@ -79,6 +79,23 @@ describe('a repository in which somebody commits while a run goes on', () => {
     expect(space.git('fsck', '--strict')).toBe('')
   })
 
+  it('stays when the run has looked at a linked worktree and a submodule of it', async () => {
+    const file = 'git -c protocol.file.allow=always'
+    space.sh(`git worktree add -q -b side wt; ${file} submodule --quiet add ./ sub; git commit -qm two`)
+    const look = (place: string) => `touch ${place}/mine; git -C ${place} status -s > ../status`
+    await commitDuring(`echo r > own; ${look('wt')}; ${look('sub')}`)
+    const { restore } = savepointJson(space, ['undo'])
+    expect(restore.left_alone).toContainEqual({ path: '.git', why: 'outside' })
+    expect([restore.mixed, commits(), space.read('own')]).toEqual([[], ['hand', 'two', 'one'], undefined])
+  })
+
+  it('goes back as a whole when the run has made a reference that is called index', async () => {
+    space.sh('git worktree add -q --detach wt')
+    await commitDuring('git -C wt update-ref refs/worktree/index HEAD')
+    savepoint(space, ['undo'])
+    expect(commits()).toEqual(['one'])
+  })
+
   it('goes back as a whole when the run has worked in it, too, and is named with the way back', async () => {
     await commitDuring('echo r > own; git add own; git commit -qm own')
     const { stdout } = savepoint(space, ['undo'])
