@@ -57,6 +57,30 @@ it('what somebody wrote before the run did, or between two writes of the run, is
   expect(space.read('a')).toBe(edited)
 })
 
+it('what somebody wrote before the run removed or replaced it is undone, and named with the way to it', async () => {
+  for (const name of ['dir/c', 'd', 'own']) space.write(name, `${name}1`)
+  const run = await startRun(space, 'READY; read line; rm -r dir; rm a own; echo r > new; mv new d')
+  await pause(LATER_MS)
+  for (const name of ['a', 'dir/c', 'd']) space.sh(`echo hand > ${name}`)
+  run.say('end')
+  await run.ended
+
+  const { restore } = savepointJson(space, ['undo', '--dry-run'])
+  expect([restore.mixed, restore.left_alone]).toEqual([['a', 'd', 'dir/c'], []])
+  const { stdout } = savepoint(space, ['undo'])
+  expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: d\n")
+  expect(stdout).toContain('May have been edited by somebody else before the run removed it: a, dir/c\n')
+  expect(stdout).toContain('Versions that the run replaced or removed: savepoint history a\n')
+  for (const name of ['a', 'dir/c', 'd']) {
+    const { versions } = savepointJson(space, ['history', name])
+    const found = versions.map(({ snapshot }: { snapshot: string }) => {
+      savepoint(space, ['revert', name, '--from', snapshot])
+      return space.read(name)
+    })
+    expect(found).toContain('hand\n')
+  }
+})
+
 describe('a repository in which somebody commits while a run goes on', () => {
   beforeEach(() => {
     space.write('mine', 'm1\n')
