@@ -54,7 +54,8 @@ install() {
     fi
     fail 'Cannot install dependencies: npm failed, see above'
   }
-  cp package-lock.json build/installed-lock.json
+  # npm leaves it out of a package.
+  if [ -f package-lock.json ]; then cp package-lock.json build/installed-lock.json; fi
 }
 
 . scripts/ready.sh

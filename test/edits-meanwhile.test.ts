@@ -57,6 +57,30 @@ it('what somebody wrote before the run did, or between two writes of the run, is
   expect(space.read('a')).toBe(edited)
 })
 
+it('what somebody wrote before the run removed or replaced it is undone, and named with the way to it', async () => {
+  for (const name of ['dir/c', 'd', 'own']) space.write(name, `${name}1`)
+  const run = await startRun(space, 'READY; read line; rm -r dir; rm a own; echo r > new; mv new d')
+  await pause(LATER_MS)
+  for (const name of ['a', 'dir/c', 'd']) space.sh(`echo hand > ${name}`)
+  run.say('end')
+  await run.ended
+
+  const { restore } = savepointJson(space, ['undo', '--dry-run'])
+  expect([restore.mixed, restore.left_alone]).toEqual([['a', 'd', 'dir/c'], []])
+  const { stdout } = savepoint(space, ['undo'])
+  expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: d\n")
+  expect(stdout).toContain('May have been edited by somebody else before the run removed it: a, dir/c\n')
+  expect(stdout).toContain('Versions that the run replaced or removed: savepoint history a\n')
+  for (const name of ['a', 'dir/c', 'd']) {
+    const { versions } = savepointJson(space, ['history', name])
+    const found = versions.map(({ snapshot }: { snapshot: string }) => {
+      savepoint(space, ['revert', name, '--from', snapshot])
+      return space.read(name)
+    })
+    expect(found).toContain('hand\n')
+  }
+})
+
 describe('a repository in which somebody commits while a run goes on', () => {
   beforeEach(() => {
     space.write('mine', 'm1\n')
@@ -77,6 +101,23 @@ describe('a repository in which somebody commits while a run goes on', () => {
     expect(stdout).toContain('\n  .git: changed by somebody outside of the run while it went on\n')
     expect([status, commits(), space.read('own')]).toEqual([3, ['hand', 'one'], undefined])
     expect(space.git('fsck', '--strict')).toBe('')
+  })
+
+  it('stays when the run has looked at a linked worktree and a submodule of it', async () => {
+    const file = 'git -c protocol.file.allow=always'
+    space.sh(`git worktree add -q -b side wt; ${file} submodule --quiet add ./ sub; git commit -qm two`)
+    const look = (place: string) => `touch ${place}/mine; git -C ${place} status -s > ../status`
+    await commitDuring(`echo r > own; ${look('wt')}; ${look('sub')}`)
+    const { restore } = savepointJson(space, ['undo'])
+    expect(restore.left_alone).toContainEqual({ path: '.git', why: 'outside' })
+    expect([restore.mixed, commits(), space.read('own')]).toEqual([[], ['hand', 'two', 'one'], undefined])
+  })
+
+  it('goes back as a whole when the run has made a reference that is called index', async () => {
+    space.sh('git worktree add -q --detach wt')
+    await commitDuring('git -C wt update-ref refs/worktree/index HEAD')
+    savepoint(space, ['undo'])
+    expect(commits()).toEqual(['one'])
   })
 
   it('goes back as a whole when the run has worked in it, too, and is named with the way back', async () => {

@@ -308,6 +308,15 @@ describe('a fresh checkout', () => {
     expect((stderr as string).trimEnd().split('\n').at(-1)).toMatch(sentence)
   })
 
+  it('is ready at its first start also as an installed package, which has no lock file', () => {
+    for (const path of ['node_modules', 'package-lock.json', 'build/installed-lock.json']) rmSync(join(checkout, path))
+    const bin = join(checkout, 'bin')
+    mkdirSync(bin)
+    writeFileSync(join(bin, 'npm'), `#!/bin/sh\nln -s '${root}node_modules' node_modules\n`, { mode: 0o755 })
+    const { status, stdout } = run(launcher, ['x'], { env: { ...process.env, PATH: `${bin}:${process.env.PATH}` } })
+    expect([status, JSON.parse(stdout as string).args]).toEqual([0, ['x']])
+  })
+
   it('writes nothing outside build and dist', () => {
     const before = readdirSync(checkout)
     run(launcher)

@@ -112,6 +112,7 @@ function build(space: Workspace): void {
     symlinkSync('f1', space.at(`d${i}/symlink`))
     if (i > 0) linkSync(space.at('d0/f0'), space.at(`d${i}/hard`))
   }
+  for (let i = 0; i < DIRS; i++) linkSync(space.at(`d${i}/f7`), space.at(`d${DIRS - 1 - i}/pair`))
   space.write('large', Buffer.alloc(3_000_000, 'abc'))
   chmodSync(space.at('d3'), 0o750)
 }
@@ -213,4 +214,15 @@ test('a file with many names that is changed by one after the other', async () =
   }
   const todo = Array.from({ length: 12 }, (_, i) => ({ step: 'write', at: i * 977, pause: 0 }))
   for (let i = 0; i < 3; i++) expect(await isPreserved(todo, false, byName)).toBe(true)
+})
+
+test('one of the two names of a file goes before the other was looked at', async () => {
+  const pairs: Record<string, Step> = {
+    unlink: (space, pick) => {
+      const path = `d${pick(DIRS)}/pair`
+      return { change: of([path]), act: () => rmSync(space.at(path), { force: true }) }
+    },
+  }
+  const todo = Array.from({ length: 30 }, (_, i) => ({ step: 'unlink', at: i * 977, pause: 0 }))
+  for (const isKnown of [false, true]) expect(await isPreserved(todo, isKnown, pairs)).toBe(true)
 })

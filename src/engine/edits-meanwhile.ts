@@ -40,7 +40,9 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const lastTouch = lastTouchIn(changes, known.touches)
   for (const { path, after } of changes) {
-    if (after?.kind !== 'file' || isGitInternal(path)) continue
+    if (isGitInternal(path)) continue
+    if (!after && known.touches.isRemoved(path)) edits.mixed.push(path)
+    if (after?.kind !== 'file') continue
     const last = lastTouch(path, after)
     const mayBeLater = last !== undefined && milliseconds(after.mtimeNs) > last + WRITE_MS
     if (mayBeLater && ++looks > MAX_LOOKS) break

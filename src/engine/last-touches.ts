@@ -26,6 +26,8 @@ export class LastTouches {
   private readonly by = new Map<Raw, number>()
   private readonly ends = new Map<number, number>()
   private readonly mixed = new Set<Raw>()
+  /** Those of them that it then removed: the edit went with them. */
+  private readonly removed = new Set<Raw>()
   private isFull = false
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
   safeAt = 0
@@ -35,6 +37,7 @@ export class LastTouches {
     if (this.isFull) return
     this.compare(path, changed, finishes.has(op) ? at - FINISH_MS : Infinity)
     this.compare(to, replaced, Infinity)
+    if (op === 'delete' && path !== undefined && this.mixed.has(path)) this.removed.add(path)
     // The edit goes with the file.
     if (op === 'rename' && path !== undefined && to !== undefined && this.mixed.has(path)) this.mixed.add(to)
     for (const each of [path, to]) {
@@ -69,6 +72,11 @@ export class LastTouches {
     return this.mixed.has(path)
   }
 
+  /** Whether the run was to remove such a file. */
+  isRemoved(path: Raw): boolean {
+    return this.removed.has(path)
+  }
+
   /** `changed`: only told when it was since the command began. `ownFrom`: later changes of what it had touched are its own. */
   private compare(path: Raw | undefined, changed: number | undefined, ownFrom: number): void {
     if (path === undefined || changed === undefined || this.mixed.size >= MAX_MIXED) return
@@ -91,5 +99,6 @@ export class LastTouches {
     this.by.clear()
     this.ends.clear()
     this.mixed.clear()
+    this.removed.clear()
   }
 }

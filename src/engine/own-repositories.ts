@@ -1,6 +1,6 @@
 /** Repositories in which a run has worked, not only looked: what is in one of them belongs together, whoever wrote it. */
 import type { Change } from '../model/entry.ts'
-import type { Raw } from '../model/raw-path.ts'
+import { isGitIndex, type Raw } from '../model/raw-path.ts'
 import { sameEntry } from '../store/tree-diff.ts'
 
 /** Whether a path lies in the `.git` of one, of which something in `changes` is `isOwn`. */
@@ -10,8 +10,7 @@ export function inRepositoriesOf(changes: readonly Change[], isOwn: (path: Raw) 
     // A local clone links the objects: those of the other repository are as they were, but for how many names they have.
     if (before && after && sameEntry({ ...before, linkGroup: after.linkGroup }, after)) continue
     const repository = repositoryOf(path)
-    // Every `git status` writes the index anew; work that is staged shows in the objects, too.
-    if (repository !== undefined && path !== `${repository}/index` && isOwn(path)) own.add(repository)
+    if (repository !== undefined && !isGitIndex(path) && isOwn(path)) own.add(repository)
   }
   return path => {
     const repository = repositoryOf(path)

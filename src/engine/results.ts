@@ -48,7 +48,7 @@ export interface RestoreResult {
   gone: Gone
   /** Of a run that is taken back: what it did to what was not captured, and stays so. */
   unprotected: Unprotected
-  /** Of a run that is taken back: what changed after it last opened it, and so may also hold somebody else's edit. */
+  /** Of a run that is taken back: what changed after it last opened it, and so may also hold somebody else's edit, or did when it was removed. */
   mixed: Raw[]
   /** Paths that stay because the snapshot did not capture them for another reason. */
   uncaptured: { path: Raw; reason: UnknownReason }[]

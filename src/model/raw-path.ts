@@ -52,6 +52,13 @@ export const isWithin = (path: Raw, dir: Raw): boolean => dir === '' || path ===
 export const isGitInternal = (path: Raw): boolean =>
   path.startsWith('.git/') || path.includes('/.git/') || path === '.git'
 
+/**
+ * Whether it is the index of a repository, or of a linked worktree or submodule of it. Every `git status` writes it anew; work
+ * that is staged shows in the objects, too. A branch may have the same name.
+ */
+export const isGitIndex = (path: Raw): boolean =>
+  /(?:^|\/)\.git\/(?:(?:modules|worktrees)\/(?!(?:.*\/)?(?:refs|logs)\/).+\/)?index$/s.test(path)
+
 /** `path` as it is written from the directory `base`; both are relative to the same root. */
 export function relativeRaw(base: Raw, path: Raw): Raw {
   const from = base === '' ? [] : base.split('/')

@@ -2,7 +2,7 @@
 
 import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts'
 import { formatCount, plural, restoreCounts } from '../../model/format.ts'
-import type { Raw } from '../../model/raw-path.ts'
+import { isGitInternal, parentOf, type Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
 import { goneText, unprotectedText } from './gone.ts'
@@ -152,12 +152,26 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
 }
 
 /** It is taken back all the same: the run changed it. */
-function mixedLines({ mixed, safety }: RestoreResult, style: Style): string[] {
-  if (mixed.length === 0) return []
-  const lines = [`May also hold somebody else's edit, made while the run went on: ${pathList(mixed, style)}`]
-  const words = mixed.slice(0, listedPaths).map(path => wordOf(path, style))
-  if (safety)
-    lines.push(`To have that back: ${style.bold(style.command(`revert ${words.join(' ')} --from ${safety.id}`))}`)
+function mixedLines({ mixed, changes, safety }: RestoreResult, style: Style): string[] {
+  const created = new Set(changes.flatMap(({ action, path }) => (action === 'create' ? [path] : [])))
+  const isMissing = (path: Raw): boolean => created.has(path) || (path !== '' && isMissing(parentOf(path)))
+  const present = mixed.filter(path => !isMissing(path))
+  const missing = mixed.filter(isMissing)
+  const lines: string[] = []
+  if (present.length > 0) {
+    lines.push(`May also hold somebody else's edit, made while the run went on: ${pathList(present, style)}`)
+    const words = present.slice(0, listedPaths).map(path => wordOf(path, style))
+    if (safety)
+      lines.push(`To have that back: ${style.bold(style.command(`revert ${words.join(' ')} --from ${safety.id}`))}`)
+  }
+  if (missing.length > 0)
+    lines.push(`May have been edited by somebody else before the run removed it: ${pathList(missing, style)}`)
+  // A repository is one thing, and has no versions of its own.
+  const file = mixed.find(path => !isGitInternal(path))
+  if (file !== undefined)
+    lines.push(
+      `Versions that the run replaced or removed: ${style.bold(style.command(`history ${wordOf(file, style)}`))}`,
+    )
   return lines
 }
 

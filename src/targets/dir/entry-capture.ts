@@ -106,7 +106,7 @@ export class EntryCapture {
     // What was left out last time was in no group.
     const isNew = !known || known.kind === 'unknown'
     if (isDirectory) this.descend(node, name).overrideOnly = overridden
-    else if (isNew && type === record.S_IFREG && record.recordNlink(records, at) > 1) {
+    else if (isNew && type === record.S_IFREG && this.hasOtherNames(records, at)) {
       const ino = record.recordIno(records, at)
       this.state.links.add(ino, joinRaw(node.path, name))
       node.linked.push({ name, ino })
@@ -115,6 +115,11 @@ export class EntryCapture {
     if (written) entries.set(name, written)
     else if (!isNew && (known.kind === 'dir') === isDirectory) entries.set(name, isDirectory ? { ...known } : known)
     else this.read(node, name, at, record.recordSize(records, at))
+  }
+
+  /** The run may have removed the others since the capture began. */
+  private hasOtherNames(records: Buffer, at: number): boolean {
+    return record.recordNlink(records, at) > 1 || this.state.options.preserved?.hadOtherNames(records, at) === true
   }
 
   /** The entry of a file that a restore has just written and nobody has touched since. */

@@ -3,7 +3,7 @@
  * leaves them as they are.
  */
 import type { Id } from '../../model/entry.ts'
-import { parentOf, type Raw } from '../../model/raw-path.ts'
+import { isGitIndex, parentOf, type Raw } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
 import { stateChanges } from './state-changes.ts'
 
@@ -65,8 +65,7 @@ export class OthersPaths {
 
   /** What counts for it: a repository is one thing. */
   private add(path: Raw): Raw | undefined {
-    // Every `git status` writes it anew; work that is staged shows in the objects, too.
-    if (/(?:^|\/)\.git\/index$/.test(path)) return undefined
+    if (isGitIndex(path)) return undefined
     const repository = /^(?:.*?\/)?\.git(?=\/)/s.exec(path)?.[0]
     if (repository !== undefined) this.repositories.add(repository)
     else this.paths.add(path)

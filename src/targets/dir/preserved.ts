@@ -106,6 +106,12 @@ export class Preserved {
     return this.results.get(path) ?? this.byInode.get(result.ino) ?? result
   }
 
+  /** Whether the file was put aside by one of several names. */
+  hadOtherNames(records: Buffer, at: number): boolean {
+    // A bigint for every file of a tree takes long.
+    return this.byInode.size > 0 && this.byInode.has(record.recordIno(records, at))
+  }
+
   /** From here on a run may change the tree. */
   start(): void {
     this.isStarted = true
