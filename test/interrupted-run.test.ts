@@ -32,6 +32,24 @@ it('is interrupted in `runs`, not running; `undo` takes it back', () => {
   expect(json('runs')[0]).toMatchObject({ interrupted: false, signal: 'SIGKILL' })
 })
 
+it('what somebody did by hand until it is closed goes back with it, and is named with the way to it', () => {
+  killed('rm -rf src')
+  space.write('top', 'by hand\n')
+  space.write('new', 'by hand\n')
+  const { stdout } = savepoint(space, ['undo'])
+  expect([space.read('src/main.js'), space.read('top'), space.read('new')]).toEqual(['main\n', 'top\n', undefined])
+  expect(stdout).toMatch(
+    /\nMay also hold somebody else's edit, made while the run went on: new, top\nTo have that back: /,
+  )
+  const way = /To have that back: savepoint (.*)/.exec(stdout)![1]!
+  expect(savepoint(space, way.split(' ')).status).toBe(0)
+  expect([space.read('src/main.js'), space.read('top'), space.read('new')]).toEqual([
+    'main\n',
+    'by hand\n',
+    'by hand\n',
+  ])
+})
+
 it('stands in `status` with the command that takes it back', () => {
   savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top'])
   killed('rm -rf src')

@@ -3,14 +3,16 @@
  * opened a file, not when it wrote: so of what changed later it is certain only sometimes whose the change is.
  */
 import type { Change, Entry, Id } from '../model/entry.ts'
-import { isGitInternal, parentOf, type Raw } from '../model/raw-path.ts'
+import { isGitIndex, isGitInternal, parentOf, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import type { Stat } from '../native/addon.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import type { LastTouches } from './last-touches.ts'
+import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf, repositoryOf } from './own-repositories.ts'
 import { statLive } from './resolve-path.ts'
+import { isBlind, touchedSoFar } from './touched-paths.ts'
 
 /** A call is told before it is carried out, and most programs write at once what they have opened. */
 const WRITE_MS = 300
@@ -53,6 +55,21 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   }
   edits.mixed.push(...sharedRepositories(changes, known.touches))
   return edits
+}
+
+/**
+ * Of a run whose supervisor was killed: its trace ends there, and all that has changed until it is closed counts as its. What the
+ * trace does not have may be the work of its last second, of what was left of it, or of whoever went on by hand.
+ */
+export function editsSinceKilled(ctx: Context, run: string, states: { before: Id; after: Id }): Edits {
+  if (isBlind(ctx, run)) return { others: [], mixed: [] }
+  const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
+  const isTouched = withOtherNames(touchedSoFar(ctx, run), changes)
+  const unseen = changes.filter(
+    ({ path, after }) => after && after.kind !== 'dir' && !isTouched(path) && !isGitIndex(path),
+  )
+  const mixed = new Set(unseen.slice(0, MAX_LOOKS).map(({ path }) => repositoryOf(path) ?? path))
+  return { others: [], mixed: [...mixed] }
 }
 
 /** In which the run has worked, and somebody else: they go back as a whole. */

@@ -13,7 +13,7 @@ import type { NewOperation } from '../timeline/timeline-db.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
-import { editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
+import { editsDetail, editsMeanwhile, editsSinceKilled, type Touches } from './edits-meanwhile.ts'
 import { addKept } from './kept-files.ts'
 import { moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
@@ -31,7 +31,7 @@ import type { Displacer } from './target-place.ts'
 import { hasBegun, judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
 
-type HowEnded = Pick<Run, 'exitCode' | 'signal'>
+type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 
 /** What is known of a run by who was there. */
 interface Known {
@@ -151,6 +151,8 @@ async function finishLocked(
   const after = unchanged
     ? before
     : addSnapshot(ctx, state, { type: 'final', run: run.id, command: quoteCommand(run.command) })
+  const states = { before: before.root, after: after.root }
+  const edits = end.isInterrupted ? editsSinceKilled(ctx, run.id, states) : editsMeanwhile(ctx, states, touched)
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
@@ -168,7 +170,7 @@ async function finishLocked(
       after_root: idToHex(after.root),
       // What somebody else did is not the run's to take back.
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
-      ...editsDetail(editsMeanwhile(ctx, { before: before.root, after: after.root }, touched)),
+      ...editsDetail(edits),
       ...formerPlaceDetail(isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
     },
