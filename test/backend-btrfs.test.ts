@@ -162,6 +162,16 @@ describe('what a snapshot does not show', () => {
       run('umount', space.at('mounted'))
     }
   })
+
+  onDisk('is named when it is gone: a nested subvolume goes with `rm -r` like any directory', () => {
+    const lost = 'NOT protected and gone: nested (mount; undo cannot bring it back)\n'
+    run('btrfs', 'subvolume', 'create', space.at('nested'))
+    space.write('nested/x')
+    const one = cli(space, ['snapshot', '-q']).stdout.trim()
+    expect(cli(space, ['run', '--', 'rm', '-r', 'nested']).stderr).toContain(lost)
+    expect(cli(space, ['undo']).stdout).toContain(lost)
+    expect(cli(space, ['rollback', one]).stdout).toContain(lost)
+  })
 })
 
 describe('who keeps it', () => {
