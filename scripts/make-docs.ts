@@ -226,7 +226,7 @@ function configPage(): string {
     '4. `.gitignore` files, `info/exclude` and your global excludes exclude as they do in git, unless `exclude.ignore_gitignore` is set.',
     '5. A file of up to 1 MiB that only the rules of 4 exclude is captured when `exclude.keep` names it.',
     '',
-    'Never captured: sockets, other mounts and nested subvolumes, the home of Savepoint itself. `savepoint coverage PATH` answers',
+    'Never captured: sockets, other mounts and nested subvolumes, what Savepoint keeps itself. `savepoint coverage PATH` answers',
     'for one path and names the rule.',
   ])
 }

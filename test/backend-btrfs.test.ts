@@ -1,6 +1,17 @@
 /** btrfs beyond the contract: what it tells of changes is all of them, what it does not show, and what can go wrong. */
 import { execFileSync } from 'node:child_process'
-import { closeSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { btrfs } from '../src/backends/btrfs.ts'
@@ -161,6 +172,35 @@ describe('what a snapshot does not show', () => {
     } finally {
       run('umount', space.at('mounted'))
     }
+  })
+
+  onDisk('nor what is kept beside a target inside of this one: it comes and goes without a word', () => {
+    // Not on this disk, so that they are kept beside their target.
+    const home = ['--home', mkdtempSync(join(tmpdir(), 'savepoint-home-'))]
+    run('btrfs', 'subvolume', 'create', space.at('nested'))
+    space.write('a')
+    const one = cli(space, ['snapshot', '-q', ...home]).stdout.trim()
+    cli(space, ['snapshot', '-t', space.at('nested'), ...home])
+    expect(readdirSync(space.dir)).toContain('.savepoint-snapshots')
+    expect(cli(space, ['status', ...home]).stdout).toContain('Nothing changed since')
+    const two = cli(space, ['snapshot', '-q', ...home]).stdout.trim()
+    const nothing = (id: string) => `Nothing to change: everything is as in ${id}\n`
+    expect(cli(space, ['rollback', one, ...home]).stdout).toBe(nothing(one))
+    for (const path of scene.kept(space).filter(path => path.startsWith(space.dir)))
+      run('btrfs', 'subvolume', 'delete', path)
+    rmSync(space.at('.savepoint-snapshots'), { recursive: true })
+    expect(cli(space, ['rollback', two, ...home]).stdout).toBe(nothing(two))
+    rmSync(home[1]!, { recursive: true })
+  })
+
+  onDisk('is named when it is gone: a nested subvolume goes with `rm -r` like any directory', () => {
+    const lost = 'NOT protected and gone: nested (mount; undo cannot bring it back)\n'
+    run('btrfs', 'subvolume', 'create', space.at('nested'))
+    space.write('nested/x')
+    const one = cli(space, ['snapshot', '-q']).stdout.trim()
+    expect(cli(space, ['run', '--', 'rm', '-r', 'nested']).stderr).toContain(lost)
+    expect(cli(space, ['undo']).stdout).toContain(lost)
+    expect(cli(space, ['rollback', one]).stdout).toContain(lost)
   })
 })
 

@@ -151,10 +151,11 @@ static void fill_record(struct record *record, const struct statx *status, const
 }
 
 static int append_records(struct listing *listing, int fd, struct header *header) {
-  const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  // Not AT_STATX_DONT_SYNC: what FUSE then tells of a file is as it was before the last write, and an edit of the same size is missed.
+  const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
   const unsigned mask = STATX_BASIC_STATS | STATX_MNT_ID;
   struct statx directory, status;
-  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, &directory) != 0) return errno;
+  if (statx(fd, "", AT_EMPTY_PATH, mask, &directory) != 0) return errno;
   size_t start = listing->length;
   for (size_t i = 0; i < listing->count; i++) {
     const struct listed *entry = &listing->entries[i];
@@ -178,7 +179,7 @@ static int append_records(struct listing *listing, int fd, struct header *header
     header->count++;
   }
   header->bytes = (uint32_t)(listing->length - start);
-  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &directory) != 0) return errno;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_CTIME, &directory) != 0) return errno;
   header->ctime_ns = to_ns(directory.stx_ctime);
   return 0;
 }

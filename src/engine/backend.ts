@@ -12,11 +12,11 @@ import { SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
+import { SNAPSHOTS_BESIDE } from '../targets/dir/whose-store.ts'
 import type { Context } from './context.ts'
 
 /** The key of what is remembered. */
 const NATIVE_META = 'native'
-const SIBLING = '.savepoint-snapshots'
 const KEY_LENGTH = 8
 
 export interface Chosen {
@@ -46,7 +46,7 @@ interface Remembered {
 export function whereFor(home: string, target: Buffer, timeline: string): Where {
   const whose = `${home}\0${whichAt(target)}`
   const key = `${timeline}-${idToHex(hashBytes(Buffer.from(whose))).slice(0, KEY_LENGTH)}`
-  const beside = join(dirname(target.toString()), SIBLING)
+  const beside = join(dirname(target.toString()), SNAPSHOTS_BESIDE)
   // The first user has it; another one, with a target in the same directory, has one of his own.
   const own = `${beside}-${process.geteuid?.() ?? 0}`
   return { key, directories: [join(home, 'native'), beside, own].map(place => join(place, key)) }

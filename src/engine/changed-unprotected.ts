@@ -42,9 +42,7 @@ export function changedUnprotected(
     for (const { path, isNew } of touches(ctx.db.events.changesOf(run.id))) {
       if (isNew) made.add(path)
       const holder = isNew || made.has(path) ? undefined : holders.of(path)
-      // A mount that is gone is no loss; what was changed in it may be.
-      const isPassed = holder && holder.reason !== 'mount' && isPassing(holder.reason)
-      if (!holder || found.has(holder.path) || isPassed) continue
+      if (!holder || found.has(holder.path) || isPassing(holder.reason)) continue
       if (++looks > MAX_LOOKS) break
       if (isChangedSince(root, path, run.startedAt) && entryAt(ctx.store, trees.now, holder.path))
         found.set(holder.path, { ...holder, to: undefined })

@@ -14,8 +14,11 @@ import type { Gone, GonePath } from './results.ts'
 /** How many are listed: a tree full of ignored files must not fill a report. */
 const LISTED_GONE = 100
 
-/** Come and go by themselves, or lie elsewhere: nothing of the user's is lost with the name. */
-const passing: ReadonlySet<UnknownReason> = new Set(['mount', 'store', 'socket', 'lock', 'vanished'])
+/**
+ * Come and go by themselves, or lie elsewhere: nothing of the user's is lost with the name. Not so a mount: what was unmounted
+ * leaves its directory, and of which nothing is left may have been a nested subvolume, which `rm -r` deletes with all in it.
+ */
+const passing: ReadonlySet<UnknownReason> = new Set(['store', 'socket', 'lock', 'vanished'])
 
 export const isPassing = (reason: UnknownReason): boolean => passing.has(reason)
 

@@ -60,7 +60,7 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
 const withoutExceptions = (result: RestoreResult): RestoreResult => ({
   ...result,
   ...nothingLeft,
-  uncaptured: result.uncaptured.filter(({ reason }) => isPassing(reason)),
+  uncaptured: result.uncaptured.filter(({ reason }) => reason === 'mount' || isPassing(reason)),
   gone: noneGone,
 })
 

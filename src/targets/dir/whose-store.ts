@@ -1,4 +1,7 @@
-/** What belongs to Savepoint itself and is never captured: its home, the stage of a restore, and any other store. */
+/**
+ * What belongs to Savepoint itself and is never captured: its home, the stage of a restore, where snapshots of a target inside
+ * of this one are kept, and any other store.
+ */
 import { joinRaw, type Raw } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
 import { readSmallFile } from './read-small-file.ts'
@@ -6,6 +9,10 @@ import { isStage } from './stage-mark.ts'
 
 const S_IFMT = 0o170000
 const S_IFDIR = 0o040000
+const PERMISSIONS = 0o777
+/** Where a filesystem keeps snapshots beside their target; it may end in the number of a user. */
+export const SNAPSHOTS_BESIDE = '.savepoint-snapshots'
+const besideNamed = new RegExp(`^\\${SNAPSHOTS_BESIDE}(-\\d+)?$`)
 /** {"format":1}, with room for what later formats may say. */
 const MAX_FORMAT_BYTES = 4096
 
@@ -26,12 +33,24 @@ export function whoseStore(
 ): 'store' | 'other-store' | undefined {
   if (ino === homeIno) return 'store'
   if (directory === '' && name !== stage && isStage(root, name)) return 'store'
-  return (name === 'store' || name === 'timelines') && isHome(root, directory) ? 'other-store' : undefined
+  if (besideNamed.test(name) && isClosed(root, joinRaw(directory, name))) return 'store'
+  return ofHome.has(name) && isHome(root, directory) ? 'other-store' : undefined
+}
+
+const ofHome: ReadonlySet<Raw> = new Set(['store', 'timelines', 'native'])
+
+/** As `backends/place.ts` makes it. A directory of the user's that is only named alike is hardly ever so. */
+function isClosed(root: number, path: Raw): boolean {
+  try {
+    return (addon.statAt(root, path).mode & PERMISSIONS) === 0o700
+  } catch {
+    return false
+  }
 }
 
 /**
- * Whether the directory is a home of Savepoint (another user's, a test's). What else lies in it is captured; its store
- * and timelines are not: they would be stored again with each capture, and a restore would set back the one without the
+ * Whether the directory is a home of Savepoint (another user's, a test's). What else lies in it is captured; its store,
+ * timelines and snapshots are not: they would be stored again with each capture, and a restore would set back the one without the
  * other. A name alone makes no home: all parts must be there, and the format be said.
  */
 function isHome(root: number, directory: Raw): boolean {
