@@ -305,6 +305,20 @@ describe('who keeps it', () => {
   )
 })
 
+onDisk('who has the timeline open reads what another process took since', async () => {
+  space.write('a', 'one\n')
+  const savepoint = await space.open()
+  expect(cli(space, ['snapshot', '-m', 'by another']).stdout).toContain('kept by btrfs')
+  space.write('a', 'two\n')
+  expect((await savepoint.diff({ from: 'by another' })).changes.map(({ path }) => path)).toEqual(['a'])
+  expect(cli(space, ['snapshot', '-m', 'and again']).status).toBe(0)
+  await savepoint.rollback('by another')
+  expect(space.read('a')).toBe('one\n')
+  expect(cli(space, ['snapshot', '-m', 'the last']).status).toBe(0)
+  await savepoint.undo()
+  expect(space.read('a')).toBe('two\n')
+})
+
 onDisk('native_max of them stay, once they are read; the store keeps the others', async () => {
   for (const label of ['1', '2', '3']) {
     space.write('a', label)

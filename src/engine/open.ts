@@ -201,6 +201,11 @@ function closeFiles({ db, store, scratch }: Pick<Context, 'db' | 'store' | 'scra
 }
 
 function toSavepoint(ctx: Context): Savepoint {
+  /** Another process may have taken one since this was opened. */
+  const whenRead = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (!ctx.leaveUnread) await readAtOpen(ctx)
+    return work()
+  }
   return {
     get target() {
       return showPath(rawFromBytes(ctx.targetPath))
@@ -229,30 +234,32 @@ function toSavepoint(ctx: Context): Savepoint {
     ownRun: () => ownRun(ctx),
     settle: () => readAtOpen(ctx),
     nativeUsage: ref => nativeUsage(ctx.timelineDir, resolveSnapshot(ctx.db, ref)),
-    status: () => status(ctx),
-    diff: options => diff(ctx, options ?? {}),
-    changes: () => changes(ctx),
+    status: () => whenRead(() => status(ctx)),
+    diff: options => whenRead(() => diff(ctx, options ?? {})),
+    changes: () => whenRead(() => changes(ctx)),
     snapshotChanges: ref => diffOfSnapshot(ctx, asShown(ctx, resolveSnapshot(ctx.db, ref))),
-    history: path => history(ctx, path),
-    coverage: async path => (await coverage(ctx, [path]))[0]!,
-    coverages: paths => coverage(ctx, paths),
+    history: path => whenRead(() => history(ctx, path)),
+    coverage: path => whenRead(async () => (await coverage(ctx, [path]))[0]!),
+    coverages: paths => whenRead(() => coverage(ctx, paths)),
     entry: (ref, path) => findEntry(ctx, ref, path).entry,
     file: (ref, path) => readFile(ctx, ref, path),
     read: (ref, path) => readFile(ctx, ref, path).content,
     isKept: path => keptMatcher(ctx.config.snapshots.exclude.keep)(path),
     rollback: (ref, options = {}) =>
-      options.native
-        ? rollbackNatively(ctx, ref, options)
-        : restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
+      whenRead(() =>
+        options.native
+          ? rollbackNatively(ctx, ref, options)
+          : restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
+      ),
     revert: (path, options = {}) =>
-      restoring(ctx, { op: 'revert', path, ...options }, () => revert(ctx, path, options)),
-    undo: (options = {}) => restoring(ctx, { op: 'undo', ...options }, () => undo(ctx, options)),
-    redo: (options = {}) => restoring(ctx, { op: 'redo', ...options }, () => redo(ctx, options)),
+      whenRead(() => restoring(ctx, { op: 'revert', path, ...options }, () => revert(ctx, path, options))),
+    undo: (options = {}) => whenRead(() => restoring(ctx, { op: 'undo', ...options }, () => undo(ctx, options))),
+    redo: (options = {}) => whenRead(() => restoring(ctx, { op: 'redo', ...options }, () => redo(ctx, options))),
     tags: () => ctx.db.tags(),
     tag: (name, ref) => setTag(ctx, name, ref),
     deleteTag: name => deleteTag(ctx, name),
     delete: refs => deleteSnapshots(ctx, refs),
-    compact: (refs, options) => compact(ctx, refs, options ?? {}),
+    compact: (refs, options) => whenRead(() => compact(ctx, refs, options ?? {})),
     prune: options => prune(ctx, options ?? {}),
     operations: () => reachableOperations(ctx.db),
     runs: () => listRuns(ctx),
@@ -267,8 +274,8 @@ function toSavepoint(ctx: Context): Savepoint {
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),
     purgeText: text => purgeText(ctx, text),
-    exportSnapshot: async (ref, file, options) =>
-      (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {}),
+    exportSnapshot: (ref, file, options) =>
+      whenRead(async () => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {})),
     importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),
     importStates: async (source, make) => (await import('./import-states.ts')).importStates(ctx, source, make),
     run: options => runCommand(ctx, options),
