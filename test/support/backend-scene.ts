@@ -10,6 +10,18 @@ import { Workspace } from './workspace.ts'
 const PATH = `${process.env.PATH}:/usr/sbin:/sbin`
 const READY_MS = 30_000
 
+/**
+ * When a process that asked zfs-fuse something is killed before that has read the question, as the tests do, it waits for one that is
+ * no longer there, and answers nobody, on any filesystem, until there is another one on the same. Idle, it polls instead.
+ */
+const WAKE_UP = `waits() { grep -qs fuse_dev_do_read /proc/$1/task/*/wchan; }
+while sleep 1 && kill -0 $1; do
+  waits $1 && sleep 1 && waits $1 || continue
+  while read -r device place type rest; do
+    case $type in fuse*) timeout 1 stat -f "$place" & ;; esac
+  done < /proc/mounts
+done`
+
 /** A filesystem that lives as long as a test file. */
 export interface Scene {
   name: 'cas' | 'btrfs' | 'zfs' | 'archive'
@@ -129,6 +141,7 @@ export function onZfs(): PoolScene {
         daemon = spawn('zfs-fuse', ['--no-daemon'], { env: { PATH }, cwd: '/', stdio: 'ignore' })
         const end = Date.now() + READY_MS
         while (!works('zfs', 'list') && Date.now() < end) await pause(50)
+        spawn('sh', ['-c', WAKE_UP, 'sh', String(daemon.pid)], { stdio: 'ignore' }).unref()
       }
       run('truncate', '-s', '256M', join(scratch, 'pool.img'))
       run('zpool', 'create', '-o', 'cachefile=none', '-m', join(scratch, 'pool'), POOL, join(scratch, 'pool.img'))
