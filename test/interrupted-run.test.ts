@@ -50,6 +50,16 @@ it('what somebody did by hand until it is closed goes back with it, and is named
   ])
 })
 
+it('the same beside a repository that got many objects meanwhile', () => {
+  space.git('init', '-q')
+  killed('rm -rf src')
+  space.sh('mkdir .git/objects/aa; cd .git/objects/aa; touch $(seq 1001)')
+  space.write('top', 'by hand\n')
+  expect(savepoint(space, ['undo']).stdout).toContain(
+    "May also hold somebody else's edit, made while the run went on: .git, top\n",
+  )
+})
+
 it('stands in `status` with the command that takes it back', () => {
   savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top'])
   killed('rm -rf src')
