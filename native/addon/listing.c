@@ -1,4 +1,4 @@
-/* One getdents64 for many entries and one statx per entry, no allocation per entry. See listing.h. */
+/* One getdents64 for many entries and one statx per entry (two of a directory), no allocation per entry. See listing.h. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
