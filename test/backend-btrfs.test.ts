@@ -17,6 +17,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vi
 import { btrfs } from '../src/backends/btrfs.ts'
 import { doctor, open } from '../src/index.ts'
 import { addon } from '../src/native/addon.ts'
+import { tryLock } from '../src/store/file-lock.ts'
 import { onBtrfs, run } from './support/backend-scene.ts'
 import { savepoint as cli } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
@@ -317,6 +318,19 @@ onDisk('who has the timeline open reads what another process took since', async 
   expect(cli(space, ['snapshot', '-m', 'the last']).status).toBe(0)
   await savepoint.undo()
   expect(space.read('a')).toBe('two\n')
+})
+
+onDisk('who could not read one because another process was at work does not wait for that again', async () => {
+  space.write('a', 'one\n')
+  expect(cli(space, ['snapshot']).stdout).toContain('kept by btrfs')
+  const [timeline] = readdirSync(join(space.home, 'timelines'))
+  using held = tryLock(join(space.home, 'timelines', timeline!, 'lock'), 'exclusive', 'hold it')!
+  const savepoint = await space.open({ env: { ...space.env, SAVEPOINT_LOCK_WAIT_MS: '3000' } })
+  const start = performance.now()
+  expect((await savepoint.status()).changes).toBeUndefined()
+  expect(performance.now() - start).toBeLessThan(2500)
+  held.release()
+  expect((await savepoint.status()).changes).toEqual([])
 })
 
 onDisk('native_max of them stay, once they are read; the store keeps the others', async () => {

@@ -50,6 +50,16 @@ it('what somebody did by hand until it is closed goes back with it, and is named
   ])
 })
 
+it('the same beside a repository that got many objects meanwhile, which has no versions to look for', () => {
+  space.sh('git init -q lib')
+  killed('rm -rf src')
+  space.sh('mkdir lib/.git/objects/aa; cd lib/.git/objects/aa; touch $(seq 1001)')
+  space.write('top', 'by hand\n')
+  const { stdout } = savepoint(space, ['undo'])
+  expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: lib/.git, top\n")
+  expect(stdout).toContain('Versions that the run replaced or removed: savepoint history top\n')
+})
+
 it('stands in `status` with the command that takes it back', () => {
   savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top'])
   killed('rm -rf src')

@@ -1,7 +1,7 @@
 /** What a run changes through other mounts than ours: sandboxes, `unshare -m`, a directory that is mounted elsewhere. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
@@ -243,6 +243,17 @@ gated(hasMounts, 'unshare -m, seccomp', 'a directory of the lower layer of an ov
   const args = ['-m', 'sh', '-ec', script, 'sh', ...cliCommand]
   const { stdout, stderr } = spawnSync('unshare', args, { cwd: space.dir, env: space.env, encoding: 'utf8' })
   expect({ stdout, stderr }).toEqual({ stdout: '1\n1\n', stderr: '' })
+})
+
+/** As sshfs or NFS whose server is away: whoever looks into it waits for ever. */
+const hasFuse = hasMounts && existsSync('/dev/fuse')
+gated(hasFuse, 'unshare -m, seccomp, FUSE', 'one inside of a target that does not answer stops nothing', async () => {
+  const script = `mkdir away; exec 3<> /dev/fuse
+    mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none away
+    timeout -s KILL 20 "$@" run -q -- sh -c 'echo 2 > src/a' 3>&-; timeout -s KILL 20 "$@" undo -q 3>&-; cat src/a`
+  const args = ['-m', 'sh', '-ec', script, 'sh', ...cliCommand]
+  const { stdout, stderr } = spawnSync('unshare', args, { cwd: space.dir, env: space.env, encoding: 'utf8' })
+  expect({ stdout, stderr }).toEqual({ stdout: '1\n', stderr: '' })
 })
 
 gated(hasMounts, 'unshare -m, seccomp', 'our own directory is not changed through another mount either', async () => {

@@ -266,6 +266,11 @@ it('--adopt in a directory that has a timeline: that one takes the place of the 
   const timeline = adopting().match(`had \\((\\w+)\\) is that of ${space.dir} from now on`)![1]!
   expect(adopting()).toContain(`goes on with this timeline already; the one that it had before is ${timeline}`)
   expect([ids([]), ids([], join(heir, 'below')), ids(['-t', space.dir])]).toEqual([[id], [id], [own.id]])
+  const third = besides('third')
+  mkdirSync(third)
+  await (await space.open({ cwd: third })).snapshot()
+  expect(ids(['--adopt', space.dir], third)).toEqual([own.id])
+  rmSync(third, { recursive: true })
   expect([ids(['--adopt', timeline]), ids([])]).toEqual([[own.id], [own.id]])
   const [other] = allTargets(space.home).filter(target => target.id !== timeline)
   const inside = `${savepointInShell} status --adopt '${other!.id}'; exit 7`

@@ -1,4 +1,4 @@
-/* One getdents64 for many entries and one statx per entry, no allocation per entry. See listing.h. */
+/* One getdents64 for many entries and one statx per entry (two of a directory), no allocation per entry. See listing.h. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "status.h"
 
 enum { DENTS_BYTES = 256 * 1024, FLAG_MOUNT_POINT = 1, FLAG_STAT_FAILED = 2 };
+static const unsigned STATUS_MASK = STATX_BASIC_STATS | STATX_MNT_ID;
 
 struct dirent_record { /* what getdents64 writes */
   uint64_t ino;
@@ -150,17 +151,26 @@ static void fill_record(struct record *record, const struct statx *status, const
   record->mtime_ns = to_ns(status->stx_mtime);
 }
 
-static int append_records(struct listing *listing, int fd, struct header *header) {
-  // Not AT_STATX_DONT_SYNC: what FUSE then tells of a file is as it was before the last write, and an edit of the same size is missed.
+/*
+ * Not AT_STATX_DONT_SYNC: what FUSE then tells of a file is as it was before the last write, and an edit of the same size is
+ * missed. But what is mounted there is only recognised: whoever serves it (sshfs, NFS) may be away and never answer.
+ */
+static int look_at(int fd, const struct listed *entry, const struct statx *directory, struct statx *status) {
   const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
-  const unsigned mask = STATX_BASIC_STATS | STATX_MNT_ID;
+  if ((entry->type == DT_DIR || entry->type == DT_UNKNOWN) &&
+      statx(fd, entry->name, flags | AT_STATX_DONT_SYNC, STATUS_MASK, status) == 0 && is_mount_point(directory, status))
+    return 0;
+  return statx(fd, entry->name, flags, STATUS_MASK, status);
+}
+
+static int append_records(struct listing *listing, int fd, struct header *header) {
   struct statx directory, status;
-  if (statx(fd, "", AT_EMPTY_PATH, mask, &directory) != 0) return errno;
+  if (statx(fd, "", AT_EMPTY_PATH, STATUS_MASK, &directory) != 0) return errno;
   size_t start = listing->length;
   for (size_t i = 0; i < listing->count; i++) {
     const struct listed *entry = &listing->entries[i];
     struct record record = {.name_length = entry->name_length};
-    if (statx(fd, entry->name, flags, mask, &status) == 0) {
+    if (look_at(fd, entry, &directory, &status) == 0) {
       fill_record(&record, &status, &directory);
     } else if (errno == ENOENT) {
       continue; // vanished since getdents64

@@ -42,7 +42,8 @@ export function adoptTarget(
     )
   }
   const given = targets.find(other => other.id !== target.id && other.path.equals(path))
-  if (given && target.id !== known && target.identity.ino === nobody.ino) {
+  const wasHere = target.identity.ino === nobody.ino && target.former?.equals(path)
+  if (given && target.id !== known && wasHere) {
     notice(`${shown(path)} goes on with this timeline already; the one that it had before is ${target.id}`)
     return given
   }
@@ -52,7 +53,7 @@ export function adoptTarget(
       throw new SavepointError('busy', `Cannot adopt "${known}": ${run.id} goes on in ${shown(path)}`, {
         hint: 'Its history would become that of another directory: wait until it has ended',
       })
-    writeTarget({ ...given, path: target.path, identity: nobody, former: undefined })
+    writeTarget({ ...given, path: target.path, identity: nobody, former: path })
     notice(`the timeline that ${shown(path)} had (${given.id}) is that of ${shown(target.path)} from now on`)
   }
   const adopted = { ...target, path, identity: lastingIdentity(path, identityOf(stat)), former: undefined }

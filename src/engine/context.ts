@@ -43,6 +43,8 @@ export interface Context {
   force: boolean
   /** A snapshot that the filesystem keeps is not read at once. */
   leaveUnread: boolean
+  /** Ids of those that could not be read when it was last tried. */
+  notRead: ReadonlySet<string>
   /** What was left to the store when the timeline was opened: whoever prunes has asked for that, too. */
   leftAtOpen: LeftToStore[]
   now: () => number

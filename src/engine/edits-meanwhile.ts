@@ -68,8 +68,8 @@ export function editsSinceKilled(ctx: Context, run: string, states: { before: Id
   const unseen = changes.filter(
     ({ path, after }) => after && after.kind !== 'dir' && !isTouched(path) && !isGitIndex(path),
   )
-  const mixed = new Set(unseen.slice(0, MAX_LOOKS).map(({ path }) => repositoryOf(path) ?? path))
-  return { others: [], mixed: [...mixed] }
+  const mixed = new Set(unseen.map(({ path }) => repositoryOf(path) ?? path))
+  return { others: [], mixed: [...mixed].slice(0, MAX_LOOKS) }
 }
 
 /** In which the run has worked, and somebody else: they go back as a whole. */

@@ -36,7 +36,7 @@ import { processesOfRuns, signalProcess } from './process-list.ts'
 import { purge } from './purge.ts'
 import { purgeText } from './purge-traces.ts'
 import { findEntry, readFile } from './read-content.ts'
-import { readAtOpen } from './read-native.ts'
+import { readAtOpen, readSince } from './read-native.ts'
 import { revert } from './revert.ts'
 import { requireRun, rollback } from './rollback.ts'
 import { runCommand } from './run.ts'
@@ -115,6 +115,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     env,
     force: options.force ?? false,
     leaveUnread: options.leaveUnread ?? false,
+    notRead: new Set(),
     leftAtOpen: [],
     now: options.now ?? Date.now,
     notice,
@@ -201,9 +202,8 @@ function closeFiles({ db, store, scratch }: Pick<Context, 'db' | 'store' | 'scra
 }
 
 function toSavepoint(ctx: Context): Savepoint {
-  /** Another process may have taken one since this was opened. */
   const whenRead = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (!ctx.leaveUnread) await readAtOpen(ctx)
+    await readSince(ctx)
     return work()
   }
   return {

@@ -25,15 +25,23 @@ import { withSnapshotEvents } from './snapshot-events.ts'
  * When a timeline is opened. What cannot be read now (no room, its filesystem is not mounted) does not stop who asks about
  * something else.
  */
-export async function readAtOpen(ctx: Context): Promise<void> {
+export async function readAtOpen(ctx: Context, lockWaitMs = ctx.lockWaitMs): Promise<void> {
   if (ctx.db.native.unread().length === 0 || ctx.unwritable) return
   try {
-    ctx.leftAtOpen = await withTimelineLock(ctx, 'read a snapshot', () => readUnread(ctx))
+    ctx.leftAtOpen = await withTimelineLock({ ...ctx, lockWaitMs }, 'read a snapshot', () => readUnread(ctx))
   } catch (error) {
     if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
     if ((error as SavepointError).code === 'cancelled') throw error
     sayNotRead(ctx, error as Error)
   }
+  ctx.notRead = new Set(ctx.db.native.unread().map(({ id }) => id))
+}
+
+/** Another process may have taken one since. For what could not be read before, nobody waits a second time. */
+export async function readSince(ctx: Context): Promise<void> {
+  if (ctx.leaveUnread) return
+  const isNew = ctx.db.native.unread().some(({ id }) => !ctx.notRead.has(id))
+  await readAtOpen(ctx, isNew ? ctx.lockWaitMs : 0)
 }
 
 /** Called under the timeline's lock. Answers what was left to the store, because it is beyond the limits. */

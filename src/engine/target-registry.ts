@@ -38,7 +38,7 @@ export interface RegisteredTarget {
   directory: string
   path: Buffer
   identity: DirIdentity
-  /** Where it was before it was moved. */
+  /** Where it was before it was moved, or gave way to one that was adopted. */
   former?: Buffer
   /** Taken by --force in the place of another directory, and not yet recorded: a look at it shall change nothing. */
   isUnrecorded?: boolean
@@ -123,8 +123,9 @@ function isTellable(path: Buffer, { btimeNs }: Stat): boolean {
 
 /** Of a place where nothing is any more: the target that was moved away from it. */
 function findFormer(targets: RegisteredTarget[], place: Buffer, notice: (text: string) => void) {
-  const target = statDir(place) ? undefined : targets.find(({ former }) => former?.equals(place))
-  if (!target || !atItsPlace(target)) return undefined
+  const isFrom = (target: RegisteredTarget) => target.former?.equals(place) && atItsPlace(target)
+  const target = statDir(place) ? undefined : targets.find(isFrom)
+  if (!target) return undefined
   notice(`the target was moved from ${shown(place)} to ${shown(target.path)}`)
   return target
 }

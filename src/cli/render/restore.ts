@@ -167,7 +167,7 @@ function mixedLines({ mixed, changes, safety }: RestoreResult, style: Style): st
   if (missing.length > 0)
     lines.push(`May have been edited by somebody else before the run removed it: ${pathList(missing, style)}`)
   // A repository is one thing, and has no versions of its own.
-  const file = mixed.find(path => !isGitInternal(path))
+  const file = mixed.find(path => !isGitInternal(`${path}/`))
   if (file !== undefined)
     lines.push(
       `Versions that the run replaced or removed: ${style.bold(style.command(`history ${wordOf(file, style)}`))}`,
