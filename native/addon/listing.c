@@ -1,17 +1,22 @@
-/* One getdents64 for many entries and one statx per entry (two of a directory), no allocation per entry. See listing.h. */
+/* One getdents64 for many entries and one statx per entry, no allocation per entry. See listing.h. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "listing.h"
 #include "status.h"
 
 enum { DENTS_BYTES = 256 * 1024, FLAG_MOUNT_POINT = 1, FLAG_STAT_FAILED = 2 };
+/* Not all headers have these. */
+enum { XFS_MAGIC = 0x58465342, ZFS_MAGIC = 0x2fc12fc1 };
+#define BCACHEFS_MAGIC 0xca451a4e
 static const unsigned STATUS_MASK = STATX_BASIC_STATS | STATX_MNT_ID;
 
 struct dirent_record { /* what getdents64 writes */
@@ -152,11 +157,34 @@ static void fill_record(struct record *record, const struct statx *status, const
 }
 
 /*
- * Not AT_STATX_DONT_SYNC: what FUSE then tells of a file is as it was before the last write, and an edit of the same size is
- * missed. But what is mounted there is only recognised: whoever serves it (sshfs, NFS) may be away and never answer.
+ * Whether somebody else than this kernel serves the filesystem (FUSE, NFS), or may serve what lies below it (overlayfs). With
+ * AT_STATX_DONT_SYNC, what FUSE tells of a file is as it was before the last write, and an edit of the same size is missed.
  */
-static int look_at(int fd, const struct listed *entry, const struct statx *directory, struct statx *status) {
+static bool is_served(struct listing *listing, int fd, const struct statx *directory) {
+  uint64_t device = (uint64_t)directory->stx_dev_major << 32 | directory->stx_dev_minor;
+  if (listing->has_asked && listing->device == device) return listing->is_served;
+  struct statfs filesystem;
+  listing->has_asked = true;
+  listing->device = device;
+  listing->is_served = true;
+  if (fstatfs(fd, &filesystem) != 0) return true;
+  switch ((uint32_t)filesystem.f_type) {
+    case EXT4_SUPER_MAGIC:
+    case XFS_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case ZFS_MAGIC:
+    case BCACHEFS_MAGIC:
+      listing->is_served = false;
+  }
+  return listing->is_served;
+}
+
+/* What is mounted there is only recognised: whoever serves it (sshfs, NFS) may be away and never answer. */
+static int look_at(int fd, const struct listed *entry, bool is_served, const struct statx *directory, struct statx *status) {
   const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+  if (!is_served) return statx(fd, entry->name, flags | AT_STATX_DONT_SYNC, STATUS_MASK, status);
   if ((entry->type == DT_DIR || entry->type == DT_UNKNOWN) &&
       statx(fd, entry->name, flags | AT_STATX_DONT_SYNC, STATUS_MASK, status) == 0 && is_mount_point(directory, status))
     return 0;
@@ -165,12 +193,13 @@ static int look_at(int fd, const struct listed *entry, const struct statx *direc
 
 static int append_records(struct listing *listing, int fd, struct header *header) {
   struct statx directory, status;
-  if (statx(fd, "", AT_EMPTY_PATH, STATUS_MASK, &directory) != 0) return errno;
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATUS_MASK, &directory) != 0) return errno;
+  const bool served = is_served(listing, fd, &directory);
   size_t start = listing->length;
   for (size_t i = 0; i < listing->count; i++) {
     const struct listed *entry = &listing->entries[i];
     struct record record = {.name_length = entry->name_length};
-    if (look_at(fd, entry, &directory, &status) == 0) {
+    if (look_at(fd, entry, served, &directory, &status) == 0) {
       fill_record(&record, &status, &directory);
     } else if (errno == ENOENT) {
       continue; // vanished since getdents64
@@ -189,7 +218,8 @@ static int append_records(struct listing *listing, int fd, struct header *header
     header->count++;
   }
   header->bytes = (uint32_t)(listing->length - start);
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_CTIME, &directory) != 0) return errno;
+  const int how = served ? 0 : AT_STATX_DONT_SYNC;
+  if (statx(fd, "", AT_EMPTY_PATH | how, STATX_CTIME, &directory) != 0) return errno;
   header->ctime_ns = to_ns(directory.stx_ctime);
   return 0;
 }

@@ -20,6 +20,9 @@ struct listing {
   size_t names_length, names_room;
   struct listed *entries;
   size_t count, entries_room;
+  /* whether somebody serves the filesystem that was asked about last */
+  uint64_t device;
+  bool has_asked, is_served;
 };
 
 /* False without memory. listing_end() frees the scratch in any case. */
