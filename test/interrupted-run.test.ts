@@ -60,6 +60,16 @@ it('the same beside a repository that got many objects meanwhile, which has no v
   expect(stdout).toContain('Versions that the run replaced or removed: savepoint history top\n')
 })
 
+it('so is what the run had touched, and somebody wrote long after its trace ends', async () => {
+  // Until its first second is in the timeline: from there on nothing more is told.
+  killed('echo agent > top; sleep 1.5; echo agent > src/main.js')
+  const last = Date.now()
+  await vi.waitUntil(() => Date.now() > last + 2500, { timeout: 30_000 })
+  space.write('top', 'by hand\n')
+  expect(savepoint(space, ['undo']).stdout).toMatch(/\nMay also hold somebody else's edit, .*: (src\/main.js, )?top\n/)
+  expect(space.read('top')).toBe('top\n')
+})
+
 it('stands in `status` with the command that takes it back', () => {
   savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top'])
   killed('rm -rf src')

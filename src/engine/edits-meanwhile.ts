@@ -18,6 +18,8 @@ import { isBlind, touchedSoFar } from './touched-paths.ts'
 const WRITE_MS = 300
 /** Where it must be certain: a call may take long on a machine that is busy. */
 const CERTAIN_MS = 1000
+/** What a run did in its last second, and a little more, is not in the trace when its supervisor was killed. */
+const UNTOLD_MS = 2000
 /** How many files are looked at, and so named at most. */
 const MAX_LOOKS = 1000
 
@@ -59,14 +61,19 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
 
 /**
  * Of a run whose supervisor was killed: its trace ends there, and all that has changed until it is closed counts as its. What the
- * trace does not have may be the work of its last second, of what was left of it, or of whoever went on by hand.
+ * trace does not have, or what has changed since it ends, may be the work of its last second, of what was left of it, or of whoever
+ * went on by hand.
  */
 export function editsSinceKilled(ctx: Context, run: string, states: { before: Id; after: Id }): Edits {
   if (isBlind(ctx, run)) return { others: [], mixed: [] }
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const isTouched = withOtherNames(touchedSoFar(ctx, run), changes)
+  const last = ctx.db.events.lastOf(run)
+  let looks = 0
+  const isLater = (path: Raw): boolean =>
+    !isGitInternal(path) && ++looks <= MAX_LOOKS && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > last + UNTOLD_MS
   const unseen = changes.filter(
-    ({ path, after }) => after && after.kind !== 'dir' && !isTouched(path) && !isGitIndex(path),
+    ({ path, after }) => after && after.kind !== 'dir' && !isGitIndex(path) && (!isTouched(path) || isLater(path)),
   )
   const mixed = new Set(unseen.map(({ path }) => repositoryOf(path) ?? path))
   return { others: [], mixed: [...mixed].slice(0, MAX_LOOKS) }

@@ -146,6 +146,12 @@ export class EventRows {
     return this.touched('run = ?', run)
   }
 
+  /** When something of the run was last noted; 0 when nothing was. */
+  lastOf(run: string): number {
+    const row = this.database.prepare('SELECT max(at) AS at FROM fs_events WHERE run = ?').get(run)
+    return Number(row?.at ?? 0)
+  }
+
   /** In their order; only what took names away or gave others, if that is asked for. */
   *changesOf(run: string, onlyMoves = false): Generator<Change> {
     const sql = `SELECT op, path, to_path, existed FROM fs_events WHERE run = ? ${onlyMoves ? `AND ${isMove}` : ''} ORDER BY id`
