@@ -10,6 +10,7 @@ import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, releaseObjects } from './context.ts'
 import { readJournal } from './journal.ts'
 import { holdsHistory, openTimeline, openTimelineRepaired } from './open-timeline.ts'
+import { operationsWithStates } from './operations.ts'
 import { recordedRoot } from './rollback.ts'
 import { allTargets, type RegisteredTarget } from './target-registry.ts'
 
@@ -91,8 +92,7 @@ export function rootsOf({ target, db }: OpenTimeline): Id[] {
     .snapshots(true)
     .map(snapshot => snapshot.root)
     .filter(root => root !== UNREAD_ROOT)
-  for (const operation of db.operations()) {
-    if (operation.state !== 'done' && operation.state !== 'undone') continue
+  for (const operation of operationsWithStates(db)) {
     for (const key of ['before_root', 'after_root'] as const) {
       const root = recordedRoot(operation.detail, key)
       if (root !== undefined) roots.push(root)

@@ -4,6 +4,7 @@ import type { Operation } from '../model/snapshot.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { wouldMove } from './moved-target.ts'
+import { undoneBy } from './operations.ts'
 import { recordedRoot } from './rollback.ts'
 
 /** The first path outside of the current subdirectory that an operation changed, if any. Of a step: of what it took back. */
@@ -12,7 +13,7 @@ export function changedOutside(ctx: Context, operation: Operation): Raw[] {
   const stepOf = operation.detail.step_of
   const meant = ctx.db.operations().find(({ id }) => id === stepOf) ?? operation
   if (wouldMove(ctx, meant)) return ['']
-  const { detail } = meant
+  const { detail } = (meant.state === 'undone' && undoneBy(ctx.db, meant)) || meant
   const [before, after] = [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')]
   return before === undefined || after === undefined ? [] : firstOutside(ctx, before, after)
 }

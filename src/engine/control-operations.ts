@@ -3,7 +3,7 @@
  * process does it, because it is the timeline's writer; results are those of the library.
  */
 import { z } from 'zod'
-import { SavepointError } from '../errors/errors.ts'
+import { cancelled, SavepointError } from '../errors/errors.ts'
 import { rawToBytes } from '../model/raw-path.ts'
 import { nameCommand } from '../model/shell-quote.ts'
 import { snapshotTypes } from '../model/snapshot.ts'
@@ -102,7 +102,7 @@ export const operations: Record<string, Operation<unknown>> = {
       if (takesBackEnded(ctx, { ref, restart, run: options.run }))
         return done(holdingOthers(ctx, session.run.id, () => undisturbed(call, () => session.traceSoFar().then(work))))
       const isOwn = findRun(ctx.db, options.run ?? ref)?.id === session.run.id
-      if (isOwn) requireBefore(session)
+      if (isOwn) await requireBefore(call)
       // Nothing is stopped for something that cannot be done.
       else await rollback(quietly(ctx), ref, { ...options, dryRun: true })
       if (!isOwn) await stopOthers(ctx, session.run.id, `rollback ${ref}`)
@@ -119,7 +119,7 @@ export const operations: Record<string, Operation<unknown>> = {
     }
     if (dryRun) return done(work())
     if (!isStopped) return done(undisturbed(call, work))
-    requireBefore(call.session)
+    await requireBefore(call)
     // In a subdirectory it may be refused: nothing is stopped for that.
     if (call.ctx.subdirectory !== '' && !all) await undoOfRun(quietly(call.ctx), call.session.run, {})
     return stopFor(call, 'undo', restart, work)
@@ -258,13 +258,27 @@ async function stopFor<T>(
   })
 }
 
-/** What would be taken back must be there, before anything is stopped for it. */
-function requireBefore({ ctx, run }: RunSession): void {
+/**
+ * What would be taken back must be there, before anything is stopped for it. The state before may still be being captured:
+ * until then the run does nothing more.
+ */
+async function requireBefore({ session, ctx: { signal } }: Call): Promise<void> {
+  const { ctx, run } = session
+  await session.frozen(() => orAborted(session.beginning, signal))
   const { before } = ctx.db.runs().find(({ id }) => id === run.id)!
   if (before !== undefined && ctx.db.snapshot(before)) return
   throw new SavepointError('snapshot.unknown', `Cannot take back ${run.id}: its first snapshot does not exist`, {
     hint: '`savepoint snapshots` lists what there is',
   })
+}
+
+async function orAborted(work: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
+  const left = Promise.withResolvers<void>()
+  const leave = () => left.resolve()
+  signal?.addEventListener('abort', leave, { once: true })
+  if (!signal?.aborted) await Promise.race([work, left.promise])
+  signal?.removeEventListener('abort', leave)
+  if (signal?.aborted) throw cancelled()
 }
 
 function wrongParameters(op: string, { input }: Operation<unknown>, error: z.ZodError): SavepointError {

@@ -23,6 +23,7 @@ import { readLive, resolvePath } from './resolve-path.ts'
 import type { DiffResult, InterruptedRun, StatusResult } from './results.ts'
 import { isInterrupted } from './run-state.ts'
 import type { DiffOptions } from './savepoint.ts'
+import { canHaveBefore } from './state-before.ts'
 
 /**
  * Nothing given: HEAD against the live tree. One: that snapshot against the live tree, or what a run that has ended did from
@@ -135,12 +136,12 @@ function interruptedRuns(ctx: Context, live: Live): InterruptedRun[] {
   const next = runs.length === 0 ? undefined : reachableOperations(ctx.db).findLast(({ state }) => state === 'done')
   return runs.map(run => {
     const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
-    const isProtected = before !== undefined && before.deletedAt === undefined
+    const isThere = before !== undefined && before.deletedAt === undefined
     return {
       run,
-      isProtected,
+      isProtected: isThere || (run.before === undefined && canHaveBefore(ctx, run)),
       isNext: !next || !isAfterRun(next, run.id),
-      changedOutside: isProtected ? firstOutside(ctx, before.root, live.root) : [],
+      changedOutside: isThere ? firstOutside(ctx, before.root, live.root) : [],
     }
   })
 }

@@ -5,12 +5,48 @@ import { isAfterRun } from './new-operation.ts'
 
 export const isUnprotected = ({ detail }: Operation): boolean => detail.unprotected === true
 
-/** Oldest first. A run that was not protected is in the way: nothing older is taken back, or done again, from under it. */
+/**
+ * Oldest first. A run that was not protected is in the way: nothing older is taken back, or done again, from under it. What a
+ * run did that another one had started went back with that, and comes back with it.
+ */
 export function reachableOperations(db: TimelineDb): Operation[] {
   const operations = operationsInOrder(db)
   const barrier = operations.findLastIndex(isUnprotected)
-  return operations.map((operation, i) =>
-    i < barrier && operation.state !== 'fixed' ? { ...operation, state: 'past' } : operation,
+  const runs = runOperations(operations)
+  const isPast = (operation: Operation, i: number): boolean =>
+    (i < barrier && operation.state !== 'fixed') || (operation.state === 'done' && isInsideUndone(runs, operation))
+  return operations.map((operation, i) => (isPast(operation, i) ? { ...operation, state: 'past' } : operation))
+}
+
+/** By the id of the run. */
+export const runOperations = (operations: readonly Operation[]): Map<unknown, Operation> =>
+  new Map(operations.flatMap(operation => (operation.kind === 'run' ? [[operation.detail.run, operation]] : [])))
+
+/** The run and those that it was started in, the innermost first. */
+export function* withOuterRuns(runs: ReadonlyMap<unknown, Operation>, run: unknown): Generator<string> {
+  const seen = new Set<string>()
+  for (let at = run; typeof at === 'string' && !seen.has(at); at = runs.get(at)?.detail.inside) {
+    seen.add(at)
+    yield at
+  }
+}
+
+const isInsideUndone = (runs: ReadonlyMap<unknown, Operation>, { kind, detail }: Operation): boolean =>
+  kind === 'run' && [...withOuterRuns(runs, detail.run)].some(id => runs.get(id)?.state === 'undone')
+
+/** The step that took `operation` back, if it is the last one: what it changed is what `redo` does again. */
+export function undoneBy(db: TimelineDb, operation: Operation): Operation | undefined {
+  const last = db.operations().findLast(({ detail }) => detail.step_of === operation.id)
+  return last?.kind === 'undo' ? last : undefined
+}
+
+/** Those whose states can still be gone to. */
+export function operationsWithStates(db: TimelineDb): Operation[] {
+  const operations = db.operations()
+  const undone = new Set(operations.flatMap(({ id, state }) => (state === 'undone' ? [id] : [])))
+  return operations.filter(
+    ({ state, kind, detail }) =>
+      state === 'done' || state === 'undone' || (kind === 'undo' && undone.has(detail.step_of as string)),
   )
 }
 

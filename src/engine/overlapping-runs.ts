@@ -9,6 +9,7 @@ import type { Span } from '../targets/dir/others-paths.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
+import { runOperations, withOuterRuns } from './operations.ts'
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf } from './own-repositories.ts'
 import { isAlive } from './run-state.ts'
@@ -22,9 +23,7 @@ export const replacedByOthers = { replaced_by_others: true }
  * one that goes on itself.
  */
 export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTraced: boolean }): Span[] {
-  const operations = new Map(
-    ctx.db.operations().flatMap(operation => (operation.kind === 'run' ? [[operation.detail.run, operation]] : [])),
-  ) as Map<string, Operation>
+  const operations = runOperations(ctx.db.operations())
   const runs = ctx.db.runs()
   const meant = runs.find(run => run.id === id)
   const own = orderOf(
@@ -127,11 +126,5 @@ function orderOf(ctx: Context, run: Run | undefined, end?: Moment): Order | unde
 }
 
 /** A run that a process of another one started is a part of that: taking the outer back means the inner, too. */
-function isInside(operations: Map<string, Operation>, inner: string, outer: string): boolean {
-  const seen = new Set<string>()
-  for (let at: unknown = inner; typeof at === 'string' && !seen.has(at); at = operations.get(at)?.detail.inside) {
-    if (at === outer) return true
-    seen.add(at)
-  }
-  return false
-}
+const isInside = (operations: ReadonlyMap<unknown, Operation>, inner: string, outer: string): boolean =>
+  [...withOuterRuns(operations, inner)].includes(outer)

@@ -22,6 +22,7 @@ import { purgeKept } from './kept-files.ts'
 import { leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
+import { operationsWithStates } from './operations.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
 import { detailWithout, hasChanged, setPurgedStates } from './purged-rows.ts'
 import { recoverPending } from './recover.ts'
@@ -94,7 +95,7 @@ function contentsAt(ctx: Context, path: Raw): { ids: Set<Id>; snapshots: number 
     return true
   }
   const snapshots = ctx.db.snapshots(true).filter(snapshot => note(snapshot.root)).length
-  for (const operation of ctx.db.operations()) for (const root of operationRoots(operation)) note(root)
+  for (const operation of operationsWithStates(ctx.db)) for (const root of operationRoots(operation)) note(root)
   return { ids, snapshots }
 }
 
@@ -104,9 +105,7 @@ function* contentIds(store: Store, entry: Entry): Generator<Id> {
     for (const { entry: child } of allEntries(store, entry.content)) if (child.kind === 'file') yield child.content
 }
 
-/** States that can still be gone to. Those of other operations may be collected already. */
-function operationRoots({ state, detail }: Operation): Id[] {
-  if (state !== 'done' && state !== 'undone') return []
+function operationRoots({ detail }: Operation): Id[] {
   return [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')].filter(root => root !== undefined)
 }
 
@@ -121,9 +120,11 @@ function forgetPath(ctx: Context, path: Raw, isInSnapshots: boolean): PurgedTrac
   }
   try {
     for (const { root } of ctx.db.snapshots(true)) rewrite(root)
-    const operations = ctx.db
-      .operations()
-      .map(operation => ({ id: operation.id, detail: rewriteDetail(ctx.store, operation, path, rewrite) }))
+    const alive = new Set(operationsWithStates(ctx.db).map(({ id }) => id))
+    const operations = ctx.db.operations().map(operation => ({
+      id: operation.id,
+      detail: rewriteDetail(ctx.store, operation, path, alive.has(operation.id) ? rewrite : undefined),
+    }))
     writer.commit()
     return ctx.db.transaction(() => {
       const traces = purgeTraceRows(ctx, hidingOf(ctx, path), path)
@@ -153,10 +154,11 @@ function withoutPath(store: Store, writer: StoreWriter, root: Id, path: Raw): Id
   return writer.put(encodeTree([{ ...rootEntryOf(store, root), content }]))
 }
 
-function rewriteDetail(store: Store, operation: Operation, path: Raw, rewrite: (root: Id) => Id) {
+/** Without `rewrite`: its states cannot be gone to any more, and may be collected already. */
+function rewriteDetail(store: Store, operation: Operation, path: Raw, rewrite: ((root: Id) => Id) | undefined) {
   const { before_root: _before, after_root: _after, ...rest } = detailWithout(operation, path)
   const [before, after] = operationRoots(operation)
-  if (before === undefined || after === undefined) return rest
+  if (!rewrite || before === undefined || after === undefined) return rest
   return {
     ...rest,
     ...(hasChanged(store, path, before, after) && { purged: true }),
@@ -187,7 +189,7 @@ function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet
   for (const { db } of timelines) {
     for (const snapshot of db.snapshots(true).filter(({ root }) => root !== UNREAD_ROOT))
       runDeep(visit(snapshot.id, rootTreeOf(store, snapshot.root), ''))
-    for (const operation of db.operations()) {
+    for (const operation of operationsWithStates(db)) {
       for (const root of operationRoots(operation)) runDeep(visit(operation.id, rootTreeOf(store, root), ''))
     }
   }

@@ -94,7 +94,7 @@ export interface ListedRun extends Run {
 /** A run whose supervisor was killed: what `undo` would take back first. */
 export interface InterruptedRun {
   run: Run
-  /** Without a snapshot before it there is nothing to go back to. */
+  /** Without a snapshot before it, or notes of what it changed before there was one, there is nothing to go back to. */
   isProtected: boolean
   /** Nothing was done since that `undo` takes back first. */
   isNext: boolean

@@ -34,6 +34,8 @@ export class RunSession {
   private readonly over = Promise.withResolvers<void>()
   private readonly pending = new Set<Promise<unknown>>()
   private readonly terminal: RunTerminal
+  /** The state before is captured, or cannot be. It may come after the command has begun. */
+  beginning: Promise<unknown> = Promise.resolve()
   isOver = false
   /** Its end is recorded, although it failed. */
   isConcluded = false

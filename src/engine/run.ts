@@ -155,6 +155,7 @@ async function serveAndSupervise(
   options: RunOptions,
 ): Promise<RunResult> {
   const { run } = session
+  session.beginning = Promise.resolve(protection.pending?.snapshot)
   const control = await openControl(ctx, session, options.face?.(servedBy(ctx)))
   const unheard = stopOn(options.stop, session)
   // A run may rest for days after the capture of a large tree.

@@ -26,16 +26,25 @@ import { type Spooled, spoolLog, spoolOf, storeSpooled } from './spool.ts'
  * Makes that snapshot, if the log has what it needs. Called under the timeline's lock.
  */
 export async function snapshotBefore(ctx: Context, run: Run): Promise<Snapshot | undefined> {
-  // Killed when it was there, and not yet noted.
-  const made = ctx.db.snapshots().find(({ type, run: of }) => type === 'pre-run' && of === run.id)
-  const before = made ?? (await putTogether(ctx, run))
+  const before = madeBefore(ctx, run) ?? (await putTogether(ctx, run))
   if (before) ctx.db.setRunBefore(run.id, before.id)
   return before
 }
 
+/** Whether it can be made. */
+export const canHaveBefore = (ctx: Context, run: Run): boolean =>
+  madeBefore(ctx, run) !== undefined || changesIn(ctx, spoolOf(ctx, run.id)) !== undefined
+
+/** Killed when it was there, and not yet noted. */
+const madeBefore = (ctx: Context, run: Run): Snapshot | undefined =>
+  ctx.db.snapshots().find(({ type, run: of }) => type === 'pre-run' && of === run.id)
+
+const changesIn = (ctx: Context, spool: string): BeforeChange[] | undefined =>
+  existsSync(spool) && statDir(ctx.targetPath) ? readBeforeLog(spoolLog(spool)) : undefined
+
 async function putTogether(ctx: Context, run: Run): Promise<Snapshot | undefined> {
   const spool = spoolOf(ctx, run.id)
-  const changes = existsSync(spool) && statDir(ctx.targetPath) ? readBeforeLog(spoolLog(spool)) : undefined
+  const changes = changesIn(ctx, spool)
   if (!changes) return undefined
   const live = await captureLive(ctx, { ignoreFloor: true })
   const writer = await ctx.store.writer(ctx.signal)

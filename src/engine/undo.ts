@@ -1,17 +1,19 @@
 /** `undo` and `redo` walk the operations. Each takes back, or does again, exactly what one operation changed. */
 import { SavepointError } from '../errors/errors.ts'
+import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
-import { isWithin, type Raw, showPath } from '../model/raw-path.ts'
+import { isGitInternal, isWithin, type Raw, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Operation, Run } from '../model/snapshot.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { refusePinned } from './delete.ts'
 import { moveTarget } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
-import { hiddenBehind, isUnprotected, reachableOperations } from './operations.ts'
+import { hiddenBehind, isUnprotected, reachableOperations, undoneBy } from './operations.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
-import { restore } from './restore.ts'
+import { type RestoreRequest, restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { recordedRoot, rollback, wayBackOf, wholeWayBack } from './rollback.ts'
 import { closeKilledRuns } from './run-end.ts'
@@ -163,7 +165,8 @@ async function step(asked: Step): Promise<StepResult> {
   }
 }
 
-async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<StepResult> {
+async function stepFiles(asked: Step): Promise<StepResult> {
+  const { ctx, direction, operation, dryRun } = asked
   const before = recordedRoot(operation.detail, 'before_root')
   const after = recordedRoot(operation.detail, 'after_root')
   if (before === undefined || after === undefined) {
@@ -176,11 +179,7 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
   const effect = await moveTarget(ctx, operation, direction, dryRun)
   const result: RestoreResult = await restore(ctx, {
     dryRun,
-    wanted: isUndo ? before : after,
-    base: isUndo ? after : before,
-    others: isUndo && operation.kind === 'run' ? overlappingRuns(ctx, operation.detail.run as string) : undefined,
-    doer: isUndo && operation.kind === 'run' ? doerOf(ctx, operation.detail.run as string) : undefined,
-    hasPurged: operation.detail.purged === true,
+    ...(isUndo ? takingBack(ctx, operation, before, after) : doingAgain(ctx, operation, before, after)),
     kind: direction,
     summary: `${direction} ${operation.summary}`,
     headAfter: isUndo ? (operation.before ?? operation.headBefore) : operation.headAfter,
@@ -194,6 +193,33 @@ async function stepFiles({ ctx, direction, operation, dryRun }: Step): Promise<S
     throw error
   })
   return { restore: result, effect }
+}
+
+type Meant = Pick<RestoreRequest, 'wanted' | 'base' | 'others' | 'doer' | 'hasPurged'>
+
+function takingBack(ctx: Context, { kind, detail }: Operation, before: Id, after: Id): Meant {
+  const run = kind === 'run' ? (detail.run as string) : undefined
+  return {
+    wanted: before,
+    base: after,
+    others: run === undefined ? undefined : overlappingRuns(ctx, run),
+    doer: run === undefined ? undefined : doerOf(ctx, run),
+    hasPurged: detail.purged === true,
+  }
+}
+
+/** What `undo` took back, and nothing else: what others did while the operation went on is as little its own as before. */
+function doingAgain(ctx: Context, operation: Operation, before: Id, after: Id): Meant {
+  const detail = undoneBy(ctx.db, operation)?.detail ?? {}
+  const [wanted, base] = [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')]
+  // There was nothing to take back.
+  if (wanted === undefined || base === undefined) return { wanted: before, base: before }
+  const own = new Set(Array.from(stateChanges(ctx.store, before, after), ({ path }) => path))
+  // Somebody may have been at work during the undo itself.
+  const foreign = Array.from(stateChanges(ctx.store, wanted, base), ({ path }) => path).filter(
+    path => !own.has(path) && !isGitInternal(path),
+  )
+  return { wanted, base, others: [{ before, after, paths: foreign, foreign }], hasPurged: detail.purged === true }
 }
 
 function stepDeleted(asked: Step, ids: string[]): StepResult {

@@ -9,7 +9,8 @@ export function register(program: Command): void {
     name: 'redo',
     group: 'back',
     summary: 'do again what was undone',
-    description: 'Does the operation again that `savepoint undo` took back last. A new operation ends the way forward.',
+    description:
+      'Does again what `savepoint undo` took back last, and nothing that it had left alone. A new operation ends the way forward.',
     examples: [['redo', 'after an undo too many']],
     cancellable: true,
   })

@@ -39,13 +39,12 @@ export function register(program: Command): void {
 /** `undoStops`: `undo` is about the run that goes on. */
 function statusText(status: StatusResult, now: number, style: Style, undoStops: boolean): string {
   const { head, changes, lastOperation, writer } = status
-  const is = status.snapshots > 0 ? 'is protected' : 'is not protected yet'
-  let text = `${style.bold(status.target)} ${is}: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
+  let text = `${style.bold(status.target)} ${howProtected(status)}: ${plural('snapshot', status.snapshots)}, store ${formatBytes(status.storeBytes)} in ${status.home} (backend: ${status.backend})\n`
   if (head && !changes) {
     text += `HEAD is ${nameOf(head)}, ${head.type}, ${formatAge(now - head.createdAt)}; it is not read yet: what changed since is not known\n`
   } else if (!head || !changes) {
     const none = status.snapshots === 0 ? 'No snapshot yet' : 'The live files are in no snapshot yet'
-    text += `${none}. Take one: ${style.command('snapshot')}\n`
+    text += isFirstUnderWay(status) ? '' : `${none}. Take one: ${style.command('snapshot')}\n`
     if (status.snapshots > 0)
       text += `To have the files of one here: ${style.command('rollback SNAP')}; ${style.command('snapshots')} lists them\n`
   } else {
@@ -66,6 +65,16 @@ function statusText(status: StatusResult, now: number, style: Style, undoStops: 
       text += `To ${next}: ${style.bold(style.wayBack(next, status.lastChangedOutside))}\n`
   }
   return text
+}
+
+/** A run has begun before its state is captured; each change of it waits until what it changes is safe. */
+const isFirstUnderWay = ({ snapshots, writer, running }: StatusResult): boolean =>
+  snapshots === 0 && writer !== undefined && running.length > 0
+
+function howProtected(status: StatusResult): string {
+  if (status.snapshots > 0) return 'is protected'
+  if (isFirstUnderWay(status)) return 'is protected, its first snapshot is being taken'
+  return status.interrupted.some(({ isProtected }) => isProtected) ? 'has no snapshot yet' : 'is not protected yet'
 }
 
 const runText = (run: Run, now: number): string =>
