@@ -40,6 +40,19 @@ describe('what somebody else did while the run went on', () => {
     expect(state('f1', 'keep')).toEqual(['f1\n', 'back\n'])
   })
 
+  it('does not stand in the way of an undo when the run itself changed nothing', async () => {
+    await run('echo A > f1')
+    const agent = run(`touch ../begun; ${until('deleted')}`)
+    await reached('begun')
+    space.sh('rm keep')
+    say('deleted')
+    await agent
+    const { restore, operation } = await savepoint.undo()
+    expect([restore!.leftAlone, operation.state]).toEqual([[{ path: 'keep', why: 'outside' }], 'undone'])
+    await savepoint.undo()
+    expect(state('f1', 'keep')).toEqual(['f1\n', undefined])
+  })
+
   it('is no reason to ask for --all either', async () => {
     space.write('sub/file', 'one\n')
     const agent = run(`echo A > sub/file; touch ../begun; ${until('deleted')}`)

@@ -1,5 +1,6 @@
 /** `undo` while the run goes on: it says so, and names what works instead. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { startRun } from './support/background-run.ts'
 import { cliCommand, runCli } from './support/cli.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -40,4 +41,38 @@ it('`rollback RUN` of the run itself takes back what it has done until then, and
   const { status, stdout } = runCli(space, ['run', '--', 'sh', '-c', script])
   expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringMatching(/^Took back run_\w+[\s\S]*\na1$/) })
   expect(space.read('b')).toBe('b')
+})
+
+it('what a process of the run went back to is work of the run; what somebody else did so is theirs', async () => {
+  const savepoint = await space.open()
+  const first = await savepoint.snapshot()
+  space.write('a', 'a2')
+  space.write('b', 'b')
+  runCli(space, ['run', '-q', '--', 'sh', '-c', `${cli} rollback ${first.id}`])
+  expect([space.read('a'), space.read('b')]).toEqual(['a1', undefined])
+  await savepoint.undo()
+  expect([space.read('a'), space.read('b')]).toEqual(['a2', 'b'])
+  const agent = await startRun(space, 'echo own > own; read x')
+  await savepoint.rollback(first.id, { keepRunning: true })
+  agent.say('')
+  await agent.ended
+  const { restore } = await savepoint.undo()
+  expect([space.read('a'), space.read('b'), space.read('own')]).toEqual(['a1', undefined, undefined])
+  expect(restore!.leftAlone).toEqual(['a', 'b'].map(path => ({ path, why: 'outside' })))
+  await savepoint.undo()
+  expect([space.read('a'), space.read('b')]).toEqual(['a2', 'b'])
+})
+
+it('undo of another run meanwhile does not make its files work of the one that goes on', async () => {
+  const savepoint = await space.open()
+  const outer = await startRun(space, 'echo own > own; read x')
+  space.sh('mv a moved')
+  const other = await startRun(space, 'mv moved c; read x')
+  other.say('')
+  await other.ended
+  await savepoint.undo({ keepRunning: true })
+  outer.say('')
+  await outer.ended
+  await savepoint.undo()
+  expect([space.read('moved'), space.read('a'), space.read('own')]).toEqual(['a1', undefined, undefined])
 })

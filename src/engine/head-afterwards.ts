@@ -1,5 +1,6 @@
 /** Where HEAD stands after a restore. */
 import type { Snapshot } from '../model/snapshot.ts'
+import { isInTheWay } from '../targets/dir/hidden.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import type { Context } from './context.ts'
 import type { Journal } from './journal.ts'
@@ -16,7 +17,7 @@ export function headAfterwards(ctx: Context, journal: Journal, safety: Snapshot)
 export function noteNothing(ctx: Context, request: RestoreRequest, plan: RestorePlan): void {
   const { kind, summary, detail, isStep, headAfter, snapshot } = request
   // A step that left all alone has not been done, and what had no room is to be asked for again.
-  if (request.dryRun || plan.leftAlone.some(({ why }) => isStep || why === 'no-room')) return
+  if (request.dryRun || plan.leftAlone.some(left => (isStep && isInTheWay(left)) || left.why === 'no-room')) return
   const headBefore = ctx.db.head
   const isMoved = headAfter !== undefined && ctx.db.snapshot(headAfter) !== undefined
   if (!isStep && (!isMoved || headAfter === headBefore)) return

@@ -13,7 +13,7 @@ import { runOperations, withOuterRuns } from './operations.ts'
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf } from './own-repositories.ts'
 import { isAlive } from './run-state.ts'
-import { isBlind, isTouchedIn, touchedBy, touchedSoFar } from './touched-paths.ts'
+import { isBlind, touchedBy, touchedSoFar } from './touched-paths.ts'
 
 /** What `operation` records when somebody else put another directory in the place of the target while the run went on. */
 export const replacedByOthers = { replaced_by_others: true }
@@ -26,11 +26,7 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
   const operations = runOperations(ctx.db.operations())
   const runs = ctx.db.runs()
   const meant = runs.find(run => run.id === id)
-  const own = orderOf(
-    ctx,
-    meant,
-    now === undefined ? undefined : { root: now.root, seq: Infinity, createdAt: ctx.now() },
-  )
+  const own = orderOf(ctx, meant, now === undefined ? undefined : { root: now.root, seq: Infinity })
   if (!own) return []
   // What is there then is theirs; the work of the run is where they moved it.
   if (operations.get(id)?.detail.replaced_by_others)
@@ -62,27 +58,18 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
   const { others } = editsOf(operations.get(id))
   if (others.length > 0)
     overlapping.push({ before: own.after.root, after: own.after.root, paths: others, isOutside: true })
-  return isOwn ? [...overlapping, ...outsiders(ctx, own, changes, isOwn, overlapping)] : overlapping
+  return isOwn ? [...overlapping, ...outsiders(own, changes, isOwn, overlapping)] : overlapping
 }
 
 /**
  * What changed while it went on without any run's doing. Of a repository in which it has worked itself all goes back: the
  * parts must fit together.
  */
-function outsiders(
-  ctx: Context,
-  own: Order,
-  changes: readonly Change[],
-  isOwn: (path: Raw) => boolean,
-  known: Span[],
-): Span[] {
+function outsiders(own: Order, changes: readonly Change[], isOwn: (path: Raw) => boolean, known: Span[]): Span[] {
   if (known.some(({ paths }) => paths === undefined)) return []
   const others = new Set(known.flatMap(({ paths = [] }) => paths))
-  // Whoever went back to a snapshot meanwhile did that to the work of the run.
-  const isRestored = isTouchedIn(ctx.db.events.restoredBetween(own.before.createdAt, own.after.createdAt))
-  const isDone = (path: Raw) => isOwn(path) || isRestored(path)
-  const isInOwnRepository = inRepositoriesOf(changes, isDone)
-  const goesBack = withOtherNames(path => isDone(path) || isInOwnRepository(path), changes)
+  const isInOwnRepository = inRepositoriesOf(changes, isOwn)
+  const goesBack = withOtherNames(path => isOwn(path) || isInOwnRepository(path), changes)
   const paths = changes.map(({ path }) => path).filter(path => path !== '' && !others.has(path) && !goesBack(path))
   return paths.length === 0 ? [] : [{ before: own.after.root, after: own.after.root, paths, isOutside: true }]
 }
@@ -115,7 +102,7 @@ function sharedWithLive(ctx: Context, run: string, { before, after }: Span, isOw
   }
 }
 
-type Moment = Pick<Snapshot, 'root' | 'seq' | 'createdAt'>
+type Moment = Pick<Snapshot, 'root' | 'seq'>
 type Order = { before: Moment; after: Moment }
 
 /** `end`: of a run that has none yet. */

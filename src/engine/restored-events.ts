@@ -5,7 +5,7 @@ import type { Raw } from '../model/raw-path.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
-import type { Context } from './context.ts'
+import { type Context, ownRun } from './context.ts'
 
 /** A directory that came or went as a whole is one. Further ones are not noted: the operation has both states. */
 const MAX_EVENTS = 10_000
@@ -49,7 +49,8 @@ function note(
 
 /** `now`: it, or something in it, as it was restored. */
 const eventOf = (ctx: Context, path: Raw, now: Entry | undefined, isDirectory: boolean): NewEvent => ({
-  run: '',
+  // Of a process of a run: then it is work of that.
+  run: ownRun(ctx) ?? '',
   at: ctx.now(),
   op: 'restore',
   path,

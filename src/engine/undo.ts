@@ -5,6 +5,7 @@ import { plural } from '../model/format.ts'
 import { isGitInternal, isWithin, type Raw, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Operation, Run } from '../model/snapshot.ts'
+import { isInTheWay } from '../targets/dir/hidden.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
@@ -91,7 +92,7 @@ function walk(
 
 /** Whether nothing of the operation could be taken back or done again. */
 const isAllLeft = ({ restore, effect }: StepResult): boolean =>
-  restore !== undefined && effect === '' && restore.leftAlone.length > 0 && restore.changes.length === 0
+  restore !== undefined && effect === '' && restore.leftAlone.some(isInTheWay) && restore.changes.length === 0
 
 /** What `undo` would do with a run that goes on: stop it, and take back what it has done. */
 export function undoOfRun(ctx: Context, run: Run, { all }: WalkOptions): Promise<UndoResult> {

@@ -122,7 +122,7 @@ export class EventRows {
     const moves = above.length > 0 ? `OR (${isMove} AND (path IN (${marks}) OR to_path IN (${marks})))` : ''
     const bytes = rawToBytes(path)
     const aboveBytes = above.map(rawToBytes)
-    const where = `WHERE run <> '' AND id > ? AND id < ? AND (path = ? OR to_path = ? ${moves})`
+    const where = `WHERE run <> '' AND op <> 'restore' AND id > ? AND id < ? AND (path = ? OR to_path = ? ${moves})`
     return this.events(`${where} ORDER BY id DESC LIMIT ?`, [
       range.above,
       range.below,
@@ -154,14 +154,9 @@ export class EventRows {
 
   /** In their order; only what took names away or gave others, if that is asked for. */
   *changesOf(run: string, onlyMoves = false): Generator<Change> {
-    const sql = `SELECT op, path, to_path, existed FROM fs_events WHERE run = ? ${onlyMoves ? `AND ${isMove}` : ''} ORDER BY id`
+    const sql = `SELECT op, path, to_path, existed FROM fs_events WHERE run = ? AND op <> 'restore' ${onlyMoves ? `AND ${isMove}` : ''} ORDER BY id`
     for (const { op, path, to_path, existed } of this.database.prepare(sql).iterate(run))
       yield { op: op as string, path: rawOrNone(path!), to: rawOrNone(to_path!), existed: existed === 1 }
-  }
-
-  /** By going back to a snapshot, between two times. */
-  restoredBetween(from: number, to: number): Touched {
-    return this.touched("op = 'restore' AND at BETWEEN ? AND ?", from, to)
   }
 
   /** By anybody, after this event. */

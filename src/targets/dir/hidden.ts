@@ -45,6 +45,9 @@ export interface LeftAlone {
     | 'overlapped' // changed while somebody else was at work, too: whose it is cannot be told
 }
 
+/** Whether it stands in the way of an undo. What was never the operation's does not. */
+export const isInTheWay = ({ why }: LeftAlone): boolean => why !== 'outside'
+
 /**
  * Notes a path whose live content is not stored: it is neither overwritten nor deleted. What is merely to be deleted counts as
  * left alone only when it should have been stored; what is too large is said to stay; what rules leave out is nobody's.
