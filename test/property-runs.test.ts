@@ -5,25 +5,29 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { RestoreResult, Savepoint } from '../src/index.ts'
-import { builtCommand } from './support/built-cli.ts'
+import { builtCommand, savepointInShell } from './support/built-cli.ts'
 import { type Done, type Files, RunsModel } from './support/runs-model.ts'
 import { Workspace } from './support/workspace.ts'
 
 const RUNS = Number(process.env.SAVEPOINT_TEST_RUNS ?? 5)
 const SLOTS = ['x', 'y', 'z']
-const DIRECTORIES = ['', 'src/', 'src/deep/', 'new/', 'new/er/']
+/** `?`: of the slot alone. */
+const DIRECTORIES = ['', 'src/', 'd?/', 'src/deep/', 'new/', 'new/er/', 'e?/']
 
 class LiveAgent {
   readonly slot: string
   readonly before: Files
   /** How much had been done then. */
   readonly since: number
+  /** No other run went on meanwhile. */
+  isAlone = true
   id = ''
+  private pid = 0
   private readonly child: ChildProcess
   private readonly ended: Promise<unknown>
   private lines = ''
@@ -44,7 +48,9 @@ class LiveAgent {
   }
 
   async begin(): Promise<void> {
-    ;[this.id] = (await this.answer()).split(' ') as [string]
+    const [id, pid] = (await this.answer()).split(' ')
+    this.id = id!
+    this.pid = Number(pid)
   }
 
   async do(command: string): Promise<void> {
@@ -54,6 +60,16 @@ class LiveAgent {
 
   async end(): Promise<void> {
     this.child.stdin!.end()
+    await this.ended
+  }
+
+  /** Savepoint first, then the command. */
+  async kill(): Promise<void> {
+    this.child.kill('SIGKILL')
+    const isOver = () =>
+      !existsSync(`/proc/${this.pid}`) || readFileSync(`/proc/${this.pid}/stat`, 'utf8').includes(') Z ')
+    this.child.stdin!.end()
+    await vi.waitUntil(isOver, { timeout: 60_000 })
     await this.ended
   }
 
@@ -118,6 +134,8 @@ class Scene {
       [this.agents.length > 0, 'end', () => this.endRun(pick(this.agents))],
       [true, 'person', () => this.person(pick(['q', ...free]), how)],
       [this.agents.length > 0, 'undo of what goes on', () => this.undoLive()],
+      [this.agents.length > 0, 'run inside', () => this.workInside(pick(this.agents), how)],
+      [this.agents.length === 1 && this.agents[0]!.isAlone, 'kill and undo', () => this.undoKilled()],
       [
         // What was done before a run that goes on is not what `undo` could mean.
         model.next !== undefined &&
@@ -168,12 +186,41 @@ class Scene {
     await agent.begin()
     this.told.push(`  ${agent.id} (${slot})`)
     this.agents.push(agent)
+    if (this.agents.length > 1) for (const each of this.agents) each.isAlone = false
   }
 
   private async work(agent: LiveAgent, how: number): Promise<void> {
     const command = this.change(agent.slot, how)
     this.told.push(`  ${agent.id}: ${command}`)
     await agent.do(command)
+  }
+
+  private async workInside(agent: LiveAgent, how: number): Promise<void> {
+    const before = new Map(this.model.files)
+    const command = this.change(agent.slot, how)
+    this.told.push(`  ${agent.id}: run -- ${command}`)
+    const known = new Set(this.savepoint.runs().map(({ id }) => id))
+    await agent.do(`${savepointInShell} run -q -- sh -c "${command}"`)
+    const inner = this.savepoint.runs().find(({ id }) => !known.has(id))!
+    this.told.push(`  ${inner.id}`)
+    const done = this.model.end(inner.id, before, path => path.includes(agent.slot), agent.id)
+    this.runs.push({ id: inner.id, slot: agent.slot, done })
+  }
+
+  private async undoKilled(): Promise<void> {
+    const [agent] = this.agents.splice(0) as [LiveAgent]
+    await agent.kill()
+    this.told.push(`  ${agent.id}`)
+    const { restore } = await this.savepoint.undo()
+    // What somebody else removed comes back without a word: nothing is lost by that.
+    const named = new Set([...restore!.mixed, ...[...agent.before.keys()].filter(path => !this.model.files.has(path))])
+    this.model.undoKilled(
+      agent.id,
+      agent.before,
+      path => path.includes(agent.slot),
+      path => named.has(path),
+    )
+    this.runs.push({ id: agent.id, slot: agent.slot, done: this.model.done.at(-1)! })
   }
 
   private person(slot: string, how: number): void {
@@ -185,13 +232,25 @@ class Scene {
   /** Changes a file of the slot, in the model; the command that does it. */
   private change(slot: string, how: number): string {
     const { model } = this
-    const path = `${DIRECTORIES[how % DIRECTORIES.length]}${slot}${how % 3}`
+    const path = `${DIRECTORIES[how % DIRECTORIES.length]!.replace('?', slot)}${slot}${how % 3}`
     const there = [...model.files.keys()].filter(file => file.includes(slot))
     const some = there[how % there.length]
     const parent = path.slice(0, path.lastIndexOf('/') + 1)
     const inParent = parent === '' ? '' : `mkdir -p ${parent}; `
     const content = this.next()
-    const kind = some === undefined ? 0 : Math.floor(how / 15) % 5
+    const kind = some === undefined ? 0 : Math.floor(how / 15) % 6
+    if (kind === 5) {
+      const [from, to] = how % 2 === 0 ? ['d', 'e'] : ['e', 'd']
+      const own = there.filter(file => file.startsWith(`${from}${slot}/`))
+      const isFree = !there.some(file => file.startsWith(`${to}${slot}/`))
+      if (own.length > 0 && isFree) {
+        for (const file of own) {
+          model.set(`${to}${file.slice(1)}`, model.files.get(file))
+          model.set(file, undefined)
+        }
+        return `rmdir ${to}${slot} 2> /dev/null || :; mv ${from}${slot} ${to}${slot}`
+      }
+    }
     if (kind === 1) {
       model.set(some!, undefined)
       return `rm ${some}`
@@ -239,10 +298,10 @@ class Scene {
     this.states.push({ id, files: new Map(this.model.files) })
   }
 
-  /** What is left alone because of an edit. */
+  /** What is left alone is what the model says. */
   private same(restore: RestoreResult | undefined, left: string[]): void {
-    const edited = restore!.leftAlone.filter(({ why }) => why !== 'outside').map(({ path }) => path)
-    expect(edited.sort()).toEqual(left)
+    const conflicts = restore!.leftAlone.filter(({ why }) => why !== 'outside').map(({ path }) => path)
+    expect(conflicts.sort()).toEqual(left)
   }
 
   private live(): Files {

@@ -8,7 +8,10 @@ type Versions = Map<string, { before: string | undefined; after: string | undefi
 export interface Done {
   what: string
   changed: Versions
-  state: 'done' | 'undone' | 'past'
+  /** `inner`: of a run inside of one that has ended, with which it goes and comes back. */
+  state: 'done' | 'undone' | 'past' | 'inner'
+  /** The run that started it. */
+  inside?: string
   /** What the last undo of it changed. */
   undone?: Versions
 }
@@ -27,8 +30,9 @@ export class RunsModel {
   }
 
   /** `own`: whether a path is the operation's. */
-  end(what: string, before: Files, own: (path: string) => boolean): Done {
-    return this.add({ what, changed: this.changedSince(before, own), state: 'done' })
+  end(what: string, before: Files, own: (path: string) => boolean, inside?: string): Done {
+    for (const done of this.done) if (done.inside === what && done.state === 'done') done.state = 'inner'
+    return this.add({ what, changed: this.changedSince(before, own), state: 'done', inside })
   }
 
   private changedSince(before: Files, own: (path: string) => boolean): Versions {
@@ -75,6 +79,15 @@ export class RunsModel {
     const { moved, left } = this.move(done.changed)
     if (moved.size > 0) this.add({ what: `rollback of ${done.what}`, changed: moved, state: 'done' })
     return left
+  }
+
+  /**
+   * Of a run whose supervisor was killed: what is there counts as its end, and nobody knows for certain what others did since.
+   * `isNamed`: whether a path goes back although it may be somebody else's.
+   */
+  undoKilled(what: string, before: Files, own: (path: string) => boolean, isNamed: (path: string) => boolean): void {
+    this.end(what, before, path => own(path) || isNamed(path))
+    this.undo()
   }
 
   /** To a whole state. */

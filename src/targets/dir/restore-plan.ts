@@ -150,7 +150,8 @@ class Planner {
       else if (live?.kind === 'dir') yield* call(this.compareTrees(path, live.content, undefined, treeOf(base)))
       return
     }
-    if (!live && wanted?.kind === 'dir' && this.others.hasBelow(path)) {
+    // A directory that somebody removed since is made again only for what the operation took from it.
+    if (!live && wanted?.kind === 'dir' && (base?.kind === 'dir' || this.others.hasBelow(path))) {
       yield* this.makeWayTo(path, live, wanted, base)
       return
     }
