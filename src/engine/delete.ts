@@ -6,6 +6,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, ownRun, refuseInsideRun, withTimelineLock } from './context.ts'
 import { beyondLimits, type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
+import { undoCommand } from './live-runs.ts'
 import { checkLabel } from './names.ts'
 import { newOperation } from './new-operation.ts'
 import { foreseeReading } from './read-native.ts'
@@ -113,7 +114,7 @@ function resolveAll(ctx: Context, refs: string[]): Snapshot[] {
   for (const snapshot of snapshots.values()) {
     if (snapshot.deletedAt === undefined) continue
     throw new SavepointError('snapshot.unknown', `Cannot use ${snapshot.id}: it is deleted`, {
-      hint: '`savepoint undo` brings it back',
+      hint: `${undoCommand(ctx)} brings it back`,
     })
   }
   return [...snapshots.values()]

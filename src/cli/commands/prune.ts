@@ -71,10 +71,11 @@ export function register(program: Command): void {
     .option('--dry-run', 'only show what would be deleted')
     .action(
       handle<{ keep?: number; dryRun?: boolean }>(async (context, { words: [run], options }) => {
-        const { style } = context
         const { keep, dryRun } = options
         // Whoever reads what filesystems keep also removes what is beyond native_max.
         const savepoint = await context.open({ makeRoom: !dryRun, leaveUnread: dryRun })
+        // Only from here on it knows of a live run, and of the directory that this is asked in.
+        const { style } = context
         const result = await savepoint.prune({ keep, dryRun, run })
         if (context.options.json) return context.json(pruneJson(result))
         const gone = result.decisions.filter(({ keep }) => !keep)
