@@ -278,6 +278,23 @@ describe('guard', () => {
     expect(snapshots.map(({ type, command }) => [type, command])).toEqual([['guard', './wipe all']])
   })
 
+  it.each([
+    ['./wipe', './wipe', true],
+    ['./wipe', 'cd src; ../wipe', true],
+    ['tools/wipe', 'cd tools; ./wipe', true],
+    ['tools/wipe', 'PATH="$PWD/tools:$PATH"; wipe', true],
+    ['tools/wipe', './wipe', false],
+    ['*/wipe', 'tools/wipe', true],
+  ])('guard_commands: %s is that file, whoever calls it as %s', async (pattern, call, isMeant) => {
+    space.sh('mkdir tools')
+    for (const path of ['wipe', 'tools/wipe']) {
+      space.write(path, '#!/bin/sh\n:\n')
+      space.sh(`chmod +x ${path}`)
+    }
+    const snapshots = await run(`echo x > src/new; ${call}`, `guard_commands: ["${pattern}"]`)
+    expect(types(snapshots)).toEqual(isMeant ? ['guard'] : [])
+  })
+
   gated(canDropPrivilege, 'setpriv', 'the same for an ordinary user', async () => {
     const { error } = await runAsUser(space, [['run', { command: ['sh', '-c', 'echo 1 > src/new; rm -rf src'] }]])
     expect(error).toBeUndefined()
