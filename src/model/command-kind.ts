@@ -9,6 +9,7 @@ import { destructiveGit, harmlessGit } from './destructive-git.ts'
 import { harmlessOutside, outsideRules } from './destructive-outside.ts'
 import { harmlessForPackages, packageOptions, packageRules } from './destructive-packages.ts'
 import { type GitCall, parseGit } from './git-call.ts'
+import { onlyShowsCommit } from './git-commit.ts'
 
 export interface Destructive {
   /** What it may destroy, as written; empty: what lies in its directory. */
@@ -105,9 +106,9 @@ function destroys(
   return Object.hasOwn(rules, name) ? rules[name]!(words, name) : undefined
 }
 
-/** Undefined when it is none. An alias for it is no matter: git starts what that means as a command of its own. */
+/** Undefined when it is none, or only says what it would be. An alias for it is no matter: git starts what that means as a command of its own. */
 export function commitOf(argv: readonly string[], gitEnv?: CommandContext['gitEnv']): GitCall | undefined {
   const { program, words } = callOf(argv)
   const call = program === 'git' ? parseGit(words, () => undefined, gitEnv) : undefined
-  return call?.verb === 'commit' ? call : undefined
+  return call?.verb === 'commit' && !onlyShowsCommit(call.words) ? call : undefined
 }
