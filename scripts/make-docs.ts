@@ -148,7 +148,8 @@ const keyMeanings: Record<string, string> = {
   'snapshots.exclude.keep': 'Files of up to 1 MiB that are captured although git ignores them',
   'snapshots.retention.max_count': 'Archives that are kept; the store keeps the snapshots of older ones',
   'snapshots.retention.native_max': 'The same for snapshots that a filesystem keeps',
-  'snapshots.retention.delete_initial': '`prune` may delete pre-run snapshots and the first snapshot',
+  'snapshots.retention.delete_initial':
+    '`prune` may delete pre-run snapshots, but for those of runs that have no end yet, and the first snapshot',
   'snapshots.retention.auto_max': 'Interval and change snapshots that `prune` keeps',
   'snapshots.retention.manual_max': 'Manual, labelled and tagged snapshots; one more is refused',
   'snapshots.auto_interval_seconds': 'Time between interval snapshots',

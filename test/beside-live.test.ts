@@ -107,6 +107,35 @@ it('whatever changes history beside a live run says how to undo that, and not th
   expect(await run.ended).toMatchObject({ status: 0 })
 })
 
+it('the state before a run that goes on never goes, by whatever rule or command: after a kill -9 it is what undo needs', async () => {
+  space.write('savepoint.yaml', 'snapshots: { retention: { delete_initial: true } }\n')
+  const run = await startRun(space, 'echo run > a; READY; read x; echo more > b')
+  const { before } = savepointJson(space, ['runs'])[0]
+  savepoint(space, ['snapshot', '-m', 'mid'])
+  for (const args of [['prune'], ['prune', '--keep', '0'], ['prune', run.id, '--keep', '0']])
+    expect({
+      args,
+      gone: savepointJson(space, args).decisions.filter((each: { keep: boolean }) => !each.keep),
+    }).toEqual({
+      ...{ args, gone: [] },
+    })
+  for (const args of [
+    ['delete', before],
+    ['compact', before, 'mid'],
+  ]) {
+    const { status, stderr } = savepoint(space, args)
+    const words = `Cannot ${args[0]} ${before}: it is the state before ${run.id}, which goes on`
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(words) })
+  }
+  run.child.kill('SIGKILL')
+  run.child.stdin!.end('\n')
+  await run.ended
+  // Of one that was killed it is still the only way back.
+  expect(savepointJson(space, ['prune', '--keep', '0']).operation).toBeNull()
+  expect(savepoint(space, ['undo'])).toMatchObject({ status: 0 })
+  expect([space.read('a'), space.read('b')]).toEqual(['a1\n', undefined])
+})
+
 it('an ordinary user gets the same from a run of theirs', async () => {
   giveToUser(space)
   const { spawn, before } = asOrdinaryUser

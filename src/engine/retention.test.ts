@@ -30,6 +30,7 @@ function decide(snapshots: Snapshot[], over: Partial<RetentionInput> = {}) {
     head: snapshots.at(-1)!.id,
     tagged: new Set(),
     operations: [],
+    unended: new Set(),
     retention,
     now: NOW,
     ...over,

@@ -28,6 +28,8 @@ export interface RetentionInput {
   head: string | undefined
   tagged: ReadonlySet<string>
   operations: Operation[]
+  /** The states before runs that have no end yet: also of one that is killed later they are the way back. */
+  unended: ReadonlySet<string>
   retention: Config['snapshots']['retention']
   now: number
   /** An explicit limit instead of the pools: this many of the prunable ones stay. */
@@ -57,6 +59,7 @@ function pinRule(snapshot: Snapshot, input: RetentionInput, children: number): s
   if (snapshot.id === input.head) return 'HEAD'
   if (input.tagged.has(snapshot.id)) return 'tagged'
   if (isNamed(snapshot, input.tagged)) return snapshot.label === undefined ? 'manual' : 'labelled'
+  if (input.unended.has(snapshot.id)) return 'before a run without an end'
   const isInitial = snapshot.type === 'pre-run' || input.parentOf(snapshot) === undefined
   if (isInitial && !input.retention.delete_initial) return snapshot.type === 'pre-run' ? 'pre-run' : 'root'
   if (children > 1) return 'branch point'
