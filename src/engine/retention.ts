@@ -93,8 +93,11 @@ function keepByPools(newestFirst: Snapshot[], input: RetentionInput): Map<string
   const verdicts = new Map<string, Verdict>()
   const { auto_max } = input.retention
   const rings = newestFirst.filter(snapshot => ring.has(snapshot.type))
+  // HEAD has its place in it although it is pinned: it will not be for long.
+  const isHeadInside = input.snapshots.some(({ id, type }) => id === input.head && ring.has(type))
+  const room = isHeadInside ? auto_max - 1 : auto_max
   for (const [rank, { id }] of rings.entries()) {
-    verdicts.set(id, { keep: rank < auto_max, rule: `ring of auto_max (${auto_max})` })
+    verdicts.set(id, { keep: rank < room, rule: `ring of auto_max (${auto_max})` })
   }
   for (const pool of [dvr, keptDvr]) {
     const recorded = newestFirst.filter(snapshot => pool.has(snapshot.type))
