@@ -1,4 +1,5 @@
 /** Commands beside a live run and a daemon: they see what the run has just done, and change history without harm to it. */
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { endRuns, startRun } from './support/background-run.ts'
 import { asOrdinaryUser, giveToUser, savepoint, savepointAsUser, savepointJson } from './support/built-cli.ts'
@@ -72,6 +73,67 @@ it('history is changed beside a live run and a daemon: it is told to who listens
   client.send({ cancel: true })
   await client.next(isLast)
   client.end()
+})
+
+it('whatever changes history beside a live run says how to undo that, and not the run', async () => {
+  for (const text of ['one', 'two']) savepoint(space, ['run', '-q', '--', 'sh', '-c', `echo ${text} > a`])
+  for (const label of ['s1', 's2', 's3']) savepoint(space, ['snapshot', '-q', '-m', label])
+  const archive = join(space.base, 'then.tar')
+  expect(savepoint(space, ['export', 's1', archive]).status).toBe(0)
+  const run = await startRun(space, 'echo run > a; READY; read x')
+  const says = [
+    ['prune', '--keep', '0'],
+    ['delete', 's1'],
+    ['compact', 's2', 's3'],
+    ['tag', 'x', 's3'],
+    ['import', archive],
+  ]
+  for (const args of says) {
+    const { stdout } = savepoint(space, args)
+    expect({ args, hint: /^To undo: .*/m.exec(stdout)?.[0] }).toEqual({
+      args,
+      hint: 'To undo: savepoint undo --keep-running',
+    })
+  }
+  const { id } = savepointJson(space, ['snapshot', '-m', 'going'])
+  savepoint(space, ['snapshot', '-m', 'on top'])
+  expect(savepoint(space, ['delete', 'going']).status).toBe(0)
+  for (const args of [
+    ['delete', id],
+    ['tag', 'y', id],
+  ])
+    expect(savepoint(space, args).stderr).toContain('`savepoint undo --keep-running` brings it back')
+  run.say('')
+  expect(await run.ended).toMatchObject({ status: 0 })
+})
+
+it('the state before a run that goes on never goes, by whatever rule or command: after a kill -9 it is what undo needs', async () => {
+  space.write('savepoint.yaml', 'snapshots: { retention: { delete_initial: true } }\n')
+  const run = await startRun(space, 'echo run > a; READY; read x; echo more > b')
+  const { before } = savepointJson(space, ['runs'])[0]
+  savepoint(space, ['snapshot', '-m', 'mid'])
+  for (const args of [['prune'], ['prune', '--keep', '0'], ['prune', run.id, '--keep', '0']])
+    expect({
+      args,
+      gone: savepointJson(space, args).decisions.filter((each: { keep: boolean }) => !each.keep),
+    }).toEqual({
+      ...{ args, gone: [] },
+    })
+  for (const args of [
+    ['delete', before],
+    ['compact', before, 'mid'],
+  ]) {
+    const { status, stderr } = savepoint(space, args)
+    const words = `Cannot ${args[0]} ${before}: it is the state before ${run.id}, which goes on`
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(words) })
+  }
+  run.child.kill('SIGKILL')
+  run.child.stdin!.end('\n')
+  await run.ended
+  // Of one that was killed it is still the only way back.
+  expect(savepointJson(space, ['prune', '--keep', '0']).operation).toBeNull()
+  expect(savepoint(space, ['undo'])).toMatchObject({ status: 0 })
+  expect([space.read('a'), space.read('b')]).toEqual(['a1\n', undefined])
 })
 
 it('an ordinary user gets the same from a run of theirs', async () => {

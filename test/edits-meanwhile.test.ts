@@ -57,6 +57,21 @@ it('what somebody wrote before the run did, or between two writes of the run, is
   expect(space.read('a')).toBe(edited)
 })
 
+it('the same where the run gave it another name first, or moved it out of the directory: it is named by the name that comes back', async () => {
+  for (const name of ['b', 'c', 'd', 'own', 'dir/f']) space.write(name, `${name}1`)
+  const moves = 'mv a x; mv x y; rm y; mv b c; rm c; mv d ../away; mv own z; rm z'
+  const run = await startRun(space, `mv dir e; READY; read line; ${moves}; rm -r e`)
+  await pause(LATER_MS)
+  for (const name of ['a', 'b', 'd', 'e/f']) space.sh(`echo hand > ${name}`)
+  run.say('end')
+  await run.ended
+
+  const { stdout } = savepoint(space, ['undo'])
+  // c was edited as b, which took its place.
+  expect(stdout).toContain('May have been edited by somebody else before the run removed it: a, b, c, d, dir/f\n')
+  expect([space.read('a'), space.read('own'), space.read('dir/f')]).toEqual(['a1', 'own1', 'dir/f1'])
+})
+
 it('what somebody wrote before the run removed or replaced it is undone, and named with the way to it', async () => {
   for (const name of ['dir/c', 'd', 'own']) space.write(name, `${name}1`)
   const run = await startRun(space, 'READY; read line; rm -r dir; rm a own; echo r > new; mv new d')

@@ -70,6 +70,24 @@ it('so is what the run had touched, and somebody wrote long after its trace ends
   expect(space.read('top')).toBe('top\n')
 })
 
+it.each(['ptrace', 'none'])(
+  'tracer %s: what changed after the last sign of life is named, and not what had before',
+  async tracer => {
+    expect(killedRun(space, 'echo agent > early; sleep 2; echo agent > top; sleep 1.5', ['--tracer', tracer])).toBe(
+      'SIGKILL',
+    )
+    const last = Date.now()
+    await vi.waitUntil(() => Date.now() > last + 2500, { timeout: 30_000 })
+    space.write('top', 'by hand\n')
+    space.write('new', 'by hand\n')
+    const { stdout } = savepoint(space, ['undo'])
+    expect(stdout).toMatch(
+      /\nMay also hold somebody else's edit, made while the run went on: new, top\nTo have that back: /,
+    )
+    expect([space.read('early'), space.read('top'), space.read('new')]).toEqual([undefined, 'top\n', undefined])
+  },
+)
+
 it('stands in `status` with the command that takes it back', () => {
   savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top'])
   killed('rm -rf src')

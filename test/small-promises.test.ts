@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { savepoint, savepointJson } from './support/built-cli.ts'
+import { savepoint, savepointInShell, savepointJson } from './support/built-cli.ts'
 import { killedRun } from './support/killed-run.ts'
 import { noise } from './support/tree-ops.ts'
 import { Workspace } from './support/workspace.ts'
@@ -67,6 +67,21 @@ describe('max_store_bytes', () => {
     expect(stderr).toContain(`Most of it is of other directories (${other}): `)
     expect(stderr).not.toContain('delete the largest')
     expect(savepoint(space, ['snapshot', '-t', other]).stderr).toContain('delete the largest: snap_')
+  })
+
+  it('reached by a run: what to do is said there, once', () => {
+    space.sh('mkdir d e')
+    take('one')
+    writeFileSync(join(space.home, 'config.yaml'), 'snapshots:\n  max_store_bytes: 200 KB\n')
+    const big = `head -c 300000 /dev/urandom > big; ${savepointInShell} snapshot -q -m big`
+    const { stderr } = say('run', '--', 'sh', '-c', `${big}; echo 2 > a; rm -r d; echo 3 > a; rm -r e`)
+    const said = stderr.split('\n').filter(line => line.includes('delete the largest'))
+    expect(said).toEqual([
+      expect.stringMatching(
+        /^savepoint: no snapshots until the store has room\. .*delete the largest: snap_\w+ \(30\d KB\)/,
+      ),
+    ])
+    expect(said[0]).toMatch(/7 days.*raise snapshots\.max_store_bytes$/)
   })
 
   it('is said by status and doctor once it is reached: nothing new is protected then', () => {

@@ -5,6 +5,7 @@
 import { join, resolve } from 'node:path'
 import { backendNames } from '../model/backend-name.ts'
 import { nearest } from '../model/suggest.ts'
+import { withCommandPaths } from './command-paths.ts'
 import { type Config, defaultConfig, mergeConfig, type PartialConfig, tracerNames } from './config.ts'
 import { invalidVariable, quote } from './problem.ts'
 import { readConfigFile } from './read-file.ts'
@@ -61,7 +62,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const config = merge(sources.map(({ part }) => part))
   const withoutTarget = merge(sources.map(({ part, isOfTarget }) => (isOfTarget ? undefined : part)))
   return {
-    config,
+    config: options.targetDir === undefined ? config : withCommandPaths(config, options.targetDir),
     sources: sources.map(({ path, part }) => ({ path, present: part !== undefined })),
     weakens: weakenings(withoutTarget, config),
     lockWaitMs: readMs(options.env, 'SAVEPOINT_LOCK_WAIT_MS', defaultLockWaitMs),

@@ -6,6 +6,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, ownRun, refuseInsideRun, withTimelineLock } from './context.ts'
 import { beyondLimits, type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
+import { liveRuns, undoCommand } from './live-runs.ts'
 import { checkLabel } from './names.ts'
 import { newOperation } from './new-operation.ts'
 import { foreseeReading } from './read-native.ts'
@@ -40,6 +41,7 @@ export function compact(
     const newest = snapshots.at(-1)!
     const tags = tagsOf(ctx, newest)
     for (const snapshot of snapshots.slice(0, -1)) refuseTagged(ctx, snapshot, 'compact')
+    for (const snapshot of snapshots) refuseBeforeLive(ctx, snapshot, 'compact')
     const ids = snapshots.map(snapshot => snapshot.id)
     failpoint('compact:before')
     const result = ctx.db.transaction(() => {
@@ -113,7 +115,7 @@ function resolveAll(ctx: Context, refs: string[]): Snapshot[] {
   for (const snapshot of snapshots.values()) {
     if (snapshot.deletedAt === undefined) continue
     throw new SavepointError('snapshot.unknown', `Cannot use ${snapshot.id}: it is deleted`, {
-      hint: '`savepoint undo` brings it back',
+      hint: `${undoCommand(ctx)} brings it back`,
     })
   }
   return [...snapshots.values()]
@@ -128,6 +130,7 @@ function refuseForeign(ctx: Context, verb: 'delete' | 'compact', snapshots: Snap
 /** Also for a redo: HEAD and tags may be others than at the first time. */
 export function refusePinned(ctx: Context, snapshot: Snapshot): void {
   refuseTagged(ctx, snapshot, 'delete')
+  refuseBeforeLive(ctx, snapshot, 'delete')
   if (snapshot.id !== ctx.db.head) return
   throw new SavepointError(
     'snapshot.pinned',
@@ -143,6 +146,15 @@ function refuseTagged(ctx: Context, snapshot: Snapshot, verb: 'delete' | 'compac
   if (tags.length === 0) return
   throw new SavepointError('snapshot.pinned', `Cannot ${verb} ${snapshot.id}: it is tagged ${tags.join(', ')}`, {
     hint: `Delete the tag first: \`savepoint tag --delete ${tags[0]}\``,
+  })
+}
+
+/** Without it the run could not be undone, should its supervisor be killed. */
+function refuseBeforeLive(ctx: Context, { id }: Snapshot, verb: 'delete' | 'compact'): void {
+  const run = liveRuns(ctx).find(({ before }) => before === id)
+  if (!run) return
+  throw new SavepointError('snapshot.pinned', `Cannot ${verb} ${id}: it is the state before ${run.id}, which goes on`, {
+    hint: `Wait until the run has ended, or stop it and take it back: \`savepoint undo\``,
   })
 }
 

@@ -62,18 +62,22 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
 /**
  * Of a run whose supervisor was killed: its trace ends there, and all that has changed until it is closed counts as its. What the
  * trace does not have, or what has changed since it ends, may be the work of its last second, of what was left of it, or of whoever
- * went on by hand.
+ * went on by hand. Where not all of its changes are told, what is not counts from its last sign of life on: before that it is
+ * as likely its own as anything.
  */
 export function editsSinceKilled(ctx: Context, run: string, states: { before: Id; after: Id }): Edits {
-  if (isBlind(ctx, run)) return { others: [], mixed: [] }
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const isTouched = withOtherNames(touchedSoFar(ctx, run), changes)
-  const last = ctx.db.events.lastOf(run)
+  const isTold = !isBlind(ctx, run)
+  const told = ctx.db.events.lastOf(run)
+  const last = isTold ? told : Math.max(told, ctx.db.trace.lastOf(run))
   let looks = 0
-  const isLater = (path: Raw): boolean =>
-    !isGitInternal(path) && ++looks <= MAX_LOOKS && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > last + UNTOLD_MS
+  const isLater = (path: Raw, ms: number): boolean =>
+    ++looks <= MAX_LOOKS && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > ms
+  const isUnseen = (path: Raw): boolean =>
+    isTouched(path) ? !isGitInternal(path) && isLater(path, last + UNTOLD_MS) : isTold || isLater(path, last)
   const unseen = changes.filter(
-    ({ path, after }) => after && after.kind !== 'dir' && !isGitIndex(path) && (!isTouched(path) || isLater(path)),
+    ({ path, after }) => after && after.kind !== 'dir' && !isGitIndex(path) && isUnseen(path),
   )
   const mixed = new Set(unseen.map(({ path }) => repositoryOf(path) ?? path))
   return { others: [], mixed: [...mixed].slice(0, MAX_LOOKS) }

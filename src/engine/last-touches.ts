@@ -26,8 +26,10 @@ export class LastTouches {
   private readonly by = new Map<Raw, number>()
   private readonly ends = new Map<number, number>()
   private readonly mixed = new Set<Raw>()
-  /** Those of them that it then removed: the edit went with them. */
+  /** Those of them that it then removed, by the last name and by the first: the edit went with them. */
   private readonly removed = new Set<Raw>()
+  /** The names that it has given, and those that were there before. */
+  private readonly firstNames = new Map<Raw, Raw>()
   private isFull = false
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
   safeAt = 0
@@ -37,9 +39,8 @@ export class LastTouches {
     if (this.isFull) return
     this.compare(path, changed, finishes.has(op) ? at - FINISH_MS : Infinity)
     this.compare(to, replaced, Infinity)
-    if (op === 'delete' && path !== undefined && this.mixed.has(path)) this.removed.add(path)
-    // The edit goes with the file.
-    if (op === 'rename' && path !== undefined && to !== undefined && this.mixed.has(path)) this.mixed.add(to)
+    if (op === 'delete') this.remove(path)
+    if (op === 'rename') this.move(path, to)
     for (const each of [path, to]) {
       if (each === undefined) continue
       // What was opened before the command began may be written at any time.
@@ -49,6 +50,33 @@ export class LastTouches {
       if (moves.has(op)) this.moved.set(each, at)
     }
     if (this.paths.size > MAX_PATHS) this.forget()
+  }
+
+  /** Also of what something else takes the place of, or that leaves the target. */
+  private remove(path: Raw | undefined): void {
+    if (path === undefined) return
+    if (this.mixed.has(path)) this.removed.add(path).add(this.firstName(path))
+    this.firstNames.delete(path)
+  }
+
+  private move(path: Raw | undefined, to: Raw | undefined): void {
+    this.remove(to)
+    if (path === undefined || to === undefined) {
+      this.remove(path)
+      return
+    }
+    this.firstNames.set(to, this.firstName(path))
+    this.firstNames.delete(path)
+    // The edit goes with the file.
+    if (this.mixed.has(path)) this.mixed.add(to)
+  }
+
+  private firstName(path: Raw): Raw {
+    for (let at = path; at !== ''; at = parentOf(at)) {
+      const first = this.firstNames.get(at)
+      if (first !== undefined) return first + path.slice(at.length)
+    }
+    return path
   }
 
   noteEnd(pid: number, at: number): void {
@@ -72,7 +100,7 @@ export class LastTouches {
     return this.mixed.has(path)
   }
 
-  /** Whether the run was to remove such a file. */
+  /** Whether the run was to remove such a file, of which this is the last name or the first. */
   isRemoved(path: Raw): boolean {
     return this.removed.has(path)
   }
@@ -100,5 +128,6 @@ export class LastTouches {
     this.ends.clear()
     this.mixed.clear()
     this.removed.clear()
+    this.firstNames.clear()
   }
 }

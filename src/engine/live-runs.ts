@@ -59,6 +59,10 @@ export function undoStops(ctx: Context): boolean {
   return runs.length > 0 && !runs.some(({ id }) => id === own)
 }
 
+/** What takes back the last operation, as a command of a hint: a run that goes on is not meant. */
+export const undoCommand = (ctx: Context): string =>
+  undoStops(ctx) ? '`savepoint undo --keep-running`' : '`savepoint undo`'
+
 /** A run that whoever started this process belongs to, live or not. */
 export const anyRunAbove = (): string | undefined =>
   ancestorsOf(process.pid)

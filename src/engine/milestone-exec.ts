@@ -1,7 +1,7 @@
 /** Whether an execution is one after which a snapshot is due, by the configuration. */
 import { commitOf } from '../model/command-kind.ts'
 import { milestoneOf } from '../model/milestone.ts'
-import { rawFromBytes } from '../model/raw-path.ts'
+import { rawFromBytes, rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { ExecEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
@@ -19,7 +19,9 @@ export function milestoneOfExec(ctx: Context, event: ExecEvent, argv: string[]):
   const commit = triggers.disable_git_commits ? undefined : commitOf(argv, gitEnvOf(event))
   if (commit && isOfTarget(rawFromBytes(ctx.targetPath), event.cwd, commit))
     return { type: 'git', command: quoteCommand(argv) }
-  const type = milestoneOf(argv, { buildCommands: triggers.build_commands, testCommands: triggers.test_commands })
+  const { build_commands, test_commands } = triggers
+  const place = { file: rawToText(event.program), cwd: rawToText(event.cwd) }
+  const type = milestoneOf(argv, { buildCommands: build_commands, testCommands: test_commands }, place)
   const isWanted = type === 'build' ? !triggers.disable_builds : !triggers.disable_tests
   return type && isWanted ? { type, command: quoteCommand(argv) } : undefined
 }

@@ -30,6 +30,7 @@ function decide(snapshots: Snapshot[], over: Partial<RetentionInput> = {}) {
     head: snapshots.at(-1)!.id,
     tagged: new Set(),
     operations: [],
+    unended: new Set(),
     retention,
     now: NOW,
     ...over,
@@ -46,6 +47,15 @@ describe('the pools', () => {
     expect(kept(decisions)).toEqual(['s26', ...Array.from({ length: 10 }, (_, i) => `s${25 - i}`), 's0'])
     expect(decisions.get('s1')).toEqual({ keep: false, rule: 'ring of auto_max (10)' })
     expect(kept(decide(line(type, 5), { retention: { ...retention, auto_max: 2 } }))).toEqual(['s6', 's5', 's4', 's0'])
+  })
+
+  test('the ring has room for HEAD, too: there is none more when the next one follows it', () => {
+    const snapshots = line('interval', 5).slice(0, -1)
+    const over = { head: 's5', retention: { ...retention, auto_max: 2 } }
+    expect(kept(decide(snapshots, over))).toEqual(['s5', 's4', 's0'])
+    expect(kept(decide(snapshots, { ...over, head: 's2' }))).toEqual(['s5', 's4', 's2', 's0'])
+    expect(kept(decide(snapshots, { ...over, tagged: new Set(['s2']) }))).toEqual(['s5', 's4', 's2', 's0'])
+    expect(kept(decide(snapshots, { head: 's5', retention: { ...retention, auto_max: 0 } }))).toEqual(['s5', 's0'])
   })
 
   test.each<SnapshotType>(['git', 'build', 'test', 'idle', 'guard', 'turn', 'final'])(

@@ -28,6 +28,8 @@ export interface RetentionInput {
   head: string | undefined
   tagged: ReadonlySet<string>
   operations: Operation[]
+  /** The states before runs that have no end yet: also of one that is killed later they are the way back. */
+  unended: ReadonlySet<string>
   retention: Config['snapshots']['retention']
   now: number
   /** An explicit limit instead of the pools: this many of the prunable ones stay. */
@@ -57,6 +59,7 @@ function pinRule(snapshot: Snapshot, input: RetentionInput, children: number): s
   if (snapshot.id === input.head) return 'HEAD'
   if (input.tagged.has(snapshot.id)) return 'tagged'
   if (isNamed(snapshot, input.tagged)) return snapshot.label === undefined ? 'manual' : 'labelled'
+  if (input.unended.has(snapshot.id)) return 'before a run without an end'
   const isInitial = snapshot.type === 'pre-run' || input.parentOf(snapshot) === undefined
   if (isInitial && !input.retention.delete_initial) return snapshot.type === 'pre-run' ? 'pre-run' : 'root'
   if (children > 1) return 'branch point'
@@ -90,8 +93,11 @@ function keepByPools(newestFirst: Snapshot[], input: RetentionInput): Map<string
   const verdicts = new Map<string, Verdict>()
   const { auto_max } = input.retention
   const rings = newestFirst.filter(snapshot => ring.has(snapshot.type))
+  // HEAD has its place in it although it is pinned: it will not be for long.
+  const isHeadInside = input.snapshots.some(({ id, type }) => id === input.head && ring.has(type))
+  const room = isHeadInside ? auto_max - 1 : auto_max
   for (const [rank, { id }] of rings.entries()) {
-    verdicts.set(id, { keep: rank < auto_max, rule: `ring of auto_max (${auto_max})` })
+    verdicts.set(id, { keep: rank < room, rule: `ring of auto_max (${auto_max})` })
   }
   for (const pool of [dvr, keptDvr]) {
     const recorded = newestFirst.filter(snapshot => pool.has(snapshot.type))

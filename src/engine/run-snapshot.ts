@@ -1,4 +1,5 @@
 /** A snapshot on the way of a run: of what the run was seen to touch, with what it destroyed since the one before. */
+import { SavepointError } from '../errors/errors.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import { captureLive, type RunDirty } from './capture-live.ts'
@@ -33,5 +34,14 @@ export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promis
       thinOut(ctx)
       return snapshot
     })
+  }).catch(error => {
+    sayWhatHelps(ctx, error)
+    throw error
   })
+}
+
+/** Who waits for it says that it failed, over and over; what to do about it is said once. */
+function sayWhatHelps(ctx: Context, error: unknown): void {
+  if (!(error instanceof SavepointError) || error.code !== 'disk.full' || error.hint === undefined) return
+  ctx.warn(`no snapshots until the store has room. ${error.hint}`)
 }

@@ -4,6 +4,7 @@ import type { Operation } from '../model/snapshot.ts'
 import { nearest } from '../model/suggest.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, requireWritable } from './context.ts'
+import { undoCommand } from './live-runs.ts'
 import { checkTag } from './names.ts'
 import { newOperation } from './new-operation.ts'
 
@@ -13,7 +14,7 @@ export function setTag(ctx: Context, name: string, ref: string | undefined): Ope
   const snapshot = ref === undefined ? requireHead(ctx.db) : resolveSnapshot(ctx.db, ref)
   if (snapshot.deletedAt !== undefined) {
     throw new SavepointError('snapshot.unknown', `Cannot tag ${snapshot.id}: it is deleted`, {
-      hint: '`savepoint undo` brings it back',
+      hint: `${undoCommand(ctx)} brings it back`,
     })
   }
   const before = ctx.db.tags().get(name)

@@ -18,6 +18,7 @@ export const decide = (ctx: Context, limits: Limits = {}, without?: ReadonlySet<
     head: headWithout(ctx.db.head, id => all.get(id), without),
     tagged: new Set(ctx.db.tags().values()),
     operations: ctx.db.operations(),
+    unended: new Set(ctx.db.unendedRuns().flatMap(({ before }) => before ?? [])),
     retention: ctx.config.snapshots.retention,
     now: ctx.now(),
     ...limits,

@@ -2,13 +2,14 @@
  * What a command line is about to do, as far as its words tell: whether it destroys something. Wrappers (`sh -c`, `env`, `npx`, `sudo`, `time`) need no reading: what they start is a command of
  * its own.
  */
-import { matchesCommand } from './command-pattern.ts'
+import { type CommandPlace, matchesCommand } from './command-pattern.ts'
 import { callOf } from './command-words.ts'
 import { fileOptions, fileRules, fileWords, operandsOf } from './destructive-files.ts'
 import { destructiveGit, harmlessGit } from './destructive-git.ts'
 import { harmlessOutside, outsideRules } from './destructive-outside.ts'
 import { harmlessForPackages, packageOptions, packageRules } from './destructive-packages.ts'
 import { type GitCall, parseGit } from './git-call.ts'
+import { onlyShowsCommit } from './git-commit.ts'
 
 export interface Destructive {
   /** What it may destroy, as written; empty: what lies in its directory. */
@@ -63,15 +64,14 @@ function mkfsNames(): string[] {
   return ['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'vfat', 'f2fs'].map(kind => `mkfs.${kind}`)
 }
 
-export interface CommandContext {
+/** Of the file that is executed the name counts as much as the one that it is called by. */
+export interface CommandContext extends CommandPlace {
   /** Further commands of the user's. */
   patterns?: readonly string[]
   /** What git makes of a word that is no command of its. */
   alias?: (call: GitCall) => string | undefined
   /** Where its variables say that git's directories are. */
   gitEnv?: { workTree: string | undefined; gitDirectory: string | undefined }
-  /** The file that is executed: its name counts as much as the one that it is called by. */
-  file?: string
   /** Whether something is at its standard input that is no terminal. */
   isFed?: () => boolean
 }
@@ -79,7 +79,7 @@ export interface CommandContext {
 export function destructiveOf(argv: readonly string[], context: CommandContext = {}): Destructive | undefined {
   const { patterns = [], file, isFed = () => false } = context
   const calls = [callOf(argv), ...(file === undefined ? [] : [callOf([file, ...argv.slice(1)])])]
-  const isNamed = matchesCommand(patterns, argv)
+  const isNamed = matchesCommand(patterns, argv, context)
   const result = isNamed ? {} : calls.map(call => destroys(call, context)).find(each => each !== undefined)
   if (result?.onlyFed && !isFed()) return undefined
   return (
@@ -106,9 +106,9 @@ function destroys(
   return Object.hasOwn(rules, name) ? rules[name]!(words, name) : undefined
 }
 
-/** Undefined when it is none. An alias for it is no matter: git starts what that means as a command of its own. */
+/** Undefined when it is none, or only says what it would be. An alias for it is no matter: git starts what that means as a command of its own. */
 export function commitOf(argv: readonly string[], gitEnv?: CommandContext['gitEnv']): GitCall | undefined {
   const { program, words } = callOf(argv)
   const call = program === 'git' ? parseGit(words, () => undefined, gitEnv) : undefined
-  return call?.verb === 'commit' ? call : undefined
+  return call?.verb === 'commit' && !onlyShowsCommit(call.words) ? call : undefined
 }

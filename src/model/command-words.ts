@@ -37,10 +37,11 @@ function pythonModule(words: readonly string[]): Call | undefined {
 }
 
 /** The script that an interpreter runs, options before it passed over; for patterns, which name scripts as programs. */
-export function scriptCall([first = '', ...rest]: readonly string[]): Call | undefined {
+export function scriptCall([first = '', ...rest]: readonly string[]): (Call & { path: string }) | undefined {
   if (!interpreters.test(baseName(first))) return undefined
   const script = rest.find(word => !word.startsWith('-'))
-  return script === undefined ? undefined : { program: scriptName(script), words: rest.slice(rest.indexOf(script) + 1) }
+  if (script === undefined) return undefined
+  return { program: scriptName(script), path: script, words: rest.slice(rest.indexOf(script) + 1) }
 }
 
 /** Options that take the next word, by program. */

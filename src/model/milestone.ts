@@ -1,5 +1,5 @@
 /** Commands whose end is a moment worth keeping: builds and tests, as far as their words tell. */
-import { matchesCommand } from './command-pattern.ts'
+import { type CommandPlace, matchesCommand } from './command-pattern.ts'
 import { callOf } from './command-words.ts'
 
 /** Of the project, of a part of it, and after a `clean`. */
@@ -101,9 +101,10 @@ function onlyAsks(argv: readonly string[]): boolean {
 export function milestoneOf(
   argv: readonly string[],
   { buildCommands, testCommands }: { buildCommands: readonly string[]; testCommands: readonly string[] },
+  place: CommandPlace = {},
 ): 'build' | 'test' | undefined {
   const isOurs = !onlyAsks(argv)
-  if ((isOurs && matchesCommand(tests, argv)) || matchesCommand(testCommands, argv)) return 'test'
-  if ((isOurs && matchesCommand(builds, argv)) || matchesCommand(buildCommands, argv)) return 'build'
+  if ((isOurs && matchesCommand(tests, argv)) || matchesCommand(testCommands, argv, place)) return 'test'
+  if ((isOurs && matchesCommand(builds, argv)) || matchesCommand(buildCommands, argv, place)) return 'build'
   return undefined
 }

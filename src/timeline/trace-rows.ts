@@ -113,6 +113,12 @@ export class TraceRows {
     return Number(this.database.prepare('DELETE FROM exec_events WHERE run = ?').run(run).changes)
   }
 
+  /** When a command of the run last began or ended; 0 when none did. */
+  lastOf(run: string): number {
+    const sql = 'SELECT max(max(at, coalesce(ended_at, 0))) AS at FROM exec_events WHERE run = ?'
+    return Number(this.database.prepare(sql).get(run)?.at ?? 0)
+  }
+
   /** In the order in which they began. */
   executions(run: string): Execution[] {
     return this.database.prepare('SELECT * FROM exec_events WHERE run = ? ORDER BY id').all(run).map(toExecution)

@@ -8,9 +8,9 @@ import type { Workspace } from './workspace.ts'
 const kill = `kill -9 $(cat "$SUPERVISOR")`
 
 /** How the supervisor ended: 'SIGKILL', if all is well. */
-export function killedRun(space: Workspace, script: string): NodeJS.Signals | null {
+export function killedRun(space: Workspace, script: string, options: string[] = []): NodeJS.Signals | null {
   const supervised = ['sh', '-c', 'echo $$ > "$SUPERVISOR"; exec "$@"', 'sh', ...builtCommand]
-  const command = [...supervised, 'run', '-q', '--', 'sh', '-c', `${script}; ${kill}`]
+  const command = [...supervised, 'run', '-q', ...options, '--', 'sh', '-c', `${script}; ${kill}`]
   const env = { ...space.env, SUPERVISOR: join(space.base, 'supervisor') }
   return spawnSync(command[0]!, command.slice(1), { cwd: space.dir, env, stdio: ['ignore', 'pipe', 'pipe'] }).signal
 }

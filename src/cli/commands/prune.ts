@@ -56,7 +56,8 @@ export function register(program: Command): void {
     description:
       'Deletes the snapshots that the retention rules do not keep, or, with --keep, all but the newest N of those that ' +
       'are not pinned. Pinned are HEAD, manual, imported, labelled and tagged ones, ends of branches and branch points, ' +
-      'safety snapshots that an operation can be undone with or that are younger than 7 days, and, unless ' +
+      'safety snapshots that an operation can be undone with or that are younger than 7 days, the state before a run that ' +
+      'has no end yet, and, unless ' +
       'snapshots.retention.delete_initial is true, the pre-run snapshot of every run and the first one of all. ' +
       'RUN narrows it to one run. It can be undone for 7 days.',
     usage: '[RUN] [--keep N] [--dry-run]',
@@ -71,10 +72,11 @@ export function register(program: Command): void {
     .option('--dry-run', 'only show what would be deleted')
     .action(
       handle<{ keep?: number; dryRun?: boolean }>(async (context, { words: [run], options }) => {
-        const { style } = context
         const { keep, dryRun } = options
         // Whoever reads what filesystems keep also removes what is beyond native_max.
         const savepoint = await context.open({ makeRoom: !dryRun, leaveUnread: dryRun })
+        // Only from here on it knows of a live run, and of the directory that this is asked in.
+        const { style } = context
         const result = await savepoint.prune({ keep, dryRun, run })
         if (context.options.json) return context.json(pruneJson(result))
         const gone = result.decisions.filter(({ keep }) => !keep)

@@ -18,7 +18,16 @@ export function goneText({ count, paths }: Gone, style: Style): string {
   const more = count > shown.length ? ` and ${formatCount(count - shown.length)} more` : ''
   const names = shown.map(({ path }) => style.path(path)).join(', ')
   const line = `${style.red('NOT protected')} and gone: ${names}${more} (${whyOf(paths)}; undo cannot bring ${count === 1 ? 'it' : 'them'} back)`
-  return [line, ...olderLines(paths, style)].join('\n')
+  return [line, ...unmountedLines(shown, style), ...olderLines(paths, style)].join('\n')
+}
+
+/** A nested subvolume is deleted as a directory is, with all that is in it; a mount point only once it is none. Which of them it was is not known any more. */
+function unmountedLines(shown: GonePath[], style: Style): string[] {
+  const names = shown.flatMap(({ path, reason }) => (reason === 'mount' ? [style.path(path)] : []))
+  if (names.length === 0) return []
+  return [
+    `If ${names.join(', ')} was only unmounted, its own filesystem still has what is in it, unless that was in memory`,
+  ]
 }
 
 /** The same of what was changed or moved; '' when there is none. Ends in a line feed. */

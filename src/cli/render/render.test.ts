@@ -3,6 +3,7 @@ import { makeOperation, makeRun, makeSnapshot, noon } from '../../model/fixture-
 import { added, deleted, makeEntry, makeNodes, makeRestore } from '../fixture-result.ts'
 import { createStyle } from '../style.ts'
 import { changeLine, changeList, changesText } from './changes.ts'
+import { goneText } from './gone.ts'
 import { operationTable, runTable } from './operations.ts'
 import { restoreExitCode, restoreText } from './restore.ts'
 import { countsText, logText, skippedText, snapshotLine, snapshotTable } from './snapshot.ts'
@@ -215,4 +216,17 @@ it('lists operations and runs', () => {
   const text = runTable(runs, noon + hour, plain)
   expect(text).toContain("run_aaaa2222  0        1 hour ago  12.0 s  sh -c 'echo hi'")
   expect(text).toMatch(/SIGKILL[\s\S]*running/)
+})
+
+test('of a mount that is gone it is said that it may be whole elsewhere, and nothing of that otherwise', () => {
+  const gone = (...reasons: ('mount' | 'excluded')[]) =>
+    goneText(
+      { count: reasons.length, paths: reasons.map((reason, i) => ({ path: `p${i}`, reason, snapshot: undefined })) },
+      plain,
+    )
+  expect(gone('excluded')).toBe('NOT protected and gone: p0 (ignored; undo cannot bring it back)')
+  expect(gone('excluded', 'mount').split('\n')).toEqual([
+    'NOT protected and gone: p0, p1 (ignored, mount; undo cannot bring them back)',
+    'If p1 was only unmounted, its own filesystem still has what is in it, unless that was in memory',
+  ])
 })
