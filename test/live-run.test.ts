@@ -285,8 +285,10 @@ describe('guard', () => {
     ['tools/wipe', 'PATH="$PWD/tools:$PATH"; wipe', true],
     ['tools/wipe', './wipe', false],
     ['*/wipe', 'tools/wipe', true],
+    ['src/link', 'src/link', true],
+    ['src/link', 'cd src; ./link', true],
   ])('guard_commands: %s is that file, whoever calls it as %s', async (pattern, call, isMeant) => {
-    space.sh('mkdir tools')
+    space.sh('mkdir tools; ln -s ../wipe src/link')
     for (const path of ['wipe', 'tools/wipe']) {
       space.write(path, '#!/bin/sh\n:\n')
       space.sh(`chmod +x ${path}`)

@@ -204,7 +204,8 @@ class Scene {
     const inner = this.savepoint.runs().find(({ id }) => !known.has(id))!
     this.told.push(`  ${inner.id}`)
     const done = this.model.end(inner.id, before, path => path.includes(agent.slot), agent.id)
-    this.runs.push({ id: inner.id, slot: agent.slot, done })
+    // A run inside of another one has no trace of its own: beside a third one it cannot be told what it did.
+    if (this.agents.length === 1) this.runs.push({ id: inner.id, slot: agent.slot, done })
   }
 
   private async undoKilled(): Promise<void> {

@@ -214,6 +214,7 @@ export class LiveRun {
       alias: ({ verb }) => aliases.get(verb),
       gitEnv: gitEnvOf(event),
       file: rawToText(event.program),
+      cwd: rawToText(event.cwd),
       isFed: () => isFed(event.pid),
     })
     if (!destructive || this.closed) return
