@@ -132,6 +132,15 @@ describe('a run inside of another one', () => {
     await expect(savepoint.undo()).rejects.toMatchObject({ code: 'operation.none' })
   })
 
+  it('stays back when something new was done, and that is undone again', async () => {
+    await savepoint.undo()
+    await run('echo later > f1')
+    await savepoint.undo()
+    const { operation, restore } = await savepoint.undo()
+    expect([operation.summary, restore!.leftAlone]).toEqual([expect.stringContaining('echo earlier'), []])
+    expect(state('f1', 'f2', 'made')).toEqual(['f1\n', 'f2\n', undefined])
+  })
+
   it('comes back with it, and can then be taken back alone', async () => {
     await savepoint.undo()
     await savepoint.undo()

@@ -31,8 +31,10 @@ export function* withOuterRuns(runs: ReadonlyMap<unknown, Operation>, run: unkno
   }
 }
 
+/** Also of one that was undone and cannot be redone any more. */
 const isInsideUndone = (runs: ReadonlyMap<unknown, Operation>, { kind, detail }: Operation): boolean =>
-  kind === 'run' && [...withOuterRuns(runs, detail.run)].some(id => runs.get(id)?.state === 'undone')
+  kind === 'run' &&
+  [...withOuterRuns(runs, detail.run)].some(id => ['undone', 'past'].includes(runs.get(id)?.state ?? 'done'))
 
 /** The step that took `operation` back, if it is the last one: what it changed is what `redo` does again. */
 export function undoneBy(db: TimelineDb, operation: Operation): Operation | undefined {
