@@ -100,7 +100,9 @@ export const zfs: NativeBackend = {
     return deleted.works ? { works: true, place } : no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
   },
 
-  capture(_target, state) {
+  capture(target, state) {
+    // What programs have stored to memory that is mapped is not in ZFS before.
+    mustRun('take a ZFS snapshot', 'sync', ['-f', target.toString()])
     mustRun('take a ZFS snapshot', 'zfs', ['snapshot', nameOf(state)])
     return created(nameOf(state)).stdout.toString().split('\t')[1]?.trim()
   },
