@@ -273,7 +273,7 @@ export function rootEntryOf(store: Store, root: Id): Entry {
 /** Whoever opens a timeline reads what its filesystem keeps; that has failed, and was said, or it was taken since then. */
 export const unread = () =>
   new SavepointError('backend.failed', 'Cannot use a snapshot that the filesystem keeps: it is not read yet', {
-    hint: 'The same command again reads it. If that was tried and failed, free some space or mount its filesystem first',
+    hint: 'The same command again reads it; in a program, `await savepoint.status()` or `open` does. If that was tried and failed, free some space or mount its filesystem first',
   })
 
 /** `mode`: when it was changed for the time of the capture. */
