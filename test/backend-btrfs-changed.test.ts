@@ -297,6 +297,19 @@ onDisk('one whose directory is away is not called removed because the next ones 
   expect(scene.kept(space)).toEqual([])
 })
 
+onDisk('one that another process took is read by what a program awaits, and until then says so', async () => {
+  space.write('a', '1\n')
+  const savepoint = await space.open()
+  await keep('theirs')
+  expect(() => savepoint.read('theirs', 'a')).toThrow(
+    expect.objectContaining({
+      hint: expect.stringContaining('in a program, `await savepoint.status()` or `open` does'),
+    }),
+  )
+  await savepoint.status()
+  expect(savepoint.read('theirs', 'a').toString()).toBe('1\n')
+})
+
 onDisk('one that cannot be read now is not called lost by a purge', async () => {
   space.write('secret')
   const place = dirname(await keep('unread'))

@@ -1,12 +1,15 @@
 /** One contract for all who keep snapshots: what a user can do with one does not depend on who keeps it. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { OpenOptions } from '../src/index.ts'
+import { COARSE_SLACK_MS } from '../src/targets/dir/racy.ts'
 import { archives, onBtrfs, onZfs, plain, type Scene } from './support/backend-scene.ts'
 import { finishVerbs, startVerbs } from './support/engine-process.ts'
 import { holedIn, holeProblems, mutateHoles } from './support/holes.ts'
 import { gated } from './support/machine.ts'
+import { MappedFile } from './support/mapped-file.ts'
 import { numbers } from './support/numbers.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -43,6 +46,33 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     const savepoint = await space.open({ leaveUnread: true, ...options })
     return savepoint.snapshot({ label })
   }
+
+  holds('what is stored through memory, without a timestamp, is in the next one', async space => {
+    space.write('db', 'v0'.padEnd(4096))
+    const inStore = { env: { ...space.env, SAVEPOINT_BACKEND: 'cas' } }
+    const mapped = await MappedFile.open(space.at('db'))
+    try {
+      await mapped.store('v1')
+      // Time itself is waited for: what is younger is not relied on anyway.
+      await pause(COARSE_SLACK_MS + 100)
+      await snapshot(space, 'native')
+      await mapped.store('v2')
+      await pause(COARSE_SLACK_MS + 100)
+      await snapshot(space, 'store', inStore)
+      await mapped.store('v3')
+      await snapshot(space, 'native again')
+      await mapped.store('v4')
+      await snapshot(space, 'store again', inStore)
+      await mapped.store('v5')
+      await mapped.unmap()
+      await snapshot(space, 'unmapped')
+    } finally {
+      await mapped.unmap()
+    }
+    const savepoint = await space.open()
+    const seen = savepoint.snapshots().map(({ id }) => savepoint.read(id, 'db').toString().slice(0, 2))
+    expect(seen).toEqual(['v1', 'v2', 'v3', 'v4', 'v5'])
+  })
 
   holds('captures, lists and reads', async space => {
     space.write('a', 'one\n')

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
 import { endRuns, startRun } from './support/background-run.ts'
 import { savepoint } from './support/built-cli.ts'
+import { MappedFile } from './support/mapped-file.ts'
 import { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -76,6 +77,28 @@ it('after a snapshot that was asked for, in another one; without a tracer', asyn
   expect(await inNewest('manual')).toBe('12x')
   run.say('end')
   expect((await run.ended).status).toBe(0)
+})
+
+it.each([
+  ['a snapshot', ['snapshot', '-m', 'first']],
+  ['a run of something else', ['run', '--', 'true']],
+])('by a process that is of no run: after %s', async (_, args) => {
+  const mapped = await MappedFile.open(space.at('f'))
+  try {
+    await mapped.store('1')
+    // Time itself is waited for: what is younger is not relied on anyway.
+    await new Promise(resolve => setTimeout(resolve, 500))
+    expect(savepoint(space, args).status).toBe(0)
+    await mapped.store('12')
+    expect(savepoint(space, ['snapshot', '-m', 'one']).status).toBe(0)
+    expect(await inNewest('manual')).toBe('12x')
+    await mapped.store('123')
+    await mapped.unmap()
+    expect(savepoint(space, ['snapshot', '-m', 'two']).status).toBe(0)
+    expect(await inNewest('manual')).toBe('123')
+  } finally {
+    await mapped.unmap()
+  }
 })
 
 it.each(['seccomp', 'ptrace'])('after a snapshot on the way, at the end: tracer %s', async tracer => {

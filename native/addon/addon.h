@@ -64,6 +64,7 @@
   X(snappyCompress, snappy_compress) \
   X(snappyUncompress, snappy_uncompress) \
   X(snappyExpand, snappy_expand) \
+  X(sharedMappings, shared_mappings) \
   X(settleLooks, settle_looks) \
   X(looksText, looks_text) \
   X(pipe, make_pipe)

@@ -33,6 +33,9 @@ export function mountOptionsOf(directory: Buffer): Raw {
     .join(',')
 }
 
+/** The device of its filesystem, `major:minor`: with btrfs another one than stat tells. undefined where the system does not tell. */
+export const deviceOfMount = (id: bigint): string | undefined => mounts().find(mount => mount.id === String(id))?.device
+
 function mountIdOf(directory: Buffer): string | undefined {
   let fd: number | undefined
   try {
@@ -47,6 +50,7 @@ function mountIdOf(directory: Buffer): string | undefined {
 
 interface Mount {
   id: string
+  device: string
   /** What of its filesystem is shown. */
   root: Raw
   point: Raw
@@ -63,11 +67,12 @@ function mounts(): Mount[] {
   }
   return table.split('\n').flatMap(line => {
     const fields = line.split(' ')
-    const [id, , , root, point] = fields
+    const [id, , device, root, point] = fields
     // How many there are before the dash differs; the type comes first after it.
     const [source = '', options = ''] = fields.slice(fields.indexOf('-', 6) + 2)
     if (point === undefined) return []
-    return [{ id: id!, root: unescaped(root!), point: unescaped(point), source: unescaped(source), options }]
+    const place = { root: unescaped(root!), point: unescaped(point), source: unescaped(source) }
+    return [{ id: id!, device: device!, ...place, options }]
   })
 }
 

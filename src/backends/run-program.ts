@@ -18,6 +18,18 @@ export interface Finished {
   isCut: boolean
 }
 
+let mayStopAll = false
+
+/** Ctrl-C ends whatever `work` starts: for what is done again later, however far it got. */
+export function stoppably<T>(work: () => T): T {
+  mayStopAll = true
+  try {
+    return work()
+  } finally {
+    mayStopAll = false
+  }
+}
+
 /** `isStoppable`: Ctrl-C ends it, because it may take long, and what it leaves is known to be none. */
 export function runProgram(program: string, args: readonly string[], isStoppable = false): Finished {
   const env = { LC_ALL: 'C', PATH: `${process.env.PATH ?? ''}:${SYSTEM_PATH}` }
@@ -27,11 +39,14 @@ export function runProgram(program: string, args: readonly string[], isStoppable
     timeout: LIMIT_MS,
     stdio: ['ignore', 'pipe', 'pipe'],
     // The Ctrl-C of a terminal reaches all of its group: a program that it ends may have done its work, and cannot say so.
-    detached: !isStoppable,
+    detached: !isStoppable && !mayStopAll,
   } as SpawnSyncOptionsWithBufferEncoding)
   if (result.error) {
-    const why = errnoOf(result.error) === 'ENOENT' ? `${program} is not installed` : result.error.message
-    return { works: false, stdout: Buffer.alloc(0), why, isCut: errnoOf(result.error) === 'ETIMEDOUT' }
+    const isCut = errnoOf(result.error) === 'ETIMEDOUT'
+    const isMissing = errnoOf(result.error) === 'ENOENT'
+    const late = isCut ? `${program} did not answer within ${LIMIT_MS / 1000} s` : undefined
+    const why = isMissing ? `${program} is not installed` : (late ?? result.error.message)
+    return { works: false, stdout: Buffer.alloc(0), why, isCut }
   }
   const said = result.stderr.toString().trim().split('\n').at(-1) ?? ''
   const ended = `${program} ended with ${result.status ?? result.signal}`
@@ -41,10 +56,15 @@ export function runProgram(program: string, args: readonly string[], isStoppable
 
 /** For what must work: the error says what was tried, and what to do about the usual reasons. */
 export function mustRun(what: string, program: string, args: readonly string[], isStoppable = false): Buffer {
-  const { works, stdout, why } = runProgram(program, args, isStoppable)
+  const { works, stdout, why, isCut } = runProgram(program, args, isStoppable)
   if (works) return stdout
-  throw failed(what, why)
+  throw failed(what, why, cutData(isCut))
 }
+
+const cutData = (isCut: boolean): { isCut: true } | undefined => (isCut ? { isCut } : undefined)
+
+/** Whether the filesystem did not answer, or nobody waited for it: the next question would fare no better. */
+export const isCutOff = (error: unknown): boolean => error instanceof SavepointError && error.data?.isCut === true
 
 export function failed(what: string, why: string, data?: Record<string, unknown>): SavepointError {
   // Only who takes one can choose another backend.

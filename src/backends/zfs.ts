@@ -100,7 +100,9 @@ export const zfs: NativeBackend = {
     return deleted.works ? { works: true, place } : no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
   },
 
-  capture(_target, state) {
+  capture(target, state) {
+    // What programs have stored to memory that is mapped is not in ZFS before.
+    mustRun('take a ZFS snapshot', 'sync', ['-f', target.toString()])
     mustRun('take a ZFS snapshot', 'zfs', ['snapshot', nameOf(state)])
     return created(nameOf(state)).stdout.toString().split('\t')[1]?.trim()
   },
@@ -168,8 +170,8 @@ const created = (name: string, ...options: string[]) =>
  * somebody's backup, holds the same.
  */
 function locate(state: NativeState, orCopy: boolean): NativeState | undefined {
-  const { works, stdout, why } = created(nameOf(state))
-  if (!works && !/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why)
+  const { works, stdout, why, isCut } = created(nameOf(state))
+  if (!works && !/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why, isCut ? { isCut } : undefined)
   if (works && (state.mark === undefined || linesOf(stdout)[0]?.[1] === state.mark)) return state
   const all = linesOf(created(poolOf(state.place), '-r').stdout)
   const namesakes = all.filter(([name]) => name!.endsWith(`@${shortNameOf(state)}`))
@@ -251,8 +253,9 @@ interface Clone {
 }
 
 function clonesIn(pool: string): Clone[] {
-  const { stdout } = runProgram('zfs', ['list', '-H', '-o', 'name,origin,mountpoint', '-t', 'filesystem', '-r', pool])
-  return linesOf(stdout).map(([name, origin, mountpoint]) => ({
+  const columns = ['-o', 'name,origin,mountpoint', '-t', 'filesystem']
+  const listed = mustRun('list ZFS datasets', 'zfs', ['list', '-H', ...columns, '-r', pool])
+  return linesOf(listed).map(([name, origin, mountpoint]) => ({
     name: name!,
     origin: origin!,
     mountpoint: mountpoint!,

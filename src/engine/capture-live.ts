@@ -22,6 +22,7 @@ import { openGitCache } from './git-facts-cache.ts'
 import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
+import { unmountedFrom } from './unmounted-target.ts'
 
 export interface LiveOptions {
   /** Root trees whose captured paths are captured whatever the rules say. */
@@ -228,11 +229,14 @@ export function checkIdentity(ctx: Context): void {
     ctx.identity = recorded.identity
     return
   }
+  const unmounted = unmountedFrom(ctx)
   throw new SavepointError(
     'target.replaced',
     `Cannot use ${showPath(rawFromBytes(ctx.targetPath))}: another directory has taken its place`,
     {
-      hint: 'If this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory',
+      hint: unmounted
+        ? `Nothing is mounted there: mount the filesystem of ${unmounted} again`
+        : 'If this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory',
     },
   )
 }

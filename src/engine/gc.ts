@@ -14,13 +14,15 @@ import { loadStatCacheRoot, removeStatCache } from '../targets/dir/stat-cache-fi
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
-import { noteForgotten as noteNativeForgotten, removeGoing } from './native-going.ts'
+import { isAnyGoing, noteForgotten as noteNativeForgotten } from './native-going.ts'
 import { forgetOldTraces } from './old-traces.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { notCompleted, recoverPending } from './recover.ts'
+import { removeEverywhere } from './remove-everywhere.ts'
 import type { GcResult } from './results.ts'
 import { DELETED_KEPT_MS } from './retention.ts'
 import { countsAgainst } from './shown-snapshot.ts'
+import type { RegisteredTarget } from './target-registry.ts'
 
 export async function gc(ctx: Context): Promise<GcResult> {
   refuseInsideRun(ctx, 'collect garbage')
@@ -30,7 +32,8 @@ export async function gc(ctx: Context): Promise<GcResult> {
     if (!isDiskFull(error)) throw error
     ctx.warn(notCompleted(error))
   })
-  return withEverythingLocked(ctx, 'collect garbage', timelines => {
+  let going: RegisteredTarget[] = []
+  const result = await withEverythingLocked(ctx, 'collect garbage', timelines => {
     refuseSalvaged(timelines, 'collect garbage')
     const forgotten = timelines.map(timeline => ({
       timeline,
@@ -39,7 +42,7 @@ export async function gc(ctx: Context): Promise<GcResult> {
     }))
     // What could not be written earlier, for want of room, or because we were killed.
     for (const { db } of timelines) db.renewLog()
-    for (const { db, target } of timelines) removeGoing(target.directory, db, ctx.warn)
+    going = timelines.filter(({ db, target }) => isAnyGoing(target.directory, db)).map(({ target }) => target)
     failpoint('gc:forgotten')
     const result = collect(ctx, timelines, false)
     for (const each of forgotten) noteForgotten(ctx, each, result)
@@ -47,6 +50,8 @@ export async function gc(ctx: Context): Promise<GcResult> {
     const storeBytes = ctx.store.index.storedBytes()
     return { forgottenSnapshots: sum('snapshots'), forgottenTraces: sum('traces'), ...result, storeBytes }
   })
+  await removeEverywhere(ctx, going)
+  return result
 }
 
 /** In the history of each directory that lost something, and of the one that it was said in. */

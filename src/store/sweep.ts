@@ -13,7 +13,15 @@ import { BlockBuilder } from './block-builder.ts'
 import { checkOrphan } from './check-index.ts'
 import { failpoint } from './failpoint.ts'
 import type { Location, PackRow } from './object-index.ts'
-import { type BlockObject, blockObjects, decodeBlockHeader, OBJECT, PACK_HEADER_BYTES } from './pack-format.ts'
+import {
+  BLOCK_TARGET_BYTES,
+  type BlockObject,
+  blockObjects,
+  decodeBlockHeader,
+  OBJECT,
+  PACK_HEADER_BYTES,
+  TREE_BLOCK_BYTES,
+} from './pack-format.ts'
 import { PackWriter } from './pack-writer.ts'
 import { wrongContent } from './recipe.ts'
 import type { Store } from './store.ts'
@@ -131,7 +139,8 @@ function copyAlive(
   writer: PackWriter,
   moved: [Id, Location][],
 ): void {
-  const builder = new BlockBuilder()
+  const contents = new BlockBuilder()
+  const trees = new BlockBuilder(TREE_BLOCK_BYTES)
   const byBlock = Map.groupBy(objects, object => object.block)
   const append = (block: Buffer | undefined) => {
     if (!block) return
@@ -150,13 +159,15 @@ function copyAlive(
       append(bytes)
       continue
     }
+    // Blocks of contents are closed when they are full, so a smaller one has trees; or it was the last, which are few.
+    const builder = header.rawBytes < BLOCK_TARGET_BYTES ? trees : contents
     const raw = store.packs.block(pack, block)
     for (const object of inside) {
       if (alive.has(object.id))
         append(builder.add(object.id, object.kind, raw.subarray(object.offset, object.offset + object.length)))
     }
   }
-  append(builder.finish())
+  for (const builder of [contents, trees]) append(builder.finish())
 }
 
 /** A row that points elsewhere would give an object the bytes of another, for good: the old pack is deleted. */

@@ -1,7 +1,10 @@
 /** Ctrl-C while `zfs` is at work for us, and `zfs` that is ended from outside: what was done then is known, and said. */
 import type { SpawnSyncOptions } from 'node:child_process'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { PoolScene } from './backend-scene.ts'
+import { builtCommand } from './built-cli.ts'
 import { runCli, sourceCommand } from './cli.ts'
 import { finishVerbs, startVerbs } from './engine-process.ts'
 import type { Workspace } from './workspace.ts'
@@ -10,8 +13,10 @@ import { oneAndTwo, whileProgram } from './zfs-rollback-cases.ts'
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
 type Take = (space: Workspace, label: string) => Promise<unknown>
 
+const WEEK_MS = 8 * 24 * 3600 * 1000
 /** Of a terminal: to all of the group that the command is in, when the filesystem has done it, but `zfs` has not ended. */
-const DONE_AND_CTRL_C = 'zfs "$@"; kill -s INT -- "-$(ps -o pgid= $PPID | tr -d " ")"; exit 0'
+const CTRL_C = 'kill -s INT -- "-$(ps -o pgid= $PPID | tr -d " ")"'
+const DONE_AND_CTRL_C = `zfs "$@"; ${CTRL_C}; exit 0`
 const DONE_AND_ENDED = 'zfs "$@"; kill -s KILL $$'
 
 export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
@@ -29,6 +34,41 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
       inOwnGroup(space, ['snapshot', '-m', 'three'])
     })
     expect(idsOf(space)).toEqual((await space.open()).snapshots().map(({ id }) => id))
+  })
+
+  holds('what does not answer is asked once by gc, while others work, and goes with the next one', async space => {
+    const { savepoint, one, two } = await oneAndTwo(space, snapshot)
+    await snapshot(space, 'three')
+    await savepoint.delete(['one', 'two'])
+    const later = await space.open({ now: () => Date.now() + WEEK_MS })
+    const other = join(space.base, 'other')
+    mkdirSync(other)
+    const assigned = Object.entries(space.env).map(([name, value]) => `'${name}=${value}'`)
+    const others = `cd '${other}' && env ${assigned.join(' ')} ${builtCommand.join(' ')} snapshot > said 2>&1`
+    await whileProgram(space, '[ "$1" = get ]', `(${others}); kill -s KILL $$`, () => later.gc().then(() => {}))
+    expect(readFileSync(join(other, 'said'), 'utf8')).toMatch(/^snap_/)
+    expect(idsOf(space)).toEqual(expect.arrayContaining([one, two]))
+    expect(space.notices.slice(-2)).toEqual([
+      expect.stringMatching(
+        /^a zfs snapshot that nothing needs is still there: Cannot find .*: zfs ended with SIGKILL$/,
+      ),
+      '1 more that nothing needs were not tried: zfs does not answer',
+    ])
+    await later.gc()
+    expect(idsOf(space)).toHaveLength(1)
+  })
+
+  holds('Ctrl-C while gc waits for an answer ends that, and the next gc removes it', async space => {
+    const { two } = await oneAndTwo(space, snapshot)
+    await (await space.open({ now: () => Date.now() - WEEK_MS })).delete(['one'])
+    const from = Date.now()
+    await whileProgram(space, '[ "$1" = get ]', `(${CTRL_C}) & exec sleep 60`, async () => {
+      expect(inOwnGroup(space, ['gc']).stderr).toMatch(/is still there: Cannot find .*: zfs ended with SIGINT\n/)
+    })
+    expect(Date.now() - from).toBeLessThan(50_000)
+    expect(idsOf(space)).toHaveLength(2)
+    await (await space.open()).gc()
+    expect(idsOf(space)).toEqual([two])
   })
 
   holds('a snapshot that was made by a `zfs` which could not say so is removed', async space => {

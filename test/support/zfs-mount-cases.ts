@@ -141,6 +141,23 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
     },
   )
 
+  holds('that is not mounted is to be mounted, and its empty mount point not to be kept instead', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    const where = (await space.open()).nativeUsage('one')!.where
+    const dataset = where.split('@')[0]!
+    retried('zfs', 'unmount', dataset)
+    try {
+      await expect(snapshot(space, 'two')).rejects.toMatchObject({
+        code: 'target.replaced',
+        hint: `Nothing is mounted there: mount the filesystem of ${where} again`,
+      })
+    } finally {
+      retried('zfs', 'mount', dataset)
+    }
+    expect(await snapshot(space, 'two')).toMatchObject({ backend: 'zfs' })
+  })
+
   holds('does not go back as a whole where somebody works in a clone of a later one; nothing changes', async space => {
     space.write('a', '1\n')
     await snapshot(space, 'one')

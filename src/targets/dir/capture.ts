@@ -7,7 +7,7 @@ import { SavepointError } from '../../errors/errors.ts'
 import type { GitFactsCache } from '../../files/git-facts.ts'
 import type { ExcludeConfig } from '../../files/ignore-rules.ts'
 import { blankEntry, type Entry, type Id } from '../../model/entry.ts'
-import { joinRaw, type Raw } from '../../model/raw-path.ts'
+import type { Raw } from '../../model/raw-path.ts'
 import { type Skipped, UNREAD_ROOT } from '../../model/snapshot.ts'
 import { addon } from '../../native/addon.ts'
 import { failpoint } from '../../store/failpoint.ts'
@@ -17,6 +17,8 @@ import { encodeTree } from '../../store/tree-codec.ts'
 import { CaptureClock } from './capture-clock.ts'
 import { type Dirty, dirtyDirs, distrust, type HeldFiles, knownDir } from './dirty-dirs.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
+import { listSkipped } from './list-skipped.ts'
+import { distrustMapped, mappedInodes } from './mapped-files.ts'
 import { OpenedPaths } from './opened-paths.ts'
 import type { PassOptions, PassResult, RuleContext } from './pass.ts'
 import type { Preserved } from './preserved.ts'
@@ -25,7 +27,6 @@ import type { WrittenFiles } from './restore-stage.ts'
 import { openRules, type RuleOptions } from './rule-context.ts'
 import { areAsKnown, changedDirs, dirsToVisit, isWhole, scanKnown } from './scan-known.ts'
 import type { StatCache } from './stat-cache.ts'
-import { partialReasons } from './tree-builder.ts'
 import { TreeWalk } from './tree-walk.ts'
 
 /** How often a tree that keeps changing is looked at again. */
@@ -125,6 +126,8 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const dirty = isTold ? dirtyDirs(root, cache, options.dirty!) : undefined
     for (const path of alsoHeld) dirty?.add(path)
     const known = dirty ?? (scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined)
+    // Before anything is read. A state that is kept does not change; and it was made with all pages on disk.
+    const mapped = known?.size === 0 || options.kept ? undefined : mappedInodes(root, options.rootPath)
     const { pass, touched, settled, isOld } =
       known?.size === 0
         ? unchanged(cache)
@@ -141,6 +144,7 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     if (options.kept) findRacy(pass.cache, touched, options.kept.atMs)
     else if (!isOld) findRacy(pass.cache, touched, clock.startedAtMs)
     // They may be written to until they are unmapped, without another timestamp: the next capture reads them, too.
+    if (mapped) distrustMapped(pass.cache, touched, mapped)
     if (options.held) distrust(pass.cache, options.held)
     pass.cache.root = rootId
     // Not after a failure: then nothing is safe.
@@ -156,7 +160,7 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
       emptyDirs: dirs.emptyDirs,
       bytes: dirs.bytes,
       runOnly: dirty !== undefined && !options.kept,
-      skipped: listSkipped(pass, store, writer),
+      skipped: listSkipped(pass.cache, store, writer),
     }
   } finally {
     opened?.close()
@@ -269,7 +273,7 @@ export function rootEntryOf(store: Store, root: Id): Entry {
 /** Whoever opens a timeline reads what its filesystem keeps; that has failed, and was said, or it was taken since then. */
 export const unread = () =>
   new SavepointError('backend.failed', 'Cannot use a snapshot that the filesystem keeps: it is not read yet', {
-    hint: 'The same command again reads it. If that was tried and failed, free some space or mount its filesystem first',
+    hint: 'The same command again reads it; in a program, `await savepoint.status()` or `open` does. If that was tried and failed, free some space or mount its filesystem first',
   })
 
 /** `mode`: when it was changed for the time of the capture. */
@@ -283,16 +287,4 @@ function rootEntry(root: number, tree: Id, mode: number | undefined): Entry {
   const xattrs = addon.getXattrs(root, '')
   if (xattrs.length > 0) entry.xattrs = xattrs
   return entry
-}
-
-function listSkipped(pass: PassResult, store: Store, writer: StoreWriter): Skipped[] {
-  const { dirs } = pass.cache
-  if (dirs.skipped.size === 0) return []
-  writer.commit()
-  return [...dirs.skipped].flatMap(path =>
-    store
-      .tree(dirs.get(path)!.tree)
-      .filter(entry => entry.reason !== undefined && partialReasons.has(entry.reason))
-      .map(entry => ({ path: joinRaw(path, entry.name), reason: entry.reason! })),
-  )
 }

@@ -1,0 +1,145 @@
+/*
+ * Which files processes can write by storing to memory. Where the kernel answers PROCMAP_QUERY (6.11) it is asked for just
+ * those mappings; elsewhere the text of /proc/PID/maps is read, which takes some microseconds for each mapping there is.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "addon.h"
+#include "napi-util.h"
+
+/* Of linux/fs.h, which may be older than the kernel. */
+struct mapping_query {
+  uint64_t size, flags, address, start, end, rights, page_size, offset, inode;
+  uint32_t major, minor, name_size, build_id_size;
+  uint64_t name, build_id;
+};
+#define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
+enum { QUERY_WRITABLE = 0x02, QUERY_SHARED = 0x08, QUERY_OR_NEXT = 0x10, QUERY_OF_FILE = 0x20 };
+
+/* MAPPING of src/native/mapping-calls.ts; the path follows. */
+struct mapping {
+  uint32_t major, minor;
+  uint64_t inode;
+  uint32_t path_length, reserved;
+};
+
+struct found {
+  uint8_t *bytes;
+  size_t length, room;
+  struct mapping last; /* a program maps one file in many pieces */
+  bool failed;
+};
+
+static void add(struct found *found, struct mapping mapping, const char *path) {
+  struct mapping *last = &found->last;
+  if (last->inode == mapping.inode && last->major == mapping.major && last->minor == mapping.minor) return;
+  *last = mapping;
+  size_t needed = found->length + sizeof mapping + mapping.path_length;
+  if (needed > found->room) {
+    uint8_t *grown = realloc(found->bytes, needed * 2);
+    if (grown == NULL) {
+      found->failed = true;
+      return;
+    }
+    found->bytes = grown;
+    found->room = needed * 2;
+  }
+  memcpy(found->bytes + found->length, &mapping, sizeof mapping);
+  memcpy(found->bytes + found->length + sizeof mapping, path, mapping.path_length);
+  found->length = needed;
+}
+
+/* Whether the kernel answers such questions. A process that has no memory any more has no mappings. */
+static bool query(struct found *found, int maps) {
+  for (uint64_t from = 0;;) {
+    struct mapping_query asked = {.size = sizeof asked, .address = from};
+    asked.flags = QUERY_WRITABLE | QUERY_SHARED | QUERY_OR_NEXT | QUERY_OF_FILE;
+    if (ioctl(maps, MAPPING_QUERY, &asked) != 0) return errno != ENOTTY && errno != EINVAL;
+    add(found, (struct mapping){.major = asked.major, .minor = asked.minor, .inode = asked.inode}, "");
+    from = asked.end;
+  }
+}
+
+/* `start-end rwxp offset major:minor inode path`, the path with newlines as \012. */
+static void add_line(struct found *found, char *line) {
+  struct mapping mapping = {0};
+  char *rights = strchr(line, ' ');
+  int path_at = 0;
+  if (rights == NULL || strnlen(rights, 5) < 5 || rights[2] != 'w' || rights[4] != 's') return;
+  if (sscanf(rights, " %*s %*s %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n", &mapping.major, &mapping.minor, &mapping.inode,
+             &path_at) < 3) {
+    return;
+  }
+  char *path = rights + path_at, *to = path;
+  for (char *at = path; path_at > 0 && *at != 0 && *at != '\n'; at++) {
+    bool is_newline = strncmp(at, "\\012", 4) == 0;
+    *to++ = is_newline ? '\n' : *at;
+    if (is_newline) at += 3;
+  }
+  mapping.path_length = (uint32_t)(to - path);
+  add(found, mapping, path);
+}
+
+static void read_text(struct found *found, int maps) {
+  int copy = fcntl(maps, F_DUPFD_CLOEXEC, 3);
+  FILE *file = copy < 0 ? NULL : fdopen(copy, "r");
+  if (file == NULL) {
+    if (copy >= 0) close(copy);
+    found->failed = true;
+    return;
+  }
+  char *line = NULL;
+  size_t room = 0;
+  while (getline(&line, &room, file) > 0) add_line(found, line);
+  free(line);
+  fclose(file);
+}
+
+static int look(struct found *found, bool by_text) {
+  int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *list = proc < 0 ? NULL : fdopendir(proc);
+  if (list == NULL) {
+    int error = errno;
+    if (proc >= 0) close(proc);
+    return error;
+  }
+  for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+    char name[sizeof entry->d_name + sizeof "/maps"];
+    if (!isdigit((unsigned char)entry->d_name[0])) continue;
+    snprintf(name, sizeof name, "%s/maps", entry->d_name);
+    // Gone by now, or another user's.
+    int maps = openat(proc, name, O_RDONLY | O_CLOEXEC);
+    if (maps < 0) continue;
+    by_text = by_text || !query(found, maps);
+    if (by_text) read_text(found, maps);
+    close(maps);
+  }
+  closedir(list);
+  return found->failed ? ENOMEM : 0;
+}
+
+napi_value addon_shared_mappings(napi_env env, napi_callback_info info) {
+  napi_value arguments[1];
+  bool by_text;
+  if (!get_arguments(env, info, 1, arguments) || !get_bool(env, arguments[0], &by_text)) return NULL;
+  struct found found = {0};
+  int error = look(&found, by_text);
+  if (error == 0) {
+    napi_value result = make_buffer_copy(env, found.bytes, found.length);
+    free(found.bytes);
+    return result;
+  }
+  free(found.bytes);
+  throw_errno(env, error, "open", NULL, 0);
+  return NULL;
+}

@@ -1,0 +1,38 @@
+/**
+ * Removes what filesystems and archives keep and no timeline needs any more, each timeline under its own lock: a filesystem may
+ * take its time, and nobody else shall wait for it. What is to go is noted in the timeline. So when we are killed, or stopped, on
+ * the way, the next one who removes goes on with it.
+ */
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { SavepointError } from '../errors/errors.ts'
+import { lockFile } from '../store/file-lock.ts'
+import type { Context } from './context.ts'
+import { removeGoing } from './native-going.ts'
+import { openTimeline } from './open-timeline.ts'
+import type { RegisteredTarget } from './target-registry.ts'
+
+/** Called without any lock. */
+export async function removeEverywhere(ctx: Context, targets: readonly RegisteredTarget[]): Promise<void> {
+  const silent = new Set<string>()
+  for (const target of targets) {
+    // A Ctrl-C has ended what worked for us; that it was one is told only now.
+    await setImmediate()
+    if (ctx.signal?.aborted) return
+    await removeOf(ctx, target, silent).catch(error => {
+      if (!(error instanceof SavepointError)) throw error
+      ctx.warn(`what nothing needs is still kept: ${error.message}`)
+    })
+  }
+}
+
+async function removeOf(ctx: Context, { id, directory }: RegisteredTarget, silent: Set<string>): Promise<void> {
+  const wait = { waitMs: ctx.lockWaitMs, signal: ctx.signal }
+  using _lock = await lockFile(join(directory, 'lock'), 'exclusive', 'remove what nothing needs', wait)
+  const db = id === ctx.timelineId ? ctx.db : openTimeline(directory)
+  try {
+    removeGoing(directory, db, ctx.warn, silent)
+  } finally {
+    if (db !== ctx.db) db.close()
+  }
+}
