@@ -138,3 +138,18 @@ onDisk('what a run changes in one that is nested is not taken back, and that is 
   expect(unprotectedBy('echo 2 > nested/changed')).toBe(named)
   expect(unprotectedBy('rm nested/removed')).toBe(named)
 })
+
+onDisk('a subvolume that was deleted comes back as a plain directory, and that is said', async () => {
+  space.write('a', '1\n')
+  const savepoint = await space.open()
+  await savepoint.snapshot({ label: 'one' })
+  await (await space.open()).nativeUsage('one')
+  run('btrfs', 'subvolume', 'delete', space.dir)
+  await (await space.open({ cwd: space.base, target: space.dir })).rollback('one')
+  expect([space.read('a'), space.notices]).toEqual([
+    '1\n',
+    expect.arrayContaining([
+      'the target directory was gone and is made again, as a plain directory, which btrfs does not snapshot',
+    ]),
+  ])
+})

@@ -1,6 +1,6 @@
 /*
  * Which files processes can write by storing to memory. Where the kernel answers PROCMAP_QUERY (6.11) it is asked for just
- * those mappings; elsewhere the text of /proc/PID/maps is read, which takes some microseconds for each mapping there is.
+ * those mappings; elsewhere the text of /proc/PID/maps is read, which takes about a microsecond for each mapping there is.
  */
 #define _GNU_SOURCE
 #include <ctype.h>

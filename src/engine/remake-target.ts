@@ -31,13 +31,20 @@ export function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
   const target = { id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity }
   if (ctx.unwritable) noteTarget(target)
   else writeTarget(target)
-  ctx.notice('the target directory was gone and is made again')
+  ctx.notice(`the target directory was gone and is made again${asWhat(ctx)}`)
   return true
+}
+
+/** Who had a subvolume or dataset there may want to make one first. */
+function asWhat({ db }: Context): string {
+  const native = db.snapshots().findLast(({ nativeRef }) => nativeRef !== undefined)?.backend
+  if (native === undefined) return ''
+  return `, as a plain directory, which ${native} does not snapshot`
 }
 
 /** What would be done to a target that would first be made. */
 export function planRemade(ctx: Context, request: RestoreRequest): RestoreResult {
-  ctx.notice('the target directory is gone, and would be made again')
+  ctx.notice(`the target directory is gone, and would be made again${asWhat(ctx)}`)
   const live = { root: request.wanted, tree: EMPTY_TREE }
   return { ...describeRestore(ctx, request, live, planFor(ctx, request, live)), dryRun: true }
 }
