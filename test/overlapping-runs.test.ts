@@ -258,12 +258,12 @@ describe('two runs that are traced', () => {
     expect([leftAlone, space.read('made'), state()]).toEqual([[], undefined, ['main\n', undefined, 'one\n']])
   })
 
-  it('what the other made in a directory that this one then moved goes with the move, and undo of undo has it', async () => {
+  it('what the other made in a directory that this one then moved stays, where it is now', async () => {
     await during('mv lib lib2', () => run('echo inner > lib/new'))
     await savepoint.undo()
-    expect([space.read('lib/hl1'), space.read('lib2/new')]).toEqual(['one\n', undefined])
+    expect(space.sh('find lib lib2 -type f | sort')).toBe('lib/hl1\nlib2/new\n')
     await savepoint.redo()
-    expect(space.read('lib2/new')).toBe('inner\n')
+    expect(space.sh('find . -path "./lib*" -type f | sort')).toBe('./lib2/hl1\n./lib2/new\n')
   })
 
   it('is completed in the same way after kill -9', async () => {
@@ -275,6 +275,26 @@ describe('two runs that are traced', () => {
 })
 
 describe('what somebody outside of the run changes meanwhile', () => {
+  it('stays also in a directory that the run has moved, or where that had been', async () => {
+    space.write('mine/m', 'm\n')
+    savepoint = await space.open()
+    const script = 'mv lib lib2; mv lib2 lib3; touch ../ready; until [ -e ../go ]; do sleep 0.02; done'
+    const run = savepoint.run({ command: ['sh', '-c', script] })
+    await vi.waitUntil(() => existsSync(join(space.base, 'ready')), { timeout: 60_000 })
+    // Their times are older than the run.
+    space.sh('mv mine lib3/; ln -s x lib3/link; mkdir lib; ln src/main.js lib/other')
+    writeFileSync(join(space.base, 'go'), '')
+    await run
+    const { restore } = await savepoint.undo()
+    const outside = ['lib/other', 'lib3/link', 'lib3/mine/m', 'mine/m', 'src/main.js']
+    expect(restore!.leftAlone.map(({ path, why }) => `${why} ${path}`).sort()).toEqual(
+      outside.map(path => `outside ${path}`),
+    )
+    expect(space.sh('find lib* mine ! -type d 2> /dev/null | sort || :')).toBe(
+      'lib/hl1\nlib/other\nlib3/link\nlib3/mine/m\n',
+    )
+  })
+
   it('stays when the run is taken back, and is named; the way to take it back as well works', async () => {
     space.write('mine', 'm1\n')
     space.write('both', 'b1\n')

@@ -3,14 +3,13 @@
  * and snapshots in between: every file is as the model says, after every step. Each has files of its own, in directories of
  * all, so that whose a change is can be told.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import type { RestoreResult, Savepoint } from '../src/index.ts'
-import { builtCommand, savepointInShell } from './support/built-cli.ts'
+import { savepointInShell } from './support/built-cli.ts'
+import { LiveAgent } from './support/live-agent.ts'
 import { type Done, type Files, RunsModel } from './support/runs-model.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -19,80 +18,26 @@ const SLOTS = ['x', 'y', 'z']
 /** `?`: of the slot alone. */
 const DIRECTORIES = ['', 'src/', 'd?/', 'src/deep/', 'new/', 'new/er/', 'e?/']
 
-class LiveAgent {
+class SlotAgent extends LiveAgent {
   readonly slot: string
   readonly before: Files
   /** How much had been done then. */
   readonly since: number
   /** No other run went on meanwhile. */
   isAlone = true
-  id = ''
-  private pid = 0
-  private readonly child: ChildProcess
-  private readonly ended: Promise<unknown>
-  private lines = ''
 
   constructor(space: Workspace, slot: string, { files, done }: RunsModel) {
+    super(space)
     this.slot = slot
     this.before = new Map(files)
     this.since = done.length
-    const script = 'echo "$SAVEPOINT_RUN $$"; while read -r line; do eval "$line"; echo .; done'
-    this.child = spawn(builtCommand[0]!, [...builtCommand.slice(1), 'run', '-q', '--', 'sh', '-c', script], {
-      cwd: space.dir,
-      env: space.env,
-      stdio: ['pipe', 'pipe', 'inherit'],
-    })
-    this.child.stdin!.on('error', () => {})
-    this.child.stdout!.setEncoding('utf8')
-    this.ended = once(this.child, 'close')
-  }
-
-  async begin(): Promise<void> {
-    const [id, pid] = (await this.answer()).split(' ')
-    this.id = id!
-    this.pid = Number(pid)
-  }
-
-  async do(command: string): Promise<void> {
-    this.child.stdin!.write(`${command}\n`)
-    await this.answer()
-  }
-
-  async end(): Promise<void> {
-    this.child.stdin!.end()
-    await this.ended
-  }
-
-  /** Savepoint first, then the command. */
-  async kill(): Promise<void> {
-    this.child.kill('SIGKILL')
-    const isOver = () =>
-      !existsSync(`/proc/${this.pid}`) || readFileSync(`/proc/${this.pid}/stat`, 'utf8').includes(') Z ')
-    this.child.stdin!.end()
-    await vi.waitUntil(isOver, { timeout: 60_000 })
-    await this.ended
-  }
-
-  get over(): Promise<unknown> {
-    return this.ended
-  }
-
-  private async answer(): Promise<string> {
-    while (!this.lines.includes('\n')) {
-      const [data] = (await once(this.child.stdout!, 'data')) as [string]
-      this.lines += data
-    }
-    const at = this.lines.indexOf('\n')
-    const line = this.lines.slice(0, at)
-    this.lines = this.lines.slice(at + 1)
-    return line
   }
 }
 
 class Scene {
   readonly space = new Workspace()
   readonly model = new RunsModel(new Map())
-  readonly agents: LiveAgent[] = []
+  readonly agents: SlotAgent[] = []
   readonly runs: { id: string; slot: string; done: Done }[] = []
   readonly states: { id: string; files: Files }[] = []
   readonly told: string[] = []
@@ -182,20 +127,20 @@ class Scene {
   }
 
   private async beginRun(slot: string): Promise<void> {
-    const agent = new LiveAgent(this.space, slot, this.model)
+    const agent = new SlotAgent(this.space, slot, this.model)
     await agent.begin()
     this.told.push(`  ${agent.id} (${slot})`)
     this.agents.push(agent)
     if (this.agents.length > 1) for (const each of this.agents) each.isAlone = false
   }
 
-  private async work(agent: LiveAgent, how: number): Promise<void> {
+  private async work(agent: SlotAgent, how: number): Promise<void> {
     const command = this.change(agent.slot, how)
     this.told.push(`  ${agent.id}: ${command}`)
     await agent.do(command)
   }
 
-  private async workInside(agent: LiveAgent, how: number): Promise<void> {
+  private async workInside(agent: SlotAgent, how: number): Promise<void> {
     const before = new Map(this.model.files)
     const command = this.change(agent.slot, how)
     this.told.push(`  ${agent.id}: run -- ${command}`)
@@ -209,7 +154,7 @@ class Scene {
   }
 
   private async undoKilled(): Promise<void> {
-    const [agent] = this.agents.splice(0) as [LiveAgent]
+    const [agent] = this.agents.splice(0) as [SlotAgent]
     await agent.kill()
     this.told.push(`  ${agent.id}`)
     const { restore } = await this.savepoint.undo()
@@ -273,12 +218,12 @@ class Scene {
     return `${inParent}printf %s '${content}' > ${path}`
   }
 
-  private async endRun(agent: LiveAgent): Promise<void> {
+  private async endRun(agent: SlotAgent): Promise<void> {
     await agent.end()
     this.ended(agent)
   }
 
-  private ended(agent: LiveAgent): void {
+  private ended(agent: SlotAgent): void {
     this.agents.splice(this.agents.indexOf(agent), 1)
     const done = this.model.end(agent.id, agent.before, path => path.includes(agent.slot))
     this.told.push(`  ${agent.id}`)

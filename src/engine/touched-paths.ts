@@ -1,7 +1,10 @@
 /** Which paths a run has touched, by its trace. */
 import { parentOf, type Raw } from '../model/raw-path.ts'
+import { entryAt } from '../store/tree-lookup.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Touched } from '../timeline/event-rows.ts'
 import type { Context } from './context.ts'
+import { MovedDirectories } from './moved-directories.ts'
 import type { TraceSummary } from './results.ts'
 
 const keyOf = (run: string): string => `trace:${run}`
@@ -33,8 +36,18 @@ export const noteBlind = (ctx: Context, run: string): void => ctx.db.setMeta(bli
 export const isBlind = (ctx: Context, run: string): boolean => ctx.db.meta(blindKey(run)) !== undefined
 
 /** What is known until now, complete or not. */
-export const touchedSoFar = (ctx: Context, run: string): ((path: Raw) => boolean) =>
-  isTouchedIn(ctx.db.events.touchedBy(run))
+export function touchedSoFar(ctx: Context, run: string): (path: Raw) => boolean {
+  const touched = ctx.db.events.touchedBy(run)
+  const before = ctx.db.runOf(run)?.before
+  const state = before === undefined ? undefined : ctx.db.snapshot(before)
+  // Then nobody knows what was in the directories that it moved.
+  if (!state) return isTouchedIn(touched)
+  const tree = rootTreeOf(ctx.store, state.root)
+  const moved = new MovedDirectories(ctx.db.events.directoryMovesOf(run))
+  const isNamed = (path: Raw): boolean => touched.paths.has(path)
+  const wasThere = (path: Raw): boolean => entryAt(ctx.store, tree, path) !== undefined
+  return path => isNamed(path) || moved.have(path, isNamed, wasThere)
+}
 
 export const isTouchedIn =
   ({ paths, moved }: Touched) =>

@@ -19,6 +19,9 @@ export interface Touched {
 /** What one call of a run was about. */
 export type Change = Pick<FileEvent, 'op' | 'path' | 'to' | 'existed'>
 
+/** A directory that a run moved, or brought back, with all that was in it; undefined is outside of the target. */
+export type DirectoryMove = Pick<FileEvent, 'op' | 'path' | 'to'>
+
 /** In `meta`: the events after this one are the next snapshot's. */
 const NEXT_START = 'events_from'
 
@@ -157,6 +160,15 @@ export class EventRows {
     const sql = `SELECT op, path, to_path, existed FROM fs_events WHERE run = ? AND op <> 'restore' ${onlyMoves ? `AND ${isMove}` : ''} ORDER BY id`
     for (const { op, path, to_path, existed } of this.database.prepare(sql).iterate(run))
       yield { op: op as string, path: rawOrNone(path!), to: rawOrNone(to_path!), existed: existed === 1 }
+  }
+
+  directoryMovesOf(run: string): DirectoryMove[] {
+    const sql = `SELECT DISTINCT op, path, to_path FROM fs_events
+      WHERE run = ? AND directory = 1 AND op IN ('rename', 'exchange', 'restore')`
+    return this.database
+      .prepare(sql)
+      .all(run)
+      .map(({ op, path, to_path }) => ({ op: op as string, path: rawOrNone(path!), to: rawOrNone(to_path!) }))
   }
 
   /** By anybody, after this event. */
