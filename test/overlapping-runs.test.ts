@@ -277,16 +277,19 @@ describe('two runs that are traced', () => {
 describe('what somebody outside of the run changes meanwhile', () => {
   it('stays also in a directory that the run has moved, or where that had been', async () => {
     space.write('mine/m', 'm\n')
+    space.write('src/sub/s', 's\n')
     savepoint = await space.open()
-    const script = 'mv lib lib2; mv lib2 lib3; touch ../ready; until [ -e ../go ]; do sleep 0.02; done'
+    // The first cannot be done, and is told all the same.
+    const script =
+      'mv src/sub src 2> /dev/null; mv lib lib2; mv lib2 lib3; touch ../ready; until [ -e ../go ]; do sleep 0.02; done'
     const run = savepoint.run({ command: ['sh', '-c', script] })
     await vi.waitUntil(() => existsSync(join(space.base, 'ready')), { timeout: 60_000 })
     // Their times are older than the run.
-    space.sh('mv mine lib3/; ln -s x lib3/link; mkdir lib; ln src/main.js lib/other')
+    space.sh('mv mine lib3/; ln -s x lib3/link; mkdir lib; ln src/main.js lib/other; mv src/main.js src/sub/s')
     writeFileSync(join(space.base, 'go'), '')
     await run
     const { restore } = await savepoint.undo()
-    const outside = ['lib/other', 'lib3/link', 'lib3/mine/m', 'mine/m', 'src/main.js']
+    const outside = ['lib/other', 'lib3/link', 'lib3/mine/m', 'mine/m', 'src/main.js', 'src/sub/s']
     expect(restore!.leftAlone.map(({ path, why }) => `${why} ${path}`).sort()).toEqual(
       outside.map(path => `outside ${path}`),
     )

@@ -12,7 +12,7 @@ import { LiveAgent } from './support/live-agent.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import { Workspace } from './support/workspace.ts'
 
-const RUNS = Number(process.env.SAVEPOINT_TEST_RUNS ?? 5)
+const RUNS = Number(process.env.SAVEPOINT_TEST_RUNS ?? 3)
 const MAX_AGENTS = 3
 const FILES = ['a', 'b', 'src/a', 'src/b', 'src/deep/a', 'lib/a', 'lib/b']
 const DIRECTORIES = ['src', 'src/deep', 'lib', 'new']

@@ -29,11 +29,14 @@ export class MovedDirectories {
     else this.origins.set(to, (this.origins.get(to) ?? new Set()).add(from))
   }
 
-  /** `isOwn`: what the run touched by its name. `wasThere`: before the run. */
-  have(path: Raw, isOwn: (path: Raw) => boolean, wasThere: (path: Raw) => boolean): boolean {
+  /**
+   * `isOwn`: what the run touched by its name. `wentAway`: was there before the run, and not after it. What did not go away was not
+   * moved: calls are told before they are carried out, and may fail.
+   */
+  have(path: Raw, isOwn: (path: Raw) => boolean, wentAway: (path: Raw) => boolean): boolean {
     if (isBelow(path, this.whole)) return true
-    if (isBelow(path, this.left) && wasThere(path)) return true
-    return this.originsOf(path).some(origin => isOwn(origin) || isBelow(origin, this.whole) || wasThere(origin))
+    if (isBelow(path, this.left) && wentAway(path)) return true
+    return this.originsOf(path).some(origin => isOwn(origin) || isBelow(origin, this.whole) || wentAway(origin))
   }
 
   /** In whatever order the moves were: a run may repeat them, and that is not told again. */

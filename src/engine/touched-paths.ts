@@ -38,15 +38,22 @@ export const isBlind = (ctx: Context, run: string): boolean => ctx.db.meta(blind
 /** What is known until now, complete or not. */
 export function touchedSoFar(ctx: Context, run: string): (path: Raw) => boolean {
   const touched = ctx.db.events.touchedBy(run)
-  const before = ctx.db.runOf(run)?.before
-  const state = before === undefined ? undefined : ctx.db.snapshot(before)
+  const { before, after } = ctx.db.runOf(run) ?? {}
+  const isInBefore = isIn(ctx, before)
   // Then nobody knows what was in the directories that it moved.
-  if (!state) return isTouchedIn(touched)
-  const tree = rootTreeOf(ctx.store, state.root)
+  if (!isInBefore) return isTouchedIn(touched)
+  const isInAfter = isIn(ctx, after)
   const moved = new MovedDirectories(ctx.db.events.directoryMovesOf(run))
   const isNamed = (path: Raw): boolean => touched.paths.has(path)
-  const wasThere = (path: Raw): boolean => entryAt(ctx.store, tree, path) !== undefined
-  return path => isNamed(path) || moved.have(path, isNamed, wasThere)
+  const wentAway = (path: Raw): boolean => isInBefore(path) && !isInAfter?.(path)
+  return path => isNamed(path) || moved.have(path, isNamed, wentAway)
+}
+
+function isIn(ctx: Context, id: string | undefined): ((path: Raw) => boolean) | undefined {
+  const state = id === undefined ? undefined : ctx.db.snapshot(id)
+  if (!state) return undefined
+  const tree = rootTreeOf(ctx.store, state.root)
+  return path => entryAt(ctx.store, tree, path) !== undefined
 }
 
 export const isTouchedIn =
