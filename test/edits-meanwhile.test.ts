@@ -36,6 +36,21 @@ it('what an editor put in the place of a file stays; what was written into one i
   expect(space.read('a')).toBe(edited)
 })
 
+it('what is in a directory that the run could not remove, because something was in it, is not its work', async () => {
+  for (const name of ['dir/gone', 'dir/f']) space.write(name, `${name}1`)
+  // git asks for the directory to go with whatever it removes; so does much else.
+  const run = await startRun(space, 'READY; read line; rm dir/gone; rmdir dir || :')
+  space.sh('echo hand > dir/f; echo hand > dir/new')
+  run.say('end')
+  const { stderr } = await run.ended
+  expect(stderr).toContain('1 deleted\n')
+
+  const { stdout, status } = savepoint(space, ['undo'])
+  expect([status, space.read('dir/gone')]).toEqual([3, 'dir/gone1'])
+  expect(stdout).toContain('dir/f: changed by somebody outside of the run while it went on\n')
+  expect([space.read('dir/f'), space.read('dir/new')]).toEqual(['hand\n', 'hand\n'])
+})
+
 it('what somebody wrote before the run did, or between two writes of the run, is undone and named', async () => {
   for (const name of ['b', 'c', 'd']) space.write(name, `${name}1\n`)
   const again = 'echo r2 >> a; echo r2 > new; mv new b; echo r2 >> c; mv d e'

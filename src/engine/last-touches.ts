@@ -14,7 +14,7 @@ const MAX_MIXED = 1000
 const WRITE_MS = 1000
 /** Who has written a file gives it its mode, its times and its name at once: such a change was its own. */
 const FINISH_MS = 500
-const moves: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'delete'])
+const moves: ReadonlySet<PathOp> = new Set(['rename', 'exchange'])
 const finishes: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'link', 'attributes'])
 
 export type Touch = Pick<PathEvent, 'op' | 'at' | 'pid' | 'path' | 'to' | 'changed' | 'replaced'>
@@ -87,7 +87,7 @@ export class LastTouches {
   /** Undefined: never, or nobody knows. */
   of(path: Raw): number | undefined {
     let last = this.paths.get(path)
-    // Moving or removing a directory touches all that is in it.
+    // Moving a directory touches all that is in it; it only goes when nothing is.
     for (let above = parentOf(path); above !== ''; above = parentOf(above)) {
       const at = this.moved.get(above)
       if (at !== undefined && !(last !== undefined && last >= at)) last = at
