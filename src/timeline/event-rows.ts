@@ -28,6 +28,7 @@ const isMove = "op IN ('rename', 'exchange', 'delete')"
  * told by itself; programs ask for it to find out whether it is.
  */
 const takesAll = "(op IN ('rename', 'exchange') OR (op = 'delete' AND run = ''))"
+const restoresAll = "(op = 'restore' AND directory = 1)"
 
 export class EventRows {
   private readonly database: DatabaseSync
@@ -148,7 +149,7 @@ export class EventRows {
   }
 
   touchedBy(run: string): Touched {
-    return this.touched('run = ?', run)
+    return this.touched(`${takesAll} OR ${restoresAll}`, 'run = ?', run)
   }
 
   /** When something of the run was last noted; 0 when nothing was. */
@@ -166,7 +167,7 @@ export class EventRows {
 
   /** By anybody, after this event. */
   touchedSince(event: number): Touched {
-    return this.touched('id > ?', event)
+    return this.touched(takesAll, 'id > ?', event)
   }
 
   /** Removes what names `path` or something below it. Returns how many there were. */
@@ -189,9 +190,9 @@ export class EventRows {
     this.database.prepare(`DELETE FROM fs_events WHERE run = '' AND at < ? AND id <= ${first}`).run(limit)
   }
 
-  private touched(where: string, ...values: SQLInputValue[]): Touched {
+  private touched(moves: string, where: string, ...values: SQLInputValue[]): Touched {
     const touched: Touched = { paths: new Set(), moved: new Set() }
-    const sql = `SELECT DISTINCT ${takesAll} AS moves, path, to_path FROM fs_events WHERE ${where}`
+    const sql = `SELECT DISTINCT ${moves} AS moves, path, to_path FROM fs_events WHERE ${where}`
     for (const { moves, path, to_path } of this.database.prepare(sql).iterate(...values)) {
       for (const raw of [rawOrNone(path!), rawOrNone(to_path!)]) {
         if (raw === undefined) continue
