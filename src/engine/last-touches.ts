@@ -30,6 +30,8 @@ export class LastTouches {
   private readonly removed = new Set<Raw>()
   /** The names that it has given, and those that were there before. */
   private readonly firstNames = new Map<Raw, Raw>()
+  /** What it has touched by itself, not with a directory, by the first names. */
+  private readonly touched = new Set<Raw>()
   private isFull = false
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
   safeAt = 0
@@ -39,6 +41,7 @@ export class LastTouches {
     if (this.isFull) return
     this.compare(path, changed, finishes.has(op) ? at - FINISH_MS : Infinity)
     this.compare(to, replaced, Infinity)
+    for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
     for (const each of [path, to]) {
@@ -105,6 +108,12 @@ export class LastTouches {
     return this.removed.has(path)
   }
 
+  /** The name that a file had before, if it has another one only because directories above it were moved. */
+  movedOnlyWithin(path: Raw): Raw | undefined {
+    const first = this.firstName(path)
+    return first === path || this.touched.has(first) ? undefined : first
+  }
+
   /** `changed`: only told when it was since the command began. `ownFrom`: later changes of what it had touched are its own. */
   private compare(path: Raw | undefined, changed: number | undefined, ownFrom: number): void {
     if (path === undefined || changed === undefined || this.mixed.size >= MAX_MIXED) return
@@ -129,5 +138,6 @@ export class LastTouches {
     this.mixed.clear()
     this.removed.clear()
     this.firstNames.clear()
+    this.touched.clear()
   }
 }
