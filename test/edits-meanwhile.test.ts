@@ -36,6 +36,21 @@ it('what an editor put in the place of a file stays; what was written into one i
   expect(space.read('a')).toBe(edited)
 })
 
+it('what is in a directory that the run could not remove, because something was in it, is not its work', async () => {
+  for (const name of ['dir/gone', 'dir/f']) space.write(name, `${name}1`)
+  // git asks for the directory to go with whatever it removes; so does much else.
+  const run = await startRun(space, 'READY; read line; rm dir/gone; rmdir dir || :')
+  space.sh('echo hand > dir/f; echo hand > dir/new')
+  run.say('end')
+  const { stderr } = await run.ended
+  expect(stderr).toContain('1 deleted\n')
+
+  const { stdout, status } = savepoint(space, ['undo'])
+  expect([status, space.read('dir/gone')]).toEqual([3, 'dir/gone1'])
+  expect(stdout).toContain('dir/f: changed by somebody outside of the run while it went on\n')
+  expect([space.read('dir/f'), space.read('dir/new')]).toEqual(['hand\n', 'hand\n'])
+})
+
 it('what somebody wrote before the run did, or between two writes of the run, is undone and named', async () => {
   for (const name of ['b', 'c', 'd']) space.write(name, `${name}1\n`)
   const again = 'echo r2 >> a; echo r2 > new; mv new b; echo r2 >> c; mv d e'
@@ -55,6 +70,23 @@ it('what somebody wrote before the run did, or between two writes of the run, is
   const [, snapshot] = /To have that back: savepoint revert a b c e --from (snap_\w+)\n/.exec(stdout)!
   savepoint(space, ['revert', 'a', '--from', snapshot!])
   expect(space.read('a')).toBe(edited)
+})
+
+it('the same with a directory that the run moved: what was edited in it, or is new, is named; what was not, or was ignored, is not', async () => {
+  for (const name of ['dir/edited', 'dir/own', 'dir/same', 'dir/deep/f', 'ignored/f']) space.write(name, `${name}1`)
+  space.write('.gitignore', 'ignored/')
+  const moves = 'mv dir e; mv e/deep e/low; echo r > e/made; mv ignored now'
+  const run = await startRun(space, `echo r > dir/own; READY; read line; ${moves}`)
+  space.sh('echo hand > dir/edited; echo hand > dir/deep/f; echo hand > dir/new')
+  run.say('end')
+  await run.ended
+
+  const { stdout } = savepoint(space, ['undo'])
+  expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: e/edited, e/low/f, e/new\n")
+  expect([space.read('dir/edited'), space.read('e/new')]).toEqual(['dir/edited1', undefined])
+  const [, snapshot] = /To have that back: savepoint revert e\/edited .* --from (snap_\w+)\n/.exec(stdout)!
+  savepoint(space, ['revert', 'e/new', '--from', snapshot!])
+  expect(space.read('e/new')).toBe('hand\n')
 })
 
 it('the same where the run gave it another name first, or moved it out of the directory: it is named by the name that comes back', async () => {

@@ -32,6 +32,15 @@ it('is interrupted in `runs`, not running; `undo` takes it back', () => {
   expect(json('runs')[0]).toMatchObject({ interrupted: false, signal: 'SIGKILL' })
 })
 
+it.each([
+  ['rollback', ['rollback', 'HEAD']],
+  ['revert', ['revert', 'src', '--from', '@']],
+])('%s to HEAD goes to what that was before the end of the run was found out', (_verb, args) => {
+  killed('rm -rf src')
+  expect(savepoint(space, args).status).toBe(0)
+  expect(space.read('src/main.js')).toBe('main\n')
+})
+
 it('what somebody did by hand until it is closed goes back with it, and is named with the way to it', () => {
   killed('rm -rf src')
   space.write('top', 'by hand\n')

@@ -21,6 +21,15 @@ const reached = (name: string) => vi.waitUntil(() => existsSync(join(space.base,
 const say = (name: string) => writeFileSync(join(space.base, name), '')
 const state = (...names: string[]) => names.map(name => space.read(name))
 
+it('brings back a directory of the run that somebody had emptied before the undo', async () => {
+  await run('mkdir -p new/deep; echo A > new/deep/file')
+  space.sh('mv new/deep/file mine')
+  await savepoint.undo()
+  expect(existsSync(space.at('new'))).toBe(false)
+  await savepoint.redo()
+  expect([existsSync(space.at('new/deep')), state('mine')]).toEqual([true, ['A\n']])
+})
+
 describe('what somebody else did while the run went on', () => {
   const deletedMeanwhile = async () => {
     const agent = run(`echo A > f1; touch ../begun; ${until('deleted')}`)

@@ -34,6 +34,13 @@ function environmentOf(pid: string): string {
 const first = () => savepointJson(space, ['snapshot', '-m', 'good']).id as string
 const pids = (path: string) => space.read(path)!.trim().split('\n').map(Number)
 
+it('HEAD is what it was when that was asked for, not the end of the run that is stopped', async () => {
+  const run = await startRun(space, 'printf a2 > a; READY; read x')
+  const { stdout } = savepoint(space, ['rollback', 'HEAD'])
+  await run.ended
+  expect([space.read('a'), stdout]).toEqual(['a1', expect.stringContaining('1 replaced')])
+})
+
 describe.each(['auto', 'ptrace', 'none'])('tracer %s', tracer => {
   const args = ['--tracer', tracer]
 

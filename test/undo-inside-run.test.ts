@@ -63,6 +63,23 @@ it('what a process of the run went back to is work of the run; what somebody els
   expect([space.read('a'), space.read('b')]).toEqual(['a2', 'b'])
 })
 
+it('directories that came or went as a whole when a process of the run went back are its work, with all that is in them', async () => {
+  const savepoint = await space.open()
+  space.write('dir/deep/f', 'f')
+  const withDir = await savepoint.snapshot()
+  space.sh('rm -r dir')
+  const without = await savepoint.snapshot()
+  runCli(space, ['run', '-q', '--', 'sh', '-c', `${cli} rollback ${withDir.id}`])
+  expect(space.read('dir/deep/f')).toBe('f')
+  expect((await savepoint.undo()).restore!.leftAlone).toEqual([])
+  expect(space.read('dir/deep/f')).toBeUndefined()
+  await savepoint.redo()
+  runCli(space, ['run', '-q', '--', 'sh', '-c', `${cli} rollback ${without.id}`])
+  expect(space.read('dir/deep/f')).toBeUndefined()
+  await savepoint.undo()
+  expect(space.read('dir/deep/f')).toBe('f')
+})
+
 it('undo of another run meanwhile does not make its files work of the one that goes on', async () => {
   const savepoint = await space.open()
   const outer = await startRun(space, 'echo own > own; read x')

@@ -8,7 +8,7 @@ import { rawToBytes } from '../model/raw-path.ts'
 import { nameCommand } from '../model/shell-quote.ts'
 import { snapshotTypes } from '../model/snapshot.ts'
 import { nearest } from '../model/suggest.ts'
-import { findRun } from '../timeline/resolve-ref.ts'
+import { findRun, withHeadOfNow } from '../timeline/resolve-ref.ts'
 import { type Context, RUN_VARIABLE } from './context.ts'
 import type { Asked } from './control-server.ts'
 import { takesBackEnded } from './live-runs.ts'
@@ -96,7 +96,8 @@ export const operations: Record<string, Operation<unknown>> = {
     },
     async (call, { ref, keepRunning, restart, ...options }) => {
       const { ctx, session } = call
-      const work = () => rollback(ctx, ref, options)
+      const meant = withHeadOfNow(ctx.db, ref)
+      const work = () => rollback(ctx, meant, options)
       if (options.dryRun) return done(lookOnly(call, keepRunning, work, naming))
       if (call.isInside || keepRunning) return done(undisturbed(call, work))
       if (takesBackEnded(ctx, { ref, restart, run: options.run }))

@@ -6,6 +6,9 @@ import type { Change, Entry, Id } from '../model/entry.ts'
 import { isGitIndex, isGitInternal, parentOf, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import type { Stat } from '../native/addon.ts'
+import { sameContent } from '../store/tree-diff.ts'
+import { entryAt } from '../store/tree-lookup.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import type { LastTouches } from './last-touches.ts'
@@ -43,6 +46,7 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   let looks = 0
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const lastTouch = lastTouchIn(changes, known.touches)
+  const wasEdited = editedBeforeMove(ctx, rootTreeOf(ctx.store, states.before), known.touches)
   for (const { path, after } of changes) {
     if (isGitInternal(path)) continue
     if (!after && known.touches.isRemoved(path)) edits.mixed.push(path)
@@ -53,7 +57,7 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     const whose = mayBeLater ? whoseIs(statLive(ctx, path), last, known.endedAt) : 'own'
     if (whose === 'others') edits.others.push(path)
     // What came between two touches of the run has left no time of its own.
-    else if (whose === 'mixed' || known.touches.isMixed(path)) edits.mixed.push(path)
+    else if (whose === 'mixed' || known.touches.isMixed(path) || wasEdited(path, after)) edits.mixed.push(path)
   }
   edits.mixed.push(...sharedRepositories(changes, known.touches))
   return edits
@@ -109,6 +113,18 @@ function lastTouchIn(changes: readonly Change[], touches: LastTouches) {
     if (last !== undefined) linked.set(after!.linkGroup, Math.max(last, linked.get(after!.linkGroup) ?? 0))
   }
   return (path: Raw, { linkGroup }: Entry): number | undefined => (linkGroup ? linked.get(linkGroup) : touches.of(path))
+}
+
+/** Whether a file that the run has only moved, with the directory that it is in, is another than in `tree`. */
+function editedBeforeMove({ store }: Context, tree: Id, touches: LastTouches) {
+  return (path: Raw, after: Entry): boolean => {
+    const first = after.linkGroup ? undefined : touches.movedOnlyWithin(path)
+    if (first === undefined) return false
+    const before = entryAt(store, tree, first)
+    if (before) return before.kind !== 'unknown' && !sameContent(before, after)
+    // New in a directory; one that was not captured could not show it.
+    return entryAt(store, tree, parentOf(first))?.kind === 'dir'
+  }
 }
 
 const milliseconds = (ns: bigint): number => Number(ns / 1_000_000n)

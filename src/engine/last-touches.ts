@@ -14,7 +14,7 @@ const MAX_MIXED = 1000
 const WRITE_MS = 1000
 /** Who has written a file gives it its mode, its times and its name at once: such a change was its own. */
 const FINISH_MS = 500
-const moves: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'delete'])
+const moves: ReadonlySet<PathOp> = new Set(['rename', 'exchange'])
 const finishes: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'link', 'attributes'])
 
 export type Touch = Pick<PathEvent, 'op' | 'at' | 'pid' | 'path' | 'to' | 'changed' | 'replaced'>
@@ -30,6 +30,8 @@ export class LastTouches {
   private readonly removed = new Set<Raw>()
   /** The names that it has given, and those that were there before. */
   private readonly firstNames = new Map<Raw, Raw>()
+  /** What it has touched by itself, not with a directory, by the first names. */
+  private readonly touched = new Set<Raw>()
   private isFull = false
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
   safeAt = 0
@@ -39,6 +41,7 @@ export class LastTouches {
     if (this.isFull) return
     this.compare(path, changed, finishes.has(op) ? at - FINISH_MS : Infinity)
     this.compare(to, replaced, Infinity)
+    for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
     for (const each of [path, to]) {
@@ -87,7 +90,7 @@ export class LastTouches {
   /** Undefined: never, or nobody knows. */
   of(path: Raw): number | undefined {
     let last = this.paths.get(path)
-    // Moving or removing a directory touches all that is in it.
+    // Moving a directory touches all that is in it; it only goes when nothing is.
     for (let above = parentOf(path); above !== ''; above = parentOf(above)) {
       const at = this.moved.get(above)
       if (at !== undefined && !(last !== undefined && last >= at)) last = at
@@ -103,6 +106,12 @@ export class LastTouches {
   /** Whether the run was to remove such a file, of which this is the last name or the first. */
   isRemoved(path: Raw): boolean {
     return this.removed.has(path)
+  }
+
+  /** The name that a file had before, if it has another one only because directories above it were moved. */
+  movedOnlyWithin(path: Raw): Raw | undefined {
+    const first = this.firstName(path)
+    return first === path || this.touched.has(first) ? undefined : first
   }
 
   /** `changed`: only told when it was since the command began. `ownFrom`: later changes of what it had touched are its own. */
@@ -129,5 +138,6 @@ export class LastTouches {
     this.mixed.clear()
     this.removed.clear()
     this.firstNames.clear()
+    this.touched.clear()
   }
 }

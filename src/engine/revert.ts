@@ -2,7 +2,7 @@
 import { SavepointError } from '../errors/errors.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
-import { resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { hasCaptured, isCapturable, nameOf, requireKnown, unknownPath } from './known-path.ts'
 import { resolvePath, typedPath } from './resolve-path.ts'
@@ -18,9 +18,10 @@ export async function revert(
 ): Promise<RestoreResult> {
   return withTimelineLock(ctx, 'revert', async () => {
     await settleBefore(ctx, 'revert', options)
+    const from = options.from === undefined ? undefined : withHeadOfNow(ctx.db, options.from)
     await closeKilledRuns(ctx)
     const raw = resolvePath(ctx, path)
-    const snapshot = options.from === undefined ? await lastVersion(ctx, raw) : resolveSnapshot(ctx.db, options.from)
+    const snapshot = from === undefined ? await lastVersion(ctx, raw) : resolveSnapshot(ctx.db, from)
     await requireKnown(ctx, snapshot, [raw])
     return restore(ctx, {
       dryRun: options.dryRun,

@@ -4,7 +4,7 @@ import type { Id } from '../model/entry.ts'
 import { idFromHex } from '../model/id.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
-import { findRun, resolveSnapshot } from '../timeline/resolve-ref.ts'
+import { findRun, resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref.ts'
 import { archiveDamage } from './archive-check.ts'
 import type { Live } from './capture-live.ts'
 import { type Context, type OwnRun, withTimelineLock } from './context.ts'
@@ -30,10 +30,11 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
   }
   return withTimelineLock(ctx, 'roll back', async () => {
     await settleBefore(ctx, 'rollback', options)
+    const meant = withHeadOfNow(ctx.db, ref)
     await closeKilledRuns(ctx)
     const run = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
     if (run) return rollbackRun(ctx, run, scope, options)
-    const snapshot = resolveSnapshot(ctx.db, ref)
+    const snapshot = resolveSnapshot(ctx.db, meant)
     await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [])
     sayDamage(ctx, snapshot)
     return restore(ctx, {

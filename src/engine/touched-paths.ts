@@ -60,7 +60,7 @@ export const isTouchedIn =
   ({ paths, moved }: Touched) =>
   (path: Raw): boolean => {
     if (paths.has(path)) return true
-    // Moving or removing a directory touches all that is in it.
+    // Moving a directory touches all that is in it.
     for (let above = parentOf(path); above !== ''; above = parentOf(above)) if (moved.has(above)) return true
     return false
   }

@@ -1,8 +1,8 @@
 /** `undo` and `redo` walk the operations. Each takes back, or does again, exactly what one operation changed. */
 import { SavepointError } from '../errors/errors.ts'
-import type { Id } from '../model/entry.ts'
+import type { Change, Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
-import { isGitInternal, isWithin, type Raw, showPath } from '../model/raw-path.ts'
+import { isGitInternal, isWithin, parentOf, type Raw, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Operation, Run } from '../model/snapshot.ts'
 import { isInTheWay } from '../targets/dir/hidden.ts'
@@ -216,9 +216,14 @@ function doingAgain(ctx: Context, operation: Operation, before: Id, after: Id): 
   // There was nothing to take back.
   if (wanted === undefined || base === undefined) return { wanted: before, base: before }
   const own = new Set(Array.from(stateChanges(ctx.store, before, after), ({ path }) => path))
+  const around = new Set<Raw>()
+  for (const path of own) for (let at = parentOf(path); at !== '' && !around.has(at); at = parentOf(at)) around.add(at)
+  // A directory is told by what is in it; somebody may have emptied that before the undo.
+  const isOwn = ({ path, before, after }: Change): boolean =>
+    own.has(path) || ((before ?? after)?.kind === 'dir' && around.has(path))
   // Somebody may have been at work during the undo itself.
-  const foreign = Array.from(stateChanges(ctx.store, wanted, base), ({ path }) => path).filter(
-    path => !own.has(path) && !isGitInternal(path),
+  const foreign = Array.from(stateChanges(ctx.store, wanted, base)).flatMap(change =>
+    isOwn(change) || isGitInternal(change.path) ? [] : change.path,
   )
   return { wanted, base, others: [{ before, after, paths: foreign, foreign }], hasPurged: detail.purged === true }
 }

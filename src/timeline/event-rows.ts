@@ -10,7 +10,7 @@ type Row = Record<string, SQLOutputValue>
 /** `kind` follows from the rest. */
 export type NewEvent = Omit<FileEvent, 'id' | 'kind'>
 
-/** Paths that events name, and among them those that were moved or removed with everything below. */
+/** Paths that events name, and among them those that stand for everything below. */
 export interface Touched {
   paths: Set<Raw>
   moved: Set<Raw>
@@ -26,6 +26,12 @@ export type DirectoryMove = Pick<FileEvent, 'op' | 'path' | 'to'>
 const NEXT_START = 'events_from'
 
 const isMove = "op IN ('rename', 'exchange', 'delete')"
+/**
+ * Stands for all that is in it. Not what a run asks to remove: a directory only goes when it is empty, and what went before is
+ * told by itself; programs ask for it to find out whether it is.
+ */
+const takesAll = "(op IN ('rename', 'exchange') OR (op = 'delete' AND run = ''))"
+const restoresAll = "(op = 'restore' AND directory = 1)"
 
 export class EventRows {
   private readonly database: DatabaseSync
@@ -118,11 +124,11 @@ export class EventRows {
       yield toFileEvent(row)
   }
 
-  /** What a run did to `path`, or which directory above it one moved or removed; newest first. Between two ids, if they are given. */
+  /** What a run did to `path`, or which directory above it one moved; newest first. Between two ids, if they are given. */
   ofPath(path: Raw, limit: number, range = { above: 0, below: Number.MAX_SAFE_INTEGER }): FileEvent[] {
     const above = ancestorsOf(path)
     const marks = above.map(() => '?').join(', ')
-    const moves = above.length > 0 ? `OR (${isMove} AND (path IN (${marks}) OR to_path IN (${marks})))` : ''
+    const moves = above.length > 0 ? `OR (${takesAll} AND (path IN (${marks}) OR to_path IN (${marks})))` : ''
     const bytes = rawToBytes(path)
     const aboveBytes = above.map(rawToBytes)
     const where = `WHERE run <> '' AND op <> 'restore' AND id > ? AND id < ? AND (path = ? OR to_path = ? ${moves})`
@@ -146,7 +152,7 @@ export class EventRows {
   }
 
   touchedBy(run: string): Touched {
-    return this.touched('run = ?', run)
+    return this.touched(`${takesAll} OR ${restoresAll}`, 'run = ?', run)
   }
 
   /** When something of the run was last noted; 0 when nothing was. */
@@ -173,7 +179,7 @@ export class EventRows {
 
   /** By anybody, after this event. */
   touchedSince(event: number): Touched {
-    return this.touched('id > ?', event)
+    return this.touched(takesAll, 'id > ?', event)
   }
 
   /** Removes what names `path` or something below it. Returns how many there were. */
@@ -196,9 +202,9 @@ export class EventRows {
     this.database.prepare(`DELETE FROM fs_events WHERE run = '' AND at < ? AND id <= ${first}`).run(limit)
   }
 
-  private touched(where: string, ...values: SQLInputValue[]): Touched {
+  private touched(moves: string, where: string, ...values: SQLInputValue[]): Touched {
     const touched: Touched = { paths: new Set(), moved: new Set() }
-    const sql = `SELECT DISTINCT ${isMove} AS moves, path, to_path FROM fs_events WHERE ${where}`
+    const sql = `SELECT DISTINCT ${moves} AS moves, path, to_path FROM fs_events WHERE ${where}`
     for (const { moves, path, to_path } of this.database.prepare(sql).iterate(...values)) {
       for (const raw of [rawOrNone(path!), rawOrNone(to_path!)]) {
         if (raw === undefined) continue

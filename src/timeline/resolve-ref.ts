@@ -24,7 +24,7 @@ interface Fit {
  * before it.
  */
 export function resolveSnapshot(db: TimelineDb, ref: string): Snapshot {
-  if (ref === 'HEAD' || ref === '@') return requireHead(db)
+  if (isHead(ref)) return requireHead(db)
   const exact = db.snapshot(ref)
   if (exact) return exact
   const beforeRun = findRun(db, ref)?.before
@@ -44,6 +44,11 @@ export function resolveSnapshot(db: TimelineDb, ref: string): Snapshot {
   if (new Set(fits.map(({ snapshot }) => snapshot.id)).size > 1) throw ambiguous(ref, fits)
   return fits[0]?.snapshot ?? unknown(db, ref, live)
 }
+
+const isHead = (ref: string): boolean => ref === 'HEAD' || ref === '@'
+
+/** Says by its id what HEAD is now: the end of a run is captured, and then that is HEAD. Any other name stays as it is. */
+export const withHeadOfNow = (db: TimelineDb, ref: string): string => (isHead(ref) ? (db.head ?? ref) : ref)
 
 function fitsByName(db: TimelineDb, ref: string, live: Snapshot[]): Fit[] {
   const tagged = db.tags().get(ref)
