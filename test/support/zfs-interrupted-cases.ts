@@ -58,6 +58,19 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
     expect(idsOf(space)).toHaveLength(1)
   })
 
+  holds('what does not answer is asked once by who reads, and read by the next one', async space => {
+    await oneAndTwo(space, snapshot)
+    for (const label of ['three', 'four', 'five']) await snapshot(space, label)
+    const asked = join(space.base, 'asked')
+    // Each time.
+    const isCutOff = `rmdir '${join(space.base, 'programs/done')}'; echo >> '${asked}'; kill -s KILL $$`
+    await whileProgram(space, '[ "$1" = get ]', isCutOff, async () => {
+      for (const dryRun of [true, false]) await (await space.open({ leaveUnread: dryRun })).prune({ dryRun })
+    })
+    expect(readFileSync(asked, 'utf8')).toBe('\n\n')
+    expect((await space.open()).snapshots().every(({ files }) => files > 0)).toBe(true)
+  })
+
   holds('Ctrl-C while gc waits for an answer ends that, and the next gc removes it', async space => {
     const { two } = await oneAndTwo(space, snapshot)
     await (await space.open({ now: () => Date.now() - WEEK_MS })).delete(['one'])
