@@ -101,6 +101,25 @@ it.each([
   }
 })
 
+it('by a process that maps a file after it was captured, and reads it before it stores', async () => {
+  // Time itself is waited for: what is younger is not relied on anyway.
+  await new Promise(resolve => setTimeout(resolve, 500))
+  expect(savepoint(space, ['snapshot', '-m', 'first']).status).toBe(0)
+  const mapped = await MappedFile.open(space.at('f'))
+  try {
+    await mapped.look()
+    await mapped.store('1')
+    expect(savepoint(space, ['snapshot', '-m', 'one']).status).toBe(0)
+    expect(await inNewest('manual')).toBe('1xx')
+    await mapped.store('12')
+    await mapped.unmap()
+    expect(savepoint(space, ['snapshot', '-m', 'two']).status).toBe(0)
+    expect(await inNewest('manual')).toBe('12x')
+  } finally {
+    await mapped.unmap()
+  }
+})
+
 it.each(['seccomp', 'ptrace'])('after a snapshot on the way, at the end: tracer %s', async tracer => {
   const { run, says } = await start(tracer)
   await says('STORED')

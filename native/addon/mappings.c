@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "addon.h"
@@ -59,7 +61,7 @@ static void add(struct found *found, struct mapping mapping, const char *path) {
   found->length = needed;
 }
 
-/* Whether the kernel answers such questions. A process that has no memory any more has no mappings. */
+/* Whether the kernel answers such questions. A thread that has no memory any more has no mappings. */
 static bool query(struct found *found, int maps) {
   for (uint64_t from = 0;;) {
     struct mapping_query asked = {.size = sizeof asked, .address = from};
@@ -90,39 +92,75 @@ static void add_line(struct found *found, char *line) {
   add(found, mapping, path);
 }
 
-static void read_text(struct found *found, int maps) {
+/* Whether there was any. */
+static bool read_text(struct found *found, int maps) {
   int copy = fcntl(maps, F_DUPFD_CLOEXEC, 3);
   FILE *file = copy < 0 ? NULL : fdopen(copy, "r");
   if (file == NULL) {
     if (copy >= 0) close(copy);
     found->failed = true;
-    return;
+    return true;
   }
   char *line = NULL;
   size_t room = 0;
-  while (getline(&line, &room, file) > 0) add_line(found, line);
+  bool is_any = false;
+  while (getline(&line, &room, file) > 0) {
+    is_any = true;
+    add_line(found, line);
+  }
   free(line);
   fclose(file);
+  return is_any;
+}
+
+static DIR *open_list(int parent, const char *name) {
+  int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *list = fd < 0 ? NULL : fdopendir(fd);
+  if (list == NULL && fd >= 0) close(fd);
+  return list;
+}
+
+/*
+ * A process, or one thread of it. False: it has no memory, because it is of the kernel, or that thread has ended. `by_text` becomes
+ * true where the kernel does not answer.
+ */
+static bool look_at(struct found *found, int parent, const char *id, bool *by_text) {
+  char name[NAME_MAX + sizeof "/maps"];
+  snprintf(name, sizeof name, "%s/maps", id);
+  // Gone by now, or another user's.
+  int maps = openat(parent, name, O_RDONLY | O_CLOEXEC);
+  if (maps < 0) return errno != ESRCH;
+  errno = 0;
+  *by_text = *by_text || !query(found, maps);
+  bool has_memory = errno != ESRCH;
+  if (*by_text) has_memory = read_text(found, maps);
+  close(maps);
+  return has_memory;
+}
+
+/* The memory is there as long as any thread goes on; of the process itself only the first one tells. */
+static void look_at_threads(struct found *found, int proc, const char *pid, bool *by_text) {
+  enum { LINKS_WITH_ONE_THREAD = 3 };
+  char name[NAME_MAX + sizeof "/task"];
+  struct stat tasks;
+  snprintf(name, sizeof name, "%s/task", pid);
+  if (fstatat(proc, name, &tasks, 0) != 0 || tasks.st_nlink <= LINKS_WITH_ONE_THREAD) return;
+  DIR *threads = open_list(proc, name);
+  if (threads == NULL) return;
+  bool is_told = false;
+  for (struct dirent *entry; !is_told && (entry = readdir(threads)) != NULL;) {
+    if (isdigit((unsigned char)entry->d_name[0])) is_told = look_at(found, dirfd(threads), entry->d_name, by_text);
+  }
+  closedir(threads);
 }
 
 static int look(struct found *found, bool by_text) {
-  int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *list = proc < 0 ? NULL : fdopendir(proc);
-  if (list == NULL) {
-    int error = errno;
-    if (proc >= 0) close(proc);
-    return error;
-  }
+  DIR *list = open_list(AT_FDCWD, "/proc");
+  if (list == NULL) return errno;
+  int proc = dirfd(list);
   for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
-    char name[sizeof entry->d_name + sizeof "/maps"];
     if (!isdigit((unsigned char)entry->d_name[0])) continue;
-    snprintf(name, sizeof name, "%s/maps", entry->d_name);
-    // Gone by now, or another user's.
-    int maps = openat(proc, name, O_RDONLY | O_CLOEXEC);
-    if (maps < 0) continue;
-    by_text = by_text || !query(found, maps);
-    if (by_text) read_text(found, maps);
-    close(maps);
+    if (!look_at(found, proc, entry->d_name, &by_text)) look_at_threads(found, proc, entry->d_name, &by_text);
   }
   closedir(list);
   return found->failed ? ENOMEM : 0;

@@ -163,6 +163,14 @@ function whyNoList(why: string): string {
 const created = (name: string, ...options: string[]) =>
   runProgram('zfs', ['get', '-Hp', ...options, '-o', 'name,value', 'createtxg', name])
 
+/** Throws when `zfs` does not tell: only what it says not to exist is not there. */
+function createdIfThere(state: NativeState, name: string, ...options: string[]) {
+  const answer = created(name, ...options)
+  const { works, why, isCut } = answer
+  if (works || /does not exist/.test(why)) return answer
+  throw failed(`find ${nameOf(state)}`, why, isCut ? { isCut } : undefined)
+}
+
 /**
  * Where it is now: it goes along with a dataset that is renamed, and to a clone that is promoted. undefined: somebody has
  * removed it, because its dataset is there without it. Throws when that is missing, too, because its pool may not be imported:
@@ -170,10 +178,9 @@ const created = (name: string, ...options: string[]) =>
  * somebody's backup, holds the same.
  */
 function locate(state: NativeState, orCopy: boolean): NativeState | undefined {
-  const { works, stdout, why, isCut } = created(nameOf(state))
-  if (!works && !/does not exist/.test(why)) throw failed(`find ${nameOf(state)}`, why, isCut ? { isCut } : undefined)
+  const { works, stdout } = createdIfThere(state, nameOf(state))
   if (works && (state.mark === undefined || linesOf(stdout)[0]?.[1] === state.mark)) return state
-  const all = linesOf(created(poolOf(state.place), '-r').stdout)
+  const all = linesOf(createdIfThere(state, poolOf(state.place), '-r').stdout)
   const namesakes = all.filter(([name]) => name!.endsWith(`@${shortNameOf(state)}`))
   const it = namesakes.find(([, txg]) => txg === state.mark)
   // Its pool was received as a whole, by another one of its name.

@@ -4,6 +4,7 @@
  * first time it is a whole capture. It is done by whoever opens the timeline next, in the order of the snapshots.
  */
 import type { OpenState } from '../backends/native-backend.ts'
+import { isCutOff } from '../backends/run-program.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
 import { showPath } from '../model/raw-path.ts'
@@ -47,11 +48,12 @@ export async function readSince(ctx: Context): Promise<void> {
 /** Called under the timeline's lock. Answers what was left to the store, because it is beyond the limits. */
 export async function readUnread(ctx: Context): Promise<LeftToStore[]> {
   const unread = ctx.db.native.unread()
+  const silent = new Set<string>()
   for (const { id } of unread) {
     // As it is by now: one that it came after may just have turned out to be lost.
     const snapshot = ctx.db.snapshot(id)!
     const kept = keptOf(snapshot)
-    const state = kept && opened(ctx, snapshot, kept)
+    const state = kept && opened(ctx, snapshot, kept, silent)
     if (state === AWAY) continue
     if (!kept || !state) {
       forgetLost(ctx, snapshot)
@@ -71,8 +73,13 @@ export async function readUnread(ctx: Context): Promise<LeftToStore[]> {
 export function foreseeReading(ctx: Context): Foreseen {
   const lost = new Set<string>()
   const away = new Set<string>()
+  const silent = new Set<string>()
   for (const snapshot of ctx.db.native.unread()) {
     const kept = keptOf(snapshot)
+    if (silent.has(snapshot.backend)) {
+      away.add(snapshot.id)
+      continue
+    }
     try {
       if (kept?.backend.find(kept.ref, true)) continue
       lost.add(snapshot.id)
@@ -80,6 +87,7 @@ export function foreseeReading(ctx: Context): Foreseen {
     } catch (error) {
       if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
       away.add(snapshot.id)
+      if (isCutOff(error)) silent.add(snapshot.backend)
       if (snapshot.deletedAt === undefined) sayNotRead(ctx, error as Error)
     }
   }
@@ -90,13 +98,20 @@ const AWAY = 'away'
 
 /**
  * Where its filesystem is not mounted, it is read when that is there again: that stops neither the others nor new ones.
- * undefined: somebody has removed it.
+ * undefined: somebody has removed it. `silent`: backends that did not answer, which nobody waits for a second time.
  */
-function opened(ctx: Context, { deletedAt }: Snapshot, { backend, ref }: Kept): OpenState | typeof AWAY | undefined {
+function opened(
+  ctx: Context,
+  { deletedAt }: Snapshot,
+  { backend, ref }: Kept,
+  silent: Set<string>,
+): OpenState | typeof AWAY | undefined {
+  if (silent.has(backend.name)) return AWAY
   try {
     return backend.open(ref)
   } catch (error) {
     if (!(error instanceof SavepointError)) throw error
+    if (isCutOff(error)) silent.add(backend.name)
     if (deletedAt === undefined) sayNotRead(ctx, error)
     return AWAY
   }

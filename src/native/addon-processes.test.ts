@@ -79,6 +79,35 @@ sys.stdin.read()`
   }
 })
 
+it('tells what a process has mapped whose first thread has ended', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'savepoint-mapped-'))
+  const path = join(directory, 'shared')
+  writeFileSync(path, 'x'.repeat(4096))
+  // The call ends one thread, and no more.
+  const script = `
+import ctypes, mmap, os, sys, threading
+kept = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 0)
+first = f'/proc/self/task/{os.getpid()}/stat'
+def go_on():
+  while open(first).read().rsplit(')')[-1].split()[0] != 'Z': pass
+  print('alone', flush=True)
+  sys.stdin.read()
+  os._exit(0)
+threading.Thread(target=go_on).start()
+ctypes.CDLL(None).syscall({'x86_64': 60}.get(os.uname().machine, 93), 0)`
+  const child = spawn('python3', ['-c', script, path], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  try {
+    await Promise.race([once(child.stdout, 'data'), ended])
+    const { ino } = statSync(path, { bigint: true })
+    for (const byText of [false, true]) expect(mappings(byText).map(each => each.ino)).toContain(ino)
+  } finally {
+    child.stdin.end()
+    await ended
+    rmSync(directory, { recursive: true })
+  }
+})
+
 function mappings(byText: boolean): { ino: bigint; path: string }[] {
   const bytes = addon.sharedMappings(byText)
   const found: { ino: bigint; path: string }[] = []

@@ -3,7 +3,7 @@ import type { SpawnSyncOptions } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { PoolScene } from './backend-scene.ts'
+import { type PoolScene, retried, run } from './backend-scene.ts'
 import { builtCommand } from './built-cli.ts'
 import { runCli, sourceCommand } from './cli.ts'
 import { finishVerbs, startVerbs } from './engine-process.ts'
@@ -56,6 +56,40 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
     ])
     await later.gc()
     expect(idsOf(space)).toHaveLength(1)
+  })
+
+  holds('what does not answer is asked once by who reads, and read by the next one', async space => {
+    await oneAndTwo(space, snapshot)
+    for (const label of ['three', 'four', 'five']) await snapshot(space, label)
+    const asked = join(space.base, 'asked')
+    // Each time.
+    const isCutOff = `rmdir '${join(space.base, 'programs/done')}'; echo >> '${asked}'; kill -s KILL $$`
+    await whileProgram(space, '[ "$1" = get ]', isCutOff, async () => {
+      for (const dryRun of [true, false]) await (await space.open({ leaveUnread: dryRun })).prune({ dryRun })
+    })
+    expect(readFileSync(asked, 'utf8')).toBe('\n\n')
+    expect((await space.open()).snapshots().every(({ files }) => files > 0)).toBe(true)
+  })
+
+  holds('what went to a promoted clone is not taken for removed while `zfs` does not tell what there is', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    const [name] = scene.kept(space)
+    const [dataset] = name!.split('@')
+    const clone = `${dataset}.clone`
+    run('zfs', 'clone', '-o', 'mountpoint=none', name!, clone)
+    run('zfs', 'promote', clone)
+    try {
+      await whileProgram(space, 'case "$*" in "get "*" -r "*) ;; *) false ;; esac', 'kill -s KILL $$', async () => {
+        await space.open()
+      })
+      expect(space.notices.at(-1)).toMatch(/is not read yet: Cannot find .*: zfs ended with SIGKILL$/)
+      const savepoint = await space.open()
+      expect(savepoint.read('one', 'a').toString()).toBe('1\n')
+    } finally {
+      run('zfs', 'promote', dataset!)
+      retried('zfs', 'destroy', clone)
+    }
   })
 
   holds('Ctrl-C while gc waits for an answer ends that, and the next gc removes it', async space => {

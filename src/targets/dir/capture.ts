@@ -18,7 +18,7 @@ import { CaptureClock } from './capture-clock.ts'
 import { type Dirty, dirtyDirs, distrust, type HeldFiles, knownDir } from './dirty-dirs.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { listSkipped } from './list-skipped.ts'
-import { distrustMapped, mappedInodes } from './mapped-files.ts'
+import { distrustMapped, isStoreUnseen, mappedInodes } from './mapped-files.ts'
 import { OpenedPaths } from './opened-paths.ts'
 import type { PassOptions, PassResult, RuleContext } from './pass.ts'
 import type { Preserved } from './preserved.ts'
@@ -117,6 +117,10 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     // git is asked while the cache is being loaded and the directories are listed.
     const opening = openRules(options)
     const cache = options.loadCache()
+    // A state that is kept does not change; and it was made with all pages on disk. What is dirty is told by who watches a run.
+    const isUnseen = !options.kept && !options.dirty && isStoreUnseen(root)
+    const unseen = isUnseen ? mappedInodes(root, options.rootPath) : undefined
+    if (unseen) distrustMapped(cache, cache.dirs.keys(), unseen)
     const alsoHeld = options.held ? distrust(cache, options.held) : none
     const isPlain = !options.override && !options.written && options.stage === undefined && !opened && !options.dirty
     const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
@@ -126,8 +130,9 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const dirty = isTold ? dirtyDirs(root, cache, options.dirty!) : undefined
     for (const path of alsoHeld) dirty?.add(path)
     const known = dirty ?? (scan && isWhole(cache, rules.root.key) ? dirsToVisit(cache, scan) : undefined)
-    // Before anything is read. A state that is kept does not change; and it was made with all pages on disk.
-    const mapped = known?.size === 0 || options.kept ? undefined : mappedInodes(root, options.rootPath)
+    // Before anything is read.
+    const isAsked = known?.size !== 0 && !options.kept
+    const mapped = unseen ?? (isAsked ? mappedInodes(root, options.rootPath) : undefined)
     const { pass, touched, settled, isOld } =
       known?.size === 0
         ? unchanged(cache)

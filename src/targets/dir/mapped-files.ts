@@ -5,7 +5,7 @@
  *
  * One look suffices, after the capture has begun and before it reads, and for what it reads. What is mapped only later, or stored to for
  * the first time, has a timestamp of that time, and racy.ts sees to it. What is not read again was not mapped when it was read: the first
- * store since then would show.
+ * store since then would show. But not everywhere (`isStoreUnseen`): there what is mapped is read, whatever its record says.
  */
 import { deviceOfMount } from '../../backends/mounts-below.ts'
 import { isWithin, type Raw, rawFromBytes } from '../../model/raw-path.ts'
@@ -13,6 +13,15 @@ import { addon, RECORD } from '../../native/addon.ts'
 import { MAPPING } from '../../native/mapping-calls.ts'
 import { type StatCache, smudge } from './stat-cache.ts'
 import { forEachRecord, recordIno } from './walk-record.ts'
+
+/**
+ * tmpfs, ramfs, FUSE, and overlayfs, which may lie on them. In memory, a page that was read can be stored to without a fault, so not
+ * even the first store moves a timestamp. With FUSE it is the server that moves it, when the page is written.
+ */
+const SILENT = new Set([0x01021994, 0x858458f6, 0x65735546, 0x794c7630])
+
+/** Whether a file there may be stored to for the first time without a sign. */
+export const isStoreUnseen = (root: number): boolean => SILENT.has(addon.statfs(root).type)
 
 /** Inodes on the filesystem of `root`, as far as this user may see who has mapped what. Processes of other users he may not. */
 export function mappedInodes(root: number, rootPath: Buffer): Set<bigint> {
@@ -33,11 +42,11 @@ export function mappedInodes(root: number, rootPath: Buffer): Set<bigint> {
   return found
 }
 
-/** `touched`: the directories in which anything was read. */
-export function distrustMapped(cache: StatCache, touched: ReadonlySet<Raw>, inodes: ReadonlySet<bigint>): void {
+/** `paths`: of the directories in which they may lie. */
+export function distrustMapped(cache: StatCache, paths: Iterable<Raw>, inodes: ReadonlySet<bigint>): void {
   if (inodes.size === 0) return
   const lows = new Set([...inodes].map(inode => Number(inode & 0xffff_ffffn)))
-  for (const path of touched) {
+  for (const path of paths) {
     const dir = cache.dirs.get(path)
     if (!dir) continue
     const { records } = dir
