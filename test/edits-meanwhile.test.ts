@@ -72,7 +72,7 @@ it('what somebody wrote before the run did, or between two writes of the run, is
   expect(space.read('a')).toBe(edited)
 })
 
-it('the same with a directory that the run moved: what was edited in it, or is new, is named; what was not, or was ignored, is not', async () => {
+it('the same with a directory that the run moved: what was edited in it is named, what is new stays', async () => {
   for (const name of ['dir/edited', 'dir/own', 'dir/same', 'dir/deep/f', 'ignored/f']) space.write(name, `${name}1`)
   space.write('.gitignore', 'ignored/')
   const moves = 'mv dir e; mv e/deep e/low; echo r > e/made; mv ignored now'
@@ -82,11 +82,11 @@ it('the same with a directory that the run moved: what was edited in it, or is n
   await run.ended
 
   const { stdout } = savepoint(space, ['undo'])
-  expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: e/edited, e/low/f, e/new\n")
-  expect([space.read('dir/edited'), space.read('e/new')]).toEqual(['dir/edited1', undefined])
+  expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: e/edited, e/low/f\n")
+  expect([space.read('dir/edited'), space.read('e/new')]).toEqual(['dir/edited1', 'hand\n'])
   const [, snapshot] = /To have that back: savepoint revert e\/edited .* --from (snap_\w+)\n/.exec(stdout)!
-  savepoint(space, ['revert', 'e/new', '--from', snapshot!])
-  expect(space.read('e/new')).toBe('hand\n')
+  savepoint(space, ['revert', 'e/edited', '--from', snapshot!])
+  expect(space.read('e/edited')).toBe('hand\n')
 })
 
 it('the same where the run gave it another name first, or moved it out of the directory: it is named by the name that comes back', async () => {

@@ -121,9 +121,7 @@ function editedBeforeMove({ store }: Context, tree: Id, touches: LastTouches) {
     const first = after.linkGroup ? undefined : touches.movedOnlyWithin(path)
     if (first === undefined) return false
     const before = entryAt(store, tree, first)
-    if (before) return before.kind !== 'unknown' && !sameContent(before, after)
-    // New in a directory; one that was not captured could not show it.
-    return entryAt(store, tree, parentOf(first))?.kind === 'dir'
+    return before !== undefined && before.kind !== 'unknown' && !sameContent(before, after)
   }
 }
 

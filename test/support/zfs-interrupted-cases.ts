@@ -71,26 +71,29 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
     expect((await space.open()).snapshots().every(({ files }) => files > 0)).toBe(true)
   })
 
-  holds('what went to a promoted clone is not taken for removed while `zfs` does not tell what there is', async space => {
-    space.write('a', '1\n')
-    await snapshot(space, 'one')
-    const [name] = scene.kept(space)
-    const [dataset] = name!.split('@')
-    const clone = `${dataset}.clone`
-    run('zfs', 'clone', '-o', 'mountpoint=none', name!, clone)
-    run('zfs', 'promote', clone)
-    try {
-      await whileProgram(space, 'case "$*" in "get "*" -r "*) ;; *) false ;; esac', 'kill -s KILL $$', async () => {
-        await space.open()
-      })
-      expect(space.notices.at(-1)).toMatch(/is not read yet: Cannot find .*: zfs ended with SIGKILL$/)
-      const savepoint = await space.open()
-      expect(savepoint.read('one', 'a').toString()).toBe('1\n')
-    } finally {
-      run('zfs', 'promote', dataset!)
-      retried('zfs', 'destroy', clone)
-    }
-  })
+  holds(
+    'what went to a promoted clone is not taken for removed while `zfs` does not tell what there is',
+    async space => {
+      space.write('a', '1\n')
+      await snapshot(space, 'one')
+      const [name] = scene.kept(space)
+      const [dataset] = name!.split('@')
+      const clone = `${dataset}.clone`
+      run('zfs', 'clone', '-o', 'mountpoint=none', name!, clone)
+      run('zfs', 'promote', clone)
+      try {
+        await whileProgram(space, 'case "$*" in "get "*" -r "*) ;; *) false ;; esac', 'kill -s KILL $$', async () => {
+          await space.open()
+        })
+        expect(space.notices.at(-1)).toMatch(/is not read yet: Cannot find .*: zfs ended with SIGKILL$/)
+        const savepoint = await space.open()
+        expect(savepoint.read('one', 'a').toString()).toBe('1\n')
+      } finally {
+        run('zfs', 'promote', dataset!)
+        retried('zfs', 'destroy', clone)
+      }
+    },
+  )
 
   holds('Ctrl-C while gc waits for an answer ends that, and the next gc removes it', async space => {
     const { two } = await oneAndTwo(space, snapshot)
