@@ -1,5 +1,5 @@
 /** Snapshots of btrfs that somebody changed or exchanged behind our back, and mounts that allow something else than before. */
-import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { PruneResult } from '../src/index.ts'
@@ -40,6 +40,20 @@ async function keep(label: string): Promise<string> {
 
 const setReadOnly = (path: string, isReadOnly: boolean) =>
   run('btrfs', 'property', 'set', '-ts', path, 'ro', String(isReadOnly))
+
+onDisk(
+  'one that this user cannot look at is not taken for removed',
+  async () => {
+    space.write('a', 'captured\n')
+    const where = await keep('one')
+    chmodSync(dirname(where), 0)
+    const { error } = await runAsUser(space, [['diff', {}]])
+    expect(error).toMatchObject({ message: expect.stringContaining('it is not read yet') })
+    chmodSync(dirname(where), 0o700)
+    expect((await space.open()).read('one', 'a').toString()).toBe('captured\n')
+  },
+  forUsers,
+)
 
 onDisk('one that was made writable and changed before it was read is not taken for what was captured', async () => {
   space.write('a', 'captured\n')

@@ -107,12 +107,27 @@ function isChanged(state: NativeState): boolean {
  */
 function isGone(state: NativeState): boolean {
   if (isSubvolume(pathOf(state))) return isAnother(state)
+  const why = whyNotSeen(pathOf(state))
+  if (why !== undefined) throw failed(`find ${pathOf(state)}`, why)
   if (existsSync(state.place)) return true
   throw new SavepointError(
     'backend.failed',
     `Cannot find ${state.name}: ${state.place} is not there (mount its filesystem; if that is gone for good, make an empty directory of this name)`,
   )
 }
+
+/** Another user's, or the disk fails: that says nothing of what is there. undefined: it is seen, or is not there. */
+function whyNotSeen(path: string): string | undefined {
+  try {
+    lstatSync(path)
+    typeOf(path)
+    return undefined
+  } catch (error) {
+    return ABSENT.has(errnoOf(error) ?? '') ? undefined : (errnoWords(error) ?? String(error))
+  }
+}
+
+const ABSENT = new Set(['ENOENT', 'ENOTDIR'])
 
 function isSubvolume(path: string): boolean {
   try {
