@@ -129,3 +129,14 @@ it.each(['seccomp', 'ptrace'])('after a snapshot on the way, at the end: tracer 
   expect((await run.ended).status).toBe(0)
   expect(await inNewest('final')).toBe('12x')
 })
+
+it.each(['seccomp', 'ptrace'])(
+  'what a run has mapped, read, stored to and unmapped is changed by it, too: %s',
+  async tracer => {
+    const script = `import mmap; f = open('f', 'r+b'); m = mmap.mmap(f.fileno(), 0); m[0]; m[0:3] = b'NEW'`
+    space.sh('touch -d 2020-01-01 f')
+    const { stderr } = savepoint(space, ['run', '--tracer', tracer, '--', 'python3', '-c', script])
+    expect([space.read('f')!.slice(0, 3), stderr]).toEqual(['NEW', expect.stringContaining('1 modified')])
+    expect([savepoint(space, ['undo']).status, space.read('f')]).toEqual([0, 'x'.repeat(4096)])
+  },
+)

@@ -30,6 +30,7 @@ import { captureGone, findTarget } from './target-at-end.ts'
 import type { Displacer } from './target-place.ts'
 import { hasBegun, judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
+import { unseenStores } from './unseen-stores.ts'
 
 type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 
@@ -138,7 +139,12 @@ async function finishLocked(
   if (isThere) await recoverPending(ctx)
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = isThere
-    ? await captureLive(ctx, { override: [before.root], readOwned: true, ignoreFloor: true })
+    ? await captureLive(ctx, {
+        override: [before.root],
+        held: await unseenStores(ctx, run.id),
+        readOwned: true,
+        ignoreFloor: true,
+      })
     : await captureGone(ctx, before)
   await addKept(ctx, run.id)
   closeSpool(ctx, run.id)

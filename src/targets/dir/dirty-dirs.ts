@@ -3,12 +3,12 @@
  * of another directory, and all of a git directory in which anything changed, because what its refs name must be looked for
  * after the refs.
  */
-import { joinRaw, nameOf, parentOf, type Raw, rawToBytes } from '../../model/raw-path.ts'
-import { addon, RECORD } from '../../native/addon.ts'
+import { joinRaw, nameOf, parentOf, type Raw } from '../../model/raw-path.ts'
+import { addon } from '../../native/addon.ts'
 import { isGitDir } from './noteworthy-names.ts'
 import { forEachLink } from './stale-links.ts'
 import { type CachedDir, type CachedDirs, type StatCache, smudge } from './stat-cache.ts'
-import { forEachRecord, recordIno, recordLength } from './walk-record.ts'
+import { forEachRecord, recordIno, recordName } from './walk-record.ts'
 
 /** Paths are relative to the target. */
 export interface Dirty {
@@ -98,9 +98,9 @@ export interface HeldFiles {
 /** The cache forgets what it knows of mapped files. Returns the directories in which files with several names lie. */
 export function distrust(cache: StatCache, { mapped, inodes, mappedInodes }: HeldFiles): Set<Raw> {
   const found = new Set<Raw>()
-  for (const path of mapped) {
-    const known = recordOf(cache, path)
-    if (known) smudge(known.dir, known.at)
+  for (const [path, names] of Map.groupBy(mapped, parentOf)) {
+    const dir = cache.dirs.get(path)
+    if (dir) forEachNamed(dir, new Set(names.map(nameOf)), at => smudge(dir, at))
   }
   if (inodes.size === 0) return found
   // Not only those with several names: the other one may be gone by now.
@@ -119,11 +119,15 @@ export function distrust(cache: StatCache, { mapped, inodes, mappedInodes }: Hel
 function recordOf({ dirs }: StatCache, path: Raw): { dir: CachedDir; at: number } | undefined {
   const dir = dirs.get(parentOf(path))
   if (!dir) return undefined
-  const { records } = dir
-  const name = rawToBytes(nameOf(path))
   let found: number | undefined
-  forEachRecord(records, at => {
-    if (name.equals(records.subarray(at + RECORD.name, at + recordLength(records, at)))) found = at
+  forEachNamed(dir, new Set([nameOf(path)]), at => {
+    found = at
   })
   return found === undefined ? undefined : { dir, at: found }
+}
+
+function forEachNamed({ records }: CachedDir, names: ReadonlySet<Raw>, work: (at: number) => void): void {
+  forEachRecord(records, at => {
+    if (names.has(recordName(records, at))) work(at)
+  })
 }
