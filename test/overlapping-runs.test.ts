@@ -205,6 +205,16 @@ describe('two runs that are traced', () => {
     expect([space.read('B'), space.git('log', '--format=%s')]).toEqual([undefined, 'later\none\n'])
   })
 
+  it('what the other had worked on, and the one then moved, is left where it is, and the rest goes back', async () => {
+    space.write('lib/other', 'other\n')
+    const moves = 'mv lib moved; mv src/main.js src/renamed'
+    await during(moves, () => run('echo B >> lib/hl1; echo B >> src/main.js'))
+    const { restore } = await savepoint.undo()
+    expect(restore!.leftAlone).toEqual(overlapped('lib/hl1', 'moved/hl1', 'src/main.js', 'src/renamed'))
+    const live = ['moved/hl1', 'src/renamed', 'lib/other', 'moved/other'].map(path => space.read(path))
+    expect(live).toEqual(['one\nB\n', 'main\nB\n', 'other\n', undefined])
+  })
+
   it('undo takes back what the one did, exactly, and has nothing to report', async () => {
     await both()
     const { restore } = await savepoint.undo()

@@ -133,6 +133,18 @@ describe('a run inside of another one', () => {
     await run(`echo A > f1; ${cli} run -q -- sh -c 'echo inner > made'; rm keep`)
   })
 
+  it('and was taken back while that went on stays back with it', async () => {
+    const outer = run(`${cli} run -q -- sh -c 'rm f1'; touch ../begun; ${until('back')}; echo > other`)
+    await reached('begun')
+    const inner = savepoint.runs().find(({ command }) => command[2] === 'rm f1')
+    await savepoint.rollback(inner!.id)
+    say('back')
+    await outer
+    await savepoint.undo()
+    await savepoint.undo()
+    expect(state('f1', 'f2', 'keep', 'other')).toEqual(['f1\n', 'earlier\n', 'keep\n', undefined])
+  })
+
   it('goes back with it: the next undo takes what was done before both', async () => {
     await savepoint.undo()
     expect(state('f1', 'f2', 'made', 'keep')).toEqual(['f1\n', 'earlier\n', undefined, 'keep\n'])
@@ -159,5 +171,41 @@ describe('a run inside of another one', () => {
     const inner = savepoint.runs().find(({ command }) => command[2] === 'echo inner > made')
     await savepoint.rollback(inner!.id)
     expect(state('f1', 'made')).toEqual(['A\n', undefined])
+  })
+})
+
+describe('what was gone back to while the run went on', () => {
+  const cli = cliCommand.map(word => `'${word}'`).join(' ')
+  const next = async () => {
+    await savepoint.undo()
+    await expect(savepoint.undo()).rejects.toMatchObject({ code: 'operation.none' })
+    expect(state('f1', 'made')).toEqual(['f1\n', undefined])
+    await savepoint.redo()
+    expect(state('f1', 'made')).toEqual(['f1\n', 'm\n'])
+  }
+
+  it('by a process of it went back with the run: what it had done before that does not come again', async () => {
+    await run(`echo A > f1; ${cli} rollback HEAD > ../out; echo m > made`)
+    await next()
+  })
+
+  it('by somebody who took back the run so far: the same', async () => {
+    const agent = run(`echo A > f1; touch ../begun; ${until('back')}; echo m > made`)
+    await reached('begun')
+    await savepoint.rollback(savepoint.runs()[0]!.id, { keepRunning: true })
+    say('back')
+    await agent
+    await next()
+  })
+
+  it('is not what was taken back after its end, which can be undone', async () => {
+    await run('echo A > f1')
+    const { id } = savepoint.runs()[0]!
+    await savepoint.undo()
+    space.write('f1', 'A\n')
+    await savepoint.rollback(id)
+    expect(state('f1')).toEqual(['f1\n'])
+    await savepoint.undo()
+    expect(state('f1')).toEqual(['A\n'])
   })
 })

@@ -7,7 +7,8 @@ export const isUnprotected = ({ detail }: Operation): boolean => detail.unprotec
 
 /**
  * Oldest first. A run that was not protected is in the way: nothing older is taken back, or done again, from under it. What a
- * run did that another one had started went back with that, and comes back with it.
+ * run did that another one had started went back with that, and comes back with it; so did what a run itself went back to, or
+ * what of it somebody took back while it went on.
  */
 export function reachableOperations(db: TimelineDb): Operation[] {
   const operations = operationsInOrder(db)
@@ -32,9 +33,16 @@ export function* withOuterRuns(runs: ReadonlyMap<unknown, Operation>, run: unkno
 }
 
 /** Also of one that was undone and cannot be redone any more. */
-const isInsideUndone = (runs: ReadonlyMap<unknown, Operation>, { kind, detail }: Operation): boolean =>
-  kind === 'run' &&
-  [...withOuterRuns(runs, detail.run)].some(id => ['undone', 'past'].includes(runs.get(id)?.state ?? 'done'))
+const isInsideUndone = (runs: ReadonlyMap<unknown, Operation>, operation: Operation): boolean =>
+  runsOf(operation)
+    .flatMap(run => [...withOuterRuns(runs, run)].flatMap(id => runs.get(id) ?? []))
+    .some(({ state, seq }) => seq >= operation.seq && (state === 'undone' || state === 'past'))
+
+/** Those that it is a part of, if it was done before they ended. */
+function runsOf({ kind, detail }: Operation): unknown[] {
+  if (kind === 'run') return [detail.run]
+  return kind === 'rollback' || kind === 'revert' ? [detail.inside, detail.run] : []
+}
 
 /** The step that took `operation` back, if it is the last one: what it changed is what `redo` does again. */
 export function undoneBy(db: TimelineDb, operation: Operation): Operation | undefined {

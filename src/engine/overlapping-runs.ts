@@ -3,7 +3,7 @@
  * both went on; whose it was, their traces tell, if they are complete.
  */
 import type { Change, Id } from '../model/entry.ts'
-import type { Raw } from '../model/raw-path.ts'
+import { parentOf, type Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import type { Span } from '../targets/dir/others-paths.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -34,6 +34,7 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
   const isTraced = now === undefined ? touchedBy(ctx, id) : now.isTraced ? touchedSoFar(ctx, id) : undefined
   const changes = isTraced ? changesIn(ctx, own.before.root, own.after.root) : []
   const isOwn = isTraced && withOtherNames(isTraced, changes)
+  const firstName = firstNames(ctx, id, new Set(changes.map(({ path }) => path)))
   const overlapping = runs.flatMap((run): Span[] => {
     const isLive = run.endedAt === undefined && isAlive(run.pid)
     const other = orderOf(ctx, run, isLive ? own.after : undefined)
@@ -43,8 +44,9 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
     const isApart = own.after.seq <= other.before.seq || other.after.seq <= own.before.seq
     if (isApart || isInside(operations, run.id, id) || isInside(operations, id, run.id)) return []
     const span = { before: other.before.root, after: other.after.root }
-    if (isLive) return [isOwn ? { ...span, ...sharedWithLive(ctx, run.id, span, isOwn) } : span]
-    const isOthers = touchedBy(ctx, run.id)
+    if (isLive) return [isOwn ? { ...span, ...sharedWithLive(ctx, run.id, span, isOwn, firstName) } : span]
+    const isTold = touchedBy(ctx, run.id)
+    const isOthers = isTold && ((path: Raw) => isTold(path) || isTold(firstName(path)))
     const alone = isOwn && isOthers ? onlyTheirs(changes, isOthers, isOwn) : []
     if (state === 'undone') return [{ ...span, paths: alone, foreign: alone }]
     if (!isOwn && !isOthers) return [span]
@@ -53,7 +55,13 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
     const paths = isOthers ? changed.filter(withOtherNames(isOthers, theirs)) : changed
     const isShared = isOwn && withOtherNames(isOwn, theirs)
     const foreign = isShared ? paths.filter(path => !isShared(path)) : []
-    return [{ ...span, paths: [...paths, ...alone], foreign: [...foreign, ...alone] }]
+    return [
+      {
+        ...span,
+        paths: [...paths, ...alone, ...movedAmong(changes, paths, firstName)],
+        foreign: [...foreign, ...alone],
+      },
+    ]
   })
   const { others } = editsOf(operations.get(id))
   if (others.length > 0)
@@ -91,15 +99,53 @@ function onlyTheirs(
 }
 
 /** What the trace of a run that goes on shows until now is not all; what the one that is taken back has not touched is the other's. */
-function sharedWithLive(ctx: Context, run: string, { before, after }: Span, isOwn: (path: Raw) => boolean) {
+function sharedWithLive(
+  ctx: Context,
+  run: string,
+  { before, after }: Span,
+  isOwn: (path: Raw) => boolean,
+  firstName: (path: Raw) => Raw,
+) {
   const changes = changesIn(ctx, before, after)
-  const isOthers = isBlind(ctx, run) ? () => true : withOtherNames(touchedSoFar(ctx, run), changes)
+  const isTold = touchedSoFar(ctx, run)
+  const isTheirs = (path: Raw) => isTold(path) || isTold(firstName(path))
+  const isOthers = isBlind(ctx, run) ? () => true : withOtherNames(isTheirs, changes)
   const isShared = withOtherNames(isOwn, changes)
   const changed = changes.map(({ path }) => path)
   return {
     paths: changed.filter(path => !isShared(path) || isOthers(path)),
     foreign: changed.filter(path => !isShared(path)),
   }
+}
+
+/**
+ * The name, among those that changed, that something had before the run gave it another one: whose work is in it was noted by
+ * that. To remove it by the one, where it is left alone by the other, would leave nothing of it.
+ */
+function firstNames(ctx: Context, run: string, changed: ReadonlySet<Raw>): (path: Raw) => Raw {
+  const firsts = new Map<Raw, Raw>()
+  const firstName = (path: Raw): Raw => {
+    for (let at = path; at !== ''; at = parentOf(at)) {
+      const first = firsts.get(at)
+      if (first !== undefined) return first + path.slice(at.length)
+    }
+    return path
+  }
+  for (const { op, path, to } of ctx.db.events.changesOf(run, true)) {
+    if (op === 'rename' && path !== undefined && to !== undefined) firsts.set(to, firstName(path))
+    else if (to !== undefined) firsts.delete(to)
+    if (path !== undefined && op !== 'exchange') firsts.delete(path)
+  }
+  return path => {
+    const first = firstName(path)
+    return changed.has(first) ? first : path
+  }
+}
+
+/** What of `changes` had one of these names before. */
+function movedAmong(changes: readonly Change[], paths: readonly Raw[], firstName: (path: Raw) => Raw): Raw[] {
+  const known = new Set(paths)
+  return changes.flatMap(({ path }) => (known.has(firstName(path)) && !known.has(path) ? path : []))
 }
 
 type Moment = Pick<Snapshot, 'root' | 'seq'>

@@ -260,6 +260,7 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
 }
 
 function close(ctx: Context, { request, journal, safety }: Promised, after: Live): Operation {
+  const by = ownRun(ctx)
   const operation = ctx.db.transaction(() => {
     const head = headAfterwards(ctx, journal, safety)
     ctx.db.setHead(head)
@@ -279,12 +280,13 @@ function close(ctx: Context, { request, journal, safety }: Promised, after: Live
       headAfter: head,
       detail: {
         ...request.detail,
+        ...(by !== undefined && { inside: by }),
         token: journal.token,
         before_root: idToHex(safety.root),
         after_root: idToHex(after.root),
       },
       rule: undefined,
-      by: ownRun(ctx),
+      by,
     })
   })
   failpoint('restore:operation')
