@@ -14,6 +14,8 @@ import { type Done, type Files, RunsModel } from './support/runs-model.ts'
 import { Workspace } from './support/workspace.ts'
 
 const RUNS = Number(process.env.SAVEPOINT_TEST_RUNS ?? 5)
+/** Always the same stories, unless others are asked for: they are also about time, which no seed repeats. */
+const SEED = Number(process.env.SAVEPOINT_TEST_SEED ?? 1)
 const SLOTS = ['x', 'y', 'z']
 /** `?`: of the slot alone. */
 const DIRECTORIES = ['', 'src/', 'd?/', 'src/deep/', 'new/', 'new/er/', 'e?/']
@@ -269,6 +271,6 @@ test('every file is as the model says, after every step', async () => {
         await scene.close()
       }
     }),
-    { numRuns: RUNS, endOnFailure: process.env.SAVEPOINT_TEST_SHRINK === undefined },
+    { seed: SEED, numRuns: RUNS, endOnFailure: process.env.SAVEPOINT_TEST_SHRINK === undefined },
   )
 }, 3_600_000)

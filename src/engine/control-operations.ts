@@ -3,7 +3,7 @@
  * process does it, because it is the timeline's writer; results are those of the library.
  */
 import { z } from 'zod'
-import { cancelled, SavepointError } from '../errors/errors.ts'
+import { SavepointError } from '../errors/errors.ts'
 import { rawToBytes } from '../model/raw-path.ts'
 import { nameCommand } from '../model/shell-quote.ts'
 import { snapshotTypes } from '../model/snapshot.ts'
@@ -12,6 +12,7 @@ import { findRun, withHeadOfNow } from '../timeline/resolve-ref.ts'
 import { type Context, RUN_VARIABLE } from './context.ts'
 import type { Asked } from './control-server.ts'
 import { takesBackEnded } from './live-runs.ts'
+import { orAborted } from './or-aborted.ts'
 import { placeInTarget } from './place-in-target.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { revert } from './revert.ts'
@@ -99,9 +100,8 @@ export const operations: Record<string, Operation<unknown>> = {
       const meant = withHeadOfNow(ctx.db, ref)
       const work = () => rollback(ctx, meant, options)
       if (options.dryRun) return done(lookOnly(call, keepRunning, work, naming))
-      if (call.isInside || keepRunning) return done(undisturbed(call, work))
-      if (takesBackEnded(ctx, { ref, restart, run: options.run }))
-        return done(holdingOthers(ctx, session.run.id, () => undisturbed(call, () => session.traceSoFar().then(work))))
+      if (call.isInside || keepRunning || takesBackEnded(ctx, { ref, restart, run: options.run }))
+        return done(besideRuns(call, work))
       const isOwn = findRun(ctx.db, options.run ?? ref)?.id === session.run.id
       if (isOwn) await requireBefore(call)
       // Nothing is stopped for something that cannot be done.
@@ -119,7 +119,7 @@ export const operations: Record<string, Operation<unknown>> = {
       return done(lookOnly(call, false, () => undoOfRun(ctx, session.run, { all }), namingInside))
     }
     if (dryRun) return done(work())
-    if (!isStopped) return done(undisturbed(call, work))
+    if (!isStopped) return done(besideRuns(call, work))
     await requireBefore(call)
     // In a subdirectory it may be refused: nothing is stopped for that.
     if (call.ctx.subdirectory !== '' && !all) await undoOfRun(quietly(call.ctx), call.session.run, {})
@@ -224,6 +224,12 @@ function contextFor(
 const undisturbed = <T>({ isInside, session }: Call, work: () => Promise<T>): Promise<T> =>
   isInside ? work() : session.frozen(work)
 
+/** The same with every run, and what they have touched until then is known: that stays. */
+const besideRuns = <T>(call: Call, work: () => Promise<T>): Promise<T> =>
+  call.isInside
+    ? work()
+    : holdingOthers(call.ctx, call.session.run.id, () => undisturbed(call, () => call.session.traceSoFar().then(work)))
+
 const quietly = (ctx: Context): Context => ({ ...ctx, notice: () => {}, alarm: () => {}, warn: () => {} })
 
 /** Nothing is stopped for it; what would be is said, and stands in the result. */
@@ -271,15 +277,6 @@ async function requireBefore({ session, ctx: { signal } }: Call): Promise<void> 
   throw new SavepointError('snapshot.unknown', `Cannot take back ${run.id}: its first snapshot does not exist`, {
     hint: '`savepoint snapshots` lists what there is',
   })
-}
-
-async function orAborted(work: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
-  const left = Promise.withResolvers<void>()
-  const leave = () => left.resolve()
-  signal?.addEventListener('abort', leave, { once: true })
-  if (!signal?.aborted) await Promise.race([work, left.promise])
-  signal?.removeEventListener('abort', leave)
-  if (signal?.aborted) throw cancelled()
 }
 
 function wrongParameters(op: string, { input }: Operation<unknown>, error: z.ZodError): SavepointError {

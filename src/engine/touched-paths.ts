@@ -5,6 +5,7 @@ import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Touched } from '../timeline/event-rows.ts'
 import type { Context } from './context.ts'
 import { MovedDirectories } from './moved-directories.ts'
+import { existsLive } from './resolve-path.ts'
 import type { TraceSummary } from './results.ts'
 
 const keyOf = (run: string): string => `trace:${run}`
@@ -42,10 +43,10 @@ export function touchedSoFar(ctx: Context, run: string): (path: Raw) => boolean 
   const isInBefore = isIn(ctx, before)
   // Then nobody knows what was in the directories that it moved.
   if (!isInBefore) return isTouchedIn(touched)
-  const isInAfter = isIn(ctx, after)
+  const isInAfter = isIn(ctx, after) ?? ((path: Raw) => existsLive(ctx, path))
   const moved = new MovedDirectories(ctx.db.events.directoryMovesOf(run))
   const isNamed = (path: Raw): boolean => touched.paths.has(path)
-  const wentAway = (path: Raw): boolean => isInBefore(path) && !isInAfter?.(path)
+  const wentAway = (path: Raw): boolean => isInBefore(path) && !isInAfter(path)
   return path => isNamed(path) || moved.have(path, isNamed, wentAway)
 }
 

@@ -225,7 +225,12 @@ function doingAgain(ctx: Context, operation: Operation, before: Id, after: Id): 
   const foreign = Array.from(stateChanges(ctx.store, wanted, base)).flatMap(change =>
     isOwn(change) || isGitInternal(change.path) ? [] : change.path,
   )
-  return { wanted, base, others: [{ before, after, paths: foreign, foreign }], hasPurged: detail.purged === true }
+  return {
+    wanted,
+    base,
+    others: [{ before: base, after: base, paths: foreign, foreign }],
+    hasPurged: detail.purged === true,
+  }
 }
 
 function stepDeleted(asked: Step, ids: string[]): StepResult {
