@@ -173,9 +173,16 @@ class Scene {
         since.some(({ who }) => who === run),
         `${path} is not of ${run}: ${JSON.stringify(writers)}`,
       ).toBe(true)
+      // What only comes back takes nothing from anybody; and who was undone has nothing to lose.
+      if (!before.has(path)) continue
+      const undone = new Set(
+        this.savepoint.operations().flatMap(({ state, detail }) => (state === 'done' ? [] : detail.run)),
+      )
       // Of what is as the run has left it again, nobody can tell that it was something else.
       const isAsLeft = before.get(path) === left.get(path)
-      const others = since.filter(({ who, at: then }) => who !== run && (then > at ? !isAsLeft : who !== 'person'))
+      const others = since.filter(
+        ({ who, at: then }) => who !== run && !undone.has(who) && (then > at ? !isAsLeft : who !== 'person'),
+      )
       if (isUndo) expect(others, `${path} is not of ${run} alone`).toEqual([])
     }
   }
