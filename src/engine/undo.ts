@@ -1,26 +1,23 @@
 /** `undo` and `redo` walk the operations. Each takes back, or does again, exactly what one operation changed. */
 import { SavepointError } from '../errors/errors.ts'
-import type { Change, Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
-import { isGitInternal, isWithin, parentOf, type Raw, showPath } from '../model/raw-path.ts'
+import { isWithin, type Raw, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Operation, Run } from '../model/snapshot.ts'
 import { isInTheWay } from '../targets/dir/hidden.ts'
-import { stateChanges } from '../targets/dir/state-changes.ts'
 import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { refusePinned } from './delete.ts'
 import { moveTarget } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
-import { hiddenBehind, isUnprotected, reachableOperations, undoneBy } from './operations.ts'
-import { overlappingRuns } from './overlapping-runs.ts'
-import { type RestoreRequest, restore } from './restore.ts'
+import { hiddenBehind, isUnprotected, reachableOperations } from './operations.ts'
+import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { recordedRoot, rollback, wayBackOf, wholeWayBack } from './rollback.ts'
 import { closeKilledRuns } from './run-end.ts'
 import { isAlive } from './run-state.ts'
 import { settleBefore } from './settle.ts'
-import { doerOf } from './unprotected.ts'
+import { doingAgain, takingBack } from './walked-states.ts'
 
 type Direction = 'undo' | 'redo'
 
@@ -194,43 +191,6 @@ async function stepFiles(asked: Step): Promise<StepResult> {
     throw error
   })
   return { restore: result, effect }
-}
-
-type Meant = Pick<RestoreRequest, 'wanted' | 'base' | 'others' | 'doer' | 'hasPurged'>
-
-function takingBack(ctx: Context, { kind, detail }: Operation, before: Id, after: Id): Meant {
-  const run = kind === 'run' ? (detail.run as string) : undefined
-  return {
-    wanted: before,
-    base: after,
-    others: run === undefined ? undefined : overlappingRuns(ctx, run),
-    doer: run === undefined ? undefined : doerOf(ctx, run),
-    hasPurged: detail.purged === true,
-  }
-}
-
-/** What `undo` took back, and nothing else: what others did while the operation went on is as little its own as before. */
-function doingAgain(ctx: Context, operation: Operation, before: Id, after: Id): Meant {
-  const detail = undoneBy(ctx.db, operation)?.detail ?? {}
-  const [wanted, base] = [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')]
-  // There was nothing to take back.
-  if (wanted === undefined || base === undefined) return { wanted: before, base: before }
-  const own = new Set(Array.from(stateChanges(ctx.store, before, after), ({ path }) => path))
-  const around = new Set<Raw>()
-  for (const path of own) for (let at = parentOf(path); at !== '' && !around.has(at); at = parentOf(at)) around.add(at)
-  // A directory is told by what is in it; somebody may have emptied that before the undo.
-  const isOwn = ({ path, before, after }: Change): boolean =>
-    own.has(path) || ((before ?? after)?.kind === 'dir' && around.has(path))
-  // Somebody may have been at work during the undo itself.
-  const foreign = Array.from(stateChanges(ctx.store, wanted, base)).flatMap(change =>
-    isOwn(change) || isGitInternal(change.path) ? [] : change.path,
-  )
-  return {
-    wanted,
-    base,
-    others: [{ before: base, after: base, paths: foreign, foreign }],
-    hasPurged: detail.purged === true,
-  }
 }
 
 function stepDeleted(asked: Step, ids: string[]): StepResult {
