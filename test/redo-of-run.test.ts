@@ -209,3 +209,21 @@ describe('what was gone back to while the run went on', () => {
     expect(state('f1')).toEqual(['A\n'])
   })
 })
+
+it.each([
+  ['by a third name', 'mv a t; mv b a; mv t b'],
+  ['in a circle', 'mv a t; mv b a; mv c b; mv t c'],
+])('directories that change places %s go back, and forth', async (_, script) => {
+  for (const name of ['a', 'b', 'c']) {
+    space.write(`${name}/x`, `${name}\n`)
+    space.write(`${name}/${name}`, `${name}\n`)
+  }
+  const all = () => space.sh('grep -r . a b c | sort')
+  const before = all()
+  await run(script)
+  const after = all()
+  for (const verb of ['undo', 'redo', 'undo'] as const) {
+    const { restore } = await savepoint[verb]()
+    expect([restore!.leftAlone, all()]).toEqual([[], verb === 'undo' ? before : after])
+  }
+})

@@ -30,13 +30,21 @@ export class MovedDirectories {
   }
 
   /**
-   * `isOwn`: what the run touched by its name. `wentAway`: was there before the run, and not after it. What did not go away was not
-   * moved: calls are told before they are carried out, and may fail.
+   * `isOwn`: what the run touched by its name. `wentAway`: was there before the run, and not after it. `isNow`: what was at the first
+   * path is at the second, as when directories change places. The rest was not moved: calls are told before they are carried out,
+   * and may fail.
    */
-  have(path: Raw, isOwn: (path: Raw) => boolean, wentAway: (path: Raw) => boolean): boolean {
+  have(
+    path: Raw,
+    isOwn: (path: Raw) => boolean,
+    wentAway: (path: Raw) => boolean,
+    isNow: (from: Raw, path: Raw) => boolean,
+  ): boolean {
     if (isBelow(path, this.whole)) return true
     if (isBelow(path, this.left) && wentAway(path)) return true
-    return this.originsOf(path).some(origin => isOwn(origin) || isBelow(origin, this.whole) || wentAway(origin))
+    return this.originsOf(path).some(
+      origin => isOwn(origin) || isBelow(origin, this.whole) || wentAway(origin) || isNow(origin, path),
+    )
   }
 
   /** In whatever order the moves were: a run may repeat them, and that is not told again. */

@@ -1,5 +1,7 @@
 /** Which paths a run has touched, by its trace. */
+import type { Entry } from '../model/entry.ts'
 import { parentOf, type Raw } from '../model/raw-path.ts'
+import { sameContent } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Touched } from '../timeline/event-rows.ts'
@@ -40,21 +42,27 @@ export const isBlind = (ctx: Context, run: string): boolean => ctx.db.meta(blind
 export function touchedSoFar(ctx: Context, run: string): (path: Raw) => boolean {
   const touched = ctx.db.events.touchedBy(run)
   const { before, after } = ctx.db.runOf(run) ?? {}
-  const isInBefore = isIn(ctx, before)
+  const inBefore = entriesOf(ctx, before)
   // Then nobody knows what was in the directories that it moved.
-  if (!isInBefore) return isTouchedIn(touched)
-  const isInAfter = isIn(ctx, after) ?? ((path: Raw) => existsLive(ctx, path))
+  if (!inBefore) return isTouchedIn(touched)
+  const inAfter = entriesOf(ctx, after)
   const moved = new MovedDirectories(ctx.db.events.directoryMovesOf(run))
   const isNamed = (path: Raw): boolean => touched.paths.has(path)
-  const wentAway = (path: Raw): boolean => isInBefore(path) && !isInAfter(path)
-  return path => isNamed(path) || moved.have(path, isNamed, wentAway)
+  const isGone = (path: Raw): boolean => (inAfter ? inAfter(path) === undefined : !existsLive(ctx, path))
+  const wentAway = (path: Raw): boolean => inBefore(path) !== undefined && isGone(path)
+  const isNow = (from: Raw, path: Raw): boolean => {
+    const [was, is] = [inBefore(from), inAfter?.(path)]
+    // Of one that goes on nobody knows yet.
+    return was !== undefined && (!inAfter || (is !== undefined && sameContent(was, is) && was.mode === is.mode))
+  }
+  return path => isNamed(path) || moved.have(path, isNamed, wentAway, isNow)
 }
 
-function isIn(ctx: Context, id: string | undefined): ((path: Raw) => boolean) | undefined {
+function entriesOf(ctx: Context, id: string | undefined): ((path: Raw) => Entry | undefined) | undefined {
   const state = id === undefined ? undefined : ctx.db.snapshot(id)
   if (!state) return undefined
   const tree = rootTreeOf(ctx.store, state.root)
-  return path => entryAt(ctx.store, tree, path) !== undefined
+  return path => entryAt(ctx.store, tree, path)
 }
 
 export const isTouchedIn =
