@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "moves.h"
 #include "pidfd.h"
 #include "tracee.h"
 
@@ -48,6 +49,7 @@ static void tell(struct stream *stream, struct frame *frame, struct process *pro
     /* The end of what took its time may be worth a snapshot, and the next command comes soon. */
     if (monotonic_ns() - process->executed_ns > lasting_ns) stream_flush(stream);
   }
+  moves_settle_process(stream, frame, process->pid);
   process_forget(process);
 }
 

@@ -17,6 +17,7 @@
 #include "holds.h"
 #include "keep.h"
 #include "mounts.h"
+#include "moves.h"
 #include "plain.h"
 #include "protect.h"
 #include "record.h"
@@ -173,6 +174,7 @@ void tell_path(struct call *call, const struct rule *rule) {
   put_changed(call, FIELD_CHANGED, &place);
   if (rule->to_path != NONE) put_changed(call, FIELD_REPLACED, &to);
   keep_lost(call, op_of(call, rule), &place, &to);
+  if (rule->op == OP_RENAME) moves_add(call, op_of(call, rule), &place, &to);
   hold_change(call, &place, rule->to_path == NONE ? NULL : &to);
   stream_put(call->notifier->stream, frame);
   if (call->held) stream_flush(call->notifier->stream);

@@ -18,6 +18,7 @@
 #include "foreign.h"
 #include "holds.h"
 #include "in-root.h"
+#include "moves.h"
 #include "plain.h"
 #include "record.h"
 #include "wake-up.h"
@@ -74,6 +75,7 @@ static void settle_execution(struct call *call) {
 
 static void tell(struct call *call) {
   settle_execution(call);
+  moves_settle(call->notifier->stream, call->frame, tid_of(call));
   size_t word = sizeof(uint64_t);
   if (is_foreign(&call->notification->data)) {
     static struct seccomp_notif translated;

@@ -10,8 +10,7 @@ import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, releaseObjects } from './context.ts'
 import { readJournal } from './journal.ts'
 import { holdsHistory, openTimeline, openTimelineRepaired } from './open-timeline.ts'
-import { operationsWithStates } from './operations.ts'
-import { recordedRoot } from './rollback.ts'
+import { operationsWithStates, recordedRoot } from './operations.ts'
 import { allTargets, type RegisteredTarget } from './target-registry.ts'
 
 const WAIT_MS = 5_000

@@ -4,8 +4,7 @@ import type { Operation } from '../model/snapshot.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { wouldMove } from './moved-target.ts'
-import { undoneBy } from './operations.ts'
-import { recordedRoot } from './rollback.ts'
+import { recordedRoot, undoneBy } from './operations.ts'
 
 /** The first path outside of the current subdirectory that an operation changed, if any. Of a step: of what it took back. */
 export function changedOutside(ctx: Context, operation: Operation): Raw[] {

@@ -130,7 +130,7 @@ const MAX_STEPS = 2_000_000
 export function followRenames(ctx: Context, run: string, paths: readonly Raw[]): Map<Raw, Raw> {
   const now = new Map(paths.map(path => [path, path]))
   let steps = 0
-  for (const { op, path, to } of paths.length > 0 ? ctx.db.events.changesOf(run, true) : []) {
+  for (const { op, path, to } of paths.length > 0 ? ctx.db.events.nameChangesOf([run]) : []) {
     if (path === undefined) continue
     for (const [first, at] of now) {
       if (++steps > MAX_STEPS) return new Map()

@@ -50,6 +50,10 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   for (const { path, after } of changes) {
     if (isGitInternal(path)) continue
     if (!after && known.touches.isRemoved(path)) edits.mixed.push(path)
+    if (wasPutInto(ctx, path, after, known.touches)) {
+      edits.others.push(path)
+      continue
+    }
     if (after?.kind !== 'file') continue
     const last = lastTouch(path, after)
     const mayBeLater = last !== undefined && milliseconds(after.mtimeNs) > last + WRITE_MS
@@ -85,6 +89,12 @@ export function editsSinceKilled(ctx: Context, run: string, states: { before: Id
   )
   const mixed = new Set(unseen.map(({ path }) => repositoryOf(path) ?? path))
   return { others: [], mixed: [...mixed].slice(0, MAX_LOOKS) }
+}
+
+/** Whether it came later into a directory that the run brought in from outside: what came with that has not changed since. */
+function wasPutInto(ctx: Context, path: Raw, after: Entry | undefined, touches: LastTouches): boolean {
+  const at = after && after.kind !== 'dir' ? touches.broughtAt(path) : undefined
+  return at !== undefined && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > at + WRITE_MS
 }
 
 /** In which the run has worked, and somebody else: they go back as a whole. */

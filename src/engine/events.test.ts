@@ -91,6 +91,7 @@ class Story {
       ends: [],
       undone: [],
       notes: [],
+      unmoved: [],
       files: [fileAt(at + 1, names[0]!, run), fileAt(at + 10, names[1]!, run)],
     })
     this.tell('command', `started ${first}`, run)

@@ -7,6 +7,7 @@ const touch = (op: Touch['op'], at: number, changed?: number, more: Partial<Touc
   pid: 7,
   path: 'f',
   to: undefined,
+  directory: false,
   changed,
   replaced: undefined,
   ...more,

@@ -5,11 +5,14 @@
 import { parentOf, type Raw } from '../model/raw-path.ts'
 import type { PathOp } from '../tracers/frames.ts'
 import type { PathEvent } from '../tracers/trace-event.ts'
+import { NamesOverTime } from './names-over-time.ts'
 
 /** With more paths than this, nothing is known of any. */
 const MAX_PATHS = 200_000
 /** What is beyond that is not named. */
 const MAX_MIXED = 1000
+/** How many of the last renames can be taken back. */
+const MAX_RENAMED = 100
 /** How long a run may take to write what it has opened, before the change counts as perhaps another's. */
 const WRITE_MS = 1000
 /** Who has written a file gives it its mode, its times and its name at once: such a change was its own. */
@@ -17,7 +20,7 @@ const FINISH_MS = 500
 const moves: ReadonlySet<PathOp> = new Set(['rename', 'exchange'])
 const finishes: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'link', 'attributes'])
 
-export type Touch = Pick<PathEvent, 'op' | 'at' | 'pid' | 'path' | 'to' | 'changed' | 'replaced'>
+export type Touch = Pick<PathEvent, 'op' | 'at' | 'pid' | 'path' | 'to' | 'directory' | 'changed' | 'replaced'>
 
 export class LastTouches {
   private readonly paths = new Map<Raw, number>()
@@ -28,8 +31,9 @@ export class LastTouches {
   private readonly mixed = new Set<Raw>()
   /** Those of them that it then removed, by the last name and by the first: the edit went with them. */
   private readonly removed = new Set<Raw>()
-  /** The names that it has given, and those that were there before. */
-  private readonly firstNames = new Map<Raw, Raw>()
+  private names = new NamesOverTime()
+  /** The last directories that it was to rename: what takes that back. */
+  private readonly renamed = new Map<string, () => void>()
   /** What it has touched by itself, not with a directory, by the first names. */
   private readonly touched = new Set<Raw>()
   private isFull = false
@@ -37,13 +41,15 @@ export class LastTouches {
   safeAt = 0
 
   /** Paths relative to the target. */
-  note({ op, at, pid, path, to, changed, replaced }: Touch): void {
+  note({ op, at, pid, path, to, directory, changed, replaced }: Touch): void {
     if (this.isFull) return
     this.compare(path, changed, finishes.has(op) ? at - FINISH_MS : Infinity)
     this.compare(to, replaced, Infinity)
     for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
+    const takeBack = this.names.note({ op, path, to, directory, at, by: '' })
+    if (directory && moves.has(op)) this.remember(`${path}\0${to}`, takeBack)
     for (const each of [path, to]) {
       if (each === undefined) continue
       // What was opened before the command began may be written at any time.
@@ -55,31 +61,32 @@ export class LastTouches {
     if (this.paths.size > MAX_PATHS) this.forget()
   }
 
+  /** A rename of a directory had no effect after all. */
+  takeBack(path: Raw | undefined, to: Raw | undefined): void {
+    this.renamed.get(`${path}\0${to}`)?.()
+    this.renamed.clear()
+    for (const each of [path, to]) if (each !== undefined) this.moved.delete(each)
+  }
+
   /** Also of what something else takes the place of, or that leaves the target. */
   private remove(path: Raw | undefined): void {
-    if (path === undefined) return
-    if (this.mixed.has(path)) this.removed.add(path).add(this.firstName(path))
-    this.firstNames.delete(path)
+    if (path !== undefined && this.mixed.has(path)) this.removed.add(path).add(this.firstName(path))
   }
 
   private move(path: Raw | undefined, to: Raw | undefined): void {
     this.remove(to)
-    if (path === undefined || to === undefined) {
-      this.remove(path)
-      return
-    }
-    this.firstNames.set(to, this.firstName(path))
-    this.firstNames.delete(path)
+    if (path === undefined || to === undefined) this.remove(path)
     // The edit goes with the file.
-    if (this.mixed.has(path)) this.mixed.add(to)
+    else if (this.mixed.has(path)) this.mixed.add(to)
+  }
+
+  private remember(move: string, takeBack: () => void): void {
+    if (this.renamed.size >= MAX_RENAMED) this.renamed.clear()
+    this.renamed.set(move, takeBack)
   }
 
   private firstName(path: Raw): Raw {
-    for (let at = path; at !== ''; at = parentOf(at)) {
-      const first = this.firstNames.get(at)
-      if (first !== undefined) return first + path.slice(at.length)
-    }
-    return path
+    return this.names.namesOf(path).at(-1)?.name ?? path
   }
 
   noteEnd(pid: number, at: number): void {
@@ -106,6 +113,11 @@ export class LastTouches {
   /** Whether the run was to remove such a file, of which this is the last name or the first. */
   isRemoved(path: Raw): boolean {
     return this.removed.has(path)
+  }
+
+  /** When what it is in was brought in from outside, if that is all that was done to it. */
+  broughtAt(path: Raw): number | undefined {
+    return this.touched.has(this.firstName(path)) ? undefined : this.names.broughtBy(path)?.at
   }
 
   /** The name that a file had before, if it has another one only because directories above it were moved. */
@@ -137,7 +149,8 @@ export class LastTouches {
     this.ends.clear()
     this.mixed.clear()
     this.removed.clear()
-    this.firstNames.clear()
+    this.names = new NamesOverTime()
+    this.renamed.clear()
     this.touched.clear()
   }
 }

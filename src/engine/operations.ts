@@ -1,4 +1,6 @@
 /** The operations as `undo` and `redo` reach them. */
+import type { Id } from '../model/entry.ts'
+import { idFromHex } from '../model/id.ts'
 import type { Operation } from '../model/snapshot.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { isAfterRun } from './new-operation.ts'
@@ -75,3 +77,7 @@ export function operationsInOrder(db: TimelineDb): Operation[] {
 /** The newest before `operation` that could be undone if it were not in the way. */
 export const hiddenBehind = (db: TimelineDb, operation: Operation): Operation | undefined =>
   db.operations().findLast(({ seq, state }) => seq < operation.seq && state === 'done')
+
+/** Root trees that an operation recorded. */
+export const recordedRoot = (detail: Operation['detail'], key: 'before_root' | 'after_root'): Id | undefined =>
+  typeof detail[key] === 'string' ? idFromHex(detail[key]) : undefined

@@ -3,17 +3,18 @@
  * both went on; whose it was, their traces tell, if they are complete.
  */
 import type { Change, Id } from '../model/entry.ts'
-import { parentOf, type Raw } from '../model/raw-path.ts'
+import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import type { Span } from '../targets/dir/others-paths.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
-import { runOperations, withOuterRuns } from './operations.ts'
+import type { NamesOverTime } from './names-over-time.ts'
+import { recordedRoot, runOperations, undoneBy, withOuterRuns } from './operations.ts'
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf } from './own-repositories.ts'
 import { isAlive } from './run-state.ts'
-import { isBlind, touchedBy, touchedSoFar } from './touched-paths.ts'
+import { isBlind, namesIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
 /** What `operation` records when somebody else put another directory in the place of the target while the run went on. */
 export const replacedByOthers = { replaced_by_others: true }
@@ -34,7 +35,9 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
   const isTraced = now === undefined ? touchedBy(ctx, id) : now.isTraced ? touchedSoFar(ctx, id) : undefined
   const changes = isTraced ? changesIn(ctx, own.before.root, own.after.root) : []
   const isOwn = isTraced && withOtherNames(isTraced, changes)
-  const firstName = firstNames(ctx, id, new Set(changes.map(({ path }) => path)))
+  const ended = now === undefined ? meant?.endedAt : undefined
+  const names = namesIn(ctx, id, ended)
+  const meanwhile = { since: meant!.startedAt, until: ended ?? Infinity }
   const overlapping = runs.flatMap((run): Span[] => {
     const isLive = run.endedAt === undefined && isAlive(run.pid)
     const other = orderOf(ctx, run, isLive ? own.after : undefined)
@@ -44,21 +47,24 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
     const isApart = own.after.seq <= other.before.seq || other.after.seq <= own.before.seq
     if (isApart || isInside(operations, run.id, id) || isInside(operations, id, run.id)) return []
     const span = { before: other.before.root, after: other.after.root }
-    if (isLive) return [isOwn ? { ...span, ...sharedWithLive(ctx, run.id, span, isOwn, firstName) } : span]
-    const isTold = touchedBy(ctx, run.id)
-    const isOthers = isTold && ((path: Raw) => isTold(path) || isTold(firstName(path)))
-    const alone = isOwn && isOthers ? onlyTheirs(changes, isOthers, isOwn) : []
-    if (state === 'undone') return [{ ...span, paths: alone, foreign: alone }]
+    if (isLive) return [isOwn ? { ...span, ...sharedWithLive(ctx, run.id, span, isOwn, meanwhile) } : span]
+    const isOthersHere = touchedBy(ctx, run.id, meanwhile)
+    const alone = isOwn && isOthersHere ? onlyTheirs(changes, isOthersHere, isOwn) : []
+    if (state === 'undone')
+      return [{ ...span, paths: alone, foreign: alone, takenBack: stepBack(ctx, operations.get(run.id)!) }]
+    const isOthers = touchedBy(ctx, run.id, { since: meanwhile.since })
     if (!isOwn && !isOthers) return [span]
     const theirs = changesIn(ctx, span.before, span.after)
     const changed = theirs.map(({ path }) => path)
     const paths = isOthers ? changed.filter(withOtherNames(isOthers, theirs)) : changed
-    const isShared = isOwn && withOtherNames(isOwn, theirs)
+    // By the names that were when the other ended, or when the one did.
+    const wasOwn = touchedSoFar(ctx, id, { until: run.endedAt })
+    const isShared = isOwn && withOtherNames(path => isOwn(path) || wasOwn(path), theirs)
     const foreign = isShared ? paths.filter(path => !isShared(path)) : []
     return [
       {
         ...span,
-        paths: [...paths, ...alone, ...movedAmong(changes, paths, firstName)],
+        paths: [...paths, ...alone, ...movedAmong(changes, paths, names)],
         foreign: [...foreign, ...alone],
       },
     ]
@@ -67,6 +73,12 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
   if (others.length > 0)
     overlapping.push({ before: own.after.root, after: own.after.root, paths: others, isOutside: true })
   return isOwn ? [...overlapping, ...outsiders(own, changes, isOwn, overlapping)] : overlapping
+}
+
+function stepBack(ctx: Context, operation: Operation): Span['takenBack'] {
+  const { detail } = undoneBy(ctx.db, operation) ?? {}
+  const [before, after] = [detail && recordedRoot(detail, 'before_root'), detail && recordedRoot(detail, 'after_root')]
+  return before !== undefined && after !== undefined ? { before, after } : undefined
 }
 
 /**
@@ -104,12 +116,10 @@ function sharedWithLive(
   run: string,
   { before, after }: Span,
   isOwn: (path: Raw) => boolean,
-  firstName: (path: Raw) => Raw,
+  meanwhile: { since: number; until: number },
 ) {
   const changes = changesIn(ctx, before, after)
-  const isTold = touchedSoFar(ctx, run)
-  const isTheirs = (path: Raw) => isTold(path) || isTold(firstName(path))
-  const isOthers = isBlind(ctx, run) ? () => true : withOtherNames(isTheirs, changes)
+  const isOthers = isBlind(ctx, run) ? () => true : withOtherNames(touchedSoFar(ctx, run, meanwhile), changes)
   const isShared = withOtherNames(isOwn, changes)
   const changed = changes.map(({ path }) => path)
   return {
@@ -119,33 +129,12 @@ function sharedWithLive(
 }
 
 /**
- * The name, among those that changed, that something had before the run gave it another one: whose work is in it was noted by
- * that. To remove it by the one, where it is left alone by the other, would leave nothing of it.
+ * What of `changes` had one of these names before. To remove it by the one, where it is left alone by the other, would leave
+ * nothing of it.
  */
-function firstNames(ctx: Context, run: string, changed: ReadonlySet<Raw>): (path: Raw) => Raw {
-  const firsts = new Map<Raw, Raw>()
-  const firstName = (path: Raw): Raw => {
-    for (let at = path; at !== ''; at = parentOf(at)) {
-      const first = firsts.get(at)
-      if (first !== undefined) return first + path.slice(at.length)
-    }
-    return path
-  }
-  for (const { op, path, to } of ctx.db.events.changesOf(run, true)) {
-    if (op === 'rename' && path !== undefined && to !== undefined) firsts.set(to, firstName(path))
-    else if (to !== undefined) firsts.delete(to)
-    if (path !== undefined && op !== 'exchange') firsts.delete(path)
-  }
-  return path => {
-    const first = firstName(path)
-    return changed.has(first) ? first : path
-  }
-}
-
-/** What of `changes` had one of these names before. */
-function movedAmong(changes: readonly Change[], paths: readonly Raw[], firstName: (path: Raw) => Raw): Raw[] {
+function movedAmong(changes: readonly Change[], paths: readonly Raw[], names: NamesOverTime): Raw[] {
   const known = new Set(paths)
-  return changes.flatMap(({ path }) => (known.has(firstName(path)) && !known.has(path) ? path : []))
+  return changes.flatMap(({ path }) => (known.has(names.firstOf(path) ?? path) && !known.has(path) ? path : []))
 }
 
 type Moment = Pick<Snapshot, 'root' | 'seq'>

@@ -22,13 +22,12 @@ import { purgeKept } from './kept-files.ts'
 import { leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
-import { operationsWithStates } from './operations.ts'
+import { operationsWithStates, recordedRoot } from './operations.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
 import { detailWithout, hasChanged, setPurgedStates } from './purged-rows.ts'
 import { recoverPending } from './recover.ts'
 import { existsLive, resolvePath } from './resolve-path.ts'
 import type { PurgedTraces, PurgeResult } from './results.ts'
-import { recordedRoot } from './rollback.ts'
 
 const LISTED_ELSEWHERE = 20
 /** Set while history has forgotten the path but the store may still have its bytes. */

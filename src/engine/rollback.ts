@@ -1,7 +1,5 @@
 /** `rollback`: brings the target, or some paths of it, back to a snapshot, or to before a run. */
 import { SavepointError } from '../errors/errors.ts'
-import type { Id } from '../model/entry.ts'
-import { idFromHex } from '../model/id.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { findRun, resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref.ts'
@@ -134,7 +132,3 @@ const scopeText = (scope: readonly Raw[] | undefined): string => {
   if (!scope) return ''
   return scope.length === 1 ? `, ${showPath(scope[0]!)}` : `, ${scope.length} paths`
 }
-
-/** Root trees that an operation recorded. */
-export const recordedRoot = (detail: Record<string, unknown>, key: 'before_root' | 'after_root'): Id | undefined =>
-  typeof detail[key] === 'string' ? idFromHex(detail[key]) : undefined

@@ -1,13 +1,14 @@
 /** Which paths a run has touched, by its trace. */
+import { isDamage } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
 import { parentOf, type Raw } from '../model/raw-path.ts'
-import { sameContent } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Touched } from '../timeline/event-rows.ts'
 import type { Context } from './context.ts'
-import { MovedDirectories } from './moved-directories.ts'
-import { existsLive } from './resolve-path.ts'
+import { NamesOverTime } from './names-over-time.ts'
+import { recordedRoot } from './operations.ts'
 import type { TraceSummary } from './results.ts'
 
 const keyOf = (run: string): string => `trace:${run}`
@@ -25,10 +26,17 @@ const summaryOf = (ctx: Context, run: string): TraceSummary | null => JSON.parse
 /** Of a run that has ended: whether something of it was not seen. */
 export const hasHoles = (ctx: Context, run: string): boolean => (summaryOf(ctx, run)?.lost ?? 0) > 0
 
+interface During {
+  /** What it moved before that does not count. */
+  since?: number
+  /** By the names of that time. */
+  until?: number | undefined
+}
+
 /** Undefined when its trace is not complete: nobody knows. */
-export function touchedBy(ctx: Context, run: string): ((path: Raw) => boolean) | undefined {
+export function touchedBy(ctx: Context, run: string, during?: During): ((path: Raw) => boolean) | undefined {
   const summary = summaryOf(ctx, run)
-  return !summary || summary.lost > 0 || summary.survivors ? undefined : touchedSoFar(ctx, run)
+  return !summary || summary.lost > 0 || summary.survivors ? undefined : touchedSoFar(ctx, run, during)
 }
 
 const blindKey = (run: string): string => `blind:${run}`
@@ -39,23 +47,58 @@ export const noteBlind = (ctx: Context, run: string): void => ctx.db.setMeta(bli
 export const isBlind = (ctx: Context, run: string): boolean => ctx.db.meta(blindKey(run)) !== undefined
 
 /** What is known until now, complete or not. */
-export function touchedSoFar(ctx: Context, run: string): (path: Raw) => boolean {
-  const touched = ctx.db.events.touchedBy(run)
-  const { before, after } = ctx.db.runOf(run) ?? {}
-  const inBefore = entriesOf(ctx, before)
+export function touchedSoFar(ctx: Context, run: string, { since = 0, until }: During = {}): (path: Raw) => boolean {
+  const inBefore = entriesOf(ctx, ctx.db.runOf(run)?.before)
   // Then nobody knows what was in the directories that it moved.
-  if (!inBefore) return isTouchedIn(touched)
-  const inAfter = entriesOf(ctx, after)
-  const moved = new MovedDirectories(ctx.db.events.directoryMovesOf(run))
-  const isNamed = (path: Raw): boolean => touched.paths.has(path)
-  const isGone = (path: Raw): boolean => (inAfter ? inAfter(path) === undefined : !existsLive(ctx, path))
-  const wentAway = (path: Raw): boolean => inBefore(path) !== undefined && isGone(path)
-  const isNow = (from: Raw, path: Raw): boolean => {
-    const [was, is] = [inBefore(from), inAfter?.(path)]
-    // Of one that goes on nobody knows yet.
-    return was !== undefined && (!inAfter || (is !== undefined && sameContent(was, is) && was.mode === is.mode))
+  if (!inBefore) return isTouchedIn(ctx.db.events.touchedBy(run))
+  const touched = ctx.db.events.firstTouches(run)
+  const isRestored = restoredIn(ctx, run)
+  const names = namesIn(ctx, run, until)
+  // By what is told of a directory that it renamed: it took along what was there, and what it had made there itself.
+  const isMoved = (path: Raw): boolean => {
+    if (names.hasMoved(run, path, since) && inBefore(path)) return true
+    if (names.broughtBy(path)?.by === run) return true
+    const earlier = names.namesOf(path)
+    // What is named later is another one.
+    if (earlier.some(({ name, at }) => (touched.get(name) ?? Infinity) <= at || isRestored(name))) return true
+    const first = names.firstOf(path)
+    const isMover = earlier.some(({ by, at }) => by === run && at >= since)
+    return first !== undefined && first !== path && isMover && inBefore(first) !== undefined
   }
-  return path => isNamed(path) || moved.have(path, isNamed, wentAway, isNow)
+  return path => touched.has(path) || isRestored(path) || isMoved(path)
+}
+
+/** How names have changed since the run began, by it and by those that went on at the same time. */
+export function namesIn(ctx: Context, run: string, until?: number): NamesOverTime {
+  const names = new NamesOverTime()
+  const runs = ctx.db.runs()
+  const own = runs.find(({ id }) => id === run)!
+  const end = until ?? own.endedAt ?? Infinity
+  const beside = runs.filter(
+    ({ id, startedAt, endedAt }) => id !== run && startedAt <= end && (endedAt ?? Infinity) >= own.startedAt,
+  )
+  const changes = ctx.db.events.nameChangesOf([run, ...beside.map(({ id }) => id)])
+  for (const { run: by, at, ...change } of changes) {
+    const isMeant = by === run ? at <= (until ?? Infinity) : at >= own.startedAt && at <= end
+    if (isMeant) names.note({ ...change, at, by })
+  }
+  return names
+}
+
+/** What went back to an earlier state by a command of the run itself: of a directory, only what was in it. */
+function restoredIn(ctx: Context, run: string): (path: Raw) => boolean {
+  const paths = new Set<Raw>()
+  for (const { detail } of ctx.db.operations()) {
+    const [before, after] = [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')]
+    if (detail.inside !== run || before === undefined || after === undefined) continue
+    try {
+      for (const { path } of stateChanges(ctx.store, before, after)) paths.add(path)
+    } catch (error) {
+      // It cannot be undone any more, and gc has removed its states.
+      if (!isDamage(error)) throw error
+    }
+  }
+  return path => paths.has(path)
 }
 
 function entriesOf(ctx: Context, id: string | undefined): ((path: Raw) => Entry | undefined) | undefined {

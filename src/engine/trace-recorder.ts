@@ -6,21 +6,20 @@ import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import { type RedactPatterns, redactCommands } from '../model/redact.ts'
-import { type Execution, FOREIGN_CALLS, hasFailed, kindOfEvent } from '../model/trace.ts'
+import { type Execution, FOREIGN_CALLS, hasFailed } from '../model/trace.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
 import type { TraceBatch } from '../timeline/trace-rows.ts'
-import type { ExecEvent, ExitEvent, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { ExecEvent, ExitEvent, LostEvent, PathEvent, TraceEvent, UnmovedEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 import { noteSizes } from './event-sizes.ts'
 import { execLine, exitLine } from './exec-lines.ts'
 import { LastTouches } from './last-touches.ts'
+import { NotedChanges } from './noted-changes.ts'
 import { OutsidePaths } from './outside-paths.ts'
 import type { TraceSummary } from './results.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
 const FLUSH_MS = 1000
-/** Between two captures, the same change by the same execution is noted once; beyond this many, what was noted is forgotten. */
-const MAX_NOTED = 100_000
 
 export class TraceRecorder {
   private readonly ctx: Context
@@ -31,11 +30,7 @@ export class TraceRecorder {
   private readonly file: string
   private jsonl: number | undefined
   private readonly running = new Map<number, Execution>()
-  private readonly noted = new Set<string>()
-  /** How often a name was given up. */
-  private readonly lives = new Map<Raw | undefined, number>()
-  /** Names that were renamed, and nothing has been seen under them since: by whom, and to what. */
-  private readonly renamed = new Map<Raw, string>()
+  private readonly noted = new NotedChanges()
   private readonly outside: OutsidePaths
   readonly touches = new LastTouches()
   private fresh: TraceEvent[] = []
@@ -68,8 +63,7 @@ export class TraceRecorder {
     // What a capture may have seen is written before it; what comes afterwards is the next one's, also if it is the same.
     this.stopKeeping = ctx.db.events.beforeCaptures(() => {
       this.save()
-      this.noted.clear()
-      this.renamed.clear()
+      this.noted.forget()
     })
   }
 
@@ -90,6 +84,7 @@ export class TraceRecorder {
       else if (event.type === 'path') this.addPath(event)
       else if (event.type === 'lost') this.addLost(event)
       else if (event.type === 'undone') this.undo(event.id)
+      else if (event.type === 'unmoved') this.unmove(event)
     }
     if (lines !== '') this.attempt(() => this.append(lines))
     if (lines !== '') this.onLines(lines)
@@ -157,11 +152,7 @@ export class TraceRecorder {
     clearTimeout(this.timer)
     this.timer = undefined
     const { batch } = this
-    if (
-      batch.executions.length + batch.ends.length + batch.undone.length + batch.notes.length + batch.files.length ===
-      0
-    )
-      return
+    if (Object.values(batch).every(rows => rows.length === 0)) return
     this.batch = emptyBatch()
     this.unsaved.clear()
     noteSizes(this.target, batch.files)
@@ -235,6 +226,17 @@ export class TraceRecorder {
     else this.batch.undone.push(id)
   }
 
+  private unmove({ op, exec, path: from, to: place }: UnmovedEvent): void {
+    const [path, to] = [this.relative(from), this.relative(place)]
+    this.touches.takeBack(path, to)
+    this.noted.unmove(path)
+    const isMeant = (event: NewEvent) =>
+      event.op === op && event.exec === exec && event.path === path && event.to === to
+    const at = this.batch.files.findLastIndex(isMeant)
+    if (at >= 0) this.batch.files.splice(at, 1)
+    else this.batch.unmoved.push({ op, exec, path, to })
+  }
+
   private addPath(event: PathEvent): void {
     const { at, op, pid, exec, path, to, existed, absent, directory, isUnknown } = event
     // What lies in the target went with it.
@@ -259,36 +261,7 @@ export class TraceRecorder {
     }
     if (file.path === undefined && file.to === undefined) return
     this.touches.note({ ...event, path: file.path, to: file.to })
-    // Of what was only watched it is not known who it was: each second may have been another.
-    const who = exec === 0 ? `at ${Math.floor(at / 1000)}` : exec
-    const name = file.to ?? file.path
-    const made = `${who}\0created\0${name}\0${this.lives.get(name)}`
-    const kind = kindOfEvent(file)
-    const key = kind === 'created' ? made : `${who}\0${op}\0${file.path}\0${file.to}\0${this.lives.get(file.path)}`
-    if (this.isSecondTry(file, `${who}\0${file.to}`)) return
-    // What comes under a name that was given up is another file.
-    if (op === 'delete' || op === 'rename') for (const each of [file.path, file.to]) this.endLife(each)
-    // Who makes a file also writes it.
-    if (this.noted.has(key) || (kind === 'modified' && this.noted.has(made))) return
-    if (this.noted.size + this.lives.size + this.renamed.size >= MAX_NOTED) {
-      this.noted.clear()
-      this.lives.clear()
-      this.renamed.clear()
-    }
-    this.noted.add(key)
-    this.batch.files.push(file)
-  }
-
-  /** `mv` first asks not to replace anything, and when that fails renames the same again: one of the two had no effect. */
-  private isSecondTry({ op, path, to }: NewEvent, by: string): boolean {
-    const isAgain = op === 'rename' && path !== undefined && this.renamed.get(path) === by
-    for (const each of [path, to]) if (each !== undefined) this.renamed.delete(each)
-    if (op === 'rename' && path !== undefined) this.renamed.set(path, by)
-    return isAgain
-  }
-
-  private endLife(name: Raw | undefined): void {
-    if (name !== undefined) this.lives.set(name, (this.lives.get(name) ?? 0) + 1)
+    if (this.noted.isNew(file)) this.batch.files.push(file)
   }
 
   private relative(path: Raw | undefined): Raw | undefined {
@@ -297,4 +270,4 @@ export class TraceRecorder {
   }
 }
 
-const emptyBatch = (): TraceBatch => ({ executions: [], ends: [], undone: [], notes: [], files: [] })
+const emptyBatch = (): TraceBatch => ({ executions: [], ends: [], undone: [], notes: [], files: [], unmoved: [] })

@@ -4,10 +4,9 @@ import { isGitInternal, parentOf, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
-import { undoneBy } from './operations.ts'
+import { recordedRoot, undoneBy } from './operations.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import type { RestoreRequest } from './restore.ts'
-import { recordedRoot } from './rollback.ts'
 import { doerOf } from './unprotected.ts'
 
 type Meant = Pick<RestoreRequest, 'wanted' | 'base' | 'others' | 'doer' | 'hasPurged'>

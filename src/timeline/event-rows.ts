@@ -19,8 +19,11 @@ export interface Touched {
 /** What one call of a run was about. */
 export type Change = Pick<FileEvent, 'op' | 'path' | 'to' | 'existed'>
 
-/** A directory that a run moved, or brought back, with all that was in it; undefined is outside of the target. */
-export type DirectoryMove = Pick<FileEvent, 'op' | 'path' | 'to'>
+/** What took a name away, or gave another one; undefined is outside of the target. */
+export type NameChange = Pick<FileEvent, 'run' | 'at' | 'op' | 'path' | 'to' | 'directory'>
+
+/** A rename that was told, and did not happen. */
+export type Unmoved = Pick<FileEvent, 'op' | 'exec' | 'path' | 'to'>
 
 /** In `meta`: the events after this one are the next snapshot's. */
 const NEXT_START = 'events_from'
@@ -161,20 +164,37 @@ export class EventRows {
     return Number(row?.at ?? 0)
   }
 
-  /** In their order; only what took names away or gave others, if that is asked for. */
-  *changesOf(run: string, onlyMoves = false): Generator<Change> {
-    const sql = `SELECT op, path, to_path, existed FROM fs_events WHERE run = ? AND op <> 'restore' ${onlyMoves ? `AND ${isMove}` : ''} ORDER BY id`
+  /** In their order. */
+  *changesOf(run: string): Generator<Change> {
+    const sql = "SELECT op, path, to_path, existed FROM fs_events WHERE run = ? AND op <> 'restore' ORDER BY id"
     for (const { op, path, to_path, existed } of this.database.prepare(sql).iterate(run))
       yield { op: op as string, path: rawOrNone(path!), to: rawOrNone(to_path!), existed: existed === 1 }
   }
 
-  directoryMovesOf(run: string): DirectoryMove[] {
-    const sql = `SELECT DISTINCT op, path, to_path FROM fs_events
-      WHERE run = ? AND directory = 1 AND op IN ('rename', 'exchange', 'restore')`
-    return this.database
-      .prepare(sql)
-      .all(run)
-      .map(({ op, path, to_path }) => ({ op: op as string, path: rawOrNone(path!), to: rawOrNone(to_path!) }))
+  /** When each path was first named by the run. */
+  firstTouches(run: string): Map<Raw, number> {
+    const first = new Map<Raw, number>()
+    const sql = 'SELECT path, to_path, min(at) AS at FROM fs_events WHERE run = ? GROUP BY path, to_path'
+    for (const { path, to_path, at } of this.database.prepare(sql).iterate(run))
+      for (const raw of [rawOrNone(path!), rawOrNone(to_path!)])
+        if (raw !== undefined) first.set(raw, Math.min(at as number, first.get(raw) ?? Number.MAX_VALUE))
+    return first
+  }
+
+  /** Of all these runs, in the order of time. */
+  *nameChangesOf(runs: readonly string[]): Generator<NameChange> {
+    const marks = runs.map(() => '?').join(', ')
+    const sql = `SELECT run, at, op, path, to_path, directory FROM fs_events
+      WHERE run IN (${marks}) AND ${isMove} ORDER BY ${runs.length > 1 ? 'at, ' : ''}id`
+    for (const { run, at, op, path, to_path, directory } of this.database.prepare(sql).iterate(...runs))
+      yield {
+        run: run as string,
+        at: at as number,
+        op: op as string,
+        path: rawOrNone(path!),
+        to: rawOrNone(to_path!),
+        directory: directory === 1,
+      }
   }
 
   /** By anybody, after this event. */
@@ -231,6 +251,14 @@ export function eventWriter(database: DatabaseSync): (event: NewEvent) => void {
     const flags = [existed ? 1 : 0, directory ? 1 : 0]
     insert.run(run, at, op, bytesOrNull(path), bytesOrNull(to), exec, pid, ...flags, size ?? null)
   }
+}
+
+/** Removes the last row of each. */
+export function forgetUnmoved(database: DatabaseSync, run: string, moves: readonly Unmoved[]): void {
+  const remove = database.prepare(
+    'DELETE FROM fs_events WHERE id = (SELECT max(id) FROM fs_events WHERE run = ? AND op = ? AND exec = ? AND path IS ? AND to_path IS ?)',
+  )
+  for (const { op, exec, path, to } of moves) remove.run(run, op, exec, bytesOrNull(path), bytesOrNull(to))
 }
 
 const bytesOrNull = (raw: Raw | undefined): Buffer | null => (raw === undefined ? null : rawToBytes(raw))

@@ -4,7 +4,7 @@ import { rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import type { Execution } from '../model/trace.ts'
 import { FIRM, LOOSE } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
-import { eventWriter, type NewEvent } from './event-rows.ts'
+import { eventWriter, forgetUnmoved, type NewEvent, type Unmoved } from './event-rows.ts'
 import { logWriter } from './log-rows.ts'
 
 type Row = Record<string, SQLOutputValue>
@@ -24,6 +24,8 @@ export interface TraceBatch {
   undone: number[]
   notes: { id: number; text: string }[]
   files: NewEvent[]
+  /** Renames of directories, told earlier, that did not happen after all. */
+  unmoved: Unmoved[]
 }
 
 export class TraceRows {
@@ -43,7 +45,7 @@ export class TraceRows {
     }
   }
 
-  private addRows(run: string, { executions, ends, undone, notes, files }: TraceBatch): void {
+  private addRows(run: string, { executions, ends, undone, notes, files, unmoved }: TraceBatch): void {
     const execution = this.database.prepare(
       'INSERT INTO exec_events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
     )
@@ -81,6 +83,7 @@ export class TraceRows {
       "UPDATE exec_events SET note = CASE WHEN note IS NULL THEN ?1 ELSE note || '; ' || ?1 END WHERE run = ?2 AND id = ?3",
     )
     for (const { id, text } of notes) note.run(text, run, id)
+    forgetUnmoved(this.database, run, unmoved)
     this.addInOrder(run, executions, ends, files)
   }
 

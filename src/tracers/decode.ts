@@ -2,7 +2,7 @@
 import { constants } from 'node:os'
 import type { Raw } from '../model/raw-path.ts'
 import { FIELD, FLAG, FRAME, type Frame, LOST, pathOps } from './frames.ts'
-import type { ExecEvent, LostEvent, PathEvent, TraceEvent } from './trace-event.ts'
+import type { ExecEvent, LostEvent, PathEvent, TraceEvent, UndoneEvent, UnmovedEvent } from './trace-event.ts'
 
 const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
 const NS_PER_MS = 1e6
@@ -42,7 +42,7 @@ export class EventDecoder {
         }
       }
       case FRAME.undone:
-        return { type: 'undone', id: frame.number(FIELD.exec)! }
+        return this.undone(frame)
       case FRAME.late:
         return { type: 'late', id: frame.number(FIELD.exec)! }
       case FRAME.path:
@@ -63,6 +63,12 @@ export class EventDecoder {
 
   private time(frame: Frame): number {
     return frame.monotonicMs + this.offsetMs
+  }
+
+  private undone(frame: Frame): UndoneEvent | UnmovedEvent {
+    const exec = frame.number(FIELD.exec)!
+    if (frame.op === 0) return { type: 'undone', id: exec }
+    return { type: 'unmoved', op: pathOps[frame.op]!, exec, path: frame.raw(FIELD.path)!, to: frame.raw(FIELD.to)! }
   }
 
   private exec(frame: Frame): ExecEvent {

@@ -35,6 +35,15 @@ export interface UndoneEvent {
   id: number
 }
 
+/** A rename of a directory that was told, and that the system then refused. */
+export interface UnmovedEvent {
+  type: 'unmoved'
+  op: PathOp
+  exec: number
+  path: Raw
+  to: Raw
+}
+
 /** An execution that was held for as long as is allowed, and goes on. */
 export interface LateEvent {
   type: 'late'
@@ -111,4 +120,12 @@ export interface LostEvent {
   why: 'overflow' | 'architecture' | 'watches'
 }
 
-export type TraceEvent = ExecEvent | ExitEvent | UndoneEvent | LateEvent | PathEvent | KeptEvent | LostEvent
+export type TraceEvent =
+  | ExecEvent
+  | ExitEvent
+  | UndoneEvent
+  | UnmovedEvent
+  | LateEvent
+  | PathEvent
+  | KeptEvent
+  | LostEvent

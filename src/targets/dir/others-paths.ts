@@ -2,9 +2,12 @@
  * Paths that changed while the operation that is undone was not alone. Whose a change there is cannot be told, so an undo
  * leaves them as they are.
  */
-import type { Id } from '../../model/entry.ts'
+import type { Entry, Id } from '../../model/entry.ts'
 import { isGitIndex, parentOf, type Raw } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
+import { entryAt } from '../../store/tree-lookup.ts'
+import { rootTreeOf } from './capture.ts'
+import { sameAside } from './plan-entries.ts'
 import { stateChanges } from './state-changes.ts'
 
 /** The states around what somebody else did. */
@@ -18,6 +21,8 @@ export interface Span {
   foreign?: readonly Raw[]
   /** It was no run: somebody or something outside of it. */
   isOutside?: boolean
+  /** Root trees around the step that took it back since. */
+  takenBack?: { before: Id; after: Id } | undefined
 }
 
 export class OthersPaths {
@@ -27,9 +32,14 @@ export class OthersPaths {
   private readonly foreign = new Set<Raw>()
   private readonly outside = new Set<Raw>()
 
+  private readonly store: Store
+  private readonly takenBack: { before: Id; after: Id }[] = []
+
   constructor(store: Store, spans: readonly Span[]) {
+    this.store = store
     const shared = new Set<Raw>()
-    for (const { before, after, paths, foreign = [], isOutside } of spans) {
+    for (const { before, after, paths, foreign = [], isOutside, takenBack } of spans) {
+      if (takenBack) this.takenBack.push(takenBack)
       const alone = new Set(foreign)
       for (const path of paths ?? changedPaths(store, before, after)) {
         const place = this.add(path)
@@ -48,6 +58,19 @@ export class OthersPaths {
   /** Why it stays. */
   whyOf(path: Raw): 'outside' | 'overlapped' {
     return this.outside.has(path) ? 'outside' : 'overlapped'
+  }
+
+  /** Whether only taking back what others had done has made `live` of `base`. */
+  isAsTakenBack(path: Raw, live: Entry | undefined, base: Entry | undefined): boolean {
+    const entryIn = (root: Id) => entryAt(this.store, rootTreeOf(this.store, root), path)
+    const steps = this.takenBack.map(({ before, after }) => ({ before: entryIn(before), after: entryIn(after) }))
+    let now = base
+    for (let rest = steps.length; rest > 0; rest--) {
+      const next = steps.findIndex(({ before, after }) => sameAside(before, now) && !sameAside(before, after))
+      if (next < 0) break
+      now = steps.splice(next, 1)[0]!.after
+    }
+    return steps.length < this.takenBack.length && sameAside(live, now)
   }
 
   has(path: Raw): boolean {

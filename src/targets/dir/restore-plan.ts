@@ -212,6 +212,7 @@ class Planner {
       return live !== undefined && base !== undefined && sameEntry(live, base)
     if (!isShared && sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
     if (isRefreshedIndex(this.options.store, path, live, base)) return true
+    if (this.others.isAsTakenBack(path, live, base)) return true
     if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
       // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
       const start = this.plan.actions.length
