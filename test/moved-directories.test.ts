@@ -1,0 +1,160 @@
+/** Directories that runs move, or only try to, while a person or another run is at work in them: undo takes back what the run did. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { savepoint, savepointInShell, savepointJson } from './support/built-cli.ts'
+import { LiveAgent } from './support/live-agent.ts'
+import { Workspace } from './support/workspace.ts'
+
+/** What a person does within a second of a run is not told from what that does (edits-meanwhile.ts). */
+const LATER_MS = 1200
+
+let space: Workspace
+let agents: LiveAgent[]
+beforeEach(() => {
+  space = new Workspace()
+  agents = []
+})
+afterEach(async () => {
+  for (const agent of agents) await agent.end()
+  space.remove()
+})
+
+async function begin(): Promise<LiveAgent> {
+  const agent = new LiveAgent(space)
+  agents.push(agent)
+  await agent.begin()
+  return agent
+}
+
+const files = () =>
+  space.sh('find . -type f -o -type l | sort | while read f; do echo "$f=$(cat $f)"; done').split('\n')
+const setUp = (commands: string) =>
+  space.sh(`${commands}; find . ../ext -exec touch -h -d 2020-01-01 {} + 2> /dev/null || :`)
+
+type Case = [what: string, before: string, run: string, person: string, left: string[], undone: string[]]
+const cases: Case[] = [
+  [
+    'could not be moved, and was removed then',
+    'mkdir a b; echo A > a/x; echo B > b/x',
+    'mv -T a b 2> /dev/null; rm -r a',
+    'echo P > b/x; echo P > b/p',
+    ['b/p', 'b/x'],
+    ['./a/x=A', './b/p=P', './b/x=P'],
+  ],
+  [
+    'was written in, and could not be moved',
+    'mkdir a b; echo A > a/x; echo B > b/x',
+    'echo R > a/x; mv -T a b 2> /dev/null',
+    'echo P > b/x; echo P > b/p',
+    ['b/p', 'b/x'],
+    ['./a/x=A', './b/p=P', './b/x=P'],
+  ],
+  [
+    'could not be moved in from outside',
+    'mkdir -p a ../ext/a; echo A > a/x; echo E > ../ext/a/x',
+    'mv ../ext/a . 2> /dev/null; echo R > n',
+    'echo P > a/x; echo P > a/p',
+    ['a/p', 'a/x'],
+    ['./a/p=P', './a/x=P'],
+  ],
+  [
+    'was moved, and moved back by an undo in the run',
+    'mkdir a; echo A > a/x',
+    `${savepointInShell} run -q -- mv a b; ${savepointInShell} undo > /dev/null; echo R > n`,
+    'echo P > a/p; mkdir b; echo P > b/p',
+    ['a/p', 'b/p'],
+    ['./a/p=P', './a/x=A', './b/p=P'],
+  ],
+  [
+    'was moved in from outside',
+    'mkdir -p ../ext/d; echo D > ../ext/d/x; echo O > ../ext/old',
+    'mv ../ext/d d',
+    'echo P > d/p; mv ../ext/old d/old; mkdir d/sub; ln -s ../p d/sub/link',
+    ['d/old', 'd/p', 'd/sub/link'],
+    ['./d/old=O', './d/p=P', './d/sub/link=P'],
+  ],
+  [
+    'was moved away and back',
+    'mkdir a; echo X > a/x; echo Y > a/y',
+    'mv a b; mv b a; rm a/y',
+    'mkdir b; echo P > b/x; echo P > b/y',
+    ['b/x', 'b/y'],
+    ['./a/x=X', './a/y=Y', './b/x=P', './b/y=P'],
+  ],
+  [
+    'was moved more than a hundred times',
+    'mkdir d0; echo X > d0/x',
+    'i=0; while [ $i -lt 130 ]; do mv d$i d$((i+1)); i=$((i+1)); done',
+    ':',
+    [],
+    ['./d0/x=X'],
+  ],
+  [
+    'took the place of an empty one',
+    'mkdir a b; echo X > a/x',
+    'mv -T a b',
+    'mkdir a; echo P > a/p',
+    ['a/p'],
+    ['./a/p=P', './a/x=X'],
+  ],
+]
+
+it.each(cases)('a directory that %s', async (_what, before, run, person, left, undone) => {
+  setUp(before)
+  const agent = await begin()
+  await agent.do(run)
+  await pause(LATER_MS)
+  space.sh(person)
+  await agent.end()
+  const { restore } = savepointJson(space, ['undo'])
+  expect(restore.left_alone.map(({ path }: { path: string }) => path)).toEqual(left)
+  expect(files()).toEqual([...undone, ''])
+})
+
+it('a directory that could not be moved does not stand in the trace as moved', async () => {
+  setUp('mkdir a b; echo A > a/x; echo B > b/x')
+  const agent = await begin()
+  await agent.do('mv -T a b 2> /dev/null; mv -T b a 2> /dev/null; mv -T a c')
+  await agent.end()
+  const { causes } = savepointJson(space, ['why', 'a'])
+  expect(causes.map(({ event }: { event: { op: string; to: string } }) => [event.op, event.to])).toEqual([
+    ['rename', 'c'],
+  ])
+})
+
+describe('where another run makes a directory of the same name', () => {
+  it.each([
+    ['makes one', 'mkdir a; echo TWO > a/x', ['./a/x=TWO', './c/x=X', './c/y=Y', ''], ['./c/x=X', './c/y=Y', '']],
+    ['moves one there', 'mv b a', ['./a/x=BX', './c/x=X', './c/y=Y', ''], ['./b/x=BX', './c/x=X', './c/y=Y', '']],
+  ])('and %s, both go back', async (_what, second, both, one) => {
+    setUp(`mkdir a; echo X > a/x; echo Y > a/y; ${second === 'mv b a' ? 'mkdir b; echo BX > b/x' : ':'}`)
+    const before = files()
+    const first = await begin()
+    await first.do('mv a c')
+    const other = await begin()
+    await other.do(second)
+    await first.end()
+    await other.end()
+    expect(files()).toEqual(both)
+    expect(savepointJson(space, ['undo']).restore.left_alone).toEqual([])
+    expect(files()).toEqual(one)
+    expect(savepointJson(space, ['undo']).restore.left_alone).toEqual([])
+    expect(files()).toEqual(before)
+    savepoint(space, ['redo'])
+    savepoint(space, ['redo'])
+    expect(files()).toEqual(both)
+  })
+
+  it('what the one moved stays where the other one has taken its place, and both are named', async () => {
+    setUp('mkdir a; echo X > a/x; echo Y > a/y')
+    const first = await begin()
+    await first.do('mv a c')
+    const other = await begin()
+    await other.do('mkdir a; echo TWO > a/x')
+    await other.end()
+    await first.end()
+    const { restore } = savepointJson(space, ['undo'])
+    expect(restore.left_alone.map(({ path }: { path: string }) => path)).toEqual(['a/x', 'c/x'])
+    expect(files()).toEqual(['./a/x=TWO', './a/y=Y', './c/x=X', ''])
+  })
+})
