@@ -3,13 +3,13 @@
  * take as long as the target has files, are not of one moment, and know neither hard links nor mounts. Untested on macOS: what
  * is tried is the same code, with outputs that macOS prints, on a filesystem of Linux that can clone.
  */
-import { constants, copyFileSync, existsSync, lstatSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { constants, copyFileSync, lstatSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
+import { firstPlace, isThere, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
 import { fixFor, mustRun } from './run-program.ts'
 
 /** In the same place: a copy has its name when it is whole. */
@@ -56,8 +56,8 @@ export const apfs: NativeBackend = {
   },
 
   find(state) {
-    if (existsSync(pathOf(state))) return state
-    if (existsSync(state.place)) return undefined
+    if (isThere(pathOf(state))) return state
+    if (isThere(state.place)) return undefined
     throw new SavepointError('backend.failed', `Cannot read ${pathOf(state)}: ${state.place} is not there`, {
       hint: 'Mount the volume that it is on. Nothing is lost',
     })

@@ -3,13 +3,23 @@
  * same filesystem, and found there by their names. Making and deleting needs no privilege where the user owns the subvolume
  * and it is mounted with `user_subvol_rm_allowed`; the list of differences does (`btrfs send`).
  */
-import { closeSync, constants, existsSync, lstatSync, openSync, rmdirSync, statSync } from 'node:fs'
+import { closeSync, constants, lstatSync, openSync, rmdirSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { filesystemType, firstPlace, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
+import {
+  filesystemType,
+  firstPlace,
+  isThere,
+  makePlace,
+  no,
+  OUTSIDE,
+  removeIfEmpty,
+  whyNoText,
+  whyNotMade,
+} from './place.ts'
 import { failed, fixFor, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
@@ -107,27 +117,13 @@ function isChanged(state: NativeState): boolean {
  */
 function isGone(state: NativeState): boolean {
   if (isSubvolume(pathOf(state))) return isAnother(state)
-  const why = whyNotSeen(pathOf(state))
-  if (why !== undefined) throw failed(`find ${pathOf(state)}`, why)
-  if (existsSync(state.place)) return true
+  isThere(pathOf(state), typeOf)
+  if (isThere(state.place)) return true
   throw new SavepointError(
     'backend.failed',
     `Cannot find ${state.name}: ${state.place} is not there (mount its filesystem; if that is gone for good, make an empty directory of this name)`,
   )
 }
-
-/** Another user's, or the disk fails: that says nothing of what is there. undefined: it is seen, or is not there. */
-function whyNotSeen(path: string): string | undefined {
-  try {
-    lstatSync(path)
-    typeOf(path)
-    return undefined
-  } catch (error) {
-    return ABSENT.has(errnoOf(error) ?? '') ? undefined : (errnoWords(error) ?? String(error))
-  }
-}
-
-const ABSENT = new Set(['ENOENT', 'ENOTDIR'])
 
 function isSubvolume(path: string): boolean {
   try {

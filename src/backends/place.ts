@@ -90,6 +90,19 @@ export const OUTSIDE =
 
 const isInside = (path: string, target: string): boolean => path === target || path.startsWith(`${target}/`)
 
+/** Whether something is there. That it cannot be looked at, because it is another user's, or the disk fails, is no answer. */
+export function isThere(path: string, look: (path: string) => unknown = lstatSync): boolean {
+  try {
+    look(path)
+    return true
+  } catch (error) {
+    if (ABSENT.has(errnoOf(error) ?? '')) return false
+    throw failed(`find ${path}`, errnoWords(error) ?? String(error))
+  }
+}
+
+const ABSENT = new Set(['ENOENT', 'ENOTDIR'])
+
 /** Of what exists. */
 export function nearest(path: string): string {
   return existsSync(path) ? path : nearest(dirname(path))

@@ -22,7 +22,7 @@ import { openGitCache } from './git-facts-cache.ts'
 import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
-import { unmountedFrom } from './unmounted-target.ts'
+import { hintOfReplaced } from './unmounted-target.ts'
 
 export interface LiveOptions {
   /** Root trees whose captured paths are captured whatever the rules say. */
@@ -229,16 +229,10 @@ export function checkIdentity(ctx: Context): void {
     ctx.identity = recorded.identity
     return
   }
-  const unmounted = unmountedFrom(ctx)
-  throw new SavepointError(
-    'target.replaced',
-    `Cannot use ${showPath(rawFromBytes(ctx.targetPath))}: another directory has taken its place`,
-    {
-      hint: unmounted
-        ? `Nothing is mounted there: mount the filesystem of ${unmounted} again`
-        : 'If this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory',
-    },
-  )
+  const where = showPath(rawFromBytes(ctx.targetPath))
+  throw new SavepointError('target.replaced', `Cannot use ${where}: another directory has taken its place`, {
+    hint: hintOfReplaced(ctx),
+  })
 }
 
 export const isBelowFloor = (ctx: Context): boolean =>

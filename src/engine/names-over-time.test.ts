@@ -62,7 +62,11 @@ test('directories that change places', () => {
 test('what comes from outside, and what leaves', () => {
   const names = after(move(undefined, 'a'), move('a', 'b'), move('c', undefined))
   expect(names.broughtBy('b/x')).toEqual({ by: ME, at: 1 })
-  expect([names.broughtBy('a/x'), names.firstOf('b/x'), names.hasMoved(ME, 'c/x')]).toEqual([undefined, undefined, true])
+  expect([names.broughtBy('a/x'), names.firstOf('b/x'), names.hasMoved(ME, 'c/x')]).toEqual([
+    undefined,
+    undefined,
+    true,
+  ])
 })
 
 test('a file that is deleted gives its past up; a directory only goes when nothing is in it', () => {

@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers/promises'
 import { SavepointError } from '../errors/errors.ts'
 import { lockFile } from '../store/file-lock.ts'
 import type { Context } from './context.ts'
-import { removeGoing } from './native-going.ts'
+import { isAnyGoing, removeGoing } from './native-going.ts'
 import { openTimeline } from './open-timeline.ts'
 import type { RegisteredTarget } from './target-registry.ts'
 
@@ -16,22 +16,33 @@ import type { RegisteredTarget } from './target-registry.ts'
 export async function removeEverywhere(ctx: Context, targets: readonly RegisteredTarget[]): Promise<void> {
   const silent = new Set<string>()
   for (const target of targets) {
-    // A Ctrl-C has ended what worked for us; that it was one is told only now.
-    await setImmediate()
-    if (ctx.signal?.aborted) return
-    await removeOf(ctx, target, silent).catch(error => {
+    await orStopped(ctx)
+    const isLeft = await removeOf(ctx, target, silent).catch(error => {
       if (!(error instanceof SavepointError)) throw error
       ctx.warn(`what nothing needs is still kept: ${error.message}`)
+      return true
     })
+    if (isLeft) await orStopped(ctx)
   }
 }
 
-async function removeOf(ctx: Context, { id, directory }: RegisteredTarget, silent: Set<string>): Promise<void> {
+async function orStopped(ctx: Context): Promise<void> {
+  // A Ctrl-C has ended what worked for us; that it was one is told only now.
+  await setImmediate()
+  if (!ctx.signal?.aborted) return
+  throw new SavepointError('cancelled', 'Stopped: what nothing needs is still kept', {
+    hint: 'What was freed until then stays so; the next savepoint gc goes on with the rest',
+  })
+}
+
+/** Whether something of it is left. */
+async function removeOf(ctx: Context, { id, directory }: RegisteredTarget, silent: Set<string>): Promise<boolean> {
   const wait = { waitMs: ctx.lockWaitMs, signal: ctx.signal }
   using _lock = await lockFile(join(directory, 'lock'), 'exclusive', 'remove what nothing needs', wait)
   const db = id === ctx.timelineId ? ctx.db : openTimeline(directory)
   try {
     removeGoing(directory, db, ctx.warn, silent)
+    return isAnyGoing(directory, db)
   } finally {
     if (db !== ctx.db) db.close()
   }

@@ -100,7 +100,10 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
     await (await space.open({ now: () => Date.now() - WEEK_MS })).delete(['one'])
     const from = Date.now()
     await whileProgram(space, '[ "$1" = get ]', `(${CTRL_C}) & exec sleep 60`, async () => {
-      expect(inOwnGroup(space, ['gc']).stderr).toMatch(/is still there: Cannot find .*: zfs ended with SIGINT\n/)
+      const { status, stderr } = inOwnGroup(space, ['gc'])
+      expect(stderr).toMatch(/is still there: Cannot find .*: zfs ended with SIGINT\n/)
+      expect(stderr).toContain('Stopped: what nothing needs is still kept\n')
+      expect(status).toBe(130)
     })
     expect(Date.now() - from).toBeLessThan(50_000)
     expect(idsOf(space)).toHaveLength(2)
