@@ -31,7 +31,7 @@ const files = () =>
 const setUp = (commands: string) =>
   space.sh(`${commands}; find . ../ext -exec touch -h -d 2020-01-01 {} + 2> /dev/null || :`)
 
-type Case = [what: string, before: string, run: string, person: string, left: string[], undone: string[]]
+type Case = [what: string, before: string, run: string, person: string, left: string[], undone: string[], then?: string]
 const cases: Case[] = [
   [
     'could not be moved, and was removed then',
@@ -90,6 +90,15 @@ const cases: Case[] = [
     ['./d0/x=X'],
   ],
   [
+    'was moved after a person had taken something out of it',
+    'mkdir -p ../ext a/sub; echo X > a/x; echo Y > a/sub/y',
+    ':',
+    'mv a/sub ../ext/sub',
+    ['a/sub/y'],
+    ['./a/x=X'],
+    'mv a b',
+  ],
+  [
     'took the place of an empty one',
     'mkdir a b; echo X > a/x',
     'mv -T a b',
@@ -99,12 +108,13 @@ const cases: Case[] = [
   ],
 ]
 
-it.each(cases)('a directory that %s', async (_what, before, run, person, left, undone) => {
+it.each(cases)('a directory that %s', async (_what, before, run, person, left, undone, then = ':') => {
   setUp(before)
   const agent = await begin()
   await agent.do(run)
   await pause(LATER_MS)
   space.sh(person)
+  await agent.do(then)
   await agent.end()
   const { restore } = savepointJson(space, ['undo'])
   expect(restore.left_alone.map(({ path }: { path: string }) => path)).toEqual(left)
@@ -143,6 +153,22 @@ describe('where another run makes a directory of the same name', () => {
     savepoint(space, ['redo'])
     savepoint(space, ['redo'])
     expect(files()).toEqual(both)
+  })
+
+  it('what another run removes of what was moved comes back with both', async () => {
+    setUp('mkdir a; echo X > a/x; echo Y > a/y')
+    const before = files()
+    const first = await begin()
+    await first.do('mv a c')
+    const other = await begin()
+    await other.do('rm c/x')
+    await first.end()
+    await other.end()
+    savepoint(space, ['undo'])
+    expect(files()).toEqual(['./c/x=X', './c/y=Y', ''])
+    savepoint(space, ['undo'])
+    // The one has left nothing at c/x: what the undo of the other put there stays.
+    expect(files()).toEqual(expect.arrayContaining(before))
   })
 
   it('what the one moved stays where the other one has taken its place, and both are named', async () => {

@@ -49,6 +49,12 @@ test('who has moved what was there, until it is home again', () => {
   expect([home.hasMoved(ME, 'a/x'), home.firstOf('a/x'), home.firstOf('b/x')]).toEqual([false, 'a/x', undefined])
 })
 
+test('where it is now', () => {
+  const names = after(move('a', 'b'), move('b/sub', 'c'), move('b/out', undefined), move('z', 'a'))
+  const now = ['a/x', 'a/sub/x', 'a/out/x', 'z/x', 'y'].map(path => names.nowOf(path))
+  expect(now).toEqual(['b/x', 'c/x', undefined, 'a/x', 'y'])
+})
+
 test('directories that change places', () => {
   const exchange = { ...move('a', 'b'), op: 'exchange' }
   const names = after(exchange)

@@ -48,6 +48,7 @@ export class NamesOverTime {
   private readonly root: Place = { below: new Map() }
   /** By the names that things had in the beginning: who has moved them, and when last. */
   private readonly movers = new Map<Raw, Map<string, number>>()
+  private present: Map<Raw, Raw> | undefined
   private now = 0
   private at = 0
 
@@ -55,6 +56,7 @@ export class NamesOverTime {
   note({ op, path, to, directory, at, by }: Renaming): () => void {
     this.now++
     this.at = at
+    this.present = undefined
     if (op === 'exchange' && path !== undefined && to !== undefined) return this.exchange(path, to, by)
     if (op === 'rename' && path !== to) return this.move(path, to, by)
     // Of a directory that goes, all that was in it went by its own name; and programs only try.
@@ -84,6 +86,27 @@ export class NamesOverTime {
     if (this.movers.size === 0 || this.firstOf(path) === path) return false
     for (const at of withAncestors(path)) if ((this.movers.get(at)?.get(by) ?? -1) >= since) return true
     return false
+  }
+
+  /** Where what was at `path` in the beginning is to be found after all of them; undefined: it has left. */
+  nowOf(path: Raw): Raw | undefined {
+    this.present ??= this.presentNames()
+    for (const at of withAncestors(path)) {
+      const now = this.present.get(at)
+      if (now !== undefined) return now + path.slice(at.length)
+      if (this.movers.has(at)) return undefined
+    }
+    return path
+  }
+
+  private presentNames(): Map<Raw, Raw> {
+    const present = new Map<Raw, Raw>()
+    const look = (place: Place, path: Raw): void => {
+      if (place.past?.start === 'there') present.set(place.past.names.at(-1)!.name, path)
+      for (const [name, below] of place.below) look(below, path === '' ? name : `${path}/${name}`)
+    }
+    look(this.root, '')
+    return present
   }
 
   private move(from: Raw | undefined, to: Raw | undefined, by: string): () => void {

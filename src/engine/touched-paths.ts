@@ -2,6 +2,7 @@
 import { isDamage } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
 import { parentOf, type Raw } from '../model/raw-path.ts'
+import type { Run } from '../model/snapshot.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -9,6 +10,7 @@ import type { Touched } from '../timeline/event-rows.ts'
 import type { Context } from './context.ts'
 import { NamesOverTime } from './names-over-time.ts'
 import { recordedRoot } from './operations.ts'
+import { existsLive } from './resolve-path.ts'
 import type { TraceSummary } from './results.ts'
 
 const keyOf = (run: string): string => `trace:${run}`
@@ -54,35 +56,57 @@ export function touchedSoFar(ctx: Context, run: string, { since = 0, until }: Du
   const touched = ctx.db.events.firstTouches(run)
   const isRestored = restoredIn(ctx, run)
   const names = namesIn(ctx, run, until)
+  const isLeft = presenceAfter(ctx, run, until)
+  const isNamed = (path: Raw, by = touched): boolean =>
+    by.has(path) || names.namesOf(path).some(({ name, at }) => (by.get(name) ?? Infinity) <= at)
+  let others: Map<Raw, number>[] | undefined
+  // No run, but somebody else may have taken it out of a directory before that was moved, or since.
+  const isGone = (path: Raw | undefined): boolean => {
+    if (path === undefined || isLeft(path) || isNamed(path)) return false
+    others ??= runsBeside(ctx, run, until).map(({ id }) => ctx.db.events.firstTouches(id))
+    return !others.some(each => isNamed(path, each))
+  }
   // By what is told of a directory that it renamed: it took along what was there, and what it had made there itself.
   const isMoved = (path: Raw): boolean => {
-    if (names.hasMoved(run, path, since) && inBefore(path)) return true
+    if (names.hasMoved(run, path, since) && inBefore(path) && !isGone(names.nowOf(path))) return true
     if (names.broughtBy(path)?.by === run) return true
     const earlier = names.namesOf(path)
-    // What is named later is another one.
-    if (earlier.some(({ name, at }) => (touched.get(name) ?? Infinity) <= at || isRestored(name))) return true
+    if (isNamed(path) || earlier.some(({ name }) => isRestored(name))) return true
     const first = names.firstOf(path)
     const isMover = earlier.some(({ by, at }) => by === run && at >= since)
     return first !== undefined && first !== path && isMover && inBefore(first) !== undefined
   }
-  return path => touched.has(path) || isRestored(path) || isMoved(path)
+  return path => isRestored(path) || isMoved(path)
+}
+
+/** Whether something is there when the run has ended, or now if it goes on. Of another time it is not known: then all counts as there. */
+function presenceAfter(ctx: Context, run: string, until: number | undefined): (path: Raw) => boolean {
+  const { after, endedAt } = ctx.db.runOf(run)!
+  const inAfter = entriesOf(ctx, after)
+  if (inAfter && (until ?? endedAt) === endedAt) return path => inAfter(path) !== undefined
+  return endedAt === undefined ? path => existsLive(ctx, path) : () => true
 }
 
 /** How names have changed since the run began, by it and by those that went on at the same time. */
 export function namesIn(ctx: Context, run: string, until?: number): NamesOverTime {
   const names = new NamesOverTime()
-  const runs = ctx.db.runs()
-  const own = runs.find(({ id }) => id === run)!
+  const own = ctx.db.runOf(run)!
   const end = until ?? own.endedAt ?? Infinity
-  const beside = runs.filter(
-    ({ id, startedAt, endedAt }) => id !== run && startedAt <= end && (endedAt ?? Infinity) >= own.startedAt,
-  )
-  const changes = ctx.db.events.nameChangesOf([run, ...beside.map(({ id }) => id)])
+  const changes = ctx.db.events.nameChangesOf([run, ...runsBeside(ctx, run, until).map(({ id }) => id)])
   for (const { run: by, at, ...change } of changes) {
     const isMeant = by === run ? at <= (until ?? Infinity) : at >= own.startedAt && at <= end
     if (isMeant) names.note({ ...change, at, by })
   }
   return names
+}
+
+function runsBeside(ctx: Context, run: string, until: number | undefined): Run[] {
+  const runs = ctx.db.runs()
+  const own = runs.find(({ id }) => id === run)!
+  const end = until ?? own.endedAt ?? Infinity
+  return runs.filter(
+    ({ id, startedAt, endedAt }) => id !== run && startedAt <= end && (endedAt ?? Infinity) >= own.startedAt,
+  )
 }
 
 /** What went back to an earlier state by a command of the run itself: of a directory, only what was in it. */
