@@ -60,21 +60,24 @@ export function touchedSoFar(ctx: Context, run: string, { since = 0, until }: Du
   const isNamed = (path: Raw, by = touched): boolean =>
     by.has(path) || names.namesOf(path).some(({ name, at }) => (by.get(name) ?? Infinity) <= at)
   let others: Map<Raw, number>[] | undefined
-  // No run, but somebody else may have taken it out of a directory before that was moved, or since.
-  const isGone = (path: Raw | undefined): boolean => {
-    if (path === undefined || isLeft(path) || isNamed(path)) return false
+  const isOthers = (isTheirs: (touched: Map<Raw, number>) => boolean): boolean => {
     others ??= runsBeside(ctx, run, until).map(({ id }) => ctx.db.events.firstTouches(id))
-    return !others.some(each => isNamed(path, each))
+    return others.some(isTheirs)
   }
-  // By what is told of a directory that it renamed: it took along what was there, and what it had made there itself.
+  // No run, but somebody else may have taken it out of a directory before that was moved, or since.
+  const isGone = (path: Raw | undefined): boolean =>
+    path !== undefined && !isLeft(path) && !isNamed(path) && !isOthers(each => isNamed(path, each))
+  // By what is told of a directory that it renamed: it took along what was there, and what it or another run had made there.
   const isMoved = (path: Raw): boolean => {
     if (names.hasMoved(run, path, since) && inBefore(path) && !isGone(names.nowOf(path))) return true
     if (names.broughtBy(path)?.by === run) return true
     const earlier = names.namesOf(path)
     if (isNamed(path) || earlier.some(({ name }) => isRestored(name))) return true
+    const taken = earlier.filter(({ by, at }) => by === run && at >= since)
+    if (taken.length === 0) return false
     const first = names.firstOf(path)
-    const isMover = earlier.some(({ by, at }) => by === run && at >= since)
-    return first !== undefined && first !== path && isMover && inBefore(first) !== undefined
+    if (first !== undefined && first !== path && inBefore(first)) return true
+    return isOthers(each => taken.some(({ name, at }) => (each.get(name) ?? Infinity) <= at))
   }
   return path => isRestored(path) || isMoved(path)
 }
