@@ -98,6 +98,29 @@ describe('a directory for snapshots', () => {
     }
   })
 
+  onDisk(
+    'of a subvolume that is not mounted any more: its mount point is not offered as the new target alone',
+    async () => {
+      const target = join(elsewhere.base, 'target')
+      mkdirSync(target)
+      run('mount', '--bind', space.dir, target)
+      const opened = () => space.open({ cwd: target, home: beside('home') })
+      let where: string
+      try {
+        const { id } = await (await opened()).snapshot({})
+        where = (await opened()).nativeUsage(id)!.where
+      } finally {
+        run('umount', target)
+      }
+      await expect((await opened()).snapshot({})).rejects.toMatchObject({
+        code: 'target.replaced',
+        hint: expect.stringContaining(
+          `Nothing is mounted there: if the filesystem of ${where} was, mount it again; if `,
+        ),
+      })
+    },
+  )
+
   onDisk('cannot be made on a filesystem that is read-only: doctor says that', async () => {
     run('mount', '-o', 'remount,ro', scene.disk())
     try {
