@@ -1,4 +1,5 @@
 /** Hand edits made while a run went on, in files that the run had touched before. */
+import { readlinkSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { startRun, useRuns } from './support/background-run.ts'
@@ -34,6 +35,18 @@ it('what an editor put in the place of a file stays; what was written into one i
   const [, way] = /To have that back: savepoint (revert a --from snap_\w+)\n/.exec(stdout)!
   savepoint(space, way!.split(' '))
   expect(space.read('a')).toBe(edited)
+})
+
+it('a link that somebody put in the place of a file that the run had touched stays; one that the run then removes is named', async () => {
+  for (const name of ['b', 'c']) space.write(name, `${name}1`)
+  const run = await startRun(space, 'for each in a b c; do echo r >> $each; done; READY; read line; rm c')
+  await pause(LATER_MS)
+  space.sh('rm a c; ln -s there a; ln -s there c')
+  run.say('end')
+  await run.ended
+  const { restore } = savepointJson(space, ['undo'])
+  expect([restore.mixed, restore.left_alone]).toEqual([['c'], [{ path: 'a', why: 'outside' }]])
+  expect([readlinkSync(space.at('a')), space.read('b'), space.read('c')]).toEqual(['there', 'b1', 'c1'])
 })
 
 it('what is in a directory that the run could not remove, because something was in it, is not its work', async () => {

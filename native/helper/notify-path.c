@@ -37,7 +37,8 @@ static void put_place(struct frame *frame, enum field_tag tag, const struct plac
  * the name changes. A file with several names may have been changed by another of them.
  */
 static void put_changed(const struct call *call, enum field_tag tag, const struct place *place) {
-  if (!place->known || !place->exists || !S_ISREG(place->stat.st_mode) || place->stat.st_nlink > 1) return;
+  bool is_kept = place->known && place->exists && (S_ISREG(place->stat.st_mode) || S_ISLNK(place->stat.st_mode));
+  if (!is_kept || place->stat.st_nlink > 1) return;
   uint64_t status = in_ns(place->stat.st_ctim), content = in_ns(place->stat.st_mtim);
   uint64_t changed = content < status ? content : status;
   if (changed > call->notifier->begun_ns) frame_long(call->frame, tag, changed);

@@ -54,7 +54,7 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
       edits.others.push(path)
       continue
     }
-    if (after?.kind !== 'file') continue
+    if (!after || after.kind === 'dir' || after.kind === 'unknown') continue
     const last = lastTouch(path, after)
     const mayBeLater = last !== undefined && milliseconds(after.mtimeNs) > last + WRITE_MS
     if (mayBeLater && ++looks > MAX_LOOKS) break
