@@ -132,6 +132,17 @@ it('a directory that could not be moved does not stand in the trace as moved', a
   ])
 })
 
+it('what was made inside of another run, and moved by that, is none of the business of a third one', async () => {
+  setUp('echo a > a')
+  const third = await begin()
+  const first = await begin()
+  await first.do(`${savepointInShell} run -q -- sh -c 'mkdir d; echo 1 > d/x'; mv d/x y`)
+  await first.end()
+  await third.end()
+  expect(savepointJson(space, ['undo']).restore.left_alone).toEqual([])
+  expect(files()).toEqual(['./a=a', './y=1', ''])
+})
+
 describe('where another run makes a directory of the same name', () => {
   it.each([
     ['makes one', 'mkdir a; echo TWO > a/x', ['./a/x=TWO', './c/x=X', './c/y=Y', ''], ['./c/x=X', './c/y=Y', '']],

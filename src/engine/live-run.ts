@@ -5,6 +5,7 @@
  */
 
 import { destructiveOf } from '../model/command-kind.ts'
+import { isBeyondTrace } from '../model/destructive-filesystems.ts'
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
@@ -156,14 +157,17 @@ export class LiveRun {
     const milestone = milestoneOfExec(this.ctx, event, argv) ?? (event.replaces && this.milestones.get(event.replaces))
     if (event.replaces) this.forget(event.replaces)
     if (milestone) this.milestones.set(event.id, milestone)
-    if (event.held) {
-      this.guard(event, argv)
-        .catch(error => {
-          this.ctx.warn(`no snapshot before ${quoteCommand(argv)}: ${(error as Error).message}`)
-          this.hooks.note(event.id, `not guarded: ${(error as Error).message}`)
-        })
-        .finally(() => this.hooks.release(event.id))
+    const goOn = () => {
+      if (isBeyondTrace(argv)) this.goBlind()
+      if (event.held) this.hooks.release(event.id)
     }
+    const before = event.held ? this.guard(event, argv) : Promise.resolve()
+    before
+      .catch(error => {
+        this.ctx.warn(`no snapshot before ${quoteCommand(argv)}: ${(error as Error).message}`)
+        this.hooks.note(event.id, `not guarded: ${(error as Error).message}`)
+      })
+      .finally(goOn)
   }
 
   private forget(exec: number): void {

@@ -61,13 +61,9 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
     const wasOwn = touchedSoFar(ctx, id, { until: run.endedAt })
     const isShared = isOwn && withOtherNames(path => isOwn(path) || wasOwn(path), theirs)
     const foreign = isShared ? paths.filter(path => !isShared(path)) : []
-    return [
-      {
-        ...span,
-        paths: [...paths, ...alone, ...movedAmong(changes, paths, names)],
-        foreign: [...foreign, ...alone],
-      },
-    ]
+    const moved = movedAmong(changes, paths, names)
+    const movedByOthers = isOwn ? moved.filter(path => !isOwn(path)) : []
+    return [{ ...span, paths: [...paths, ...alone, ...moved], foreign: [...foreign, ...alone, ...movedByOthers] }]
   })
   const { others } = editsOf(operations.get(id))
   if (others.length > 0)

@@ -4,6 +4,7 @@
  */
 import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { isBeyondTrace } from '../model/destructive-filesystems.ts'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import { type RedactPatterns, redactCommands } from '../model/redact.ts'
 import { type Execution, FOREIGN_CALLS, hasFailed } from '../model/trace.ts'
@@ -189,6 +190,7 @@ export class TraceRecorder {
       note: detached ? 'detached' : undefined,
     }
     this.commands++
+    if (isBeyondTrace(event.argv.map(rawToText))) this.hasUnknown = true
     const before = event.replaces === undefined ? undefined : this.running.get(event.replaces)
     if (before) this.end(before, { endedAt: event.at, exitCode: undefined, signal: undefined })
     this.running.set(event.id, execution)

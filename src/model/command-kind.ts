@@ -5,6 +5,7 @@
 import { type CommandPlace, matchesCommand } from './command-pattern.ts'
 import { callOf } from './command-words.ts'
 import { fileOptions, fileRules, fileWords, operandsOf } from './destructive-files.ts'
+import { filesystemRules, harmlessForFilesystems } from './destructive-filesystems.ts'
 import { destructiveGit, harmlessGit } from './destructive-git.ts'
 import { harmlessOutside, outsideRules } from './destructive-outside.ts'
 import { harmlessForPackages, packageOptions, packageRules } from './destructive-packages.ts'
@@ -30,7 +31,7 @@ export interface Destructive {
 
 export type Rule = (words: readonly string[], program: string) => Partial<Destructive> | undefined
 
-const rules: Record<string, Rule> = { ...fileRules, ...packageRules, ...outsideRules }
+const rules: Record<string, Rule> = { ...fileRules, ...filesystemRules, ...packageRules, ...outsideRules }
 const aliases: Record<string, string> = { pip3: 'pip' }
 
 /**
@@ -38,7 +39,12 @@ const aliases: Record<string, string> = { pip3: 'pip' }
  * of the options that matter, first words that do no harm, or words without which it does none.
  */
 const options: Record<string, string> = { ...fileOptions, python: 'm', python3: 'm', ...packageOptions }
-const harmless: Record<string, string> = { git: harmlessGit, ...harmlessForPackages, ...harmlessOutside }
+const harmless: Record<string, string> = {
+  git: harmlessGit,
+  ...harmlessForFilesystems,
+  ...harmlessForPackages,
+  ...harmlessOutside,
+}
 
 function suspectOf(name: string): string {
   if (options[name] !== undefined) return `${name}=${options[name]}`

@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { startRun } from './background-run.ts'
+import { runCli } from './cli.ts'
 import { finishVerbs, startVerbs } from './engine-process.ts'
 import { flipIn, noise } from './tree-ops.ts'
 import type { Workspace } from './workspace.ts'
@@ -25,6 +26,20 @@ export async function oneAndTwo(space: Workspace, snapshot: Take) {
 }
 
 export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
+  holds('a run that has zfs take the dataset back did that: it is undone', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    const [kept] = scene.kept(space)
+    space.write('a', '2\n')
+    const { stderr } = runCli(space, ['run', '--', 'sh', '-c', `cd /; zfs rollback ${kept}`], {
+      env: { ...space.env, PATH: process.env.PATH },
+    })
+    expect(stderr).toMatch(/1 modified/)
+    expect(space.read('a')).toBe('1\n')
+    const { restore } = await (await space.open()).undo()
+    expect([restore!.leftAlone, space.read('a')]).toEqual([[], '2\n'])
+  })
+
   const datasetOf = (space: Workspace): string => scene.kept(space)[0]!.split('@')[0]!
   const idsOf = (space: Workspace): string[] => scene.kept(space).map(name => name.split(/@|-(?=snap_)/).at(-1)!)
 
