@@ -20,7 +20,7 @@ enum frame_type {
   FRAME_END = 6,     /* of the command itself: CODE, SIGNAL; NUMBER: processes that go on, PIDS: the first of them, as u32 */
   FRAME_FAILED = 7,  /* the command could not be started: NUMBER is the errno */
   FRAME_BARRIER = 8, /* NUMBER: everything that came before its request has been sent */
-  FRAME_UNDONE = 9,  /* EXEC, or with an op its rename of the directory PATH to TO, did not happen after all: the system refused it */
+  FRAME_UNDONE = 9,  /* EXEC, or with an op its rename of PATH to TO, did not happen after all: the system refused it */
   FRAME_LATE = 10,   /* EXEC was held for as long as is allowed, and goes on */
   FRAME_STOPPED = 11, /* the command; NUMBER: 1, or 0 when it goes on. Only where it cannot be seen from outside */
   FRAME_HELD = 20,   /* PATH can be written by a process without another call */

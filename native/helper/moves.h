@@ -1,6 +1,6 @@
 /*
- * Directories that are being renamed. A call is told before it is carried out, and a rename of a directory stands for all that is in
- * it: so when it turns out that nothing was moved, that is told, too. All of it under the lock of processes.h.
+ * What is being renamed. A call is told before it is carried out, and a rename stands for all that is in a directory: so when it
+ * turns out that nothing was moved, that is told, too. All of it under the lock of processes.h.
  */
 #ifndef SAVEPOINT_MOVES_H
 #define SAVEPOINT_MOVES_H

@@ -160,6 +160,7 @@ void tell_path(struct call *call, const struct rule *rule) {
   if (rule->to_path != NONE) {
     place_at(call, rule->to_dir, rule->to_path, false, false, &to);
     if (is_translated) mounts_translate(tid_of(call), &to);
+    if (!to.known && to.moot) return;
     put_place(frame, FIELD_TO, &to);
     if (rule->op == OP_RENAME || rule->op == OP_LINK) before = &to;
   }

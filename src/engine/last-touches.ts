@@ -32,7 +32,7 @@ export class LastTouches {
   /** Those of them that it then removed, by the last name and by the first: the edit went with them. */
   private readonly removed = new Set<Raw>()
   private names = new NamesOverTime()
-  /** The last directories that it was to rename: what takes that back. */
+  /** The last that it was to rename: what takes that back. */
   private readonly renamed = new Map<string, () => void>()
   /** What it has touched by itself, not with a directory, by the first names. */
   private readonly touched = new Set<Raw>()
@@ -49,7 +49,7 @@ export class LastTouches {
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
     const takeBack = this.names.note({ op, path, to, directory, at, by: '' })
-    if (directory && moves.has(op)) this.remember(`${path}\0${to}`, takeBack)
+    if (moves.has(op)) this.remember(path, to, takeBack)
     for (const each of [path, to]) {
       if (each === undefined) continue
       // What was opened before the command began may be written at any time.
@@ -61,11 +61,10 @@ export class LastTouches {
     if (this.paths.size > MAX_PATHS) this.forget()
   }
 
-  /** A rename of a directory had no effect after all. */
+  /** A rename had no effect after all. */
   takeBack(path: Raw | undefined, to: Raw | undefined): void {
     this.renamed.get(`${path}\0${to}`)?.()
     this.renamed.clear()
-    for (const each of [path, to]) if (each !== undefined) this.moved.delete(each)
   }
 
   /** Also of what something else takes the place of, or that leaves the target. */
@@ -80,9 +79,17 @@ export class LastTouches {
     else if (this.mixed.has(path)) this.mixed.add(to)
   }
 
-  private remember(move: string, takeBack: () => void): void {
+  private remember(path: Raw | undefined, to: Raw | undefined, takeBack: () => void): void {
     if (this.renamed.size >= MAX_RENAMED) this.renamed.clear()
-    this.renamed.set(move, takeBack)
+    const before = [path, to].map(each => (each === undefined ? undefined : this.moved.get(each)))
+    this.renamed.set(`${path}\0${to}`, () => {
+      takeBack()
+      for (const [i, each] of [path, to].entries()) {
+        if (each === undefined) continue
+        if (before[i] === undefined) this.moved.delete(each)
+        else this.moved.set(each, before[i])
+      }
+    })
   }
 
   private firstName(path: Raw): Raw {

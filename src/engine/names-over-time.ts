@@ -136,7 +136,8 @@ export class NamesOverTime {
     const past = this.pastOf(path)
     const first = this.firstOf(path)
     if (first !== undefined) this.movers.set(first, (this.movers.get(first) ?? new Map()).set(by, this.at))
-    const earlier = past.names.filter(each => each.name !== path || each.by !== by)
+    // The oldest says where it is from.
+    const earlier = past.names.filter((each, i, { length }) => i === length - 1 || each.name !== path || each.by !== by)
     return {
       past: { ...past, names: [{ name: path, until: this.now, at: this.at, by }, ...earlier], since: this.now },
       below: this.find(path)?.below ?? new Map(),

@@ -24,7 +24,7 @@ export interface TraceBatch {
   undone: number[]
   notes: { id: number; text: string }[]
   files: NewEvent[]
-  /** Renames of directories, told earlier, that did not happen after all. */
+  /** Renames, told earlier, that did not happen after all. */
   unmoved: Unmoved[]
 }
 

@@ -35,7 +35,7 @@ export interface UndoneEvent {
   id: number
 }
 
-/** A rename of a directory that was told, and that the system then refused. */
+/** A rename that was told, and that the system then refused. */
 export interface UnmovedEvent {
   type: 'unmoved'
   op: PathOp
