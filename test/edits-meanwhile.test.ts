@@ -49,6 +49,63 @@ it('a link that somebody put in the place of a file that the run had touched sta
   expect([readlinkSync(space.at('a')), space.read('b'), space.read('c')]).toEqual(['there', 'b1', 'c1'])
 })
 
+it('beside a run that leaves a process behind, what others did stays', async () => {
+  const run = await startRun(space, 'sleep 600 > /dev/null 2>&1 & READY; read line; echo own > own; kill -9 $!')
+  const left = await startRun(
+    space,
+    'sleep 600 > /dev/null 2>&1 & echo $! > ../pid; READY; read line; echo left > left',
+  )
+  space.sh('echo hand > a; echo hand > new')
+  run.say('end')
+  left.say('end')
+  await Promise.all([run.ended, left.ended])
+  for (const each of [run, left]) {
+    const { left_alone } = savepointJson(space, ['rollback', each.id])
+    expect(left_alone).toEqual(expect.arrayContaining([{ path: 'a', why: 'outside' }]))
+  }
+  expect(['a', 'new', 'own', 'left'].map(name => space.read(name))).toEqual(['hand\n', 'hand\n', undefined, undefined])
+  space.sh('kill -9 $(cat ../pid)')
+})
+
+it('what was edited is left alone, or named, also while the run goes on', async () => {
+  space.write('b', 'b1')
+  const run = await startRun(space, 'echo r > a; echo r > b; READY; read line')
+  await pause(LATER_MS)
+  space.sh('echo hand > a.new; mv a.new a; echo hand >> b')
+  const result = savepointJson(space, ['rollback', run.id, '--keep-running'])
+  expect([result.left_alone, result.mixed]).toEqual([[{ path: 'a', why: 'outside' }], ['b']])
+  expect([space.read('a'), space.read('b')]).toEqual(['hand\n', 'b1'])
+  run.say('end')
+  await run.ended
+})
+
+it('what somebody moved there, with its old times, or gave another name, is named where the run has written it', async () => {
+  space.write('b', 'b1')
+  space.sh('touch -d 2020-01-01 a b')
+  const run = await startRun(space, 'echo r > b; READY; read line; echo r >> moved')
+  await pause(LATER_MS)
+  space.sh('mv a moved; ln b linked')
+  run.say('end')
+  await run.ended
+  const { restore } = savepointJson(space, ['undo'])
+  expect(restore.mixed).toEqual(['linked', 'moved'])
+  expect(space.read('b')).toBe('b1')
+})
+
+it('a file does not come back where somebody is at work in the directory that took its place, and that is said', async () => {
+  const run = await startRun(space, 'rm a; mkdir a; READY; read line')
+  await pause(LATER_MS)
+  space.write('a/hand', 'hand')
+  run.say('end')
+  await run.ended
+  const { restore } = savepointJson(space, ['undo'])
+  expect(restore.left_alone).toEqual([
+    { path: 'a/hand', why: 'outside' },
+    { path: 'a', why: 'in-the-way' },
+  ])
+  expect(space.read('a/hand')).toBe('hand')
+})
+
 it('what is in a directory that the run could not remove, because something was in it, is not its work', async () => {
   for (const name of ['dir/gone', 'dir/f']) space.write(name, `${name}1`)
   // git asks for the directory to go with whatever it removes; so does much else.

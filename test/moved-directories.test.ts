@@ -81,6 +81,41 @@ const cases: Case[] = [
     ['b/x', 'b/y'],
     ['./a/x=X', './a/y=Y', './b/x=P', './b/y=P'],
   ],
+  ['was moved, and back, and away', 'mkdir a; echo X > a/x', 'mv a b; mv b a; mv a d', ':', [], ['./a/x=X']],
+  [
+    'changed places with another one again and again',
+    'mkdir a b; echo A > a/x; echo B > b/x',
+    'for i in 1 2 3; do mv -T a t; mv -T b a; mv -T t b; done',
+    ':',
+    [],
+    ['./a/x=A', './b/x=B'],
+  ],
+  [
+    'was moved, and then a file into it, which is not put in its place',
+    'mkdir old; echo X > old/x; echo F > f',
+    'mv old dir; mv f dir',
+    ':',
+    [],
+    ['./f=F', './old/x=X'],
+  ],
+  [
+    'got a file from outside',
+    'mkdir -p ../ext dir; echo X > dir/x; echo F > ../ext/f',
+    ':',
+    'echo P > dir/p; echo P > dir/x',
+    ['dir/p', 'dir/x'],
+    ['./dir/p=P', './dir/x=P'],
+    'mv ../ext/f dir',
+  ],
+  [
+    'was no directory: the move leads nowhere, and the rest of the trace is worth as much as before',
+    'echo F > f; echo X > x',
+    ':',
+    'echo P > p',
+    ['p'],
+    ['./f=F', './p=P', './x=X'],
+    'mv x f/x 2> /dev/null; echo R > r',
+  ],
   [
     'was moved more than a hundred times',
     'mkdir d0; echo X > d0/x',
@@ -130,6 +165,20 @@ it('a directory that could not be moved does not stand in the trace as moved', a
   expect(causes.map(({ event }: { event: { op: string; to: string } }) => [event.op, event.to])).toEqual([
     ['rename', 'c'],
   ])
+})
+
+it('of processes that race to move one directory, one has moved it', async () => {
+  setUp('mkdir -p jobs; for n in 1 2 3 4 5 6 7 8 9; do mkdir jobs/$n; echo $n > jobs/$n/x; done; mkdir w1 w2 w3 w4')
+  const before = files()
+  const agent = await begin()
+  const worker =
+    'import os,sys\nfor n in range(1,10):\n  try: os.rename(f"jobs/{n}", f"w{sys.argv[1]}/{n}")\n  except OSError: pass'
+  space.write('../worker.py', worker)
+  await agent.do('for w in 1 2 3 4; do python3 ../worker.py $w & done; wait')
+  await agent.end()
+  expect(files()).not.toEqual(before)
+  expect(savepointJson(space, ['undo']).restore.left_alone).toEqual([])
+  expect(files()).toEqual(before)
 })
 
 it('what was made inside of another run, and moved by that, is none of the business of a third one', async () => {

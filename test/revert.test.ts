@@ -148,7 +148,7 @@ describe('nothing to change', () => {
     symlinkSync(outside, space.at('src'))
     const text = say(['revert', 'src/main.js'], 3)
     expect(text).toBe(
-      'Nothing was changed\nLeft alone (1):\n  src: something else stands where a directory was\n' +
+      'Nothing was changed\nLeft alone (1):\n  src: something else stands in its place\n' +
         'To put the directory back: savepoint revert src --from snap_ID\n',
     )
     expect(json('revert', 'src/main.js')[0].left_alone).toEqual([{ path: 'src', why: 'in-the-way' }])

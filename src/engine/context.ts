@@ -11,6 +11,7 @@ import type { RuleOptions } from '../targets/dir/rule-context.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { LeftToStore } from './kept-limit.ts'
+import type { LastTouches } from './last-touches.ts'
 import type { Progress } from './results.ts'
 import { noteTarget, type RegisteredTarget } from './target-registry.ts'
 
@@ -72,7 +73,7 @@ export interface Context {
 export interface OwnRun {
   run: string
   /** See RunSession. */
-  traceSoFar: () => Promise<boolean>
+  traceSoFar: () => Promise<LastTouches | undefined>
 }
 
 /** What a run remembers from one capture to the next. */

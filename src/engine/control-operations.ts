@@ -143,7 +143,7 @@ export const operations: Record<string, Operation<unknown>> = {
   }),
 
   /** For those who read the timeline themselves. */
-  save: operation({}, async ({ session }) => ({ result: await session.traceSoFar() })),
+  save: operation({}, async ({ session }) => ({ result: (await session.traceSoFar()) !== undefined })),
 
   hold: operation({}, async ({ session, isInside, send, signal }) => {
     if (isInside) throw new SavepointError('run.inside', `Cannot hold ${session.run.id} still: this is a process of it`)

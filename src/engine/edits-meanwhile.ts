@@ -24,7 +24,7 @@ const CERTAIN_MS = 1000
 /** What a run did in its last second, and a little more, is not in the trace when its supervisor was killed. */
 const UNTOLD_MS = 2000
 /** How many files are looked at, and so named at most. */
-const MAX_LOOKS = 1000
+const MAX_LOOKS = 20_000
 
 interface Edits {
   /** Somebody else made the last change. */
@@ -46,8 +46,10 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   let looks = 0
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const lastTouch = lastTouchIn(changes, known.touches)
-  const wasEdited = editedBeforeMove(ctx, rootTreeOf(ctx.store, states.before), known.touches)
-  for (const { path, after } of changes) {
+  const tree = rootTreeOf(ctx.store, states.before)
+  const wasEdited = editedBeforeMove(ctx, tree, known.touches)
+  const wasMadeByOthers = madeByOthers(ctx, tree, known.touches)
+  for (const { path, before, after } of changes) {
     if (isGitInternal(path)) continue
     if (!after && known.touches.isRemoved(path)) edits.mixed.push(path)
     if (wasPutInto(ctx, path, after, known.touches)) {
@@ -57,23 +59,25 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     if (!after || after.kind === 'dir' || after.kind === 'unknown') continue
     const last = lastTouch(path, after)
     const mayBeLater = last !== undefined && milliseconds(after.mtimeNs) > last + WRITE_MS
-    if (mayBeLater && ++looks > MAX_LOOKS) break
-    const whose = mayBeLater ? whoseIs(statLive(ctx, path), last, known.endedAt) : 'own'
+    const whose = mayBeLater && ++looks <= MAX_LOOKS ? whoseIs(statLive(ctx, path), last, known.endedAt) : 'own'
     if (whose === 'others') edits.others.push(path)
     // What came between two touches of the run has left no time of its own.
     else if (whose === 'mixed' || known.touches.isMixed(path) || wasEdited(path, after)) edits.mixed.push(path)
+    // Its time may be that of another place; and another name of a file has none.
+    else if (!before && last !== undefined && wasMadeByOthers(path)) edits.mixed.push(path)
   }
   edits.mixed.push(...sharedRepositories(changes, known.touches))
   return edits
 }
 
 /**
- * Of a run whose supervisor was killed: its trace ends there, and all that has changed until it is closed counts as its. What the
+ * Of a run whose trace is not complete, because processes of it go on, or calls were lost; or ends too early, because its supervisor
+ * was killed. All that has changed until it is closed counts as its. What the
  * trace does not have, or what has changed since it ends, may be the work of its last second, of what was left of it, or of whoever
  * went on by hand. Where not all of its changes are told, what is not counts from its last sign of life on: before that it is
  * as likely its own as anything.
  */
-export function editsSinceKilled(ctx: Context, run: string, states: { before: Id; after: Id }): Edits {
+export function editsBesideTrace(ctx: Context, run: string, states: { before: Id; after: Id }): Edits {
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const isTouched = withOtherNames(touchedSoFar(ctx, run), changes)
   const isTold = !isBlind(ctx, run)
@@ -95,6 +99,14 @@ export function editsSinceKilled(ctx: Context, run: string, states: { before: Id
 function wasPutInto(ctx: Context, path: Raw, after: Entry | undefined, touches: LastTouches): boolean {
   const at = after && after.kind !== 'dir' ? touches.broughtAt(path) : undefined
   return at !== undefined && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > at + WRITE_MS
+}
+
+/** Of what was not there before the run: it was there when that first named it, or it never did. */
+function madeByOthers({ store }: Context, tree: Id, touches: LastTouches) {
+  return (path: Raw): boolean => {
+    const first = touches.foundAs(path)
+    return first === undefined ? touches.of(path) === undefined : entryAt(store, tree, first) === undefined
+  }
 }
 
 /** In which the run has worked, and somebody else: they go back as a whole. */

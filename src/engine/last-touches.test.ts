@@ -8,6 +8,7 @@ const touch = (op: Touch['op'], at: number, changed?: number, more: Partial<Touc
   path: 'f',
   to: undefined,
   directory: false,
+  existed: true,
   changed,
   replaced: undefined,
   ...more,

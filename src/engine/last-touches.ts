@@ -20,7 +20,10 @@ const FINISH_MS = 500
 const moves: ReadonlySet<PathOp> = new Set(['rename', 'exchange'])
 const finishes: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'link', 'attributes'])
 
-export type Touch = Pick<PathEvent, 'op' | 'at' | 'pid' | 'path' | 'to' | 'directory' | 'changed' | 'replaced'>
+export type Touch = Pick<
+  PathEvent,
+  'op' | 'at' | 'pid' | 'path' | 'to' | 'directory' | 'existed' | 'changed' | 'replaced'
+>
 
 export class LastTouches {
   private readonly paths = new Map<Raw, number>()
@@ -36,13 +39,16 @@ export class LastTouches {
   private readonly renamed = new Map<string, () => void>()
   /** What it has touched by itself, not with a directory, by the first names. */
   private readonly touched = new Set<Raw>()
+  private readonly found = new Set<Raw>()
   private isFull = false
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
   safeAt = 0
 
   /** Paths relative to the target. */
-  note({ op, at, pid, path, to, directory, changed, replaced }: Touch): void {
+  note(touch: Touch): void {
     if (this.isFull) return
+    const { op, at, pid, path, to, directory, changed, replaced } = touch
+    this.find(touch)
     this.compare(path, changed, finishes.has(op) ? at - FINISH_MS : Infinity)
     this.compare(to, replaced, Infinity)
     for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
@@ -59,6 +65,15 @@ export class LastTouches {
       if (moves.has(op)) this.moved.set(each, at)
     }
     if (this.paths.size > MAX_PATHS) this.forget()
+  }
+
+  /** What is there when it is first named has been made by somebody else, or was there before the run. */
+  private find({ op, path, to, existed }: Touch): void {
+    const hasTwo = op === 'rename' || op === 'link' || op === 'exchange'
+    const isThere = op === 'delete' || op === 'attributes' || op === 'truncate' || hasTwo || (op === 'write' && existed)
+    if (isThere && path !== undefined && !this.touched.has(this.firstName(path))) this.found.add(this.firstName(path))
+    if (hasTwo && existed && to !== undefined && !this.touched.has(this.firstName(to)))
+      this.found.add(this.firstName(to))
   }
 
   /** A rename had no effect after all. */
@@ -117,6 +132,12 @@ export class LastTouches {
     return this.mixed.has(path)
   }
 
+  /** The name that it had when the run first named it, if it was there. */
+  foundAs(path: Raw): Raw | undefined {
+    const first = this.firstName(path)
+    return this.found.has(first) ? first : undefined
+  }
+
   /** Whether the run was to remove such a file, of which this is the last name or the first. */
   isRemoved(path: Raw): boolean {
     return this.removed.has(path)
@@ -159,5 +180,6 @@ export class LastTouches {
     this.names = new NamesOverTime()
     this.renamed.clear()
     this.touched.clear()
+    this.found.clear()
   }
 }

@@ -19,11 +19,19 @@ import { isBlind, namesIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 /** What `operation` records when somebody else put another directory in the place of the target while the run went on. */
 export const replacedByOthers = { replaced_by_others: true }
 
+/** Of a run that goes on. */
+interface Now {
+  root: Id
+  isTraced: boolean
+  /** What others have edited meanwhile. */
+  others: readonly Raw[]
+}
+
 /**
  * Root trees around those that have ended, or still go on; of one that is undone, what is known to be its alone. `now`: of
  * one that goes on itself.
  */
-export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTraced: boolean }): Span[] {
+export function overlappingRuns(ctx: Context, id: string, now?: Now): Span[] {
   const operations = runOperations(ctx.db.operations())
   const runs = ctx.db.runs()
   const meant = runs.find(run => run.id === id)
@@ -65,7 +73,7 @@ export function overlappingRuns(ctx: Context, id: string, now?: { root: Id; isTr
     const movedByOthers = isOwn ? moved.filter(path => !isOwn(path)) : []
     return [{ ...span, paths: [...paths, ...alone, ...moved], foreign: [...foreign, ...alone, ...movedByOthers] }]
   })
-  const { others } = editsOf(operations.get(id))
+  const { others } = now ?? editsOf(operations.get(id))
   if (others.length > 0)
     overlapping.push({ before: own.after.root, after: own.after.root, paths: others, isOutside: true })
   return isOwn ? [...overlapping, ...outsiders(own, changes, isOwn, overlapping)] : overlapping

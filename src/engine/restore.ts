@@ -45,7 +45,7 @@ export interface RestoreRequest {
   /** What others did while the operation that is undone went on. */
   others?: readonly Span[]
   /** Of a run that still goes on: both of these, by what is there now. */
-  soFar?: (live: Live) => Promise<Pick<RestoreRequest, 'base' | 'others'>>
+  soFar?: (live: Live) => Promise<Pick<RestoreRequest, 'base' | 'others' | 'doer'>>
   scope?: readonly Raw[]
   withoutGit?: boolean
   dryRun?: boolean

@@ -6,6 +6,7 @@ import { findRun, resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref
 import { archiveDamage } from './archive-check.ts'
 import type { Live } from './capture-live.ts'
 import { type Context, type OwnRun, withTimelineLock } from './context.ts'
+import { editsMeanwhile } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import { resolvePath } from './resolve-path.ts'
@@ -15,7 +16,7 @@ import type { RestoreResult } from './results.ts'
 import { closeKilledRuns } from './run-end.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
-import { doerOf } from './unprotected.ts'
+import { type Doer, doerOf } from './unprotected.ts'
 
 /** `ref` may be a run: then what that run changed is taken back, and what others changed since stays. */
 export async function rollback(ctx: Context, ref: string, options: RestoreOptions): Promise<RestoreResult> {
@@ -82,7 +83,7 @@ function rollbackRun(
     wanted: before.root,
     base: after?.root,
     others: after && overlappingRuns(ctx, run.id),
-    soFar: after ? undefined : live => soFar(ctx, own!, live),
+    soFar: after ? undefined : live => soFar(ctx, own!, before, live, doer),
     doer,
     hasPurged: doer?.hasPurged,
     scope,
@@ -94,9 +95,21 @@ function rollbackRun(
 }
 
 /** What is there now stands for the state after it. */
-async function soFar(ctx: Context, { run, traceSoFar }: OwnRun, { root }: Live) {
-  const isTraced = await traceSoFar()
-  return { base: root, others: overlappingRuns(ctx, run, { root, isTraced }) }
+async function soFar(
+  ctx: Context,
+  { run, traceSoFar }: OwnRun,
+  before: Snapshot,
+  { root }: Live,
+  doer: Doer | undefined,
+): Promise<Pick<RestoreRequest, 'base' | 'others' | 'doer'>> {
+  const touches = await traceSoFar()
+  const known = touches && { touches, endedAt: ctx.now() }
+  const { others, mixed } = editsMeanwhile(ctx, { before: before.root, after: root }, known)
+  return {
+    base: root,
+    others: overlappingRuns(ctx, run, { root, isTraced: touches !== undefined, others }),
+    doer: doer && { ...doer, mixed },
+  }
 }
 
 /** From a run whose end is not known: what it did cannot be told from what others did. */

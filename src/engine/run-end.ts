@@ -13,7 +13,7 @@ import type { NewOperation } from '../timeline/timeline-db.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
-import { editsDetail, editsMeanwhile, editsSinceKilled, type Touches } from './edits-meanwhile.ts'
+import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
 import { addKept } from './kept-files.ts'
 import { moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
@@ -38,7 +38,7 @@ type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 interface Known {
   /** Where it moved the target. */
   movedTo?: Buffer
-  touched?: Touches
+  touched?: Touches | 'partly'
   displacedBy?: Displacer
   /** Made so late that no snapshot was taken after it. */
   commit?: string
@@ -158,7 +158,10 @@ async function finishLocked(
     ? before
     : addSnapshot(ctx, state, { type: 'final', run: run.id, command: quoteCommand(run.command) })
   const states = { before: before.root, after: after.root }
-  const edits = end.isInterrupted ? editsSinceKilled(ctx, run.id, states) : editsMeanwhile(ctx, states, touched)
+  const edits =
+    end.isInterrupted || touched === 'partly'
+      ? editsBesideTrace(ctx, run.id, states)
+      : editsMeanwhile(ctx, states, touched)
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),

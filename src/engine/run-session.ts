@@ -6,6 +6,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
 import type { TracedEnd } from '../tracers/command-process.ts'
 import type { Context } from './context.ts'
+import type { LastTouches } from './last-touches.ts'
 import { ancestorsOf, startedIn } from './process-tree.ts'
 import type { RunTerminal } from './run-terminal.ts'
 import type { Started } from './started-command.ts'
@@ -40,7 +41,7 @@ export class RunSession {
   /** Its end is recorded, although it failed. */
   isConcluded = false
   /** Everything that was seen until now is in the timeline when it returns; whether that is all. */
-  traceSoFar: () => Promise<boolean> = async () => false
+  traceSoFar: () => Promise<LastTouches | undefined> = async () => undefined
 
   constructor(ctx: Context, run: Run, terminal: RunTerminal) {
     this.ctx = ctx

@@ -1,4 +1,5 @@
 /** Whether a run that has no end yet still goes on. */
+import { readFileSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
@@ -20,8 +21,17 @@ export const setContinued = (ctx: Context, run: string, before: string): void =>
 
 export function isAlive(pid: number | undefined): boolean {
   try {
-    return pid !== undefined && process.kill(pid, 0)
+    return pid !== undefined && process.kill(pid, 0) && !isZombie(pid)
   } catch (error) {
     return errnoOf(error) === 'EPERM'
+  }
+}
+
+/** It was killed, and nobody has asked how it ended. */
+function isZombie(pid: number): boolean {
+  try {
+    return /\) [ZX] [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return false
   }
 }

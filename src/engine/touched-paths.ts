@@ -35,10 +35,13 @@ interface During {
   until?: number | undefined
 }
 
-/** Undefined when its trace is not complete: nobody knows. */
+/** Of a run that has ended: whether processes of it have gone on. */
+export const hasSurvivors = (ctx: Context, run: string): boolean => summaryOf(ctx, run)?.survivors === true
+
+/** Undefined when its trace is not complete: nobody knows. What processes do that outlive the run is not its work any more. */
 export function touchedBy(ctx: Context, run: string, during?: During): ((path: Raw) => boolean) | undefined {
   const summary = summaryOf(ctx, run)
-  return !summary || summary.lost > 0 || summary.survivors ? undefined : touchedSoFar(ctx, run, during)
+  return !summary || summary.lost > 0 ? undefined : touchedSoFar(ctx, run, during)
 }
 
 const blindKey = (run: string): string => `blind:${run}`

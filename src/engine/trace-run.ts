@@ -30,8 +30,8 @@ const FIRST = 1
 export interface Supervised {
   end: ChildEnd
   trace: TraceSummary | undefined
-  /** Undefined when not all that it touched is known. */
-  touched?: Touches
+  /** Undefined when it is not known what it touched. */
+  touched?: Touches | 'partly'
   /** Of the target, should it not be where it was. */
   displacedBy?: Displacer
   /** Made so late that no snapshot was taken after it. */
@@ -87,7 +87,7 @@ export async function superviseTraced(
     return {
       end,
       trace,
-      touched: traced.isComplete && !end.survivors ? { touches: traced.touches, endedAt } : undefined,
+      touched: traced.touched(end.survivors ? Infinity : endedAt),
       displacedBy: place.isDisplacedByRun ? 'run' : traced.isComplete ? 'others' : undefined,
       commit: traced.pendingCommit,
     }
@@ -197,8 +197,10 @@ class TracedRun {
     return trace
   }
 
-  get touches(): LastTouches {
-    return this.recorder.touches
+  /** `endedAt`: when nothing of it went on any more. */
+  touched(endedAt: number): Touches | 'partly' | undefined {
+    if (this.isComplete) return { touches: this.recorder.touches, endedAt }
+    return this.isWhole ? 'partly' : undefined
   }
 
   get pendingCommit(): string | undefined {
@@ -225,13 +227,13 @@ class TracedRun {
   private start(command: Traced): void {
     const { pending } = this.protection
     this.command = command
-    if (pending) this.touches.safeAt = Infinity
+    if (pending) this.recorder.touches.safeAt = Infinity
     void pending?.snapshot.then(() => {
       // What waits must not go on when it is not safe.
       if (pending.failure) void command.stop(0)
       else command.begun()
       this.isBegun = true
-      this.touches.safeAt = this.ctx.now()
+      this.recorder.touches.safeAt = this.ctx.now()
     })
     if (this.driver === 'none') this.live.follow(command.helperPid)
   }
@@ -263,11 +265,11 @@ class TracedRun {
     return this.seesChanges ? this.command?.look(() => {}) : undefined
   }
 
-  /** Whether the trace, saved up to now, is complete. */
-  private async saveSoFar(): Promise<boolean> {
+  /** What the trace, saved up to now, has, if that is all. */
+  private async saveSoFar(): Promise<LastTouches | undefined> {
     await this.command?.barrier()
     this.recorder.save()
-    return this.isComplete
+    return this.isComplete ? this.recorder.touches : undefined
   }
 
   private loseHelper(): void {

@@ -13,7 +13,7 @@ import { type Context, refuseInsideRun, requireWritable } from './context.ts'
 import { newOperation } from './new-operation.ts'
 import type { TrustResult } from './results.ts'
 import { isAlive } from './run-state.ts'
-import { touchedBy } from './touched-paths.ts'
+import { hasSurvivors, touchedBy } from './touched-paths.ts'
 
 const NAME = 'savepoint.yaml'
 const KEY = 'config.trust'
@@ -82,7 +82,7 @@ export function judgeConfig(ctx: Context, run: Run): void {
     if (pin === undefined) return
     const text = JSON.parse(pin) as string | null
     const version = readVersion(() => readTargetConfig(ctx.targetPath))
-    const isOthers = touchedBy(ctx, run.id)?.(NAME) === false
+    const isOthers = !hasSurvivors(ctx, run.id) && touchedBy(ctx, run.id)?.(NAME) === false
     ctx.db.transaction(() => {
       if (version !== versionOf(text ?? undefined) && !isOthers) {
         const untrusted = trustOf(ctx.db)?.untrusted.filter(each => each !== version) ?? []

@@ -17,7 +17,7 @@ const reasons: Record<LeftAlonePath['why'], string> = {
   'holds-uncaptured': 'holds files that no snapshot has',
   refused: 'the system refused to change it',
   attributes: 'the system refused its owner, or other attributes',
-  'in-the-way': 'something else stands where a directory was',
+  'in-the-way': 'something else stands in its place',
   outside: 'changed by somebody outside of the run while it went on',
   purged: 'its content was purged from history since',
   overlapped: 'another run was at work, too: whose change it is cannot be told',

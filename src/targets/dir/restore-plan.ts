@@ -71,7 +71,6 @@ class Planner {
   private readonly pure = new Map<Id, boolean>()
   /** Live directories in which this user may change nothing. */
   private readonly closed = new Set<Raw>()
-
   private readonly others: OthersPaths
 
   constructor(options: PlanOptions) {
@@ -223,7 +222,8 @@ class Planner {
         this.plan.keptDirs.length = keptBefore
         return true
       }
-      this.plan.keptDirs.push(path)
+      if (wanted) this.plan.leftAlone.push({ path, why: 'in-the-way' })
+      else this.plan.keptDirs.push(path)
       return false
     }
     this.plan.leftAlone.push({ path, why: 'edited' })
