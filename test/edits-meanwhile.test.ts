@@ -79,6 +79,22 @@ it('what was edited is left alone, or named, also while the run goes on', async 
   await run.ended
 })
 
+it('a move that failed is known to have by the time that somebody asks, also of who does nothing else', async () => {
+  space.sh('mkdir d e; echo 1 > d/f; echo 1 > e/f')
+  const script =
+    'import os\ntry: os.rename("d", "e")\nexcept OSError: pass\nprint("READY", os.environ["SAVEPOINT_RUN"], flush=True)\ninput()'
+  space.write('../idle.py', script)
+  const run = await startRun(space, 'exec python3 ../idle.py # READY', {})
+  await pause(LATER_MS)
+  space.sh('echo hand > e/f; echo hand > e/new')
+  expect(savepointJson(space, ['rollback', run.id, '--keep-running']).left_alone).toEqual([
+    { path: 'e/f', why: 'outside' },
+    { path: 'e/new', why: 'outside' },
+  ])
+  run.say('end')
+  await run.ended
+})
+
 it('what somebody moved there, with its old times, or gave another name, is named where the run has written it', async () => {
   space.write('b', 'b1')
   space.sh('touch -d 2020-01-01 a b')

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "moves.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -10,6 +11,7 @@ enum { MOVES = 64 };
 
 struct move {
   pid_t tid, pid;
+  int number; /* of the call */
   enum path_op op;
   uint32_t exec;
   dev_t device;
@@ -26,6 +28,7 @@ void moves_add(const struct call *call, enum path_op op, const struct place *fro
   struct move *move = &moves[count++];
   move->tid = tid_of(call);
   move->pid = call->process->pid;
+  move->number = call->notification->data.nr;
   move->op = op;
   move->exec = process_present(call->process);
   move->device = from->stat.st_dev;
@@ -85,4 +88,17 @@ void moves_settle_process(struct stream *stream, struct frame *frame, pid_t pid)
   settle_done(stream, frame);
   for (size_t i = count; i-- > 0;)
     if (moves[i].pid == pid && is_settled(stream, frame, &moves[i], true)) moves[i] = moves[--count];
+}
+
+/* One that runs may have left the call, or not. */
+static bool has_left(const struct move *move) {
+  char text[64];
+  if (!read_text_file(move->tid, "syscall", text, sizeof text)) return true;
+  return strncmp(text, "running", 7) != 0 && atoi(text) != move->number;
+}
+
+void moves_settle_idle(struct stream *stream, struct frame *frame) {
+  settle_done(stream, frame);
+  for (size_t i = count; i-- > 0;)
+    if (has_left(&moves[i]) && is_settled(stream, frame, &moves[i], true)) moves[i] = moves[--count];
 }

@@ -13,5 +13,7 @@ void moves_add(const struct call *call, enum path_op op, const struct place *fro
 void moves_settle(struct stream *stream, struct frame *frame, pid_t tid);
 /* Process `pid` has ended. */
 void moves_settle_process(struct stream *stream, struct frame *frame, pid_t pid);
+/* Before everybody is told that all was told: of threads that are at something else by now, or wait, it is known. */
+void moves_settle_idle(struct stream *stream, struct frame *frame);
 
 #endif

@@ -10,6 +10,8 @@
 #include "holders.h"
 #include "holds.h"
 #include "keep.h"
+#include "moves.h"
+#include "processes.h"
 #include "supervise-state.h"
 #include "tree.h"
 #include "watch.h"
@@ -51,6 +53,9 @@ static void answer(struct state *state, uint32_t kind, uint32_t number) {
   if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK && kind != REQUEST_FREEZE && kind != REQUEST_THAW) return;
   if (state->driver->settle != NULL) state->driver->settle();
   if (state->watched >= 0) watch_read();
+  processes_lock();
+  moves_settle_idle(state->stream, state->frame);
+  processes_unlock();
   tell_number(state, FRAME_BARRIER, number, 0);
   /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
   if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));

@@ -16,6 +16,7 @@ import type { RestoreResult } from './results.ts'
 import { closeKilledRuns } from './run-end.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
+import { sayBlind } from './touched-paths.ts'
 import { type Doer, doerOf } from './unprotected.ts'
 
 /** `ref` may be a run: then what that run changed is taken back, and what others changed since stays. */
@@ -78,6 +79,7 @@ function rollbackRun(
     )
   }
   const doer = doerOf(ctx, run.id)
+  sayBlind(ctx, run.id)
   return restore(ctx, {
     ...requestOptions(options),
     wanted: before.root,

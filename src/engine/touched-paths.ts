@@ -51,6 +51,12 @@ export const noteBlind = (ctx: Context, run: string): void => ctx.db.setMeta(bli
 
 export const isBlind = (ctx: Context, run: string): boolean => ctx.db.meta(blindKey(run)) !== undefined
 
+/** Of a run that is taken back. */
+export function sayBlind(ctx: Context, run: string): void {
+  if (isBlind(ctx, run))
+    ctx.notice(`what others changed while ${run} went on goes with it: it was not traced who changed what`)
+}
+
 /** What is known until now, complete or not. */
 export function touchedSoFar(ctx: Context, run: string, { since = 0, until }: During = {}): (path: Raw) => boolean {
   const inBefore = entriesOf(ctx, ctx.db.runOf(run)?.before)

@@ -7,12 +7,14 @@ import type { Context } from './context.ts'
 import { recordedRoot, undoneBy } from './operations.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import type { RestoreRequest } from './restore.ts'
+import { sayBlind } from './touched-paths.ts'
 import { doerOf } from './unprotected.ts'
 
 type Meant = Pick<RestoreRequest, 'wanted' | 'base' | 'others' | 'doer' | 'hasPurged'>
 
 export function takingBack(ctx: Context, { kind, detail }: Operation, before: Id, after: Id): Meant {
   const run = kind === 'run' ? (detail.run as string) : undefined
+  if (run !== undefined) sayBlind(ctx, run)
   return {
     wanted: before,
     base: after,
