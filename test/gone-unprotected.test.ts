@@ -14,7 +14,7 @@ beforeEach(() => {
 })
 afterEach(() => space.remove())
 
-const lost = 'NOT protected and gone: data.db, node_modules (ignored; undo cannot bring them back)\n'
+const lost = 'NOT protected and gone: data.db, node_modules (ignored; they cannot be brought back)\n'
 
 it('`git clean -fdx` is not "nothing changed": run, undo and rollback of the run name what is gone', () => {
   const run = runCli(space, ['run', '--', 'git', 'clean', '-fdxq'])

@@ -10,14 +10,14 @@ const listedGone = 5
 const words: Partial<Record<UnknownReason, string>> = { excluded: 'ignored', 'too-large': 'too large' }
 
 /**
- * "NOT protected and gone: data.db, node_modules (ignored; undo cannot bring them back)", and a line for each snapshot that
+ * "NOT protected and gone: data.db, node_modules (ignored; they cannot be brought back)", and a line for each snapshot that
  * has an older version of some of them.
  */
 export function goneText({ count, paths }: Gone, style: Style): string {
   const shown = paths.slice(0, listedGone)
   const more = count > shown.length ? ` and ${formatCount(count - shown.length)} more` : ''
   const names = shown.map(({ path }) => style.path(path)).join(', ')
-  const line = `${style.red('NOT protected')} and gone: ${names}${more} (${whyOf(paths)}; undo cannot bring ${count === 1 ? 'it' : 'them'} back)`
+  const line = `${style.red('NOT protected')} and gone: ${names}${more} (${whyOf(paths)}; ${count === 1 ? 'it' : 'they'} cannot be brought back)`
   return [line, ...unmountedLines(shown, style), ...olderLines(paths, style)].join('\n')
 }
 

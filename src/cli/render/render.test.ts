@@ -224,9 +224,9 @@ test('of a mount that is gone it is said that it may be whole elsewhere, and not
       { count: reasons.length, paths: reasons.map((reason, i) => ({ path: `p${i}`, reason, snapshot: undefined })) },
       plain,
     )
-  expect(gone('excluded')).toBe('NOT protected and gone: p0 (ignored; undo cannot bring it back)')
+  expect(gone('excluded')).toBe('NOT protected and gone: p0 (ignored; it cannot be brought back)')
   expect(gone('excluded', 'mount').split('\n')).toEqual([
-    'NOT protected and gone: p0, p1 (ignored, mount; undo cannot bring them back)',
+    'NOT protected and gone: p0, p1 (ignored, mount; they cannot be brought back)',
     'If p1 was only unmounted, its own filesystem still has what is in it, unless that was in memory',
   ])
 })
