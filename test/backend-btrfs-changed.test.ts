@@ -348,3 +348,23 @@ onDisk('what the store has lost is stored again although rules exclude it since'
   expect((await savepoint.verify({ repair: true })).problems).toEqual([])
   expect(savepoint.read('one', 'noise').equals(noise(100_000, 1))).toBe(true)
 })
+
+onDisk('what was to be captured is read, also when it is to be left out by then; and the other way round', async () => {
+  const exclude = (names: string) => space.write('savepoint.yaml', `snapshots: {exclude: {additional: [${names}]}}\n`)
+  for (const name of ['f', 'g']) space.write(name, `${name}\n`)
+  exclude('g')
+  await keep('one')
+  exclude('f')
+  await keep('two')
+  exclude('none')
+  const savepoint = await space.open()
+  const read = (label: string, name: string) => {
+    try {
+      return savepoint.read(label, name).toString()
+    } catch {
+      return undefined
+    }
+  }
+  const holds = (label: string) => ['f', 'g'].filter(name => read(label, name) === `${name}\n`)
+  expect([holds('one'), holds('two')]).toEqual([['f'], ['g']])
+})

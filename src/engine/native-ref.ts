@@ -4,6 +4,7 @@ import { keeperOf, nativeBackend } from '../backends/select.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { NativeUsage, Snapshot } from '../model/snapshot.ts'
+import type { Context } from './context.ts'
 
 export interface NativeRef extends NativeState {
   /** When it was the live state. */
@@ -12,6 +13,8 @@ export interface NativeRef extends NativeState {
   mounts: Raw[]
   /** The newest event that was known then. */
   eventsAt: number
+  /** What was to be captured, by the settings of then; not in older ones. */
+  rules?: Pick<Context['config']['snapshots'], 'exclude' | 'max_file_bytes'>
 }
 
 export interface Kept {

@@ -18,6 +18,7 @@ export function takeNative(ctx: Context, { backend, place: chosen }: Chosen, opt
   recordTarget(ctx)
   const id = ctx.db.newSnapshotId()
   const place = whereNoneIsMissed(ctx, chosen)
+  const { exclude, max_file_bytes } = ctx.config.snapshots
   const ref: NativeRef = {
     place,
     name: id,
@@ -25,6 +26,7 @@ export function takeNative(ctx: Context, { backend, place: chosen }: Chosen, opt
     atMs: Date.now(),
     mounts: mountsBelow(ctx.targetPath),
     eventsAt: ctx.db.events.beginCapture(),
+    rules: { exclude, max_file_bytes },
   }
   removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
   noteIntent(ctx.timelineDir, { backend: backend.name, place, name: id })

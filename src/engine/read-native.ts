@@ -129,7 +129,7 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer):
     dirtySince: cache => dirtySince(ctx, kept, cache),
   }
   // Whoever goes back needs it, and going back works with whatever is free.
-  const live = await captureLive(ctx, { kept: state, ignoreFloor: true, phase: 'reading the snapshot' })
+  const live = await captureLive(asThen(ctx, ref), { kept: state, ignoreFloor: true, phase: 'reading the snapshot' })
   const parent = readAncestor(ctx, snapshot.parent)
   if (parent) unlessDamaged(() => sayWhatLeft(ctx, parent, live.root))
   const left = live.skipped.length
@@ -148,6 +148,12 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer):
     })
   })
 }
+
+/** What was protected then is read, whatever is to be left out by now. */
+const asThen = (ctx: Context, { rules }: Kept['ref']): Context => ({
+  ...ctx,
+  config: { ...ctx.config, snapshots: { ...ctx.config.snapshots, ...rules } },
+})
 
 /** What may differ from what the last capture saw, when that is a state which the same filesystem keeps. */
 function dirtySince(ctx: Context, { backend, ref }: Kept, cache: StatCache): Dirty | undefined {
