@@ -22,8 +22,8 @@ const DIRECTORIES = ['src', 'src/deep', 'lib', 'new']
 const ARE_OLDER = 'find . -exec touch -h -d 2020-01-01 {} +'
 
 type Image = Map<string, string>
-/** Who changed a path, in the order of steps: a run, `person`, or `restore`. */
-type Writers = { who: string; at: number }[]
+/** Who changed a path, in the order of steps, and to what: a run, `person`, or `restore`. */
+type Writers = { who: string; at: number; line: string | undefined }[]
 
 class Scene {
   readonly space = new Workspace()
@@ -135,7 +135,7 @@ class Scene {
   private note(who: string, before: Image, after: Image): void {
     for (const path of changedPaths(before, after)) {
       const writers = this.writers.get(path) ?? []
-      writers.push({ who, at: this.at })
+      writers.push({ who, at: this.at, line: after.get(path) })
       this.writers.set(path, writers)
     }
   }
@@ -194,6 +194,8 @@ class Scene {
       ).toBe(true)
       // What only comes back takes nothing from anybody; and who was undone has nothing to lose.
       if (!before.has(path)) continue
+      // Nor who has put it as the run had made it.
+      if (since.findLast(({ who }) => who === run)?.line === before.get(path)) continue
       const undone = new Set(
         this.savepoint.operations().flatMap(({ state, detail }) => (state === 'done' ? [] : detail.run)),
       )
