@@ -9,7 +9,17 @@ import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, isThere, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
+import {
+  firstPlace,
+  isPlaceAway,
+  isThere,
+  makePlace,
+  no,
+  OUTSIDE,
+  removeIfEmpty,
+  whyNoText,
+  whyNotMade,
+} from './place.ts'
 import { fixFor, mustRun } from './run-program.ts'
 
 /** In the same place: a copy has its name when it is whole. */
@@ -46,6 +56,8 @@ export const apfs: NativeBackend = {
     if (!apfs.find(state)) return undefined
     return { path: Buffer.from(pathOf(state)), isChanged: false, close() {} }
   },
+
+  isAway: (_, state) => isPlaceAway(state),
 
   // The files of a copy are others than those of the next one.
   differing: () => undefined,

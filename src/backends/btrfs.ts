@@ -12,6 +12,7 @@ import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
 import {
   filesystemType,
   firstPlace,
+  isPlaceAway,
   isThere,
   makePlace,
   no,
@@ -57,6 +58,8 @@ export const btrfs: NativeBackend = {
     if (isGone(state)) return undefined
     return { path: Buffer.from(pathOf(state)), isChanged: isChanged(state), close() {} }
   },
+
+  isAway: (_, state) => isPlaceAway(state),
 
   differing(before, after) {
     // What was read of it is not what it holds now.

@@ -90,6 +90,11 @@ export interface NativeBackend extends Keeper {
   capture(target: Buffer, state: NativeState): string | undefined
   /** undefined: somebody has removed it. Throws when that cannot be told, because its place is not there. */
   open(state: NativeState): OpenState | undefined
+  /**
+   * Asked where the target is missing: whether what it was may be there nevertheless, and only not be mounted at it. Never
+   * throws: where nobody tells, it may.
+   */
+  isAway(target: Buffer, state: NativeState): boolean
   /** undefined: not known, anything may differ. */
   differing(before: NativeState, after: NativeState): Differing | undefined
 }

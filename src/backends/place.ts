@@ -101,6 +101,15 @@ export function isThere(path: string, look: (path: string) => unknown = lstatSyn
   }
 }
 
+/** Without it, the filesystem that it is on may not be mounted; nor can that be told where it cannot be looked at. */
+export function isPlaceAway({ place }: NativeState): boolean {
+  try {
+    return !isThere(place)
+  } catch {
+    return true
+  }
+}
+
 const ABSENT = new Set(['ENOENT', 'ENOTDIR'])
 
 /** Of what exists. */

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { macVolumeOf, whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState } from './native-backend.ts'
-import { firstPlace, no, removeIfEmpty, whyNoText } from './place.ts'
+import { firstPlace, isPlaceAway, no, removeIfEmpty, whyNoText } from './place.ts'
 import { mustRun, runProgram } from './run-program.ts'
 
 interface Note {
@@ -66,6 +66,8 @@ export const tmutil: NativeBackend = {
     }
     return { path: Buffer.from(join(directory, withinVolume(note))), isChanged: false, close }
   },
+
+  isAway: (_, state) => isPlaceAway(state),
 
   differing: () => undefined,
 

@@ -94,6 +94,14 @@ function remembered(ctx: Context): Chosen | undefined {
   return backend && isHere ? { backend, place: known.place } : undefined
 }
 
+/** Whether the target, as it was last seen, is known to be another directory than the one that a filesystem kept. */
+export function isNoLongerKept(ctx: Context): boolean {
+  const text = ctx.db.meta(NATIVE_META)
+  if (!text) return false
+  const { ino, btimeNs } = ctx.identity
+  return (JSON.parse(text) as Remembered).which !== `${ino}:${btimeNs}`
+}
+
 /** Who keeps what is asked for next. Where that is not known, because nobody has asked here yet, it is found out. */
 export function usedBackend(ctx: Context): string {
   const { backend } = ctx.config.snapshots

@@ -14,6 +14,7 @@ import { removeJournal } from './journal.ts'
 import { planFor, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
 import { noteTarget, writeTarget } from './target-registry.ts'
+import { refuseAway } from './unmounted-target.ts'
 
 /** Whether it had to be made, or for a dry run would have to be; it is empty then. */
 export function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
@@ -21,6 +22,7 @@ export function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
   refuseObstacle(ctx, request)
   // Nothing is made for a state that the store has lost.
   for (const _ of allEntries(ctx.store, rootTreeOf(ctx.store, request.wanted)));
+  refuseAway(ctx)
   if (request.dryRun) return true
   // With its own mode from the start: killed before the journal is written, nobody would know that the mode is ours.
   const { mode } = rootEntryOf(ctx.store, request.wanted)
