@@ -5,10 +5,10 @@
  */
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
-import { randomHex } from '../model/id.ts'
 import { mountedAt } from './mounts-below.ts'
 import type { NativeBackend, NativeState } from './native-backend.ts'
-import { filesystemType, no, whyNoText } from './place.ts'
+import { filesystemType, no, tidyIfPossible, whyNoText } from './place.ts'
+import { isLeftProbe, isProbe, newProbeName } from './probe-name.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
 import { clonesIn, dropClones, isForReading, isMounted, openClone } from './zfs-clones.ts'
 import { differingInZfs } from './zfs-diff.ts'
@@ -16,6 +16,8 @@ import { datasetOf, linesOf, nameOf, poolOf, shortNameOf } from './zfs-names.ts'
 
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
 const MAY_BE_ZFS = new Set([0x2fc12fc1, 0x65735546])
+
+const isOurProbe = (name: string): boolean => name.includes('@savepoint-') && isProbe(name)
 
 export const zfs: NativeBackend = {
   name: 'zfs',
@@ -39,6 +41,7 @@ export const zfs: NativeBackend = {
       return later.sort(([, a], [, b]) => b - a).map(([name]) => name)
     },
     isNameOf: (name, state) => name.endsWith(`@${shortNameOf(state)}`),
+    isProbe: isOurProbe,
     madeOf({ place }, later) {
       const clones = clonesIn(poolOf(place)).filter(({ origin }) => later.includes(origin))
       return clones.filter(clone => !isForReading(clone, place)).map(({ name }) => name)
@@ -82,11 +85,23 @@ export const zfs: NativeBackend = {
     const dataset = meant.find(([name]) => isShown(name!, target))?.[0]
     if (dataset === undefined) return no('the target is not where a dataset is mounted', AS_DATASET)
     const place = `${dataset}@savepoint-${key}`
-    const probe = `${place}-probe-${randomHex(6)}`
+    tidyIfPossible(() => zfs.tidy(place))
+    const probe = `${place}-${newProbeName()}`
     const taken = runProgram('zfs', ['snapshot', probe])
     if (!taken.works) return no(`a snapshot failed: ${taken.why}`, fixFor(taken.why) ?? ALLOW)
     const deleted = runProgram('zfs', ['destroy', probe])
-    return deleted.works ? { works: true, place } : no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
+    // `rollback --native` may have been faster.
+    if (deleted.works || isAbsent(deleted.why)) return { works: true, place }
+    return no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
+  },
+
+  tidy(place) {
+    const columns = ['-H', '-o', 'name', '-t', 'snapshot']
+    const { stdout, why, isCut } = runProgram('zfs', ['list', ...columns, '-r', datasetOf(place)])
+    if (isCut) throw failed('list ZFS snapshots', why, { isCut })
+    const probes = linesOf(stdout).flatMap(([name]) => (isOurProbe(name!) ? [name!] : []))
+    const left = probes.filter(name => name.startsWith(`${datasetOf(place)}@`) && isLeftProbe(name))
+    for (const name of left) mustRun('delete what a probe has left', 'zfs', ['destroy', name])
   },
 
   capture(target, state) {
@@ -147,6 +162,8 @@ function isShown(dataset: string, target: Buffer): boolean {
   const shown = mountedAt(target)
   return shown === undefined || shown === dataset
 }
+
+const isAbsent = (why: string): boolean => /does not exist|could not find/.test(why)
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
 const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create,rollback DATASET'

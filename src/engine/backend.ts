@@ -13,6 +13,7 @@ import { hashBytes, idToHex } from '../model/id.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
 import { SNAPSHOTS_BESIDE } from '../targets/dir/whose-store.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Context } from './context.ts'
 
 /** The key of what is remembered. */
@@ -92,6 +93,15 @@ function remembered(ctx: Context): Chosen | undefined {
   const backend = nativeBackend(known.backend)
   const isHere = Object.entries(here(ctx)).every(([key, value]) => known[key as keyof Remembered] === value)
   return backend && isHere ? { backend, place: known.place } : undefined
+}
+
+/** Where the last one was kept that was asked for here, as far as that is remembered. */
+export function knownPlace(db: TimelineDb): Chosen | undefined {
+  const text = db.meta(NATIVE_META)
+  if (!text) return undefined
+  const known = JSON.parse(text) as Remembered
+  const backend = nativeBackend(known.backend)
+  return backend && { backend, place: known.place }
 }
 
 /** Whether the target, as it was last seen, is known to be another directory than the one that a filesystem kept. */
