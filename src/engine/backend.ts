@@ -28,6 +28,8 @@ export interface Chosen {
 interface Remembered {
   backend: string
   place: Place
+  /** What is kept in it moves with it. */
+  home: string
   target: string
   which: string
   /** Of the target: it may have moved to another filesystem. */
@@ -142,6 +144,7 @@ export function saidWhoKeeps(ctx: Context, taken: Snapshot): Snapshot {
 export const forgetChoice = (ctx: Context): void => ctx.db.deleteMeta(NATIVE_META)
 
 const here = (ctx: Context) => ({
+  home: ctx.home,
   target: ctx.targetPath.toString('latin1'),
   which: whichAt(ctx.targetPath),
   device: String(statDir(ctx.targetPath)?.dev),
