@@ -4,7 +4,9 @@
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { addon } from '../src/native/addon.ts'
 import { onBtrfs, run } from './support/backend-scene.ts'
 import { runCli } from './support/cli.ts'
 import { gated } from './support/machine.ts'
@@ -125,6 +127,25 @@ onDisk('one that is nested is not called protected by the timeline around it, an
   rmSync(file)
   await savepoint.rollback('nested')
   expect(readFileSync(file, 'utf8')).toBe('1\n')
+})
+
+onDisk('what stands for one that is nested in a snapshot has no time, so that the snapshot holds still', async () => {
+  space.write('a')
+  run('btrfs', 'subvolume', 'create', space.at('nested'))
+  await (await space.open()).snapshot({ label: 'one' })
+  const savepoint = await space.open()
+  const root = addon.openRoot(Buffer.from(savepoint.nativeUsage('one')!.where))
+  try {
+    const nothing = Buffer.alloc(0)
+    const look = () => addon.scanDirs(root, nothing, nothing, nothing)
+    const before = await look()
+    // Its clock is that of the system, which stands still for some milliseconds.
+    await pause(50)
+    expect((await look()).equals(before)).toBe(true)
+  } finally {
+    addon.close(root)
+  }
+  expect(savepoint.find('one').unsettled).toBe(false)
 })
 
 onDisk('what a run changes in one that is nested is not taken back, and that is said', () => {

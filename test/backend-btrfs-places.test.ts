@@ -273,6 +273,16 @@ describe('a directory for snapshots that was moved', () => {
     expect(scene.kept(space).every(path => path.startsWith(home))).toBe(true)
   })
 
+  onDisk('with our home, and the next one is kept there', async () => {
+    await taken({})
+    const home = `${space.home} moved`
+    renameSync(space.home, home)
+    const { backend } = await (await space.open({ home, leaveUnread: true })).snapshot({ label: 'moved' })
+    expect(backend).toBe('btrfs')
+    expect(scene.kept(space).filter(path => path.startsWith(home))).toHaveLength(3)
+    expect((await space.open({ home })).read('moved', 'a').toString()).toBe('2\n')
+  })
+
   onDisk('is not taken for one that others may write in', async () => {
     await taken({})
     const home = `${space.home} moved`

@@ -264,7 +264,7 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
 
   // Here, because all that use zfs-fuse share it.
   if (scene === pool) onlyZfs(pool, holds, snapshot)
-  if (scene === pool) mountedZfs(holds, snapshot)
+  if (scene === pool) mountedZfs(pool, holds, snapshot)
   if (scene === pool) rolledBackZfs(pool, holds, snapshot)
   if (scene === pool) interruptedZfs(pool, holds, snapshot)
 })

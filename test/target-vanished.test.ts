@@ -81,6 +81,23 @@ it('F6 a symlink in the place of the target: nothing is written through it, and 
   expect(readFileSync(besides('precious/same'), 'utf8')).toBe('mine')
 })
 
+it('who removed the target after a run: its undo leaves that alone, makes nothing, and can be said again', async () => {
+  space.write('f', '1')
+  space.write('same', 'same')
+  expect(shell(`savepoint run -q -- sh -c 'echo 2 > f'`).status).toBe(0)
+  rmSync(space.dir, { recursive: true })
+  for (const args of [['undo', '--dry-run'], ['undo'], ['undo']]) {
+    const { stdout, stderr } = savepoint(space, [...args, '-t', space.dir], { cwd: space.base })
+    expect([stdout, stderr]).toEqual([
+      expect.stringMatching(/f: edited by somebody else since/),
+      expect.stringContaining('the target directory is gone\n'),
+    ])
+    expect(existsSync(space.dir)).toBe(false)
+  }
+  const engine = await space.open({ cwd: space.base, target: space.dir })
+  expect(engine.operations().map(({ kind, state }) => [kind, state])).toEqual([['run', 'done']])
+})
+
 it('a symlink in the place of a directory above the target is not followed either', async () => {
   mkdirSync(besides('up/target'), { recursive: true })
   mkdirSync(besides('other/target'), { recursive: true })

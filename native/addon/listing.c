@@ -144,11 +144,12 @@ static void fill_record(struct record *record, const struct statx *status, const
   record->mode = status->stx_mode;
   record->uid = status->stx_uid;
   record->gid = status->stx_gid;
-  record->ctime_ns = to_ns(status->stx_ctime);
   record->ino = status->stx_ino;
   record->rdev_major = status->stx_rdev_major;
   record->rdev_minor = status->stx_rdev_minor;
   record->flags = is_mount_point(directory, status) ? FLAG_MOUNT_POINT : 0;
+  // Nothing of what is mounted is captured; and in a btrfs snapshot, what stands for a nested subvolume was always changed now.
+  if (record->flags == 0) record->ctime_ns = to_ns(status->stx_ctime);
   // These change in a directory whenever a child comes or goes: not a change of the directory entry itself.
   if (S_ISDIR(status->stx_mode)) return;
   record->nlink = status->stx_nlink;

@@ -4,17 +4,28 @@
  * is tried is the same code, with outputs that macOS prints, on a filesystem of Linux that can clone.
  */
 import { constants, copyFileSync, lstatSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
-import { randomHex } from '../model/id.ts'
 import { whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
-import { firstPlace, isThere, makePlace, no, OUTSIDE, removeIfEmpty, whyNoText, whyNotMade } from './place.ts'
+import {
+  firstPlace,
+  isPlaceAway,
+  isThere,
+  leftProbes,
+  makePlace,
+  no,
+  OUTSIDE,
+  removeIfEmpty,
+  tidyIfPossible,
+  whyNoText,
+  whyNotMade,
+} from './place.ts'
+import { newProbeName } from './probe-name.ts'
 import { fixFor, mustRun } from './run-program.ts'
 
 /** In the same place: a copy has its name when it is whole. */
 const PARTIAL_PREFIX = '.partial-'
-const PROBE_PREFIX = '.probe-'
 
 const pathOf = ({ place, name }: NativeState): string => join(place, name)
 
@@ -27,6 +38,13 @@ export const apfs: NativeBackend = {
     const problem = whyNoText(target) ?? whyNotApfs(path)
     if (problem) return problem
     return firstPlace(path, directories, tryPlace)
+  },
+
+  tidy(place) {
+    for (const probe of leftProbes(place)) {
+      rmSync(probe, { force: true })
+      removeIfEmpty(dirname(probe))
+    }
   },
 
   capture(target, state) {
@@ -46,6 +64,8 @@ export const apfs: NativeBackend = {
     if (!apfs.find(state)) return undefined
     return { path: Buffer.from(pathOf(state)), isChanged: false, close() {} }
   },
+
+  isAway: (_, state) => isPlaceAway(state),
 
   // The files of a copy are others than those of the next one.
   differing: () => undefined,
@@ -73,9 +93,10 @@ const partialOf = ({ place, name }: NativeState): string => join(place, `${PARTI
 
 /** A clone across volumes is none, and `cp -c` would copy in silence: the system call itself is asked. */
 function tryPlace(target: string, place: string): Probe {
-  const [file, clone] = ['', '-clone'].map(end => join(place, `${PROBE_PREFIX}${randomHex(6)}${end}`))
+  const [file, clone] = [newProbeName(), newProbeName()].map(name => join(place, `.${name}`))
   const problem = whyNotMade(place)
   if (problem !== undefined) return no(problem, fixFor(problem) ?? OUTSIDE)
+  tidyIfPossible(() => apfs.tidy(place))
   try {
     if (lstatSync(place).dev !== statSync(target).dev) return no(`${place} is on another volume`, OUTSIDE)
     writeFileSync(file!, 'probe')

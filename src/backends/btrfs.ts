@@ -3,31 +3,32 @@
  * same filesystem, and found there by their names. Making and deleting needs no privilege where the user owns the subvolume
  * and it is mounted with `user_subvol_rm_allowed`; the list of differences does (`btrfs send`).
  */
-import { closeSync, constants, lstatSync, openSync, rmdirSync, statSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { chmodSync, closeSync, constants, lstatSync, openSync, rmdirSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
-import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
 import {
   filesystemType,
   firstPlace,
+  isPlaceAway,
   isThere,
+  leftProbes,
   makePlace,
   no,
   OUTSIDE,
   removeIfEmpty,
+  tidyIfPossible,
   whyNoText,
   whyNotMade,
 } from './place.ts'
+import { newProbeName } from './probe-name.ts'
 import { failed, fixFor, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
 const BTRFS_MAGIC = 0x9123683e
 /** The inode of every subvolume's root. */
 const SUBVOLUME_INO = 256
-/** So that a state that a probe could not delete is never taken for one of a timeline. */
-const PROBE_PREFIX = '.probe-'
 /** A list of differences that is longer is not worth reading: looking at everything costs no more. */
 const MAX_STREAM_BYTES = 16 * 1024 * 1024
 const ID_DIGITS = 32
@@ -46,6 +47,13 @@ export const btrfs: NativeBackend = {
     return firstPlace(path, directories, tryPlace)
   },
 
+  tidy(place) {
+    for (const probe of leftProbes(place)) {
+      if (isSubvolume(probe)) deleteSubvolume(probe)
+      removeIfEmpty(dirname(probe))
+    }
+  },
+
   capture(target, state) {
     makePlace(state.place, 'take a btrfs snapshot')
     const why = whyNotSnapshot(target.toString(), state)
@@ -57,6 +65,8 @@ export const btrfs: NativeBackend = {
     if (isGone(state)) return undefined
     return { path: Buffer.from(pathOf(state)), isChanged: isChanged(state), close() {} }
   },
+
+  isAway: (_, state) => isPlaceAway(state),
 
   differing(before, after) {
     // What was read of it is not what it holds now.
@@ -157,14 +167,24 @@ function withOpened<T>(paths: readonly string[], call: (opened: readonly number[
   }
 }
 
-/** Without privilege, one that is read-only cannot be deleted; but its owner can make it writable. */
+/** Without privilege, one that is read-only, or closed by its mode, cannot be deleted; but its owner can make it writable. */
 function deleteSubvolume(path: string): void {
   if (runProgram('btrfs', ['subvolume', 'delete', '--', path]).works) return
   runProgram('btrfs', ['property', 'set', '-ts', path, 'ro', 'false'])
+  openToOwner(path)
   const { works, why } = runProgram('btrfs', ['subvolume', 'delete', '--', path])
   if (works) return
   const isForbidden = process.geteuid?.() !== 0 && /EPERM|not permitted/.test(why)
   throw failed('delete a btrfs snapshot', isForbidden ? `this user may not. ${RM_ALLOWED}` : why)
+}
+
+function openToOwner(path: string): void {
+  try {
+    chmodSync(path, 0o700)
+  } catch (error) {
+    // Then the reason is told by who cannot delete it.
+    if (!errnoOf(error)) throw error
+  }
 }
 
 function whyNoSubvolume(path: string): string {
@@ -181,7 +201,8 @@ function whyNoSubvolume(path: string): string {
 function tryPlace(target: string, place: string): Probe {
   const problem = whyNotMade(place)
   if (problem !== undefined) return no(problem, fixFor(problem) ?? OUTSIDE)
-  const probe = join(place, `${PROBE_PREFIX}${randomHex(6)}`)
+  tidyIfPossible(() => btrfs.tidy(place))
+  const probe = join(place, `.${newProbeName()}`)
   try {
     const made = runProgram('btrfs', ['subvolume', 'create', '--', probe])
     if (!made.works)

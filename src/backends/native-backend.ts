@@ -68,6 +68,8 @@ export interface WholeRollback {
   later(state: NativeState): string[]
   /** Whether a name of those is that of a state, whatever its place was called when it was kept. */
   isNameOf(name: string, state: NativeState): boolean
+  /** Whether it is what a probe has made, of whomever: nobody misses that. */
+  isProbe(name: string): boolean
   /** What others have made of those, and would be destroyed with them: that stops it. */
   madeOf(state: NativeState, later: readonly string[]): string[]
   /** Those that somebody has said must stay. */
@@ -86,10 +88,17 @@ export interface NativeBackend extends Keeper {
    * Makes a state and deletes it again, as this user, and says where it can be kept; leaves nothing behind. Never throws.
    */
   probe(target: Buffer, where: Where): Probe
+  /** Removes what probes that were killed have left in a place, or beside it. Throws when something of that stays. */
+  tidy(place: Place): void
   /** Keeps the present state, and gives its mark. Nothing is kept when it throws. */
   capture(target: Buffer, state: NativeState): string | undefined
   /** undefined: somebody has removed it. Throws when that cannot be told, because its place is not there. */
   open(state: NativeState): OpenState | undefined
+  /**
+   * Asked where the target is missing: whether what it was may be there nevertheless, and only not be mounted at it. Never
+   * throws: where nobody tells, it may.
+   */
+  isAway(target: Buffer, state: NativeState): boolean
   /** undefined: not known, anything may differ. */
   differing(before: NativeState, after: NativeState): Differing | undefined
 }

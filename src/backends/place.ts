@@ -1,9 +1,10 @@
 /** The target that a driver is asked about, and directories that states are kept in, for the drivers that keep them in some. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { errnoOf, errnoWords } from '../errors/errors.ts'
+import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeState, Place, Probe } from './native-backend.ts'
+import { isLeftProbe } from './probe-name.ts'
 import { failed } from './run-program.ts'
 
 export const no = (reason: string, fix: string): Probe => ({ works: false, reason, fix })
@@ -62,6 +63,37 @@ export function movedPlace({ place, name }: NativeState, directories: readonly s
   )
 }
 
+/** Where it is tried what works in a home that is not made yet: above that. Gone afterwards. */
+export const PROBED_ABOVE = '.savepoint-probe'
+
+/** What probes that were killed have left: in the places beside this one, in it, and above the home that it is in. */
+export function leftProbes(place: Place): string[] {
+  const above = join(dirname(dirname(dirname(place))), PROBED_ABOVE)
+  const places = [dirname(place), above].flatMap(shared => namesIn(shared).map(name => join(shared, name)))
+  return places.flatMap(each =>
+    namesIn(each)
+      .filter(isLeftProbe)
+      .map(name => join(each, name)),
+  )
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
+}
+
+/** For who looks only at what comes next: what stays will be met by the next one. */
+export function tidyIfPossible(tidy: () => void): void {
+  try {
+    tidy()
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+  }
+}
+
 /** A place that a probe has found may have changed since. */
 export function makePlace(place: string, what: string): void {
   const why = whyNotMade(place)
@@ -98,6 +130,15 @@ export function isThere(path: string, look: (path: string) => unknown = lstatSyn
   } catch (error) {
     if (ABSENT.has(errnoOf(error) ?? '')) return false
     throw failed(`find ${path}`, errnoWords(error) ?? String(error))
+  }
+}
+
+/** Without it, the filesystem that it is on may not be mounted; nor can that be told where it cannot be looked at. */
+export function isPlaceAway({ place }: NativeState): boolean {
+  try {
+    return !isThere(place)
+  } catch {
+    return true
   }
 }
 

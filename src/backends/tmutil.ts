@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { macVolumeOf, whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState } from './native-backend.ts'
-import { firstPlace, no, removeIfEmpty, whyNoText } from './place.ts'
+import { firstPlace, isPlaceAway, no, removeIfEmpty, whyNoText } from './place.ts'
 import { mustRun, runProgram } from './run-program.ts'
 
 interface Note {
@@ -39,6 +39,9 @@ export const tmutil: NativeBackend = {
     return firstPlace(path, directories, (_, place) => ({ works: true, place }))
   },
 
+  // macOS names them by their time: which one a probe has left is not told.
+  tidy() {},
+
   capture(target, state) {
     mkdirSync(state.place, { recursive: true, mode: 0o700 })
     const { mountpoint } = macVolumeOf(target.toString())!
@@ -66,6 +69,8 @@ export const tmutil: NativeBackend = {
     }
     return { path: Buffer.from(join(directory, withinVolume(note))), isChanged: false, close }
   },
+
+  isAway: (_, state) => isPlaceAway(state),
 
   differing: () => undefined,
 

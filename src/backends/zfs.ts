@@ -3,30 +3,21 @@
  * They are read through `.zfs` in the target; where that is missing (zfs-fuse), through a clone that exists meanwhile.
  * `zfs rollback` is used only for who asks for it: it destroys what came later.
  */
-import { mkdtempSync, realpathSync, rmdirSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
-import { randomHex } from '../model/id.ts'
 import { mountedAt } from './mounts-below.ts'
-import type { NativeBackend, NativeState, OpenState } from './native-backend.ts'
-import { filesystemType, no, whyNoText } from './place.ts'
+import type { NativeBackend, NativeState } from './native-backend.ts'
+import { filesystemType, no, tidyIfPossible, whyNoText } from './place.ts'
+import { isLeftProbe, isProbe, newProbeName } from './probe-name.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
+import { clonesIn, dropClones, isForReading, isMounted, openClone } from './zfs-clones.ts'
 import { differingInZfs } from './zfs-diff.ts'
+import { datasetOf, linesOf, nameOf, poolOf, shortNameOf } from './zfs-names.ts'
 
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
 const MAY_BE_ZFS = new Set([0x2fc12fc1, 0x65735546])
-const CLONE_PREFIX = 'savepoint-read-'
-/** zfs-fuse is busy for a moment with what was just unmounted. */
-const BUSY_TRIES = 20
-const BUSY_WAIT_MS = 150
 
-/** A place is everything of the name but the id: `dataset@savepoint-KEY`. */
-const nameOf = ({ place, name }: NativeState): string => `${place}-${name}`
-const datasetOf = (place: string): string => place.slice(0, place.indexOf('@'))
-const poolOf = (place: string): string => datasetOf(place).split('/')[0]!
-/** Without the dataset. Nobody else's has the same, but a copy that was sent and received does. */
-const shortNameOf = (state: NativeState): string => nameOf(state).slice(nameOf(state).indexOf('@') + 1)
+const isOurProbe = (name: string): boolean => name.includes('@savepoint-') && isProbe(name)
 
 export const zfs: NativeBackend = {
   name: 'zfs',
@@ -50,6 +41,7 @@ export const zfs: NativeBackend = {
       return later.sort(([, a], [, b]) => b - a).map(([name]) => name)
     },
     isNameOf: (name, state) => name.endsWith(`@${shortNameOf(state)}`),
+    isProbe: isOurProbe,
     madeOf({ place }, later) {
       const clones = clonesIn(poolOf(place)).filter(({ origin }) => later.includes(origin))
       return clones.filter(clone => !isForReading(clone, place)).map(({ name }) => name)
@@ -93,11 +85,23 @@ export const zfs: NativeBackend = {
     const dataset = meant.find(([name]) => isShown(name!, target))?.[0]
     if (dataset === undefined) return no('the target is not where a dataset is mounted', AS_DATASET)
     const place = `${dataset}@savepoint-${key}`
-    const probe = `${place}-probe-${randomHex(6)}`
+    tidyIfPossible(() => zfs.tidy(place))
+    const probe = `${place}-${newProbeName()}`
     const taken = runProgram('zfs', ['snapshot', probe])
     if (!taken.works) return no(`a snapshot failed: ${taken.why}`, fixFor(taken.why) ?? ALLOW)
     const deleted = runProgram('zfs', ['destroy', probe])
-    return deleted.works ? { works: true, place } : no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
+    // `rollback --native` may have been faster.
+    if (deleted.works || isAbsent(deleted.why)) return { works: true, place }
+    return no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
+  },
+
+  tidy(place) {
+    const columns = ['-H', '-o', 'name', '-t', 'snapshot']
+    const { stdout, why, isCut } = runProgram('zfs', ['list', ...columns, '-r', datasetOf(place)])
+    if (isCut) throw failed('list ZFS snapshots', why, { isCut })
+    const probes = linesOf(stdout).flatMap(([name]) => (isOurProbe(name!) ? [name!] : []))
+    const left = probes.filter(name => name.startsWith(`${datasetOf(place)}@`) && isLeftProbe(name))
+    for (const name of left) mustRun('delete what a probe has left', 'zfs', ['destroy', name])
   },
 
   capture(target, state) {
@@ -113,6 +117,14 @@ export const zfs: NativeBackend = {
     const inside = join(mountpointOf(found), '.zfs', 'snapshot', shortNameOf(found))
     if (isMounted(inside)) return { path: Buffer.from(inside), isChanged: false, close() {} }
     return openClone(found)
+  },
+
+  isAway(target, state) {
+    const { place } = locateIfTold(state)
+    const { works, stdout } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', datasetOf(place)])
+    if (works) return linesOf(stdout)[0]?.[0] === target.toString()
+    // Destroyed, where its pool is there without it.
+    return !runProgram('zfs', ['list', '-H', '-o', 'name', poolOf(place)]).works
   },
 
   differing(before, after) {
@@ -150,6 +162,8 @@ function isShown(dataset: string, target: Buffer): boolean {
   const shown = mountedAt(target)
   return shown === undefined || shown === dataset
 }
+
+const isAbsent = (why: string): boolean => /does not exist|could not find/.test(why)
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
 const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create,rollback DATASET'
@@ -191,12 +205,13 @@ function locate(state: NativeState, orCopy: boolean): NativeState | undefined {
   return undefined
 }
 
-const linesOf = (stdout: Buffer): string[][] =>
-  stdout
-    .toString()
-    .split('\n')
-    .filter(line => line !== '')
-    .map(line => line.split('\t'))
+function locateIfTold(state: NativeState): NativeState {
+  try {
+    return locate(state, false) ?? state
+  } catch {
+    return state
+  }
+}
 
 function typeOf(path: Buffer): number {
   try {
@@ -214,78 +229,4 @@ function mountpointOf({ place }: NativeState): string {
     'backend.failed',
     `Cannot find snapshots of ${dataset}: ${why} (import its pool with zpool import; if that is gone for good, make an empty dataset of this name)`,
   )
-}
-
-function openClone(state: NativeState): OpenState {
-  // Left by a process that was killed; we hold the lock of the timeline, so nobody reads them.
-  dropClones(state.place)
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'savepoint-zfs-')))
-  const clone = `${poolOf(state.place)}/${CLONE_PREFIX}${randomHex(6)}`
-  const close = () => {
-    destroyClone(clone)
-    try {
-      rmdirSync(directory)
-    } catch {}
-  }
-  try {
-    const options = ['-o', 'readonly=on', '-o', `mountpoint=${directory}`]
-    mustRun('read a ZFS snapshot', 'zfs', ['clone', ...options, nameOf(state), clone])
-  } catch (error) {
-    rmdirSync(directory)
-    throw error
-  }
-  if (isMounted(directory)) return { path: Buffer.from(directory), isChanged: false, close }
-  close()
-  throw new SavepointError('backend.failed', `Cannot read ${nameOf(state)}: its clone is not mounted where we see it`, {
-    hint: 'In a container, or a mount namespace of its own? Run it outside of that. Nothing is lost',
-  })
-}
-
-/**
- * Whether there is another filesystem than around it, for this process. Otherwise what we would take for the snapshot is a
- * directory of somebody, or an empty one, because it was mounted in another namespace. The dot has `.zfs` mount it.
- */
-function isMounted(directory: string): boolean {
-  try {
-    return statSync(`${directory}/.`).dev !== statSync(dirname(directory)).dev
-  } catch {
-    return false
-  }
-}
-
-interface Clone {
-  name: string
-  origin: string
-  mountpoint: string
-}
-
-function clonesIn(pool: string): Clone[] {
-  const columns = ['-o', 'name,origin,mountpoint', '-t', 'filesystem']
-  const listed = mustRun('list ZFS datasets', 'zfs', ['list', '-H', ...columns, '-r', pool])
-  return linesOf(listed).map(([name, origin, mountpoint]) => ({
-    name: name!,
-    origin: origin!,
-    mountpoint: mountpoint!,
-  }))
-}
-
-const isForReading = ({ name, origin }: Clone, place: string): boolean =>
-  origin.startsWith(`${place}-`) && name.startsWith(`${poolOf(place)}/${CLONE_PREFIX}`)
-
-function dropClones(place: string): void {
-  for (const clone of clonesIn(poolOf(place)).filter(each => isForReading(each, place))) {
-    destroyClone(clone.name)
-    try {
-      rmdirSync(clone.mountpoint)
-    } catch {}
-  }
-}
-
-/** What stays is dropped by the next one who reads or deletes. */
-function destroyClone(clone: string): void {
-  for (let tries = 0; tries < BUSY_TRIES; tries++) {
-    const { works, why } = runProgram('zfs', ['destroy', '-f', clone])
-    if (works || !/busy/.test(why)) return
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_WAIT_MS)
-  }
 }

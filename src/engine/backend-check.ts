@@ -1,7 +1,7 @@
 /** What `doctor` says about who keeps snapshots: the one that is used, and of each other one why it is not. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { nearest } from '../backends/place.ts'
+import { nearest, PROBED_ABOVE } from '../backends/place.ts'
 import { nativeBackend, nativeBackends, type Probed } from '../backends/select.ts'
 import type { BackendName } from '../model/backend-name.ts'
 import { whereFor } from './backend.ts'
@@ -11,7 +11,6 @@ type Check = DoctorResult['checks'][number]
 
 /** Where the probes try it; gone afterwards. */
 const PROBED = 'probe'
-const PROBED_ABOVE = '.savepoint-probe'
 
 export function backendCheck(home: string, target: Buffer, wanted: BackendName): Check {
   if (wanted === 'archive')

@@ -13,6 +13,7 @@ import { hashBytes, idToHex } from '../model/id.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
 import { SNAPSHOTS_BESIDE } from '../targets/dir/whose-store.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Context } from './context.ts'
 
 /** The key of what is remembered. */
@@ -27,6 +28,8 @@ export interface Chosen {
 interface Remembered {
   backend: string
   place: Place
+  /** What is kept in it moves with it. */
+  home: string
   target: string
   which: string
   /** Of the target: it may have moved to another filesystem. */
@@ -94,6 +97,23 @@ function remembered(ctx: Context): Chosen | undefined {
   return backend && isHere ? { backend, place: known.place } : undefined
 }
 
+/** Where the last one was kept that was asked for here, as far as that is remembered. */
+export function knownPlace(db: TimelineDb): Chosen | undefined {
+  const text = db.meta(NATIVE_META)
+  if (!text) return undefined
+  const known = JSON.parse(text) as Remembered
+  const backend = nativeBackend(known.backend)
+  return backend && { backend, place: known.place }
+}
+
+/** Whether the target, as it was last seen, is known to be another directory than the one that a filesystem kept. */
+export function isNoLongerKept(ctx: Context): boolean {
+  const text = ctx.db.meta(NATIVE_META)
+  if (!text) return false
+  const { ino, btimeNs } = ctx.identity
+  return (JSON.parse(text) as Remembered).which !== `${ino}:${btimeNs}`
+}
+
 /** Who keeps what is asked for next. Where that is not known, because nobody has asked here yet, it is found out. */
 export function usedBackend(ctx: Context): string {
   const { backend } = ctx.config.snapshots
@@ -124,6 +144,7 @@ export function saidWhoKeeps(ctx: Context, taken: Snapshot): Snapshot {
 export const forgetChoice = (ctx: Context): void => ctx.db.deleteMeta(NATIVE_META)
 
 const here = (ctx: Context) => ({
+  home: ctx.home,
   target: ctx.targetPath.toString('latin1'),
   which: whichAt(ctx.targetPath),
   device: String(statDir(ctx.targetPath)?.dev),

@@ -22,7 +22,7 @@ import { openGitCache } from './git-facts-cache.ts'
 import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
 import { allTargets } from './target-registry.ts'
-import { hintOfReplaced } from './unmounted-target.ts'
+import { explainMissing, hintOfReplaced } from './unmounted-target.ts'
 
 export interface LiveOptions {
   /** Root trees whose captured paths are captured whatever the rules say. */
@@ -264,7 +264,8 @@ export function checkRoom(ctx: Context): void {
 }
 
 export function explainCapture(ctx: Context, error: unknown): unknown {
-  if (error instanceof SavepointError || !errnoOf(error)) return error
+  if (error instanceof SavepointError) return explainMissing(ctx, error)
+  if (!errnoOf(error)) return error
   if (isNoRoom(error)) {
     return new SavepointError('disk.full', 'Cannot capture: the disk is full', {
       hint: 'Free some space, or delete snapshots and run `savepoint gc`. Nothing was lost; no snapshot was made',

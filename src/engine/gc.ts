@@ -14,11 +14,11 @@ import { loadStatCacheRoot, removeStatCache } from '../targets/dir/stat-cache-fi
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
-import { isAnyGoing, noteForgotten as noteNativeForgotten } from './native-going.ts'
+import { noteForgotten as noteNativeForgotten } from './native-going.ts'
 import { forgetOldTraces } from './old-traces.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { notCompleted, recoverPending } from './recover.ts'
-import { removeEverywhere } from './remove-everywhere.ts'
+import { mayHaveLeft, removeEverywhere } from './remove-everywhere.ts'
 import type { GcResult } from './results.ts'
 import { DELETED_KEPT_MS } from './retention.ts'
 import { countsAgainst } from './shown-snapshot.ts'
@@ -42,7 +42,7 @@ export async function gc(ctx: Context): Promise<GcResult> {
     }))
     // What could not be written earlier, for want of room, or because we were killed.
     for (const { db } of timelines) db.renewLog()
-    going = timelines.filter(({ db, target }) => isAnyGoing(target.directory, db)).map(({ target }) => target)
+    going = timelines.filter(mayHaveLeft).map(({ target }) => target)
     failpoint('gc:forgotten')
     const result = collect(ctx, timelines, false)
     for (const each of forgotten) noteForgotten(ctx, each, result)

@@ -202,7 +202,7 @@ async function goBack(
   for (const name of names) {
     whole.destroy(ref, name)
     failpoint('native:destroyed')
-    lost.push(name)
+    if (!whole.isProbe(name)) lost.push(name)
     for (const { id } of ours.get(name) ?? []) ctx.db.native.setStored(id)
   }
   // That may have taken a while, too.
@@ -265,7 +265,8 @@ function laterThan(ctx: Context, { backend, whole, ref }: Going, dryRun: boolean
   // Otherwise they are gone by now, and what is intended is being made.
   const left = dryRun ? statesToGo(ctx.timelineDir, ctx.db) : []
   const isLeft = (name: string) => left.some(state => whole.isNameOf(name, state))
-  return { names, ours, foreign: names.filter(name => !ours.has(name) && !isLeft(name)) }
+  const isForeign = (name: string) => !ours.has(name) && !isLeft(name) && !whole.isProbe(name)
+  return { names, ours, foreign: names.filter(isForeign) }
 }
 
 function sayConsequences(ctx: Context, { backend }: Kept, { ours, foreign }: Later, dryRun: boolean): void {

@@ -8,20 +8,27 @@ import { EMPTY_TREE } from '../store/tree-codec.ts'
 import { allEntries } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { identityOf, obstacleAt, statDir } from '../targets/dir/dir-target.ts'
+import { isInTheWay } from '../targets/dir/hidden.ts'
 import type { Context } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
 import { removeJournal } from './journal.ts'
 import { planFor, type RestoreRequest } from './restore.ts'
 import type { RestoreResult } from './results.ts'
 import { noteTarget, writeTarget } from './target-registry.ts'
+import { refuseAway } from './unmounted-target.ts'
 
-/** Whether it had to be made, or for a dry run would have to be; it is empty then. */
-export function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
+/** Throws where it cannot, or must not, be made again. */
+export function isTargetMissing(ctx: Context, request: RestoreRequest): boolean {
   if (statDir(ctx.targetPath)) return false
   refuseObstacle(ctx, request)
   // Nothing is made for a state that the store has lost.
   for (const _ of allEntries(ctx.store, rootTreeOf(ctx.store, request.wanted)));
-  if (request.dryRun) return true
+  refuseAway(ctx)
+  return true
+}
+
+/** Of one that is missing. It is empty then. */
+export function makeTarget(ctx: Context, request: RestoreRequest): void {
   // With its own mode from the start: killed before the journal is written, nobody would know that the mode is ours.
   const { mode } = rootEntryOf(ctx.store, request.wanted)
   makeDirs(ctx.targetPath, (mode & 0o777) | 0o700)
@@ -32,7 +39,6 @@ export function ensureTarget(ctx: Context, request: RestoreRequest): boolean {
   if (ctx.unwritable) noteTarget(target)
   else writeTarget(target)
   ctx.notice(`the target directory was gone and is made again${asWhat(ctx)}`)
-  return true
 }
 
 /** Who had a subvolume or dataset there may want to make one first. */
@@ -42,11 +48,18 @@ function asWhat({ db }: Context): string {
   return `, as a plain directory, which ${native} does not snapshot`
 }
 
-/** What would be done to a target that would first be made. */
-export function planRemade(ctx: Context, request: RestoreRequest): RestoreResult {
-  ctx.notice(`the target directory is gone, and would be made again${asWhat(ctx)}`)
+/**
+ * What is done to a target that would first have to be made, where nothing is: in a dry run, and where a step of `undo` would
+ * leave all alone, because somebody has removed what it is about. undefined: it is to be made.
+ */
+export function planRemade(ctx: Context, request: RestoreRequest): RestoreResult | undefined {
   const live = { root: request.wanted, tree: EMPTY_TREE }
-  return { ...describeRestore(ctx, request, live, planFor(ctx, request, live)), dryRun: true }
+  const plan = planFor(ctx, request, live)
+  const isLeft = request.isStep === true && plan.actions.length === 0 && plan.leftAlone.some(isInTheWay)
+  if (!isLeft && !request.dryRun) return undefined
+  ctx.notice(`the target directory is gone${isLeft ? '' : `, and would be made again${asWhat(ctx)}`}`)
+  const described = describeRestore(ctx, { ...request, remade: !isLeft }, live, plan)
+  return { ...described, dryRun: request.dryRun === true }
 }
 
 function refuseObstacle(ctx: Context, request: RestoreRequest): void {

@@ -5,8 +5,12 @@
  */
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { SavepointError } from '../errors/errors.ts'
+import { isCutOff, stoppably } from '../backends/run-program.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { lockFile } from '../store/file-lock.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
+import type { OpenTimeline } from './all-timelines.ts'
+import { knownPlace } from './backend.ts'
 import type { Context } from './context.ts'
 import { isAnyGoing, removeGoing } from './native-going.ts'
 import { openTimeline } from './open-timeline.ts'
@@ -42,8 +46,26 @@ async function removeOf(ctx: Context, { id, directory }: RegisteredTarget, silen
   const db = id === ctx.timelineId ? ctx.db : openTimeline(directory)
   try {
     removeGoing(directory, db, ctx.warn, silent)
+    removeProbes(ctx, db, silent)
     return isAnyGoing(directory, db)
   } finally {
     if (db !== ctx.db) db.close()
   }
 }
+
+/** What probes left that were killed: whole snapshots, of which no timeline knows. */
+function removeProbes(ctx: Context, db: TimelineDb, silent: Set<string>): void {
+  const known = knownPlace(db)
+  if (!known || silent.has(known.backend.name)) return
+  try {
+    stoppably(() => known.backend.tidy(known.place))
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+    if (isCutOff(error)) silent.add(known.backend.name)
+    ctx.warn(`what a probe left may still be there: ${(error as Error).message}`)
+  }
+}
+
+/** Whether `removeEverywhere` may have anything to do. */
+export const mayHaveLeft = ({ db, target }: OpenTimeline): boolean =>
+  isAnyGoing(target.directory, db) || knownPlace(db) !== undefined

@@ -28,7 +28,7 @@ import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, makeJournal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
 import { notePurged } from './purged-paths.ts'
-import { ensureTarget, planRemade, unmakeTarget } from './remake-target.ts'
+import { isTargetMissing, makeTarget, planRemade, unmakeTarget } from './remake-target.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
 import { noteRestored } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
@@ -68,12 +68,14 @@ export interface RestoreRequest {
 }
 
 export async function restore(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
-  const remade = ensureTarget(ctx, asked)
-  if (remade && asked.dryRun) return planRemade(ctx, { ...asked, remade })
+  if (!isTargetMissing(ctx, asked)) return restoreInto(ctx, { ...asked, remade: false })
+  const planned = planRemade(ctx, asked)
+  if (planned) return planned
+  makeTarget(ctx, asked)
   try {
-    return await restoreInto(ctx, { ...asked, remade })
+    return await restoreInto(ctx, { ...asked, remade: true })
   } catch (error) {
-    if (remade) unmakeTarget(ctx)
+    unmakeTarget(ctx)
     throw error
   }
 }

@@ -1,17 +1,61 @@
-/** A target that was a filesystem of its own, and is the directory that this was mounted on: what is in there is nobody's work. */
+/**
+ * A target that was a filesystem of its own, or on one, which is not mounted: it is missing, or is the directory that it was
+ * mounted on. What is in there is nobody's work, and what is made there stands in the way of mounting it again.
+ */
 import { mountedAt } from '../backends/mounts-below.ts'
+import { SavepointError } from '../errors/errors.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
+import { statDir } from '../targets/dir/dir-target.ts'
+import { isNoLongerKept } from './backend.ts'
 import type { Context } from './context.ts'
-import { keptOf } from './native-ref.ts'
+import { type Kept, keptOf } from './native-ref.ts'
 
 /** What to do where another directory has taken the target's place. */
 export function hintOfReplaced(ctx: Context): string {
   const meant =
     'if this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory'
-  const kept = ctx.db.snapshots(true).map(keptOf)
-  const last = kept.findLast(each => each !== undefined)
+  const last = lastKept(ctx)
   if (!last || mountedAt(ctx.targetPath) !== '') return `I${meant.slice(1)}`
   // Only what is mounted at the target goes back as a whole.
-  const mounted = kept.findLast(each => each?.backend.wholeRollback !== undefined)
-  if (mounted) return `Nothing is mounted there: mount the filesystem of ${mounted.backend.whereOf(mounted.ref)} again`
-  return `Nothing is mounted there: if the filesystem of ${last.backend.whereOf(last.ref)} was, mount it again; ${meant}`
+  const mounted = lastKept(ctx, ({ backend }) => backend.wholeRollback !== undefined)
+  if (mounted) return `Nothing is mounted there: mount the filesystem of ${whereOf(mounted)} again`
+  return `Nothing is mounted there: if the filesystem of ${whereOf(last)} was, mount it again; ${meant}`
 }
+
+/** Throws where the target is missing only because its filesystem is not mounted. One that is gone for good needs a word. */
+export function refuseAway(ctx: Context): void {
+  const away = ctx.force ? undefined : awayFrom(ctx)
+  if (!away) return
+  throw new SavepointError('target.missing', `Cannot make ${wordFor(ctx)} again: its filesystem is not mounted`, {
+    hint: hintOfAway(ctx, away),
+  })
+}
+
+/** The error of who looks for a target that is missing, with what helps where only its filesystem is. */
+export function explainMissing(ctx: Context, error: SavepointError): SavepointError {
+  if (error.code !== 'target.missing' || statDir(ctx.targetPath)) return error
+  const away = awayFrom(ctx)
+  if (!away) return error
+  return new SavepointError(error.code, error.message, { hint: hintOfAway(ctx, away), cause: error })
+}
+
+/** What the filesystem keeps that seems to be away. */
+function awayFrom(ctx: Context): Kept | undefined {
+  const last = lastKept(ctx)
+  if (!last || isNoLongerKept(ctx)) return undefined
+  return last.backend.isAway(ctx.targetPath, last.ref) ? last : undefined
+}
+
+const hintOfAway = (ctx: Context, away: Kept): string =>
+  `Mount the filesystem of ${whereOf(away)} again. If it is gone for good: \`savepoint rollback SNAP --force -t ${wordFor(ctx)}\` makes a plain directory`
+
+const lastKept = ({ db }: Context, isMeant: (kept: Kept) => boolean = () => true): Kept | undefined =>
+  db
+    .snapshots(true)
+    .map(keptOf)
+    .findLast(kept => kept !== undefined && isMeant(kept))
+
+const whereOf = ({ backend, ref }: Kept): string => backend.whereOf(ref)
+
+const wordFor = ({ targetPath }: Context): string => quoteWord(showPath(rawFromBytes(targetPath)))

@@ -19,7 +19,7 @@ import type { Stat } from './stat.ts'
 
 export type { Stat }
 
-/** Layout of one walk record: little-endian, packed, the name follows. Directories have nlink, size and mtime 0. */
+/** Layout of one walk record: little-endian, packed, the name follows. Directories have nlink, size and mtime 0, mount points also ctime. */
 export const RECORD = {
   nameLength: 0, // u16
   mode: 2, // u16, st_mode with its type bits

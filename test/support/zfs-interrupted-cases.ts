@@ -181,4 +181,22 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
       expect(idsOf(space)).toEqual([one, two])
     },
   )
+
+  for (const next of ['gc', 'rollback --native', 'doctor'])
+    holds(`what a killed probe left is nobody else's, and goes with the next ${next}`, async space => {
+      const { two } = await oneAndTwo(space, snapshot)
+      await whileProgram(space, '[ "$1" = destroy ]', 'kill -s KILL $PPID; exit 1', async () => {
+        const env = { ...space.env, PATH: process.env.PATH }
+        expect(runCli(space, ['doctor'], { env }).signal).toBe('SIGKILL')
+      })
+      expect(idsOf(space)).toHaveLength(3)
+      const savepoint = await space.open()
+      space.notices.length = 0
+      await savepoint.rollback('two', { native: true, dryRun: true })
+      if (next === 'gc') await savepoint.gc()
+      else if (next === 'doctor') runCli(space, ['doctor'])
+      else await savepoint.rollback('two', { native: true })
+      expect(space.notices.join('\n')).not.toMatch(/somebody else|probe/)
+      expect([idsOf(space).length, idsOf(space)[1]]).toEqual([2, two])
+    })
 }

@@ -1,15 +1,15 @@
 /** Which dataset is the one at the target, where it is mounted elsewhere, in the place of another, or over it. */
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { retried, run } from './backend-scene.ts'
+import { type PoolScene, retried, run } from './backend-scene.ts'
 import { runCli } from './cli.ts'
 import type { Workspace } from './workspace.ts'
 
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
 type Take = (space: Workspace, label: string) => Promise<unknown>
 
-export function mountedZfs(holds: Holds, snapshot: Take): void {
+export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
   holds('does not go back as a whole where it is mounted elsewhere by now, whatever force', async space => {
     space.write('a', '1\n')
     await snapshot(space, 'one')
@@ -156,6 +156,33 @@ export function mountedZfs(holds: Holds, snapshot: Take): void {
       retried('zfs', 'mount', dataset)
     }
     expect(await snapshot(space, 'two')).toMatchObject({ backend: 'zfs' })
+  })
+
+  holds('that is not mounted, nor has a mount point, is not made again as a plain directory', async space => {
+    space.write('a', '1\n')
+    await snapshot(space, 'one')
+    const { where } = (await space.open()).nativeUsage('one')!
+    const dataset = where.split('@')[0]!
+    const opened = () => space.open({ cwd: space.base, target: space.dir })
+    const isRefused = async () => {
+      rmSync(space.dir, { recursive: true, force: true })
+      const hint = expect.stringContaining(`Mount the filesystem of ${where} again. If`)
+      await expect((await opened()).status()).rejects.toMatchObject({ code: 'target.missing', hint })
+      await expect((await opened()).rollback('one')).rejects.toMatchObject({ code: 'target.missing', hint })
+      expect(existsSync(space.dir)).toBe(false)
+    }
+    await scene.whileExported(isRefused)
+    retried('zfs', 'unmount', dataset)
+    await isRefused()
+    retried('zfs', 'mount', dataset)
+    expect(await snapshot(space, 'two')).toMatchObject({ backend: 'zfs' })
+    // Destroyed, it cannot be mounted.
+    retried('zfs', 'destroy', '-r', dataset)
+    rmSync(space.dir, { recursive: true, force: true })
+    await (await opened()).rollback('one')
+    expect(space.read('a')).toBe('1\n')
+    rmSync(space.dir, { recursive: true })
+    run('zfs', 'create', '-o', `mountpoint=${space.dir}`, dataset)
   })
 
   holds('does not go back as a whole where somebody works in a clone of a later one; nothing changes', async space => {

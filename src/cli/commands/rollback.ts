@@ -58,7 +58,10 @@ export function register(program: Command): void {
     .option('--all', 'the whole target, not only the current subdirectory')
     .option('--run <run>', 'only what this run changed')
     .option('--native', 'where ZFS keeps SNAP: with `zfs rollback`, which destroys later snapshots of it')
-    .option('--force', 'also when the target directory was replaced, or --native destroys snapshots of others')
+    .option(
+      '--force',
+      'also when the target directory was replaced, its filesystem is not mounted, or --native destroys snapshots of others',
+    )
     .action(
       handle<Options>(async (context, { before, after, options }) => {
         const { ref, run } = whichOne(before, options.run)

@@ -1,0 +1,70 @@
+/** A target on a btrfs that is not mounted is missing, and not gone: nothing is made in its place unless somebody says so. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { onBtrfs, run } from './support/backend-scene.ts'
+import { gated } from './support/machine.ts'
+import { Workspace } from './support/workspace.ts'
+
+const scene = onBtrfs()
+const onDisk = (title: string, work: () => Promise<void> | void) => gated(scene.possible, scene.needs, title, work)
+
+beforeAll(async () => {
+  if (scene.possible) await scene.setUp()
+}, 60_000)
+afterAll(async () => {
+  if (scene.possible) await scene.tearDown()
+}, 60_000)
+
+let space: Workspace
+let elsewhere: Workspace
+beforeEach(() => {
+  elsewhere = new Workspace()
+  if (scene.possible) space = scene.make()
+})
+afterEach(() => {
+  elsewhere.remove()
+  if (scene.possible) scene.remove(space)
+})
+
+const point = () => join(elsewhere.base, 'mounted here')
+const target = () => join(point(), basename(space.dir))
+const opened = (options: object = {}) =>
+  space.open({ cwd: elsewhere.base, target: target(), home: elsewhere.home, ...options })
+const whileMounted = async (work: () => Promise<void>) => {
+  mkdirSync(point(), { recursive: true })
+  run('mount', '--bind', space.base, point())
+  try {
+    await work()
+  } finally {
+    run('umount', point())
+  }
+}
+
+onDisk('rollback and undo make no plain directory, nor does a hint say so; with force they do', async () => {
+  await whileMounted(async () => {
+    space.write('a', '1\n')
+    await (await opened()).snapshot({ label: 'one' })
+    space.write('a', '2\n')
+    await (await opened()).rollback('one')
+  })
+  const away = await opened()
+  const hint = expect.stringMatching(/^Mount the filesystem of .*snap_\w+ again\. .*--force/)
+  await expect(away.status()).rejects.toMatchObject({ code: 'target.missing', hint })
+  const refused = { code: 'target.missing', message: expect.stringMatching(/its filesystem is not mounted$/), hint }
+  for (const dryRun of [true, false]) {
+    await expect(away.rollback('one', { dryRun })).rejects.toMatchObject(refused)
+    await expect(away.undo({ dryRun })).rejects.toMatchObject(refused)
+  }
+  expect(readdirSync(point())).toEqual([])
+  await whileMounted(async () => {
+    await (await opened()).undo()
+    expect(space.read('a')).toBe('2\n')
+  })
+  await (await opened({ force: true })).rollback('one')
+  expect(readFileSync(join(target(), 'a'), 'utf8')).toBe('1\n')
+  // From then on it is that directory which is protected, whatever is mounted.
+  rmSync(target(), { recursive: true })
+  await (await opened()).rollback('one')
+  expect(existsSync(join(target(), 'a'))).toBe(true)
+})
