@@ -95,6 +95,41 @@ it('a move that failed is known to have by the time that somebody asks, also of 
   await run.ended
 })
 
+it('what somebody edited or made is kept, and named, when the run then removes it, also after a snapshot of what the run had done', async () => {
+  space.sh('mkdir docs; echo 1 > docs/notes; touch -d 2020-01-01 docs/notes')
+  const run = await startRun(space, 'echo r > a; READY; read line; rm -rf docs')
+  await pause(LATER_MS)
+  space.sh('echo hand > docs/notes; echo hand > docs/new')
+  run.say('end')
+  await run.ended
+  const { restore } = savepointJson(space, ['undo'])
+  expect(restore.mixed).toEqual(['docs/notes', 'docs/new'])
+  const kept = ['docs/notes', 'docs/new'].map(path =>
+    savepointJson(space, ['history', path]).versions.some(({ size }: { size: number }) => size === 5),
+  )
+  expect(kept).toEqual([true, true])
+})
+
+it('what somebody put in the place of a file of the run, with older times, is named, also when the run writes it again', async () => {
+  space.write('b', 'b1')
+  space.sh('echo hand > ../old; touch -d 2001-01-01 ../old')
+  const run = await startRun(space, 'echo r > a; echo r > b; READY; read line; echo r2 > b')
+  await pause(LATER_MS)
+  space.sh('cp -p ../old a; cp -p ../old b')
+  run.say('end')
+  await run.ended
+  expect(savepointJson(space, ['undo']).restore.mixed).toEqual(['a', 'b'])
+})
+
+it('what somebody edited before the run moved the directory is named, where the run had written it as well', async () => {
+  const run = await startRun(space, 'mkdir new; echo r > new/x; echo r > new/y; READY; read line; mv new final')
+  await pause(LATER_MS)
+  space.sh('echo hand >> new/x')
+  run.say('end')
+  await run.ended
+  expect(savepointJson(space, ['undo']).restore.mixed).toEqual(['final/x'])
+})
+
 it('what somebody moved there, with its old times, or gave another name, is named where the run has written it', async () => {
   space.write('b', 'b1')
   space.sh('touch -d 2020-01-01 a b')

@@ -231,6 +231,20 @@ describe('where another run makes a directory of the same name', () => {
     expect(files()).toEqual(expect.arrayContaining(before))
   })
 
+  it('what another run did in a directory between two moves of it stays, and is named', async () => {
+    setUp('mkdir a; echo X > a/x')
+    const first = await begin()
+    await first.do('mv a c')
+    const other = await begin()
+    await other.do('echo TWO > c/new; echo TWO > c/x')
+    await other.end()
+    await first.do('mv c d')
+    await first.end()
+    const { restore } = savepointJson(space, ['undo'])
+    expect(restore.left_alone.map(({ path }: { path: string }) => path)).toEqual(['d/new', 'd/x'])
+    expect(files()).toEqual(['./a/x=X', './d/new=TWO', './d/x=TWO', ''])
+  })
+
   it('what the one moved stays where the other one has taken its place, and both are named', async () => {
     setUp('mkdir a; echo X > a/x; echo Y > a/y')
     const first = await begin()

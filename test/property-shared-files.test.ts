@@ -205,7 +205,10 @@ class Scene {
         ({ who, at: then }) => who !== run && !undone.has(who) && (then > at ? !isAsLeft : who !== 'person'),
       )
       if (taken) expect(others, `${path} is not of ${run} alone`).toEqual([])
-      const isByHand = since.findLast(({ at: then }) => then <= at)?.who === 'person'
+      const then = since.filter(({ at: step }) => step <= at)
+      const [last, former] = [then.at(-1), then.at(-2)]
+      // Of a mode alone no time tells who set it.
+      const isByHand = last?.who === 'person' && withoutMode(last.line) !== withoutMode(former?.line)
       if (taken && isByHand) expect(taken.mixed, `${path} may be of a person`).toContain(path)
     }
   }
@@ -228,6 +231,8 @@ class Scene {
     return new Map(files.map(path => [path, readFileSync(this.space.at(path), 'utf8')]))
   }
 }
+
+const withoutMode = (line: string | undefined) => line?.split(' ').toSpliced(1, 1).join(' ')
 
 /** But for directories: they come and go with what is in them. */
 const changedPaths = (before: Image, after: Image): string[] => {

@@ -5,28 +5,57 @@
 #include <string.h>
 
 #include "spool.h"
+#include "told.h"
 
-enum { LOOKS = 64 };
+enum { LOOKS = 64, CAPTURES = 256 };
 /* The clock of files ticks; a file's time may lie before the moment of its change by as much. */
 static const uint64_t tick_ns = 20000000;
 
 /* What changed before this is in a snapshot, or in the log of before.h. */
-static _Atomic uint64_t captured_ns;
+static uint64_t walked_ns;
+/* When the last captures looked, the oldest first; what they had to look at was told before. */
+static uint64_t captures[CAPTURES];
+static size_t capture_count;
 static struct {
   uint32_t number;
   uint64_t at_ns;
 } looks[LOOKS];
 
-void keep_init(void) { captured_ns = realtime_ns(); }
+void keep_init(void) { walked_ns = realtime_ns(); }
 
 void keep_look(uint32_t number) {
   looks[number % LOOKS].number = number;
   looks[number % LOOKS].at_ns = realtime_ns();
 }
 
-void keep_captured(uint32_t number) {
+void keep_captured(uint32_t number, bool all) {
   uint64_t at_ns = looks[number % LOOKS].at_ns;
-  if (looks[number % LOOKS].number == number && at_ns > captured_ns) captured_ns = at_ns;
+  if (looks[number % LOOKS].number != number || at_ns <= walked_ns) return;
+  if (all) {
+    walked_ns = at_ns;
+    capture_count = 0;
+    told_forget(at_ns);
+    return;
+  }
+  if (capture_count > 0 && captures[capture_count - 1] >= at_ns) return;
+  if (capture_count == CAPTURES) memmove(captures, captures + 1, --capture_count * sizeof *captures);
+  captures[capture_count++] = at_ns;
+}
+
+void keep_told(const struct place *place) {
+  if (place->known && spool_inside(place) != NULL) told_add(place->path, place->length, realtime_ns());
+}
+
+/* Whether it is in a snapshot as it is. Its path was told, then a capture looked, and it has not changed since. */
+static bool is_captured(const struct place *place) {
+  uint64_t changed_ns = in_ns(place->stat.st_ctim) + tick_ns;
+  if (changed_ns < walked_ns) return true;
+  uint64_t at_ns = told_at(place->path, place->length);
+  /* What was told before the oldest that is known may have been in an older one. */
+  if (at_ns == 0 || (capture_count == CAPTURES && at_ns < captures[0])) return false;
+  for (size_t i = 0; i < capture_count; i++)
+    if (captures[i] >= at_ns) return changed_ns < captures[i];
+  return false;
 }
 
 /* git keeps what matters of its own; its locks and its index come and go all the time. */
@@ -36,7 +65,7 @@ static bool is_wanted(const struct loss *loss) {
   const struct place *place = loss->place;
   if (!place->known || !place->exists || !S_ISREG(place->stat.st_mode) || place->stat.st_size == 0) return false;
   if (!loss->empties && place->stat.st_nlink > 1) return false;
-  if (in_ns(place->stat.st_ctim) + tick_ns < captured_ns) return false;
+  if (is_captured(place)) return false;
   const char *inside = spool_inside(place);
   return inside != NULL && !is_gits(inside);
 }

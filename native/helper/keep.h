@@ -13,7 +13,13 @@
 void keep_init(void);
 /* A look number `number` begins now: what it captures is safe once keep_captured is told so. */
 void keep_look(uint32_t number);
-void keep_captured(uint32_t number);
+/*
+ * `all`: everything was looked at. Otherwise only what had been told: somebody else may have changed what this run names only
+ * when it destroys it. Under the lock of processes.h, as the rest.
+ */
+void keep_captured(uint32_t number, bool all);
+/* A change of what is at `place` was told: the next capture looks at it. After `keep`, if that is for the same call. */
+void keep_told(const struct place *place);
 
 struct loss {
   const struct place *place; /* what is destroyed; it exists */

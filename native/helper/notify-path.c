@@ -42,6 +42,7 @@ static void put_changed(const struct call *call, enum field_tag tag, const struc
   uint64_t status = in_ns(place->stat.st_ctim), content = in_ns(place->stat.st_mtim);
   uint64_t changed = content < status ? content : status;
   if (changed > call->notifier->begun_ns) frame_long(call->frame, tag, changed);
+  else if (status > call->notifier->begun_ns && tag == FIELD_CHANGED) frame_long(call->frame, FIELD_STATUS, status);
 }
 
 /* A socket's address holds its path. */
@@ -176,6 +177,8 @@ void tell_path(struct call *call, const struct rule *rule) {
   put_changed(call, FIELD_CHANGED, &place);
   if (rule->to_path != NONE) put_changed(call, FIELD_REPLACED, &to);
   keep_lost(call, op_of(call, rule), &place, &to);
+  keep_told(&place);
+  if (rule->to_path != NONE) keep_told(&to);
   if (rule->op == OP_RENAME) moves_add(call, op_of(call, rule), &place, &to);
   hold_change(call, &place, rule->to_path == NONE ? NULL : &to);
   stream_put(call->notifier->stream, frame);

@@ -27,6 +27,7 @@ enum request {
   REQUEST_LOOK = 10,
   REQUEST_CAPTURED = 11,
   REQUEST_BEGUN = 12,
+  REQUEST_WALKED = 13, /* the same as CAPTURED, and everything was looked at */
 };
 
 static void settle_without_reader(struct state *state) {
@@ -46,7 +47,11 @@ static void answer(struct state *state, uint32_t kind, uint32_t number) {
   }
   if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
   if (kind == REQUEST_LOOK) keep_look(number);
-  if (kind == REQUEST_CAPTURED) keep_captured(number);
+  if (kind == REQUEST_CAPTURED || kind == REQUEST_WALKED) {
+    processes_lock();
+    keep_captured(number, kind == REQUEST_WALKED);
+    processes_unlock();
+  }
   if (kind == REQUEST_STOP) tree_end(number);
   if (kind == REQUEST_FREEZE) tree_freeze();
   if (kind == REQUEST_THAW) tree_thaw();

@@ -49,6 +49,10 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   const tree = rootTreeOf(ctx.store, states.before)
   const wasEdited = editedBeforeMove(ctx, tree, known.touches)
   const wasMadeByOthers = madeByOthers(ctx, tree, known.touches)
+  const isEdited = (path: Raw, after: Entry): boolean =>
+    known.touches.isMixed(path) ||
+    wasEdited(path, after) ||
+    known.touches.wasEditedBeforeMove(path, milliseconds(after.mtimeNs))
   for (const { path, before, after } of changes) {
     if (isGitInternal(path)) continue
     if (!after && known.touches.isRemoved(path)) edits.mixed.push(path)
@@ -58,15 +62,19 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     }
     if (!after || after.kind === 'dir' || after.kind === 'unknown') continue
     const last = lastTouch(path, after)
-    const mayBeLater = last !== undefined && milliseconds(after.mtimeNs) > last + WRITE_MS
+    const changed = milliseconds(after.mtimeNs)
+    const mayBeLater = last !== undefined && (changed > last + WRITE_MS || known.touches.isSetBack(path, changed))
     const whose = mayBeLater && ++looks <= MAX_LOOKS ? whoseIs(statLive(ctx, path), last, known.endedAt) : 'own'
     if (whose === 'others') edits.others.push(path)
     // What came between two touches of the run has left no time of its own.
-    else if (whose === 'mixed' || known.touches.isMixed(path) || wasEdited(path, after)) edits.mixed.push(path)
+    else if (whose === 'mixed' || isEdited(path, after)) edits.mixed.push(path)
     // Its time may be that of another place; and another name of a file has none.
     else if (!before && last !== undefined && wasMadeByOthers(path)) edits.mixed.push(path)
   }
   edits.mixed.push(...sharedRepositories(changes, known.touches))
+  // What came and went while the run went on is no change.
+  const named = new Set(changes.map(({ path }) => path))
+  for (const path of known.touches.removedPaths) if (!named.has(path) && !isGitInternal(path)) edits.mixed.push(path)
   return edits
 }
 

@@ -277,8 +277,9 @@ export class LiveRun {
     const dirty = taken && held && this.hooks.tellsAll && !isWalk ? this.sinceTaken(taken) : undefined
     try {
       const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, held })
-      if (!dirty || snapshot?.runOnly === false) this.walkedAt = now
-      look?.captured()
+      const isAll = !dirty || snapshot?.runOnly === false
+      if (isAll) this.walkedAt = now
+      look?.captured(isAll)
       this.isUncaptured = false
       return snapshot
     } catch (error) {

@@ -69,7 +69,7 @@ export function overlappingRuns(ctx: Context, id: string, now?: Now): Span[] {
     const wasOwn = touchedSoFar(ctx, id, { until: run.endedAt })
     const isShared = isOwn && withOtherNames(path => isOwn(path) || wasOwn(path), theirs)
     const foreign = isShared ? paths.filter(path => !isShared(path)) : []
-    const moved = movedAmong(changes, paths, names)
+    const moved = movedAmong(changes, paths, names, isOthersHere)
     const movedByOthers = isOwn ? moved.filter(path => !isOwn(path)) : []
     return [{ ...span, paths: [...paths, ...alone, ...moved], foreign: [...foreign, ...alone, ...movedByOthers] }]
   })
@@ -134,11 +134,19 @@ function sharedWithLive(
 
 /**
  * What of `changes` had one of these names before. To remove it by the one, where it is left alone by the other, would leave
- * nothing of it.
+ * nothing of it. `isOthers`: by the names of now.
  */
-function movedAmong(changes: readonly Change[], paths: readonly Raw[], names: NamesOverTime): Raw[] {
+function movedAmong(
+  changes: readonly Change[],
+  paths: readonly Raw[],
+  names: NamesOverTime,
+  isOthers: ((path: Raw) => boolean) | undefined,
+): Raw[] {
   const known = new Set(paths)
-  return changes.flatMap(({ path }) => (known.has(names.firstOf(path) ?? path) && !known.has(path) ? path : []))
+  const isMeant = (path: Raw): boolean =>
+    known.has(names.firstOf(path) ?? path) ||
+    (names.namesOf(path).some(({ name }) => known.has(name)) && (isOthers?.(path) ?? true))
+  return changes.flatMap(({ path }) => (!known.has(path) && isMeant(path) ? path : []))
 }
 
 type Moment = Pick<Snapshot, 'root' | 'seq'>

@@ -70,6 +70,7 @@ export const FIELD = {
   pids: 29,
   stat: 30,
   device: 31,
+  status: 32,
 } as const
 
 /** What is asked of the helper: kind and number. */
@@ -83,6 +84,7 @@ export const REQUEST = {
   look: 10,
   captured: 11,
   begun: 12,
+  walked: 13,
 } as const
 
 export const pathOps = [

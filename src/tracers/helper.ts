@@ -222,7 +222,9 @@ export class TracedCommand {
     return new Promise(resolve => {
       this.barriers.set(number, onBarrier)
       this.looks.set(number, held =>
-        resolve(held && { ...held, captured: () => this.request(REQUEST.captured, number) }),
+        resolve(
+          held && { ...held, captured: isAll => this.request(isAll ? REQUEST.walked : REQUEST.captured, number) },
+        ),
       )
       this.request(REQUEST.look, number)
     })

@@ -80,6 +80,8 @@ export interface PathEvent {
   /** When the content of the file at `path`, and of one at `to`, last changed, if that was since the command began. */
   changed: number | undefined
   replaced: number | undefined
+  /** Of `path`: when anything of it changed, where its content says that it is older than the command. */
+  status?: number | undefined
   /** One of the paths could not be found out. */
   isUnknown: boolean
 }
@@ -101,8 +103,8 @@ export interface Held {
 }
 
 export interface Look extends Held {
-  /** To be called when what happened before the look is in a snapshot. */
-  captured(): void
+  /** To be called when what was told before the look is in a snapshot; or all that had happened. */
+  captured(isAll: boolean): void
 }
 
 /** A file that was about to be destroyed and is kept in the spool, where its own log says more (kept-log.ts). */
