@@ -190,7 +190,7 @@ export class TraceRecorder {
       note: detached ? 'detached' : undefined,
     }
     this.commands++
-    if (isBeyondTrace(event.argv.map(rawToText))) this.hasUnknown = true
+    if (isBeyondTrace(event.argv)) this.hasUnknown = true
     const before = event.replaces === undefined ? undefined : this.running.get(event.replaces)
     if (before) this.end(before, { endedAt: event.at, exitCode: undefined, signal: undefined })
     this.running.set(event.id, execution)

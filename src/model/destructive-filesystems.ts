@@ -1,6 +1,6 @@
 /** What has a filesystem itself take files away, or bring others: no call of the system names them. */
 import type { Rule } from './command-kind.ts'
-import { callOf } from './command-words.ts'
+import { baseName } from './command-words.ts'
 
 const plain = (words: readonly string[]): string[] => words.filter(word => !word.startsWith('-'))
 
@@ -29,8 +29,8 @@ export const harmlessForFilesystems: Record<string, string> = {
   zpool: 'list status get iostat version',
 }
 
-/** Whether what it changes cannot be told from calls. */
-export function isBeyondTrace(argv: readonly string[]): boolean {
-  const { program, words } = callOf(argv)
+/** Whether what it changes cannot be told from calls. Asked of every command. */
+export function isBeyondTrace([first = '', ...words]: readonly string[]): boolean {
+  const program = baseName(first)
   return Object.hasOwn(filesystemRules, program) && filesystemRules[program]!(words, program) !== undefined
 }
