@@ -219,13 +219,10 @@ export class TracedCommand {
   look(onBarrier: () => void): Promise<Look | undefined> {
     if (this.isOver || this.events.destroyed) return Promise.resolve(undefined)
     const number = this.nextBarrier++
+    const captured = (isAll: boolean) => this.request(isAll ? REQUEST.walked : REQUEST.captured, number)
     return new Promise(resolve => {
       this.barriers.set(number, onBarrier)
-      this.looks.set(number, held =>
-        resolve(
-          held && { ...held, captured: isAll => this.request(isAll ? REQUEST.walked : REQUEST.captured, number) },
-        ),
-      )
+      this.looks.set(number, held => resolve(held && { ...held, captured }))
       this.request(REQUEST.look, number)
     })
   }
