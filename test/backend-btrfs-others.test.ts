@@ -179,7 +179,7 @@ onDisk(
   'a run that deletes the subvolume that it works in did that: it is undone, and what it had made is kept',
   async () => {
     space.write('a', '1\n')
-    const script = `echo made > '${space.at('made')}'; btrfs -q subvolume delete '${space.dir}'`
+    const script = `mkdir '${space.at('d')}'; rm -rf '${space.at('d')}'; echo made > '${space.at('made')}'; btrfs -q subvolume delete '${space.dir}'`
     const { stderr } = runCli(space, ['run', '-t', space.dir, '--', 'sh', '-c', script], {
       cwd: space.base,
       env: { ...space.env, PATH: process.env.PATH },
@@ -188,7 +188,7 @@ onDisk(
     const { restore } = await (await space.open({ cwd: space.base, target: space.dir })).undo()
     expect([restore!.leftAlone, space.read('a')]).toEqual([[], '1\n'])
     const savepoint = await space.open()
-    const { id } = savepoint.snapshots().find(({ type }) => type === 'guard')!
+    const { id } = savepoint.snapshots().findLast(({ type }) => type === 'guard')!
     expect(savepoint.read(id, 'made').toString()).toBe('made\n')
     rmSync(space.dir, { recursive: true })
     run('btrfs', 'subvolume', 'create', space.dir)

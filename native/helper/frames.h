@@ -79,7 +79,6 @@ enum field_tag {
   FIELD_INODE = 25, /* of HELD: when the file has several names; u64 */
   FIELD_CHANGED = 27,   /* of PATH: when its content last changed, if that was since the beginning; ns since 1970 */
   FIELD_REPLACED = 28,  /* the same of what is at TO */
-  FIELD_STATUS = 32,    /* of PATH: the same where the time of the content is older, and something of it changed since all the same */
   FIELD_PIDS = 29,
   FIELD_STAT = 30,
   FIELD_DEVICE = 31,

@@ -46,6 +46,8 @@ void keep_told(const struct place *place) {
   if (place->known && spool_inside(place) != NULL) told_add(place->path, place->length, realtime_ns());
 }
 
+bool keep_is_told(const struct place *place) { return !place->known || told_at(place->path, place->length) != 0; }
+
 /* Whether it is in a snapshot as it is. Its path was told, then a capture looked, and it has not changed since. */
 static bool is_captured(const struct place *place) {
   uint64_t changed_ns = in_ns(place->stat.st_ctim) + tick_ns;
@@ -58,8 +60,12 @@ static bool is_captured(const struct place *place) {
   return false;
 }
 
-/* git keeps what matters of its own; its locks and its index come and go all the time. */
-static bool is_gits(const char *path) { return strstr(path, "/.git/") != NULL; }
+/* git keeps what matters of its own; its locks and its index come and go all the time. What somebody else did there is another matter. */
+static bool is_gits(const struct place *place, const char *inside) {
+  if (strstr(inside, "/.git/") == NULL) return false;
+  bool is_passing = place->length > 5 && (strcmp(place->path + place->length - 5, ".lock") == 0 || strcmp(place->path + place->length - 5, "index") == 0);
+  return is_passing || keep_is_told(place);
+}
 
 static bool is_wanted(const struct loss *loss) {
   const struct place *place = loss->place;
@@ -67,7 +73,7 @@ static bool is_wanted(const struct loss *loss) {
   if (!loss->empties && place->stat.st_nlink > 1) return false;
   if (is_captured(place)) return false;
   const char *inside = spool_inside(place);
-  return inside != NULL && !is_gits(inside);
+  return inside != NULL && !is_gits(place, inside);
 }
 
 bool keep(const struct loss *loss, struct frame *frame) {

@@ -20,6 +20,8 @@ void keep_look(uint32_t number);
 void keep_captured(uint32_t number, bool all);
 /* A change of what is at `place` was told: the next capture looks at it. After `keep`, if that is for the same call. */
 void keep_told(const struct place *place);
+/* Whether one was, as far as is known. */
+bool keep_is_told(const struct place *place);
 
 struct loss {
   const struct place *place; /* what is destroyed; it exists */

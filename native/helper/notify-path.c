@@ -33,16 +33,15 @@ static void put_place(struct frame *frame, enum field_tag tag, const struct plac
 
 /*
  * When the content changed that the call is about to change: if that is later than what the run last did to the file, it was
- * perhaps somebody else. Of the two times the earlier one: the one can be set to anything, the other moves when only the mode or
- * the name changes. A file with several names may have been changed by another of them.
+ * perhaps somebody else. Of the two times the earlier one, since the other moves when only the mode or the name changes; but the one can
+ * be set to anything, and says nothing where it is older than the command. A file with several names may have been changed by another of them.
  */
 static void put_changed(const struct call *call, enum field_tag tag, const struct place *place) {
   bool is_kept = place->known && place->exists && (S_ISREG(place->stat.st_mode) || S_ISLNK(place->stat.st_mode));
   if (!is_kept || place->stat.st_nlink > 1) return;
-  uint64_t status = in_ns(place->stat.st_ctim), content = in_ns(place->stat.st_mtim);
-  uint64_t changed = content < status ? content : status;
-  if (changed > call->notifier->begun_ns) frame_long(call->frame, tag, changed);
-  else if (status > call->notifier->begun_ns && tag == FIELD_CHANGED) frame_long(call->frame, FIELD_STATUS, status);
+  uint64_t status = in_ns(place->stat.st_ctim), content = in_ns(place->stat.st_mtim), begun = call->notifier->begun_ns;
+  uint64_t changed = content > begun && content < status ? content : status;
+  if (changed > begun) frame_long(call->frame, tag, changed);
 }
 
 /* A socket's address holds its path. */
@@ -92,9 +91,13 @@ static void keep_lost(const struct call *call, enum path_op op, const struct pla
   static struct frame frame;
   before_change(op, place, to);
   struct loss loss = {.place = place, .op = op, .exec = process_present(call->process), .pid = call->process->pid};
-  if (op == OP_RENAME && !replaces_nothing(call)) loss.place = to;
+  /* What leaves the target is not seen any more. */
+  if (op == OP_RENAME && spool_inside(to) == NULL) loss.place = place;
+  else if (op == OP_RENAME && !replaces_nothing(call)) loss.place = to;
   else if (op == OP_TRUNCATE && (off_t)argument(call, 1) >= place->stat.st_size) return; /* it grows */
   else if (op == OP_TRUNCATE || (op == OP_WRITE && (open_flags(call) & O_TRUNC) != 0)) loss.empties = true;
+  /* What somebody else has written, and the run was not at yet, may be overwritten in any way. */
+  else if (op == OP_WRITE && !keep_is_told(place)) loss.empties = true;
   else if (op != OP_DELETE) return;
   if (keep(&loss, &frame)) stream_put(call->notifier->stream, &frame);
 }

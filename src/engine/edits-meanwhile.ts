@@ -63,7 +63,7 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     if (!after || after.kind === 'dir' || after.kind === 'unknown') continue
     const last = lastTouch(path, after)
     const changed = milliseconds(after.mtimeNs)
-    const mayBeLater = last !== undefined && (changed > last + WRITE_MS || known.touches.isSetBack(path, changed))
+    const mayBeLater = last !== undefined && (changed > last + WRITE_MS || changed < last - CERTAIN_MS)
     const whose = mayBeLater && ++looks <= MAX_LOOKS ? whoseIs(statLive(ctx, path), last, known.endedAt) : 'own'
     if (whose === 'others') edits.others.push(path)
     // What came between two touches of the run has left no time of its own.
@@ -128,7 +128,9 @@ function sharedRepositories(changes: readonly Change[], touches: LastTouches): S
 /** The last change of a file that the run last touched at `last`. */
 function whoseIs(stat: Stat | undefined, last: number, endedAt: number): 'own' | 'others' | 'mixed' {
   // The time of the content can be set to anything, that of the change cannot.
-  const changedAt = stat ? milliseconds(stat.ctimeNs) : 0
+  // It moves also when another name comes or goes.
+  const isSetBack = stat !== undefined && stat.nlink > 1 && milliseconds(stat.mtimeNs) <= last
+  const changedAt = stat && !isSetBack ? milliseconds(stat.ctimeNs) : 0
   if (changedAt <= last + WRITE_MS) return 'own'
   // To come to a new file, the run would have had to open or rename it by this name.
   const isNew = milliseconds(stat!.btimeNs) > last + CERTAIN_MS

@@ -22,7 +22,7 @@ const finishes: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'link', 'at
 
 export type Touch = Pick<
   PathEvent,
-  'op' | 'at' | 'pid' | 'path' | 'to' | 'directory' | 'existed' | 'changed' | 'replaced' | 'status'
+  'op' | 'at' | 'pid' | 'path' | 'to' | 'directory' | 'existed' | 'changed' | 'replaced'
 >
 
 export class LastTouches {
@@ -40,8 +40,6 @@ export class LastTouches {
   /** What it has touched by itself, not with a directory, by the first names. */
   private readonly touched = new Set<Raw>()
   private readonly found = new Set<Raw>()
-  /** When it was last opened for writing. */
-  private readonly written = new Map<Raw, number>()
   private isFull = false
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
   safeAt = 0
@@ -49,13 +47,11 @@ export class LastTouches {
   /** Paths relative to the target. */
   note(touch: Touch): void {
     if (this.isFull) return
-    const { op, at, pid, path, to, directory, changed, replaced, status } = touch
+    const { op, at, pid, path, to, directory, changed, replaced } = touch
     this.find(touch)
-    this.compare(path, changed, finishes.has(op) ? at - FINISH_MS : Infinity)
+    const isFinish = finishes.has(op) && path !== undefined && this.by.get(path) === pid
+    this.compare(path, changed, isFinish ? at - FINISH_MS : Infinity)
     this.compare(to, replaced, Infinity)
-    // Who opens a file for writing gives it a new time: an older one than that was set since.
-    if (path !== undefined && this.written.has(path)) this.compare(path, status, Infinity)
-    if (path !== undefined && (op === 'write' || op === 'truncate')) this.written.set(path, at)
     for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
@@ -132,12 +128,6 @@ export class LastTouches {
     return last === undefined ? undefined : Math.max(last, this.safeAt)
   }
 
-  /** Whether it has an older time than what the run wrote: somebody has put another one there, or set its time. */
-  isSetBack(path: Raw, changed: number): boolean {
-    const at = this.written.get(path)
-    return at !== undefined && changed < at - WRITE_MS
-  }
-
   /** Whether somebody else has perhaps changed it after the run had touched it, and before the directory was moved that it is in. */
   wasEditedBeforeMove(path: Raw, changed: number): boolean {
     const touched = this.names.namesOf(path).filter(({ name }) => this.paths.has(name) && !this.moved.has(name))
@@ -209,6 +199,5 @@ export class LastTouches {
     this.renamed.clear()
     this.touched.clear()
     this.found.clear()
-    this.written.clear()
   }
 }

@@ -157,17 +157,15 @@ export class LiveRun {
     const milestone = milestoneOfExec(this.ctx, event, argv) ?? (event.replaces && this.milestones.get(event.replaces))
     if (event.replaces) this.forget(event.replaces)
     if (milestone) this.milestones.set(event.id, milestone)
-    const goOn = () => {
-      if (isBeyondTrace(argv)) this.goBlind()
-      if (event.held) this.hooks.release(event.id)
-    }
-    const before = event.held ? this.guard(event, argv) : Promise.resolve()
-    before
+    // What it changes is not told: it is looked at everything, before it as well.
+    if (isBeyondTrace(argv)) this.goBlind()
+    if (!event.held) return
+    this.guard(event, argv)
       .catch(error => {
         this.ctx.warn(`no snapshot before ${quoteCommand(argv)}: ${(error as Error).message}`)
         this.hooks.note(event.id, `not guarded: ${(error as Error).message}`)
       })
-      .finally(goOn)
+      .finally(() => this.hooks.release(event.id))
   }
 
   private forget(exec: number): void {
@@ -229,7 +227,7 @@ export class LiveRun {
     const former = this.isDirty ? undefined : await this.underWay?.catch(() => undefined)
     if (former) this.hooks.note(event.id, `guarded by ${former.id}`)
     if (!this.isDirty) return
-    if (!this.pace.isDue(event.parent, this.ctx.now())) {
+    if (!isBeyondTrace(argv) && !this.pace.isDue(event.parent, this.ctx.now())) {
       this.hooks.note(event.id, 'not guarded: too soon after the last guard')
       return
     }
@@ -268,7 +266,7 @@ export class LiveRun {
 
   private async capture(options: RunSnapshotOptions): Promise<Snapshot | undefined> {
     const now = this.ctx.now()
-    const isWalk = this.isUncaptured || (options.type !== 'guard' && now - this.walkedAt > WALK_MS)
+    const isWalk = this.isBlind || this.isUncaptured || (options.type !== 'guard' && now - this.walkedAt > WALK_MS)
     let taken: Dirty | undefined
     const look = await this.hooks.look(() => {
       taken = this.dirty.take()

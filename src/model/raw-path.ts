@@ -46,7 +46,8 @@ export const parentOf = (path: Raw): Raw => {
 }
 export const nameOf = (path: Raw): Raw => path.slice(path.lastIndexOf('/') + 1)
 /** Whether `path` is `dir` itself or lies below it ('' is the root). */
-export const isWithin = (path: Raw, dir: Raw): boolean => dir === '' || path === dir || path.startsWith(`${dir}/`)
+export const isWithin = (path: Raw, dir: Raw): boolean =>
+  dir === '' || path === dir || path.startsWith(dir === '/' ? dir : `${dir}/`)
 
 /** Whether a path lies in a git repository's own directory: its objects are noise to people. */
 export const isGitInternal = (path: Raw): boolean =>

@@ -110,7 +110,6 @@ export class EventDecoder {
       hold: frame.number(FIELD.number),
       changed: milliseconds(frame.long(FIELD.changed)),
       replaced: milliseconds(frame.long(FIELD.replaced)),
-      status: milliseconds(frame.long(FIELD.status)),
       isUnknown: (frame.flags & FLAG.unknown) !== 0,
     }
   }

@@ -70,7 +70,6 @@ export const FIELD = {
   pids: 29,
   stat: 30,
   device: 31,
-  status: 32,
 } as const
 
 /** What is asked of the helper: kind and number. */

@@ -80,8 +80,6 @@ export interface PathEvent {
   /** When the content of the file at `path`, and of one at `to`, last changed, if that was since the command began. */
   changed: number | undefined
   replaced: number | undefined
-  /** Of `path`: when anything of it changed, where its content says that it is older than the command. */
-  status?: number | undefined
   /** One of the paths could not be found out. */
   isUnknown: boolean
 }

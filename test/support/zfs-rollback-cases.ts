@@ -31,13 +31,17 @@ export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     await snapshot(space, 'one')
     const [kept] = scene.kept(space)
     space.write('a', '2\n')
-    const { stderr } = runCli(space, ['run', '--', 'sh', '-c', `cd /; zfs rollback ${kept}`], {
+    const script = `echo made > made; rm -rf none; cd /; zfs rollback ${kept}`
+    const { stderr } = runCli(space, ['run', '--', 'sh', '-c', script], {
       env: { ...space.env, PATH: process.env.PATH },
     })
     expect(stderr).toMatch(/1 modified/)
     expect(space.read('a')).toBe('1\n')
     const { restore } = await (await space.open()).undo()
     expect([restore!.leftAlone, space.read('a')]).toEqual([[], '2\n'])
+    const savepoint = await space.open()
+    const { id } = savepoint.snapshots().findLast(({ type }) => type === 'guard')!
+    expect(savepoint.read(id, 'made').toString()).toBe('made\n')
   })
 
   const datasetOf = (space: Workspace): string => scene.kept(space)[0]!.split('@')[0]!
