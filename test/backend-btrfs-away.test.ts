@@ -1,31 +1,20 @@
 /** A target on a btrfs that is not mounted is missing, and not gone: nothing is made in its place unless somebody says so. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
-import { onBtrfs, run } from './support/backend-scene.ts'
-import { gated } from './support/machine.ts'
+import { afterEach, beforeEach, expect } from 'vitest'
+import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs()
-const onDisk = (title: string, work: () => Promise<void> | void) => gated(scene.possible, scene.needs, title, work)
-
-beforeAll(async () => {
-  if (scene.possible) await scene.setUp()
-}, 60_000)
-afterAll(async () => {
-  if (scene.possible) await scene.tearDown()
-}, 60_000)
-
 let space: Workspace
+const onDisk = useScene(scene, made => {
+  space = made
+})
 let elsewhere: Workspace
 beforeEach(() => {
   elsewhere = new Workspace()
-  if (scene.possible) space = scene.make()
 })
-afterEach(() => {
-  elsewhere.remove()
-  if (scene.possible) scene.remove(space)
-})
+afterEach(() => elsewhere.remove())
 
 const point = () => join(elsewhere.base, 'mounted here')
 const target = () => join(point(), basename(space.dir))

@@ -5,29 +5,16 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { expect } from 'vitest'
 import { addon } from '../src/native/addon.ts'
-import { onBtrfs, run } from './support/backend-scene.ts'
+import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { runCli } from './support/cli.ts'
-import { gated } from './support/machine.ts'
 import type { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs()
-const onDisk = (title: string, work: () => Promise<void> | void) => gated(scene.possible, scene.needs, title, work)
-
-beforeAll(async () => {
-  if (scene.possible) await scene.setUp()
-}, 60_000)
-afterAll(async () => {
-  if (scene.possible) await scene.tearDown()
-}, 60_000)
-
 let space: Workspace
-beforeEach(() => {
-  if (scene.possible) space = scene.make()
-})
-afterEach(() => {
-  if (scene.possible) scene.remove(space)
+const onDisk = useScene(scene, made => {
+  space = made
 })
 
 const beside = (name: string) => join(space.base, name)

@@ -1,29 +1,17 @@
 /** Probes of btrfs leave nothing behind: neither where they are killed, nor where the target is closed to its owner. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
-import { onBtrfs, run } from './support/backend-scene.ts'
+import { expect } from 'vitest'
+import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { runCli } from './support/cli.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import type { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs()
-const onDisk = (title: string, work: () => Promise<void> | void) => gated(scene.possible, scene.needs, title, work)
-
-beforeAll(async () => {
-  if (scene.possible) await scene.setUp()
-}, 60_000)
-afterAll(async () => {
-  if (scene.possible) await scene.tearDown()
-}, 60_000)
-
 let space: Workspace
-beforeEach(() => {
-  if (scene.possible) space = scene.make()
-})
-afterEach(() => {
-  if (scene.possible) scene.remove(space)
+const onDisk = useScene(scene, made => {
+  space = made
 })
 
 const probes = () =>

@@ -1,5 +1,5 @@
 /*
- * Keeps what a call is about to destroy, when it is younger than the last snapshot and so in none: the file gets another
+ * Keeps what a call is about to destroy, or take out of the target, when it is in no snapshot as it is: the file gets another
  * name in the spool (or is copied there, when its bytes are what goes).
  */
 #ifndef SAVEPOINT_KEEP_H

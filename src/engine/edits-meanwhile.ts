@@ -129,8 +129,8 @@ function sharedRepositories(changes: readonly Change[], touches: LastTouches): S
 function whoseIs(stat: Stat | undefined, last: number, endedAt: number): 'own' | 'others' | 'mixed' {
   // The time of the content can be set to anything, that of the change cannot.
   // It moves also when another name comes or goes.
-  const isSetBack = stat !== undefined && stat.nlink > 1 && milliseconds(stat.mtimeNs) <= last
-  const changedAt = stat && !isSetBack ? milliseconds(stat.ctimeNs) : 0
+  const isLinked = stat !== undefined && stat.nlink > 1 && milliseconds(stat.mtimeNs) <= last
+  const changedAt = stat && !isLinked ? milliseconds(stat.ctimeNs) : 0
   if (changedAt <= last + WRITE_MS) return 'own'
   // To come to a new file, the run would have had to open or rename it by this name.
   const isNew = milliseconds(stat!.btimeNs) > last + CERTAIN_MS

@@ -4,7 +4,8 @@ import { existsSync, globSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { canMount, isRoot } from './machine.ts'
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
+import { canMount, gated, isRoot } from './machine.ts'
 import { Workspace } from './workspace.ts'
 
 const PATH = `${process.env.PATH}:/usr/sbin:/sbin`
@@ -50,6 +51,26 @@ export const plain: Scene = {
   remove: space => space.remove(),
   kept: () => [],
   async tearDown() {},
+}
+
+/** For the tests of a file: the scene, and a workspace on it for each. Returns what defines one. */
+export function useScene(scene: Scene, take: (space: Workspace) => void) {
+  let space: Workspace
+  beforeAll(async () => {
+    if (scene.possible) await scene.setUp()
+  }, 60_000)
+  afterAll(async () => {
+    if (scene.possible) await scene.tearDown()
+  }, 60_000)
+  beforeEach(() => {
+    if (!scene.possible) return
+    space = scene.make()
+    take(space)
+  })
+  afterEach(() => {
+    if (scene.possible) scene.remove(space)
+  })
+  return (title: string, work: () => Promise<void> | void): void => gated(scene.possible, scene.needs, title, work)
 }
 
 /** Works wherever the store does. */
