@@ -103,7 +103,7 @@ it('what somebody edited or made is kept, and named, when the run then removes i
   run.say('end')
   await run.ended
   const { restore } = savepointJson(space, ['undo'])
-  expect(restore.mixed).toEqual(['docs/notes', 'docs/new'])
+  expect(restore.mixed).toEqual(['docs/new', 'docs/notes'])
   const kept = ['docs/notes', 'docs/new'].map(path =>
     savepointJson(space, ['history', path]).versions.some(({ size }: { size: number }) => size === 5),
   )

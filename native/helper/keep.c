@@ -2,10 +2,16 @@
 #define _GNU_SOURCE
 #include "keep.h"
 
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "arrivals.h"
+#include "names.h"
+#include "shut-directory.h"
 #include "spool.h"
-#include "told.h"
+#include "times.h"
 
 enum { LOOKS = 64, CAPTURES = 256 };
 /* The clock of files ticks; a file's time may lie before the moment of its change by as much. */
@@ -13,6 +19,8 @@ static const uint64_t tick_ns = 20000000;
 
 /* What changed before this is in a snapshot, or in the log of before.h. */
 static uint64_t walked_ns;
+/* By paths. */
+static struct times told;
 /* When the last captures looked, the oldest first; what they had to look at was told before. */
 static uint64_t captures[CAPTURES];
 static size_t capture_count;
@@ -21,7 +29,10 @@ static struct {
   uint64_t at_ns;
 } looks[LOOKS];
 
-void keep_init(void) { walked_ns = realtime_ns(); }
+void keep_init(void) {
+  walked_ns = realtime_ns();
+  arrivals_since(walked_ns);
+}
 
 void keep_look(uint32_t number) {
   looks[number % LOOKS].number = number;
@@ -34,7 +45,8 @@ void keep_captured(uint32_t number, bool all) {
   if (all) {
     walked_ns = at_ns;
     capture_count = 0;
-    told_forget(at_ns);
+    times_forget(&told, at_ns);
+    arrivals_since(at_ns);
     return;
   }
   if (capture_count > 0 && captures[capture_count - 1] >= at_ns) return;
@@ -43,16 +55,20 @@ void keep_captured(uint32_t number, bool all) {
 }
 
 void keep_told(const struct place *place) {
-  if (place->known && spool_inside(place) != NULL) told_add(place->path, place->length, realtime_ns());
+  if (!place->known || spool_inside(place) == NULL) return;
+  arrivals_sight(place);
+  times_set(&told, place->path, place->length, realtime_ns());
 }
 
-bool keep_is_told(const struct place *place) { return !place->known || told_at(place->path, place->length) != 0; }
+bool keep_is_told(const struct place *place) {
+  return !place->known || times_at(&told, place->path, place->length) != 0 || names_at(place) != 0;
+}
 
 /* Whether it is in a snapshot as it is. Its path was told, then a capture looked, and it has not changed since. */
 static bool is_captured(const struct place *place) {
-  uint64_t changed_ns = in_ns(place->stat.st_ctim) + tick_ns;
-  if (changed_ns < walked_ns) return true;
-  uint64_t at_ns = told_at(place->path, place->length);
+  uint64_t changed_ns = in_ns(place->stat.st_ctim) + tick_ns, arrived_ns = arrivals_above(place) + tick_ns;
+  if (changed_ns < walked_ns && arrived_ns < walked_ns) return true;
+  uint64_t at_ns = times_at(&told, place->path, place->length);
   /* What was told before the oldest that is known may have been in an older one. */
   if (at_ns == 0 || (capture_count == CAPTURES && at_ns < captures[0])) return false;
   for (size_t i = 0; i < capture_count; i++)
@@ -67,40 +83,70 @@ static bool is_gits(const struct place *place, const char *inside) {
   return is_passing || keep_is_told(place);
 }
 
+/* Nothing but its name: worth a record only where somebody else has made it. Programs make such things for a moment all the time. */
+static bool is_mere_name(const struct place *place) { return S_ISLNK(place->stat.st_mode) || place->stat.st_size == 0; }
+
 static bool is_wanted(const struct loss *loss) {
   const struct place *place = loss->place;
-  if (!place->known || !place->exists || !S_ISREG(place->stat.st_mode) || place->stat.st_size == 0) return false;
+  if (!place->known || !place->exists || !(S_ISREG(place->stat.st_mode) || S_ISLNK(place->stat.st_mode))) return false;
+  if (is_mere_name(place) && (loss->empties || keep_is_told(place))) return false;
   if (!loss->empties && place->stat.st_nlink > 1) return false;
-  if (is_captured(place)) return false;
   const char *inside = spool_inside(place);
-  return inside != NULL && !is_gits(place, inside);
+  return inside != NULL && !is_captured(place) && !is_gits(place, inside);
 }
+
+/* The directory may go as well, and is in no snapshot then. */
+static void put_directory(struct frame *frame, const struct place *place) {
+  static char directory[PATH_ROOM];
+  struct stat above;
+  size_t length = (size_t)((const char *)strrchr(place->path, '/') - place->path);
+  memcpy(directory, place->path, length);
+  directory[length] = 0;
+  if (lstat(directory, &above) != 0) return;
+  uint32_t attributes[] = {above.st_mode, above.st_uid, above.st_gid};
+  frame_bytes(frame, FIELD_DIRECTORY, attributes, sizeof attributes);
+}
+
 
 bool keep(const struct loss *loss, struct frame *frame) {
   if (!is_wanted(loss)) return false;
   const struct place *place = loss->place;
   uint32_t number = loss->empties ? 0 : spool_link(place);
+  /* What the run has made itself, and takes away with a directory, is not gone by that: it is not worth a copy. */
+  if (number == 0 && loss->is_below && keep_is_told(place)) return false;
   if (number == 0) number = spool_copy(place);
   frame_begin(frame, FRAME_KEPT, (uint16_t)loss->op, (uint32_t)loss->pid);
   if (number == 0) frame_flag(frame, FLAG_TRUNCATED);
+  if (!keep_is_told(place)) frame_flag(frame, FLAG_OTHERS);
   frame_number(frame, FIELD_EXEC, loss->exec);
   frame_number(frame, FIELD_NUMBER, number);
   frame_number(frame, FIELD_MODE, place->stat.st_mode);
   frame_number(frame, FIELD_UID, place->stat.st_uid);
   frame_number(frame, FIELD_GID, place->stat.st_gid);
-  /* The directory may go as well, and is in no snapshot then. */
-  struct stat above;
-  const char *slash = strrchr(place->path, '/');
-  char directory[PATH_ROOM];
-  memcpy(directory, place->path, (size_t)(slash - place->path));
-  directory[slash - place->path] = 0;
-  if (lstat(directory, &above) == 0) {
-    uint32_t attributes[] = {above.st_mode, above.st_uid, above.st_gid};
-    frame_bytes(frame, FIELD_DIRECTORY, attributes, sizeof attributes);
-  }
+  put_directory(frame, place);
   frame_long(frame, FIELD_TIME, realtime_ns());
   frame_long(frame, FIELD_MTIME, in_ns(place->stat.st_mtim));
   frame_bytes(frame, FIELD_PATH, place->path, place->length);
   if (!spool_log(frame) && number != 0) spool_remove(number);
   return true;
+}
+
+void keep_below(const struct loss *loss, struct frame *frame, struct stream *stream) {
+  struct shut_directory shut;
+  DIR *list = shut_open(loss->place, &shut);
+  struct place *below = list == NULL ? NULL : malloc(sizeof *below);
+  struct loss lost = *loss;
+  lost.place = below;
+  lost.is_below = true;
+  for (struct dirent *entry; below != NULL && (entry = readdir(list)) != NULL;) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    int length = snprintf(below->path, sizeof below->path, "%s/%s", loss->place->path, entry->d_name);
+    if (length < 0 || (size_t)length >= sizeof below->path || lstat(below->path, &below->stat) != 0) continue;
+    below->length = (size_t)length;
+    below->known = below->exists = true;
+    if (S_ISDIR(below->stat.st_mode)) keep_below(&lost, frame, stream);
+    else if (keep(&lost, frame)) stream_put(stream, frame);
+  }
+  free(below);
+  if (list != NULL) shut_close(list, &shut);
 }

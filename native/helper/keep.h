@@ -26,11 +26,14 @@ bool keep_is_told(const struct place *place);
 struct loss {
   const struct place *place; /* what is destroyed; it exists */
   enum path_op op;
-  bool empties; /* its bytes go, not its name */
+  bool empties;  /* its bytes go, not its name */
+  bool is_below; /* it goes with a directory, which leaves the target */
   uint32_t exec;
   pid_t pid;
 };
 /* Uses `frame`, and leaves in it the frame to be sent; false when there was nothing to keep. */
 bool keep(const struct loss *loss, struct frame *frame);
+/* All that is in a directory; puts the frames. */
+void keep_below(const struct loss *loss, struct frame *frame, struct stream *stream);
 
 #endif

@@ -16,8 +16,10 @@
 #include "call.h"
 #include "holds.h"
 #include "keep.h"
+#include "losses.h"
 #include "mounts.h"
 #include "moves.h"
+#include "names.h"
 #include "plain.h"
 #include "protect.h"
 #include "record.h"
@@ -31,16 +33,24 @@ static void put_place(struct frame *frame, enum field_tag tag, const struct plac
   if (!place->known || !frame_bytes(frame, tag, place->path, place->length)) frame_flag(frame, FLAG_UNKNOWN);
 }
 
+/* How long a run may take to write what it has opened. */
+static const uint64_t write_ns = 1000000000;
+
 /*
  * When the content changed that the call is about to change: if that is later than what the run last did to the file, it was
  * perhaps somebody else. Of the two times the earlier one, since the other moves when only the mode or the name changes; but the one can
- * be set to anything, and says nothing where it is older than the command. A file with several names may have been changed by another of them.
+ * be set to anything, and says nothing where it is older than the command. A file with several names may have been changed by another of
+ * them: then it counts from when the run last named any.
  */
 static void put_changed(const struct call *call, enum field_tag tag, const struct place *place) {
   bool is_kept = place->known && place->exists && (S_ISREG(place->stat.st_mode) || S_ISLNK(place->stat.st_mode));
-  if (!is_kept || place->stat.st_nlink > 1) return;
+  if (!is_kept) return;
   uint64_t status = in_ns(place->stat.st_ctim), content = in_ns(place->stat.st_mtim), begun = call->notifier->begun_ns;
   uint64_t changed = content > begun && content < status ? content : status;
+  if (place->stat.st_nlink > 1) {
+    uint64_t named = names_at(place);
+    changed = named == 0 || content > named + write_ns ? content : 0;
+  }
   if (changed > begun) frame_long(call->frame, tag, changed);
 }
 
@@ -80,27 +90,6 @@ bool opens_in_root(const struct call *call) {
 }
 
 static bool opens_for_reading(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) == 0; }
-
-/* It fails where something is already. */
-static bool replaces_nothing(const struct call *call) {
-  return call->notification->data.nr == __NR_renameat2 && (argument(call, 4) & RENAME_NOREPLACE) != 0;
-}
-
-/* Keeps what the call destroys, if that is in no snapshot yet. Before anybody can let it go on. */
-static void keep_lost(const struct call *call, enum path_op op, const struct place *place, const struct place *to) {
-  static struct frame frame;
-  before_change(op, place, to);
-  struct loss loss = {.place = place, .op = op, .exec = process_present(call->process), .pid = call->process->pid};
-  /* What leaves the target is not seen any more. */
-  if (op == OP_RENAME && spool_inside(to) == NULL) loss.place = place;
-  else if (op == OP_RENAME && !replaces_nothing(call)) loss.place = to;
-  else if (op == OP_TRUNCATE && (off_t)argument(call, 1) >= place->stat.st_size) return; /* it grows */
-  else if (op == OP_TRUNCATE || (op == OP_WRITE && (open_flags(call) & O_TRUNC) != 0)) loss.empties = true;
-  /* What somebody else has written, and the run was not at yet, may be overwritten in any way. */
-  else if (op == OP_WRITE && !keep_is_told(place)) loss.empties = true;
-  else if (op != OP_DELETE) return;
-  if (keep(&loss, &frame)) stream_put(call->notifier->stream, &frame);
-}
 
 /* Whether a change may be one of a file that the capture of the state before has not read yet. Other names may lie anywhere. */
 static bool may_concern(const struct place *place) {
@@ -179,9 +168,11 @@ void tell_path(struct call *call, const struct rule *rule) {
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
   put_changed(call, FIELD_CHANGED, &place);
   if (rule->to_path != NONE) put_changed(call, FIELD_REPLACED, &to);
-  keep_lost(call, op_of(call, rule), &place, &to);
+  losses_keep(call, op_of(call, rule), &place, &to);
   keep_told(&place);
   if (rule->to_path != NONE) keep_told(&to);
+  names_note(&place, rule->op == OP_LINK);
+  if (rule->to_path != NONE) names_note(&to, false);
   if (rule->op == OP_RENAME) moves_add(call, op_of(call, rule), &place, &to);
   hold_change(call, &place, rule->to_path == NONE ? NULL : &to);
   stream_put(call->notifier->stream, frame);

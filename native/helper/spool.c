@@ -150,4 +150,15 @@ uint32_t spool_copy_any(const struct place *place) {
   return is_copied ? last_number : 0;
 }
 
-uint32_t spool_copy(const struct place *place) { return place->stat.st_size > max_copy ? 0 : spool_copy_any(place); }
+static uint32_t copy_symlink(const struct place *place) {
+  static char target[PATH_ROOM];
+  ssize_t length = readlink(place->path, target, sizeof target - 1);
+  if (length <= 0) return 0;
+  target[length] = 0;
+  return symlinkat(target, spool_fd, name_of(++last_number)) == 0 ? last_number : 0;
+}
+
+uint32_t spool_copy(const struct place *place) {
+  if (S_ISLNK(place->stat.st_mode)) return copy_symlink(place);
+  return place->stat.st_size > max_copy ? 0 : spool_copy_any(place);
+}

@@ -17,7 +17,7 @@ bool spool_concerns(const struct place *place);
 /* Its path below the target, with the slash before it; NULL when it is not in there. */
 const char *spool_inside(const struct place *place);
 
-/* A regular file under a number, by another name or by a copy with its extended attributes; 0 when that is not possible. */
+/* A regular file, or a symbolic link, under a number, by another name or by a copy with its extended attributes; 0 when that is not possible. */
 uint32_t spool_link(const struct place *place);
 uint32_t spool_copy(const struct place *place);
 /* The same of a file of any size; `errno` says why not. */

@@ -1,5 +1,6 @@
 /** A plan in the words of results: counts and paths. */
 import type { Entry } from '../model/entry.ts'
+import { isWithin, type Raw } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { withAllBelow } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
@@ -32,7 +33,10 @@ export function describeRestore(
   const before = rootTreeOf(ctx.store, request.wanted)
   const after = request.base === undefined ? live.tree : rootTreeOf(ctx.store, request.base)
   const { gone, changed } = unprotectedWork(ctx, { before, after, now: live.tree, scope: request.scope }, request.doer)
-  return { ...result, gone, unprotected: changed, mixed: mixedIn(plan.actions, request.doer?.mixed ?? []) }
+  const trees = { wanted: before, now: live.tree }
+  const inScope = (path: Raw): boolean => request.scope?.some(each => isWithin(path, each)) ?? true
+  const mixed = mixedIn(ctx, plan.actions, trees, request.doer?.mixed.filter(inScope) ?? [])
+  return { ...result, gone, unprotected: changed, mixed }
 }
 
 export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot | undefined): RestoreResult {

@@ -3,7 +3,7 @@
  * opened a file, not when it wrote: so of what changed later it is certain only sometimes whose the change is.
  */
 import type { Change, Entry, Id } from '../model/entry.ts'
-import { isGitIndex, isGitInternal, parentOf, type Raw } from '../model/raw-path.ts'
+import { isGitIndex, isGitInternal, nearAny, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import type { Stat } from '../native/addon.ts'
 import { sameContent } from '../store/tree-diff.ts'
@@ -55,7 +55,6 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     known.touches.wasEditedBeforeMove(path, milliseconds(after.mtimeNs))
   for (const { path, before, after } of changes) {
     if (isGitInternal(path)) continue
-    if (!after && known.touches.isRemoved(path)) edits.mixed.push(path)
     if (wasPutInto(ctx, path, after, known.touches)) {
       edits.others.push(path)
       continue
@@ -73,9 +72,28 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   }
   edits.mixed.push(...sharedRepositories(changes, known.touches))
   // What came and went while the run went on is no change.
-  const named = new Set(changes.map(({ path }) => path))
-  for (const path of known.touches.removedPaths) if (!named.has(path) && !isGitInternal(path)) edits.mixed.push(path)
-  return edits
+  const gone = [...removedOf(ctx, tree, known.touches), ...foundUnsaved(ctx, tree, known.touches)]
+  const others = new Set(edits.others)
+  const mixed = new Set([...edits.mixed, ...gone.filter(path => !isGitInternal(path) && !others.has(path))])
+  return { others: edits.others, mixed: [...mixed].sort() }
+}
+
+/** By the name that it had when the run came to it; and by that of something else which comes back there. */
+function* removedOf({ store }: Context, tree: Id, touches: LastTouches): Generator<Raw> {
+  const isCaptured = (path: Raw) => (entryAt(store, tree, path)?.kind ?? 'unknown') !== 'unknown'
+  for (const [last, first] of touches.removedPaths) {
+    const isFirst = isCaptured(first) || touches.isFound(first)
+    if (isFirst) yield first
+    if (!isFirst || isCaptured(last)) yield last
+  }
+}
+
+/** What is not as in `tree`, and was in no snapshot when the run took or changed it without ever having named it. */
+function* foundUnsaved({ store }: Context, tree: Id, touches: LastTouches): Generator<Raw> {
+  for (const [path, mtimeNs] of touches.foundUnsaved) {
+    const before = entryAt(store, tree, path)
+    if (before?.kind !== 'unknown' && before?.mtimeNs !== mtimeNs) yield path
+  }
 }
 
 /**
@@ -170,12 +188,15 @@ export const editsOf = (operation: Operation | undefined): Edits => ({
   mixed: (operation?.detail.mixed as Raw[] | undefined) ?? [],
 })
 
-/** Which of `mixed` a plan overwrites or removes. */
-export function mixedIn(actions: readonly { path: Raw }[], mixed: readonly Raw[]): Raw[] {
+/** Which of `mixed` a plan overwrites or removes, and which are gone, and do not come back by it. */
+export function mixedIn(
+  { store }: Context,
+  actions: readonly { path: Raw }[],
+  trees: { wanted: Id; now: Id },
+  mixed: readonly Raw[],
+): Raw[] {
   if (mixed.length === 0) return []
-  const acted = new Set(actions.map(({ path }) => path))
-  const around = new Set<Raw>()
-  for (const path of acted) for (let at = path; at !== '' && !around.has(at); at = parentOf(at)) around.add(at)
-  const isBelow = (path: Raw): boolean => acted.has(path) || (path !== '' && isBelow(parentOf(path)))
-  return mixed.filter(path => around.has(path) || isBelow(path))
+  const isConcerned = nearAny(actions.map(({ path }) => path))
+  const isGone = (path: Raw) => [trees.wanted, trees.now].every(tree => entryAt(store, tree, path) === undefined)
+  return mixed.filter(path => isConcerned(path) || isGone(path))
 }

@@ -3,7 +3,7 @@
  * become a snapshot of their own, of type `kept`: HEAD with those files where they were. All that works on snapshots works
  * on it. A spool that a killed run left is taken up when the run is closed.
  */
-import { existsSync, lstatSync, rmSync } from 'node:fs'
+import { constants, existsSync, lstatSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { PURGED } from '../model/hide-words.ts'
@@ -23,6 +23,7 @@ import { copyOf, pathOf, readBeforeLog } from '../tracers/before-log.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
 import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { NamesOverTime } from './names-over-time.ts'
 import type { Kept } from './results.ts'
 import { addSnapshot } from './snapshot.ts'
 import { spoolLog, spoolOf, storeSpooled } from './spool.ts'
@@ -56,7 +57,7 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
   const spool = spoolOf(ctx, run)
   const files = readKeptLog(spoolLog(spool)).kept.filter(({ name }) => sizeOf(join(spool, name)) !== undefined)
   if (!head || files.length === 0) return
-  const wanted = await withoutExcluded(ctx, spool, files)
+  const wanted = await withoutExcluded(ctx, run, spool, files)
   const writer = await ctx.store.writer(ctx.signal)
   try {
     const root = rootEntryOf(ctx.store, head.root)
@@ -118,7 +119,7 @@ function keptIn(ctx: Context, snapshot: Snapshot): Raw[] {
   let state: Snapshot | undefined = snapshot
   while (state?.type === 'kept') state = state.parent === undefined ? undefined : ctx.db.snapshot(state.parent)
   const changes = [...stateChanges(ctx.store, state?.root, snapshot.root)]
-  return changes.flatMap(({ path, after }) => (after?.kind === 'file' ? [path] : []))
+  return changes.flatMap(({ path, after }) => (after?.kind === 'file' || after?.kind === 'link' ? [path] : []))
 }
 
 const withPath = ({ path, entry }: Version): [Raw, Entry] => [path, entry]
@@ -140,8 +141,8 @@ function missingDirs(ctx: Context, writer: StoreWriter, tree: Id, layer: Version
 
 const sizeOf = (file: string): number | undefined => lstatSync(file, { throwIfNoEntry: false })?.size
 
-/** With their paths relative to the target. */
-async function withoutExcluded(ctx: Context, spool: string, files: KeptFile[]): Promise<KeptFile[]> {
+/** With their paths relative to the target. What the run has moved to where nothing is captured has the name that it had before. */
+async function withoutExcluded(ctx: Context, run: string, spool: string, files: KeptFile[]): Promise<KeptFile[]> {
   const target = rawFromBytes(ctx.targetPath)
   const inside = files
     .filter(({ path }) => isWithin(path, target))
@@ -152,23 +153,46 @@ async function withoutExcluded(ctx: Context, spool: string, files: KeptFile[]): 
   return withDir(ctx.targetPath, async root => {
     const rules = await Exclusions.open({ root, rootPath: ctx.targetPath, exclude: excludeConfig(ctx), env: ctx.env })
     const wanted: KeptFile[] = []
-    for (const file of inside)
-      if (!(await rules.of(file.path, { isDirectory: false, size: file.size }))) wanted.push(file)
+    const earlierNames = earlierNamesIn(ctx, run)
+    for (const { size, ...file } of inside) {
+      for (const path of [file.path, ...earlierNames(file)]) {
+        if (await rules.of(path, { isDirectory: false, size })) continue
+        wanted.push({ ...file, path })
+        break
+      }
+    }
     return wanted
   })
 }
 
+/** To be asked in the order of time. */
+function earlierNamesIn({ db }: Context, run: string): (file: KeptFile) => Raw[] {
+  const names = new NamesOverTime()
+  const changes = db.events.nameChangesOf([run])
+  let next = changes.next()
+  return ({ path, at }) => {
+    for (; !next.done && next.value.at <= at; next = changes.next()) names.note({ ...next.value, by: run })
+    return names.namesOf(path).map(({ name }) => name)
+  }
+}
+
 /** In the order of the destruction. */
 async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: KeptFile[]): Promise<Version[]> {
-  const sized = files.map(({ name }) => ({ name, size: sizeOf(join(spool, name)) ?? 0 }))
+  const sized = files.filter(isFile).map(({ name }) => ({ name, size: sizeOf(join(spool, name)) ?? 0 }))
   const stored = await storeSpooled(ctx, writer, spool, sized)
-  return files.flatMap(({ name, path, exec, directory, mode, uid, gid, mtimeNs }) => {
-    const content = stored.get(name)
+  return files.flatMap(file => {
+    const { name, path, exec, directory, mode, uid, gid, mtimeNs } = file
+    const content = isFile(file) ? stored.get(name) : { target: targetOf(join(spool, name)) }
     if (!content) return []
-    const entry = { ...blankEntry(nameOf(path), 'file'), mode: mode & 0o7777, uid, gid, mtimeNs, ...content }
+    const kind = isFile(file) ? 'file' : 'link'
+    const entry = { ...blankEntry(nameOf(path), kind), mode: mode & 0o7777, uid, gid, mtimeNs, ...content }
     return [{ path, exec, entry, directory }]
   })
 }
+
+const targetOf = (link: string): Raw => rawFromBytes(readlinkSync(link, 'buffer'))
+
+const isFile = ({ mode }: KeptFile): boolean => (mode & constants.S_IFMT) === constants.S_IFREG
 
 /** Oldest first: the last has the newest version of each path. */
 function layersOf(versions: Version[]): Version[][] {

@@ -10,7 +10,7 @@ import { NamesOverTime } from './names-over-time.ts'
 /** With more paths than this, nothing is known of any. */
 const MAX_PATHS = 200_000
 /** What is beyond that is not named. */
-const MAX_MIXED = 1000
+const MAX_MIXED = 20_000
 /** How many of the last renames can be taken back. */
 const MAX_RENAMED = 100
 /** How long a run may take to write what it has opened, before the change counts as perhaps another's. */
@@ -32,14 +32,16 @@ export class LastTouches {
   private readonly by = new Map<Raw, number>()
   private readonly ends = new Map<number, number>()
   private readonly mixed = new Set<Raw>()
-  /** Those of them that it then removed, by the last name and by the first: the edit went with them. */
-  private readonly removed = new Set<Raw>()
+  /** Those of them that it then removed, by the last name, and that by the first: the edit went with them. */
+  private readonly removed = new Map<Raw, Raw>()
   private names = new NamesOverTime()
   /** The last that it was to rename: what takes that back. */
   private readonly renamed = new Map<string, () => void>()
   /** What it has touched by itself, not with a directory, by the first names. */
   private readonly touched = new Set<Raw>()
   private readonly found = new Set<Raw>()
+  /** What was in no snapshot when it first took or changed it, by the first names, and from when its content was. */
+  private readonly unsaved = new Map<Raw, bigint>()
   private isFull = false
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
   safeAt = 0
@@ -77,6 +79,15 @@ export class LastTouches {
       this.found.add(this.firstName(to))
   }
 
+  /** Somebody else's perhaps, as it was right before the run took or changed it. */
+  noteFound(path: Raw, mtimeNs: bigint): void {
+    if (!this.isFull && this.unsaved.size < MAX_MIXED) this.unsaved.set(this.firstName(path), mtimeNs)
+  }
+
+  get foundUnsaved(): ReadonlyMap<Raw, bigint> {
+    return this.unsaved
+  }
+
   /** A rename had no effect after all. */
   takeBack(path: Raw | undefined, to: Raw | undefined): void {
     this.renamed.get(`${path}\0${to}`)?.()
@@ -85,7 +96,7 @@ export class LastTouches {
 
   /** Also of what something else takes the place of, or that leaves the target. */
   private remove(path: Raw | undefined): void {
-    if (path !== undefined && this.mixed.has(path)) this.removed.add(path).add(this.firstName(path))
+    if (path !== undefined && this.mixed.has(path)) this.removed.set(path, this.firstName(path))
   }
 
   private move(path: Raw | undefined, to: Raw | undefined): void {
@@ -140,8 +151,8 @@ export class LastTouches {
     return changed > Math.max(...ownUntil)
   }
 
-  /** What it was to remove after somebody else had perhaps changed it, by the last names and the first. */
-  get removedPaths(): Iterable<Raw> {
+  /** What it was to remove after somebody else had perhaps changed it: the first names by the last. */
+  get removedPaths(): ReadonlyMap<Raw, Raw> {
     return this.removed
   }
 
@@ -153,12 +164,11 @@ export class LastTouches {
   /** The name that it had when the run first named it, if it was there. */
   foundAs(path: Raw): Raw | undefined {
     const first = this.firstName(path)
-    return this.found.has(first) ? first : undefined
+    return this.isFound(first) ? first : undefined
   }
 
-  /** Whether the run was to remove such a file, of which this is the last name or the first. */
-  isRemoved(path: Raw): boolean {
-    return this.removed.has(path)
+  isFound(first: Raw): boolean {
+    return this.found.has(first)
   }
 
   /** When what it is in was brought in from outside, if that is all that was done to it. */
@@ -199,5 +209,6 @@ export class LastTouches {
     this.renamed.clear()
     this.touched.clear()
     this.found.clear()
+    this.unsaved.clear()
   }
 }

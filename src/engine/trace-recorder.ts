@@ -10,7 +10,15 @@ import { type RedactPatterns, redactCommands } from '../model/redact.ts'
 import { type Execution, FOREIGN_CALLS, hasFailed } from '../model/trace.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
 import type { TraceBatch } from '../timeline/trace-rows.ts'
-import type { ExecEvent, ExitEvent, LostEvent, PathEvent, TraceEvent, UnmovedEvent } from '../tracers/trace-event.ts'
+import type {
+  ExecEvent,
+  ExitEvent,
+  KeptEvent,
+  LostEvent,
+  PathEvent,
+  TraceEvent,
+  UnmovedEvent,
+} from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 import { noteSizes } from './event-sizes.ts'
 import { execLine, exitLine } from './exec-lines.ts'
@@ -86,6 +94,7 @@ export class TraceRecorder {
       else if (event.type === 'lost') this.addLost(event)
       else if (event.type === 'undone') this.undo(event.id)
       else if (event.type === 'unmoved') this.unmove(event)
+      else if (event.type === 'kept' && event.ofOthers) this.addOthers(event.ofOthers)
     }
     if (lines !== '') this.attempt(() => this.append(lines))
     if (lines !== '') this.onLines(lines)
@@ -237,6 +246,10 @@ export class TraceRecorder {
     const at = this.batch.files.findLastIndex(isMeant)
     if (at >= 0) this.batch.files.splice(at, 1)
     else this.batch.unmoved.push({ op, exec, path, to })
+  }
+
+  private addOthers({ path, mtimeNs }: NonNullable<KeptEvent['ofOthers']>): void {
+    this.touches.noteFound(this.relative(path)!, mtimeNs)
   }
 
   private addPath(event: PathEvent): void {

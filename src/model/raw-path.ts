@@ -144,3 +144,12 @@ function utf8LengthAt(bytes: Buffer, at: number): number {
   }
   return 0
 }
+
+/** Whether a path is one of them, lies in one, or has one in it. */
+export function nearAny(paths: readonly Raw[]): (path: Raw) => boolean {
+  const exact = new Set(paths)
+  const around = new Set<Raw>()
+  for (const path of exact) for (let at = path; at !== '' && !around.has(at); at = parentOf(at)) around.add(at)
+  const isBelow = (path: Raw): boolean => exact.has(path) || (path !== '' && isBelow(parentOf(path)))
+  return path => around.has(path) || isBelow(path)
+}

@@ -2,7 +2,15 @@
 import { constants } from 'node:os'
 import type { Raw } from '../model/raw-path.ts'
 import { FIELD, FLAG, FRAME, type Frame, LOST, pathOps } from './frames.ts'
-import type { ExecEvent, LostEvent, PathEvent, TraceEvent, UndoneEvent, UnmovedEvent } from './trace-event.ts'
+import type {
+  ExecEvent,
+  KeptEvent,
+  LostEvent,
+  PathEvent,
+  TraceEvent,
+  UndoneEvent,
+  UnmovedEvent,
+} from './trace-event.ts'
 
 const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
 const NS_PER_MS = 1e6
@@ -16,6 +24,8 @@ const listOf = (raw: Raw | undefined): Raw[] => (raw === undefined ? [] : raw.sp
 
 const milliseconds = (ns: bigint | undefined): number | undefined =>
   ns === undefined ? undefined : Number(ns) / NS_PER_MS
+
+const fileOf = (frame: Frame): KeptEvent['ofOthers'] => ({ path: frame.raw(FIELD.path)!, mtimeNs: frame.mtime() })
 
 export const signalName = (number: number): string => signalNames.get(number) ?? `signal ${number}`
 
@@ -48,7 +58,7 @@ export class EventDecoder {
       case FRAME.path:
         return this.path(frame)
       case FRAME.kept:
-        return { type: 'kept' }
+        return { type: 'kept', ofOthers: frame.flags & FLAG.others ? fileOf(frame) : undefined }
       case FRAME.lost:
         return {
           type: 'lost',

@@ -34,6 +34,7 @@ export const FLAG = {
   exists: 4,
   directory: 8,
   linked: 16,
+  others: 16,
   unknown: 32,
   held: 64,
   past: 64,

@@ -3,11 +3,14 @@ import { readFileSync } from 'node:fs'
 import type { Raw } from '../model/raw-path.ts'
 import { BadFrame, FIELD, FLAG, FRAME, type Frame, FrameReader, type PathOp, pathOps } from './frames.ts'
 
+const NS_PER_MS = 1_000_000n
+
 export interface KeptFile {
   /** Its name in the spool. */
   name: string
-  /** Where it was; absolute. */
+  /** Where it was, absolute, and when. */
   path: Raw
+  at: number
   /** What destroyed it, and which execution. */
   op: PathOp
   exec: number
@@ -46,6 +49,7 @@ function directoryOf(frame: Frame): KeptFile['directory'] {
 const toKept = (frame: Frame): KeptFile => ({
   name: String(frame.number(FIELD.number)!),
   path: frame.raw(FIELD.path)!,
+  at: Number(frame.long(FIELD.time)! / NS_PER_MS),
   op: pathOps[frame.op]!,
   exec: frame.number(FIELD.exec)!,
   mode: frame.number(FIELD.mode)!,

@@ -2,7 +2,7 @@
 
 import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts'
 import { formatCount, plural, restoreCounts } from '../../model/format.ts'
-import { isGitInternal, parentOf, type Raw } from '../../model/raw-path.ts'
+import { isGitInternal, nearAny, parentOf, type Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
 import { goneText, unprotectedText } from './gone.ts'
@@ -154,7 +154,9 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
 /** It is taken back all the same: the run changed it. */
 function mixedLines({ mixed, changes, safety }: RestoreResult, style: Style): string[] {
   const created = new Set(changes.flatMap(({ action, path }) => (action === 'create' ? [path] : [])))
-  const isMissing = (path: Raw): boolean => created.has(path) || (path !== '' && isMissing(parentOf(path)))
+  const isCreated = (path: Raw): boolean => created.has(path) || (path !== '' && isCreated(parentOf(path)))
+  const isConcerned = nearAny(changes.flatMap(({ path }) => (path === '' ? [] : [path])))
+  const isMissing = (path: Raw): boolean => isCreated(path) || !isConcerned(path)
   const present = mixed.filter(path => !isMissing(path))
   const missing = mixed.filter(isMissing)
   const lines: string[] = []

@@ -1,0 +1,65 @@
+/** What somebody else put into the target while a run went on, and the run then destroys, is kept and named. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { startRun, useRuns } from './support/background-run.ts'
+import { savepointJson } from './support/built-cli.ts'
+import type { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+useRuns(made => {
+  space = made
+})
+
+/** The clock of files ticks. */
+const TICK_MS = 50
+
+async function run(script: string, meanwhile: string): Promise<string[]> {
+  const live = await startRun(space, `READY; read line; ${script}`)
+  await pause(TICK_MS)
+  space.sh(meanwhile)
+  live.say('end')
+  await live.ended
+  return savepointJson(space, ['undo']).restore.mixed.sort()
+}
+
+/** Whether it can be found by the way that is said. */
+const isHandInHistory = (path: string): boolean =>
+  savepointJson(space, ['history', path]).versions.some(({ size }: { size: number }) => size === 'hand\n'.length)
+
+it('in a directory that is older than the run and was moved there', async () => {
+  space.sh(
+    'for d in gone emptied written inner/below; do mkdir -p ../$d; echo hand > ../$d/f; done; mkdir dist; echo 1 > dist/f',
+  )
+  const mixed = await run(
+    'rm -r gone; : > emptied/f; echo r >> written/f; echo r > inner/new; rm -r inner; rm dist/f',
+    'mv ../gone ../emptied ../written ../inner .; touch dist/mine',
+  )
+  expect(mixed).toEqual(['emptied/f', 'gone/f', 'inner/below/f', 'written/f'])
+  expect(mixed.filter(isHandInHistory)).toEqual(mixed)
+})
+
+it('in a directory that the run moves out of the target, or to where nothing is captured', async () => {
+  space.write('.gitignore', 'build/\n')
+  space.sh(
+    'for d in out hidden; do mkdir $d; echo 1 > $d/f; echo 1 > $d/same; done; touch -d 2001-01-01 */same; mkdir build',
+  )
+  const mixed = await run(
+    'mv out ..; rm -r ../out; mv hidden build/x; mv alone build/; rm -r build',
+    'for d in out hidden; do echo hand > $d/f; echo hand > $d/new; done; echo hand > alone',
+  )
+  expect(mixed).toEqual(['alone', 'hidden/f', 'hidden/new', 'out/f', 'out/new'])
+  expect(mixed.filter(isHandInHistory)).toEqual(mixed)
+})
+
+it('a link, and a file with nothing in it', async () => {
+  const mixed = await run('rm -r d; rm link', 'mkdir d; touch d/empty; ln -s there link')
+  expect(mixed).toEqual(['d/empty', 'link'])
+  for (const path of mixed) savepointJson(space, ['revert', path])
+  expect(space.sh('stat -c "%n %s" d/empty; readlink link')).toBe('d/empty 0\nthere\n')
+})
+
+it('a file with two names, written by the one and then by the run by the other', async () => {
+  space.sh('for f in b c; do echo 1 > $f; ln $f $f.2; touch -d 2001-01-01 $f; done')
+  const mixed = await run('echo r > b.2; echo r >> c; echo r >> c.2', 'echo hand > b')
+  expect(mixed).toEqual(['b.2'])
+})
