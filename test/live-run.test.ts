@@ -281,6 +281,7 @@ describe('guard', () => {
   it.each([
     ['./wipe', './wipe', true],
     ['./wipe', 'cd src; ../wipe', true],
+    ['./wipe', 'sh ./wipe', true],
     ['tools/wipe', 'cd tools; ./wipe', true],
     ['tools/wipe', 'PATH="$PWD/tools:$PATH"; wipe', true],
     ['tools/wipe', './wipe', false],

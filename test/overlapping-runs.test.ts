@@ -5,8 +5,10 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { RunResult, Savepoint } from '../src/index.ts'
+import { savepointInShell } from './support/built-cli.ts'
 import { cliCommand, runCli } from './support/cli.ts'
 import { runVerbs } from './support/engine-process.ts'
+import { LiveAgent } from './support/live-agent.ts'
 import { gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -354,4 +356,16 @@ describe('what somebody outside of the run changes meanwhile', () => {
       expect([space.read('f'), space.read('g')]).toEqual(['1\n', undefined])
     },
   )
+})
+
+it('a run that takes itself back leaves what another one has written a moment ago', async () => {
+  const [one, other] = [new LiveAgent(space), new LiveAgent(space)]
+  await one.begin()
+  await other.begin()
+  await one.do('echo one > lib/hl1; echo one > own')
+  await other.do('echo other > lib/hl1')
+  await one.do(`${savepointInShell} rollback -q $SAVEPOINT_RUN > /dev/null`)
+  expect([space.read('lib/hl1'), space.read('own')]).toEqual(['other\n', undefined])
+  await one.end()
+  await other.end()
 })

@@ -3,7 +3,8 @@
  * `rollback RUN` must never do can: touch what the run has not touched, or what another run or a person changed after it; lose
  * what is there now; or, undone and redone, leave anything else than what was there.
  */
-import { readFileSync } from 'node:fs'
+import { lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -34,12 +35,30 @@ class Scene {
   readonly tried = new Map<string, string>()
   readonly told: string[] = []
   savepoint!: Savepoint
+  /** What a person has written, and that which a run then destroyed; and all paths there ever were. */
+  private readonly byHand = new Set<string>()
+  private readonly destroyed = new Map<string, string>()
+  private readonly paths = new Set<string>()
   private at = 0
 
   async begin(): Promise<void> {
     for (const path of FILES) this.space.write(path, `${path}\n`)
     this.space.sh(ARE_OLDER)
     this.savepoint = await this.space.open()
+  }
+
+  /** What a person wrote and a run destroyed is in some snapshot. */
+  async nothingIsLost(): Promise<void> {
+    for (const { agent } of this.agents.splice(0)) await agent.end()
+    const kept = new Set<string>()
+    for (const { id } of this.savepoint.snapshots())
+      for (const path of this.paths) {
+        try {
+          kept.add(this.savepoint.read(id, path).toString())
+        } catch {}
+      }
+    const lost = [...this.destroyed].filter(([content]) => !kept.has(content))
+    expect(lost, this.told.join('\n')).toEqual([])
   }
 
   async close(): Promise<void> {
@@ -99,9 +118,20 @@ class Scene {
     const command = `{ ${this.command(how)}; } 2> /dev/null || :`
     this.told.push(`  ${who}: ${command}`)
     this.tried.set(who, `${this.tried.get(who)} ${command}`)
-    const before = this.image()
+    const [before, contents] = [this.image(), this.everything()]
     await work(command)
     this.note(who, before, this.image())
+    const left = this.everything()
+    for (const content of contents)
+      if (who !== 'person' && this.byHand.has(content) && !left.has(content)) this.destroyed.set(content, command)
+    for (const content of left) if (who === 'person' && !contents.has(content)) this.byHand.add(content)
+  }
+
+  /** The contents of all files, also of those that were moved out of the target. */
+  private everything(): Set<string> {
+    const outside = readdirSync(join(this.space.dir, '..')).filter(name => name.startsWith('out-'))
+    for (const path of this.image().keys()) this.paths.add(path)
+    return new Set(['.', ...outside.map(name => `../${name}`)].flatMap(path => filesBelow(this.space.at(path))))
   }
 
   private command(how: number): string {
@@ -124,6 +154,7 @@ class Scene {
       `mv -T ${directory} swapped && mv -T ${to} ${directory} && mv -T swapped ${to}`,
       `mv ${directory} ../out-${this.at}`,
       `mv -T "$(ls -d ../out-* | head -n 1)" ${to}`,
+      `rm -rf "$(ls -d ../out-* | head -n 1)"`,
       `mkdir -p $(dirname ${other}); ln ${file} ${other}`,
       // Only in a run; a person has none.
       `[ -n "$SAVEPOINT_RUN" ] && ${savepointInShell} rollback -q $SAVEPOINT_RUN > /dev/null`,
@@ -232,6 +263,12 @@ class Scene {
   }
 }
 
+function filesBelow(path: string): string[] {
+  const stat = lstatSync(path)
+  if (stat.isFile()) return [readFileSync(path, 'utf8')]
+  return stat.isDirectory() ? readdirSync(path).flatMap(name => filesBelow(join(path, name))) : []
+}
+
 const withoutMode = (line: string | undefined) => line?.split(' ').toSpliced(1, 1).join(' ')
 
 /** But for directories: they come and go with what is in them. */
@@ -250,6 +287,7 @@ test('nothing of others goes, nothing is lost, and undone and redone it is as it
       try {
         await scene.begin()
         for (const [kind, which, how] of steps) await scene.step(kind, which, how)
+        await scene.nothingIsLost()
       } finally {
         await scene.close()
       }

@@ -22,6 +22,7 @@ import { takeSnapshot } from './snapshot.ts'
 import { holdingOthers, stopOthers } from './stop-others.ts'
 import { wouldStop } from './through-live-run.ts'
 import { redo, undo, undoOfRun } from './undo.ts'
+import { haveEventsWritten } from './unwritten-events.ts'
 
 /** One request, as an operation sees it. */
 interface Call extends Asked {
@@ -224,10 +225,10 @@ function contextFor(
 const undisturbed = <T>({ isInside, session }: Call, work: () => Promise<T>): Promise<T> =>
   isInside ? work() : session.frozen(work)
 
-/** The same with every run, and what they have touched until then is known: that stays. */
+/** The same with every run, unless one of them asks; and what they have touched until then is known: that stays. */
 const besideRuns = <T>(call: Call, work: () => Promise<T>): Promise<T> =>
   call.isInside
-    ? work()
+    ? haveEventsWritten(call.ctx).then(work)
     : holdingOthers(call.ctx, call.session.run.id, () => undisturbed(call, () => call.session.traceSoFar().then(work)))
 
 const quietly = (ctx: Context): Context => ({ ...ctx, notice: () => {}, alarm: () => {}, warn: () => {} })

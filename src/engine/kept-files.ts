@@ -19,6 +19,7 @@ import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir, withDir } from '../targets/dir/dir-target.ts'
 import { Exclusions } from '../targets/dir/explain-exclusion.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
+import type { NameChange } from '../timeline/event-rows.ts'
 import { copyOf, pathOf, readBeforeLog } from '../tracers/before-log.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
 import { excludeConfig } from './capture-live.ts'
@@ -155,24 +156,26 @@ async function withoutExcluded(ctx: Context, run: string, spool: string, files: 
     const wanted: KeptFile[] = []
     const earlierNames = earlierNamesIn(ctx, run)
     for (const { size, ...file } of inside) {
-      for (const path of [file.path, ...earlierNames(file)]) {
-        if (await rules.of(path, { isDirectory: false, size })) continue
-        wanted.push({ ...file, path })
-        break
-      }
+      const isWanted = async (path: Raw) => !(await rules.of(path, { isDirectory: false, size }))
+      let path: Raw | undefined = file.path
+      for (const names = earlierNames(file); path !== undefined && !(await isWanted(path)); ) path = names.next().value
+      if (path !== undefined) wanted.push({ ...file, path })
     }
     return wanted
   })
 }
 
 /** To be asked in the order of time. */
-function earlierNamesIn({ db }: Context, run: string): (file: KeptFile) => Raw[] {
+function earlierNamesIn({ db }: Context, run: string): (file: KeptFile) => Generator<Raw, undefined> {
   const names = new NamesOverTime()
-  const changes = db.events.nameChangesOf([run])
-  let next = changes.next()
-  return ({ path, at }) => {
-    for (; !next.done && next.value.at <= at; next = changes.next()) names.note({ ...next.value, by: run })
-    return names.namesOf(path).map(({ name }) => name)
+  // At once: an open statement would keep this process from writing.
+  let changes: NameChange[] | undefined
+  let noted = 0
+  return function* ({ path, at }) {
+    changes ??= Array.from(db.events.nameChangesOf([run]))
+    for (; noted < changes.length && changes[noted]!.at <= at; noted++) names.note({ ...changes[noted]!, by: run })
+    for (const { name } of names.namesOf(path)) yield name
+    return undefined
   }
 }
 

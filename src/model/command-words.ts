@@ -2,6 +2,8 @@
 
 /** Names of programs that run a script, which is then the program. */
 const interpreters = /^(?:node|nodejs|python[\d.]*|bun|deno)$/
+/** Shells do what their scripts say, and so are not those; but a pattern may name one. */
+export const shells = ['sh', 'bash', 'dash', 'zsh', 'ksh', 'ash'] as const
 /** Programs that are many: the first word says which. */
 const multiCall = /^(?:busybox|toybox|coreutils)$/
 
@@ -38,9 +40,12 @@ function pythonModule(words: readonly string[]): Call | undefined {
 
 /** The script that an interpreter runs, options before it passed over; for patterns, which name scripts as programs. */
 export function scriptCall([first = '', ...rest]: readonly string[]): (Call & { path: string }) | undefined {
-  if (!interpreters.test(baseName(first))) return undefined
+  const isShell = shells.some(shell => shell === baseName(first))
+  if (!isShell && !interpreters.test(baseName(first))) return undefined
   const script = rest.find(word => !word.startsWith('-'))
-  if (script === undefined) return undefined
+  // `sh -ec 'text'` has none.
+  const hasText = isShell && rest.slice(0, rest.indexOf(script!)).some(word => /^-\w*c/.test(word))
+  if (script === undefined || hasText) return undefined
   return { program: scriptName(script), path: script, words: rest.slice(rest.indexOf(script) + 1) }
 }
 
