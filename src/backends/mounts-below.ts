@@ -1,6 +1,6 @@
 /** What is mounted inside of a directory: a snapshot of its filesystem shows what lies under that instead. And what at it. */
 import { closeSync, constants, openSync, readFileSync } from 'node:fs'
-import { type Raw, rawFromBytes } from '../model/raw-path.ts'
+import { isWithin, type Raw, rawFromBytes } from '../model/raw-path.ts'
 
 /** Relative to the directory. Empty where the system does not tell. */
 export function mountsBelow(directory: Buffer): Raw[] {
@@ -35,6 +35,33 @@ export function mountOptionsOf(directory: Buffer): Raw {
 
 /** The device of its filesystem, `major:minor`: with btrfs another one than stat tells. undefined where the system does not tell. */
 export const deviceOfMount = (id: bigint): string | undefined => mounts().find(mount => mount.id === String(id))?.device
+
+export interface Shown {
+  place: Raw
+  /** What of the directory is shown there: '' for all of it. */
+  below: Raw
+}
+
+/** All paths that lead to the directory, or to a part of it: by itself, and through other mounts of its filesystem. */
+export function shownAt(directory: Buffer): Shown[] {
+  const path = rawFromBytes(directory)
+  const all = mounts()
+  const id = mountIdOf(directory)
+  const own = all.find(mount => mount.id === id)
+  if (!own || !isWithin(path, own.point)) return [{ place: path, below: '' }]
+  const inside = joined(own.root, below(path, own.point))
+  const others = all.flatMap(({ id, device, root, point }) => {
+    if (id === own.id || device !== own.device) return []
+    if (isWithin(inside, root)) return [{ place: joined(point, below(inside, root)), below: '' }]
+    return isWithin(root, inside) ? [{ place: point, below: below(root, inside) }] : []
+  })
+  return [{ place: path, below: '' }, ...others]
+}
+
+/** The part of `path` below a directory that it is in. */
+const below = (path: Raw, directory: Raw): Raw => path.slice(directory === '/' ? 1 : directory.length + 1)
+const joined = (directory: Raw, path: Raw): Raw =>
+  path === '' ? directory : `${directory === '/' ? '' : directory}/${path}`
 
 function mountIdOf(directory: Buffer): string | undefined {
   let fd: number | undefined

@@ -50,13 +50,16 @@ export function purgeKept(ctx: Context, path: Raw): void {
   }
 }
 
-/** Adds snapshots of what is in the spool, and empties it. HEAD is the last of them. Called under the timeline's lock. */
-export async function addKept(ctx: Context, run: string): Promise<void> {
+/**
+ * Adds snapshots of what is in the spool, and empties it. HEAD is the last of them. Called under the timeline's lock.
+ * `from`: where the target was when the run began.
+ */
+export async function addKept(ctx: Context, run: string, from: Buffer = ctx.targetPath): Promise<void> {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const spool = spoolOf(ctx, run)
   const files = readKeptLog(spoolLog(spool)).kept.filter(({ name }) => sizeOf(join(spool, name)) !== undefined)
   if (!head || files.length === 0) return
-  const wanted = await withoutExcluded(ctx, spool, files)
+  const wanted = await withoutExcluded(ctx, spool, files, from)
   const writer = await ctx.store.writer(ctx.signal)
   try {
     const root = rootEntryOf(ctx.store, head.root)
@@ -141,8 +144,8 @@ function missingDirs(ctx: Context, writer: StoreWriter, tree: Id, layer: Version
 const sizeOf = (file: string): number | undefined => lstatSync(file, { throwIfNoEntry: false })?.size
 
 /** With their paths relative to the target. */
-async function withoutExcluded(ctx: Context, spool: string, files: KeptFile[]): Promise<KeptFile[]> {
-  const target = rawFromBytes(ctx.targetPath)
+async function withoutExcluded(ctx: Context, spool: string, files: KeptFile[], from: Buffer): Promise<KeptFile[]> {
+  const target = rawFromBytes(from)
   const inside = files
     .filter(({ path }) => isWithin(path, target))
     .map(file => ({ ...file, path: file.path.slice(target.length + 1), size: sizeOf(join(spool, file.name)) ?? 0 }))

@@ -146,7 +146,7 @@ async function finishLocked(
         ignoreFloor: true,
       })
     : await captureGone(ctx, before)
-  await addKept(ctx, run.id)
+  await addKept(ctx, run.id, from)
   closeSpool(ctx, run.id)
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const isCommit = commit !== undefined && head?.root !== live.root

@@ -15,15 +15,17 @@ export interface RunSnapshotOptions extends TakeOptions {
   dirty?: RunDirty
   /** Files that processes can write unseen. */
   held?: HeldFiles
+  /** Where the target was when the run began. */
+  from?: Buffer
 }
 
 /** Undefined when it would say nothing new: the same state, and of a test or build, that it ended the same way. */
 export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promise<Snapshot | undefined> {
-  const { dirty, held, ...rest } = options
+  const { dirty, held, from, ...rest } = options
   return withTimelineLock(ctx, 'take a snapshot', async () => {
     await recoverPending(ctx)
     const live = await captureLive(ctx, { dirty, held })
-    await addKept(ctx, options.run)
+    await addKept(ctx, options.run, from)
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
     // The label of a guard is no news of the state.
     const result = rest.type === 'guard' ? undefined : rest.label

@@ -156,6 +156,7 @@ class TracedRun {
       tellsAll: this.isWhole,
       look: onBarrier => this.look(onBarrier),
       barrier: async () => this.command?.barrier(),
+      place: () => place.movedTo() ?? ctx.targetPath,
       note: (exec, text) => this.recorder.note(exec, text),
       isInside: event => this.recorder.isInside(event),
     })
@@ -244,6 +245,7 @@ class TracedRun {
   }
 
   private handle(told: TraceEvent): void {
+    if (told.type === 'unmoved') this.place.unmove(told)
     const event = told.type === 'path' ? this.place.asBefore(told) : told
     this.recorder.add(event)
     if (event.type === 'path') this.changes?.handle(event, hold => this.command?.release(hold))
