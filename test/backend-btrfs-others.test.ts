@@ -2,6 +2,7 @@
  * Subvolumes that are not the target: a snapshot that somebody made of it, which has the same inode and time of birth, and one
  * that is nested in it, which no snapshot of it holds.
  */
+import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -180,10 +181,24 @@ onDisk(
   'a run that deletes the subvolume that it works in did that: it is undone, and what it had made is kept',
   async () => {
     space.write('a', '1\n')
-    const { stderr, made } = await guardOf(
-      `mkdir work/d; rm -rf work/d; echo made > work/made; btrfs -q subvolume delete work`,
+    space.write('b', '1\n')
+    // Somebody else, which the run has no hand in: it is not a child of it.
+    const others = spawn(
+      'sh',
+      ['-c', 'until [ -e work/made ]; do sleep 0.02; done; echo 2 > work/b; echo new > work/c'],
+      {
+        cwd: space.base,
+      },
     )
-    expect([stderr, made]).toEqual([expect.not.stringContaining('not by it'), 'made\n'])
+    const { stderr, made } = await guardOf(
+      `mkdir work/d; rm -rf work/d; echo made > work/made; until [ -s work/c ]; do sleep 0.02; done; btrfs -q subvolume delete work`,
+    )
+    expect([others.exitCode ?? 0, stderr, made]).toEqual([0, expect.not.stringContaining('not by it'), 'made\n'])
+    const said = space.notices.find(text => text.includes('perhaps by somebody else'))!
+    expect(said).toMatch(/before btrfs -q subvolume delete work took it away: b, c; to have that back/)
+    const words = said.slice(said.indexOf('savepoint revert')).split(' ').slice(1)
+    expect(runCli(space, ['-t', space.dir, ...words], { cwd: '/' }).status).toBe(0)
+    expect([space.read('b'), space.read('c'), existsSync(space.at('made'))]).toEqual(['2\n', 'new\n', false])
     rmSync(space.dir, { recursive: true })
     run('btrfs', 'subvolume', 'create', space.dir)
   },
