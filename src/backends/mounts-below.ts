@@ -63,6 +63,27 @@ const below = (path: Raw, directory: Raw): Raw => path.slice(directory === '/' ?
 const joined = (directory: Raw, path: Raw): Raw =>
   path === '' ? directory : `${directory === '/' ? '' : directory}/${path}`
 
+export interface MountOf {
+  point: Raw
+  type: Raw
+  source: Raw
+}
+
+/** The mount that it lies on; undefined where the system does not tell. */
+export function mountOf(directory: Buffer): MountOf | undefined {
+  const id = mountIdOf(directory)
+  const found = mounts().find(mount => mount.id === id)
+  return found && { point: found.point, type: found.type, source: found.source }
+}
+
+/** A disk may have another name each time; everything else is told by its own. Where the system does not tell, it may be. */
+export function isMountedNow({ point, type, source }: MountOf): boolean {
+  const all = mounts()
+  const isIt = (mount: Mount) =>
+    mount.source === source || (source.startsWith('/dev/') && mount.source.startsWith('/dev/'))
+  return all.length === 0 || all.some(mount => mount.point === point && mount.type === type && isIt(mount))
+}
+
 function mountIdOf(directory: Buffer): string | undefined {
   let fd: number | undefined
   try {
@@ -81,6 +102,7 @@ interface Mount {
   /** What of its filesystem is shown. */
   root: Raw
   point: Raw
+  type: Raw
   source: Raw
   options: Raw
 }
@@ -96,10 +118,10 @@ function mounts(): Mount[] {
     const fields = line.split(' ')
     const [id, , device, root, point] = fields
     // How many there are before the dash differs; the type comes first after it.
-    const [source = '', options = ''] = fields.slice(fields.indexOf('-', 6) + 2)
+    const [type = '', source = '', options = ''] = fields.slice(fields.indexOf('-', 6) + 1)
     if (point === undefined) return []
     const place = { root: unescaped(root!), point: unescaped(point), source: unescaped(source) }
-    return [{ id: id!, device: device!, ...place, options }]
+    return [{ id: id!, device: device!, ...place, type, options }]
   })
 }
 

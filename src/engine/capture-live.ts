@@ -21,6 +21,7 @@ import { type Context, recordTarget } from './context.ts'
 import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
 import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
+import { noteMount } from './target-mount.ts'
 import { allTargets } from './target-registry.ts'
 import { explainMissing, hintOfReplaced } from './unmounted-target.ts'
 
@@ -80,6 +81,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
   if (!options.kept) checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
   if (!options.discard) recordTarget(ctx)
+  if (!options.discard && !options.kept) noteMount(ctx)
   const held = options.held ?? (await ctx.heldFiles?.())
   return orAfresh(options.afresh, afresh => {
     // What a run has changed since can be put aside only once.

@@ -12,6 +12,7 @@ import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
 import { forgetIntent, noteIntent, removeGoing } from './native-going.ts'
 import { type NativeRef, stateOf } from './native-ref.ts'
 import type { TakeOptions } from './snapshot.ts'
+import { noteMount } from './target-mount.ts'
 
 /** Called under the timeline's lock. */
 export async function takeNative(
@@ -22,6 +23,7 @@ export async function takeNative(
   checkIdentity(ctx)
   checkRoom(ctx)
   recordTarget(ctx)
+  noteMount(ctx)
   const rules = await rulesOfNow(ctx)
   const id = ctx.db.newSnapshotId()
   const place = whereNoneIsMissed(ctx, chosen)
