@@ -1,6 +1,6 @@
 /** A target on a btrfs that is not mounted is missing, and not gone: nothing is made in its place unless somebody says so. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { runCli } from './support/cli.ts'
@@ -88,4 +88,22 @@ onDisk('nor where no filesystem keeps a snapshot: of a directory inside; adopted
   rmSync(moved, { recursive: true })
   await (await opened({ target: moved })).rollback('one')
   expect(existsSync(join(moved, 'a'))).toBe(true)
+})
+
+onDisk('nor where the subvolume was mounted by itself, and only its snapshots are at hand', async () => {
+  const own = join(elsewhere.base, 'own')
+  const there = () => opened({ target: own, home: space.home })
+  mkdirSync(own)
+  const [disk, subvolume] = [run('findmnt', '-no', 'SOURCE', '-T', space.base), relative(scene.disk(), space.dir)]
+  run('mount', '-o', `subvol=${subvolume}`, disk.trim().replace(/\[.*/, ''), own)
+  try {
+    space.write('a', '1\n')
+    expect(await (await there()).snapshot({ label: 'one' })).toMatchObject({ backend: 'btrfs' })
+  } finally {
+    run('umount', own)
+  }
+  rmdirSync(own)
+  const hint = expect.stringMatching(/^Mount \S+ at .*own again/)
+  await expect((await there()).rollback('one')).rejects.toMatchObject({ code: 'target.missing', hint })
+  expect(existsSync(own)).toBe(false)
 })

@@ -274,7 +274,8 @@ export class LiveRun {
     const dirty = taken && held && this.hooks.tellsAll && !isWalk ? this.sinceTaken(taken) : undefined
     try {
       // The run may have moved it: it is captured where it is.
-      const ctx = { ...this.ctx, targetPath: this.hooks.place() }
+      const place = this.hooks.place()
+      const ctx = place.equals(this.ctx.targetPath) ? this.ctx : { ...this.ctx, targetPath: place }
       const snapshot = await takeIfChanged(ctx, { ...options, dirty, held, from: this.ctx.targetPath })
       const isAll = !dirty || snapshot?.runOnly === false
       if (isAll) this.walkedAt = now
