@@ -1,8 +1,9 @@
 /** A target on a btrfs that is not mounted is missing, and not gone: nothing is made in its place unless somebody says so. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
+import { runCli } from './support/cli.ts'
 import { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs()
@@ -56,4 +57,53 @@ onDisk('rollback and undo make no plain directory, nor does a hint say so; with 
   rmSync(target(), { recursive: true })
   await (await opened()).rollback('one')
   expect(existsSync(join(target(), 'a'))).toBe(true)
+})
+
+onDisk('nor where no filesystem keeps a snapshot: of a directory inside; adopted elsewhere it goes on', async () => {
+  const inside = () => join(target(), 'inside')
+  const within = (options: object = {}) => opened({ target: inside(), ...options })
+  await whileMounted(async () => {
+    mkdirSync(inside())
+    space.write('inside/a', '1\n')
+    expect(await (await within()).snapshot({ label: 'one' })).toMatchObject({ backend: 'cas' })
+    space.write('inside/a', '2\n')
+    await (await within()).rollback('one')
+  })
+  const hint = expect.stringMatching(/^Mount \S+ at .*mounted here again\. .*--force/)
+  for (const dryRun of [true, false]) {
+    await expect((await within()).undo({ dryRun })).rejects.toMatchObject({ code: 'target.missing', hint })
+    await expect((await within()).rollback('one', { dryRun })).rejects.toMatchObject({ code: 'target.missing', hint })
+  }
+  expect(readdirSync(point())).toEqual([])
+  await whileMounted(async () => {
+    await (await within()).undo()
+    expect(space.read('inside/a')).toBe('2\n')
+  })
+  const moved = join(elsewhere.base, 'moved')
+  mkdirSync(moved)
+  const { status } = runCli(elsewhere, ['status', '--adopt', inside()], { cwd: moved })
+  expect(status).toBe(0)
+  await (await opened({ cwd: moved, target: moved })).rollback('one')
+  expect(readFileSync(join(moved, 'a'), 'utf8')).toBe('1\n')
+  rmSync(moved, { recursive: true })
+  await (await opened({ target: moved })).rollback('one')
+  expect(existsSync(join(moved, 'a'))).toBe(true)
+})
+
+onDisk('nor where the subvolume was mounted by itself, and only its snapshots are at hand', async () => {
+  const own = join(elsewhere.base, 'own')
+  const there = () => opened({ target: own, home: space.home })
+  mkdirSync(own)
+  const [disk, subvolume] = [run('findmnt', '-no', 'SOURCE', '-T', space.base), relative(scene.disk(), space.dir)]
+  run('mount', '-o', `subvol=${subvolume}`, disk.trim().replace(/\[.*/, ''), own)
+  try {
+    space.write('a', '1\n')
+    expect(await (await there()).snapshot({ label: 'one' })).toMatchObject({ backend: 'btrfs' })
+  } finally {
+    run('umount', own)
+  }
+  rmdirSync(own)
+  const hint = expect.stringMatching(/^Mount \S+ at .*own again/)
+  await expect((await there()).rollback('one')).rejects.toMatchObject({ code: 'target.missing', hint })
+  expect(existsSync(own)).toBe(false)
 })

@@ -2,8 +2,9 @@
  * Subvolumes that are not the target: a snapshot that somebody made of it, which has the same inode and time of birth, and one
  * that is nested in it, which no snapshot of it holds.
  */
+import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { addon } from '../src/native/addon.ts'
@@ -162,22 +163,68 @@ onDisk('a subvolume that was deleted comes back as a plain directory, and that i
   ])
 })
 
+/** The state right before a run deleted its target. Puts an empty one there. */
+async function guardOf(script: string) {
+  const { stderr } = runCli(space, ['run', '-t', space.dir, '--', 'sh', '-c', script], {
+    cwd: space.base,
+    env: { ...space.env, PATH: process.env.PATH },
+  })
+  expect(existsSync(space.dir)).toBe(false)
+  const { restore } = await (await space.open({ cwd: space.base, target: space.dir })).undo()
+  expect([restore!.leftAlone, space.read('a')]).toEqual([[], '1\n'])
+  const savepoint = await space.open()
+  const { id } = savepoint.snapshots().findLast(({ type }) => type === 'guard')!
+  return { stderr, made: savepoint.read(id, 'made').toString() }
+}
+
 onDisk(
   'a run that deletes the subvolume that it works in did that: it is undone, and what it had made is kept',
   async () => {
     space.write('a', '1\n')
-    const script = `mkdir '${space.at('d')}'; rm -rf '${space.at('d')}'; echo made > '${space.at('made')}'; btrfs -q subvolume delete '${space.dir}'`
-    const { stderr } = runCli(space, ['run', '-t', space.dir, '--', 'sh', '-c', script], {
-      cwd: space.base,
-      env: { ...space.env, PATH: process.env.PATH },
-    })
-    expect(stderr).not.toContain('not by it')
-    const { restore } = await (await space.open({ cwd: space.base, target: space.dir })).undo()
-    expect([restore!.leftAlone, space.read('a')]).toEqual([[], '1\n'])
-    const savepoint = await space.open()
-    const { id } = savepoint.snapshots().findLast(({ type }) => type === 'guard')!
-    expect(savepoint.read(id, 'made').toString()).toBe('made\n')
+    space.write('b', '1\n')
+    // Somebody else, which the run has no hand in: it is not a child of it.
+    const others = spawn(
+      'sh',
+      ['-c', 'until [ -e work/made ]; do sleep 0.02; done; echo 2 > work/b; echo new > work/c'],
+      {
+        cwd: space.base,
+      },
+    )
+    const { stderr, made } = await guardOf(
+      `mkdir work/d; rm -rf work/d; echo made > work/made; until [ -s work/c ]; do sleep 0.02; done; btrfs -q subvolume delete work`,
+    )
+    expect([others.exitCode ?? 0, stderr, made]).toEqual([0, expect.not.stringContaining('not by it'), 'made\n'])
+    const said = space.notices.find(text => text.includes('perhaps by somebody else'))!
+    expect(said).toMatch(/before btrfs -q subvolume delete work took it away: b, c; to have that back/)
+    const words = said.slice(said.indexOf('savepoint revert')).split(' ').slice(1)
+    expect(runCli(space, ['-t', space.dir, ...words], { cwd: '/' }).status).toBe(0)
+    expect([space.read('b'), space.read('c'), existsSync(space.at('made'))]).toEqual(['2\n', 'new\n', false])
     rmSync(space.dir, { recursive: true })
     run('btrfs', 'subvolume', 'create', space.dir)
   },
 )
+
+onDisk('so it is where the run deletes it under another name: moved, or through another mount', async () => {
+  space.write('a', '1\n')
+  const moved = await guardOf(
+    'echo was > work/was; rm work/was; echo moved > work/made; mv work old; btrfs -q subvolume delete old',
+  )
+  expect([moved.stderr, moved.made]).toEqual([expect.stringContaining('the run deleted the target'), 'moved\n'])
+  const kept = (await space.open()).snapshots().find(({ type }) => type === 'kept')
+  expect((await space.open()).read(kept!.id, 'was').toString()).toBe('was\n')
+  expect((await guardOf('echo plain > work/made; mv work old; rm -rf old')).made).toBe('plain\n')
+  rmSync(space.dir, { recursive: true })
+  run('btrfs', 'subvolume', 'create', space.dir)
+  space.write('a', '1\n')
+  await (await space.open({ force: true })).snapshot()
+  mkdirSync(beside('top'))
+  run('mount', '-o', 'subvolid=5', run('findmnt', '-no', 'SOURCE', '-T', space.base).trim(), beside('top'))
+  try {
+    const place = join(beside('top'), relative(scene.disk(), space.dir))
+    expect((await guardOf(`echo there > work/made; btrfs -q subvolume delete '${place}'`)).made).toBe('there\n')
+  } finally {
+    run('umount', beside('top'))
+  }
+  rmSync(space.dir, { recursive: true })
+  run('btrfs', 'subvolume', 'create', space.dir)
+})

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { btrfs } from '../src/backends/btrfs.ts'
 import { doctor, open } from '../src/index.ts'
@@ -120,6 +120,27 @@ describe('what btrfs tells of changes', () => {
     expect(savepoint.read('one', 'sub/a.log').toString()).toBe('sub/a.log\n')
     expect(() => savepoint.read('two', 'sub/a.log')).toThrow(/sub\/a\.log/)
     expect(savepoint.read('two', 'sub/b').toString()).toBe('sub/b\n')
+  })
+
+  onDisk('is read under the rules of then, also those that lie elsewhere: patterns of the user, an index', async () => {
+    const main = `git -C '${space.base}/main'`
+    const excludes = join(space.userHome, '.config/git/ignore')
+    mkdirSync(dirname(excludes), { recursive: true })
+    writeFileSync(excludes, '*.tmp\n')
+    space.sh(`git init -q ../main; echo '*.log' > ../main/.gitignore; echo t > ../main/t.log; ${main} add -f .`)
+    space.sh(`${main} -c user.name=a -c user.email=a@b commit -qm one; ${main} worktree add -q --detach "$PWD"`)
+    for (const name of ['a.tmp', 'b.swp', 'c.log']) space.write(name)
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    writeFileSync(excludes, '*.tmp\n*.swp\n')
+    space.sh('git rm -q --cached t.log')
+    const savepoint = await space.open()
+    const { changes } = await savepoint.diff({ from: 'one' })
+    expect([savepoint.read('one', 'b.swp').toString(), savepoint.read('one', 't.log').toString()]).toEqual([
+      'b.swp\n',
+      't\n',
+    ])
+    for (const name of ['a.tmp', 'c.log']) expect(() => savepoint.read('one', name)).toThrow(name)
+    expect(changes).toEqual([])
   })
 
   onDisk('includes an edit of the same size, in the moment of the snapshot, whose time was put back', async () => {

@@ -13,13 +13,18 @@ useRuns(made => {
 /** The clock of files ticks. */
 const TICK_MS = 50
 
-async function run(script: string, meanwhile: string): Promise<string[]> {
+async function runBeside(script: string, meanwhile: string): Promise<void> {
   const live = await startRun(space, `READY; read line; ${script}`)
   await pause(TICK_MS)
   space.sh(meanwhile)
   live.say('end')
   await live.ended
-  return savepointJson(space, ['undo']).restore.mixed.sort()
+}
+
+/** Which paths its undo names. */
+async function run(script: string, meanwhile: string): Promise<string[]> {
+  await runBeside(script, meanwhile)
+  return savepointJson(space, ['undo']).restore.mixed
 }
 
 /** Whether it can be found by the way that is said. */
@@ -62,4 +67,13 @@ it('a file with two names, written by the one and then by the run by the other',
   space.sh('for f in b c; do echo 1 > $f; ln $f $f.2; touch -d 2001-01-01 $f; done')
   const mixed = await run('echo r > b.2; echo r >> c; echo r >> c.2', 'echo hand > b')
   expect(mixed).toEqual(['b.2'])
+})
+
+it('in the target itself, which the run has moved before it removes what is in it', async () => {
+  space.write('b', '1\n')
+  const removal = `python3 -c 'import shutil; shutil.rmtree("../old")'`
+  await runBeside(`mv "$PWD" ../old; ${removal}`, 'echo hand > b; echo hand > new')
+  const savepoint = await space.open({ cwd: space.base, target: space.dir })
+  const [kept] = savepoint.snapshots().filter(({ type }) => type === 'kept')
+  expect(['b', 'new'].map(path => savepoint.read(kept!.id, space.at(path)).toString())).toEqual(['hand\n', 'hand\n'])
 })

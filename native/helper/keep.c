@@ -19,7 +19,7 @@ static const uint64_t tick_ns = 20000000;
 
 /* What changed before this is in a snapshot, or in the log of before.h. */
 static uint64_t walked_ns;
-/* By paths. */
+/* By paths inside of the target. */
 static struct times told;
 /* When the last captures looked, the oldest first; what they had to look at was told before. */
 static uint64_t captures[CAPTURES];
@@ -55,20 +55,26 @@ void keep_captured(uint32_t number, bool all) {
 }
 
 void keep_told(const struct place *place) {
-  if (!place->known || spool_inside(place) == NULL) return;
+  const char *inside = place->known ? spool_inside(place) : NULL;
+  if (inside == NULL) return;
   arrivals_sight(place);
-  times_set(&told, place->path, place->length, realtime_ns());
+  times_set(&told, inside, strlen(inside), realtime_ns());
+}
+
+static uint64_t told_at(const struct place *place) {
+  const char *inside = spool_inside(place);
+  return inside == NULL ? 0 : times_at(&told, inside, strlen(inside));
 }
 
 bool keep_is_told(const struct place *place) {
-  return !place->known || times_at(&told, place->path, place->length) != 0 || names_at(place) != 0;
+  return !place->known || told_at(place) != 0 || names_at(place) != 0;
 }
 
 /* Whether it is in a snapshot as it is. Its path was told, then a capture looked, and it has not changed since. */
 static bool is_captured(const struct place *place) {
   uint64_t changed_ns = in_ns(place->stat.st_ctim) + tick_ns, arrived_ns = arrivals_above(place) + tick_ns;
   if (changed_ns < walked_ns && arrived_ns < walked_ns) return true;
-  uint64_t at_ns = times_at(&told, place->path, place->length);
+  uint64_t at_ns = told_at(place);
   /* What was told before the oldest that is known may have been in an older one. */
   if (at_ns == 0 || (capture_count == CAPTURES && at_ns < captures[0])) return false;
   for (size_t i = 0; i < capture_count; i++)
@@ -126,7 +132,9 @@ bool keep(const struct loss *loss, struct frame *frame) {
   put_directory(frame, place);
   frame_long(frame, FIELD_TIME, realtime_ns());
   frame_long(frame, FIELD_MTIME, in_ns(place->stat.st_mtim));
-  frame_bytes(frame, FIELD_PATH, place->path, place->length);
+  size_t length;
+  const char *path = spool_path(place, &length);
+  frame_bytes(frame, FIELD_PATH, path, length);
   if (!spool_log(frame) && number != 0) spool_remove(number);
   return true;
 }

@@ -16,10 +16,11 @@ enum { PRIVATE = 0600, MAX_NAMES = 4096, MAX_VALUE = 64 * 1024 };
 /* Larger ones are not copied while a program waits. */
 static const off_t max_copy = 256 * 1024 * 1024;
 
-/* The target; empty: there is no spool. */
-static char target_path[PATH_ROOM];
-static size_t target_length;
+/* Where the target is; empty: there is no spool. And where it was in the beginning. */
+static char target_path[PATH_ROOM], first_path[PATH_ROOM];
+static size_t target_length, first_length;
 static int spool_fd = -1, log_fd = -1;
+static int target_fd = -1; /* once somebody was about to move it */
 static uint32_t last_number;
 
 void spool_open(const char *directory) {
@@ -30,12 +31,36 @@ void spool_open(const char *directory) {
   if (target < 0) return;
   ssize_t length = read(target, target_path, sizeof target_path - 1);
   close(target);
-  if (length > 0) target_length = (size_t)length;
+  if (length <= 0) return;
+  target_length = first_length = (size_t)length;
+  memcpy(first_path, target_path, first_length);
+}
+
+void spool_follow(const struct place *place) {
+  bool lies_in = place->known && spool_concerns(place) && spool_inside(place) == NULL;
+  if (lies_in && target_fd < 0) target_fd = open(target_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Wherever that has been moved to by now. */
+static void find_target(void) {
+  static char path[PATH_ROOM];
+  static const char gone[] = " (deleted)";
+  char link[32];
+  if (target_fd < 0) return;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", target_fd);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length <= 0 || path[0] != '/') return;
+  path[length] = 0;
+  size_t end = sizeof gone - 1;
+  if ((size_t)length > end && strcmp(path + length - end, gone) == 0) return;
+  memcpy(target_path, path, (size_t)length + 1);
+  target_length = (size_t)length;
 }
 
 const char *spool_target(void) { return target_length == 0 ? NULL : target_path; }
 
 bool spool_concerns(const struct place *place) {
+  find_target();
   size_t shorter = place->length < target_length ? place->length : target_length;
   if (target_length == 0 || memcmp(place->path, target_path, shorter) != 0) return false;
   if (place->length == target_length || shorter == 1) return true;
@@ -43,9 +68,21 @@ bool spool_concerns(const struct place *place) {
 }
 
 const char *spool_inside(const struct place *place) {
+  find_target();
   bool is_longer = target_length > 0 && place->length > target_length + 1;
   if (!is_longer || memcmp(place->path, target_path, target_length) != 0) return NULL;
   return place->path[target_length] == '/' ? place->path + target_length : NULL;
+}
+
+const char *spool_path(const struct place *place, size_t *length) {
+  static char path[2 * PATH_ROOM];
+  const char *inside = spool_inside(place);
+  if (inside == NULL) return NULL;
+  size_t rest = strlen(inside);
+  memcpy(path, first_path, first_length);
+  memcpy(path + first_length, inside, rest + 1);
+  *length = first_length + rest;
+  return path;
 }
 
 static const char *name_of(uint32_t number) {

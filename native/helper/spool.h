@@ -17,6 +17,11 @@ bool spool_concerns(const struct place *place);
 /* Its path below the target, with the slash before it; NULL when it is not in there. */
 const char *spool_inside(const struct place *place);
 
+/* Its path as it would be were the target where it was in the beginning; NULL when it is not in there. */
+const char *spool_path(const struct place *place, size_t *length);
+/* Something is about to be moved: if the target lies in it, or is it, it is followed from then on. */
+void spool_follow(const struct place *place);
+
 /* A regular file, or a symbolic link, under a number, by another name or by a copy with its extended attributes; 0 when that is not possible. */
 uint32_t spool_link(const struct place *place);
 uint32_t spool_copy(const struct place *place);

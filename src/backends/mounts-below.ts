@@ -1,6 +1,6 @@
 /** What is mounted inside of a directory: a snapshot of its filesystem shows what lies under that instead. And what at it. */
 import { closeSync, constants, openSync, readFileSync } from 'node:fs'
-import { type Raw, rawFromBytes } from '../model/raw-path.ts'
+import { isWithin, type Raw, rawFromBytes } from '../model/raw-path.ts'
 
 /** Relative to the directory. Empty where the system does not tell. */
 export function mountsBelow(directory: Buffer): Raw[] {
@@ -36,6 +36,54 @@ export function mountOptionsOf(directory: Buffer): Raw {
 /** The device of its filesystem, `major:minor`: with btrfs another one than stat tells. undefined where the system does not tell. */
 export const deviceOfMount = (id: bigint): string | undefined => mounts().find(mount => mount.id === String(id))?.device
 
+export interface Shown {
+  place: Raw
+  /** What of the directory is shown there: '' for all of it. */
+  below: Raw
+}
+
+/** All paths that lead to the directory, or to a part of it: by itself, and through other mounts of its filesystem. */
+export function shownAt(directory: Buffer): Shown[] {
+  const path = rawFromBytes(directory)
+  const all = mounts()
+  const id = mountIdOf(directory)
+  const own = all.find(mount => mount.id === id)
+  if (!own || !isWithin(path, own.point)) return [{ place: path, below: '' }]
+  const inside = joined(own.root, below(path, own.point))
+  const others = all.flatMap(({ id, device, root, point }) => {
+    if (id === own.id || device !== own.device) return []
+    if (isWithin(inside, root)) return [{ place: joined(point, below(inside, root)), below: '' }]
+    return isWithin(root, inside) ? [{ place: point, below: below(root, inside) }] : []
+  })
+  return [{ place: path, below: '' }, ...others]
+}
+
+/** The part of `path` below a directory that it is in. */
+const below = (path: Raw, directory: Raw): Raw => path.slice(directory === '/' ? 1 : directory.length + 1)
+const joined = (directory: Raw, path: Raw): Raw =>
+  path === '' ? directory : `${directory === '/' ? '' : directory}/${path}`
+
+export interface MountOf {
+  point: Raw
+  type: Raw
+  source: Raw
+}
+
+/** The mount that it lies on; undefined where the system does not tell. */
+export function mountOf(directory: Buffer): MountOf | undefined {
+  const id = mountIdOf(directory)
+  const found = mounts().find(mount => mount.id === id)
+  return found && { point: found.point, type: found.type, source: found.source }
+}
+
+/** A disk may have another name each time; everything else is told by its own. Where the system does not tell, it may be. */
+export function isMountedNow({ point, type, source }: MountOf): boolean {
+  const all = mounts()
+  const isIt = (mount: Mount) =>
+    mount.source === source || (source.startsWith('/dev/') && mount.source.startsWith('/dev/'))
+  return all.length === 0 || all.some(mount => mount.point === point && mount.type === type && isIt(mount))
+}
+
 function mountIdOf(directory: Buffer): string | undefined {
   let fd: number | undefined
   try {
@@ -54,6 +102,7 @@ interface Mount {
   /** What of its filesystem is shown. */
   root: Raw
   point: Raw
+  type: Raw
   source: Raw
   options: Raw
 }
@@ -69,10 +118,10 @@ function mounts(): Mount[] {
     const fields = line.split(' ')
     const [id, , device, root, point] = fields
     // How many there are before the dash differs; the type comes first after it.
-    const [source = '', options = ''] = fields.slice(fields.indexOf('-', 6) + 2)
+    const [type = '', source = '', options = ''] = fields.slice(fields.indexOf('-', 6) + 1)
     if (point === undefined) return []
     const place = { root: unescaped(root!), point: unescaped(point), source: unescaped(source) }
-    return [{ id: id!, device: device!, ...place, options }]
+    return [{ id: id!, device: device!, ...place, type, options }]
   })
 }
 

@@ -120,11 +120,7 @@ export const zfs: NativeBackend = {
   },
 
   isAway(target, state) {
-    const { place } = locateIfTold(state)
-    const { works, stdout } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', datasetOf(place)])
-    if (works) return linesOf(stdout)[0]?.[0] === target.toString()
-    // Destroyed, where its pool is there without it.
-    return !runProgram('zfs', ['list', '-H', '-o', 'name', poolOf(place)]).works
+    return isDatasetAway(datasetOf(locateIfTold(state).place), target.toString())
   },
 
   differing(before, after) {
@@ -203,6 +199,14 @@ function locate(state: NativeState, orCopy: boolean): NativeState | undefined {
   if (name !== undefined) return { ...state, place: name.slice(0, -state.name.length - 1) }
   mountpointOf(state)
   return undefined
+}
+
+/** Of one that is not mounted there: whether it would be, or its pool is not there. */
+export function isDatasetAway(dataset: string, mountpoint: string): boolean {
+  const { works, stdout } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', dataset])
+  if (works) return linesOf(stdout)[0]?.[0] === mountpoint
+  // Destroyed, where its pool is there without it.
+  return !runProgram('zfs', ['list', '-H', '-o', 'name', dataset.split('/')[0]!]).works
 }
 
 function locateIfTold(state: NativeState): NativeState {

@@ -1,7 +1,7 @@
 /** Captures the live target into the store. Makes no snapshot: that is the caller's, once it knows what for. */
-import { join } from 'node:path'
 import { errnoOf, isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { sizeLimitOf } from '../errors/size-limit.ts'
+import type { OutsideRules } from '../files/outside-rules.ts'
 import type { Id } from '../model/entry.ts'
 import { formatBytes, formatLimit } from '../model/format.ts'
 import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
@@ -18,9 +18,10 @@ import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, type StatCache } from '../targets/dir/stat-cache.ts'
 import { leaveInFile, loadStatCache, saveStatCache } from '../targets/dir/stat-cache-file.ts'
 import { type Context, recordTarget } from './context.ts'
-import { openGitCache } from './git-facts-cache.ts'
+import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
 import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
+import { noteMount } from './target-mount.ts'
 import { allTargets } from './target-registry.ts'
 import { explainMissing, hintOfReplaced } from './unmounted-target.ts'
 
@@ -55,6 +56,8 @@ export interface KeptState {
   atMs: number
   /** What was mounted in it. */
   mounts: ReadonlySet<Raw>
+  /** Rules that are not in it; undefined: as they are now. */
+  outside: OutsideRules | undefined
   /** What may differ from the state that the last capture saw; undefined: anything. */
   dirtySince(cache: StatCache): Dirty | undefined
 }
@@ -78,6 +81,7 @@ export async function captureLive(ctx: Context, options: LiveOptions = {}): Prom
   if (!options.kept) checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
   if (!options.discard) recordTarget(ctx)
+  if (!options.discard && !options.kept) noteMount(ctx)
   const held = options.held ?? (await ctx.heldFiles?.())
   return orAfresh(options.afresh, afresh => {
     // What a run has changed since can be put aside only once.
@@ -113,7 +117,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       // The cache speaks of trees that may be lost with their pack: then everything is read, and stored, again.
       const isWhole = writer.lostPacks.size === 0 && !afresh
       const rootKey = rootKeyOf(ctx, stat)
-      const gitCache = openGitCache(join(ctx.timelineDir, 'git-facts.json'))
+      const gitCache = openGitCache(gitCacheOf(ctx))
       const seen = isWhole ? takeSeen(ctx, rootKey) : undefined
       const mayTrust = seen !== undefined && options.dirty !== undefined
       if (!mayTrust) ctx.seen?.answers?.clear()
@@ -128,6 +132,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
         root,
         rootPath: options.kept?.path ?? ctx.targetPath,
         outerPath: ctx.targetPath,
+        outside: options.kept?.outside,
         exclude: excludeConfig(ctx),
         maxFileBytes: ctx.config.snapshots.max_file_bytes,
         loadCache: () => cache ?? loadCache(),

@@ -1,29 +1,42 @@
 /** Whether what a command destroys is something that a snapshot of the target would bring back. */
 import { lstatSync } from 'node:fs'
+import { shownAt } from '../backends/mounts-below.ts'
 import { findGitDir, tryStat } from '../files/git-dir.ts'
-import type { Destructive } from '../model/command-kind.ts'
-import {
-  isWithin,
-  joinRaw,
-  nameOf,
-  parentOf,
-  type Raw,
-  rawFromBytes,
-  rawFromText,
-  rawToBytes,
-} from '../model/raw-path.ts'
+import { type Destructive, destructiveOf } from '../model/command-kind.ts'
+import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawFromText, rawToBytes, rawToText } from '../model/raw-path.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
+import type { ExecEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
+import { gitAliases, gitEnvOf } from './git-aliases.ts'
 import { absolute, real, workTreeOf } from './git-place.ts'
+import { isFed } from './process-input.ts'
 
-/** `cwd`: where the command was started. */
-export function endangers(ctx: Context, cwd: Raw, destructive: Destructive): boolean {
+/** What a command that waits is about to destroy; undefined: nothing. */
+export async function destroyedBy(ctx: Context, event: ExecEvent, argv: string[]): Promise<Destructive | undefined> {
+  const aliases = await gitAliases(ctx, event.cwd, argv)
+  const destructive = destructiveOf(argv, {
+    patterns: ctx.config.snapshots.triggers.guard_commands,
+    alias: ({ verb }) => aliases.get(verb),
+    gitEnv: gitEnvOf(event),
+    file: rawToText(event.program),
+    cwd: rawToText(event.cwd),
+    isFed: () => isFed(event.pid),
+  })
+  return destructive && event.truncated ? { ...destructive, operands: [] } : destructive
+}
+
+/** `target`: where it is now. `cwd`: where the command was started. A path through another mount is one to the target, too. */
+export function endangers(ctx: Context, target: Buffer, cwd: Raw, destructive: Destructive): boolean {
   const { operands, unlessDirectory, follows, wholeRepository, underWay } = destructive
-  const target = rawFromBytes(ctx.targetPath)
   if (underWay && !isUnderWay(cwd, operands, underWay)) return false
+  const shown = shownAt(target)
   const isInDanger = (place: Raw): boolean =>
-    isWithin(target, place) || (isWithin(place, target) && !isLeftOut(ctx, place.slice(target.length + 1)))
+    shown.some(each =>
+      isWithin(each.place, place)
+        ? !isLeftOut(ctx, each.below)
+        : isWithin(place, each.place) && !isLeftOut(ctx, joinRaw(each.below, place.slice(each.place.length + 1))),
+    )
   if (operands.length === 0) return isInDanger(cwd)
   return operands.some(operand => {
     const places = placesOf(cwd, rawFromText(operand), follows)
@@ -76,6 +89,6 @@ function isUnderWay(cwd: Raw, operands: readonly string[], marks: readonly strin
 /** Whether the last snapshot says that this is not captured. What it does not know is new, and may be. */
 function isLeftOut(ctx: Context, path: Raw): boolean {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-  if (!head) return false
+  if (!head || path === '') return false
   return entryAt(ctx.store, rootTreeOf(ctx.store, head.root), path)?.kind === 'unknown'
 }

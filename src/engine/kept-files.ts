@@ -27,7 +27,7 @@ import type { Context } from './context.ts'
 import { NamesOverTime } from './names-over-time.ts'
 import type { Kept } from './results.ts'
 import { addSnapshot } from './snapshot.ts'
-import { spoolLog, spoolOf, storeSpooled } from './spool.ts'
+import { spoolLog, spoolOf, spoolTarget, storeSpooled } from './spool.ts'
 
 /** Of each path so many versions at most: a script that writes a file again and again must not fill the timeline. */
 const MAX_VERSIONS = 3
@@ -41,10 +41,10 @@ interface Version {
 
 /** Of runs that go on, or were killed: what was at the path, or below it, is not to become a snapshot. */
 export function purgeKept(ctx: Context, path: Raw): void {
-  const place = joinRaw(rawFromBytes(ctx.targetPath), path)
   for (const { id } of ctx.db.runs()) {
     const spool = spoolOf(ctx, id)
     if (!existsSync(spool)) continue
+    const place = joinRaw(spoolTarget(spool), path)
     const log = spoolLog(spool)
     const copies = (readBeforeLog(log) ?? []).map(change => ({ path: pathOf(change), name: copyOf(change) }))
     for (const { path: lost, name } of [...readKeptLog(log).kept, ...copies])
@@ -144,7 +144,7 @@ const sizeOf = (file: string): number | undefined => lstatSync(file, { throwIfNo
 
 /** With their paths relative to the target. What the run has moved to where nothing is captured has the name that it had before. */
 async function withoutExcluded(ctx: Context, run: string, spool: string, files: KeptFile[]): Promise<KeptFile[]> {
-  const target = rawFromBytes(ctx.targetPath)
+  const target = spoolTarget(spool)
   const inside = files
     .filter(({ path }) => isWithin(path, target))
     .map(file => ({ ...file, path: file.path.slice(target.length + 1), size: sizeOf(join(spool, file.name)) ?? 0 }))

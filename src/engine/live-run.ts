@@ -4,22 +4,20 @@
  * before the end.
  */
 
-import { destructiveOf } from '../model/command-kind.ts'
+import type { Destructive } from '../model/command-kind.ts'
 import { isBeyondTrace } from '../model/destructive-filesystems.ts'
 import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { ExecEvent, ExitEvent, Look, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
-import type { RunDirty } from './capture-live.ts'
+import { checkIdentity, type RunDirty } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { DirtySet } from './dirty-set.ts'
-import { endangers } from './endangers.ts'
-import { gitAliases, gitEnvOf } from './git-aliases.ts'
+import { destroyedBy, endangers } from './endangers.ts'
 import { GuardPace } from './guard-pace.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { type Milestone, milestoneOfExec } from './milestone-exec.ts'
-import { isFed } from './process-input.ts'
 import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
 
 const COMMIT_DEBOUNCE_MS = 2000
@@ -45,6 +43,8 @@ interface Hooks {
   barrier(): Promise<void>
   /** Something to remember of an execution. */
   note(exec: number, text: string): void
+  /** Where the target is now. */
+  place(): Buffer
   /** Whether a path of the event lies in the target. */
   isInside(event: PathEvent): boolean
 }
@@ -209,20 +209,10 @@ export class LiveRun {
   }
 
   private async guard(event: ExecEvent, argv: string[]): Promise<void> {
-    const { guard_commands } = this.ctx.config.snapshots.triggers
-    const aliases = await gitAliases(this.ctx, event.cwd, argv)
-    const destructive = destructiveOf(argv, {
-      patterns: guard_commands,
-      alias: ({ verb }) => aliases.get(verb),
-      gitEnv: gitEnvOf(event),
-      file: rawToText(event.program),
-      cwd: rawToText(event.cwd),
-      isFed: () => isFed(event.pid),
-    })
+    const destructive = await destroyedBy(this.ctx, event, argv)
     if (!destructive || this.closed) return
     if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
-    const inDoubt = event.truncated ? { ...destructive, operands: [] } : destructive
-    if (!(this.isDirty || this.underWay) || !endangers(this.ctx, event.cwd, inDoubt)) return
+    if (!(this.isDirty || this.underWay) || !this.isInDanger(event, destructive)) return
     // What is being captured is safe when that is done, not before.
     const former = this.isDirty ? undefined : await this.underWay?.catch(() => undefined)
     if (former) this.hooks.note(event.id, `guarded by ${former.id}`)
@@ -233,6 +223,15 @@ export class LiveRun {
     }
     const snapshot = await this.take('guard', quoteCommand(argv), destructive.irreversible ? 'irreversible' : undefined)
     if (snapshot) this.hooks.note(event.id, `guarded by ${snapshot.id}`)
+  }
+
+  private isInDanger({ cwd }: ExecEvent, destructive: Destructive): boolean {
+    const place = this.hooks.place()
+    if (endangers(this.ctx, place, cwd, destructive)) return true
+    if (place.equals(this.ctx.targetPath) || !endangers(this.ctx, this.ctx.targetPath, cwd, destructive)) return false
+    // Of what has taken its place there is no snapshot, which is said.
+    checkIdentity(this.ctx)
+    return false
   }
 
   /** Undefined when nothing had changed. */
@@ -274,7 +273,10 @@ export class LiveRun {
     const held = look && this.dirty.hold(taken, look)
     const dirty = taken && held && this.hooks.tellsAll && !isWalk ? this.sinceTaken(taken) : undefined
     try {
-      const snapshot = await takeIfChanged(this.ctx, { ...options, dirty, held })
+      // The run may have moved it: it is captured where it is.
+      const place = this.hooks.place()
+      const ctx = place.equals(this.ctx.targetPath) ? this.ctx : { ...this.ctx, targetPath: place }
+      const snapshot = await takeIfChanged(ctx, { ...options, dirty, held })
       const isAll = !dirty || snapshot?.runOnly === false
       if (isAll) this.walkedAt = now
       look?.captured(isAll)

@@ -2,8 +2,10 @@
 import type { Keeper, NativeBackend, NativeState } from '../backends/native-backend.ts'
 import { keeperOf, nativeBackend } from '../backends/select.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
+import type { OutsideRules } from '../files/outside-rules.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { NativeUsage, Snapshot } from '../model/snapshot.ts'
+import type { KeptState } from './capture-live.ts'
 import type { Context } from './context.ts'
 
 export interface NativeRef extends NativeState {
@@ -15,7 +17,24 @@ export interface NativeRef extends NativeState {
   eventsAt: number
   /** What was to be captured, by the settings of then; not in older ones. */
   rules?: Pick<Context['config']['snapshots'], 'exclude' | 'max_file_bytes'>
+  /** What else counted then, and lies elsewhere. */
+  outside?: OutsideRules
 }
+
+/** What was protected then is read, whatever is to be left out by now. */
+export const asThen = (ctx: Context, { rules }: NativeRef): Context => ({
+  ...ctx,
+  config: { ...ctx.config, snapshots: { ...ctx.config.snapshots, ...rules } },
+})
+
+/** `path`: where it can be read. */
+export const keptState = (ref: NativeRef, path: Buffer, dirtySince: KeptState['dirtySince']): KeptState => ({
+  path,
+  atMs: ref.atMs,
+  mounts: new Set(ref.mounts),
+  outside: ref.outside,
+  dirtySince,
+})
 
 export interface Kept {
   backend: NativeBackend

@@ -2,23 +2,31 @@
 import { existsSync } from 'node:fs'
 import { mountsBelow } from '../backends/mounts-below.ts'
 import type { NativeBackend, NativeState } from '../backends/native-backend.ts'
+import { readOutside } from '../files/outside-rules.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { type Chosen, forgetChoice } from './backend.ts'
 import { checkIdentity, checkRoom } from './capture-live.ts'
 import { type Context, recordTarget } from './context.ts'
+import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
 import { forgetIntent, noteIntent, removeGoing } from './native-going.ts'
 import { type NativeRef, stateOf } from './native-ref.ts'
 import type { TakeOptions } from './snapshot.ts'
+import { noteMount } from './target-mount.ts'
 
 /** Called under the timeline's lock. */
-export function takeNative(ctx: Context, { backend, place: chosen }: Chosen, options: TakeOptions): Snapshot {
+export async function takeNative(
+  ctx: Context,
+  { backend, place: chosen }: Chosen,
+  options: TakeOptions,
+): Promise<Snapshot> {
   checkIdentity(ctx)
   checkRoom(ctx)
   recordTarget(ctx)
+  noteMount(ctx)
+  const rules = await rulesOfNow(ctx)
   const id = ctx.db.newSnapshotId()
   const place = whereNoneIsMissed(ctx, chosen)
-  const { exclude, max_file_bytes } = ctx.config.snapshots
   const ref: NativeRef = {
     place,
     name: id,
@@ -26,7 +34,7 @@ export function takeNative(ctx: Context, { backend, place: chosen }: Chosen, opt
     atMs: Date.now(),
     mounts: mountsBelow(ctx.targetPath),
     eventsAt: ctx.db.events.beginCapture(),
-    rules: { exclude, max_file_bytes },
+    ...rules,
   }
   removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
   noteIntent(ctx.timelineDir, { backend: backend.name, place, name: id })
@@ -61,6 +69,17 @@ export function takeNative(ctx: Context, { backend, place: chosen }: Chosen, opt
   })
   forgetIntent(ctx.timelineDir)
   return taken
+}
+
+/** What is to be captured, as far as what is captured does not say so itself. */
+async function rulesOfNow(ctx: Context): Promise<Pick<NativeRef, 'rules' | 'outside'>> {
+  const { exclude, max_file_bytes } = ctx.config.snapshots
+  if (exclude.ignore_gitignore) return { rules: { exclude, max_file_bytes } }
+  const cache = openGitCache(gitCacheOf(ctx))
+  const outside = await readOutside(ctx.targetPath, cache.repositories(), { cache, env: ctx.env })
+  if (outside !== 'too-large') return { rules: { exclude, max_file_bytes }, outside }
+  // What is tracked would not be known: nothing of it is left out.
+  return { rules: { exclude: { ...exclude, ignore_gitignore: true }, max_file_bytes } }
 }
 
 /**

@@ -65,4 +65,4 @@ export function detailWithout({ detail }: Operation, path: Raw): Record<string, 
   )
 }
 
-const pathLists: ReadonlySet<string> = new Set(['others', 'mixed'])
+const pathLists: ReadonlySet<string> = new Set(['others', 'mixed', 'guarded'])

@@ -13,11 +13,11 @@ import { failpoint } from '../store/failpoint.ts'
 import type { Dirty } from '../targets/dir/dirty-dirs.ts'
 import { hasLinks } from '../targets/dir/stale-links.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
-import { captureLive, type KeptState } from './capture-live.ts'
+import { captureLive } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
-import { type Kept, keptOf } from './native-ref.ts'
+import { asThen, type Kept, keptOf, keptState } from './native-ref.ts'
 import { newOperation } from './new-operation.ts'
 import { differencesFrom, explained, readAncestor, unlessDamaged } from './snapshot.ts'
 import { withSnapshotEvents } from './snapshot-events.ts'
@@ -122,12 +122,7 @@ const sayNotRead = (ctx: Context, error: Error): void =>
 
 async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer): Promise<void> {
   const { ref } = kept
-  const state: KeptState = {
-    path,
-    atMs: ref.atMs,
-    mounts: new Set(ref.mounts),
-    dirtySince: cache => dirtySince(ctx, kept, cache),
-  }
+  const state = keptState(ref, path, cache => dirtySince(ctx, kept, cache))
   // Whoever goes back needs it, and going back works with whatever is free.
   const live = await captureLive(asThen(ctx, ref), { kept: state, ignoreFloor: true, phase: 'reading the snapshot' })
   const parent = readAncestor(ctx, snapshot.parent)
@@ -148,12 +143,6 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer):
     })
   })
 }
-
-/** What was protected then is read, whatever is to be left out by now. */
-const asThen = (ctx: Context, { rules }: Kept['ref']): Context => ({
-  ...ctx,
-  config: { ...ctx.config, snapshots: { ...ctx.config.snapshots, ...rules } },
-})
 
 /** What may differ from what the last capture saw, when that is a state which the same filesystem keeps. */
 function dirtySince(ctx: Context, { backend, ref }: Kept, cache: StatCache): Dirty | undefined {

@@ -6,6 +6,7 @@ import { findRun, resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref
 import { archiveDamage } from './archive-check.ts'
 import type { Live } from './capture-live.ts'
 import { type Context, type OwnRun, withTimelineLock } from './context.ts'
+import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { editsMeanwhile } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
@@ -16,7 +17,6 @@ import type { RestoreResult } from './results.ts'
 import { closeKilledRuns } from './run-end.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
-import { sayBlind } from './touched-paths.ts'
 import { type Doer, doerOf } from './unprotected.ts'
 
 /** `ref` may be a run: then what that run changed is taken back, and what others changed since stays. */
@@ -79,7 +79,7 @@ function rollbackRun(
     )
   }
   const doer = doerOf(ctx, run.id)
-  sayBlind(ctx, run.id)
+  sayWhoseIsUnknown(ctx, run.id)
   return restore(ctx, {
     ...requestOptions(options),
     wanted: before.root,

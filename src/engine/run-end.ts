@@ -13,6 +13,7 @@ import type { NewOperation } from '../timeline/timeline-db.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
+import { editsBeforeGuards, guardedDetail, type PartlyKnown } from './edits-before-guards.ts'
 import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
 import { addKept } from './kept-files.ts'
 import { moveDetail } from './moved-target.ts'
@@ -38,7 +39,7 @@ type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 interface Known {
   /** Where it moved the target. */
   movedTo?: Buffer
-  touched?: Touches | 'partly'
+  touched?: Touches | PartlyKnown
   displacedBy?: Displacer
   /** Made so late that no snapshot was taken after it. */
   commit?: string
@@ -158,10 +159,10 @@ async function finishLocked(
     ? before
     : addSnapshot(ctx, state, { type: 'final', run: run.id, command: quoteCommand(run.command) })
   const states = { before: before.root, after: after.root }
-  const edits =
-    end.isInterrupted || touched === 'partly'
-      ? editsBesideTrace(ctx, run.id, states)
-      : editsMeanwhile(ctx, states, touched)
+  const partly = touched && 'partly' in touched ? touched.partly : undefined
+  const whole = touched && 'partly' in touched ? undefined : touched
+  const edits = end.isInterrupted || partly ? editsBesideTrace(ctx, run.id, states) : editsMeanwhile(ctx, states, whole)
+  const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : []
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
@@ -179,7 +180,8 @@ async function finishLocked(
       after_root: idToHex(after.root),
       // What somebody else did is not the run's to take back.
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
-      ...editsDetail(edits),
+      ...editsDetail({ ...edits, mixed: [...new Set([...edits.mixed, ...guarded])] }),
+      ...guardedDetail(guarded),
       ...formerPlaceDetail(isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
     },

@@ -46,7 +46,7 @@ export async function takeSnapshot(
     const native = mayBeNative(ctx, options.type) ? chooseNative(ctx) : undefined
     // Whether anything has changed is known only to those who look.
     if (native && options.type === 'manual' && !onlyIfChanged)
-      return takenNatively(ctx, takeNative(ctx, native, options))
+      return takenNatively(ctx, await takeNative(ctx, native, options))
     await readUnread(ctx)
     const live = await captureLive(ctx, { preserved })
     const head = readAncestor(ctx, ctx.db.head)

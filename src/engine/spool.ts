@@ -1,7 +1,8 @@
 /** Where the tracer puts files that a run is about to destroy (native/helper/spool.h). */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Entry } from '../model/entry.ts'
+import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { Ingest } from '../targets/dir/ingest.ts'
@@ -21,6 +22,9 @@ export function openSpool(ctx: Context, run: string): string {
   writeFileSync(join(spool, 'target'), ctx.targetPath, { mode: 0o600 })
   return spool
 }
+
+/** Where the target was when the run began: what is kept is told by paths below that. */
+export const spoolTarget = (spool: string): Raw => rawFromBytes(readFileSync(join(spool, 'target')))
 
 /** The run is over, and what was kept is in its snapshots. */
 export const closeSpool = (ctx: Context, run: string): void =>

@@ -5,7 +5,7 @@
 import { isWithin, type Raw, rawFromBytes } from '../model/raw-path.ts'
 import { followDir } from '../targets/dir/dir-target.ts'
 import type { PathOp } from '../tracers/frames.ts'
-import type { PathEvent } from '../tracers/trace-event.ts'
+import type { PathEvent, UnmovedEvent } from '../tracers/trace-event.ts'
 
 const displacing: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'delete'])
 
@@ -17,6 +17,8 @@ export class TargetPlace {
   private readonly directory: ReturnType<typeof followDir>
   /** Undefined: not looked since `settle`. */
   private seen: { elsewhere: Raw | undefined } | undefined
+  /** Where the run has moved it to, by what it tells; undefined: it has not, or has removed it there. */
+  private told: Raw | undefined
   /** A process of the run moved or removed it, or what it lies in. */
   isDisplacedByRun = false
 
@@ -32,6 +34,27 @@ export class TargetPlace {
 
   /** The event as it would be were the target still where it was. */
   asBefore(event: PathEvent): PathEvent {
+    const before = this.mapped(event)
+    this.follow(event)
+    return before
+  }
+
+  /** A move that was told has failed. */
+  unmove({ path, to }: UnmovedEvent): void {
+    if (this.told === undefined || !isWithin(this.told, to)) return
+    this.told = path + this.told.slice(to.length)
+  }
+
+  /** What was told until now is through: the next time, it may be somewhere else. */
+  settle(): void {
+    this.seen = undefined
+  }
+
+  close(): void {
+    this.directory.close()
+  }
+
+  private mapped(event: PathEvent): PathEvent {
     const { op, path, to } = event
     if (displacing.has(op) && (this.isAbove(path) || (op === 'exchange' && this.isAbove(to)))) {
       this.isDisplacedByRun = true
@@ -42,15 +65,6 @@ export class TargetPlace {
     const there = (each: Raw | undefined): Raw | undefined =>
       each !== undefined && isWithin(each, elsewhere) ? this.target + each.slice(elsewhere.length) : each
     return { ...event, path: there(path), to: there(to) }
-  }
-
-  /** What was told until now is through: the next time, it may be somewhere else. */
-  settle(): void {
-    this.seen = undefined
-  }
-
-  close(): void {
-    this.directory.close()
   }
 
   private isOutside(path: Raw | undefined): boolean {
@@ -67,6 +81,19 @@ export class TargetPlace {
       const place = this.movedTo()
       this.seen = { elsewhere: place && rawFromBytes(place) }
     }
-    return this.seen.elsewhere
+    // Gone by now, but what is told now may be from before.
+    return this.seen.elsewhere ?? (this.directory.isGone() ? this.told : undefined)
+  }
+
+  private follow({ op, path, to }: PathEvent): void {
+    if (path === undefined || !displacing.has(op)) return
+    const at = this.told ?? this.target
+    if (op === 'delete') {
+      if (path === at) this.told = undefined
+      return
+    }
+    const [from, there] = op === 'exchange' && to !== undefined && isWithin(at, to) ? [to, path] : [path, to]
+    if (there === undefined || !isWithin(at, from)) return
+    this.told = there + at.slice(from.length)
   }
 }

@@ -6,6 +6,7 @@ import { hasHelper } from '../tracers/probe-helper.ts'
 import { traitsOf } from '../tracers/select.ts'
 import type { Look, TraceEvent } from '../tracers/trace-event.ts'
 import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
+import type { PartlyKnown } from './edits-before-guards.ts'
 import type { Touches } from './edits-meanwhile.ts'
 import { heldPrograms } from './held-programs.ts'
 import type { LastTouches } from './last-touches.ts'
@@ -31,7 +32,7 @@ export interface Supervised {
   end: ChildEnd
   trace: TraceSummary | undefined
   /** Undefined when it is not known what it touched. */
-  touched?: Touches | 'partly'
+  touched?: Touches | PartlyKnown
   /** Of the target, should it not be where it was. */
   displacedBy?: Displacer
   /** Made so late that no snapshot was taken after it. */
@@ -156,6 +157,7 @@ class TracedRun {
       tellsAll: this.isWhole,
       look: onBarrier => this.look(onBarrier),
       barrier: async () => this.command?.barrier(),
+      place: () => place.movedTo() ?? ctx.targetPath,
       note: (exec, text) => this.recorder.note(exec, text),
       isInside: event => this.recorder.isInside(event),
     })
@@ -198,9 +200,9 @@ class TracedRun {
   }
 
   /** `endedAt`: when nothing of it went on any more. */
-  touched(endedAt: number): Touches | 'partly' | undefined {
+  touched(endedAt: number): Touches | PartlyKnown | undefined {
     if (this.isComplete) return { touches: this.recorder.touches, endedAt }
-    return this.isWhole ? 'partly' : undefined
+    return this.isWhole ? { partly: this.recorder.touches } : undefined
   }
 
   get pendingCommit(): string | undefined {
@@ -244,6 +246,7 @@ class TracedRun {
   }
 
   private handle(told: TraceEvent): void {
+    if (told.type === 'unmoved') this.place.unmove(told)
     const event = told.type === 'path' ? this.place.asBefore(told) : told
     this.recorder.add(event)
     if (event.type === 'path') this.changes?.handle(event, hold => this.command?.release(hold))

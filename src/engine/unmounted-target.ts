@@ -10,12 +10,15 @@ import { statDir } from '../targets/dir/dir-target.ts'
 import { isNoLongerKept } from './backend.ts'
 import type { Context } from './context.ts'
 import { type Kept, keptOf } from './native-ref.ts'
+import { missingMount } from './target-mount.ts'
 
 /** What to do where another directory has taken the target's place. */
 export function hintOfReplaced(ctx: Context): string {
   const meant =
     'if this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory'
   const last = lastKept(ctx)
+  const mount = last ? undefined : missingMount(ctx)
+  if (mount) return `If ${mount.source} was mounted at ${mount.point}, mount it there again; ${meant}`
   if (!last || mountedAt(ctx.targetPath) !== '') return `I${meant.slice(1)}`
   // Only what is mounted at the target goes back as a whole.
   const mounted = lastKept(ctx, ({ backend }) => backend.wholeRollback !== undefined)
@@ -40,15 +43,16 @@ export function explainMissing(ctx: Context, error: SavepointError): SavepointEr
   return new SavepointError(error.code, error.message, { hint: hintOfAway(ctx, away), cause: error })
 }
 
-/** What the filesystem keeps that seems to be away. */
-function awayFrom(ctx: Context): Kept | undefined {
-  const last = lastKept(ctx)
-  if (!last || isNoLongerKept(ctx)) return undefined
-  return last.backend.isAway(ctx.targetPath, last.ref) ? last : undefined
+/** What is to be mounted, in words. */
+function awayFrom(ctx: Context): string | undefined {
+  const last = isNoLongerKept(ctx) ? undefined : lastKept(ctx)
+  if (last?.backend.isAway(ctx.targetPath, last.ref)) return `the filesystem of ${whereOf(last)}`
+  const mount = missingMount(ctx)
+  return mount && `${mount.source} at ${mount.point}`
 }
 
-const hintOfAway = (ctx: Context, away: Kept): string =>
-  `Mount the filesystem of ${whereOf(away)} again. If it is gone for good: \`savepoint rollback SNAP --force -t ${wordFor(ctx)}\` makes a plain directory`
+const hintOfAway = (ctx: Context, away: string): string =>
+  `Mount ${away} again. If it is gone for good: \`savepoint rollback SNAP --force -t ${wordFor(ctx)}\` makes a plain directory; if the files are in another directory by now: \`savepoint status --adopt ${wordFor(ctx)}\`, said there`
 
 const lastKept = ({ db }: Context, isMeant: (kept: Kept) => boolean = () => true): Kept | undefined =>
   db

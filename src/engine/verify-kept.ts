@@ -6,7 +6,7 @@ import type { OpenTimeline } from './all-timelines.ts'
 import { captureLive, type KeptState, type Live } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { lostByStore } from './held-by-store.ts'
-import { type Kept, keptOf } from './native-ref.ts'
+import { asThen, type Kept, keptOf, keptState } from './native-ref.ts'
 
 /** How to have again what was lost of it; undefined: nobody else has it, or that cannot be told now. */
 export function keptWayBack(ctx: Context, { target, db }: OpenTimeline, snapshot: Snapshot): string | undefined {
@@ -45,13 +45,16 @@ async function storeAgain(ctx: Context, snapshot: Snapshot, kept: Kept): Promise
     // What somebody has changed is not what was captured.
     if (!state || state.isChanged) return []
     try {
-      const from = { path: state.path, atMs: ref.atMs, mounts: new Set(ref.mounts), dirtySince: () => undefined }
-      const live = await readAgain(ctx, snapshot, from)
+      const live = await readAgain(
+        asThen(ctx, ref),
+        snapshot,
+        keptState(ref, state.path, () => undefined),
+      )
       const isSame = lostByStore(ctx, [snapshot]).length === 0
-      // Its lists are gone, and rules are others than then: as it is read now it is whole.
+      // Its lists are gone, and not all rules of then are known: as it is read now it is whole.
       if (!isSame)
         ctx.db.native.setRead(snapshot.id, { ...live, sizeDelta: live.newBytes, skippedCount: live.skipped.length })
-      const how = isSame ? '' : ', by the rules of today'
+      const how = isSame ? '' : ', by the rules of then'
       return [`what ${snapshot.id} had lost is stored again from ${backend.whereOf(ref)}${how}`]
     } finally {
       state.close()

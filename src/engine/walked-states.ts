@@ -4,17 +4,17 @@ import { isGitInternal, parentOf, type Raw } from '../model/raw-path.ts'
 import type { Operation } from '../model/snapshot.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
+import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { recordedRoot, undoneBy } from './operations.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import type { RestoreRequest } from './restore.ts'
-import { sayBlind } from './touched-paths.ts'
 import { doerOf } from './unprotected.ts'
 
 type Meant = Pick<RestoreRequest, 'wanted' | 'base' | 'others' | 'doer' | 'hasPurged'>
 
 export function takingBack(ctx: Context, { kind, detail }: Operation, before: Id, after: Id): Meant {
   const run = kind === 'run' ? (detail.run as string) : undefined
-  if (run !== undefined) sayBlind(ctx, run)
+  if (run !== undefined) sayWhoseIsUnknown(ctx, run)
   return {
     wanted: before,
     base: after,

@@ -16,6 +16,8 @@ export interface IgnoreFile {
   content: Buffer
   /** For a file that lies above the target: the way from its directory to the target. Otherwise ''. */
   prefix: Raw
+  /** Another content: only what both exclude is excluded. */
+  and?: Buffer
 }
 
 export interface GitFacts {

@@ -2,10 +2,10 @@
  * The ignore files that count in a directory. Directories without ignore files of their own share the chain of their
  * parent, so a tree holds as many chains as it holds ignore files.
  */
-import type { Raw } from '../model/raw-path.ts'
-import type { GitFacts } from './git-facts.ts'
+import { type Raw, showPath } from '../model/raw-path.ts'
+import type { GitFacts, IgnoreFile } from './git-facts.ts'
 import { TrackedPaths } from './git-tracked.ts'
-import { type PatternList, parseIgnoreFile } from './ignore-list.ts'
+import { bothLists, type PatternList, parseIgnoreFile } from './ignore-list.ts'
 import type { Pattern } from './ignore-pattern.ts'
 
 export interface ExcludeVerdict {
@@ -114,8 +114,10 @@ export function bindList(source: string, list: PatternList, base: Raw, prefix: R
   }
 }
 
-export const bindFile = (source: string, content: Buffer, base: Raw, prefix?: Raw): BoundList =>
-  bindList(source, parseIgnoreFile(content), base, prefix)
+export function bindFile({ source, content, and }: IgnoreFile, base: Raw, prefix?: Raw): BoundList {
+  const list = parseIgnoreFile(content)
+  return bindList(showPath(source), and ? bothLists(list, parseIgnoreFile(and)) : list, base, prefix)
+}
 
 const componentsOf = (path: Raw): number => (path === '' ? 0 : path.split('/').length)
 

@@ -22,6 +22,19 @@ export function parseIgnoreFile(content: Buffer): PatternList {
   return parseLines(content.toString('latin1', hasBom ? 3 : 0).split('\n'))
 }
 
+/** Excludes what both do. Nothing comes after it: to bring back something else is not its matter. */
+export function bothLists(one: PatternList, other: PatternList): PatternList {
+  return {
+    count: Math.min(one.count, other.count),
+    usesPaths: one.usesPaths || other.usesPaths,
+    find(...entry) {
+      const found = one.find(...entry)
+      const also = found && !found.negative ? other.find(...entry) : undefined
+      return also && !also.negative ? found : undefined
+    },
+  }
+}
+
 export function parseLines(lines: Raw[]): PatternList {
   return listOf(lines.map((text, index) => parsePattern(text, index + 1)).filter(pattern => pattern !== undefined))
 }

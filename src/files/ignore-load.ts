@@ -17,10 +17,10 @@ export function outerChain(scope: Scope): Chain {
   const repo = config.ignoreGitignore || outer.git === undefined ? undefined : new Repository(outer.git)
   if (repo !== undefined && outer.globalExcludes !== undefined) confirm(scope, repo, outer.globalExcludes)
   const lists: Lists = {
-    git: present.map(file => bindFile(showPath(file.source), file.content, '', file.prefix)),
+    git: present.map(file => bindFile(file, '', file.prefix)),
     savepoint: [],
   }
-  const digest = digestOf(scope.configDigest, ...present.flatMap(file => [file.prefix, file.content]))
+  const digest = digestOf(scope.configDigest, ...present.flatMap(file => [file.prefix, ...contentsOf(file)]))
   return chainOf(scope, digest, repo, lists)
 }
 
@@ -45,7 +45,7 @@ function load(scope: Scope, parent: Chain, path: Raw, present: Present, repo: Re
   const savepointFile = present.savepointignore ? readRules(scope, joinRaw(path, '.savepointignore')) : undefined
   const gitFile = present.gitignore ? readRules(scope, joinRaw(path, '.gitignore')) : undefined
   if (gitFile !== undefined && repo !== undefined) confirm(scope, repo, gitFile)
-  const bind = (file: IgnoreFile) => bindFile(showPath(file.source), file.content, path)
+  const bind = (file: IgnoreFile) => bindFile(file, path)
   const own = (file: IgnoreFile | undefined) => (file === undefined ? [] : [bind(file)])
   const { git } = present
   // A repository starts anew: the rules of the one around it do not reach into it.
@@ -63,10 +63,12 @@ function load(scope: Scope, parent: Chain, path: Raw, present: Present, repo: Re
     path,
     savepointFile?.content,
     gitFile?.content,
-    start === undefined ? undefined : digestOf(...startFiles.map(file => file.content)),
+    start === undefined ? undefined : digestOf(...startFiles.flatMap(contentsOf)),
   )
   return { digest, lists }
 }
+
+const contentsOf = ({ content, and }: IgnoreFile): Buffer[] => (and ? [content, and] : [content])
 
 function chainOf(scope: Scope, digest: string, repo: Repository | undefined, lists: Lists): Chain {
   const used = (bounds: readonly BoundList[]) => bounds.filter(bound => bound.list.count > 0)

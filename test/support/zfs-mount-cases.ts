@@ -163,12 +163,18 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
     await snapshot(space, 'one')
     const { where } = (await space.open()).nativeUsage('one')!
     const dataset = where.split('@')[0]!
-    const opened = () => space.open({ cwd: space.base, target: space.dir })
+    const opened = (target = space.dir) => space.open({ cwd: space.base, target })
+    // Of one inside, no filesystem keeps a snapshot.
+    const inner = space.at('inner')
+    mkdirSync(inner)
+    expect(await (await opened(inner)).snapshot({ label: 'one' })).toMatchObject({ backend: 'cas' })
     const isRefused = async () => {
       rmSync(space.dir, { recursive: true, force: true })
       const hint = expect.stringContaining(`Mount the filesystem of ${where} again. If`)
       await expect((await opened()).status()).rejects.toMatchObject({ code: 'target.missing', hint })
       await expect((await opened()).rollback('one')).rejects.toMatchObject({ code: 'target.missing', hint })
+      const mount = expect.stringContaining(`Mount ${dataset} at ${space.dir} again. If`)
+      await expect((await opened(inner)).rollback('one')).rejects.toMatchObject({ code: 'target.missing', hint: mount })
       expect(existsSync(space.dir)).toBe(false)
     }
     await scene.whileExported(isRefused)

@@ -45,6 +45,7 @@ export interface CaptureOptions {
   rootPath: Buffer
   /** See RuleOptions. */
   outerPath?: Buffer
+  outside?: RuleOptions['outside']
   exclude: ExcludeConfig
   maxFileBytes: number
   loadCache: () => StatCache

@@ -52,9 +52,10 @@ function realPathOf(fd: number): Buffer | undefined {
 }
 
 /** Keeps an eye on a directory: `now` tells where it has been moved to, undefined when it is gone or where it was. */
-export function followDir(path: Buffer): { now(): Buffer | undefined; close(): void } {
+export function followDir(path: Buffer): { now(): Buffer | undefined; isGone(): boolean; close(): void } {
   const fd = statDir(path) ? openDir(path) : undefined
   return {
+    isGone: () => fd !== undefined && /(?: \(|\/\/)deleted\)?$/.test(realPathOf(fd)?.toString('latin1') ?? ''),
     now: () => {
       const place = fd === undefined ? undefined : realPathOf(fd)
       const isMoved =

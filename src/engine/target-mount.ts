@@ -1,0 +1,36 @@
+/**
+ * On which mount the target was when it was last captured. Where that is not there, a target that is missing is away with its
+ * filesystem, whoever keeps the snapshots; and what is made in its place would stand in the way of mounting it again.
+ */
+import { isMountedNow, type MountOf, mountOf } from '../backends/mounts-below.ts'
+import { isDatasetAway } from '../backends/zfs.ts'
+import { isWithin, type Raw, rawFromBytes, rawToText } from '../model/raw-path.ts'
+import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import type { Context } from './context.ts'
+
+const META = 'target.mount'
+
+interface Noted extends MountOf {
+  /** Of the target: of one that was moved since, nothing is known. */
+  path: Raw
+}
+
+/** When it is captured, and so is the one that it was. */
+export function noteMount(ctx: Context): void {
+  const stat = ctx.unwritable ? undefined : statDir(ctx.targetPath)
+  const mount = stat && sameIdentity(identityOf(stat), ctx.identity) ? mountOf(ctx.targetPath) : undefined
+  if (!mount) return
+  const text = JSON.stringify({ path: rawFromBytes(ctx.targetPath), ...mount } satisfies Noted)
+  if (ctx.db.meta(META) !== text) ctx.db.setMeta(META, text)
+}
+
+/** Where the target is missing: what is not mounted that it was on. undefined: it is not that, or nobody knows. */
+export function missingMount(ctx: Context): { source: string; point: string } | undefined {
+  const noted = JSON.parse(ctx.db.meta(META) ?? 'null') as Noted | null
+  const path = rawFromBytes(ctx.targetPath)
+  if (noted?.path !== path || !isWithin(path, noted.point) || isMountedNow(noted)) return undefined
+  const [source, point] = [rawToText(noted.source), rawToText(noted.point)]
+  // One that was destroyed is not away.
+  const mayBeZfs = noted.type === 'zfs' || noted.type.startsWith('fuse')
+  return mayBeZfs && !isDatasetAway(source, point) ? undefined : { source, point }
+}

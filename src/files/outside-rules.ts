@@ -1,0 +1,80 @@
+/**
+ * Rules that lie outside of a target: the user's excludes, and the index of a linked worktree. A state that a filesystem keeps
+ * has those that lie in it, and is read later; of these it is noted what they were when it was taken.
+ */
+import { lstatSync } from 'node:fs'
+import { isWithin, joinRaw, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import { findGitDir, joinBytes } from './git-dir.ts'
+import { type FactsOptions, type GitFacts, type IgnoreFile, type OuterRules, readGitFacts } from './git-facts.ts'
+import { readOuter } from './git-outer.ts'
+import { digestOf } from './ignore-digest.ts'
+
+/** What is longer is not noted. */
+const MAX_CHARACTERS = 256 * 1024
+
+export interface OutsideRules {
+  /** Patterns of the user's; undefined: none, or too many to be noted. */
+  excludes: Raw | undefined
+  worktrees: Worktree[]
+}
+
+interface Worktree {
+  /** Relative to the target. */
+  root: Raw
+  infoExclude: Raw | undefined
+  /** See GitFacts. */
+  trackedIgnored: Raw[]
+}
+
+/** `repositories`: those that are known in the target. 'too-large': not all that git's rules leave out can be noted. */
+export async function readOutside(
+  target: Buffer,
+  repositories: readonly Raw[],
+  options: FactsOptions,
+): Promise<OutsideRules | 'too-large'> {
+  const { globalExcludes } = await readOuter(target, options)
+  const excludes = globalExcludes && rawFromBytes(globalExcludes.content)
+  const worktrees: Worktree[] = []
+  for (const root of new Set(['', ...repositories])) {
+    if (!isOutside(target, root)) continue
+    const facts = await readGitFacts(target, root, options)
+    if (!facts) continue
+    const info = facts.infoExclude && rawFromBytes(facts.infoExclude.content)
+    worktrees.push({ root, infoExclude: info, trackedIgnored: [...facts.trackedIgnored] })
+  }
+  if (JSON.stringify(worktrees).length > MAX_CHARACTERS) return 'too-large'
+  return { excludes: excludes && excludes.length <= MAX_CHARACTERS ? excludes : undefined, worktrees }
+}
+
+/** Whether the directory is a work tree whose repository lies elsewhere. */
+function isOutside(target: Buffer, root: Raw): boolean {
+  const directory = root === '' ? target : joinBytes(target, root)
+  if (!lstatSync(joinBytes(directory, '.git'), { throwIfNoEntry: false })?.isFile()) return false
+  const gitDir = findGitDir(directory)
+  return gitDir !== undefined && !isWithin(rawFromBytes(gitDir.dir), rawFromBytes(target))
+}
+
+/** What the user's patterns excluded then, and exclude now, is left out; what only one of them does is not. */
+export const outerOfThen = (outer: OuterRules, then: OutsideRules): OuterRules => ({
+  ...outer,
+  globalExcludes: bothOf(outer.globalExcludes, then),
+})
+
+/** `today`: what git says of the repository now, at the state that is kept. Where it is the same, so are the keys. */
+export function factsOfThen(root: Raw, today: GitFacts | undefined, then: OutsideRules): GitFacts | undefined {
+  const worktree = then.worktrees.find(each => each.root === root)
+  const globalExcludes = root === '' ? bothOf(today?.globalExcludes, then) : today?.globalExcludes
+  const isBoth = globalExcludes?.and ? digestOf(globalExcludes.and) : ''
+  if (!worktree) return today && { ...today, globalExcludes, key: today.key + isBoth }
+  const { infoExclude: info, trackedIgnored } = worktree
+  const source = joinRaw(root, '.git/info/exclude')
+  const infoExclude = info === undefined ? undefined : { source, content: rawToBytes(info), prefix: '' }
+  const tracked = new Set([...trackedIgnored, ...(today?.trackedIgnored ?? [])])
+  const key = digestOf(info, globalExcludes?.content, [...tracked].sort().join('\0')) + isBoth
+  return { repoRoot: root, infoExclude, globalExcludes, trackedIgnored: tracked, key, warnings: [] }
+}
+
+function bothOf(today: IgnoreFile | undefined, { excludes = '' }: OutsideRules): IgnoreFile | undefined {
+  if (!today || rawFromBytes(today.content) === excludes) return today
+  return { ...today, and: rawToBytes(excludes) }
+}
