@@ -83,9 +83,17 @@ summary=build/test-summary
 rm -f "$summary"
 # The tests have a temporary directory of their own, open to all as /tmp is: what is left in it is theirs, and it goes
 # away whatever happens to them.
-temporary=$(mktemp -d "${TMPDIR:-/tmp}/sp.XXXXXX") && chmod 1777 "$temporary" || exit 1
-trap 'chmod -R u+rwX "$temporary"; rm -rf --one-file-system "$temporary"' EXIT
+temporary=$(mktemp -d "${TMPDIR:-/tmp}/sp.XXXXXX") || exit 1
+remove_temporary() {
+  # Busy is what a process that was left behind works in.
+  if mountpoint -q "$temporary"; then umount "$temporary" 2>/dev/null || umount -l "$temporary"; fi
+  chmod -R u+rwX "$temporary"
+  rm -rf --one-file-system "$temporary"
+}
+trap remove_temporary EXIT
 trap 'exit 130' INT TERM
+sh scripts/test-disk.sh "$temporary" 2>/dev/null
+chmod 1777 "$temporary" || exit 1
 TMPDIR=$temporary timeout --foreground -k 10 "$LIMIT_SECONDS" \
   "$node" --disable-warning=ExperimentalWarning node_modules/vitest/vitest.mjs run "$@" </dev/null
 code=$?

@@ -12,7 +12,7 @@ useRuns(made => {
 })
 
 /** How long after a call a change is certainly not its effect; it is time itself that is waited for. */
-const LATER_MS = 1500
+const LATER_MS = 1200
 
 it('what an editor put in the place of a file stays; what was written into one is undone, and named with the way back', async () => {
   for (const name of ['b', 'c', 'd']) space.write(name, `${name}1`)

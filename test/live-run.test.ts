@@ -207,7 +207,7 @@ describe('guard', () => {
   })
 
   it('one every two seconds at most, but not ever fewer', async () => {
-    await run('for i in 1 2 3 4; do mkdir d$i; echo $i > d$i/f; rm -rf d$i; sleep 2.1; done')
+    await run('for i in 1 2 3 4; do [ $i = 1 ] || sleep 2.1; mkdir d$i; echo $i > d$i/f; rm -rf d$i; done')
     expect([1, 2, 3, 4].map(i => noteOf(`rm -rf d${i}`)?.slice(0, 7))).toEqual(Array(4).fill('guarded'))
   })
 
