@@ -1,7 +1,7 @@
 /** S6, T2: several processes on one timeline and on one store; locks of the living and of the dead; kills at random. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, copyFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { open } from '../src/index.ts'
@@ -181,6 +181,11 @@ test('gc refuses to free anything while a timeline cannot be read', async () => 
   appendFileSync(record, content)
   await first.gc()
   expect(other.read('precious', 'file').equals(noise(400_000, 77))).toBe(true)
+  // One that is being made has its database, and no record yet.
+  const born = join(workspace.home, 'timelines', 'born')
+  mkdirSync(born)
+  copyFileSync(join(record, '..', 'timeline.sqlite'), join(born, 'timeline.sqlite'))
+  await first.gc()
 })
 
 test('R13 killed at random times while it snapshots, rolls back and collects: history stays whole', async () => {

@@ -71,10 +71,12 @@ const releaseAll = (locks: FileLock[]): void => {
 
 /** In the order in which they are locked. One that cannot be read has snapshots too: without it nothing may be freed. */
 function knownTargets(home: string): RegisteredTarget[] {
+  const directory = join(home, 'timelines')
+  // First: one that is being made gets its record before it holds anything.
+  const histories = readdirSync(directory).filter(id => holdsHistory(join(directory, id)))
   const targets = allTargets(home).sort((a, b) => (a.id < b.id ? -1 : 1))
   const known = new Set(targets.map(target => target.id))
-  const directory = join(home, 'timelines')
-  const unreadable = readdirSync(directory).find(id => !known.has(id) && holdsHistory(join(directory, id)))
+  const unreadable = histories.find(id => !known.has(id))
   if (unreadable === undefined) return targets
   throw new SavepointError(
     'store.damaged',

@@ -33,12 +33,12 @@ function lossOf(directory: string): 'missing' | 'empty' | undefined {
   const has = (name: string) => existsSync(join(directory, name))
   const stat = statSync(fileIn(directory), { throwIfNoEntry: false })
   if (!stat) return has('target.json') || has('statcache') ? 'missing' : undefined
-  return stat.size === 0 && (has('statcache') || has('runs') || has('snapshots.log')) ? 'empty' : undefined
+  return stat.size === 0 && holdsHistory(directory) ? 'empty' : undefined
 }
 
-/** Whether snapshots may be known here, whatever is left of the rest. */
+/** Whether something has been captured here, whatever is left of the rest. */
 export const holdsHistory = (directory: string): boolean =>
-  (statSync(fileIn(directory), { throwIfNoEntry: false })?.size ?? 0) > 0 || existsSync(join(directory, 'statcache'))
+  ['statcache', 'runs', 'snapshots.log'].some(name => existsSync(join(directory, name)))
 
 /** The same after a look for damage. Called under the timeline's lock. */
 export function openTimelineRepaired(directory: string, notice: (text: string) => void): TimelineDb {
