@@ -6,8 +6,7 @@ export default defineConfig({
     // Processes, not threads: tests change the working directory, ids and signal handlers, and load the native addon.
     pool: 'forks',
     execArgv: ['--disable-warning=ExperimentalWarning'],
-    // One more than CI has processors: much of a test is waiting, for a clock, a disk or another process.
-    maxWorkers: 3,
+    maxWorkers: 2,
     testTimeout: 180_000,
     hookTimeout: 180_000,
     reporters: ['default', './scripts/summary-reporter.mjs'],
