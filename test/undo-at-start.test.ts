@@ -15,9 +15,11 @@ beforeEach(async () => {
     mkdirSync(space.at(`d${i}`))
     for (let j = 0; j < 50; j++) writeFileSync(space.at(`d${i}/f${j}`), `${i} ${j}\n`)
   }
+  // What it writes is where all has been captured: else it would wait for that, and not be stopped.
   // Not so many batches of directories that the walk could be at its end.
   const env = { ...space.env, SAVEPOINT_FAILPOINT: `capture:walking#5~${go()}` }
-  const script = 'echo $$ > ../pid; rm -r d1; echo > ../changed; while sleep 0.02; do echo >> d2/f1; done'
+  const script =
+    'echo $$ > ../pid; rm -r d1; mkdir d1; echo > d1/f1; echo > ../changed; while sleep 0.02; do echo >> d1/f1; done'
   agent = start(['run', '-q', '--', 'sh', '-c', script], env)
   await vi.waitUntil(() => existsSync(join(space.base, 'changed')), { timeout: 60_000 })
 })
@@ -36,7 +38,7 @@ const start = (args: string[], env = space.env) =>
 /** Stopped: it writes nothing more. */
 const isHeld = () =>
   /^State:\s+[Tt]/m.test(readFileSync(`/proc/${readFileSync(join(space.base, 'pid'), 'utf8').trim()}/status`, 'utf8'))
-const isBack = () => [readdirSync(space.at('d1')).length, space.read('d2/f1')]
+const isBack = () => [readdirSync(space.at('d1')).length, space.read('d1/f1')]
 
 describe.each(['undo', 'rollback'])('%s', verb => {
   it('waits, stops the run and takes it back', async () => {
@@ -51,7 +53,7 @@ describe.each(['undo', 'rollback'])('%s', verb => {
     await vi.waitUntil(isHeld, { timeout: 60_000 })
     writeFileSync(go(), '')
     const [[status]] = await ended
-    expect([status, isBack()], said).toEqual([0, [50, '2 1\n']])
+    expect([status, isBack()], said).toEqual([0, [50, '1 1\n']])
   }, 120_000)
 })
 
@@ -61,8 +63,8 @@ it('given up by its user, it stops nothing', async () => {
   await vi.waitUntil(isHeld, { timeout: 60_000 })
   asked.kill('SIGINT')
   await ended
-  const before = space.read('d2/f1')!.length
-  await vi.waitUntil(() => space.read('d2/f1')!.length > before, { timeout: 60_000 })
+  const before = space.read('d1/f1')!.length
+  await vi.waitUntil(() => space.read('d1/f1')!.length > before, { timeout: 60_000 })
   writeFileSync(go(), '')
 }, 120_000)
 
@@ -75,5 +77,5 @@ it('status of one that was killed then says that it can be undone', async () => 
   expect(stdout).toMatch(
     /\nInterrupted: .* \(Savepoint was killed in it; what is there now counts as its end\)\nTo undo it: savepoint undo\n/,
   )
-  expect([savepoint(space, ['undo']).status, isBack()]).toEqual([0, [50, '2 1\n']])
+  expect([savepoint(space, ['undo']).status, isBack()]).toEqual([0, [50, '1 1\n']])
 }, 120_000)
