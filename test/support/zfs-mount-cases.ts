@@ -152,8 +152,13 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
         code: 'target.replaced',
         hint: `Nothing is mounted there: mount the filesystem of ${where} again`,
       })
+      // One that is not to be mounted there any more, as one that was destroyed, is no way out.
+      retried('zfs', 'set', 'mountpoint=none', dataset)
+      const hint = expect.stringMatching(/^Nothing is mounted there, and .*snapshot --force/)
+      await expect(snapshot(space, 'two')).rejects.toMatchObject({ code: 'target.replaced', hint })
     } finally {
-      retried('zfs', 'mount', dataset)
+      // Which mounts it.
+      retried('zfs', 'set', `mountpoint=${space.dir}`, dataset)
     }
     expect(await snapshot(space, 'two')).toMatchObject({ backend: 'zfs' })
   })
