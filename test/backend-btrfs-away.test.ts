@@ -126,6 +126,21 @@ onDisk('what was mounted over itself, and is gone, is made again', async () => {
   expect(existsSync(own)).toBe(true)
 })
 
+onDisk('what is mounted again under another word, which is all that a tmpfs has for a name, is there', async () => {
+  mkdirSync(point())
+  for (const word of ['none', 'tmpfs']) {
+    run('mount', '-t', 'tmpfs', word, point())
+    try {
+      if (word === 'none') mkdirSync(target())
+      if (word === 'none') await (await opened()).snapshot({ label: 'one' })
+      else await (await opened()).rollback('one')
+      expect(existsSync(target())).toBe(true)
+    } finally {
+      run('umount', point())
+    }
+  }
+})
+
 onDisk('what is not there when a run ends is not what that has left', async () => {
   await whileMounted(async () => space.write('a', '1\n'))
   run('mount', '--bind', space.base, point())
