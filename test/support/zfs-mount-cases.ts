@@ -196,6 +196,26 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
     run('zfs', 'create', '-o', `mountpoint=${space.dir}`, dataset)
   })
 
+  holds('is read where its pool is imported under another name, and stays there', async space => {
+    space.write('a', '1\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    const { where } = (await space.open({ leaveUnread: true })).nativeUsage('one')!
+    const [pool, other] = [where.split('/')[0]!, 'savepointother']
+    await scene.whileExported(async directory => {
+      run('zpool', 'import', '-d', directory, '-o', 'cachefile=none', pool, other)
+      try {
+        space.write('a', '2\n')
+        await (await space.open()).rollback('one')
+        expect(space.read('a')).toBe('1\n')
+        expect(scene.snapshotsOf(other).map(name => name.split('@')[1])).toContain(where.split('@')[1])
+      } finally {
+        retried('zpool', 'export', other)
+        run('zpool', 'import', '-d', directory, '-o', 'cachefile=none', other, pool)
+        retried('zpool', 'export', pool)
+      }
+    })
+  })
+
   holds('does not go back as a whole where somebody works in a clone of a later one; nothing changes', async space => {
     space.write('a', '1\n')
     await snapshot(space, 'one')
