@@ -2,7 +2,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
+import { followDir } from '../src/targets/dir/dir-target.ts'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
+import { startRun } from './support/background-run.ts'
+import { savepoint } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -106,4 +109,81 @@ onDisk('nor where the subvolume was mounted by itself, and only its snapshots ar
   const hint = expect.stringMatching(/^Mount \S+ at .*own again/)
   await expect((await there()).rollback('one')).rejects.toMatchObject({ code: 'target.missing', hint })
   expect(existsSync(own)).toBe(false)
+})
+
+onDisk('what was mounted over itself, and is gone, is made again', async () => {
+  const own = join(elsewhere.base, 'own')
+  const there = () => opened({ target: own })
+  mkdirSync(own)
+  run('mount', '--bind', own, own)
+  try {
+    await (await there()).snapshot({ label: 'one' })
+  } finally {
+    run('umount', own)
+  }
+  rmdirSync(own)
+  await (await there()).rollback('one')
+  expect(existsSync(own)).toBe(true)
+})
+
+onDisk('what is mounted again under another word, which is all that a tmpfs has for a name, is there', async () => {
+  mkdirSync(point())
+  for (const word of ['none', 'tmpfs']) {
+    run('mount', '-t', 'tmpfs', word, point())
+    try {
+      if (word === 'none') mkdirSync(target())
+      if (word === 'none') await (await opened()).snapshot({ label: 'one' })
+      else await (await opened()).rollback('one')
+      expect(existsSync(target())).toBe(true)
+    } finally {
+      run('umount', point())
+    }
+  }
+})
+
+onDisk('what is not there when a run ends is not what that has left', async () => {
+  await whileMounted(async () => space.write('a', '1\n'))
+  run('mount', '--bind', space.base, point())
+  const script = `echo 2 > a; cd /; umount -l '${point()}'`
+  const ended = savepoint(elsewhere, ['run', '--', 'sh', '-c', script], { cwd: target() })
+  expect([ended.status, ended.stderr]).toEqual([
+    0,
+    expect.stringMatching(/NOT captured: Cannot see .* is not mounted;/),
+  ])
+  const [, before] = /to go back: savepoint rollback (snap_\w+)/.exec(ended.stderr)!
+  await whileMounted(async () => {
+    await (await opened()).rollback(before!)
+    expect(space.read('a')).toBe('1\n')
+  })
+})
+
+onDisk('nor of one whose supervisor was killed: it can be undone when it is there again', async () => {
+  await whileMounted(async () => {
+    space.write('a', '1\n')
+    const spawn = { cwd: target(), env: elsewhere.env }
+    const { child, ended } = await startRun(elsewhere, 'echo 2 > a; cd /; READY; read x', { spawn })
+    child.kill('SIGKILL')
+    child.stdin!.end()
+    await ended
+  })
+  await expect((await opened()).undo()).rejects.toMatchObject({ code: 'target.missing' })
+  await whileMounted(async () => {
+    await (await opened()).undo()
+    expect(space.read('a')).toBe('1\n')
+  })
+})
+
+onDisk('nor is / taken for the root of a disk that was taken away, with the same inode number', () => {
+  const image = join(elsewhere.base, 'ext4.img')
+  mkdirSync(point())
+  run('truncate', '-s', '4M', image)
+  run('mkfs.ext4', '-q', image)
+  run('mount', '-o', 'loop', image, point())
+  const followed = followDir(Buffer.from(point()))
+  run('umount', '-l', point())
+  try {
+    expect(followed.now()).toBeUndefined()
+  } finally {
+    followed.close()
+  }
 })

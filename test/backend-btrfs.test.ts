@@ -143,6 +143,20 @@ describe('what btrfs tells of changes', () => {
     expect(changes).toEqual([])
   })
 
+  onDisk('is read as git saw it then, wherever its work trees say that their repository is', async () => {
+    const git = 'git -c user.name=a -c user.email=a@b'
+    const commit = `echo '*.log' > .gitignore; echo t > t.log; ${git} add -f .; ${git} commit -qm one`
+    space.sh(`${git} init -q; ${commit}; ${git} worktree add -q --detach whole`)
+    space.sh(`mkdir link; cd link; ${git} init -q; ${commit}; mv .git ../../linked; ln -s "$PWD/../../linked" .git`)
+    await (await space.open()).snapshot({ label: 'known' })
+    await (await space.open()).status()
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    space.sh('git worktree remove --force whole; git -C link rm -q --cached t.log')
+    const savepoint = await space.open()
+    for (const path of ['t.log', 'whole/t.log', 'link/t.log'])
+      expect(savepoint.read('one', path).toString()).toBe('t\n')
+  })
+
   onDisk('includes an edit of the same size, in the moment of the snapshot, whose time was put back', async () => {
     space.write('a', 'one\n')
     const { atimeMs, mtimeMs } = lstatSync(space.at('a'))

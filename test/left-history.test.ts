@@ -134,6 +134,9 @@ it('what somebody else edited since has its way back named, too', () => {
   const { stdout } = runCli(space, ['undo'])
   const [, way] = /To take back their changes, too: savepoint (rollback snap_\w+ -- a)\n/.exec(stdout)!
   expect(runCli(space, ['undo']).stdout).toContain('Not undone')
+  // From elsewhere it is to be typed there.
+  const elsewhere = runCli(space, ['undo', '-t', space.dir], { cwd: space.base }).stdout
+  expect(elsewhere).toContain(`too: savepoint -t ${space.dir} ${way}`.replace(/a$/, `${space.at('a')}\n`))
   runCli(space, way!.split(' '))
   expect(space.read('a')).toBe('a1')
 })

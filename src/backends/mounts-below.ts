@@ -64,6 +64,8 @@ const joined = (directory: Raw, path: Raw): Raw =>
   path === '' ? directory : `${directory === '/' ? '' : directory}/${path}`
 
 export interface MountOf {
+  /** What of its filesystem is shown; not in older notes. */
+  root?: Raw
   point: Raw
   type: Raw
   source: Raw
@@ -73,15 +75,29 @@ export interface MountOf {
 export function mountOf(directory: Buffer): MountOf | undefined {
   const id = mountIdOf(directory)
   const found = mounts().find(mount => mount.id === id)
-  return found && { point: found.point, type: found.type, source: found.source }
+  return found && { root: found.root, point: found.point, type: found.type, source: found.source }
 }
 
-/** A disk may have another name each time; everything else is told by its own. Where the system does not tell, it may be. */
-export function isMountedNow({ point, type, source }: MountOf): boolean {
+/** Where the source is any word that whoever mounts it likes. */
+const NAMELESS = new Set(['tmpfs', 'ramfs', 'overlay'])
+const ZFS_TYPES = new Set(['zfs', 'fuse.zfs'])
+
+/**
+ * A disk may have another name each time, and a pool be imported under another one; everything else is told by its own. What was
+ * mounted over itself, as sandboxes do, is shown by the mount around it, too. Where the system does not tell, it may be.
+ */
+export function isMountedNow({ root, point, type, source }: MountOf): boolean {
   const all = mounts()
+  const isDisk = source.startsWith('/dev/')
+  const inPool = (dataset: Raw) => dataset.replace(/^[^/]*/, '')
   const isIt = (mount: Mount) =>
-    mount.source === source || (source.startsWith('/dev/') && mount.source.startsWith('/dev/'))
-  return all.length === 0 || all.some(mount => mount.point === point && mount.type === type && isIt(mount))
+    mount.source === source ||
+    NAMELESS.has(type) ||
+    (isDisk && mount.source.startsWith('/dev/')) ||
+    (ZFS_TYPES.has(type) && inPool(mount.source) === inPool(source))
+  const showsIt = (mount: Mount) =>
+    mount.point === point || (isWithin(point, mount.point) && joined(mount.root, below(point, mount.point)) === root)
+  return all.length === 0 || all.some(mount => mount.type === type && isIt(mount) && showsIt(mount))
 }
 
 function mountIdOf(directory: Buffer): string | undefined {

@@ -173,6 +173,8 @@ function whyNoList(why: string): string {
 const created = (name: string, ...options: string[]) =>
   runProgram('zfs', ['get', '-Hp', ...options, '-o', 'name,value', 'createtxg', name])
 
+const createdAnywhere = (): Buffer => runProgram('zfs', ['get', '-Hp', '-o', 'name,value', 'createtxg']).stdout
+
 /** Throws when `zfs` does not tell: only what it says not to exist is not there. */
 function createdIfThere(state: NativeState, name: string, ...options: string[]) {
   const answer = created(name, ...options)
@@ -190,12 +192,14 @@ function createdIfThere(state: NativeState, name: string, ...options: string[]) 
 function locate(state: NativeState, orCopy: boolean): NativeState | undefined {
   const { works, stdout } = createdIfThere(state, nameOf(state))
   if (works && (state.mark === undefined || linesOf(stdout)[0]?.[1] === state.mark)) return state
-  const all = linesOf(createdIfThere(state, poolOf(state.place), '-r').stdout)
+  const pool = createdIfThere(state, poolOf(state.place), '-r')
+  // It may be imported under another name. Who deletes waits for it: in one that was split off from it, all is the same.
+  const all = linesOf(pool.works || !orCopy ? pool.stdout : createdAnywhere())
   const namesakes = all.filter(([name]) => name!.endsWith(`@${shortNameOf(state)}`))
   const it = namesakes.find(([, txg]) => txg === state.mark)
   // Its pool was received as a whole, by another one of its name.
   if (!it && works) return state
-  const [name] = it ?? (orCopy ? namesakes[0] : undefined) ?? []
+  const [name] = it ?? (orCopy && pool.works ? namesakes[0] : undefined) ?? []
   if (name !== undefined) return { ...state, place: name.slice(0, -state.name.length - 1) }
   mountpointOf(state)
   return undefined
@@ -231,6 +235,6 @@ function mountpointOf({ place }: NativeState): string {
   if (works) return stdout.toString().trim()
   throw new SavepointError(
     'backend.failed',
-    `Cannot find snapshots of ${dataset}: ${why} (import its pool with zpool import; if that is gone for good, make an empty dataset of this name)`,
+    `Cannot find snapshots of ${dataset}: ${why} (import its pool, under its own name, with zpool import; if that is gone for good, make an empty dataset of this name)`,
   )
 }

@@ -142,7 +142,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       listen()
       const engine = await import('../index.ts')
       opened = await engine.open({ ...engineOptions(), ...extra, untilExit: true })
-      style = createStyle(colour, opened.subdirectory, program, context.undoStops)
+      style = createStyle(colour, opened.subdirectory, program, context.undoStops, context.operand)
       if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened
     },

@@ -8,6 +8,8 @@ export interface Style {
   readonly on: boolean
   /** A path of the target, relative to where the user stands. */
   path(raw: Raw): string
+  /** The same, as a command takes it: whole for who stands outside of the target. */
+  operand(raw: Raw): string
   /** "savepoint LINE", with the options that choose target and store as the user gave them. */
   command(line: string): string
   /** The command that takes back, or does again, an operation that changed `paths`. */
@@ -24,19 +26,22 @@ export interface Style {
 
 /**
  * `base`: the user's directory, relative to the target. `program`: the words before a verb. `undoStops`: whether `undo` alone
- * would be about a run that goes on.
+ * would be about a run that goes on. `operand`: for who stands outside.
  */
 export function createStyle(
   on: boolean,
   base: Raw = '',
   program = 'savepoint',
   undoStops: () => boolean = () => false,
+  operand?: (raw: Raw) => string,
 ): Style {
+  const path = (raw: Raw) => showPath(relativeRaw(base, raw))
   const command = (line: string) => `${program} ${line}`
   const paint = (start: number) => (text: string) => (on && text !== '' ? `\x1b[${start}m${text}\x1b[m` : text)
   return {
     on,
-    path: raw => showPath(relativeRaw(base, raw)),
+    path,
+    operand: operand ?? path,
     command,
     // What reaches beyond the directory that it is given in needs a word.
     wayBack: (direction, paths) => {

@@ -11,6 +11,7 @@ import type { Context } from './context.ts'
 import { followTarget } from './moved-target.ts'
 import type { Displacer } from './target-place.ts'
 import { writeTarget } from './target-registry.ts'
+import { refuseUnseen } from './unmounted-target.ts'
 
 interface TargetAtEnd {
   /** Where it has gone, and nothing has taken its place. */
@@ -20,7 +21,7 @@ interface TargetAtEnd {
   isReplaced: boolean
 }
 
-/** Afterwards the timeline is that of what is found, which is said. `movedTo`: where the run's own directory is, if it was moved. */
+/** Afterwards the timeline is that of what is found, which is said. Throws where that cannot be seen. `movedTo`: where the run's own directory is, if it was moved. */
 export function findTarget(ctx: Context, movedTo: Buffer | undefined, by: Displacer): TargetAtEnd {
   const moved = movedTo && !statDir(ctx.targetPath) ? movedTo : undefined
   if (moved) followTarget(ctx, moved)
@@ -28,6 +29,7 @@ export function findTarget(ctx: Context, movedTo: Buffer | undefined, by: Displa
   if (moved) ctx.notice(`${displaced('moved', by)} to ${place}${by === 'others' ? '' : '; undo moves it back'}`)
   const stat = statDir(ctx.targetPath)
   const isReplaced = stat !== undefined && !sameIdentity(identityOf(stat), ctx.identity)
+  if (!stat || isReplaced) refuseUnseen(ctx)
   if (isReplaced) {
     const where = place ? `; the old one is at ${place}` : ''
     ctx.notice(`${displaced('replaced', by)} by another one${where}`)

@@ -28,9 +28,11 @@ export function noteMount(ctx: Context): void {
 export function missingMount(ctx: Context): { source: string; point: string } | undefined {
   const noted = JSON.parse(ctx.db.meta(META) ?? 'null') as Noted | null
   const path = rawFromBytes(ctx.targetPath)
-  if (noted?.path !== path || !isWithin(path, noted.point) || isMountedNow(noted)) return undefined
+  if (noted?.path !== path || !isWithin(path, noted.point)) return undefined
+  // There is always a root: of another machine or container, by now.
+  if (noted.point === '/' || isMountedNow(noted)) return undefined
   const [source, point] = [rawToText(noted.source), rawToText(noted.point)]
-  // One that was destroyed is not away.
-  const mayBeZfs = noted.type === 'zfs' || noted.type.startsWith('fuse')
+  // One that was destroyed is not away. `zfs list` takes a path for the dataset that it is in.
+  const mayBeZfs = noted.type === 'zfs' || (noted.type.startsWith('fuse') && !source.startsWith('/'))
   return mayBeZfs && !isDatasetAway(source, point) ? undefined : { source, point }
 }

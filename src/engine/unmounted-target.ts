@@ -16,13 +16,16 @@ import { missingMount } from './target-mount.ts'
 export function hintOfReplaced(ctx: Context): string {
   const meant =
     'if this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory'
-  const last = lastKept(ctx)
+  const last = isNoLongerKept(ctx) ? undefined : lastKept(ctx)
   const mount = last ? undefined : missingMount(ctx)
   if (mount) return `If ${mount.source} was mounted at ${mount.point}, mount it there again; ${meant}`
   if (!last || mountedAt(ctx.targetPath) !== '') return `I${meant.slice(1)}`
   // Only what is mounted at the target goes back as a whole.
   const mounted = lastKept(ctx, ({ backend }) => backend.wholeRollback !== undefined)
-  if (mounted) return `Nothing is mounted there: mount the filesystem of ${whereOf(mounted)} again`
+  if (mounted?.backend.isAway(ctx.targetPath, mounted.ref))
+    return `Nothing is mounted there: mount the filesystem of ${whereOf(mounted)} again`
+  if (mounted)
+    return `Nothing is mounted there, and what ${whereOf(mounted)} was taken of is gone or mounted elsewhere; ${meant}`
   return `Nothing is mounted there: if the filesystem of ${whereOf(last)} was, mount it again; ${meant}`
 }
 
@@ -31,6 +34,16 @@ export function refuseAway(ctx: Context): void {
   const away = ctx.force ? undefined : awayFrom(ctx)
   if (!away) return
   throw new SavepointError('target.missing', `Cannot make ${wordFor(ctx)} again: its filesystem is not mounted`, {
+    hint: hintOfAway(ctx, away),
+  })
+}
+
+/** Throws where a run has ended, and what it has left is on a filesystem that is not mounted: what is there instead is not its work. */
+export function refuseUnseen(ctx: Context): void {
+  const mount = ctx.force ? undefined : missingMount(ctx)
+  if (!mount) return
+  const away = `${mount.source} at ${mount.point}`
+  throw new SavepointError('target.missing', `Cannot see what a run left in ${wordFor(ctx)}: ${away} is not mounted`, {
     hint: hintOfAway(ctx, away),
   })
 }

@@ -2,9 +2,10 @@
  * Rules that lie outside of a target: the user's excludes, and the index of a linked worktree. A state that a filesystem keeps
  * has those that lie in it, and is read later; of these it is noted what they were when it was taken.
  */
-import { lstatSync } from 'node:fs'
+import { readdirSync, realpathSync } from 'node:fs'
+import { errnoOf } from '../errors/errors.ts'
 import { isWithin, joinRaw, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
-import { findGitDir, joinBytes } from './git-dir.ts'
+import { findGitDir, joinBytes, tryRead } from './git-dir.ts'
 import { type FactsOptions, type GitFacts, type IgnoreFile, type OuterRules, readGitFacts } from './git-facts.ts'
 import { readOuter } from './git-outer.ts'
 import { digestOf } from './ignore-digest.ts'
@@ -35,7 +36,7 @@ export async function readOutside(
   const { globalExcludes } = await readOuter(target, options)
   const excludes = globalExcludes && rawFromBytes(globalExcludes.content)
   const worktrees: Worktree[] = []
-  for (const root of new Set(['', ...repositories])) {
+  for (const root of new Set(['', ...repositories, ...linkedIn(target)])) {
     if (!isOutside(target, root)) continue
     const facts = await readGitFacts(target, root, options)
     if (!facts) continue
@@ -46,13 +47,40 @@ export async function readOutside(
   return { excludes: excludes && excludes.length <= MAX_CHARACTERS ? excludes : undefined, worktrees }
 }
 
-/** Whether the directory is a work tree whose repository lies elsewhere. */
+/** Work trees in the target that its own repository knows of: since git was last asked, there may be others. */
+function linkedIn(target: Buffer): Raw[] {
+  const known = findGitDir(target)
+  if (!known) return []
+  const list = joinBytes(known.common, 'worktrees')
+  const inside = `${rawFromBytes(target)}/`
+  return namesIn(list).flatMap(name => {
+    const pointer = rawFromBytes(tryRead(joinBytes(list, name, 'gitdir'), MAX_CHARACTERS).content ?? Buffer.alloc(0))
+    const root = pointer.replace(/\/\.git\n?$/, '')
+    return root.startsWith(inside) ? [root.slice(inside.length)] : []
+  })
+}
+
+function namesIn(directory: Buffer): Buffer[] {
+  try {
+    return readdirSync(directory, 'buffer')
+  } catch (error) {
+    if (!errnoOf(error)) throw error
+    return []
+  }
+}
+
+/**
+ * Whether the directory is a work tree whose repository lies elsewhere: its `.git` is a link, or a file that may say `../`.
+ * With its whole path in there, the kept state leads to the live one also from inside of the target.
+ */
 function isOutside(target: Buffer, root: Raw): boolean {
   const directory = root === '' ? target : joinBytes(target, root)
-  if (!lstatSync(joinBytes(directory, '.git'), { throwIfNoEntry: false })?.isFile()) return false
-  const gitDir = findGitDir(directory)
-  return gitDir !== undefined && !isWithin(rawFromBytes(gitDir.dir), rawFromBytes(target))
+  const dir = findGitDir(directory)?.dir
+  if (!dir) return false
+  return !isWithin(rawFromBytes(dir), rawFromBytes(directory)) || !isWithin(realPath(dir), realPath(target))
 }
+
+const realPath = (path: Buffer): Raw => rawFromBytes(realpathSync(path, 'buffer'))
 
 /** What the user's patterns excluded then, and exclude now, is left out; what only one of them does is not. */
 export const outerOfThen = (outer: OuterRules, then: OutsideRules): OuterRules => ({

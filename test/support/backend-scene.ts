@@ -139,7 +139,7 @@ const POOL = `savepoint-test-${process.pid}`
 
 export interface PoolScene extends Scene {
   /** Whatever lies in it is out of reach meanwhile, and the directories that it was mounted on may be gone. */
-  whileExported(work: () => Promise<void>): Promise<void>
+  whileExported(work: (directory: string) => Promise<void>): Promise<void>
   /** An empty one in the place of that of the workspace. Answers how that is called now. */
   replaceDataset(space: Workspace): string
   snapshotsOf(dataset: string): string[]
@@ -192,7 +192,7 @@ export function onZfs(): PoolScene {
     async whileExported(work) {
       retried('zpool', 'export', POOL)
       try {
-        await work()
+        await work(scratch)
       } finally {
         run('zpool', 'import', '-d', scratch, '-o', 'cachefile=none', POOL)
       }

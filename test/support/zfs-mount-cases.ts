@@ -152,8 +152,13 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
         code: 'target.replaced',
         hint: `Nothing is mounted there: mount the filesystem of ${where} again`,
       })
+      // One that is not to be mounted there any more, as one that was destroyed, is no way out.
+      retried('zfs', 'set', 'mountpoint=none', dataset)
+      const hint = expect.stringMatching(/^Nothing is mounted there, and .*snapshot --force/)
+      await expect(snapshot(space, 'two')).rejects.toMatchObject({ code: 'target.replaced', hint })
     } finally {
-      retried('zfs', 'mount', dataset)
+      // Which mounts it.
+      retried('zfs', 'set', `mountpoint=${space.dir}`, dataset)
     }
     expect(await snapshot(space, 'two')).toMatchObject({ backend: 'zfs' })
   })
@@ -189,6 +194,26 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
     expect(space.read('a')).toBe('1\n')
     rmSync(space.dir, { recursive: true })
     run('zfs', 'create', '-o', `mountpoint=${space.dir}`, dataset)
+  })
+
+  holds('is read where its pool is imported under another name, and stays there', async space => {
+    space.write('a', '1\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    const { where } = (await space.open({ leaveUnread: true })).nativeUsage('one')!
+    const [pool, other] = [where.split('/')[0]!, 'savepointother']
+    await scene.whileExported(async directory => {
+      run('zpool', 'import', '-d', directory, '-o', 'cachefile=none', pool, other)
+      try {
+        space.write('a', '2\n')
+        await (await space.open()).rollback('one')
+        expect(space.read('a')).toBe('1\n')
+        expect(scene.snapshotsOf(other).map(name => name.split('@')[1])).toContain(where.split('@')[1])
+      } finally {
+        retried('zpool', 'export', other)
+        run('zpool', 'import', '-d', directory, '-o', 'cachefile=none', other, pool)
+        retried('zpool', 'export', pool)
+      }
+    })
   })
 
   holds('does not go back as a whole where somebody works in a clone of a later one; nothing changes', async space => {

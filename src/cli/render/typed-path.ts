@@ -4,6 +4,6 @@ import { quoteWord } from '../../model/shell-quote.ts'
 import type { Style } from '../style.ts'
 
 export function wordOf(path: Raw, style: Style): string {
-  const shown = style.path(path) || '.'
+  const shown = style.operand(path) || '.'
   return quoteWord(shown.startsWith('-') ? `./${shown}` : shown)
 }

@@ -4,6 +4,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  fstatSync,
   lstatSync,
   openSync,
   readlinkSync,
@@ -58,14 +59,19 @@ export function followDir(path: Buffer): { now(): Buffer | undefined; isGone(): 
     isGone: () => fd !== undefined && /(?: \(|\/\/)deleted\)?$/.test(realPathOf(fd)?.toString('latin1') ?? ''),
     now: () => {
       const place = fd === undefined ? undefined : realPathOf(fd)
-      const isMoved =
-        place && !place.equals(path) && existsSync(place) && statSync(place).ino === Number(addon.statFd(fd!).ino)
+      const isMoved = place && !place.equals(path) && existsSync(place) && isShownAt(place, fd!)
       return isMoved ? place : undefined
     },
     close: () => {
       if (fd !== undefined) addon.close(fd)
     },
   }
+}
+
+/** In a mount that was taken away lazily, a path starts at its root: `/` may have the same inode number, on another device. */
+function isShownAt(place: Buffer, fd: number): boolean {
+  const [there, here] = [statSync(place), fstatSync(fd)]
+  return there.ino === here.ino && there.dev === here.dev
 }
 
 /** What is at the path when it is no directory: a word for people; undefined when there is nothing. */
