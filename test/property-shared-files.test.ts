@@ -35,8 +35,9 @@ class Scene {
   readonly tried = new Map<string, string>()
   readonly told: string[] = []
   savepoint!: Savepoint
-  /** What a person has written, and that which a run then destroyed; and all paths there ever were. */
+  /** What a person has written; that which a run then moved out of the target, or destroyed; and all paths there ever were. */
   private readonly byHand = new Set<string>()
+  private readonly takenOut = new Set<string>()
   private readonly destroyed = new Map<string, string>()
   private readonly paths = new Set<string>()
   private at = 0
@@ -118,20 +119,33 @@ class Scene {
     const command = `{ ${this.command(how)}; } 2> /dev/null || :`
     this.told.push(`  ${who}: ${command}`)
     this.tried.set(who, `${this.tried.get(who)} ${command}`)
-    const [before, contents] = [this.image(), this.everything()]
+    const [before, inside] = [this.image(), this.inside()]
     await work(command)
     this.note(who, before, this.image())
-    const left = this.everything()
-    for (const content of contents)
-      if (who !== 'person' && this.byHand.has(content) && !left.has(content)) this.destroyed.set(content, command)
-    for (const content of left) if (who === 'person' && !contents.has(content)) this.byHand.add(content)
+    this.follow(who, command, inside)
   }
 
-  /** The contents of all files, also of those that were moved out of the target. */
-  private everything(): Set<string> {
-    const outside = readdirSync(join(this.space.dir, '..')).filter(name => name.startsWith('out-'))
+  private follow(who: string, command: string, before: Set<string>): void {
+    const [inside, outside] = [this.inside(), this.outside()]
+    if (who === 'person') for (const content of inside) if (!before.has(content)) this.byHand.add(content)
+    for (const content of this.byHand) {
+      if (inside.has(content) || !(before.has(content) || this.takenOut.has(content))) continue
+      if (outside.has(content)) this.takenOut.add(content)
+      else if (who !== 'person') this.destroyed.set(content, command)
+      // What somebody takes out or removes is their business.
+      if (who === 'person' && before.has(content)) this.byHand.delete(content)
+      if (!outside.has(content)) this.takenOut.delete(content)
+    }
+  }
+
+  private inside(): Set<string> {
     for (const path of this.image().keys()) this.paths.add(path)
-    return new Set(['.', ...outside.map(name => `../${name}`)].flatMap(path => filesBelow(this.space.at(path))))
+    return new Set(filesBelow(this.space.dir))
+  }
+
+  private outside(): Set<string> {
+    const names = readdirSync(join(this.space.dir, '..')).filter(name => name.startsWith('out-'))
+    return new Set(names.flatMap(name => filesBelow(this.space.at(`../${name}`))))
   }
 
   private command(how: number): string {
@@ -220,7 +234,7 @@ class Scene {
       // What had been taken out of a directory before the run moved that away cannot be told: it comes back, too.
       if (!before.has(path) && this.tried.get(run)?.includes('../out')) continue
       expect(
-        since.some(({ who }) => who === run) || this.tried.get(run)?.split(/[ ;]+/).includes(path),
+        since.some(({ who }) => who === run) || this.hasTried(run, path),
         `${path} is not of ${run}: ${JSON.stringify(writers)}`,
       ).toBe(true)
       // What only comes back takes nothing from anybody; and who was undone has nothing to lose.
@@ -242,6 +256,13 @@ class Scene {
       const isByHand = last?.who === 'person' && withoutMode(last.line) !== withoutMode(former?.line)
       if (taken && isByHand) expect(taken.mixed, `${path} may be of a person`).toContain(path)
     }
+  }
+
+  /** What was moved and brought back again inside of the run was touched with the directory. */
+  private hasTried(run: string, path: string): boolean {
+    const tried = this.tried.get(run) ?? ''
+    const words = tried.split(/[ ;]+/)
+    return words.includes(path) || (tried.includes(' undo ') && words.some(word => path.startsWith(`${word}/`)))
   }
 
   /** What is not there any more is in the snapshot of the state before. */
