@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { startRun, useRuns } from './support/background-run.ts'
-import { savepointJson } from './support/built-cli.ts'
+import { savepoint, savepointJson } from './support/built-cli.ts'
 import type { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -56,6 +56,38 @@ it('in a directory that the run moves out of the target, or to where nothing is 
   expect(mixed.filter(isHandInHistory)).toEqual(mixed)
 })
 
+it('in a directory that the run has moved out of one that was moved there', async () => {
+  space.sh('mkdir -p ../outer/inner; echo hand > ../outer/inner/f')
+  const mixed = await run('mv outer/inner apart; rm apart/f', 'mv ../outer .')
+  expect(mixed).toEqual(['outer/inner/f'])
+  expect(savepoint(space, ['history', 'outer/inner/f']).stderr).toContain('savepoint history apart/f')
+  expect(isHandInHistory('apart/f')).toBe(true)
+})
+
+it('but not what the run has made, brought or moved itself', async () => {
+  space.sh('mkdir -p ../brought/lib src/lib; echo 1 > ../brought/lib/f; echo 1 > src/lib/f; echo 1 > src/lib/g')
+  space.sh('touch -d 2001-01-01 src/lib/*')
+  const script =
+    'mv ../brought .; rm brought/lib/f; mkdir packages; mv src packages/app; : > packages/app/lib/f; rm -r packages'
+  expect(await run(script, 'true')).toEqual([])
+  // What the first snapshot has by another name is not worth another one.
+  const { versions } = savepointJson(space, ['history', 'packages/app/lib/f'])
+  expect(versions.filter(({ size }: { size: number }) => size > 0)).toEqual([])
+})
+
+it('nor what a process of the run had open for long', async () => {
+  const editor = `python3 -c '
+import os, time
+swap = os.open("swap", os.O_RDWR | os.O_CREAT | os.O_EXCL)
+time.sleep(1.3)
+os.write(swap, b"1")
+os.close(swap)
+os.unlink("swap")
+'`
+  const server = '{ sleep 1.3; echo late; exec sleep 100; } > log & sleep 1.6; rm log; sleep 1; kill $!'
+  expect(await run(`${editor}; ${server}`, 'true')).toEqual([])
+})
+
 it('a link, and a file with nothing in it', async () => {
   const mixed = await run('rm -r d; rm link', 'mkdir d; touch d/empty; ln -s there link')
   expect(mixed).toEqual(['d/empty', 'link'])
@@ -73,7 +105,7 @@ it('in the target itself, which the run has moved before it removes what is in i
   space.write('b', '1\n')
   const removal = `python3 -c 'import shutil; shutil.rmtree("../old")'`
   await runBeside(`mv "$PWD" ../old; ${removal}`, 'echo hand > b; echo hand > new')
-  const savepoint = await space.open({ cwd: space.base, target: space.dir })
-  const [kept] = savepoint.snapshots().filter(({ type }) => type === 'kept')
-  expect(['b', 'new'].map(path => savepoint.read(kept!.id, space.at(path)).toString())).toEqual(['hand\n', 'hand\n'])
+  const opened = await space.open({ cwd: space.base, target: space.dir })
+  const [kept] = opened.snapshots().filter(({ type }) => type === 'kept')
+  expect(['b', 'new'].map(path => opened.read(kept!.id, space.at(path)).toString())).toEqual(['hand\n', 'hand\n'])
 })

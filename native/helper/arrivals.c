@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "arrivals.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "frames.h"
 #include "spool.h"
@@ -32,15 +34,25 @@ void arrivals_since(uint64_t at_ns) {
 
 static bool is_since(struct timespec time) { return in_ns(time) + tick_ns >= since_ns; }
 
-/* `may_have_come`: there are other names in the directory above it than there were. */
-static uint64_t look(const struct stat *stat, bool may_have_come, uint64_t now_ns) {
+/* What was put into it then has times of its own, and was perhaps put there by the run, which has moved it. */
+static bool was_made_since(const char *path) {
+  struct statx found;
+  bool is_told = statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &found) == 0 && (found.stx_mask & STATX_BTIME) != 0;
+  struct timespec born = {.tv_sec = found.stx_btime.tv_sec, .tv_nsec = found.stx_btime.tv_nsec};
+  return is_told && in_ns(born) >= since_ns;
+}
+
+/* `above_ns`: when what it lies in came, if it did. `may_have_come`: there are other names in the directory above it than there were. */
+static uint64_t look(const char *path, const struct stat *stat, uint64_t above_ns, bool may_have_come, uint64_t now_ns) {
   uint64_t inode[] = {stat->st_dev, stat->st_ino};
   bool is_known = times_at(&sighted, inode, sizeof inode) != 0;
   times_set(&sighted, inode, sizeof inode, now_ns);
   if (is_known) return times_at(&arrived, inode, sizeof inode);
-  if (!may_have_come || !is_since(stat->st_ctim)) return 0;
-  times_set(&arrived, inode, sizeof inode, in_ns(stat->st_ctim));
-  return in_ns(stat->st_ctim);
+  bool has_come = may_have_come && is_since(stat->st_ctim) && !was_made_since(path);
+  /* It may be moved out of what it came with. */
+  uint64_t at_ns = has_come ? in_ns(stat->st_ctim) : above_ns;
+  if (at_ns != 0) times_set(&arrived, inode, sizeof inode, at_ns);
+  return at_ns;
 }
 
 /* From the target down to the directory that the first `length` bytes of `directory` name. */
@@ -57,9 +69,9 @@ static uint64_t look_down(const char *directory, size_t length) {
     path[end] = 0;
     struct stat stat;
     bool is_there = lstat(path, &stat) == 0;
+    uint64_t at_ns = is_there ? look(path, &stat, newest_ns, may_have_come, now_ns) : 0;
     path[end] = saved;
     if (!is_there) break;
-    uint64_t at_ns = look(&stat, may_have_come, now_ns);
     if (at_ns > newest_ns) newest_ns = at_ns;
     may_have_come = is_since(stat.st_mtim);
   }

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "alone.h"
 #include "before.h"
 #include "call.h"
 #include "holds.h"
@@ -136,7 +137,8 @@ void tell_path(struct call *call, const struct rule *rule) {
   }
   int opened = rule->op == OP_WRITE ? open_flags(call) : 0;
   /* What is created exclusively is never a link. */
-  if ((opened & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) follows = false;
+  bool is_alone = (opened & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+  if (is_alone) follows = false;
   if (rule->number == __NR_bind) {
     if (!socket_place(call, &place)) return;
   } else if (rule->op == OP_WRITE && opens_for_reading(opened)) return;
@@ -166,7 +168,8 @@ void tell_path(struct call *call, const struct rule *rule) {
   if (place.known && !place.exists) frame_flag(frame, FLAG_ABSENT);
   if (place.exists && S_ISDIR(place.stat.st_mode)) frame_flag(frame, FLAG_DIRECTORY);
   if (place.exists && !S_ISDIR(place.stat.st_mode) && place.stat.st_nlink > 1) frame_flag(frame, FLAG_LINKED);
-  put_changed(call, FIELD_CHANGED, &place);
+  if (is_alone && !place.exists && spool_inside(&place) != NULL) alone_note(&place, call->process->pid);
+  if (rule->op != OP_DELETE || !alone_made(&place, call->process->pid)) put_changed(call, FIELD_CHANGED, &place);
   if (rule->to_path != NONE) put_changed(call, FIELD_REPLACED, &to);
   losses_keep(call, op_of(call, rule), &place, &to);
   keep_told(&place);

@@ -2,8 +2,8 @@
 
 import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
-import { type Raw, showPath } from '../model/raw-path.ts'
-import { UNREAD_ROOT } from '../model/snapshot.ts'
+import { isWithin, type Raw, showPath } from '../model/raw-path.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { addon, type Stat } from '../native/addon.ts'
 import { sameContent, sameMetadata, treeChanges } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
@@ -11,7 +11,7 @@ import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { S_IFDIR, S_IFMT } from '../targets/dir/walk-record.ts'
 import type { Context } from './context.ts'
-import { lookLive, resolvePath } from './resolve-path.ts'
+import { lookLive, resolvePath, typedPath } from './resolve-path.ts'
 import type { HistoryResult, HistoryVersion } from './results.ts'
 import { shownParent } from './shown-snapshot.ts'
 
@@ -47,12 +47,28 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
     throw new SavepointError(
       'path.unknown',
       `Cannot show the history of ${showPath(raw)}: no snapshot has it, and ${isHidden ? 'a directory above it does not let you look whether it exists' : 'it does not exist'}`,
-      {
-        hint: '`savepoint coverage PATH` tells whether a path is protected',
-      },
+      { hint: hintOf(ctx, raw, snapshots) },
     )
   }
   return { path: raw, currentSize, isDirectory, isHidden, versions }
+}
+
+function hintOf(ctx: Context, path: Raw, snapshots: readonly Snapshot[]): string {
+  const later = laterNamesOf(ctx, path).findLast(name => snapshots.some(({ root }) => entryIn(ctx, root, name)))
+  return later === undefined
+    ? '`savepoint coverage PATH` tells whether a path is protected'
+    : `A run moved it to ${showPath(later)}, and snapshots have it there: savepoint history ${typedPath(ctx, later)}`
+}
+
+/** To which names runs have moved what was there. */
+function laterNamesOf({ db }: Context, path: Raw): Raw[] {
+  const names: Raw[] = []
+  for (const { op, path: from, to } of db.events.nameChangesOf(db.runs().map(({ id }) => id))) {
+    const name = names.at(-1) ?? path
+    if (op === 'rename' && from !== undefined && to !== undefined && isWithin(name, from))
+      names.push(to + name.slice(from.length))
+  }
+  return names
 }
 
 const entryIn = ({ store }: Context, root: Id, path: Raw): Entry | undefined =>

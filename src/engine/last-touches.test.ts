@@ -75,3 +75,23 @@ test('what is edited after the run has put it in the place of another is removed
   touches.note(touch('delete', 9000, 4000))
   expect([...touches.removedPaths]).toEqual([['f', 'new']])
 })
+
+test('what its writer still has open is its own', () => {
+  const touches = new LastTouches((pid, path) => pid === 7 && path === 'f')
+  touches.note(touch('write', 1000))
+  touches.note(touch('write', 1000, undefined, { path: 'e' }))
+  touches.note(touch('delete', 9000, 4000, { pid: 8 }))
+  touches.note(touch('delete', 9000, 4000, { pid: 8, path: 'e' }))
+  expect([...touches.removedPaths.keys()]).toEqual(['e'])
+})
+
+test('what was in no snapshot is not found where the run has touched it before, or brought it', () => {
+  const touches = new LastTouches()
+  touches.note(touch('write', 1000))
+  touches.note(touch('rename', 1000, undefined, { path: undefined, to: 'd', directory: true }))
+  touches.noteFound('f', 5_000_000_000n)
+  touches.noteFound('d/old', 500_000_000n)
+  touches.noteFound('d/put', 5_000_000_000n)
+  touches.noteFound('e', 500_000_000n)
+  expect([...touches.foundUnsaved.keys()]).toEqual(['d/put', 'e'])
+})

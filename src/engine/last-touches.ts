@@ -43,8 +43,14 @@ export class LastTouches {
   /** What was in no snapshot when it first took or changed it, by the first names, and from when its content was. */
   private readonly unsaved = new Map<Raw, bigint>()
   private isFull = false
+  /** Whether a process has a file open for writing. */
+  private readonly holds: (pid: number, path: Raw) => boolean
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
   safeAt = 0
+
+  constructor(holds: (pid: number, path: Raw) => boolean = () => false) {
+    this.holds = holds
+  }
 
   /** Paths relative to the target. */
   note(touch: Touch): void {
@@ -81,7 +87,12 @@ export class LastTouches {
 
   /** Somebody else's perhaps, as it was right before the run took or changed it. */
   noteFound(path: Raw, mtimeNs: bigint): void {
-    if (!this.isFull && this.unsaved.size < MAX_MIXED) this.unsaved.set(this.firstName(path), mtimeNs)
+    if (this.isFull || this.unsaved.size >= MAX_MIXED) return
+    const first = this.firstName(path)
+    // The tracer forgets what it was told before everything was looked at, and knows nothing of places outside of the target.
+    const brought = this.names.broughtBy(path)?.at ?? -Infinity
+    const isOwn = this.touched.has(first) || Number(mtimeNs / 1_000_000n) <= brought + WRITE_MS
+    if (!isOwn) this.unsaved.set(first, mtimeNs)
   }
 
   get foundUnsaved(): ReadonlyMap<Raw, bigint> {
@@ -188,7 +199,13 @@ export class LastTouches {
     const last = this.of(path)
     const isOwn =
       last !== undefined && (changed >= ownFrom || changed <= Math.max(last + WRITE_MS, this.endAfter(path, last)))
-    if (!isOwn) this.mixed.add(path)
+    if (!isOwn && !this.isWrittenOn(path, last)) this.mixed.add(path)
+  }
+
+  /** A server writes to its log as long as it goes on. */
+  private isWrittenOn(path: Raw, last: number | undefined): boolean {
+    const writer = last === undefined ? undefined : this.by.get(path)
+    return writer !== undefined && this.endAfter(path, last!) === last && this.holds(writer, path)
   }
 
   /** A command that has ended by now, a linker say, may have written what it had opened until its end; an agent goes on. */

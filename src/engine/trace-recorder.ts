@@ -5,7 +5,7 @@
 import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isBeyondTrace } from '../model/destructive-filesystems.ts'
-import { isWithin, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
+import { isWithin, joinRaw, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import { type RedactPatterns, redactCommands } from '../model/redact.ts'
 import { type Execution, FOREIGN_CALLS, hasFailed } from '../model/trace.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
@@ -25,6 +25,7 @@ import { execLine, exitLine } from './exec-lines.ts'
 import { LastTouches } from './last-touches.ts'
 import { NotedChanges } from './noted-changes.ts'
 import { OutsidePaths } from './outside-paths.ts'
+import { isWrittenBy } from './process-files.ts'
 import type { TraceSummary } from './results.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
@@ -41,7 +42,7 @@ export class TraceRecorder {
   private readonly running = new Map<number, Execution>()
   private readonly noted = new NotedChanges()
   private readonly outside: OutsidePaths
-  readonly touches = new LastTouches()
+  readonly touches = new LastTouches((pid, path) => isWrittenBy(pid, joinRaw(this.target, path)))
   private fresh: TraceEvent[] = []
   private batch: TraceBatch = emptyBatch()
   /** Executions of the batch, which has no row of theirs yet. */

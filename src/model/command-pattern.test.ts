@@ -11,6 +11,8 @@ test.each<[pattern: string, line: string, file: string, isMeant: boolean]>([
   ['tools/clear.py', 'python3 -u ../tools/clear.py x', '/usr/bin/python3', true],
   ['tools/wipe', 'bash -e ../tools/wipe x', '/usr/bin/bash', true],
   ['wipe', 'sh tools/wipe', '/bin/dash', true],
+  ['wipe', 'bash -euo pipefail tools/wipe', '/usr/bin/bash', true],
+  ['wipe', 'bash +x tools/wipe', '/usr/bin/bash', true],
   ['wipe', 'sh -ec wipe', '/bin/dash', false],
   ['/opt/my\\ tools/wipe', 'wipe', '/opt/my tools/wipe', true],
   ['/opt/wipe', 'wipe', '/opt/wipe/wipe', false],

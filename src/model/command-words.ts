@@ -4,6 +4,7 @@
 const interpreters = /^(?:node|nodejs|python[\d.]*|bun|deno)$/
 /** Shells do what their scripts say, and so are not those; but a pattern may name one. */
 export const shells = ['sh', 'bash', 'dash', 'zsh', 'ksh', 'ash'] as const
+const shellOptionWithValue = /^(?:[-+]\w*[oO]|--(?:rcfile|init-file))$/
 /** Programs that are many: the first word says which. */
 const multiCall = /^(?:busybox|toybox|coreutils)$/
 
@@ -42,11 +43,14 @@ function pythonModule(words: readonly string[]): Call | undefined {
 export function scriptCall([first = '', ...rest]: readonly string[]): (Call & { path: string }) | undefined {
   const isShell = shells.some(shell => shell === baseName(first))
   if (!isShell && !interpreters.test(baseName(first))) return undefined
-  const script = rest.find(word => !word.startsWith('-'))
+  const isOption = (word: string): boolean => word.startsWith('-') || (isShell && word.startsWith('+'))
+  // `bash -euo pipefail script`
+  const isValue = (i: number): boolean => isShell && i > 0 && shellOptionWithValue.test(rest[i - 1]!)
+  const at = rest.findIndex((word, i) => !isOption(word) && !isValue(i))
   // `sh -ec 'text'` has none.
-  const hasText = isShell && rest.slice(0, rest.indexOf(script!)).some(word => /^-\w*c/.test(word))
-  if (script === undefined || hasText) return undefined
-  return { program: scriptName(script), path: script, words: rest.slice(rest.indexOf(script) + 1) }
+  const hasText = isShell && rest.slice(0, at).some(word => /^-\w*c/.test(word))
+  if (at < 0 || hasText) return undefined
+  return { program: scriptName(rest[at]!), path: rest[at]!, words: rest.slice(at + 1) }
 }
 
 /** Options that take the next word, by program. */
