@@ -109,3 +109,10 @@ it('in the target itself, which the run has moved before it removes what is in i
   const [kept] = opened.snapshots().filter(({ type }) => type === 'kept')
   expect(['b', 'new'].map(path => opened.read(kept!.id, space.at(path)).toString())).toEqual(['hand\n', 'hand\n'])
 })
+
+it('beside which of the own work in a directory that the run moves out, only so much is worth a record', async () => {
+  await runBeside('seq 1100 | (mkdir d; cd d; split -l 1 -a 4); mv d ..', 'true')
+  const snapshots = (await space.open()).snapshots()
+  const [before, kept] = ['pre-run', 'kept'].map(wanted => snapshots.find(({ type }) => type === wanted))
+  expect(kept!.files - before!.files).toBe(1000)
+})
