@@ -50,9 +50,9 @@ it('in a directory that the run moves out of the target, or to where nothing is 
   )
   const mixed = await run(
     'mv out ..; rm -r ../out; mv hidden build/x; mv alone build/; rm -r build',
-    'for d in out hidden; do echo hand > $d/f; echo hand > $d/new; done; echo hand > alone',
+    'for d in out hidden; do echo hand > $d/f; echo hand > $d/new; done; echo hand > alone; ln out/new out/linked',
   )
-  expect(mixed).toEqual(['alone', 'hidden/f', 'hidden/new', 'out/f', 'out/new'])
+  expect(mixed).toEqual(['alone', 'hidden/f', 'hidden/new', 'out/f', 'out/linked', 'out/new'])
   expect(mixed.filter(isHandInHistory)).toEqual(mixed)
 })
 

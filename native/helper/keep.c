@@ -97,7 +97,9 @@ static bool is_wanted(const struct loss *loss) {
   const struct place *place = loss->place;
   if (!place->known || !place->exists || !(S_ISREG(place->stat.st_mode) || S_ISLNK(place->stat.st_mode))) return false;
   if (is_mere_name(place) && (loss->empties || keep_is_told(place))) return false;
-  if (!loss->empties && place->stat.st_nlink > 1) return false;
+  /* The other names may lie in the directory that goes. */
+  bool may_be_last = loss->own_left != NULL && !keep_is_told(place);
+  if (!loss->empties && place->stat.st_nlink > 1 && !may_be_last) return false;
   const char *inside = spool_inside(place);
   return inside != NULL && !is_captured(place) && !is_gits(place, inside);
 }
