@@ -50,9 +50,9 @@ it('in a directory that the run moves out of the target, or to where nothing is 
   )
   const mixed = await run(
     'mv out ..; rm -r ../out; mv hidden build/x; mv alone build/; rm -r build',
-    'for d in out hidden; do echo hand > $d/f; echo hand > $d/new; done; echo hand > alone',
+    'for d in out hidden; do echo hand > $d/f; echo hand > $d/new; done; echo hand > alone; ln out/new out/linked',
   )
-  expect(mixed).toEqual(['alone', 'hidden/f', 'hidden/new', 'out/f', 'out/new'])
+  expect(mixed).toEqual(['alone', 'hidden/f', 'hidden/new', 'out/f', 'out/linked', 'out/new'])
   expect(mixed.filter(isHandInHistory)).toEqual(mixed)
 })
 
@@ -108,4 +108,11 @@ it('in the target itself, which the run has moved before it removes what is in i
   const opened = await space.open({ cwd: space.base, target: space.dir })
   const [kept] = opened.snapshots().filter(({ type }) => type === 'kept')
   expect(['b', 'new'].map(path => opened.read(kept!.id, space.at(path)).toString())).toEqual(['hand\n', 'hand\n'])
+})
+
+it('beside which of the own work in a directory that the run moves out, only so much is worth a record', async () => {
+  await runBeside('seq 1100 | (mkdir d; cd d; split -l 1 -a 4); mv d ..', 'true')
+  const snapshots = (await space.open()).snapshots()
+  const [before, kept] = ['pre-run', 'kept'].map(wanted => snapshots.find(({ type }) => type === wanted))
+  expect(kept!.files - before!.files).toBe(1000)
 })

@@ -13,7 +13,8 @@
 #include "spool.h"
 #include "times.h"
 
-enum { LOOKS = 64, CAPTURES = 256 };
+/* MAX_OWN: files that the run has made, of one directory that it moves out of the target. They are not gone by that, and a snapshot waits for each. */
+enum { LOOKS = 64, CAPTURES = 256, MAX_OWN = 1000 };
 /* The clock of files ticks; a file's time may lie before the moment of its change by as much. */
 static const uint64_t tick_ns = 20000000;
 
@@ -96,7 +97,9 @@ static bool is_wanted(const struct loss *loss) {
   const struct place *place = loss->place;
   if (!place->known || !place->exists || !(S_ISREG(place->stat.st_mode) || S_ISLNK(place->stat.st_mode))) return false;
   if (is_mere_name(place) && (loss->empties || keep_is_told(place))) return false;
-  if (!loss->empties && place->stat.st_nlink > 1) return false;
+  /* The other names may lie in the directory that goes. */
+  bool may_be_last = loss->own_left != NULL && !keep_is_told(place);
+  if (!loss->empties && place->stat.st_nlink > 1 && !may_be_last) return false;
   const char *inside = spool_inside(place);
   return inside != NULL && !is_captured(place) && !is_gits(place, inside);
 }
@@ -113,13 +116,15 @@ static void put_directory(struct frame *frame, const struct place *place) {
   frame_bytes(frame, FIELD_DIRECTORY, attributes, sizeof attributes);
 }
 
-
 bool keep(const struct loss *loss, struct frame *frame) {
   if (!is_wanted(loss)) return false;
   const struct place *place = loss->place;
+  bool is_spared = loss->own_left != NULL && keep_is_told(place);
+  if (is_spared && *loss->own_left == 0) return false;
   uint32_t number = loss->empties ? 0 : spool_link(place);
-  /* What the run has made itself, and takes away with a directory, is not gone by that: it is not worth a copy. */
-  if (number == 0 && loss->is_below && keep_is_told(place)) return false;
+  /* Nor are they worth a copy. */
+  if (is_spared && number == 0) return false;
+  if (is_spared) --*loss->own_left;
   if (number == 0) number = spool_copy(place);
   frame_begin(frame, FRAME_KEPT, (uint16_t)loss->op, (uint32_t)loss->pid);
   if (number == 0) frame_flag(frame, FLAG_TRUNCATED);
@@ -143,9 +148,10 @@ void keep_below(const struct loss *loss, struct frame *frame, struct stream *str
   struct shut_directory shut;
   DIR *list = shut_open(loss->place, &shut);
   struct place *below = list == NULL ? NULL : malloc(sizeof *below);
+  uint32_t own_left = MAX_OWN;
   struct loss lost = *loss;
   lost.place = below;
-  lost.is_below = true;
+  if (lost.own_left == NULL) lost.own_left = &own_left;
   for (struct dirent *entry; below != NULL && (entry = readdir(list)) != NULL;) {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
     int length = snprintf(below->path, sizeof below->path, "%s/%s", loss->place->path, entry->d_name);

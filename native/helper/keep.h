@@ -26,8 +26,8 @@ bool keep_is_told(const struct place *place);
 struct loss {
   const struct place *place; /* what is destroyed; it exists */
   enum path_op op;
-  bool empties;  /* its bytes go, not its name */
-  bool is_below; /* it goes with a directory, which leaves the target */
+  bool empties;       /* its bytes go, not its name */
+  uint32_t *own_left; /* it goes with a directory, which leaves the target: so many more of what the run has made are kept; else NULL */
   uint32_t exec;
   pid_t pid;
 };

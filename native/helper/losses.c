@@ -34,8 +34,10 @@ static bool find_loss(const struct call *call, enum path_op op, const struct pla
     case OP_WRITE: return (open_flags(call) & O_TRUNC) != 0 || !keep_is_told(place);
     case OP_RENAME:
     case OP_EXCHANGE:
+      /* As `mv` tries first. */
+      if (replaces_nothing(call) && to->exists) return false;
       loss->place = leaving(op, place, to);
-      if (loss->place == NULL && op == OP_RENAME && !replaces_nothing(call)) loss->place = to;
+      if (loss->place == NULL && op == OP_RENAME) loss->place = to;
       return loss->place != NULL;
     default: return false;
   }
