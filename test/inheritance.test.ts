@@ -1,4 +1,4 @@
-/** What the caller hands down reaches the command as without us: descriptors from 3 on, and signals that are ignored. */
+/** What the caller hands down reaches the command as without us: descriptors from 3 on, signals that are ignored, variables of any name. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -63,4 +63,17 @@ describe.each(working.map(({ name }) => name))('tracer %s', tracer => {
     const savepoint = await space.open({ create: false })
     expect(savepoint.runs()[0]).toMatchObject({ exitCode: 4, after: expect.any(String) })
   })
+})
+
+it('variables whose names are no identifiers, which a shell drops, and functions that bash exports', () => {
+  const odd = { 'a.b': 'c\nd=e', 'x-y': '', '1z': '1', 'BASH_FUNC_f%%': '() {  echo hi\n}' }
+  const command = ['--quiet', 'run', '--', 'bash', '-c', 'f; env -0']
+  const { stdout } = spawnSync(join(checkout, 'savepoint'), command, {
+    cwd: space.dir,
+    env: { ...space.env, ...odd },
+    encoding: 'utf8',
+  })
+  const [first, ...lines] = stdout.split('\n')
+  const known = new Set(lines.join('\n').split('\0'))
+  expect([first, Object.entries(odd).filter(([name, value]) => !known.has(`${name}=${value}`))]).toEqual(['hi', []])
 })

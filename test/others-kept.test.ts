@@ -49,7 +49,7 @@ it('in a directory that the run moves out of the target, or to where nothing is 
     'for d in out hidden; do mkdir $d; echo 1 > $d/f; echo 1 > $d/same; done; touch -d 2001-01-01 */same; mkdir build',
   )
   const mixed = await run(
-    'mv out ..; rm -r ../out; mv hidden build/x; mv alone build/; rm -r build',
+    'mv out ..; echo r > ../out/f; rm -r ../out; mv hidden build/x; mv alone build/; rm -r build',
     'for d in out hidden; do echo hand > $d/f; echo hand > $d/new; done; echo hand > alone; ln out/new out/linked',
   )
   expect(mixed).toEqual(['alone', 'hidden/f', 'hidden/new', 'out/f', 'out/linked', 'out/new'])

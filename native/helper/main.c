@@ -7,7 +7,8 @@
  *   savepoint-helper --events FD --driver seccomp --spool DIRECTORY --record all|changes [--record-ignore PATH]… -- COMMAND…      see record.h
  *   savepoint-helper --events FD --driver ebpf --cgroup DIRECTORY      starts nothing; ends when the reader does, or by SIGTERM
  *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
- *   savepoint-helper --inherit -- PROGRAM…      becomes the program: see inherit.h
+ *   savepoint-helper --odd-names PID            prints variables that a shell drops: see odd-names.h
+ *   savepoint-helper --inherit ODD -- PROGRAM…  becomes the program, with these: see inherit.h
  *   savepoint-helper --thaw      continues those whose numbers come in, when whoever tells them is gone: see thaw.h
  *
  * Drivers: drivers.h. `--exits` is for tests: how the seccomp driver learns of ends, which is chosen by what the kernel can;
@@ -27,6 +28,7 @@
 #include "holds.h"
 #include "inherit.h"
 #include "launch.h"
+#include "odd-names.h"
 #include "protect.h"
 #include "record.h"
 #include "supervise.h"
@@ -100,7 +102,11 @@ static char **hide(int count, char **arguments) {
 }
 
 int main(int count, char **arguments) {
-  if (count > 3 && strcmp(arguments[1], "--inherit") == 0 && strcmp(arguments[2], "--") == 0) return inherit(arguments + 3);
+  if (count == 3 && strcmp(arguments[1], "--odd-names") == 0) return odd_names_print(arguments[2]);
+  if (count > 4 && strcmp(arguments[1], "--inherit") == 0 && strcmp(arguments[3], "--") == 0) {
+    odd_names_take(arguments[2]);
+    return inherit(arguments + 4);
+  }
   if (count == 2 && strcmp(arguments[1], "--thaw") == 0) thaw_stand_by(STDIN_FILENO);
   arguments = hide(count, arguments);
   struct options options;

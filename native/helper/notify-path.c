@@ -159,6 +159,8 @@ void tell_path(struct call *call, const struct rule *rule) {
     put_place(frame, FIELD_TO, &to);
     if (rule->op == OP_RENAME || rule->op == OP_LINK) before = &to;
   }
+  if (spool_discount(&place) && (rule->op == OP_WRITE || rule->op == OP_TRUNCATE)) spool_detach(&place);
+  if (rule->to_path != NONE) spool_discount(&to);
   call->refused = protect_refuses(call->process, rule->op, &place, rule->to_path == NONE ? NULL : &to);
   if (call->refused) return;
   /* Pipes, terminals and devices hold nothing that could be kept. */

@@ -12,6 +12,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "times.h"
+
 enum { PRIVATE = 0600, MAX_NAMES = 4096, MAX_VALUE = 64 * 1024 };
 /* Larger ones are not copied while a program waits. */
 static const off_t max_copy = 256 * 1024 * 1024;
@@ -22,6 +24,7 @@ static size_t target_length, first_length;
 static int spool_fd = -1, log_fd = -1;
 static int target_fd = -1; /* once somebody was about to move it */
 static uint32_t last_number;
+static struct times linked; /* by inode: the number that it has here */
 
 void spool_open(const char *directory) {
   if (directory == NULL) return;
@@ -117,8 +120,29 @@ uint64_t spool_free_bytes(void) {
   return is_known ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
 }
 
+/* The number that a file has here, as long as nobody has taken it up; 0: it has none. */
+static uint32_t number_of(const struct place *place) {
+  uint64_t inode[] = {place->stat.st_dev, place->stat.st_ino};
+  struct stat stat;
+  uint32_t number = (uint32_t)times_at(&linked, inode, sizeof inode);
+  bool is_here = number != 0 && fstatat(spool_fd, name_of(number), &stat, AT_SYMLINK_NOFOLLOW) == 0;
+  return is_here && stat.st_ino == place->stat.st_ino && stat.st_dev == place->stat.st_dev ? number : 0;
+}
+
 uint32_t spool_link(const struct place *place) {
-  return linkat(AT_FDCWD, place->path, spool_fd, name_of(++last_number), 0) == 0 ? last_number : 0;
+  uint64_t inode[] = {place->stat.st_dev, place->stat.st_ino};
+  uint32_t number = number_of(place);
+  if (number != 0) return number;
+  if (linkat(AT_FDCWD, place->path, spool_fd, name_of(++last_number), 0) != 0) return 0;
+  times_set(&linked, inode, sizeof inode, last_number);
+  return last_number;
+}
+
+bool spool_discount(struct place *place) {
+  bool may_be = place->known && place->exists && !S_ISDIR(place->stat.st_mode) && place->stat.st_nlink > 1;
+  if (!may_be || number_of(place) == 0) return false;
+  place->stat.st_nlink--;
+  return true;
 }
 
 static bool copy_bytes(int from, int to) {
@@ -193,6 +217,13 @@ static uint32_t copy_symlink(const struct place *place) {
   if (length <= 0) return 0;
   target[length] = 0;
   return symlinkat(target, spool_fd, name_of(++last_number)) == 0 ? last_number : 0;
+}
+
+void spool_detach(const struct place *place) {
+  uint32_t number = number_of(place), copied = number == 0 ? 0 : spool_copy_any(place);
+  char name[16];
+  snprintf(name, sizeof name, "%u", copied);
+  if (copied != 0) renameat(spool_fd, name, spool_fd, name_of(number));
 }
 
 uint32_t spool_copy(const struct place *place) {

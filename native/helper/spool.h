@@ -25,6 +25,10 @@ void spool_follow(const struct place *place);
 /* A regular file, or a symbolic link, under a number, by another name or by a copy with its extended attributes; 0 when that is not possible. */
 uint32_t spool_link(const struct place *place);
 uint32_t spool_copy(const struct place *place);
+/* The name that a file may have here is none of its own; whether it has one. */
+bool spool_discount(struct place *place);
+/* What has a name here is about to be overwritten, wherever it is by now: what is here becomes a copy. */
+void spool_detach(const struct place *place);
 /* The same of a file of any size; `errno` says why not. */
 uint32_t spool_copy_any(const struct place *place);
 void spool_remove(uint32_t number);
