@@ -5,7 +5,7 @@
 # The output of npm and the compiler goes to build/setup.log and is shown only when something fails.
 set -eu
 cd "$(dirname "$0")/.."
-root=$(pwd -P)
+savepoint_root=$(pwd -P)
 log=build/setup.log
 dev=
 [ "${1-}" = --dev ] && dev=1
@@ -21,11 +21,11 @@ fail() {
   sentence=$(grep '^Cannot ' "$log" | tail -n 1 || :)
   [ -n "$sentence" ] && die "$sentence"
   tail -n 40 "$log" >&2
-  die "$1 (whole output: $root/$log)"
+  die "$1 (whole output: $savepoint_root/$log)"
 }
 
 usable() {
-  [ -n "$node" ] && { [ -z "$dev" ] || { [ -d node_modules/typescript ] && [ -f dist/types/index.d.ts ]; }; }
+  [ -n "$savepoint_node" ] && { [ -z "$dev" ] || { [ -d node_modules/typescript ] && [ -f dist/types/index.d.ts ]; }; }
 }
 
 # Complete when npm wrote its own lock file at the end, for this package-lock.json: an equal copy or an older date.
@@ -62,11 +62,11 @@ install() {
 if ! usable; then
   if ! [ -w . ] || ! mkdir -p build 2>/dev/null || ! [ -w build ]; then
     # Somebody else's checkout: an older build of it is better than none, as long as it is said.
-    node=$(sh scripts/choose-node.sh 2>/dev/null || :)
-    if [ -z "$dev" ] && [ -n "$node" ] && [ -f build/ready ] && [ -f build/savepoint.node ] && [ -f dist/cli.cjs ]; then
-      say "$root has changed since it was built and you cannot write there: running the older build"
+    savepoint_node=$(sh scripts/choose-node.sh 2>/dev/null || :)
+    if [ -z "$dev" ] && [ -n "$savepoint_node" ] && [ -f build/ready ] && [ -f build/savepoint.node ] && [ -f dist/cli.cjs ]; then
+      say "$savepoint_root has changed since it was built and you cannot write there: running the older build"
     else
-      die "Cannot build savepoint: you cannot write to $root; have its owner run $root/savepoint --version once"
+      die "Cannot build savepoint: you cannot write to $savepoint_root; have its owner run $savepoint_root/savepoint --version once"
     fi
   else
     . scripts/lock.sh
@@ -80,9 +80,9 @@ if ! usable; then
       locked=1 sh scripts/build.sh $only >"$log" 2>&1 || fail 'Cannot build savepoint: the build failed, see above'
       . scripts/ready.sh
       # A source was saved while it was being built: this start uses what it asked for, the next one builds again.
-      [ -n "$node" ] || node=$(sh scripts/choose-node.sh)
+      [ -n "$savepoint_node" ] || savepoint_node=$(sh scripts/choose-node.sh)
     fi
   fi
 fi
-case $node in /*) ;; *) node=$root/$node ;; esac
-printf '%s\n' "$node"
+case $savepoint_node in /*) ;; *) savepoint_node=$savepoint_root/$savepoint_node ;; esac
+printf '%s\n' "$savepoint_node"

@@ -150,10 +150,12 @@ describe('what btrfs tells of changes', () => {
     space.sh(`mkdir link; cd link; ${git} init -q; ${commit}; mv .git ../../linked; ln -s "$PWD/../../linked" .git`)
     await (await space.open()).snapshot({ label: 'known' })
     await (await space.open()).status()
+    // Of which no snapshot tells yet.
+    space.sh(`git clone -q --bare . .bare; git -C .bare worktree add -q --detach "$PWD/bare"`)
     await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
-    space.sh('git worktree remove --force whole; git -C link rm -q --cached t.log')
+    space.sh('git worktree remove --force whole; git -C link rm -q --cached t.log; rm -rf bare .bare')
     const savepoint = await space.open()
-    for (const path of ['t.log', 'whole/t.log', 'link/t.log'])
+    for (const path of ['t.log', 'whole/t.log', 'link/t.log', 'bare/t.log'])
       expect(savepoint.read('one', path).toString()).toBe('t\n')
   })
 

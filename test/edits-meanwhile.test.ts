@@ -298,6 +298,22 @@ describe('a repository in which somebody commits while a run goes on', () => {
     expect([commits(), space.git('fsck', '--strict')]).toEqual([['hand', 'own', 'one'], ''])
   })
 
+  it.each([
+    ['its settings', 'git config core.x 1', 'git remote add origin x'],
+    [
+      'a branch, and the run then packs',
+      'git commit -q --allow-empty -m own; git gc -q',
+      'echo hand > b; git add b; git commit -qm hand',
+    ],
+  ])('goes back as a whole when both have changed %s, and is named', async (_what, own, byHand) => {
+    const run = await startRun(space, `READY; read line; ${own}`)
+    await pause(50)
+    space.sh(byHand)
+    run.say('end')
+    await run.ended
+    expect(savepointJson(space, ['undo']).restore.mixed).toContain('.git')
+  })
+
   it('is not named when nobody else was there', async () => {
     const run = await startRun(space, 'echo r > own; git add own; git commit -qm own; git gc -q; READY; read line')
     run.say('end')

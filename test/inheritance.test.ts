@@ -65,8 +65,19 @@ describe.each(working.map(({ name }) => name))('tracer %s', tracer => {
   })
 })
 
-it('variables whose names are no identifiers, which a shell drops, and functions that bash exports', () => {
-  const odd = { 'a.b': 'c\nd=e', 'x-y': '', '1z': '1', 'BASH_FUNC_f%%': '() {  echo hi\n}' }
+it('variables of whatever name: no identifiers, which a shell drops, functions that bash exports, those that a script may use', () => {
+  const odd = {
+    root: '/r',
+    node: 'n',
+    flags: 'f',
+    self: 's',
+    link: 'l',
+    helper: 'h',
+    'a.b': 'c\nd=e',
+    'x-y': '',
+    '1z': '1',
+    'BASH_FUNC_f%%': '() {  echo hi\n}',
+  }
   const command = ['--quiet', 'run', '--', 'bash', '-c', 'f; env -0']
   const { stdout } = spawnSync(join(checkout, 'savepoint'), command, {
     cwd: space.dir,

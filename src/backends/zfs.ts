@@ -202,7 +202,13 @@ function locate(state: NativeState, orCopy: boolean): NativeState | undefined {
   const [name] = it ?? (orCopy && pool.works ? namesakes[0] : undefined) ?? []
   if (name !== undefined) return { ...state, place: name.slice(0, -state.name.length - 1) }
   mountpointOf(state)
-  return undefined
+  // Another pool has the name of its own by now.
+  const [elsewhere] =
+    linesOf(createdAnywhere()).find(([each, txg]) => each!.endsWith(`@${shortNameOf(state)}`) && txg === state.mark) ??
+    []
+  if (elsewhere === undefined) return undefined
+  if (!orCopy) throw failed(`find ${nameOf(state)}`, `it is ${elsewhere} now: import its pool under its own name`)
+  return { ...state, place: elsewhere.slice(0, -state.name.length - 1) }
 }
 
 /** Of one that is not mounted there: whether it would be, or its pool is not there. */

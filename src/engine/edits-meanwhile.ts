@@ -54,7 +54,11 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     wasEdited(path, after) ||
     known.touches.wasEditedBeforeMove(path, milliseconds(after.mtimeNs))
   for (const { path, before, after } of changes) {
-    if (isGitInternal(path)) continue
+    if (isGitInternal(path)) {
+      // The index is written by who only looks.
+      if (!isGitIndex(path) && known.touches.isMixed(path)) edits.mixed.push(repositoryOf(path)!)
+      continue
+    }
     if (wasPutInto(ctx, path, after, known.touches)) {
       edits.others.push(path)
       continue
@@ -74,7 +78,8 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   // What came and went while the run went on is no change.
   const gone = [...removedOf(ctx, tree, known.touches), ...foundUnsaved(ctx, tree, known.touches)]
   const others = new Set(edits.others)
-  const mixed = new Set([...edits.mixed, ...gone.filter(path => !isGitInternal(path) && !others.has(path))])
+  const named = gone.flatMap(path => (isGitIndex(path) || others.has(path) ? [] : (repositoryOf(path) ?? path)))
+  const mixed = new Set([...edits.mixed, ...named])
   return { others: edits.others, mixed: [...mixed].sort() }
 }
 

@@ -2,7 +2,7 @@
  * Rules that lie outside of a target: the user's excludes, and the index of a linked worktree. A state that a filesystem keeps
  * has those that lie in it, and is read later; of these it is noted what they were when it was taken.
  */
-import { readdirSync, realpathSync } from 'node:fs'
+import { type Dirent, readdirSync, realpathSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
 import { isWithin, joinRaw, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { findGitDir, joinBytes, tryRead } from './git-dir.ts'
@@ -12,6 +12,8 @@ import { digestOf } from './ignore-digest.ts'
 
 /** What is longer is not noted. */
 const MAX_CHARACTERS = 256 * 1024
+/** A snapshot takes milliseconds: not where more directories lie in the target. */
+const MAX_LOOKS = 1000
 
 export interface OutsideRules {
   /** Patterns of the user's; undefined: none, or too many to be noted. */
@@ -47,11 +49,16 @@ export async function readOutside(
   return { excludes: excludes && excludes.length <= MAX_CHARACTERS ? excludes : undefined, worktrees }
 }
 
-/** Work trees in the target that its own repository knows of: since git was last asked, there may be others. */
+/** Work trees in the target that repositories right in it know of: since git was last asked, there may be others. */
 function linkedIn(target: Buffer): Raw[] {
-  const known = findGitDir(target)
-  if (!known) return []
-  const list = joinBytes(known.common, 'worktrees')
+  return ['', ...directoriesIn(target)].flatMap(root => {
+    const known = findGitDir(root === '' ? target : joinBytes(target, root))
+    return known ? [root, ...linkedTo(known.common, target)] : []
+  })
+}
+
+function linkedTo(common: Buffer, target: Buffer): Raw[] {
+  const list = joinBytes(common, 'worktrees')
   const inside = `${rawFromBytes(target)}/`
   return namesIn(list).flatMap(name => {
     const pointer = rawFromBytes(tryRead(joinBytes(list, name, 'gitdir'), MAX_CHARACTERS).content ?? Buffer.alloc(0))
@@ -60,9 +67,16 @@ function linkedIn(target: Buffer): Raw[] {
   })
 }
 
-function namesIn(directory: Buffer): Buffer[] {
+function directoriesIn(directory: Buffer): Raw[] {
+  const all = entriesIn(directory).filter(entry => entry.isDirectory())
+  return all.length > MAX_LOOKS ? [] : all.map(({ name }) => rawFromBytes(name))
+}
+
+const namesIn = (directory: Buffer): Buffer[] => entriesIn(directory).map(({ name }) => name)
+
+function entriesIn(directory: Buffer): Dirent<Buffer>[] {
   try {
-    return readdirSync(directory, 'buffer')
+    return readdirSync(directory, { encoding: 'buffer', withFileTypes: true })
   } catch (error) {
     if (!errnoOf(error)) throw error
     return []

@@ -199,6 +199,8 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
   holds('is read where its pool is imported under another name, and stays there', async space => {
     space.write('a', '1\n')
     await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    space.write('a', 'two\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'two' })
     const { where } = (await space.open({ leaveUnread: true })).nativeUsage('one')!
     const [pool, other] = [where.split('/')[0]!, 'savepointother']
     await scene.whileExported(async directory => {
@@ -208,6 +210,7 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
         await (await space.open()).rollback('one')
         expect(space.read('a')).toBe('1\n')
         expect(scene.snapshotsOf(other).map(name => name.split('@')[1])).toContain(where.split('@')[1])
+        await besideNamesake(space, where.split('@')[0]!)
       } finally {
         retried('zpool', 'export', other)
         run('zpool', 'import', '-d', directory, '-o', 'cachefile=none', other, pool)
@@ -215,6 +218,24 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
       }
     })
   })
+
+  /** Another pool has taken the name: nothing is taken for removed because that has no such snapshot. */
+  async function besideNamesake(space: Workspace, dataset: string) {
+    const [pool, image] = [dataset.split('/')[0]!, join(space.base, 'namesake.img')]
+    run('truncate', '-s', '100M', image)
+    run('zpool', 'create', '-o', 'cachefile=none', '-m', 'none', pool, image)
+    try {
+      run('zfs', 'create', '-p', '-o', 'mountpoint=none', dataset)
+      space.write('a', '3\n')
+      await (await space.open()).rollback('two')
+      expect(space.read('a')).toBe('two\n')
+      const savepoint = await space.open()
+      await expect(savepoint.purge('a')).rejects.toThrow('import its pool under its own name')
+    } finally {
+      retried('zpool', 'destroy', pool)
+      rmSync(image)
+    }
+  }
 
   holds('does not go back as a whole where somebody works in a clone of a later one; nothing changes', async space => {
     space.write('a', '1\n')
