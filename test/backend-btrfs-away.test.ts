@@ -187,3 +187,35 @@ onDisk('nor is / taken for the root of a disk that was taken away, with the same
     followed.close()
   }
 })
+
+onDisk('nor is what was mounted over it, nor another disk at the same place', async () => {
+  const images = ['one.img', 'two.img'].map(name => join(elsewhere.base, name))
+  for (const image of images) {
+    run('truncate', '-s', '4M', image)
+    run('mkfs.ext4', '-q', image)
+  }
+  mkdirSync(point())
+  run('mount', '-o', 'loop', images[0]!, point())
+  try {
+    mkdirSync(target())
+    const script = `echo 2 > a; mount -t tmpfs sheet '${target()}'`
+    const ended = savepoint(elsewhere, ['run', '--', 'sh', '-c', script], { cwd: target() })
+    expect(ended.stderr).toMatch(/NOT captured: Cannot see .*: sheet is mounted over it, at /)
+    const hint = expect.stringMatching(/^sheet is mounted over it, at .*: umount /)
+    await expect((await opened()).snapshot()).rejects.toMatchObject({ code: 'target.replaced', hint })
+    run('umount', target())
+    const [, before] = /to go back: savepoint rollback (snap_\w+)/.exec(ended.stderr)!
+    await (await opened()).rollback(before!)
+    expect(readdirSync(target())).toEqual([])
+  } finally {
+    run('umount', point())
+  }
+  run('mount', '-o', 'loop', images[1]!, point())
+  try {
+    const hint = expect.stringMatching(/^Mount \S+ at .*mounted here again/)
+    await expect((await opened()).undo()).rejects.toMatchObject({ code: 'target.missing', hint })
+    expect(existsSync(target())).toBe(false)
+  } finally {
+    run('umount', point())
+  }
+})

@@ -46,6 +46,7 @@
   X(dataSegments, data_segments) \
   X(sharesBlocks, shares_blocks) \
   X(statfs, statfs_fd) \
+  X(filesystemId, filesystem_id) \
   X(rawArgv, raw_argv) \
   X(peerOf, peer_of) \
   X(terminalModes, terminal_modes) \

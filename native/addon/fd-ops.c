@@ -233,6 +233,23 @@ napi_value addon_statfs_fd(napi_env env, napi_callback_info info) {
   return result;
 }
 
+#ifndef FS_IOC_GETFSUUID
+struct fsuuid2 {
+  uint8_t len;
+  uint8_t uuid[16];
+};
+#define FS_IOC_GETFSUUID _IOR(0x15, 0, struct fsuuid2)
+#endif
+
+/* Since Linux 6.9, and where the filesystem has one; otherwise there are no bytes. */
+napi_value addon_filesystem_id(napi_env env, napi_callback_info info) {
+  int fd;
+  if (!get_fd(env, info, &fd)) return NULL;
+  struct fsuuid2 told = {0};
+  bool is_told = ioctl(fd, FS_IOC_GETFSUUID, &told) == 0 && told.len <= sizeof told.uuid;
+  return make_buffer_copy(env, told.uuid, is_told ? told.len : 0);
+}
+
 napi_value addon_raw_argv(napi_env env, napi_callback_info info) {
   (void)info;
   int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);

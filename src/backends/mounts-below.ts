@@ -1,6 +1,7 @@
 /** What is mounted inside of a directory: a snapshot of its filesystem shows what lies under that instead. And what at it. */
 import { closeSync, constants, openSync, readFileSync } from 'node:fs'
-import { isWithin, type Raw, rawFromBytes } from '../model/raw-path.ts'
+import { isWithin, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import { addon } from '../native/addon.ts'
 
 /** Relative to the directory. Empty where the system does not tell. */
 export function mountsBelow(directory: Buffer): Raw[] {
@@ -69,42 +70,57 @@ export interface MountOf {
   point: Raw
   type: Raw
   source: Raw
+  /** Of the filesystem, in hexadecimal: '' where the system does not tell; not in older notes. */
+  uuid?: string
 }
 
 /** The mount that it lies on; undefined where the system does not tell. */
 export function mountOf(directory: Buffer): MountOf | undefined {
   const id = mountIdOf(directory)
   const found = mounts().find(mount => mount.id === id)
-  return found && { root: found.root, point: found.point, type: found.type, source: found.source }
+  if (!found) return undefined
+  return { root: found.root, point: found.point, type: found.type, source: found.source, uuid: uuidOf(directory) }
 }
+
+const uuidOf = (directory: Buffer): string => onOpened(directory, fd => addon.filesystemId(fd).toString('hex')) ?? ''
 
 /** Where the source is any word that whoever mounts it likes. */
 const NAMELESS = new Set(['tmpfs', 'ramfs', 'overlay'])
 const ZFS_TYPES = new Set(['zfs', 'fuse.zfs'])
 
 /**
- * A disk may have another name each time, and a pool be imported under another one; everything else is told by its own. What was
+ * A disk may have another name each time, and another one its name; a pool may be imported under another; everything else is told by its own. What was
  * mounted over itself, as sandboxes do, is shown by the mount around it, too. Where the system does not tell, it may be.
  */
-export function isMountedNow({ root, point, type, source }: MountOf): boolean {
+export function isMountedNow({ root, point, type, source, uuid }: MountOf): boolean {
   const all = mounts()
   const isDisk = source.startsWith('/dev/')
   const inPool = (dataset: Raw) => dataset.replace(/^[^/]*/, '')
   const isIt = (mount: Mount) =>
-    mount.source === source ||
+    (mount.source === source && !isDisk) ||
     NAMELESS.has(type) ||
-    (isDisk && mount.source.startsWith('/dev/')) ||
+    (isDisk && mount.source.startsWith('/dev/') && mayBe(uuid, mount.point)) ||
     (ZFS_TYPES.has(type) && inPool(mount.source) === inPool(source))
   const showsIt = (mount: Mount) =>
     mount.point === point || (isWithin(point, mount.point) && joined(mount.root, below(point, mount.point)) === root)
   return all.length === 0 || all.some(mount => mount.type === type && isIt(mount) && showsIt(mount))
 }
 
-function mountIdOf(directory: Buffer): string | undefined {
+/** Whether what is mounted there is that filesystem, as far as both are told. */
+function mayBe(uuid: string | undefined, point: Raw): boolean {
+  const here = uuid ? uuidOf(rawToBytes(point)) : ''
+  return here === '' || here === uuid
+}
+
+const mountIdOf = (directory: Buffer): string | undefined =>
+  onOpened(directory, fd => /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1])
+
+/** undefined where it cannot be opened, or asked. */
+function onOpened<T>(directory: Buffer, ask: (fd: number) => T): T | undefined {
   let fd: number | undefined
   try {
     fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY)
-    return /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]
+    return ask(fd)
   } catch {
     return undefined
   } finally {

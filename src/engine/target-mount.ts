@@ -15,6 +15,12 @@ interface Noted extends MountOf {
   path: Raw
 }
 
+/** In words. */
+export interface Mounted {
+  source: string
+  point: string
+}
+
 /** When it is captured, and so is the one that it was. */
 export function noteMount(ctx: Context): void {
   const stat = ctx.unwritable ? undefined : statDir(ctx.targetPath)
@@ -24,15 +30,27 @@ export function noteMount(ctx: Context): void {
   if (ctx.db.meta(META) !== text) ctx.db.setMeta(META, text)
 }
 
+/** What was mounted since then over the target, or over a directory that it is in, so that it cannot be seen. */
+export function mountedOver(ctx: Context): Mounted | undefined {
+  const noted = notedOf(ctx)
+  const now = noted && mountOf(ctx.targetPath)
+  if (!now || now.point === noted.point || !isWithin(now.point, noted.point) || !isMountedNow(noted)) return undefined
+  return { source: rawToText(now.source), point: rawToText(now.point) }
+}
+
 /** Where the target is missing: what is not mounted that it was on. undefined: it is not that, or nobody knows. */
-export function missingMount(ctx: Context): { source: string; point: string } | undefined {
-  const noted = JSON.parse(ctx.db.meta(META) ?? 'null') as Noted | null
-  const path = rawFromBytes(ctx.targetPath)
-  if (noted?.path !== path || !isWithin(path, noted.point)) return undefined
+export function missingMount(ctx: Context): Mounted | undefined {
+  const noted = notedOf(ctx)
   // There is always a root: of another machine or container, by now.
-  if (noted.point === '/' || isMountedNow(noted)) return undefined
+  if (!noted || noted.point === '/' || isMountedNow(noted)) return undefined
   const [source, point] = [rawToText(noted.source), rawToText(noted.point)]
   // One that was destroyed is not away. `zfs list` takes a path for the dataset that it is in.
   const mayBeZfs = noted.type === 'zfs' || (noted.type.startsWith('fuse') && !source.startsWith('/'))
   return mayBeZfs && !isDatasetAway(source, point) ? undefined : { source, point }
+}
+
+function notedOf(ctx: Context): Noted | undefined {
+  const noted = JSON.parse(ctx.db.meta(META) ?? 'null') as Noted | null
+  const path = rawFromBytes(ctx.targetPath)
+  return noted?.path === path && isWithin(path, noted.point) ? noted : undefined
 }

@@ -10,12 +10,14 @@ import { statDir } from '../targets/dir/dir-target.ts'
 import { isNoLongerKept } from './backend.ts'
 import type { Context } from './context.ts'
 import { type Kept, keptOf } from './native-ref.ts'
-import { missingMount } from './target-mount.ts'
+import { type Mounted, missingMount, mountedOver } from './target-mount.ts'
 
 /** What to do where another directory has taken the target's place. */
 export function hintOfReplaced(ctx: Context): string {
   const meant =
     'if this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory'
+  const over = mountedOver(ctx)
+  if (over) return `${describeOver(over)}: ${hintOfOver(over)}; ${meant}`
   const last = isNoLongerKept(ctx) ? undefined : lastKept(ctx)
   const mount = last ? undefined : missingMount(ctx)
   if (mount) return `If ${mount.source} was mounted at ${mount.point}, mount it there again; ${meant}`
@@ -40,13 +42,18 @@ export function refuseAway(ctx: Context): void {
 
 /** Throws where a run has ended, and what it has left is on a filesystem that is not mounted: what is there instead is not its work. */
 export function refuseUnseen(ctx: Context): void {
-  const mount = ctx.force ? undefined : missingMount(ctx)
+  if (ctx.force) return
+  const what = `Cannot see what a run left in ${wordFor(ctx)}`
+  const over = mountedOver(ctx)
+  if (over) throw new SavepointError('target.missing', `${what}: ${describeOver(over)}`, { hint: hintOfOver(over) })
+  const mount = missingMount(ctx)
   if (!mount) return
   const away = `${mount.source} at ${mount.point}`
-  throw new SavepointError('target.missing', `Cannot see what a run left in ${wordFor(ctx)}: ${away} is not mounted`, {
-    hint: hintOfAway(ctx, away),
-  })
+  throw new SavepointError('target.missing', `${what}: ${away} is not mounted`, { hint: hintOfAway(ctx, away) })
 }
+
+const describeOver = ({ source, point }: Mounted): string => `${source} is mounted over it, at ${point}`
+const hintOfOver = ({ point }: Mounted): string => `umount ${quoteWord(point)}`
 
 /** The error of who looks for a target that is missing, with what helps where only its filesystem is. */
 export function explainMissing(ctx: Context, error: SavepointError): SavepointError {

@@ -266,6 +266,8 @@ export interface Addon extends BtrfsCalls, LooksCalls, MappingCalls {
   setTerminalModes(fd: number, modes: Buffer): boolean
   /** Free and total bytes for an unprivileged user, and the filesystem's magic number. */
   statfs(fd: number): { free: number; total: number; type: number }
+  /** Of the filesystem, whatever device it is on: its UUID, no bytes where nobody tells. */
+  filesystemId(fd: number): Buffer
 }
 
 function load(): Addon {
