@@ -1,7 +1,7 @@
 /** The text of a configuration file, with everything refused that is not a modest UTF-8 text file. */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { errnoOf, type SavepointError } from '../errors/errors.ts'
+import { errnoOf, errnoWords, isDiskGone, type SavepointError } from '../errors/errors.ts'
 import { isWithin } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import { invalidFile } from './problem.ts'
@@ -106,7 +106,9 @@ function unreadable(path: string, errno: string, cause: unknown): SavepointError
       ? ['reading it is not permitted', 'Give yourself read permission, or remove the file.']
       : errno === 'ENOENT'
         ? ['it is a symbolic link to a file that does not exist', 'Correct or remove the link.']
-        : [`it cannot be read (${errno})`, undefined]
+        : isDiskGone(cause)
+          ? [errnoWords(cause), 'See what `dmesg` says, and mount its filesystem again.']
+          : [`it cannot be read (${errno})`, undefined]
   return invalidFile(path, [{ what: what!, fix }], cause)
 }
 

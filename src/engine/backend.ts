@@ -11,7 +11,7 @@ import { nativeBackend, type Probed, probeNative } from '../backends/select.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import type { Snapshot } from '../model/snapshot.ts'
-import { statDir } from '../targets/dir/dir-target.ts'
+import { lookAtDir } from '../targets/dir/dir-target.ts'
 import { SNAPSHOTS_BESIDE } from '../targets/dir/whose-store.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Context } from './context.ts'
@@ -56,7 +56,7 @@ export function whereFor(home: string, target: Buffer, timeline: string): Where 
 }
 
 function whichAt(target: Buffer): string {
-  const stat = statDir(target)
+  const stat = lookAtDir(target)
   return stat ? `${stat.ino}:${stat.btimeNs}` : ''
 }
 
@@ -147,7 +147,7 @@ const here = (ctx: Context) => ({
   home: ctx.home,
   target: ctx.targetPath.toString('latin1'),
   which: whichAt(ctx.targetPath),
-  device: String(statDir(ctx.targetPath)?.dev),
+  device: String(lookAtDir(ctx.targetPath)?.dev),
   source: mountedAt(ctx.targetPath) ?? '',
   options: mountOptionsOf(ctx.targetPath),
   uid: process.geteuid?.() ?? 0,

@@ -1,10 +1,10 @@
 /** Which timeline a command means: by --target, --adopt, or the nearest directory above that has one. */
 import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isDiskGone, SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
-import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { identityOf, lookAtDir, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { adoptTarget } from './adopt-target.ts'
 import type { OpenOptions } from './savepoint.ts'
 import {
@@ -75,9 +75,9 @@ function targetPath(home: string, target: string, cwd: Buffer): Buffer {
 function knownPath(home: string, path: Raw): Buffer {
   const named = path === '/' ? Buffer.from(path) : inDirectory(realPath(dirname(path)), basename(path))
   const known = allTargets(home).find(target => target.path.equals(named))
-  if (!known || statDir(named)) return known ? named : realPath(path)
+  if (!known || lookAtDir(named)) return known ? named : realPath(path)
   const behind = realPath(path)
-  const stat = statDir(behind)
+  const stat = lookAtDir(behind)
   return stat && sameIdentity(identityOf(stat), known.identity) ? behind : named
 }
 
@@ -99,7 +99,7 @@ export function realPath(path: Raw): Buffer {
     return realpathSync.native(rawToBytes(path), 'buffer') as unknown as Buffer
   } catch (error) {
     if (errnoOf(error) === 'ENAMETOOLONG') throw tooLong(path)
-    if (errnoOf(error) !== 'ENOENT' || path === '/') throw error
+    if ((errnoOf(error) !== 'ENOENT' && !isDiskGone(error)) || path === '/') throw error
     const link = linkAt(path)
     if (link !== undefined) return realPath(resolveRaw(rawToBytes(dirname(path)), link))
     return inDirectory(realPath(dirname(path)), basename(path))

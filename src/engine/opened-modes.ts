@@ -11,7 +11,7 @@ import { plural } from '../model/format.ts'
 import { joinRaw, type Raw } from '../model/raw-path.ts'
 import type { Store } from '../store/store.ts'
 import { pairByName, sameContent } from '../store/tree-diff.ts'
-import { statDir, withDir } from '../targets/dir/dir-target.ts'
+import { lookAtDir, withDir } from '../targets/dir/dir-target.ts'
 import { closeLeftOpen } from '../targets/dir/opened-paths.ts'
 import type { PlanAction } from '../targets/dir/restore-plan.ts'
 import type { Context } from './context.ts'
@@ -23,7 +23,7 @@ export const isLeftOpen = (ctx: Context): boolean => existsSync(openedList(ctx))
 
 /** Called under the timeline's lock: whoever had opened them is dead. */
 export async function closeOpened(ctx: Context): Promise<void> {
-  if (!isLeftOpen(ctx) || !statDir(ctx.targetPath)) return
+  if (!isLeftOpen(ctx) || !lookAtDir(ctx.targetPath)) return
   const closed = await withDir(ctx.targetPath, root => closeLeftOpen(root, openedList(ctx)))
   if (closed > 0)
     ctx.notice(`put back the mode of ${plural('path', closed)} that an interrupted command had opened to read`)

@@ -11,7 +11,7 @@ import { removeAbandoned } from '../store/durable.ts'
 import { sameContent, sameEntry } from '../store/tree-diff.ts'
 import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
-import { statDir, withDir } from '../targets/dir/dir-target.ts'
+import { lookAtDir, withDir } from '../targets/dir/dir-target.ts'
 import { removeTree } from '../targets/dir/remove-tree.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { type PlanAction, planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
@@ -46,7 +46,7 @@ export async function recoverPending(ctx: Context): Promise<void> {
     return
   }
   // Perhaps its disk comes back. If it does not, making the directory anew ends what was interrupted.
-  if (!statDir(ctx.targetPath)) return
+  if (!lookAtDir(ctx.targetPath)) return
   try {
     await complete(ctx, journal)
   } catch (error) {

@@ -24,6 +24,7 @@ import {
   identityOf,
   isInCopy,
   lastingIdentity,
+  lookAtDir,
   sameIdentity,
   statDir,
 } from '../targets/dir/dir-target.ts'
@@ -84,7 +85,7 @@ function searchUp(home: string, start: Buffer, notice: (text: string) => void): 
 function targetHere(targets: RegisteredTarget[], path: Buffer, notice: (text: string) => void) {
   const known = targets.find(target => target.path.equals(path))
   if (known) return known
-  const stat = statDir(path)
+  const stat = lookAtDir(path)
   const alike = stat ? targets.filter(target => sameIdentity(target.identity, identityOf(stat))) : []
   // The old place still being this very directory means a second path to it (a bind mount), not a move.
   const same = alike.find(target => atItsPlace(target)?.dev === stat!.dev)
@@ -97,13 +98,13 @@ function targetHere(targets: RegisteredTarget[], path: Buffer, notice: (text: st
 
 /** undefined when it is gone, or another directory is there. */
 export function atItsPlace({ path, identity }: RegisteredTarget): Stat | undefined {
-  const stat = statDir(path)
+  const stat = lookAtDir(path)
   return stat && sameIdentity(identityOf(stat), identity) ? stat : undefined
 }
 
 /** The root of a filesystem, dataset or subvolume, or a directory of one that is mounted there: `native/addon/listing.c` does not enter it. */
 function isOnItsOwn(path: Buffer): boolean {
-  const [stat, above] = [path, parentPath(path) ?? path].map(each => statDir(each))
+  const [stat, above] = [path, parentPath(path) ?? path].map(each => lookAtDir(each))
   return stat !== undefined && above !== undefined && (stat.dev !== above.dev || stat.mount !== above.mount)
 }
 
@@ -124,7 +125,7 @@ function isTellable(path: Buffer, { btimeNs }: Stat): boolean {
 /** Of a place where nothing is any more: the target that was moved away from it. */
 function findFormer(targets: RegisteredTarget[], place: Buffer, notice: (text: string) => void) {
   const isFrom = (target: RegisteredTarget) => target.former?.equals(place) && atItsPlace(target)
-  const target = statDir(place) ? undefined : targets.find(isFrom)
+  const target = lookAtDir(place) ? undefined : targets.find(isFrom)
   if (!target) return undefined
   notice(`the target was moved from ${shown(place)} to ${shown(target.path)}`)
   return target

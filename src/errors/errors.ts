@@ -115,6 +115,8 @@ const words: Record<string, string> = {
   ENOTDIR: 'it is not a directory, or lies below something that is none',
   EPERM: 'it is not permitted there',
   EIO: 'the disk has failed, or is gone',
+  ENOTCONN: 'the process that serves its filesystem is gone',
+  ESTALE: 'the server of its filesystem has lost it',
   EROFS: 'the filesystem is read-only',
 }
 
@@ -142,3 +144,6 @@ export const isDiskFull = (error: unknown): boolean =>
 /** A place that can be read but not written: a full disk, a filesystem mounted read-only, a directory of somebody else. */
 export const isUnwritable = (error: unknown): boolean =>
   isNoRoom(error) || /^(EROFS|EACCES|EPERM)$/.test(errnoOf(error) ?? '')
+
+/** Nothing on it can be read or written until it is mounted again. */
+export const isDiskGone = (error: unknown): boolean => /^(EIO|ENOTCONN|ESTALE)$/.test(errnoOf(error) ?? '')

@@ -11,7 +11,7 @@ import {
   statfsSync,
   statSync,
 } from 'node:fs'
-import { errnoOf, SavepointError } from '../../errors/errors.ts'
+import { errnoOf, isDiskGone, SavepointError, wordsOf } from '../../errors/errors.ts'
 import { rawFromBytes, showPath } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { addon, type Stat } from '../../native/addon.ts'
@@ -92,8 +92,20 @@ export function statDir(path: Buffer): Stat | undefined {
   }
   try {
     return addon.statFd(fd)
+  } catch (error) {
+    throw cannotOpen(path, error)
   } finally {
     addon.close(fd)
+  }
+}
+
+/** The same for who only looks which target is meant: its snapshots can be read, also where its disk has failed. */
+export function lookAtDir(path: Buffer): Stat | undefined {
+  try {
+    return statDir(path)
+  } catch (error) {
+    if (error instanceof SavepointError && isDiskGone(error.cause)) return undefined
+    throw error
   }
 }
 
@@ -162,5 +174,8 @@ function cannotOpen(path: Buffer, error: unknown): SavepointError {
       cause: error,
     })
   }
-  return new SavepointError('io.failed', `Cannot open ${shown}: ${(error as Error).message}`, { cause: error })
+  const hint = isDiskGone(error)
+    ? `See what \`dmesg\` and \`findmnt -T ${quoteWord(shown)}\` say, and mount it again. Snapshots are in the store: \`savepoint rollback SNAP --to DIR -t ${quoteWord(shown)}\` writes one elsewhere`
+    : undefined
+  return new SavepointError('io.failed', `Cannot open ${shown}: ${wordsOf(error)}`, { hint, cause: error })
 }
