@@ -88,3 +88,13 @@ it('variables of whatever name: no identifiers, which a shell drops, functions t
   const known = new Set(lines.join('\n').split('\0'))
   expect([first, Object.entries(odd).filter(([name, value]) => !known.has(`${name}=${value}`))]).toEqual(['hi', []])
 })
+
+it.each([['run'], ['record', '-o', '../bundle']])(
+  'values that are no text, and functions that bash exports: %s',
+  (...verb) => {
+    const command = `f() { printf '%s' "$1"; }; export -f f; export odd=$(printf 'a\\xff\\xfeb'); "$@"`
+    const words = [join(checkout, 'savepoint'), '--quiet', ...verb, '--', 'bash', '-c', 'f "$odd"']
+    const { stdout } = spawnSync('bash', ['-c', command, 'bash', ...words], { cwd: space.dir, env: space.env })
+    expect(stdout.toString('latin1')).toBe('a\xff\xfeb')
+  },
+)

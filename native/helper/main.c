@@ -119,6 +119,9 @@ int main(int count, char **arguments) {
     options.supervision.exits_by_ptrace = options.exits == NULL ? !exits_are_known() : strcmp(options.exits, "ptrace") == 0;
   fcntl(options.supervision.events, F_SETFD, FD_CLOEXEC);
   note_inherited(options.supervision.events);
+  char parent[16];
+  snprintf(parent, sizeof parent, "%d", (int)getppid());
+  odd_values_take(parent);
   struct launch start = {.command = options.command, .ignored = options.ignored, .filters = options.supervision.driver->filters, .io_uring = options.io_uring, .looks = record_is_looking()};
   sigset_t all;
   sigfillset(&all);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* An argument has room for 128 KiB; what is beyond that is not taken over. */
 enum { ROOM = 60 * 1024 };
@@ -25,10 +26,14 @@ static size_t print(const char *variable, size_t room) {
   return length;
 }
 
-int odd_names_print(const char *pid) {
+static FILE *open_environment(const char *pid) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%s/environ", pid);
-  FILE *file = fopen(path, "r");
+  return fopen(path, "re");
+}
+
+int odd_names_print(const char *pid) {
+  FILE *file = open_environment(pid);
   char *variable = NULL;
   size_t room = 0, printed = 0;
   while (file != NULL && getdelim(&variable, &room, 0, file) > 0) printed += print(variable, ROOM - printed);
@@ -42,4 +47,30 @@ void odd_names_take(const char *text) {
   size_t length = 0;
   for (; text[0] != 0 && text[1] != 0 && length < ROOM - 1; text += 2) variables[length++] = (char)(digit(text[0]) << 4 | digit(text[1]));
   for (size_t at = 0; at < length; at += strlen(variables + at) + 1) putenv(variables + at);
+}
+
+/* What text has in the place of bytes that are none. */
+static const char REPLACED[] = "\xEF\xBF\xBD";
+
+static bool is_any_replaced(void) {
+  for (char **at = environ; *at != NULL; at++) {
+    if (strstr(*at, REPLACED) != NULL) return true;
+  }
+  return false;
+}
+
+void odd_values_take(const char *pid) {
+  FILE *file = is_any_replaced() ? open_environment(pid) : NULL;
+  if (file == NULL) return;
+  char *variable = NULL;
+  size_t room = 0;
+  while (getdelim(&variable, &room, 0, file) > 0) {
+    char *value = strchr(variable, '=');
+    if (value == NULL) continue;
+    *value++ = 0;
+    const char *ours = getenv(variable);
+    if (ours != NULL && strstr(ours, REPLACED) != NULL) setenv(variable, value, 1);
+  }
+  free(variable);
+  fclose(file);
 }

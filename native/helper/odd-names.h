@@ -9,5 +9,7 @@
 int odd_names_print(const char *pid);
 /* Puts what was printed into our own environment. */
 void odd_names_take(const char *text);
+/* Values that are not UTF-8, as the process was started with them: node, whose child we are, has made text of them. */
+void odd_values_take(const char *pid);
 
 #endif
