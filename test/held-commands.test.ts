@@ -59,6 +59,7 @@ beforeAll(() => {
     chmodSync(file, 0o755)
   }
   symlinkSync('rm', join(directory, 'bin', 'delete-all'))
+  for (const name of ['git-upload-pack', 'git-clean']) symlinkSync('git', join(directory, 'bin', name))
 })
 
 afterAll(() => rmSync(directory, { recursive: true }))
@@ -136,7 +137,7 @@ test('what cannot destroy anything does not wait', async () => {
     ],
     ['xargs grep -l x', 'xargs -0 ls', 'perl -ne print', 'awk -F: x', 'chmod +x f', 'gh pr list', 'kubectl get pods'],
     ['git -C sub status', 'git --no-pager log', 'git -c a.b=c -C sub --no-optional-locks diff'],
-    ['echo rm -rf x', 'wipe -rf x'],
+    ['echo rm -rf x', 'wipe -rf x', 'git-upload-pack x'],
   ].flat()
   expect(await heldOf(lines.map(line => line.split(' ')))).toEqual([])
 })
@@ -144,6 +145,7 @@ test('what cannot destroy anything does not wait', async () => {
 test('what may be an alias, has its words elsewhere, or comes by another name is looked at', async () => {
   const lines = [
     'git st',
+    'git-clean -fd',
     'git -C sub st',
     'git -C status',
     'git -C status reset --hard',

@@ -97,10 +97,17 @@ static const char *behind_options(const struct arguments *arguments, const char 
   return at;
 }
 
+/* git is its commands, too, under their own names: `git-upload-pack`. */
+static const char *own_name(const struct arguments *arguments) {
+  const char *name = arguments->length == 0 ? "" : last_part(arguments->bytes);
+  return strncmp(name, "git-", strlen("git-")) == 0 ? name + strlen("git-") : NULL;
+}
+
 /* Whether the first argument is a word that does no harm; `branch=dD`: not with one of these options. */
 static bool begins_harmless(const struct arguments *arguments, const char *words, size_t length) {
   size_t part, size;
-  const char *first = behind_options(arguments, words, length);
+  const char *first = own_name(arguments);
+  if (first == NULL) first = behind_options(arguments, words, length);
   const char *word = first == NULL ? NULL : find_word(first, words, length, &part);
   if (word == NULL || (size = strlen(first)) == part) return word != NULL;
   return !has_option(arguments, word + size + 1, part - size - 1, false);
