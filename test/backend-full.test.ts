@@ -2,8 +2,8 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect } from 'vitest'
-import { onBtrfs, run } from './support/backend-scene.ts'
+import { expect } from 'vitest'
+import { onBtrfs, run, useDisk } from './support/backend-scene.ts'
 import { builtCommand } from './support/built-cli.ts'
 import { canMount, gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
@@ -13,12 +13,7 @@ const small = onBtrfs('noatime', true)
 const fillUp = `for pass in 1 2 3; do dd if=/dev/urandom of=fill$pass bs=64k 2>/dev/null || true
   while echo x > "f$((n += 1))"; do :; done 2>/dev/null || true; sync; done`
 
-beforeAll(async () => {
-  if (small.possible) await small.setUp()
-}, 60_000)
-afterAll(async () => {
-  if (small.possible) await small.tearDown()
-}, 60_000)
+useDisk(small)
 
 gated(small.possible, small.needs, 'btrfs, which says that some is left: an empty directory has no room', async () => {
   const elsewhere = new Workspace()

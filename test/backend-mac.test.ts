@@ -13,22 +13,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { apfs } from '../src/backends/apfs.ts'
 import { tmutil } from '../src/backends/tmutil.ts'
-import { onBtrfs, run } from './support/backend-scene.ts'
+import { onBtrfs, run, useDisk } from './support/backend-scene.ts'
 import { gated } from './support/machine.ts'
 import type { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs()
 const onMac = (title: string, work: () => Promise<void> | void) => gated(scene.possible, scene.needs, title, work)
 
-beforeAll(async () => {
-  if (scene.possible) await scene.setUp()
-}, 60_000)
-afterAll(async () => {
-  if (scene.possible) await scene.tearDown()
-}, 60_000)
+useDisk(scene)
 
 let space: Workspace
 let programs: string

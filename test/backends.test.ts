@@ -2,10 +2,10 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { OpenOptions } from '../src/index.ts'
 import { COARSE_SLACK_MS } from '../src/targets/dir/racy.ts'
-import { archives, onBtrfs, onZfs, plain, type Scene } from './support/backend-scene.ts'
+import { archives, onBtrfs, onZfs, plain, type Scene, useDisk } from './support/backend-scene.ts'
 import { finishVerbs, startVerbs } from './support/engine-process.ts'
 import { holedIn, holeProblems, mutateHoles } from './support/holes.ts'
 import { gated } from './support/machine.ts'
@@ -24,12 +24,7 @@ const HOLE_ROUNDS = 8
 const pool = onZfs()
 
 describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
-  beforeAll(async () => {
-    if (scene.possible) await scene.setUp()
-  }, 60_000)
-  afterAll(async () => {
-    if (scene.possible) await scene.tearDown()
-  }, 60_000)
+  useDisk(scene)
 
   const holds = (title: string, work: (space: Workspace) => Promise<void>) =>
     gated(scene.possible, scene.needs, title, async () => {

@@ -5,9 +5,9 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect } from 'vitest'
+import { expect } from 'vitest'
 import type { Savepoint, SavepointError } from '../src/index.ts'
-import { onBtrfs } from './support/backend-scene.ts'
+import { onBtrfs, useDisk } from './support/backend-scene.ts'
 import { fullImageOf } from './support/full-image.ts'
 import { gated } from './support/machine.ts'
 import { buildOps, changeOps } from './support/tree-arbitrary.ts'
@@ -19,12 +19,7 @@ const RUNS = Number(process.env.SAVEPOINT_TEST_RUNS ?? 5)
 /** Always the same stories, unless others are asked for: they are also about time, which no seed repeats. */
 const SEED = Number(process.env.SAVEPOINT_TEST_SEED ?? 1)
 const scene = onBtrfs()
-beforeAll(async () => {
-  if (scene.possible) await scene.setUp()
-}, 60_000)
-afterAll(async () => {
-  if (scene.possible) await scene.tearDown()
-}, 60_000)
+useDisk(scene)
 
 type Image = Map<string, string>
 type Step =

@@ -53,15 +53,20 @@ export const plain: Scene = {
   async tearDown() {},
 }
 
-/** For the tests of a file: the scene, and a workspace on it for each. Returns what defines one. */
-export function useScene(scene: Scene, take: (space: Workspace) => void) {
-  let space: Workspace
+/** For the tests of a file, or of a part of one: the scene is there. */
+export function useDisk(scene: Scene): void {
   beforeAll(async () => {
     if (scene.possible) await scene.setUp()
   }, 60_000)
   afterAll(async () => {
     if (scene.possible) await scene.tearDown()
   }, 60_000)
+}
+
+/** For the tests of a file: the scene, and a workspace on it for each. Returns what defines one. */
+export function useScene(scene: Scene, take: (space: Workspace) => void) {
+  let space: Workspace
+  useDisk(scene)
   beforeEach(() => {
     if (!scene.possible) return
     space = scene.make()
