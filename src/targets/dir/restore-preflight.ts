@@ -95,6 +95,9 @@ export function deletionsOf(store: Store, root: number, actions: readonly PlanAc
 
 /** ZFS, and what may be it: they do not tell. */
 const MAY_SHARE_UNSEEN = new Set([0x2fc12fc1, 0x65735546])
+const BTRFS = 0x9123683e
+const KEPT_THERE =
+  '. Snapshots that the filesystem keeps hold the space of what has changed since: with `snapshots.retention.native_max: 1`, `savepoint prune` leaves older ones to the store'
 
 function hasOwnBlocks(root: number, path: Raw): boolean {
   if (MAY_SHARE_UNSEEN.has(addon.statfs(root).type)) return false
@@ -115,14 +118,15 @@ function hasOwnBlocks(root: number, path: Raw): boolean {
 }
 
 export function noRoom(root: number, bytes: number, deletions: Deletion[]): SavepointError {
-  const { free } = addon.statfs(root)
+  const { free, type } = addon.statfs(root)
   const largest = deletions
     .slice(0, LISTED_DELETIONS)
     .filter(deletion => deletion.bytes > 0)
     .map(deletion => `${showPath(deletion.path)} (${formatBytes(deletion.bytes)})`)
   const goes = largest.length === 0 ? '' : `. It would delete ${largest.join(', ')} anyway`
+  const held = type === BTRFS || MAY_SHARE_UNSEEN.has(type) ? KEPT_THERE : ''
   return new SavepointError('disk.full', `Cannot restore ${whyNoRoom(bytes, free)}`, {
-    hint: `Free some space and try again; nothing was changed${goes}`,
+    hint: `Free some space and try again; nothing was changed${goes}${held}`,
   })
 }
 
