@@ -30,13 +30,27 @@ function withShownParent(ctx: Context, snapshot: Snapshot, find: Find): Snapshot
     return {
       ...snapshot,
       parent,
-      counts: countsAgainst(ctx, parent === undefined ? undefined : find(parent), snapshot),
+      counts: knownCounts(ctx, parent === undefined ? undefined : find(parent), snapshot),
     }
   } catch (error) {
     // A listing is not where damage is found.
     if (!isDamage(error)) throw error
     return { ...snapshot, parent }
   }
+}
+
+/** One command lists them several times; what is content-addressed does not change. */
+const counted = new WeakMap<Context, Map<string, ChangeCounts>>()
+const MAX_COUNTED = 10_000
+
+function knownCounts(ctx: Context, parent: Snapshot | undefined, snapshot: Snapshot): ChangeCounts {
+  const before = counted.get(ctx)
+  const known = before && before.size < MAX_COUNTED ? before : new Map<string, ChangeCounts>()
+  counted.set(ctx, known)
+  const key = `${parent?.root} ${snapshot.root}`
+  const counts = known.get(key) ?? countsAgainst(ctx, parent, snapshot)
+  known.set(key, counts)
+  return counts
 }
 
 export const countsAgainst = (ctx: Context, parent: Snapshot | undefined, { root }: Snapshot): ChangeCounts =>
