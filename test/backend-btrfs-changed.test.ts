@@ -73,6 +73,25 @@ onDisk('one that was made writable and changed before it was read is not taken f
   expect(space.notices).toEqual([])
 })
 
+onDisk('a balance, or a snapshot that somebody makes of it, changes nothing in one', async () => {
+  space.write('a', 'captured\n')
+  const where = await keep('one')
+  run('btrfs', 'subvolume', 'snapshot', where, join(space.base, 'theirs'))
+  run('btrfs', 'balance', 'start', '--full-balance', scene.disk())
+  run('sync')
+  const savepoint = await space.open()
+  expect([space.notices, savepoint.read('one', 'a').toString()]).toEqual([[], 'captured\n'])
+  run('btrfs', 'subvolume', 'delete', join(space.base, 'theirs'))
+  setReadOnly(where, false)
+  writeFileSync(join(where, 'b'), 'changed\n')
+  setReadOnly(where, true)
+  run('sync')
+  run('btrfs', 'balance', 'start', '--full-balance', scene.disk())
+  space.write('a', '2\n')
+  await keep('two')
+  expect(await (await space.open()).diff({ from: 'one', to: 'two' })).toMatchObject({ changes: [{ path: 'a' }] })
+})
+
 onDisk('another subvolume in its place is neither read nor deleted, and tells nothing of what changed', async () => {
   space.write('a', '1\n')
   const read = await keep('read')

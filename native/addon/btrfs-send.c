@@ -81,7 +81,7 @@ napi_value addon_subvolume_identity(napi_env env, napi_callback_info info) {
   uint8_t bytes[2 * BTRFS_UUID_SIZE + 1];
   memcpy(bytes, told.uuid, BTRFS_UUID_SIZE);
   memcpy(bytes + BTRFS_UUID_SIZE, told.received_uuid, BTRFS_UUID_SIZE);
-  // The generation is that of the last commit; what came after it stands in ctransid.
-  bytes[2 * BTRFS_UUID_SIZE] = told.generation > told.otransid || told.ctransid > told.otransid;
+  // Not the generation: a balance, and a snapshot that somebody makes of it, raise that, too.
+  bytes[2 * BTRFS_UUID_SIZE] = told.ctransid > told.otransid;
   return make_buffer_copy(env, bytes, sizeof bytes);
 }

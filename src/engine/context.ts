@@ -50,7 +50,7 @@ export interface Context {
   leftAtOpen: LeftToStore[]
   now: () => number
   notice: (text: string) => void
-  /** A notice of something that was promised and did not come about. */
+  /** A notice for whoever wants none, too: what was promised did not come about, or something goes that nothing brings back. */
   alarm: (text: string) => void
   /** A notice that a capture may repeat: each text is said once. */
   warn: (text: string) => void

@@ -33,6 +33,10 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
     throw new SavepointError('usage', 'Cannot roll back natively: a filesystem goes back as a whole', {
       hint: 'Leave --native out to bring back a part',
     })
+  if (ctx.subdirectory !== '' && !options.all)
+    throw new SavepointError('usage', 'Cannot roll back natively: a filesystem goes back as a whole', {
+      hint: `--all takes the whole of ${showPath(rawFromBytes(ctx.targetPath))}, also what rules exclude; without --native only ${showPath(ctx.subdirectory)}/ is rolled back`,
+    })
   const dryRun = options.dryRun === true
   const snapshot = resolveSnapshot(ctx.db, ref)
   const going = goingOf(snapshot)
@@ -272,14 +276,15 @@ function laterThan(ctx: Context, { backend, whole, ref }: Going, dryRun: boolean
 function sayConsequences(ctx: Context, { backend }: Kept, { ours, foreign }: Later, dryRun: boolean): void {
   const goes = dryRun ? 'would go' : 'goes'
   const loses = `--native: ${backend.name} ${dryRun ? 'would lose' : 'loses'}`
-  ctx.notice(
+  // Also with --quiet: nothing brings that back.
+  ctx.alarm(
     `--native: everything in the directory ${goes} back, also what rules exclude or was not captured; \`savepoint undo\` does not bring that back`,
   )
   const own = [...ours.values()].flat().map(({ id }) => id)
   if (own.length > 0)
-    ctx.notice(
+    ctx.alarm(
       `${loses} ${plural('later snapshot', own.length)} of this timeline; the store has what was captured of them: ${own.join(', ')}`,
     )
   if (foreign.length > 0)
-    ctx.notice(`${loses} ${plural('later snapshot', foreign.length)} that somebody else took: ${foreign.join(', ')}`)
+    ctx.alarm(`${loses} ${plural('later snapshot', foreign.length)} that somebody else took: ${foreign.join(', ')}`)
 }

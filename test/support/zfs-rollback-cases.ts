@@ -44,6 +44,22 @@ export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     expect(savepoint.read(id, 'made').toString()).toBe('made\n')
   })
 
+  holds('--native in a subdirectory: the dataset goes back as a whole, or not at all', async space => {
+    space.write('sub/b', '1\n')
+    await oneAndTwo(space, snapshot)
+    const options = { cwd: space.at('sub'), env: { ...space.env, PATH: process.env.PATH } }
+    const refused = runCli(space, ['rollback', 'one', '--native'], options)
+    expect([refused.status, refused.stderr]).toEqual([2, expect.stringMatching(/as a whole\n.*--all takes the whole/)])
+    expect([/^savepoint: only/m.test(refused.stderr), space.read('a'), space.read('excluded')]).toEqual([
+      false,
+      '2\n',
+      'after\n',
+    ])
+    const { status, stderr } = runCli(space, ['rollback', 'one', '--native', '--all', '--quiet'], options)
+    expect([status, stderr]).toEqual([0, expect.stringContaining('also what rules exclude or was not captured')])
+    expect([space.read('a'), space.read('excluded')]).toEqual(['1\n', 'before\n'])
+  })
+
   const datasetOf = (space: Workspace): string => scene.kept(space)[0]!.split('@')[0]!
   const idsOf = (space: Workspace): string[] => scene.kept(space).map(name => name.split(/@|-(?=snap_)/).at(-1)!)
 

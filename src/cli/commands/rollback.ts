@@ -70,7 +70,11 @@ export function register(program: Command): void {
           withoutBrokenConfig: true,
           makeRoom: !options.dryRun && options.to === undefined,
         })
-        sayScope(context, savepoint, after.length > 0 || options.all === true || options.to !== undefined)
+        sayScope(
+          context,
+          savepoint,
+          after.length > 0 || options.all === true || options.to !== undefined || options.native === true,
+        )
         const result = await savepoint
           .rollback(ref, {
             paths: after.length > 0 ? after : undefined,
