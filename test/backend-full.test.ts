@@ -1,6 +1,6 @@
 /** A filesystem that is full, below a target: what cannot be done is said in words that fit, and nothing is lost. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { onBtrfs, run, useDisk } from './support/backend-scene.ts'
@@ -139,5 +139,37 @@ gated(canMount, 'root', 'a disk without a byte left: nobody is told that 0 B hav
   } finally {
     run('umount', space.dir)
     space.remove()
+  }
+})
+
+const canTry = canMount && small.possible
+gated(canTry, small.needs, 'what is kept free of the disk of the store stays free, but for who goes back', async () => {
+  const elsewhere = new Workspace()
+  const space = small.make()
+  const { home } = elsewhere
+  mkdirSync(home)
+  run('mount', '-t', 'tmpfs', '-o', 'size=40m', 'none', home)
+  const used = () => Number(run('df', '--output=used', '-k', home).trim().split('\n')[1])
+  try {
+    writeFileSync(join(home, 'config.yaml'), 'snapshots: {min_free_bytes: 25 MB}\n')
+    space.sh('for i in 1 2 3; do head -c 7000000 /dev/urandom > noise$i; done')
+    const message = expect.stringMatching(/^Cannot capture: fewer than 25 MB would stay free on the disk of the store/)
+    await expect((await space.open({ home, backend: 'cas' })).snapshot()).rejects.toMatchObject({ message })
+    expect(used()).toBeLessThan(5000)
+
+    await (await space.open({ home, leaveUnread: true })).snapshot({ label: 'one' })
+    const said = expect.stringMatching(/is not read yet: Cannot capture: fewer than 25 MB would stay free/)
+    const looking = await space.open({ home })
+    await looking.status()
+    expect(space.notices).toEqual([said])
+    expect([looking.find('one').files, used() < 5000]).toEqual([0, true])
+    space.sh('rm noise1')
+    await looking.rollback('one')
+    expect(readdirSync(space.dir)).toContain('noise1')
+    expect(looking.find('one')).toMatchObject({ files: 3 })
+  } finally {
+    small.remove(space)
+    run('umount', home)
+    elsewhere.remove()
   }
 })

@@ -143,7 +143,7 @@ describe('a full disk', () => {
       ['snapshot'],
       1,
       'disk.full',
-      /^savepoint: Cannot capture: .* are free, and snapshots\.min_free_bytes keeps .*\n {2}hint: .*Rolling back still works/,
+      /^savepoint: Cannot capture: fewer than .* would stay free .*min_free_bytes\)\n {2}hint: .*Rolling back still works/,
     )
     space.write('a.txt', 'two\n')
     expect(savepoint(space, ['rollback', 'first']).status).toBe(0)

@@ -3,13 +3,12 @@ import { errnoOf, isDamage, isNoRoom, isUnwritable, SavepointError } from '../er
 import { sizeLimitOf } from '../errors/size-limit.ts'
 import type { OutsideRules } from '../files/outside-rules.ts'
 import type { Id } from '../model/entry.ts'
-import { formatBytes, formatLimit } from '../model/format.ts'
 import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import { DiscardingWriter } from '../store/discarding-writer.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { freeBytes, keepReserve } from '../store/reserve.ts'
+import { keepReserve } from '../store/reserve.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
 import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
@@ -17,9 +16,9 @@ import type { Preserved } from '../targets/dir/preserved.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, type StatCache } from '../targets/dir/stat-cache.ts'
 import { leaveInFile, loadStatCache, saveStatCache } from '../targets/dir/stat-cache-file.ts'
+import { checkFloor, checkRoom } from './capture-room.ts'
 import { type Context, recordTarget } from './context.ts'
 import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
-import { howToShrink } from './how-to-shrink.ts'
 import { openedList } from './opened-modes.ts'
 import { noteMount } from './target-mount.ts'
 import { allTargets } from './target-registry.ts'
@@ -37,6 +36,8 @@ export interface LiveOptions {
   readOwned?: boolean
   /** Safety captures and questions may use the part of the disk that is kept free. */
   ignoreFloor?: boolean
+  /** With ignoreFloor: that part stays free all the same; only max_store_bytes does not count. */
+  keepFloor?: boolean
   /** Damage was met: everything is read, and what the store cannot give back is stored again. */
   afresh?: boolean
   phase?: string
@@ -80,6 +81,7 @@ export interface Live extends CaptureResult {
 export async function captureLive(ctx: Context, options: LiveOptions = {}): Promise<Live> {
   if (!options.kept) checkIdentity(ctx)
   if (!options.ignoreFloor) checkRoom(ctx)
+  else if (options.keepFloor) checkFloor(ctx)
   if (!options.discard) recordTarget(ctx)
   if (!options.discard && !options.kept) noteMount(ctx)
   const held = options.held ?? (await ctx.heldFiles?.())
@@ -110,6 +112,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   if (!discard) ctx.store.forgetKept()
   const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
   const { made } = ctx.store.index
+  if (!options.ignoreFloor || options.keepFloor) writer.onGrowth = () => checkFloor(ctx)
   try {
     return await withDir(options.kept?.path ?? ctx.targetPath, async root => {
       // A kept state has the same files, under the same numbers, on another device.
@@ -238,34 +241,6 @@ export function checkIdentity(ctx: Context): void {
   throw new SavepointError('target.replaced', `Cannot use ${where}: another directory has taken its place`, {
     hint: hintOfReplaced(ctx),
   })
-}
-
-export const isBelowFloor = (ctx: Context): boolean =>
-  freeBytes(ctx.store.directory) < ctx.config.snapshots.min_free_bytes
-
-/** Throws when nothing more may be captured; rolling back still works. */
-export function checkRoom(ctx: Context): void {
-  const { min_free_bytes, max_store_bytes } = ctx.config.snapshots
-  const free = freeBytes(ctx.store.directory)
-  if (free < min_free_bytes) {
-    throw new SavepointError(
-      'disk.full',
-      `Cannot capture: ${formatBytes(free)} are free, and snapshots.min_free_bytes keeps ${formatLimit(min_free_bytes)}`,
-      {
-        hint: 'Free some space, or delete snapshots and run `savepoint gc`. Rolling back still works',
-      },
-    )
-  }
-  const stored = ctx.store.index.storedBytes()
-  if (stored >= max_store_bytes) {
-    throw new SavepointError(
-      'disk.full',
-      `Cannot capture: the store has ${formatBytes(stored)}, and snapshots.max_store_bytes is ${formatLimit(max_store_bytes)}`,
-      {
-        hint: howToShrink(ctx, stored),
-      },
-    )
-  }
 }
 
 export function explainCapture(ctx: Context, error: unknown): unknown {

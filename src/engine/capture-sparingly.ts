@@ -16,7 +16,8 @@ import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { Ingest } from '../targets/dir/ingest.ts'
-import { captureLive, explainCapture, isBelowFloor, type Live, type LiveOptions } from './capture-live.ts'
+import { captureLive, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
+import { isBelowFloor } from './capture-room.ts'
 import type { Context } from './context.ts'
 
 /** Kept for trees, the row of the snapshot, the journal and the operation when what fits is chosen by size. */

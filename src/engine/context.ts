@@ -46,6 +46,8 @@ export interface Context {
   leaveUnread: boolean
   /** Ids of those that could not be read when it was last tried. */
   notRead: ReadonlySet<string>
+  /** It was opened to bring something back, or to make room: the part of the disk that is kept free is for that. */
+  goesBack: boolean
   /** What was left to the store when the timeline was opened: whoever prunes has asked for that, too. */
   leftAtOpen: LeftToStore[]
   now: () => number

@@ -115,6 +115,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     env,
     force: options.force ?? false,
     leaveUnread: options.leaveUnread ?? false,
+    goesBack: options.makeRoom ?? false,
     notRead: new Set(),
     leftAtOpen: [],
     now: options.now ?? Date.now,
@@ -202,10 +203,11 @@ function closeFiles({ db, store, scratch }: Pick<Context, 'db' | 'store' | 'scra
 }
 
 function toSavepoint(ctx: Context): Savepoint {
-  const whenRead = async <T>(work: () => Promise<T>): Promise<T> => {
-    await readSince(ctx)
+  const whenRead = async <T>(work: () => Promise<T>, isNeeded = false): Promise<T> => {
+    await readSince(ctx, isNeeded)
     return work()
   }
+  const goingBack = <T>(work: () => Promise<T>): Promise<T> => whenRead(work, true)
   return {
     get target() {
       return showPath(rawFromBytes(ctx.targetPath))
@@ -246,15 +248,15 @@ function toSavepoint(ctx: Context): Savepoint {
     read: (ref, path) => readFile(ctx, ref, path).content,
     isKept: path => keptMatcher(ctx.config.snapshots.exclude.keep)(path),
     rollback: (ref, options = {}) =>
-      whenRead(() =>
+      goingBack(() =>
         options.native
           ? rollbackNatively(ctx, ref, options)
           : restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
       ),
     revert: (path, options = {}) =>
-      whenRead(() => restoring(ctx, { op: 'revert', path, ...options }, () => revert(ctx, path, options))),
-    undo: (options = {}) => whenRead(() => restoring(ctx, { op: 'undo', ...options }, () => undo(ctx, options))),
-    redo: (options = {}) => whenRead(() => restoring(ctx, { op: 'redo', ...options }, () => redo(ctx, options))),
+      goingBack(() => restoring(ctx, { op: 'revert', path, ...options }, () => revert(ctx, path, options))),
+    undo: (options = {}) => goingBack(() => restoring(ctx, { op: 'undo', ...options }, () => undo(ctx, options))),
+    redo: (options = {}) => goingBack(() => restoring(ctx, { op: 'redo', ...options }, () => redo(ctx, options))),
     tags: () => ctx.db.tags(),
     tag: (name, ref) => setTag(ctx, name, ref),
     deleteTag: name => deleteTag(ctx, name),

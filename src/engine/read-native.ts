@@ -5,11 +5,12 @@
  */
 import type { OpenState } from '../backends/native-backend.ts'
 import { isCutOff } from '../backends/run-program.ts'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isDiskFull, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
 import { showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
+import { freeBytes } from '../store/reserve.ts'
 import type { Dirty } from '../targets/dir/dirty-dirs.ts'
 import { hasLinks } from '../targets/dir/stale-links.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
@@ -26,10 +27,10 @@ import { withSnapshotEvents } from './snapshot-events.ts'
  * When a timeline is opened. What cannot be read now (no room, its filesystem is not mounted) does not stop who asks about
  * something else.
  */
-export async function readAtOpen(ctx: Context, lockWaitMs = ctx.lockWaitMs): Promise<void> {
+export async function readAtOpen(ctx: Context, lockWaitMs = ctx.lockWaitMs, isNeeded = ctx.goesBack): Promise<void> {
   if (ctx.db.native.unread().length === 0 || ctx.unwritable) return
   try {
-    ctx.leftAtOpen = await withTimelineLock({ ...ctx, lockWaitMs }, 'read a snapshot', () => readUnread(ctx))
+    ctx.leftAtOpen = await withTimelineLock({ ...ctx, lockWaitMs }, 'read a snapshot', () => readUnread(ctx, isNeeded))
   } catch (error) {
     if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
     if ((error as SavepointError).code === 'cancelled') throw error
@@ -39,14 +40,17 @@ export async function readAtOpen(ctx: Context, lockWaitMs = ctx.lockWaitMs): Pro
 }
 
 /** Another process may have taken one since. For what could not be read before, nobody waits a second time. */
-export async function readSince(ctx: Context): Promise<void> {
+export async function readSince(ctx: Context, isNeeded = false): Promise<void> {
   if (ctx.leaveUnread) return
   const isNew = ctx.db.native.unread().some(({ id }) => !ctx.notRead.has(id))
-  await readAtOpen(ctx, isNew ? ctx.lockWaitMs : 0)
+  await readAtOpen(ctx, isNew ? ctx.lockWaitMs : 0, isNeeded || ctx.goesBack)
 }
 
-/** Called under the timeline's lock. Answers what was left to the store, because it is beyond the limits. */
-export async function readUnread(ctx: Context): Promise<LeftToStore[]> {
+/**
+ * Called under the timeline's lock. Answers what was left to the store, because it is beyond the limits. `isNeeded`: whoever goes
+ * back needs it, and going back works with whatever is free.
+ */
+export async function readUnread(ctx: Context, isNeeded = false): Promise<LeftToStore[]> {
   const unread = ctx.db.native.unread()
   const silent = new Set<string>()
   for (const { id } of unread) {
@@ -60,7 +64,7 @@ export async function readUnread(ctx: Context): Promise<LeftToStore[]> {
       continue
     }
     try {
-      await read(ctx, snapshot, kept, state.path)
+      await read(ctx, snapshot, kept, state.path, isNeeded)
       if (state.isChanged) sayChanged(ctx, snapshot)
     } finally {
       state.close()
@@ -120,11 +124,11 @@ function opened(
 const sayNotRead = (ctx: Context, error: Error): void =>
   ctx.warn(`a snapshot that the filesystem keeps is not read yet: ${error.message}`)
 
-async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer): Promise<void> {
+async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer, isNeeded: boolean): Promise<void> {
   const { ref } = kept
   const state = keptState(ref, path, cache => dirtySince(ctx, kept, cache))
-  // Whoever goes back needs it, and going back works with whatever is free.
-  const live = await captureLive(asThen(ctx, ref), { kept: state, ignoreFloor: true, phase: 'reading the snapshot' })
+  const options = { kept: state, ignoreFloor: true, keepFloor: !isNeeded, phase: 'reading the snapshot' }
+  const live = await ifRoomSince(ctx, snapshot, isNeeded, () => captureLive(asThen(ctx, ref), options))
   const parent = readAncestor(ctx, snapshot.parent)
   if (parent) unlessDamaged(() => sayWhatLeft(ctx, parent, live.root))
   const left = live.skipped.length
@@ -142,6 +146,24 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer):
       withSnapshotEvents(then, differences, ref.eventsAt, () => snapshot)
     })
   })
+}
+
+const NO_ROOM_META = 'reading.no-room'
+
+/** One for which there was no room is not read until there is more, or it is needed: that would take as long each time. */
+async function ifRoomSince<T>(ctx: Context, { id }: Snapshot, isNeeded: boolean, work: () => Promise<T>): Promise<T> {
+  const free = freeBytes(ctx.store.directory)
+  const last = JSON.parse(ctx.db.meta(NO_ROOM_META) ?? 'null') as { id: string; free: number; said: string } | null
+  if (!isNeeded && last?.id === id && free <= last.free) throw new SavepointError('disk.full', last.said)
+  try {
+    const done = await work()
+    if (last) ctx.db.deleteMeta(NO_ROOM_META)
+    return done
+  } catch (error) {
+    const said = (error as Error).message
+    if (isDiskFull(error)) ctx.db.setMeta(NO_ROOM_META, JSON.stringify({ id, free, said }))
+    throw error
+  }
 }
 
 /** What may differ from what the last capture saw, when that is a state which the same filesystem keeps. */

@@ -23,6 +23,8 @@ const SLICE = 1500
 const MIN_EARLY = 2000
 /** With a disk that does not keep up, so many more may wait before the work waits, too. */
 const MAX_WAITING = 20 * MAX_PENDING
+/** So much is appended before whoever wants to know is told. */
+const GROWTH_BYTES = 8 * 1024 * 1024
 
 /** Blocks that are appended but not in the index, of which only the names are kept, and how long their packs are. */
 interface Appended {
@@ -49,6 +51,9 @@ export class StoreWriter {
   private readonly pendingClones: [Id, number][] = []
   private readonly writers: PackWriter[] = []
   private appended = 0
+  private told = 0
+  /** Is told now and then that the store grows; what it throws ends the work. */
+  onGrowth: () => void = () => {}
   readonly lostPacks: ReadonlySet<number>
   /** Set when damage was met: then what is stored counts only after a look at it. */
   private readonly doubts: boolean
@@ -115,6 +120,10 @@ export class StoreWriter {
     const writer = this.currentPack()
     const at = writer.append(block)
     this.appended += block.length
+    if (this.appended - this.told > GROWTH_BYTES) {
+      this.told = this.appended
+      this.onGrowth()
+    }
     const names = blockNames(block)
     this.pending.push({ pack: writer.pack, block: at, names })
     this.pendingObjects += names.length / NAME_BYTES
