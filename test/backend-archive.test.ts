@@ -95,6 +95,13 @@ describe('an archive', () => {
   test('while a run is at work, the store keeps what is asked for, and says so', async () => {
     const { stderr } = cli(space, ['run', '--', ...builtCommand, 'snapshot', '-m', 'inside'])
     expect(stderr).toMatch(/snap_\w+ is in the store: a run is at work/)
+    const named = cli(space, ['run', '--', ...builtCommand, 'snapshot', '--backend', 'archive'])
+    expect([named.status, named.stderr]).toEqual([
+      11,
+      expect.stringMatching(/Cannot have archive keep it: run_\w+ is at work/),
+    ])
+    const stored = cli(space, ['run', '--', ...builtCommand, 'snapshot', '--backend', 'cas'])
+    expect(stored.status).toBe(0)
   })
 
   test.each(['export:before-sync', 'export:before-rename', 'native:captured'])(

@@ -15,6 +15,7 @@ import { lookAtDir } from '../targets/dir/dir-target.ts'
 import { SNAPSHOTS_BESIDE } from '../targets/dir/whose-store.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Context } from './context.ts'
+import { liveRuns } from './live-runs.ts'
 
 /** The key of what is remembered. */
 const NATIVE_META = 'native'
@@ -132,7 +133,16 @@ function sayIfRefused(ctx: Context): void {
   }
 }
 
-/** A run that is at work takes what is asked for itself, into the store. Whoever named another one must know. */
+/** A run that is at work takes what is asked for itself, into the store: who asks for another one, for this snapshot, gets none. */
+export function refuseNamedInRun(ctx: Context): void {
+  const [run] = ctx.named === undefined || ctx.named === 'auto' || ctx.named === 'cas' ? [] : liveRuns(ctx)
+  if (run)
+    throw new SavepointError('busy', `Cannot have ${ctx.named} keep it: ${run.id} is at work here`, {
+      hint: 'It takes snapshots into the store: leave --backend out, or wait until it has ended',
+    })
+}
+
+/** The same where the configuration names one: whoever relies on that must know. */
 export function saidWhoKeeps(ctx: Context, taken: Snapshot): Snapshot {
   const { backend } = ctx.config.snapshots
   if (backend !== 'auto' && taken.type === 'manual' && taken.backend !== backend)

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { SavepointError } from '../errors/errors.ts'
+import type { BackendName } from '../model/backend-name.ts'
 import type { Raw } from '../model/raw-path.ts'
 import { type FileLock, type LockWait, lockFile, lockHolder, tryLock } from '../store/file-lock.ts'
 import type { Store } from '../store/store.ts'
@@ -38,6 +39,8 @@ export interface Context {
   cwd: Buffer
   subdirectory: Raw
   config: Config
+  /** The backend that whoever opened it has asked for, whatever the configuration says. */
+  named: BackendName | undefined
   /** Of the target's savepoint.yaml, as it counts (see trust.ts); undefined: without one. */
   configText: string | undefined
   env: NodeJS.ProcessEnv

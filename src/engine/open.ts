@@ -10,7 +10,7 @@ import { giveUpReserve } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
 import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
-import { saidWhoKeeps } from './backend.ts'
+import { refuseNamedInRun, saidWhoKeeps } from './backend.ts'
 import { checkOpenOptions, withCheckedCalls } from './checked-calls.ts'
 import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
 import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects } from './context.ts'
@@ -111,6 +111,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     cwd,
     subdirectory: placeInTarget(target.path, cwd) ?? '',
     config: loaded.config,
+    named: options.backend,
     configText: loaded.targetText,
     env,
     force: options.force ?? false,
@@ -216,14 +217,16 @@ function toSavepoint(ctx: Context): Savepoint {
     foundAbove: ctx.subdirectory !== '',
     subdirectory: ctx.subdirectory,
     config: ctx.config,
-    snapshot: (options = {}) =>
-      throughLiveRun(ctx, { op: 'snapshot', ...options }, () =>
+    snapshot: async (options = {}) => {
+      refuseNamedInRun(ctx)
+      return throughLiveRun(ctx, { op: 'snapshot', ...options }, () =>
         takeSnapshot(ctx, {
           type: 'manual',
           ...options,
           run: options.run === undefined ? ownRun(ctx) : requireRun(ctx, options.run).id,
         }),
-      ).then(taken => saidWhoKeeps(ctx, taken)),
+      ).then(taken => saidWhoKeeps(ctx, taken))
+    },
     snapshots: options => listSnapshots(ctx, options?.run),
     find: ref => asShown(ctx, resolveSnapshot(ctx.db, ref)),
     head: () => asShown(ctx, requireHead(ctx.db)),
