@@ -43,10 +43,12 @@ describe('before there is a timeline', () => {
 
   it('status says when snapshots are off, and that nothing is protected before the first one', () => {
     space.write('savepoint.yaml', 'snapshots:\n  min_free_bytes: 900 TiB\n')
-    refused(['snapshot'], 1, /Cannot capture: .* are free/)
+    refused(['snapshot'], 1, /Cannot capture: fewer than .* would stay free/)
     const { stdout, stderr } = savepoint(space, ['status'])
     expect(stdout).toMatch(/\/work is not protected yet: 0 snapshots,.*\nNo snapshot yet\. Take one/)
-    expect(stderr).toMatch(/^savepoint: Cannot capture: .* are free, .*: until there is room no snapshot can be taken/)
+    expect(stderr).toMatch(
+      /^savepoint: Cannot capture: fewer than .* would stay free .*: until there is room no snapshot can be taken/,
+    )
     space.write('savepoint.yaml', 'snapshots:\n  disabled: true\n')
     expect(savepoint(space, ['status']).stderr).toBe(
       'savepoint: snapshots are turned off by the configuration: nothing new is captured\n',

@@ -37,7 +37,8 @@ async function filesOf(directory: string): Promise<Map<string, Manifest['files']
   const text = await manifestOf(directory, true)
   expect(text).toBe(await manifestOf(directory, false))
   const { files } = JSON.parse(text) as Manifest
-  return new Map(files.map(file => [file.path.slice(space.dir.length + 1), file]))
+  const inside = files.filter(({ path }) => path.startsWith(`${space.dir}/`))
+  return new Map(inside.map(file => [file.path.slice(space.dir.length + 1), file]))
 }
 
 /** Names in the workspace of what goes the other way. */

@@ -29,6 +29,7 @@ import { type Journal, makeJournal, removeJournal, writeJournal } from './journa
 import { keepLateEdits } from './late-edits.ts'
 import { notePurged } from './purged-paths.ts'
 import { isTargetMissing, makeTarget, planRemade, unmakeTarget } from './remake-target.ts'
+import { readLive } from './resolve-path.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
 import { noteRestored } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
@@ -171,6 +172,7 @@ export function planFor(ctx: Context, request: RestoreRequest, live: Pick<Live, 
     others: request.others,
     scope: request.scope,
     withoutGit: request.withoutGit,
+    readLive: request.dryRun ? path => readLive(ctx, path) : undefined,
   })
 }
 

@@ -8,16 +8,26 @@ import type { Store } from '../../store/store.ts'
 /** A larger index is not compared entry by entry. */
 const MAX_INDEX_BYTES = 64 * 1024 * 1024
 
+/** For contents that are not in the store: what a dry run has only looked at. */
+export type ReadLive = (path: Raw) => Buffer | undefined
+
 /** Whether `path` is an index of git, and both states of it have the same entries. */
-export function isRefreshedIndex(store: Store, path: Raw, a: Entry | undefined, b: Entry | undefined): boolean {
+export function isRefreshedIndex(
+  store: Store,
+  path: Raw,
+  a: Entry | undefined,
+  b: Entry | undefined,
+  readLive: ReadLive | undefined,
+): boolean {
   if (!isGitIndex(path)) return false
-  const digests = [a, b].map(entry => (entry?.kind === 'file' ? digestOf(store, entry) : undefined))
+  const digests = [a, b].map(entry => (entry?.kind === 'file' ? digestOf(store, path, entry, readLive) : undefined))
   return digests[0] !== undefined && digests[0] === digests[1]
 }
 
 const isGitIndex = (path: Raw): boolean => /(^|\/)\.git(\/(modules|worktrees)\/.+)?\/index$/s.test(path)
 
-function digestOf(store: Store, entry: Entry): string | undefined {
-  const content = entry.size <= MAX_INDEX_BYTES ? readContent(store, entry) : undefined
+function digestOf(store: Store, path: Raw, entry: Entry, readLive: ReadLive | undefined): string | undefined {
+  if (entry.size > MAX_INDEX_BYTES) return undefined
+  const content = readLive && !store.has(entry.content) ? readLive(path) : readContent(store, entry)
   return content && indexDigest(content)
 }

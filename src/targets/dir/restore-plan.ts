@@ -3,18 +3,20 @@
  * what is unknown is left alone. Pure: reads trees, touches no file. Only paths that differ are in the plan.
  */
 import { isDamage } from '../../errors/errors.ts'
-import { call, type Deep, descend, runDeep } from '../../model/deep-walk.ts'
+import { call, type Deep, runDeep } from '../../model/deep-walk.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { isWithin, joinRaw, parentOf, type Raw } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
 import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { pairByName, sameContent, sameEntry } from '../../store/tree-diff.ts'
-import { childrenOf, EntryCursor } from '../../store/tree-lookup.ts'
+import { EntryCursor } from '../../store/tree-lookup.ts'
+import { isEmptied } from './emptied-dir.ts'
 import { Hidden, type LeftAlone, noteStaying, noteUnstored, type Uncaptured } from './hidden.ts'
 import { mayChangeDir } from './may-change.ts'
 import { OthersPaths, type Span } from './others-paths.ts'
 import { isKnown, lostDirectory, sameAside, sameDeep, treeOf } from './plan-entries.ts'
-import { isRefreshedIndex } from './refreshed-index.ts'
+import { isRefreshedIndex, type ReadLive } from './refreshed-index.ts'
+import { isObjectIn, isRepository, workedSince } from './repository-since.ts'
 
 export type PlanAction =
   /** Nothing is there: make the entry (a directory with everything in it). */
@@ -43,16 +45,14 @@ export interface PlanOptions {
   /** Trees of the target directory: as it is, and as it shall be. */
   live: Id
   wanted: Id
-  /**
-   * Undo: the state that the operation left behind. Only paths at which it differs from `wanted` are touched, and only
-   * while they still are as it left them.
-   */
+  /** Undo: what the operation left behind. Only what differs from `wanted` there is touched, while it still is as it left it. */
   base?: Id
   /** Undo: what others did meanwhile. */
   others?: readonly Span[]
   scope?: readonly Raw[]
   /** Leaves `.git` at any depth alone. */
   withoutGit?: boolean
+  readLive?: ReadLive | undefined
 }
 
 export function planRestore(options: PlanOptions): RestorePlan {
@@ -72,6 +72,8 @@ class Planner {
   /** Live directories in which this user may change nothing. */
   private readonly closed = new Set<Raw>()
   private readonly others: OthersPaths
+  /** Repositories in which others have worked since, without moving what the work tree stands on. */
+  private readonly used: Raw[] = []
 
   constructor(options: PlanOptions) {
     this.options = options
@@ -139,6 +141,7 @@ class Planner {
       if (!sameDeep(base, wanted) && !sameDeep(live, wanted)) this.noteOverlapped(path)
       return
     }
+    if (isUndo && this.staysAsIs(path, live, wanted, base)) return
     if (live?.kind === 'dir' && wanted?.kind === 'dir') {
       yield* this.compareDirs(path, live, wanted, base)
       return
@@ -156,6 +159,16 @@ class Planner {
     }
     if (isUndo && !(yield* this.mayUndo(path, live, wanted, base))) return
     yield* this.decide(path, live, wanted)
+  }
+
+  /** A repository that somebody has moved on since, as a whole; beside that, what he may have made use of. */
+  private staysAsIs(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): boolean {
+    if (!isRepository(path)) return wanted === undefined && isObjectIn(this.used, path)
+    const { store, readLive } = this.options
+    const since = workedSince({ store, path, live, wanted, base, readLive })
+    if (since === 'beside') this.used.push(path)
+    if (since === 'there') this.plan.leftAlone.push({ path, why: 'edited' })
+    return since === 'there' || since === 'unchanged'
   }
 
   /** A directory above the scope that is gone is made again, but only for what is wanted in it. */
@@ -210,14 +223,14 @@ class Planner {
     if (sameAside(live, wanted) && live?.kind !== 'dir')
       return live !== undefined && base !== undefined && sameEntry(live, base)
     if (!isShared && sameAside(live, base) && (live?.kind !== 'dir' || live.content === base?.content)) return true
-    if (isRefreshedIndex(this.options.store, path, live, base)) return true
+    if (isRefreshedIndex(this.options.store, path, live, base, this.options.readLive)) return true
     if (this.others.isAsTakenBack(path, live, base)) return true
     if (live?.kind === 'dir' && base?.kind === 'dir' && wanted?.kind !== 'dir') {
       // Somebody worked in a directory that is to go: take back what is the operation's, keep the rest.
       const start = this.plan.actions.length
       const keptBefore = this.plan.keptDirs.length
       yield* call(this.compareTrees(path, live.content, undefined, base.content))
-      if (this.isEmptied(path, live.content, start)) {
+      if (isEmptied(this.options.store, this.plan.actions.slice(start), path, live.content)) {
         this.plan.actions.length = start
         this.plan.keptDirs.length = keptBefore
         return true
@@ -228,19 +241,6 @@ class Planner {
     }
     this.plan.leftAlone.push({ path, why: 'edited' })
     return false
-  }
-
-  /** Whether the deletions planned since `start` leave nothing in the directory: then it goes as a whole. */
-  private isEmptied(path: Raw, tree: Id, start: number): boolean {
-    const gone = new Set(
-      this.plan.actions.slice(start).flatMap(({ action, path }) => (action === 'delete' ? [path] : [])),
-    )
-    const all = descend(childrenOf(this.options.store, path, tree), ({ path, entry }) =>
-      entry.kind === 'dir' && !gone.has(path) ? childrenOf(this.options.store, path, entry.content) : undefined,
-    )
-    // An empty directory that stays is somebody's, too.
-    for (const { path } of all) if (!gone.has(path)) return false
-    return true
   }
 
   private *decide(path: Raw, live: Entry | undefined, wanted: Entry | undefined): Deep<void> {

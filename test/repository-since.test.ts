@@ -1,0 +1,93 @@
+/** A run is taken back after somebody has worked on in the same repository: it stays whole, whatever goes back. */
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { savepoint, savepointJson } from './support/built-cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+  space.write('a', 'a1\n')
+  for (const name of ['b', 'c']) space.write(name, `${name}1\n`)
+  space.sh('git init -q -b main; git add -A; git commit -qm one')
+})
+afterEach(() => space.remove())
+
+const run = (script: string) => savepoint(space, ['-q', 'run', '--', 'sh', '-ec', script])
+const commits = (ref = 'HEAD') => space.git('log', '--topo-order', '--format=%s', ref).trimEnd().split('\n')
+const isWhole = () => expect(space.git('fsck', '--strict', '--no-dangling')).toBe('')
+const commit = (name: string) => `echo ${name} >> ${name}; git add ${name}; git commit -qm ${name}`
+
+it.each([
+  ['commits on top', commit('a'), commit('b'), ['b', 'a', 'one']],
+  ['commits what the run has staged', 'echo x >> a; git add a', 'git commit -qm mine', ['mine', 'one']],
+  [
+    'merges the branch of the run',
+    `git checkout -qb own; ${commit('a')}; git checkout -q main`,
+    'git merge -q --no-ff -m merged own',
+    ['merged', 'a', 'one'],
+  ],
+  ['stages more', commit('a'), 'echo x >> b; git add b', ['a', 'one']],
+  ['stashes what the run has staged', 'echo x >> a; git add a', 'git stash -q', ['one']],
+  ['goes to a branch that the run has made', 'git branch own', 'git checkout -q own', ['one']],
+  ['packs', commit('a'), 'git gc -q', ['a', 'one']],
+])('somebody %s: it stays as a whole, and that is said', (_what, own, since, left) => {
+  run(own)
+  space.sh(since)
+  const branch = space.git('symbolic-ref', 'HEAD')
+  for (const dry of [['--dry-run'], []]) {
+    const { restore } = savepointJson(space, ['undo', ...dry])
+    expect(restore.left_alone).toContainEqual({ path: '.git', why: 'edited' })
+    expect(restore.changes.filter(({ path }: { path: string }) => path.startsWith('.git'))).toEqual([])
+  }
+  expect([commits(), space.git('symbolic-ref', 'HEAD')]).toEqual([left, branch])
+  isWhole()
+  space.sh('git commit -qam next --allow-empty; if git rev-parse -q --verify stash; then git stash pop -q; fi')
+  isWhole()
+})
+
+it.each([
+  ['keeps it by a branch', 'git branch keep', 'keep'],
+  ['keeps it by a tag', 'git tag keep', 'keep'],
+  ['works on in a worktree', `git worktree add -q -b keep ../wt; cd ../wt; ${commit('b')}`, 'keep'],
+  ['pushes it', 'git init -q --bare ../far; git remote add far ../far; git push -q far main', 'far/main'],
+])('somebody %s: the branch goes back, and what he has stays', (_what, since, ref) => {
+  run(commit('a'))
+  space.sh(since)
+  const kept = commits(ref)
+  const { restore } = savepointJson(space, ['undo'])
+  expect([restore.left_alone, commits(), commits(ref)]).toEqual([[], ['one'], kept])
+  expect(space.git('status', '--porcelain')).toBe('')
+  isWhole()
+  expect(savepointJson(space, ['redo']).restore.left_alone).toEqual([])
+  expect([commits(), commits(ref)]).toEqual([['a', 'one'], kept])
+  isWhole()
+})
+
+it('one that the run has made, and somebody has worked in, stays', () => {
+  space.sh('rm -rf .git')
+  run(`git init -q -b main; ${commit('a')}`)
+  space.sh(commit('b'))
+  savepoint(space, ['undo'])
+  expect([commits(), space.read('a')]).toEqual([['b', 'a'], 'a1\n'])
+  isWhole()
+})
+
+it('one of two runs that have committed one after the other', () => {
+  run(commit('a'))
+  run(commit('b'))
+  const first = savepoint(space, ['runs', '-q']).stdout.trimEnd().split('\n').at(-1)!
+  expect(savepoint(space, ['rollback', '--run', first]).status).toBe(3)
+  expect([commits(), space.read('a'), space.read('b')]).toEqual([['b', 'a', 'one'], 'a1\n', 'b1\nb\n'])
+  isWhole()
+})
+
+it('one at which the run, and somebody since, have only looked is no conflict; nor one in which he alone has worked', () => {
+  run('echo x >> a; touch c; git status > ../status')
+  space.sh('touch c; git status > ../status')
+  expect(savepointJson(space, ['undo']).restore.left_alone).toEqual([])
+  run('echo x >> a; touch c; git status > ../status')
+  space.sh(commit('b'))
+  expect(savepointJson(space, ['undo']).restore.left_alone).toEqual([])
+  expect([commits(), space.read('a')]).toEqual([['b', 'one'], 'a1\n'])
+  isWhole()
+})
