@@ -232,7 +232,7 @@ describe('what a snapshot does not show', () => {
   })
 
   onDisk('is named when it is gone: a nested subvolume goes with `rm -r` like any directory', () => {
-    const lost = 'NOT protected and gone: nested (mount; it cannot be brought back)\n'
+    const lost = 'NOT protected and gone: nested (mount or subvolume; it cannot be brought back)\n'
     run('btrfs', 'subvolume', 'create', space.at('nested'))
     space.write('nested/x')
     const one = cli(space, ['snapshot', '-q']).stdout.trim()

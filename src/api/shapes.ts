@@ -130,6 +130,8 @@ export const restore = z
             'purged',
             'not-stored',
             'no-room',
+            'mounted',
+            'subvolume',
             'holds-uncaptured',
             'refused',
             'attributes',

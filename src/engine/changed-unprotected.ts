@@ -1,6 +1,7 @@
 /**
  * What existed before a run, is in no snapshot (ignored, too large) and is not as it was, by the run's trace: overwritten,
- * truncated, given other attributes, or moved. No undo brings it back, and diffs leave such paths out.
+ * truncated, given other attributes, or moved. No undo brings it back, and diffs leave such paths out. Of a mount or a nested
+ * subvolume also what came into being in it: rules leave out what nobody misses, but this is left out for where it lies.
  */
 import type { Entry, Id } from '../model/entry.ts'
 import { isWithin, joinRaw, parentOf, type Raw } from '../model/raw-path.ts'
@@ -41,10 +42,11 @@ export function changedUnprotected(
     let looks = 0
     for (const { path, isNew } of touches(ctx.db.events.changesOf(run.id))) {
       if (isNew) made.add(path)
-      const holder = isNew || made.has(path) ? undefined : holders.of(path)
+      const isMade = made.has(path)
+      const holder = isMade ? holders.mountAround(path) : holders.of(path)
       if (!holder || found.has(holder.path) || isPassing(holder.reason)) continue
       if (++looks > MAX_LOOKS) break
-      if (isChangedSince(root, path, run.startedAt) && entryAt(ctx.store, trees.now, holder.path))
+      if (isChangedSince(root, path, run.startedAt, !isMade) && entryAt(ctx.store, trees.now, holder.path))
         found.set(holder.path, { ...holder, to: undefined })
     }
   } finally {
@@ -77,14 +79,14 @@ function* touches(changes: Iterable<Change>): Generator<{ path: Raw; isNew: bool
   }
 }
 
-/** A call is told before it is carried out, and may fail: then the file is as it was. */
-function isChangedSince(root: number, path: Raw, since: number): boolean {
+/** A call is told before it is carried out, and may fail: then the file is as it was. `ifGone`: the answer where there is none. */
+function isChangedSince(root: number, path: Raw, since: number, ifGone: boolean): boolean {
   try {
     const { ctimeNs } = addon.statAt(root, path)
     const slackMs = ctimeNs % SECOND_NS === 0n ? COARSE_SLACK_MS : CLOCK_SLACK_MS
     return Number(ctimeNs / 1_000_000n) >= since - slackMs
   } catch {
-    return true
+    return ifGone
   }
 }
 
@@ -103,6 +105,12 @@ class Holders {
     if (above === undefined || typeof above !== 'string') return above
     const entry = findEntry(this.store.tree(above), path.slice(path.lastIndexOf('/') + 1))
     return entry && unprotected(path, entry)
+  }
+
+  /** The mount or nested subvolume that it lies in. */
+  mountAround(path: Raw): Skipped | undefined {
+    const above = this.above(parentOf(path))
+    return typeof above === 'object' && above.reason === 'mount' ? above : undefined
   }
 
   /** Of a directory: its tree, or by what it is not captured. */

@@ -5,7 +5,7 @@ import type { Run } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import { withOtherNames } from './other-names.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
-import { touchedBy } from './touched-paths.ts'
+import { isUntold, touchedBy } from './touched-paths.ts'
 
 /** `all`: between the snapshots around it. Where its trace is not complete, it is all of them, and that is said. */
 export function changesOfRun(ctx: Context, run: Run, all: Change[]): Change[] {
@@ -17,7 +17,7 @@ export function changesOfRun(ctx: Context, run: Run, all: Change[]): Change[] {
     return all
   }
   const isOwn = withOtherNames(isTraced, all)
-  const own = all.filter(({ path }) => isOwn(path))
+  const own = all.filter(change => isOwn(change.path) || isUntold(change))
   const rest = all.length - own.length
   if (rest > 0)
     ctx.notice(

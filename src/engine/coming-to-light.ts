@@ -4,7 +4,7 @@
  */
 import { errnoOf, isDamage } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
-import { blankEntry, type Id } from '../model/entry.ts'
+import { blankEntry, type Id, type UnknownReason } from '../model/entry.ts'
 import { isWithin, joinRaw, nameOf, parentOf, type Raw } from '../model/raw-path.ts'
 import type { Skipped } from '../model/snapshot.ts'
 import { pairByName } from '../store/tree-diff.ts'
@@ -56,7 +56,7 @@ export async function nameSelfHidden(
 type Left = Pick<RunResult, 'hidden' | 'uncaptured'>
 export const nothingLeft: Left = { hidden: { count: 0, paths: [] }, uncaptured: [] }
 
-/** What a run that has ended made, and taking it back would leave: hidden by its own rules, or too large. Roots around it. */
+/** What a run that has ended made, and taking it back would leave: hidden by its own rules, too large, mounted, or a subvolume. Roots around it. */
 export async function leftByRun(ctx: Context, before: Id, after: Id): Promise<Left> {
   const [wanted, live] = [before, after].map(root => rootTreeOf(ctx.store, root))
   const found = unexpectedIn(ctx, live!, wanted!, undefined)
@@ -68,7 +68,7 @@ export async function leftByRun(ctx: Context, before: Id, after: Id): Promise<Le
     // The command has ended, and how is the answer, whatever became of the disk.
     if (!isDamage(error) && !errnoOf(error)) throw error
   }
-  return { hidden, uncaptured: found.filter(({ reason }) => reason === 'too-large') }
+  return { hidden, uncaptured: found.filter(({ reason }) => reason !== 'excluded') }
 }
 
 /**
@@ -105,7 +105,9 @@ const isIgnoreFile = (path: Raw): boolean => /(^|\/)\.(git|savepoint)ignore$/.te
 const hadDirectory = ({ store }: Context, tree: Id, path: Raw): boolean =>
   parentOf(path) === '' || entryAt(store, tree, parentOf(path))?.kind === 'dir'
 
-/** Trees. What is excluded or too large now, and the wanted state does not have. */
+const named: ReadonlySet<UnknownReason | undefined> = new Set(['excluded', 'too-large', 'mount'])
+
+/** Trees. What is not captured now for one of these reasons, and the wanted state does not have. */
 function unexpectedIn(ctx: Context, live: Id, wanted: Id, scope: readonly Raw[] | undefined): Skipped[] {
   const found: Skipped[] = []
   runDeep(findIn(ctx, '', live, wanted, scope, found))
@@ -127,8 +129,7 @@ function* findIn(
     const path = joinRaw(directory, now.name)
     const isInside = !scope || scope.some(part => isWithin(path, part))
     if (now.kind === 'unknown') {
-      const reason = now.reason === 'excluded' || now.reason === 'too-large' ? now.reason : undefined
-      if (reason && !expected && isInside) found.push({ path, reason })
+      if (named.has(now.reason) && !expected && isInside) found.push({ path, reason: now.reason! })
     } else if (now.kind === 'dir' && (isInside || scope.some(part => isWithin(part, path))))
       yield* call(findIn(ctx, path, now.content, expected?.kind === 'dir' ? expected.content : undefined, scope, found))
   }

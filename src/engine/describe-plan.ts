@@ -4,14 +4,16 @@ import { isWithin, type Raw } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { withAllBelow } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
+import { statDir } from '../targets/dir/dir-target.ts'
 import type { PlanAction, RestorePlan } from '../targets/dir/restore-plan.ts'
 import type { Live } from './capture-live.ts'
 import { noneUnprotected } from './changed-unprotected.ts'
 import type { Context } from './context.ts'
 import { mixedIn } from './edits-meanwhile.ts'
 import { noneGone } from './gone-unprotected.ts'
+import { statLive } from './resolve-path.ts'
 import type { RestoreRequest } from './restore.ts'
-import type { PlannedChange, RestoreResult } from './results.ts'
+import type { LeftAlonePath, PlannedChange, RestoreResult } from './results.ts'
 import { shallChangeRoot, whyRootStays } from './root-metadata.ts'
 import { unprotectedWork } from './unprotected.ts'
 
@@ -29,7 +31,8 @@ export function describeRestore(
     result.files.metadata++
   }
   const why = whyRootStays(ctx, request, live)
-  if (why) result.leftAlone = [{ path: '', why }, ...result.leftAlone]
+  const left = result.leftAlone.map(each => (isSubvolume(ctx, each) ? { ...each, why: 'subvolume' as const } : each))
+  result.leftAlone = [...(why ? [{ path: '', why }] : []), ...left]
   const before = rootTreeOf(ctx.store, request.wanted)
   const after = request.base === undefined ? live.tree : rootTreeOf(ctx.store, request.base)
   const { gone, changed } = unprotectedWork(ctx, { before, after, now: live.tree, scope: request.scope }, request.doer)
@@ -37,6 +40,13 @@ export function describeRestore(
   const inScope = (path: Raw): boolean => request.scope?.some(each => isWithin(path, each)) ?? true
   const mixed = mixedIn(ctx, plan.actions, trees, request.doer?.mixed.filter(inScope) ?? [])
   return { ...result, gone, unprotected: changed, mixed }
+}
+
+/** What is mounted is reached by a mount of its own; a nested subvolume is not, and can be moved away as a directory. */
+function isSubvolume(ctx: Context, { path, why }: LeftAlonePath): boolean {
+  const mount = why === 'mounted' ? statLive(ctx, path)?.mount : undefined
+  // 0 where the system does not tell.
+  return !!mount && mount === statDir(ctx.targetPath)?.mount
 }
 
 export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot | undefined): RestoreResult {

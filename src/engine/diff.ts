@@ -4,7 +4,7 @@ import { isDiskFull } from '../errors/errors.ts'
 import type { Change, Entry } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
 import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
-import { type Run, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { type Operation, type Run, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { lockHolder, tryLock } from '../store/file-lock.ts'
 import { MAX_SHOWN_BYTES, readContent } from '../store/read-content.ts'
 import { countChanges } from '../store/tree-diff.ts'
@@ -16,7 +16,7 @@ import { checkRoom } from './capture-room.ts'
 import { changedOutside, firstOutside } from './changed-outside.ts'
 import { changesOfRun } from './changes-of-run.ts'
 import { type Context, holdObjects } from './context.ts'
-import { leftHistory } from './left-history.ts'
+import { leftHistory, sayWhatLeft } from './left-history.ts'
 import { liveRuns } from './live-runs.ts'
 import { isAfterRun } from './new-operation.ts'
 import { operationsInOrder, reachableOperations } from './operations.ts'
@@ -24,6 +24,7 @@ import { readLive, resolvePath } from './resolve-path.ts'
 import type { DiffResult, InterruptedRun, StatusResult } from './results.ts'
 import { isInterrupted } from './run-state.ts'
 import type { DiffOptions } from './savepoint.ts'
+import { unlessDamaged } from './snapshot.ts'
 import { canHaveBefore } from './state-before.ts'
 
 /**
@@ -103,6 +104,7 @@ export async function status(ctx: Context): Promise<StatusResult> {
     withLeft([...stateChanges(ctx.store, head.root, live.root)], leftHistory(ctx, head.root, live.root))
   // What went by a rule is nobody's doing.
   const lastOperation = operationsInOrder(ctx.db).findLast(({ kind }) => kind !== 'retention')
+  if (lastOperation?.kind === 'run') sayWhatRunLeft(ctx, lastOperation, live)
   return {
     target: showPath(rawFromBytes(ctx.targetPath)),
     timeline: ctx.timelineId,
@@ -120,6 +122,13 @@ export async function status(ctx: Context): Promise<StatusResult> {
     running: liveRuns(ctx).map(({ socket, ...run }) => run),
     interrupted: interruptedRuns(ctx, live),
   }
+}
+
+/** HEAD is the state after it, which does not have that either. */
+function sayWhatRunLeft(ctx: Context, { before: id, after }: Operation, live: Live): void {
+  const before = id === undefined ? undefined : ctx.db.snapshot(id)
+  if (before && before.deletedAt === undefined && after === ctx.db.head && after !== id)
+    unlessDamaged(() => sayWhatLeft(ctx, before, live.root))
 }
 
 /** Whoever relies on the next one, or on a run, must know before. */

@@ -1,13 +1,13 @@
 /**
  * What a state has captured, is something else by now, and is not captured any more: a kept `.env` that became a directory,
- * a file that grew beyond the limit. Trees only say "unknown" there, of what kind it is, and above which limit; the live file tells more.
+ * a file that grew beyond the limit, a directory that a subvolume has taken the place of. Trees only say "unknown" there, of what kind it is, and above which limit; the live file tells more.
  */
 import { blankEntry, type Change, type Entry, type Id, type UnknownReason } from '../model/entry.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { Stat } from '../native/addon.ts'
 import { EMPTY_TREE } from '../store/tree-codec.ts'
-import { differingEntries } from '../store/tree-diff.ts'
+import { differingEntries, toOtherKind } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { kindOfType } from '../targets/dir/dir-node.ts'
 import { S_IFMT } from '../targets/dir/walk-record.ts'
@@ -15,14 +15,14 @@ import type { Context } from './context.ts'
 import { statLive } from './resolve-path.ts'
 
 /** Left out for what they are now; other reasons are reported as such, or say nothing of the content. */
-const telling: ReadonlySet<UnknownReason | undefined> = new Set(['excluded', 'too-large', 'socket'])
+const telling: ReadonlySet<UnknownReason | undefined> = new Set(['excluded', 'too-large', 'socket', 'mount'])
 
 /** Root trees; `now` is of the live state. In the order of paths. */
 export function* leftHistory(ctx: Context, before: Id, now: Id, scope?: readonly Raw[]): Generator<Change> {
   const [old, live] = [rootTreeOf(ctx.store, before), rootTreeOf(ctx.store, now)]
   for (const { path, before: was, after } of differingEntries(ctx.store, old, live, scope)) {
     if (!was || was.kind === 'unknown' || after?.kind !== 'unknown' || !telling.has(after.reason)) continue
-    const change = changeOf(path, was, statLive(ctx, path))
+    const change = after.reason === 'mount' ? toOtherKind(path, was, after) : changeOf(path, was, statLive(ctx, path))
     if (change) yield change
   }
 }

@@ -14,7 +14,7 @@ import { recordedRoot, runOperations, undoneBy, withOuterRuns } from './operatio
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf } from './own-repositories.ts'
 import { isAlive } from './run-state.ts'
-import { isBlind, namesIn, touchedBy, touchedSoFar } from './touched-paths.ts'
+import { isBlind, isUntold, namesIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
 /** What `operation` records when somebody else put another directory in the place of the target while the run went on. */
 export const replacedByOthers = { replaced_by_others: true }
@@ -94,7 +94,10 @@ function outsiders(own: Order, changes: readonly Change[], isOwn: (path: Raw) =>
   const others = new Set(known.flatMap(({ paths = [] }) => paths))
   const isInOwnRepository = inRepositoriesOf(changes, isOwn)
   const goesBack = withOtherNames(path => isOwn(path) || isInOwnRepository(path), changes)
-  const paths = changes.map(({ path }) => path).filter(path => path !== '' && !others.has(path) && !goesBack(path))
+  const paths = changes
+    .filter(change => !isUntold(change))
+    .map(({ path }) => path)
+    .filter(path => path !== '' && !others.has(path) && !goesBack(path))
   return paths.length === 0 ? [] : [{ before: own.after.root, after: own.after.root, paths, isOutside: true }]
 }
 

@@ -242,7 +242,7 @@ export interface RunResult {
   unprotected: Unprotected
   /** What its own ignore rules hide: no snapshot has it, and taking the run back leaves it. As many as of a restore. */
   hidden: RestoreResult['hidden']
-  /** What it made and was too large to be captured: the same holds. */
+  /** What it made and was too large to be captured, or is a mount or nested subvolume: the same holds. */
   uncaptured: RestoreResult['uncaptured']
   kept: Kept
   /** What was seen of it; undefined when it was neither traced nor watched. */

@@ -16,6 +16,7 @@ import { removeSocket } from './control-place.ts'
 import { editsBeforeGuards, guardedDetail, type PartlyKnown } from './edits-before-guards.ts'
 import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
 import { addKept } from './kept-files.ts'
+import { sayWhatLeft } from './left-history.ts'
 import { moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
 import { replacedByOthers } from './overlapping-runs.ts'
@@ -24,7 +25,7 @@ import { recoverPending } from './recover.ts'
 import type { ChildEnd } from './run-child.ts'
 import { takeIfChanged } from './run-snapshot.ts'
 import { isInterrupted } from './run-state.ts'
-import { addSnapshot } from './snapshot.ts'
+import { addSnapshot, unlessDamaged } from './snapshot.ts'
 import { closeSpool } from './spool.ts'
 import { snapshotBefore } from './state-before.ts'
 import { captureGone, findTarget } from './target-at-end.ts'
@@ -158,6 +159,7 @@ async function finishLocked(
   const after = unchanged
     ? before
     : addSnapshot(ctx, state, { type: 'final', run: run.id, command: quoteCommand(run.command) })
+  unlessDamaged(() => sayWhatLeft(ctx, before, after.root))
   const states = { before: before.root, after: after.root }
   const partly = touched && 'partly' in touched ? touched.partly : undefined
   const whole = touched && 'partly' in touched ? undefined : touched

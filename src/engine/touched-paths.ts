@@ -1,6 +1,6 @@
 /** Which paths a run has touched, by its trace. */
 import { isDamage } from '../errors/errors.ts'
-import type { Entry } from '../model/entry.ts'
+import type { Change, Entry } from '../model/entry.ts'
 import { parentOf, type Raw } from '../model/raw-path.ts'
 import type { Run } from '../model/snapshot.ts'
 import { entryAt } from '../store/tree-lookup.ts'
@@ -43,6 +43,9 @@ export function touchedBy(ctx: Context, run: string, during?: During): ((path: R
   const summary = summaryOf(ctx, run)
   return !summary || summary.lost > 0 ? undefined : touchedSoFar(ctx, run, during)
 }
+
+/** No call that is told mounts something, or makes a subvolume: whoever was at work counts as who did it. */
+export const isUntold = ({ before, after }: Change): boolean => before?.reason === 'mount' || after?.reason === 'mount'
 
 const blindKey = (run: string): string => `blind:${run}`
 

@@ -137,17 +137,21 @@ function toChange(store: Store, { path, before, after }: EntryPair): Change | un
 }
 
 /** Of what is captured on one side only, it is certain that it changed when the other is something else. */
-function toOtherKind(path: Raw, before: Entry | undefined, after: Entry | undefined): Change | undefined {
+export function toOtherKind(path: Raw, before: Entry | undefined, after: Entry | undefined): Change | undefined {
   if (!before || !after || before.kind === after.kind) return undefined
   // A socket is nothing that a state can hold.
   if (after.reason === 'socket') return { kind: 'deleted', path, before }
   const [old, now] = [standIn(before, after), standIn(after, before)]
   if (!old || !now) return undefined
-  if (old.kind !== now.kind) return { kind: 'type-changed', path, before: old, after: now }
+  // What is mounted there, or the subvolume in its place, is never what was captured.
+  const isOther = old.kind !== now.kind || isMount(before) || isMount(after)
+  if (isOther) return { kind: 'type-changed', path, before: old, after: now }
   return isAcrossLimit(before, after) || isAcrossLimit(after, before)
     ? { kind: 'modified', path, before: old, after: now }
     : undefined
 }
+
+const isMount = ({ reason }: Entry): boolean => reason === 'mount'
 
 /** Of a limit that was lowered, files remain what they were. */
 const isAcrossLimit = ({ kind, size }: Entry, { limit }: Entry): boolean =>
@@ -156,7 +160,9 @@ const isAcrossLimit = ({ kind, size }: Entry, { limit }: Entry): boolean =>
 /** An uncaptured thing as an entry of its kind; that it is not captured, its `reason` says. Its size is at least that. */
 function standIn(entry: Entry, other: Entry): Entry | undefined {
   if (entry.kind !== 'unknown') return entry
-  const { name, found, reason, limit = 0 } = entry
+  const { name, reason, limit = 0 } = entry
+  // Trees do not tell of what kind it is: nearly always a directory, but only a file can be mounted on a file.
+  const found = isMount(entry) ? (other.kind === 'file' ? 'file' : 'dir') : entry.found
   if (!found) return undefined
   // Nobody knows its attributes: they are no difference.
   const { mode, uid, gid } = other

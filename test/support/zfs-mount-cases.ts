@@ -133,7 +133,7 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
         })
         const { stderr } = runCli(space, ['run', '--', 'sh', '-c', 'echo 2 > ignored; echo 2 > below/a'])
         expect(stderr).toContain(
-          'NOT protected and changed: below, ignored (mount, ignored; undo cannot take that back)',
+          'NOT protected and changed: below, ignored (mount or subvolume, ignored; undo cannot take that back)',
         )
       } finally {
         retried('zfs', 'destroy', '-rRf', below)

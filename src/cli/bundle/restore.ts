@@ -40,6 +40,7 @@ const reasons: Record<BundleRestoreResult['leftAlone'][number]['why'], string> =
   'set-aside': 'it holds what could neither be removed nor put back: look at it, and remove it',
   ours: 'it belongs to Savepoint itself',
   mounted: 'something is mounted there',
+  subvolume: 'it is a nested subvolume',
   unseen: 'the recording could not look at it in the end: it may not be as it was before',
 }
 

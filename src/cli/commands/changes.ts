@@ -22,7 +22,7 @@ export function register(program: Command): void {
       if (context.options.quiet) return context.lines(changes.changes.map(({ path }) => context.style.path(path)))
       if (changes.changes.length === 0) return context.line(`Nothing changed since ${changes.from}`)
       await context.paged(output =>
-        output.write(changes.changes.map(change => `${changeLine(change, context.style, true)}\n`).join('')),
+        output.write(changes.changes.map(change => `${changeLine(change, context.style, 'sizes')}\n`).join('')),
       )
     }),
   )

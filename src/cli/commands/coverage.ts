@@ -42,7 +42,7 @@ const reasons: Record<NonNullable<CoverageResult['reason']>, string> = {
   excluded: 'an ignore rule excludes it',
   'too-large': 'it is larger than snapshots.max_file_bytes',
   unreadable: 'it cannot be read',
-  mount: 'it is another filesystem or mount',
+  mount: 'it is a mount or nested subvolume, or lies in one',
   store: 'it is our own store',
   socket: 'a socket has no content',
   unstable: 'it kept changing while it was read',

@@ -59,7 +59,7 @@ export function register(program: Command): void {
           if (options.stat) output.write(statText(shown, context.width, colour))
           if (options.patch) await writeUnified(shown, output, 3, colour)
           if (!options.stat && !options.patch) {
-            output.write(shown.changes.map(change => `  ${changeLine(change, context.style, true)}\n`).join(''))
+            output.write(shown.changes.map(change => `  ${changeLine(change, context.style, 'sizes')}\n`).join(''))
           }
         })
       }),

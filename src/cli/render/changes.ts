@@ -5,14 +5,19 @@ import { isGitInternal, type Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
 import { countsText } from './snapshot.ts'
 
-/** "M src/a.ts", "R old -> new". */
-export function changeLine(change: Change, style: Style, withSize = false): string {
+/** "M src/a.ts", "R old -> new"; with what is to be said of it, or also with sizes, in brackets. */
+export function changeLine(change: Change, style: Style, remarks: 'none' | 'some' | 'sizes' = 'none'): string {
   const letter = changeLetters[change.kind]
   const paint = change.kind === 'added' ? style.green : change.kind === 'deleted' ? style.red : style.yellow
   const isDir = (change.after ?? change.before)?.kind === 'dir'
   const name = `${change.from === undefined ? '' : `${style.path(change.from)} -> `}${style.path(change.path)}${isDir ? '/' : ''}`
-  const size = withSize ? sizeText(change) : ''
-  return `${paint(letter)} ${name}${size === '' ? '' : style.dim(` (${size})`)}`
+  const remark = remarks === 'none' ? '' : mountText(change) || (remarks === 'sizes' ? sizeText(change) : '')
+  return `${paint(letter)} ${name}${remark === '' ? '' : style.dim(` (${remark})`)}`
+}
+
+function mountText({ before, after }: Change): string {
+  if (after?.reason === 'mount') return 'now a mount or nested subvolume, not captured any more'
+  return before?.reason === 'mount' ? 'was a mount or nested subvolume, not captured' : ''
 }
 
 function sizeText({ before, after }: Change): string {
@@ -55,7 +60,7 @@ const joinWholeDirs = (changes: Change[]): Change[][] => [
 /** "D dir/ (10,000 files)", or the one change. */
 function groupLine(group: Change[], style: Style): string {
   const [first] = group
-  if (group.length === 1 || first?.within === undefined) return changeLine(first!, style)
+  if (group.length === 1 || first?.within === undefined) return changeLine(first!, style, 'some')
   const paint = first.kind === 'added' ? style.green : style.red
   const emptyDirs = emptyDirsIn(group)
   const counts = [

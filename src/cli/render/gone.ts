@@ -48,7 +48,7 @@ export function unprotectedText({ count, paths }: Unprotected, style: Style): st
   )
 }
 
-/** What a run made and hid by rules of its own, or was too large; '' when there is none. Ends in a line feed. */
+/** What a run made and hid by rules of its own, or was too large, or mounted; '' when there is none. Ends in a line feed. */
 export function madeText({ hidden, uncaptured }: Pick<RunResult, 'hidden' | 'uncaptured'>, style: Style): string {
   const line = (count: number, paths: readonly Raw[], why: string) => {
     if (count === 0) return ''
@@ -57,8 +57,9 @@ export function madeText({ hidden, uncaptured }: Pick<RunResult, 'hidden' | 'unc
     const them = count === 1 ? 'it' : 'them'
     return `${style.red('NOT protected')} and made: ${names.join(', ')}${more} (${why}; undo leaves ${them})\n`
   }
-  const large = uncaptured.map(({ path }) => path)
-  return line(hidden.count, hidden.paths, 'ignored by rules of the run') + line(large.length, large, 'too large')
+  const others = uncaptured.map(({ path }) => path)
+  const why = whyOf(uncaptured)
+  return line(hidden.count, hidden.paths, 'ignored by rules of the run') + line(others.length, others, why)
 }
 
 const placeOf = (to: Raw, style: Style): string => (to.startsWith('/') ? showPath(to) : style.path(to))

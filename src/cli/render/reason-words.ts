@@ -1,6 +1,7 @@
 import type { UnknownReason } from '../../index.ts'
 
 const words: Partial<Record<UnknownReason, string>> = {
+  mount: 'mount or subvolume',
   'other-store': 'another Savepoint store',
   purged: 'purged from history',
 }

@@ -98,7 +98,7 @@ it('reports a rollback with the next command', () => {
       'Rolled back to snap_aaaa2222 (works): 3 created, 1 deleted, 2 replaced, 1 with attributes put back',
       'Kept, because something else lives in them: node_modules',
       `Stay, because ignore rules hid them: ${Array.from({ length: 20 }, (_, i) => `new${i}`).join(', ')} and 2 more`,
-      'Stay, because they were not captured: usb (mount)',
+      'Stay, because they were not captured: usb (mount or subvolume)',
       'To undo: savepoint undo',
       '',
     ].join('\n'),
@@ -198,7 +198,7 @@ it('folds directories that came or went as a whole, when there are more changes 
 it('writes one change per line, relative to where the user stands', () => {
   const style = createStyle(false, 'src')
   expect(changeLine({ ...added('src/b'), kind: 'renamed', from: 'a' }, style)).toBe('R ../a -> b')
-  expect(changeLine(added('src/b'), style, true)).toBe('A b (3 B)')
+  expect(changeLine(added('src/b'), style, 'sizes')).toBe('A b (3 B)')
 })
 
 it('lists operations and runs', () => {
@@ -226,7 +226,7 @@ test('of a mount that is gone it is said that it may be whole elsewhere, and not
     )
   expect(gone('excluded')).toBe('NOT protected and gone: p0 (ignored; it cannot be brought back)')
   expect(gone('excluded', 'mount').split('\n')).toEqual([
-    'NOT protected and gone: p0, p1 (ignored, mount; they cannot be brought back)',
+    'NOT protected and gone: p0, p1 (ignored, mount or subvolume; they cannot be brought back)',
     'If p1 was only unmounted, its own filesystem still has what is in it, unless that was in memory',
   ])
 })

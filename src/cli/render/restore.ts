@@ -14,6 +14,8 @@ const reasons: Record<LeftAlonePath['why'], string> = {
   edited: 'edited by somebody else since',
   'not-stored': 'its present content could not be stored first',
   'no-room': 'its present content could not be stored first, for want of room',
+  mounted: 'something is mounted there, which is not entered',
+  subvolume: 'it is a nested subvolume now, which is not entered',
   'holds-uncaptured': 'holds files that no snapshot has',
   refused: 'the system refused to change it',
   attributes: 'the system refused its owner, or other attributes',
@@ -143,10 +145,18 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
     lines.push(
       `To remove what is purged, too: ${style.bold(style.command(`rollback ${before} -- ${purged.join(' ')}`))}`,
     )
-  const [holder] = pathsOf('holds-uncaptured')
-  if (before !== undefined && holder !== undefined) {
-    const revert = style.command(`revert ${holder} --from ${before}`)
-    lines.push(`To put it back: ${style.bold(`mv ${holder} ${holder}.aside; ${revert}`)}`)
+  const held = pathsOf('holds-uncaptured', 'subvolume')
+  const mounted = pathsOf('mounted')
+  const them = (paths: string[]): string => (paths.length === 1 ? 'it' : 'them')
+  const putBack = (clear: string[], paths: string[]): string =>
+    style.bold([...clear, style.command(`revert ${paths.join(' ')} --from ${before}`)].join('; '))
+  if (before !== undefined && held.length > 0 && held.length <= listedPaths) {
+    const clear = held.map(path => `mv ${path} ${path}.aside`)
+    lines.push(`To put ${them(held)} back: ${putBack(clear, held)}`)
+  }
+  if (before !== undefined && mounted.length > 0 && mounted.length <= listedPaths) {
+    const clear = [`umount ${mounted.join(' ')}`]
+    lines.push(`To put ${them(mounted)} back, without what is only in memory there: ${putBack(clear, mounted)}`)
   }
   return lines
 }

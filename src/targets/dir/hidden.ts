@@ -36,6 +36,8 @@ export interface LeftAlone {
     | 'edited' // changed by somebody else since the operation that is being undone
     | 'not-stored' // its live content could not be stored, so it must not be overwritten
     | 'no-room' // the same, and only because the disk is full
+    | 'mounted' // the same, because something is mounted there
+    | 'subvolume' // the same, because it is a nested subvolume
     | 'holds-uncaptured' // a directory that holds files which are not ours to remove
     | 'refused' // in a directory of somebody else that this user may not change
     | 'attributes' // restored, but for its owner or other attributes, which the system refused
@@ -50,7 +52,7 @@ export const isInTheWay = ({ why }: LeftAlone): boolean => why !== 'outside'
 
 /**
  * Notes a path whose live content is not stored: it is neither overwritten nor deleted. What is merely to be deleted counts as
- * left alone only when it should have been stored; what is too large is said to stay; what rules leave out is nobody's.
+ * left alone only when it should have been stored; what is too large or mounted is said to stay; what rules leave out is nobody's.
  */
 export function noteUnstored(
   report: { leftAlone: LeftAlone[]; uncaptured: Uncaptured[] },
@@ -59,7 +61,11 @@ export function noteUnstored(
   isReplaced: boolean,
 ): void {
   if (reason === 'no-room') report.leftAlone.push({ path, why: 'no-room' })
+  else if (isReplaced && reason === 'mount') report.leftAlone.push({ path, why: 'mounted' })
   else if (isReplaced || reason === 'unreadable' || reason === 'unstable')
     report.leftAlone.push({ path, why: 'not-stored' })
-  else if (reason === 'too-large') report.uncaptured.push({ path, reason })
+  else if (isSaidToStay(reason)) report.uncaptured.push({ path, reason })
 }
+
+export const isSaidToStay = (reason: UnknownReason | undefined): reason is 'too-large' | 'mount' =>
+  reason === 'too-large' || reason === 'mount'

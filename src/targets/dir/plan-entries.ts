@@ -27,3 +27,9 @@ export const sameDeep = (a: Entry | undefined, b: Entry | undefined): boolean =>
   a === b || (a !== undefined && b !== undefined && sameEntry(a, b) && a.content === b.content)
 
 export const isKnown = (entry: Entry | undefined): boolean => entry !== undefined && entry.reason !== 'excluded'
+
+/**
+ * Of what an operation left where it was not captured: what the rules excluded it left alone, and what it could not look at nobody
+ * can tell from an edit since. But where a mount or subvolume was moved away, nothing is left that could be lost.
+ */
+export const isOutOfTheWay = (base: Entry, live: Entry | undefined): boolean => base.reason === 'mount' && !live

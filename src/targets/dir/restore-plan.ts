@@ -11,10 +11,10 @@ import { EMPTY_TREE } from '../../store/tree-codec.ts'
 import { pairByName, sameContent, sameEntry } from '../../store/tree-diff.ts'
 import { EntryCursor } from '../../store/tree-lookup.ts'
 import { isEmptied } from './emptied-dir.ts'
-import { Hidden, type LeftAlone, noteStaying, noteUnstored, type Uncaptured } from './hidden.ts'
+import { Hidden, isSaidToStay, type LeftAlone, noteStaying, noteUnstored, type Uncaptured } from './hidden.ts'
 import { mayChangeDir } from './may-change.ts'
 import { OthersPaths, type Span } from './others-paths.ts'
-import { isKnown, lostDirectory, sameAside, sameDeep, treeOf } from './plan-entries.ts'
+import { isKnown, isOutOfTheWay, lostDirectory, sameAside, sameDeep, treeOf } from './plan-entries.ts'
 import { isRefreshedIndex, type ReadLive } from './refreshed-index.ts'
 import { isObjectIn, isRepository, workedSince } from './repository-since.ts'
 
@@ -133,8 +133,8 @@ class Planner {
       const isTouched = wanted ? !(isUndo && base && sameAside(base, wanted)) : !isUndo || isKnown(base)
       if (isTouched && (wanted || this.isInside(path))) noteUnstored(this.plan, path, live, wanted !== undefined)
       // Asked for by name, it stays all the same.
-      const isNoted = live.reason === 'too-large'
-      if (!wanted && !isUndo && !isNoted && this.options.scope?.includes(path)) noteStaying(this.plan, path, live)
+      const isNamed = this.options.scope?.includes(path) && !isSaidToStay(live.reason)
+      if (!wanted && !isUndo && isNamed) noteStaying(this.plan, path, live)
       return
     }
     if (this.others.isRepository(path)) {
@@ -207,11 +207,11 @@ class Planner {
     wanted: Entry | undefined,
     base: Entry | undefined,
   ): Deep<boolean> {
-    // What the rules excluded, the operation left alone; what it could not look at, nobody can tell from an edit since.
     if (base?.kind === 'unknown') {
+      const isFree = isOutOfTheWay(base, live)
       const why = base.reason === 'purged' ? 'purged' : 'edited'
-      if (base.reason !== 'excluded' && !sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why })
-      return false
+      if (!isFree && base.reason !== 'excluded' && !sameDeep(live, wanted)) this.plan.leftAlone.push({ path, why })
+      return isFree
     }
     if (sameDeep(base, wanted)) return false
     if (this.others.has(path)) {

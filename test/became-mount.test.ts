@@ -1,0 +1,145 @@
+/** A captured directory that becomes a nested subvolume or a mount point is not entered any more: not "nothing changed". */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
+import { probeTracers } from '../src/tracers/select.ts'
+import { onBtrfs, run, useScene } from './support/backend-scene.ts'
+import { runCli } from './support/cli.ts'
+import { canMount, gated } from './support/machine.ts'
+import { Workspace } from './support/workspace.ts'
+
+const seesCalls = probeTracers().some(({ name, works }) => name === 'seccomp' && works)
+const NOW = '(now a mount or nested subvolume, not captured any more)'
+
+let space: Workspace
+const cli = (...args: string[]) => runCli(space, args)
+const runScript = (script: string) => cli('run', '--', 'sh', '-c', script)
+const take = (...args: string[]) => cli('snapshot', '-q', ...args).stdout.trim()
+const lastRun = () => cli('runs', '-q').stdout.split('\n')[0]!
+const changesOf = (...args: string[]) =>
+  JSON.parse(cli('diff', ...args, '--json').stdout).changes.map(
+    ({ kind, path, after }: { kind: string; path: string; after: { reason: string | null } }) => [
+      kind,
+      path,
+      after.reason,
+    ],
+  )
+
+describe('a nested subvolume', () => {
+  const onDisk = useScene(onBtrfs(), made => {
+    space = made
+    space.write('a')
+    space.write('src/1', '1\n')
+  })
+  const convert = 'mv src old; btrfs subvolume create src; cp -a old/. src/; rm -rf old; echo new > src/new'
+
+  onDisk('that a run puts in the place of a directory is named by the run, diff, show, status and undo', () => {
+    const { stderr } = runScript(convert)
+    const [, before] = /src changed and is not captured any more; (snap_\w+) has it as before\n/.exec(stderr)!
+    expect(stderr).toMatch(/; 1 modified\n/)
+    expect(stderr).toContain(`  T src/ ${NOW}\nTo undo: savepoint undo\n`)
+    expect(cli('diff', lastRun(), '--name-status').stdout).toBe('T src/\n')
+    expect(cli('diff', lastRun()).stdout).toBe('Directory src: captured -> mount\n')
+    expect(changesOf(lastRun())).toEqual([['type-changed', 'src', 'mount']])
+    expect(cli('status').stderr).toContain(`src changed and is not captured any more; ${before} has it as before`)
+
+    const undone = cli('undo')
+    const way = `mv src src.aside; savepoint revert src --from ${before}`
+    expect(undone.status).toBe(3)
+    expect(undone.stdout).toContain('  src: it is a nested subvolume now, which is not entered\n')
+    expect(undone.stdout).toContain(`To put it back: ${way}\n`)
+    space.sh('mv src src.aside')
+    expect(cli('revert', 'src', '--from', before!).status).toBe(0)
+    expect([space.read('src/1'), space.read('src/new'), space.read('src.aside/new')]).toEqual([
+      '1\n',
+      undefined,
+      'new\n',
+    ])
+  })
+
+  onDisk('that is moved away lets the undo be said again', () => {
+    runScript(convert)
+    expect(cli('undo').stdout).toContain('Not undone')
+    space.sh('mv src ../aside')
+    expect([cli('undo').status, space.read('src/1'), space.read('src/new')]).toEqual([0, '1\n', undefined])
+  })
+
+  onDisk(
+    'is named outside of runs, too, also by a snapshot that the filesystem keeps; and when it is none any more',
+    () => {
+      const [one, two] = [take(), take('--label', 'two')]
+      space.sh(convert)
+      expect(cli('status').stdout).toContain(`Since then: 1 modified\n  T src/ ${NOW}\n`)
+      const three = take()
+      expect(cli('show', three).stdout).toMatch(/changes +1 modified\n(.*\n)* {2}T src\//)
+      expect([changesOf(one, two), changesOf(two, three)]).toEqual([[], [['type-changed', 'src', 'mount']]])
+      run('btrfs', 'subvolume', 'delete', space.at('src'))
+      mkdirSync(space.at('src'))
+      expect(cli('status').stdout).toContain('  T src/ (was a mount or nested subvolume, not captured)\n')
+    },
+  )
+
+  onDisk('that a run makes is named, and so is it by the undo and by a rollback that leave it', () => {
+    const one = take()
+    const { stderr } = runScript('btrfs subvolume create vol; echo 1 > vol/f')
+    expect(stderr).toContain('nothing that is protected changed\n')
+    expect(stderr).toContain('NOT protected and made: vol (mount or subvolume; undo leaves it)\n')
+    const stays = 'Stay, because they were not captured: vol (mount or subvolume)\n'
+    for (const verb of [['undo'], ['rollback', one]]) expect(cli(...verb).stdout).toContain(stays)
+    expect(space.read('vol/f')).toBe('1\n')
+  })
+})
+
+describe('a mount', () => {
+  beforeEach(() => {
+    space = new Workspace()
+    space.write('src/1', '1\n')
+    space.write('a', 'a\n')
+    space.write('b', 'b\n')
+    mkdirSync(space.at('vol'))
+  })
+  afterEach(() => {
+    for (const name of ['src', 'a', 'vol']) spawnSync('umount', [space.at(name)])
+    space.remove()
+  })
+  const mounting = (title: string, work: () => void) =>
+    gated(canMount && seesCalls, 'root, mounts, seccomp', title, work)
+
+  mounting('that a run puts over a directory or a file is named as its work, with a way back that works', () => {
+    const { stderr } = runScript('mount -t tmpfs none src; echo 2 > src/2; mount --bind b a; echo c > c')
+    const [, before] = /a, src changed and are not captured any more; (snap_\w+) has them as before\n/.exec(stderr)!
+    expect(stderr).toContain(`  T a ${NOW}\n  A c\n  T src/ ${NOW}\n`)
+    const undone = cli('undo')
+    expect([undone.status, space.read('c')]).toEqual([3, undefined])
+    expect(undone.stdout).toContain('  src: something is mounted there, which is not entered\n')
+    const way = `umount a src; savepoint revert a src --from ${before}`
+    expect(undone.stdout).toContain(`To put them back, without what is only in memory there: ${way}\n`)
+    space.sh('umount a src')
+    expect(cli('revert', 'a', 'src', '--from', before!).status).toBe(0)
+    expect([space.read('a'), space.read('src/1'), space.read('src/2')]).toEqual(['a\n', '1\n', undefined])
+  })
+
+  mounting('in the place of what a run deleted: once that is unmounted, the undo can be said again', () => {
+    runScript('rm -r src; mkdir src; mount -t tmpfs none src')
+    expect(cli('undo').stdout).toMatch(/^Not undone(.*\n)* {2}src: something is mounted there/)
+    space.sh('umount src')
+    expect([cli('undo').status, space.read('src/1')]).toEqual([0, '1\n'])
+  })
+
+  mounting('that was there before: what a run makes in it is named, unless it is gone again', () => {
+    space.sh('mount -t tmpfs none vol')
+    const unprotectedBy = (script: string) => /NOT protected.*/.exec(runScript(script).stderr)?.[0]
+    const named = 'NOT protected and changed: vol (mount or subvolume; undo cannot take that back)'
+    expect(unprotectedBy('echo 1 > vol/1; rm vol/1')).toBeUndefined()
+    expect(unprotectedBy('echo 1 > vol/1')).toBe(named)
+    expect(unprotectedBy('mkdir -p vol/x/y')).toBe(named)
+    expect(cli('undo').stdout).toContain(named)
+  })
+
+  mounting('that came between two runs is named by the next one', () => {
+    const one = take()
+    space.sh('mount -t tmpfs none src')
+    expect(runScript('true').stderr).toContain(`src changed and is not captured any more; ${one} has it as before`)
+    expect(runScript('true').stderr).not.toContain('not captured any more')
+  })
+})
