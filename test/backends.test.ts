@@ -212,7 +212,12 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     await snapshot(space, 'one')
     rmSync(space.at('secret'))
     const savepoint = await space.open()
-    expect(await savepoint.purge('secret')).toMatchObject({ snapshots: 1, elsewhere: [] })
+    const kept = savepoint.keptBeside().map(({ id, backend }) => ({ snapshot: id, backend }))
+    expect(kept).toHaveLength(scene === plain ? 0 : 1)
+    expect(await savepoint.purge('secret')).toMatchObject({ snapshots: 1, elsewhere: [], leftToStore: kept })
+    expect(savepoint.operations().at(-1)?.summary).toBe(
+      `purge secret${scene === plain ? '' : `; left 1 snapshot to the store alone (was: ${scene.name})`}`,
+    )
     expect(scene.kept(space)).toEqual([])
     await savepoint.rollback('one')
     expect(readdirSync(space.dir)).toEqual(['a'])

@@ -47,6 +47,7 @@ export function purgeJson(result: results.PurgeResult) {
     snapshots: result.snapshots,
     versions: result.versions,
     elsewhere: result.elsewhere.map(({ snapshot, path }) => ({ snapshot, path: showPath(path) })),
+    left_to_store: result.leftToStore,
     freed_bytes: result.freedBytes,
     ...purgedTracesJson(result),
   }

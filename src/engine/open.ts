@@ -27,6 +27,7 @@ import { keptMatcher } from './kept-matcher.ts'
 import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log, logVersion } from './log.ts'
 import { followPlaces } from './moved-places.ts'
+import { keptBeside } from './native-going.ts'
 import { nativeUsage } from './native-ref.ts'
 import { rollbackNatively } from './native-rollback.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
@@ -273,6 +274,7 @@ function toSavepoint(ctx: Context): Savepoint {
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path),
+    keptBeside: () => keptBeside(ctx.db),
     purgeText: text => purgeText(ctx, text),
     exportSnapshot: (ref, file, options) =>
       whenRead(async () => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {})),

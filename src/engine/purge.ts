@@ -2,10 +2,11 @@
 import { SavepointError } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
+import { plural } from '../model/format.ts'
 import { type HideWords, hidePath } from '../model/hide-words.ts'
 import { idToHex } from '../model/id.ts'
 import { nameOf, type Raw, rawFromBytes, rawFromShown, showPath } from '../model/raw-path.ts'
-import { type Operation, UNREAD_ROOT } from '../model/snapshot.ts'
+import { type Operation, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
@@ -14,12 +15,13 @@ import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
+import type { NewOperation } from '../timeline/timeline-db.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { purgeKept } from './kept-files.ts'
-import { leaveNativeToStore, removeAllGoing } from './native-going.ts'
+import { keptBeside, leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { operationsWithStates, recordedRoot } from './operations.ts'
@@ -41,10 +43,11 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
   await withTimelineLock(ctx, 'purge', () => recoverPending(ctx))
   return withEverythingLocked(ctx, 'purge', timelines => {
     refuseSalvaged(timelines, 'purge')
-    const kept = ctx.db.snapshots().filter(({ nativeRef }) => nativeRef !== undefined)
-    requireHeldByStore(ctx, 'purge', kept)
+    const kept = keptBeside(ctx.db)
+    const isLive = ({ deletedAt }: Snapshot) => deletedAt === undefined
+    requireHeldByStore(ctx, 'purge', kept.filter(isLive))
     const contents = contentsAt(ctx, raw)
-    const traces = ctx.db.purging(() => forgetPath(ctx, raw, contents.snapshots > 0))
+    const traces = ctx.db.purging(() => forgetPath(ctx, raw, kept, contents.snapshots > 0))
     failpoint('purge:forgotten')
     removeAllGoing(ctx.timelineDir, ctx.db)
     purgeTraceFiles(ctx, hidingOf(ctx, raw))
@@ -57,7 +60,8 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
       ctx.notice(
         `${showPath(raw)} is still on disk: unless it goes, or .savepointignore names it, the next snapshot has it again`,
       )
-    return { path: raw, snapshots: contents.snapshots, versions: contents.ids.size, ...traces, elsewhere, freedBytes }
+    const counts = { snapshots: contents.snapshots, versions: contents.ids.size, ...traces, freedBytes }
+    return { path: raw, ...counts, elsewhere, leftToStore: kept.map(({ id, backend }) => ({ snapshot: id, backend })) }
   })
 }
 
@@ -109,7 +113,7 @@ function operationRoots({ detail }: Operation): Id[] {
 }
 
 /** Rewrites every state of the timeline so that the path is unknown in it: neither there nor known to be absent. */
-function forgetPath(ctx: Context, path: Raw, isInSnapshots: boolean): PurgedTraces {
+function forgetPath(ctx: Context, path: Raw, kept: readonly Snapshot[], isInSnapshots: boolean): PurgedTraces {
   const writer = ctx.store.exclusiveWriter()
   const rewritten = new Map<Id, Id>()
   const rewrite = (root: Id): Id => {
@@ -132,12 +136,21 @@ function forgetPath(ctx: Context, path: Raw, isInSnapshots: boolean): PurgedTrac
       setPurgedStates(ctx, path, rewritten)
       leaveNativeToStore(ctx.db)
       for (const { id, detail } of operations) ctx.db.setOperationDetail(id, detail)
-      ctx.db.addOperation({ ...newOperation(ctx, 'purge', `purge ${showPath(path)}`), state: 'fixed' })
+      ctx.db.addOperation({ ...operationOf(ctx, path, kept), state: 'fixed' })
       return traces
     })
   } finally {
     writer.close()
   }
+}
+
+/** What goes from filesystems had more in it than was captured: the history tells that it went. */
+function operationOf(ctx: Context, path: Raw, left: readonly Snapshot[]): NewOperation {
+  const summary = `purge ${showPath(path)}`
+  if (left.length === 0) return newOperation(ctx, 'purge', summary)
+  const was = [...new Set(left.map(({ backend }) => backend))].join(', ')
+  const text = `${summary}; left ${plural('snapshot', left.length)} to the store alone (was: ${was})`
+  return newOperation(ctx, 'purge', text, { snapshots: left.map(({ id }) => id) })
 }
 
 const nothingOf = (path: Raw): SavepointError =>

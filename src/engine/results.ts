@@ -215,6 +215,8 @@ export interface PurgeResult extends PurgedTraces {
   versions: number
   /** Other paths that still hold the same bytes. */
   elsewhere: { snapshot: string; path: Raw }[]
+  /** What `backend` kept until then, with all that rules exclude, or had an archive of: only the store has it now. */
+  leftToStore: { snapshot: string; backend: string }[]
   freedBytes: number
 }
 
