@@ -223,6 +223,24 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     expect(readdirSync(space.dir)).toEqual(['a'])
   })
 
+  holds('purges what rules exclude, where it kept that', async space => {
+    space.write('.savepointignore', 'secret\n')
+    space.write('secret', 'a very secret word\n')
+    await snapshot(space, 'one')
+    rmSync(space.at('secret'))
+    const savepoint = await space.open()
+    const isKeptWhole = scene.name === 'btrfs' || scene.name === 'zfs'
+    expect((await savepoint.coverage('secret')).mayBeIn).toHaveLength(isKeptWhole ? 1 : 0)
+    await expect(savepoint.purge('public')).rejects.toMatchObject({ code: 'path.unknown' })
+    const purged = savepoint.purge('secret')
+    if (isKeptWhole)
+      expect(await purged).toMatchObject({ snapshots: 0, versions: 0, leftToStore: [{ backend: scene.name }] })
+    else await expect(purged).rejects.toMatchObject({ code: 'path.unknown' })
+    expect(scene.kept(space)).toHaveLength(scene === archives ? 1 : 0)
+    await savepoint.rollback('one')
+    expect(space.read('.savepointignore')).toBe('secret\n')
+  })
+
   holds('removes once what several snapshots share since they were joined', async space => {
     space.write('secret', 'a very secret word\n')
     await snapshot(space, 'one')

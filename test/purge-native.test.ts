@@ -1,5 +1,6 @@
 /** X3 where a filesystem keeps snapshots: they have more than was captured, and more directories than the one in question. */
-import { rmSync } from 'node:fs'
+import { renameSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { expect } from 'vitest'
 import { onBtrfs, useScene } from './support/backend-scene.ts'
 import { builtCommand, savepoint, savepointJson } from './support/built-cli.ts'
@@ -43,4 +44,45 @@ onDisk('says what goes with it: in the question, in the result, and in the histo
   const third = take('three')
   expect(savepointJson(space, ['purge', 'key', '--yes']).left_to_store).toEqual([{ snapshot: third, backend: 'btrfs' }])
   expect(ids).not.toContain(third)
+})
+
+onDisk('coverage says that what rules exclude may be in what is kept, until it was purged', async () => {
+  const id = take('one')
+  rmSync(space.at('local.db'))
+  const kept =
+    'No snapshot brings it back, but 1 snapshot that btrfs keeps may have it: everything in the directory is in there'
+  expect(savepoint(space, ['coverage', 'local.db']).stdout).toContain(`${kept}\n`)
+  expect(savepointJson(space, ['coverage', 'local.db'])).toMatchObject({ versions: 0, may_be_in: [id] })
+  // What is captured, or named by no rule, would have been found.
+  for (const path of ['key', 'no-such']) expect(savepointJson(space, ['coverage', path]).may_be_in).toEqual([])
+  expect(savepoint(space, ['purge', 'local.db', '--yes'])).toMatchObject({ status: 0, stderr: '' })
+  expect(savepoint(space, ['coverage', 'local.db']).stdout).toContain('No snapshot has a version of it\n')
+})
+
+onDisk('says what would keep it out of the next one, and that no rule does where btrfs keeps that', () => {
+  take('one')
+  const said = (backend = 'auto') =>
+    savepoint(space, ['purge', 'local.db', '--yes'], { env: { ...space.env, SAVEPOINT_BACKEND: backend } }).stderr
+  expect(said()).toBe(
+    'savepoint: local.db is still on disk: unless it goes, the next snapshot has it again, even if .savepointignore names it: btrfs keeps everything\n',
+  )
+  take('two')
+  expect(said('cas')).toContain('unless it goes, or .savepointignore names it, the next snapshot has it again\n')
+})
+
+onDisk('what cannot be looked into now is not called free of it: nothing is changed', async () => {
+  take('one')
+  const [kept] = scene.kept(space)
+  const place = dirname(kept!)
+  expect(savepoint(space, ['log']).status).toBe(0)
+  renameSync(place, `${place}.away`)
+  const away = savepoint(space, ['purge', 'local.db', '--yes'])
+  expect(away).toMatchObject({ status: 1, stdout: '' })
+  expect(away.stderr).toMatch(/^savepoint: Cannot tell whether what a filesystem keeps has local\.db: .* is not there/)
+  renameSync(`${place}.away`, place)
+  expect(scene.kept(space)).toEqual([kept])
+  expect(savepoint(space, ['purge', 'no-such', '--yes']).status).toBe(12)
+  expect(scene.kept(space)).toEqual([kept])
+  expect(savepoint(space, ['purge', 'local.db', '--yes']).status).toBe(0)
+  expect(scene.kept(space)).toEqual([])
 })

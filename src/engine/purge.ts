@@ -1,4 +1,5 @@
 /** `purge PATH`: removes a path from all history and all traces, so that its bytes are really gone. Cannot be undone. */
+import { nativeBackend } from '../backends/select.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
@@ -17,10 +18,12 @@ import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
 import type { NewOperation } from '../timeline/timeline-db.ts'
 import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
+import { usedBackend } from './backend.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { purgeKept } from './kept-files.ts'
+import { isInKept } from './kept-paths.ts'
 import { keptBeside, leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
@@ -47,7 +50,7 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     const isLive = ({ deletedAt }: Snapshot) => deletedAt === undefined
     requireHeldByStore(ctx, 'purge', kept.filter(isLive))
     const contents = contentsAt(ctx, raw)
-    const traces = ctx.db.purging(() => forgetPath(ctx, raw, kept, contents.snapshots > 0))
+    const traces = ctx.db.purging(() => forgetPath(ctx, raw, kept, contents.snapshots))
     failpoint('purge:forgotten')
     removeAllGoing(ctx.timelineDir, ctx.db)
     purgeTraceFiles(ctx, hidingOf(ctx, raw))
@@ -56,13 +59,18 @@ export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
     const { freedBytes } = collect(ctx, timelines, true)
     ctx.db.setMeta(PENDING, '')
     if (elsewhere.length === 0) assertGone(ctx.store, contents.ids)
-    if (existsLive(ctx, raw))
-      ctx.notice(
-        `${showPath(raw)} is still on disk: unless it goes, or .savepointignore names it, the next snapshot has it again`,
-      )
+    if (existsLive(ctx, raw)) sayStillThere(ctx, raw)
     const counts = { snapshots: contents.snapshots, versions: contents.ids.size, ...traces, freedBytes }
     return { path: raw, ...counts, elsewhere, leftToStore: kept.map(({ id, backend }) => ({ snapshot: id, backend })) }
   })
+}
+
+/** What a filesystem keeps has all that is there, whatever rules say. */
+function sayStillThere(ctx: Context, path: Raw): void {
+  const keeper = nativeBackend(usedBackend(ctx))?.name
+  const unless = keeper === undefined ? 'unless it goes, or .savepointignore names it,' : 'unless it goes,'
+  const also = keeper === undefined ? '' : `, even if .savepointignore names it: ${keeper} keeps everything`
+  ctx.notice(`${showPath(path)} is still on disk: ${unless} the next snapshot has it again${also}`)
 }
 
 export const isPurgePending = (ctx: Context): boolean => !!ctx.db.meta(PENDING)
@@ -113,7 +121,7 @@ function operationRoots({ detail }: Operation): Id[] {
 }
 
 /** Rewrites every state of the timeline so that the path is unknown in it: neither there nor known to be absent. */
-function forgetPath(ctx: Context, path: Raw, kept: readonly Snapshot[], isInSnapshots: boolean): PurgedTraces {
+function forgetPath(ctx: Context, path: Raw, kept: readonly Snapshot[], snapshots: number): PurgedTraces {
   const writer = ctx.store.exclusiveWriter()
   const rewritten = new Map<Id, Id>()
   const rewrite = (root: Id): Id => {
@@ -131,7 +139,9 @@ function forgetPath(ctx: Context, path: Raw, kept: readonly Snapshot[], isInSnap
     writer.commit()
     return ctx.db.transaction(() => {
       const traces = purgeTraceRows(ctx, hidingOf(ctx, path), path)
-      if (!isInSnapshots && traces.commands + traces.events === 0) throw nothingOf(path)
+      // Last: to look into what a filesystem keeps may take it a while.
+      const isAnywhere = snapshots + traces.commands + traces.events > 0 || isInKept(kept, path)
+      if (!isAnywhere) throw nothingOf(path)
       ctx.db.setMeta(PENDING, showPath(path))
       setPurgedStates(ctx, path, rewritten)
       leaveNativeToStore(ctx.db)
