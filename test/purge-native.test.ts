@@ -1,8 +1,8 @@
 /** X3 where a filesystem keeps snapshots: they have more than was captured, and more directories than the one in question. */
-import { renameSync, rmSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
-import { onBtrfs, useScene } from './support/backend-scene.ts'
+import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { builtCommand, savepoint, savepointJson } from './support/built-cli.ts'
 import { onTerminal } from './support/terminal.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -85,4 +85,68 @@ onDisk('what cannot be looked into now is not called free of it: nothing is chan
   expect(scene.kept(space)).toEqual([kept])
   expect(savepoint(space, ['purge', 'local.db', '--yes']).status).toBe(0)
   expect(scene.kept(space)).toEqual([])
+})
+
+/** A timeline of `pkg`, which the store keeps, inside that of the subvolume, which btrfs keeps. Answers where that is. */
+function takeAround(): { around: string; kept: string } {
+  space.write('pkg/key', 'a very secret word\n')
+  space.write('pkg/local.db', 'rows\n')
+  expect(savepoint(space, ['snapshot', '--backend', 'cas', '-t', space.at('pkg')]).status).toBe(0)
+  const around = take('around')
+  for (const name of ['pkg/key', 'pkg/local.db']) rmSync(space.at(name))
+  return { around, kept: scene.kept(space)[0]! }
+}
+
+const inPkg = () => ({ cwd: space.at('pkg') })
+
+onDisk('what a filesystem keeps of a directory around, and nobody has read, is named, and can be purged there', () => {
+  const { around } = takeAround()
+  const { status, stdout } = savepoint(space, ['purge', 'key', '--yes'], inPkg())
+  expect({ status, stdout }).toEqual({
+    status: 3,
+    stdout: expect.stringMatching(/^Purged key: 1 version in 1 snapshot/),
+  })
+  expect(stdout).toContain(`purge them too if it is secret:\n  pkg/key (${around} of ${space.dir})\n`)
+  expect(savepointJson(space, ['purge', 'pkg/key', '--yes'])).toMatchObject({ elsewhere: [], unread: [] })
+  expect(scene.kept(space)).toEqual([])
+})
+
+onDisk(
+  'what it keeps of any other directory, and nobody has read, is read first: the same may be there under any name',
+  () => {
+    const other = join(space.base, 'other')
+    run('btrfs', 'subvolume', 'create', other)
+    writeFileSync(join(other, 'stolen'), space.read('key')!)
+    const unread = savepoint(space, ['snapshot', '-q'], { cwd: other }).stdout.trim()
+    take('one')
+    rmSync(space.at('key'))
+    expect(savepointJson(space, ['purge', 'key', '--yes'])).toMatchObject({
+      elsewhere: [{ snapshot: unread, path: 'stolen', target: other }],
+      unread: [],
+    })
+  },
+)
+
+onDisk('what it keeps of a directory around and was never captured is named, too', () => {
+  const { around } = takeAround()
+  const purged = savepointJson(space, ['purge', 'local.db', '--yes'], inPkg())
+  expect(purged).toMatchObject({ versions: 1, unread: [] })
+  expect(purged.elsewhere).toEqual([{ snapshot: around, path: 'pkg/local.db', target: space.dir }])
+})
+
+onDisk('what cannot be read there now is named as not checked', () => {
+  const { around, kept } = takeAround()
+  const place = dirname(kept)
+  renameSync(place, `${place}.away`)
+  const away = savepoint(space, ['purge', 'key', '--yes'], inPkg())
+  const why = `Not checked, perhaps the same is there: 1 snapshot that only a filesystem keeps, of ${space.dir}\n`
+  expect(away).toMatchObject({ status: 3, stdout: expect.stringContaining(why) })
+  expect(away.stderr).toContain(`savepoint: ${space.dir}: a snapshot that the filesystem keeps is not read yet: `)
+  space.write('pkg/key', 'another\n')
+  savepoint(space, ['snapshot', '--backend', 'cas'], inPkg())
+  expect(savepointJson(space, ['purge', 'key', '--yes'], inPkg())).toMatchObject({
+    elsewhere: [],
+    unread: [{ snapshot: around, target: space.dir }],
+  })
+  renameSync(`${place}.away`, place)
 })

@@ -273,7 +273,7 @@ function toSavepoint(ctx: Context): Savepoint {
     events: options => events(ctx, options),
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
-    purge: path => purge(ctx, path),
+    purge: path => purge(ctx, path, open),
     keptBeside: () => keptBeside(ctx.db),
     purgeText: text => purgeText(ctx, text),
     exportSnapshot: (ref, file, options) =>

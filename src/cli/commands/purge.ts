@@ -58,7 +58,7 @@ export function register(program: Command): void {
           await askFirst(context, path!, `Remove every version of ${showText(path!)} from all snapshots?${more}`)
         }
         const result = await savepoint.purge(path!)
-        const exitCode = result.elsewhere.length > 0 ? 3 : 0
+        const exitCode = result.elsewhere.length + result.unread.length > 0 ? 3 : 0
         if (context.options.json) context.json(purgeJson(result))
         else showResult(context, result)
         return exitCode
@@ -76,12 +76,18 @@ function showResult(context: Context, result: PurgeResult): void {
     )
     if (kept !== '') context.line(`Removed, too: ${kept}`)
   }
-  if (result.elsewhere.length === 0) return
-  context.line(style.yellow('The same content is still stored under other paths; purge them too if it is secret:'))
-  for (const { snapshot, path } of result.elsewhere.slice(0, listed))
-    context.line(`  ${style.path(path)} (${snapshot})`)
+  if (result.elsewhere.length > 0)
+    context.line(style.yellow('The same is still kept under other paths; purge them too if it is secret:'))
+  for (const { snapshot, path, target } of result.elsewhere.slice(0, listed))
+    context.line(`  ${style.path(path)} (${snapshot}${target === undefined ? '' : ` of ${showText(target)}`})`)
   if (result.elsewhere.length > listed)
     context.line(`  … and ${result.elsewhere.length - listed} more (--json lists all)`)
+  if (result.unread.length > 0) context.line(style.yellow(unreadText(result.unread)))
+}
+
+function unreadText(unread: PurgeResult['unread']): string {
+  const targets = [...new Set(unread.map(({ target }) => showText(target)))].join(', ')
+  return `Not checked, perhaps the same is there: ${plural('snapshot', unread.length)} that only a filesystem keeps, of ${targets}`
 }
 
 /** "2 snapshots that zfs keeps and 1 archive, …"; '' without any. What was never captured is only there: that must be known. */
