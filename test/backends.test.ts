@@ -212,10 +212,33 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     await snapshot(space, 'one')
     rmSync(space.at('secret'))
     const savepoint = await space.open()
-    expect(await savepoint.purge('secret')).toMatchObject({ snapshots: 1, elsewhere: [] })
+    const kept = savepoint.keptBeside().map(({ id, backend }) => ({ snapshot: id, backend }))
+    expect(kept).toHaveLength(scene === plain ? 0 : 1)
+    expect(await savepoint.purge('secret')).toMatchObject({ snapshots: 1, elsewhere: [], leftToStore: kept })
+    expect(savepoint.operations().at(-1)?.summary).toBe(
+      `purge secret${scene === plain ? '' : `; left 1 snapshot to the store alone (was: ${scene.name})`}`,
+    )
     expect(scene.kept(space)).toEqual([])
     await savepoint.rollback('one')
     expect(readdirSync(space.dir)).toEqual(['a'])
+  })
+
+  holds('purges what rules exclude, where it kept that', async space => {
+    space.write('.savepointignore', 'secret\n')
+    space.write('secret', 'a very secret word\n')
+    await snapshot(space, 'one')
+    rmSync(space.at('secret'))
+    const savepoint = await space.open()
+    const isKeptWhole = scene.name === 'btrfs' || scene.name === 'zfs'
+    expect((await savepoint.coverage('secret')).mayBeIn).toHaveLength(isKeptWhole ? 1 : 0)
+    await expect(savepoint.purge('public')).rejects.toMatchObject({ code: 'path.unknown' })
+    const purged = savepoint.purge('secret')
+    if (isKeptWhole)
+      expect(await purged).toMatchObject({ snapshots: 0, versions: 0, leftToStore: [{ backend: scene.name }] })
+    else await expect(purged).rejects.toMatchObject({ code: 'path.unknown' })
+    expect(scene.kept(space)).toHaveLength(scene === archives ? 1 : 0)
+    await savepoint.rollback('one')
+    expect(space.read('.savepointignore')).toBe('secret\n')
   })
 
   holds('removes once what several snapshots share since they were joined', async space => {

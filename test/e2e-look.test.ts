@@ -388,6 +388,7 @@ describe('what changed', () => {
       up_to_date: false,
       current: false,
       versions: 0,
+      may_be_in: [],
       latest: null,
     })
     expect(say(['coverage', 'nothing'])).toBe('nothing does not exist now\nNo snapshot has a version of it\n')

@@ -165,7 +165,7 @@ describe('X3 purge', () => {
     expect(elsewhere).toEqual(
       expect.arrayContaining([
         { snapshot: id, path: 'backup/.env.bak' },
-        { snapshot: stolen.id, path: 'stolen' },
+        { snapshot: stolen.id, path: 'stolen', target: second },
       ]),
     )
     await savepoint.purge('backup')

@@ -46,7 +46,13 @@ export function purgeJson(result: results.PurgeResult) {
     path: showPath(result.path),
     snapshots: result.snapshots,
     versions: result.versions,
-    elsewhere: result.elsewhere.map(({ snapshot, path }) => ({ snapshot, path: showPath(path) })),
+    elsewhere: result.elsewhere.map(({ snapshot, path, target }) => ({
+      snapshot,
+      path: showPath(path),
+      target: orNull(target),
+    })),
+    unread: result.unread,
+    left_to_store: result.leftToStore,
     freed_bytes: result.freedBytes,
     ...purgedTracesJson(result),
   }

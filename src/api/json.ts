@@ -284,6 +284,7 @@ export function coverageJson(coverage: results.CoverageResult, place: SnapshotPl
     up_to_date: coverage.isUpToDate,
     current: coverage.current,
     versions: coverage.versions,
+    may_be_in: coverage.mayBeIn.map(({ id }) => id),
     latest: coverage.latest ? snapshotJson(coverage.latest, place) : null,
   }
 }

@@ -249,6 +249,9 @@ export const coverage = z
       .describe('whether a snapshot has what is on disk, times aside, but for what is left out below it'),
     current: z.boolean().describe('whether a snapshot has all of what is on disk, times aside, with nothing left out'),
     versions: z.int().describe('how many snapshots have it'),
+    may_be_in: z
+      .array(z.string())
+      .describe('snapshots that a filesystem keeps whole, and so perhaps with it, although it was not captured'),
     latest: snapshot
       .nullable()
       .describe('the newest that has what is on disk, but for what is left out; if none does, the newest that has it'),

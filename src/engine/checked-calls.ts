@@ -106,6 +106,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
   gc: { takes: [] },
   verify: { takes: [optionsOf<'verify', 0>({ repair: 'flag' })] },
   purge: { takes: ['text'] },
+  keptBeside: { takes: [], sync: true },
   purgeText: { takes: ['text'] },
   exportSnapshot: { takes: ['text', 'text', optionsOf<'exportSnapshot', 2>({ withKept: 'flag' })] },
   importStates: { takes: ['text', 'function'] },

@@ -13,11 +13,15 @@ import { explainExclusion } from '../targets/dir/explain-exclusion.ts'
 import { excludeConfig, type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { hasCaptured } from './known-path.ts'
+import { keptOf } from './native-ref.ts'
 import { lookLive, resolvePath } from './resolve-path.ts'
 import type { CoverageResult, LeftOut } from './results.ts'
 
 /** How many that are left out are listed. */
 const LISTED = 10
+
+/** Why something lies in the directory, and so in what a filesystem keeps of it, and is not captured. */
+const PASSED_OVER: ReadonlySet<CoverageResult['reason']> = new Set(['excluded', 'too-large', 'unreadable'])
 
 /** One answer per path, in their order; the target is looked at once for all. Damage that is met is no reason for none. */
 export async function coverage(ctx: Context, paths: readonly string[]): Promise<CoverageResult[]> {
@@ -50,9 +54,8 @@ interface Look {
 async function coverageOf(ctx: Context, raw: Raw, look: Look): Promise<CoverageResult> {
   const entry = stateAt(ctx, look.live.root, raw)
   const found = raw === '' ? 'there' : lookLive(ctx, raw)
-  const holders = ctx.db
-    .snapshots()
-    .reverse()
+  const snapshots = ctx.db.snapshots().reverse()
+  const holders = snapshots
     .filter(({ root }) => root !== UNREAD_ROOT && (raw === '' || hasCaptured(ctx, root, raw)))
     .filter(({ root }) => !look.whole || isWhole(ctx, root, raw, look.whole))
   const same = await holderOfLive(ctx, raw, holders, { seen: entry, afresh: look.afresh })
@@ -61,16 +64,19 @@ async function coverageOf(ctx: Context, raw: Raw, look: Look): Promise<CoverageR
   const isUnknown = entry?.kind === 'unknown'
   const reason = whyNot(ctx, found, entry)
   const leftOut = leftOutBelow(ctx, raw, entry)
+  // Of what is gone, too: it tells why no snapshot has it.
+  const rule = found === 'absent' || (isUnknown && entry.reason === 'excluded') ? await ruleFor(ctx, raw) : undefined
+  const isPassedOver = reason === 'absent' ? rule !== undefined : PASSED_OVER.has(reason)
   return {
     path: raw,
     exists: found === 'hidden' ? undefined : found === 'there',
     covered: reason === undefined,
     reason,
-    // Of what is gone, too: it tells why no snapshot has it.
-    rule: found === 'absent' || (isUnknown && entry.reason === 'excluded') ? await ruleFor(ctx, raw) : undefined,
+    rule,
     leftOut,
     latest,
     versions: holders.length,
+    mayBeIn: isPassedOver ? snapshots.filter(each => keptOf(each) && !holders.includes(each)) : [],
     isUpToDate: same !== undefined,
     current: same !== undefined && leftOut.count === 0,
     isBeforeFirst: ctx.db.head === undefined,

@@ -121,12 +121,16 @@ export function removeGoing(
 
 const kindOf = ({ backend }: Going): string => (backend === 'archive' ? 'an archive' : `a ${backend} snapshot`)
 
+/** Snapshots that something beside the store keeps, too, also deleted ones: what `leaveNativeToStore` is about. */
+export const keptBeside = (db: TimelineDb): Snapshot[] =>
+  db.snapshots(true).filter(({ nativeRef }) => nativeRef !== undefined)
+
 /**
  * What a filesystem keeps cannot be rewritten: the store has all that it needs of it, so it is to go. Called with everything
  * read, in the transaction that notes the purge: what is kept after that, and perhaps not read yet, stays.
  */
 export function leaveNativeToStore(db: TimelineDb): void {
-  const kept = db.snapshots(true).filter(({ nativeRef }) => nativeRef !== undefined)
+  const kept = keptBeside(db)
   for (const { id } of kept) db.native.setStored(id)
   noteForgotten(db, kept)
 }

@@ -27,6 +27,7 @@ import { keptMatcher } from './kept-matcher.ts'
 import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log, logVersion } from './log.ts'
 import { followPlaces } from './moved-places.ts'
+import { keptBeside } from './native-going.ts'
 import { nativeUsage } from './native-ref.ts'
 import { rollbackNatively } from './native-rollback.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
@@ -277,7 +278,8 @@ function toSavepoint(ctx: Context): Savepoint {
     events: options => events(ctx, options),
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
-    purge: path => purge(ctx, path),
+    purge: path => purge(ctx, path, open),
+    keptBeside: () => keptBeside(ctx.db),
     purgeText: text => purgeText(ctx, text),
     exportSnapshot: (ref, file, options) =>
       whenRead(async () => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {})),

@@ -81,3 +81,7 @@ export const hiddenBehind = (db: TimelineDb, operation: Operation): Operation | 
 /** Root trees that an operation recorded. */
 export const recordedRoot = (detail: Operation['detail'], key: 'before_root' | 'after_root'): Id | undefined =>
   typeof detail[key] === 'string' ? idFromHex(detail[key]) : undefined
+
+/** Before and after it, where it recorded them. */
+export const operationRoots = ({ detail }: Operation): Id[] =>
+  [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')].filter(root => root !== undefined)

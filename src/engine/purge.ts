@@ -1,11 +1,12 @@
 /** `purge PATH`: removes a path from all history and all traces, so that its bytes are really gone. Cannot be undone. */
+import { nativeBackend } from '../backends/select.ts'
 import { SavepointError } from '../errors/errors.ts'
-import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
+import { plural } from '../model/format.ts'
 import { type HideWords, hidePath } from '../model/hide-words.ts'
 import { idToHex } from '../model/id.ts'
 import { nameOf, type Raw, rawFromBytes, rawFromShown, showPath } from '../model/raw-path.ts'
-import { type Operation, UNREAD_ROOT } from '../model/snapshot.ts'
+import type { Operation, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
@@ -14,51 +15,72 @@ import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rewriteTree } from '../store/tree-rewrite.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
-import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
+import type { NewOperation } from '../timeline/timeline-db.ts'
+import { withEverythingLocked } from './all-timelines.ts'
+import { usedBackend } from './backend.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { collect } from './gc.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { purgeKept } from './kept-files.ts'
-import { leaveNativeToStore, removeAllGoing } from './native-going.ts'
+import { isInKept } from './kept-paths.ts'
+import { keptBeside, leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
-import { operationsWithStates, recordedRoot } from './operations.ts'
+import { operationRoots, operationsWithStates } from './operations.ts'
+import { keptElsewhere, sameElsewhere } from './purge-elsewhere.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
 import { detailWithout, hasChanged, setPurgedStates } from './purged-rows.ts'
+import { readOthers } from './read-others.ts'
 import { recoverPending } from './recover.ts'
 import { existsLive, resolvePath } from './resolve-path.ts'
 import type { PurgedTraces, PurgeResult } from './results.ts'
+import type { OpenOptions, Savepoint } from './savepoint.ts'
 
-const LISTED_ELSEWHERE = 20
 /** Set while history has forgotten the path but the store may still have its bytes. */
 const PENDING = 'purge_pending'
 
-export async function purge(ctx: Context, path: string): Promise<PurgeResult> {
+/** `open`: how another timeline is opened. */
+export async function purge(
+  ctx: Context,
+  path: string,
+  open: (options: OpenOptions) => Promise<Savepoint>,
+): Promise<PurgeResult> {
   refuseInsideRun(ctx, 'purge')
   const raw = resolvePath(ctx, path)
   if (raw === '')
     throw new SavepointError('usage', 'Cannot purge the whole target', { hint: 'Delete its snapshots instead' })
   await withTimelineLock(ctx, 'purge', () => recoverPending(ctx))
+  // Once the store has forgotten a content, nobody finds it again in what others have not read.
+  await readOthers(ctx, open)
   return withEverythingLocked(ctx, 'purge', timelines => {
     refuseSalvaged(timelines, 'purge')
-    const kept = ctx.db.snapshots().filter(({ nativeRef }) => nativeRef !== undefined)
-    requireHeldByStore(ctx, 'purge', kept)
+    const kept = keptBeside(ctx.db)
+    const isLive = ({ deletedAt }: Snapshot) => deletedAt === undefined
+    requireHeldByStore(ctx, 'purge', kept.filter(isLive))
     const contents = contentsAt(ctx, raw)
-    const traces = ctx.db.purging(() => forgetPath(ctx, raw, contents.snapshots > 0))
+    const traces = ctx.db.purging(() => forgetPath(ctx, raw, kept, contents.snapshots))
     failpoint('purge:forgotten')
     removeAllGoing(ctx.timelineDir, ctx.db)
     purgeTraceFiles(ctx, hidingOf(ctx, raw))
     purgeKept(ctx, raw)
-    const elsewhere = findElsewhere(ctx.store, timelines, contents.ids)
+    const same = sameElsewhere(ctx, timelines, contents.ids)
+    const { has, unread } = keptElsewhere(ctx, timelines, raw, same)
     const { freedBytes } = collect(ctx, timelines, true)
     ctx.db.setMeta(PENDING, '')
-    if (elsewhere.length === 0) assertGone(ctx.store, contents.ids)
-    if (existsLive(ctx, raw))
-      ctx.notice(
-        `${showPath(raw)} is still on disk: unless it goes, or .savepointignore names it, the next snapshot has it again`,
-      )
-    return { path: raw, snapshots: contents.snapshots, versions: contents.ids.size, ...traces, elsewhere, freedBytes }
+    if (same.length === 0) assertGone(ctx.store, contents.ids)
+    if (existsLive(ctx, raw)) sayStillThere(ctx, raw)
+    const counts = { snapshots: contents.snapshots, versions: contents.ids.size, ...traces, freedBytes }
+    const leftToStore = kept.map(({ id, backend }) => ({ snapshot: id, backend }))
+    return { path: raw, ...counts, elsewhere: [...same, ...has], unread, leftToStore }
   })
+}
+
+/** What a filesystem keeps has all that is there, whatever rules say. */
+function sayStillThere(ctx: Context, path: Raw): void {
+  const keeper = nativeBackend(usedBackend(ctx))?.name
+  const unless = keeper === undefined ? 'unless it goes, or .savepointignore names it,' : 'unless it goes,'
+  const also = keeper === undefined ? '' : `, even if .savepointignore names it: ${keeper} keeps everything`
+  ctx.notice(`${showPath(path)} is still on disk: ${unless} the next snapshot has it again${also}`)
 }
 
 export const isPurgePending = (ctx: Context): boolean => !!ctx.db.meta(PENDING)
@@ -104,12 +126,8 @@ function* contentIds(store: Store, entry: Entry): Generator<Id> {
     for (const { entry: child } of allEntries(store, entry.content)) if (child.kind === 'file') yield child.content
 }
 
-function operationRoots({ detail }: Operation): Id[] {
-  return [recordedRoot(detail, 'before_root'), recordedRoot(detail, 'after_root')].filter(root => root !== undefined)
-}
-
 /** Rewrites every state of the timeline so that the path is unknown in it: neither there nor known to be absent. */
-function forgetPath(ctx: Context, path: Raw, isInSnapshots: boolean): PurgedTraces {
+function forgetPath(ctx: Context, path: Raw, kept: readonly Snapshot[], snapshots: number): PurgedTraces {
   const writer = ctx.store.exclusiveWriter()
   const rewritten = new Map<Id, Id>()
   const rewrite = (root: Id): Id => {
@@ -127,17 +145,28 @@ function forgetPath(ctx: Context, path: Raw, isInSnapshots: boolean): PurgedTrac
     writer.commit()
     return ctx.db.transaction(() => {
       const traces = purgeTraceRows(ctx, hidingOf(ctx, path), path)
-      if (!isInSnapshots && traces.commands + traces.events === 0) throw nothingOf(path)
+      // Last: to look into what a filesystem keeps may take it a while.
+      const isAnywhere = snapshots + traces.commands + traces.events > 0 || isInKept(kept, path)
+      if (!isAnywhere) throw nothingOf(path)
       ctx.db.setMeta(PENDING, showPath(path))
       setPurgedStates(ctx, path, rewritten)
       leaveNativeToStore(ctx.db)
       for (const { id, detail } of operations) ctx.db.setOperationDetail(id, detail)
-      ctx.db.addOperation({ ...newOperation(ctx, 'purge', `purge ${showPath(path)}`), state: 'fixed' })
+      ctx.db.addOperation({ ...operationOf(ctx, path, kept), state: 'fixed' })
       return traces
     })
   } finally {
     writer.close()
   }
+}
+
+/** What goes from filesystems had more in it than was captured: the history tells that it went. */
+function operationOf(ctx: Context, path: Raw, left: readonly Snapshot[]): NewOperation {
+  const summary = `purge ${showPath(path)}`
+  if (left.length === 0) return newOperation(ctx, 'purge', summary)
+  const was = [...new Set(left.map(({ backend }) => backend))].join(', ')
+  const text = `${summary}; left ${plural('snapshot', left.length)} to the store alone (was: ${was})`
+  return newOperation(ctx, 'purge', text, { snapshots: left.map(({ id }) => id) })
 }
 
 const nothingOf = (path: Raw): SavepointError =>
@@ -164,35 +193,6 @@ function rewriteDetail(store: Store, operation: Operation, path: Raw, rewrite: (
     before_root: idToHex(rewrite(before)),
     after_root: idToHex(rewrite(after)),
   }
-}
-
-/** Where else the same bytes are: those stay, and the user must know. */
-function findElsewhere(store: Store, timelines: OpenTimeline[], ids: ReadonlySet<Id>): PurgeResult['elsewhere'] {
-  const found: PurgeResult['elsewhere'] = []
-  const clean = new Set<Id>()
-  const visit = function* (snapshot: string, tree: Id, path: Raw): Deep<boolean> {
-    if (clean.has(tree)) return false
-    let any = false
-    for (const entry of store.tree(tree)) {
-      const here = path === '' ? entry.name : `${path}/${entry.name}`
-      if (entry.kind === 'dir') any = (yield* call(visit(snapshot, entry.content, here))) || any
-      else if (entry.kind === 'file' && ids.has(entry.content)) {
-        any = true
-        const isNoted = found.some(other => other.snapshot === snapshot && other.path === here)
-        if (found.length < LISTED_ELSEWHERE && !isNoted) found.push({ snapshot, path: here })
-      }
-    }
-    if (!any) clean.add(tree)
-    return any
-  }
-  for (const { db } of timelines) {
-    for (const snapshot of db.snapshots(true).filter(({ root }) => root !== UNREAD_ROOT))
-      runDeep(visit(snapshot.id, rootTreeOf(store, snapshot.root), ''))
-    for (const operation of operationsWithStates(db)) {
-      for (const root of operationRoots(operation)) runDeep(visit(operation.id, rootTreeOf(store, root), ''))
-    }
-  }
-  return found
 }
 
 function assertGone(store: Store, ids: ReadonlySet<Id>): void {

@@ -209,12 +209,25 @@ export interface VerifyResult {
   isRepairable: boolean
 }
 
+export interface Elsewhere {
+  /** Or an operation that can be undone. */
+  snapshot: string
+  /** In the target, or in `target`. */
+  path: Raw
+  /** Another directory, as it is shown. */
+  target?: string
+}
+
 export interface PurgeResult extends PurgedTraces {
   path: Raw
   snapshots: number
   versions: number
-  /** Other paths that still hold the same bytes. */
-  elsewhere: { snapshot: string; path: Raw }[]
+  /** Other paths that still hold the same bytes, and the same path in what a filesystem keeps of a directory around. */
+  elsewhere: Elsewhere[]
+  /** Of other directories: nobody could look into them. */
+  unread: { snapshot: string; target: string }[]
+  /** What `backend` kept until then, with all that rules exclude, or had an archive of: only the store has it now. */
+  leftToStore: { snapshot: string; backend: string }[]
   freedBytes: number
 }
 

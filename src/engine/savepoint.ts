@@ -246,6 +246,8 @@ export interface Savepoint {
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>
   purge(path: string): Promise<results.PurgeResult>
+  /** Snapshots, deleted ones included, that a filesystem keeps or that have an archive: a purge leaves them to the store alone. */
+  keptBeside(): Snapshot[]
   /** Hides a text in all recorded command lines. */
   purgeText(text: string): Promise<results.PurgedTraces>
   exportSnapshot(ref: string, file: string, options?: { withKept?: boolean }): Promise<results.ExportResult>

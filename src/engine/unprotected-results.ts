@@ -20,6 +20,8 @@ export interface CoverageResult {
   latest: Snapshot | undefined
   /** How many have one. */
   versions: number
+  /** Where a filesystem keeps a snapshot, all that was there is in it: these may have it, although nothing of it was captured. */
+  mayBeIn: Snapshot[]
   /** Whether `latest` has what is on disk, but for `leftOut`. */
   isUpToDate: boolean
   /** Whether `latest` has exactly what is on disk: nothing of it would be lost. */

@@ -3,6 +3,7 @@ import { coverageJson } from '../../api/json.ts'
 import { placeOf } from '../../api/snapshot-place.ts'
 import type { CoverageResult } from '../../index.ts'
 import { formatAge, plural } from '../../model/format.ts'
+import type { Snapshot } from '../../model/snapshot.ts'
 import { define, handle } from '../define.ts'
 import { nameOf } from '../render/snapshot.ts'
 import type { Style } from '../style.ts'
@@ -79,6 +80,7 @@ function coverageText(coverage: CoverageResult, now: number, style: Style): stri
   text += leftOutText(coverage, style)
   if (coverage.isBeforeFirst)
     return `${text}This directory has no snapshot yet. To take the first: ${style.command('snapshot')}\n`
+  if (!latest && coverage.mayBeIn.length > 0) return `${text}${mayBeInText(coverage.mayBeIn)}\n`
   if (!latest)
     return `${text}No snapshot has a version of it${coverage.exists && covered ? ` yet. Take one: ${style.command('snapshot')}` : ''}\n`
   const age = formatAge(now - latest.createdAt)
@@ -90,6 +92,13 @@ function coverageText(coverage: CoverageResult, now: number, style: Style): stri
   const which = isUpToDate ? same : 'has another version than the one on disk'
   text += `${nameOf(latest)}, ${age}, ${isCompared ? which : 'has a version of it'} (${plural('snapshot', versions)} in all)\n`
   return text
+}
+
+/** Nothing brings it back; but whoever looks for it, or wants to be rid of it, must know. */
+function mayBeInText(snapshots: readonly Snapshot[]): string {
+  const keepers = [...new Set(snapshots.map(({ backend }) => backend))].join(' or ')
+  const which = `${plural('snapshot', snapshots.length)} that ${keepers} keeps`
+  return `No snapshot brings it back, but ${which} may have it: everything in the directory is in there`
 }
 
 function leftOutText({ leftOut }: CoverageResult, style: Style): string {

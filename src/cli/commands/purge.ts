@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { purgedTracesJson, purgeJson } from '../../api/json-maintain.ts'
 import { SavepointError } from '../../errors/errors.ts'
-import type { PurgedTraces } from '../../index.ts'
+import type { PurgedTraces, PurgeResult } from '../../index.ts'
 import { formatBytes, plural } from '../../model/format.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { canAsk, confirm } from '../confirm.ts'
@@ -20,8 +20,9 @@ export function register(program: Command): void {
     description:
       'Removes every captured version of PATH from every snapshot and from the store: for secrets that should not have ' +
       'been captured. In traces, events of it are removed, and arguments of commands that name it are hidden: they may ' +
-      'have its content. --text hides a text in all recorded command lines instead. The live file stays. THIS CANNOT BE ' +
-      'UNDONE. On a terminal it asks first; elsewhere give --yes.',
+      'have its content. Snapshots that a filesystem keeps of the directory go as a whole, with what ignore rules exclude; the ' +
+      'store has the rest of them. --text hides a text in all recorded command lines instead. The live file stays. THIS CANNOT ' +
+      'BE UNDONE. On a terminal it asks first; elsewhere give --yes.',
     usage: 'PATH | --text TEXT [--yes]',
     examples: [
       ['purge .env.production', 'asks, then removes'],
@@ -52,31 +53,51 @@ export function register(program: Command): void {
             // What is not ours is no question; what no snapshot has may still stand in a trace.
             if ((error as SavepointError).code !== 'path.unknown') throw error
           })
-          await askFirst(context, path!, `Remove every version of ${showText(path!)} from all snapshots?`)
+          const kept = besideText(savepoint.keptBeside(), 'keeps')
+          const more = kept === '' ? '' : ` That also removes ${kept}.`
+          await askFirst(context, path!, `Remove every version of ${showText(path!)} from all snapshots?${more}`)
         }
         const result = await savepoint.purge(path!)
-        const exitCode = result.elsewhere.length > 0 ? 3 : 0
-        if (context.options.json) {
-          context.json(purgeJson(result))
-          return exitCode
-        }
-        const versions = `${plural('version', result.versions)} in ${plural('snapshot', result.snapshots)}`
-        if (!context.options.quiet)
-          context.line(
-            `Purged ${context.style.path(result.path)}: ${versions}, ${formatBytes(result.freedBytes)} freed${tracesText(result)}`,
-          )
-        if (result.elsewhere.length > 0) {
-          context.line(
-            context.style.yellow('The same content is still stored under other paths; purge them too if it is secret:'),
-          )
-          for (const { snapshot, path: other } of result.elsewhere.slice(0, listed))
-            context.line(`  ${context.style.path(other)} (${snapshot})`)
-          if (result.elsewhere.length > listed)
-            context.line(`  … and ${result.elsewhere.length - listed} more (--json lists all)`)
-        }
+        const exitCode = result.elsewhere.length + result.unread.length > 0 ? 3 : 0
+        if (context.options.json) context.json(purgeJson(result))
+        else showResult(context, result)
         return exitCode
       }),
     )
+}
+
+function showResult(context: Context, result: PurgeResult): void {
+  const { style } = context
+  const versions = `${plural('version', result.versions)} in ${plural('snapshot', result.snapshots)}`
+  const kept = besideText(result.leftToStore, 'kept')
+  if (!context.options.quiet) {
+    context.line(
+      `Purged ${style.path(result.path)}: ${versions}, ${formatBytes(result.freedBytes)} freed${tracesText(result)}`,
+    )
+    if (kept !== '') context.line(`Removed, too: ${kept}`)
+  }
+  if (result.elsewhere.length > 0)
+    context.line(style.yellow('The same is still kept under other paths; purge them too if it is secret:'))
+  for (const { snapshot, path, target } of result.elsewhere.slice(0, listed))
+    context.line(`  ${style.path(path)} (${snapshot}${target === undefined ? '' : ` of ${showText(target)}`})`)
+  if (result.elsewhere.length > listed)
+    context.line(`  … and ${result.elsewhere.length - listed} more (--json lists all)`)
+  if (result.unread.length > 0) context.line(style.yellow(unreadText(result.unread)))
+}
+
+function unreadText(unread: PurgeResult['unread']): string {
+  const targets = [...new Set(unread.map(({ target }) => showText(target)))].join(', ')
+  return `Not checked, perhaps the same is there: ${plural('snapshot', unread.length)} that only a filesystem keeps, of ${targets}`
+}
+
+/** "2 snapshots that zfs keeps and 1 archive, …"; '' without any. What was never captured is only there: that must be known. */
+function besideText(kept: readonly { backend: string }[], keeps: 'keeps' | 'kept'): string {
+  const byBackend = Map.groupBy(kept, ({ backend }) => backend)
+  const parts = [...byBackend].map(([backend, { length }]) =>
+    backend === 'archive' ? plural('archive', length) : `${plural('snapshot', length)} that ${backend} ${keeps}`,
+  )
+  const isMore = [...byBackend.keys()].some(backend => backend !== 'archive')
+  return `${parts.join(' and ')}${isMore ? ', with what ignore rules exclude; the store has the rest of them' : ''}`
 }
 
 const tracesText = ({ commands, events }: PurgedTraces): string => {
