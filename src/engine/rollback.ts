@@ -10,6 +10,7 @@ import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { editsMeanwhile } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
+import { sayRepositoryOutside } from './repository-outside.ts'
 import { resolvePath } from './resolve-path.ts'
 import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
@@ -80,6 +81,7 @@ function rollbackRun(
   }
   const doer = doerOf(ctx, run.id)
   sayWhoseIsUnknown(ctx, run.id)
+  sayRepositoryOutside(ctx, run.id)
   return restore(ctx, {
     ...requestOptions(options),
     wanted: before.root,

@@ -7,6 +7,7 @@ import type { Context } from './context.ts'
 import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { recordedRoot, undoneBy } from './operations.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
+import { sayRepositoryOutside } from './repository-outside.ts'
 import type { RestoreRequest } from './restore.ts'
 import { doerOf } from './unprotected.ts'
 
@@ -14,7 +15,10 @@ type Meant = Pick<RestoreRequest, 'wanted' | 'base' | 'others' | 'doer' | 'hasPu
 
 export function takingBack(ctx: Context, { kind, detail }: Operation, before: Id, after: Id): Meant {
   const run = kind === 'run' ? (detail.run as string) : undefined
-  if (run !== undefined) sayWhoseIsUnknown(ctx, run)
+  if (run !== undefined) {
+    sayWhoseIsUnknown(ctx, run)
+    sayRepositoryOutside(ctx, run)
+  }
   return {
     wanted: before,
     base: after,
