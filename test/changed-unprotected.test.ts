@@ -32,6 +32,15 @@ it('run, undo and rollback of the run name it', () => {
   expect(runCli(space, ['undo']).stdout).toContain(named)
 })
 
+it('what may have been built from files that went back is to be built anew', () => {
+  space.write('main.c', '1')
+  inRun('echo 2 > main.c; echo built > a.log')
+  const hint = 'Files that went back have their old times: build what is made of them anew\n'
+  expect(runCli(space, ['undo']).stdout).toContain(hint)
+  inRun('echo built > a.log; echo new > new')
+  expect(runCli(space, ['undo']).stdout).not.toContain(hint)
+})
+
 it('in JSON, with the reason of each', () => {
   const result = JSON.parse(inRun(spoil, '--json').stderr.trim().split('\n').at(-1)!)
   expect(result.unprotected.count).toBe(5)

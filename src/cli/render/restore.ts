@@ -68,6 +68,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   }
   if (result.gone.count > 0) lines.push(goneText(result.gone, style))
   if (result.unprotected.count > 0) lines.push(unprotectedText(result.unprotected, style).trimEnd())
+  if (mayBeBuilt(result)) lines.push('Files that went back have their old times: build what is made of them anew')
   lines.push(...mixedLines(result, style))
   if (result.uncaptured.length > 0) lines.push(uncapturedLine(result.uncaptured, style))
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
@@ -160,6 +161,12 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
   }
   return lines
 }
+
+/** `make` takes an object file for up to date that is newer than its source, also where that has another content again. */
+const mayBeBuilt = ({ unprotected, changes, dryRun }: RestoreResult): boolean =>
+  !dryRun &&
+  unprotected.paths.some(({ reason, to }) => reason === 'excluded' && to === undefined) &&
+  changes.some(({ action, path }) => (action === 'replace' || action === 'create') && !isGitInternal(path))
 
 /** It is taken back all the same: the run changed it. */
 function mixedLines({ mixed, changes, safety }: RestoreResult, style: Style): string[] {
