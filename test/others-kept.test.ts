@@ -116,3 +116,17 @@ it('beside which of the own work in a directory that the run moves out, only so 
   const [before, kept] = ['pre-run', 'kept'].map(wanted => snapshots.find(({ type }) => type === wanted))
   expect(kept!.files - before!.files).toBe(1000)
 })
+
+it('in a file that the run was at before, and overwrites in place', async () => {
+  const live = await startRun(
+    space,
+    'echo run > f; READY; read line; python3 -c \'f = open("f", "r+"); f.write("r2"); f.truncate()\'',
+  )
+  // The run may be writing what it has opened.
+  await pause(1100)
+  space.sh('echo hand > f')
+  live.say('end')
+  await live.ended
+  expect(savepointJson(space, ['undo']).restore.mixed).toEqual(['f'])
+  expect(isHandInHistory('f')).toBe(true)
+})

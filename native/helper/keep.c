@@ -14,9 +14,12 @@
 #include "times.h"
 
 /* MAX_OWN: files that the run has made, of one directory that it moves out of the target. They are not gone by that, and a snapshot waits for each. */
-enum { LOOKS = 64, CAPTURES = 256, MAX_OWN = 1000 };
+/* MAX_EDITED: it is copied while the run waits. */
+enum { LOOKS = 64, CAPTURES = 256, MAX_OWN = 1000, MAX_EDITED = 4 << 20 };
 /* The clock of files ticks; a file's time may lie before the moment of its change by as much. */
 static const uint64_t tick_ns = 20000000;
+/* Most programs write at once what they have opened. */
+static const uint64_t soon_ns = 500000000;
 
 /* What changed before this is in a snapshot, or in the log of before.h. */
 static uint64_t walked_ns;
@@ -69,6 +72,11 @@ static uint64_t told_at(const struct place *place) {
 
 bool keep_is_told(const struct place *place) {
   return !place->known || told_at(place) != 0 || names_at(place) != 0;
+}
+
+bool keep_is_edited(const struct place *place) {
+  uint64_t at_ns = place->known && place->exists ? told_at(place) : 0;
+  return at_ns != 0 && place->stat.st_size <= MAX_EDITED && in_ns(place->stat.st_mtim) > at_ns + soon_ns;
 }
 
 /* Whether it is in a snapshot as it is. Its path was told, then a capture looked, and it has not changed since. */

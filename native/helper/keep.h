@@ -22,6 +22,8 @@ void keep_captured(uint32_t number, bool all);
 void keep_told(const struct place *place);
 /* Whether one was, as far as is known. */
 bool keep_is_told(const struct place *place);
+/* Whether a small file that the run was at has changed long after: by somebody else, or through a descriptor that is still open. */
+bool keep_is_edited(const struct place *place);
 
 struct loss {
   const struct place *place; /* what is destroyed; it exists */

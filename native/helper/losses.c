@@ -30,8 +30,8 @@ static bool find_loss(const struct call *call, enum path_op op, const struct pla
   switch (op) {
     case OP_DELETE: return true;
     case OP_TRUNCATE: return (off_t)argument(call, 1) < place->stat.st_size; /* or it grows */
-    /* What somebody else has written, and the run was not at yet, may be overwritten in any way. */
-    case OP_WRITE: return (open_flags(call) & O_TRUNC) != 0 || !keep_is_told(place);
+    /* What somebody else has written, and the run was not at yet or not since, may be overwritten in any way. */
+    case OP_WRITE: return (open_flags(call) & O_TRUNC) != 0 || !keep_is_told(place) || ((open_flags(call) & O_APPEND) == 0 && keep_is_edited(place));
     case OP_RENAME:
     case OP_EXCHANGE:
       /* As `mv` tries first. */
