@@ -150,7 +150,11 @@ const typeOf = (path: string): number => filesystemType(Buffer.from(path))
 function whyNotSnapshot(target: string, { place, name }: NativeState): string | undefined {
   const error = withOpened([target, place], ([from, into]) => addon.snapshotSubvolume(from!, into!, Buffer.from(name)))
   if (error === undefined) return undefined
-  return errnoOf(error) === 'ENOSPC' ? 'no space left on the device' : errnoWords(error)
+  const known: Record<string, string> = {
+    ENOSPC: 'no space left on the device',
+    ETXTBSY: 'a swap file in it is in use (swapoff)',
+  }
+  return known[errnoOf(error) ?? ''] ?? errnoWords(error)
 }
 
 /** With directories opened for a call of the system. What that gives, or its error; throws what is none of the system's. */
@@ -201,6 +205,7 @@ function whyNoSubvolume(path: string): string {
 function tryPlace(target: string, place: string): Probe {
   const problem = whyNotMade(place)
   if (problem !== undefined) return no(problem, fixFor(problem) ?? OUTSIDE)
+  if (typeOf(place) !== BTRFS_MAGIC) return no(`${place} is not on btrfs`, OUTSIDE)
   tidyIfPossible(() => btrfs.tidy(place))
   const probe = join(place, `.${newProbeName()}`)
   try {

@@ -146,7 +146,7 @@ function cloneCheck(home: string): Check {
     state: 'ok',
     detail: canClone(clones)
       ? 'large files share their blocks with the store'
-      : 'this filesystem has none; large files are stored in chunks',
+      : 'the filesystem of the store has none, or it is another one than that of the target; large files are stored in chunks',
   }
 }
 
