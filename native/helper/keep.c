@@ -83,6 +83,15 @@ static bool is_captured(const struct place *place) {
   return false;
 }
 
+/* Of the two times the earlier one, as in notify-path.c, where that can be a change since then. */
+static bool is_later(const struct place *place) {
+  uint64_t at_ns = told_at(place), named_ns = names_at(place);
+  if (named_ns > at_ns) at_ns = named_ns;
+  uint64_t status = in_ns(place->stat.st_ctim), content = in_ns(place->stat.st_mtim);
+  uint64_t changed = content > at_ns && content < status ? content : status;
+  return at_ns != 0 && changed > at_ns + WRITE_NS;
+}
+
 /* git keeps what matters of its own; its locks and its index come and go all the time. What somebody else did there is another matter. */
 static bool is_gits(const struct place *place, const char *inside) {
   if (strstr(inside, "/.git/") == NULL) return false;
@@ -129,6 +138,7 @@ bool keep(const struct loss *loss, struct frame *frame) {
   frame_begin(frame, FRAME_KEPT, (uint16_t)loss->op, (uint32_t)loss->pid);
   if (number == 0) frame_flag(frame, FLAG_TRUNCATED);
   if (!keep_is_told(place)) frame_flag(frame, FLAG_OTHERS);
+  else if (is_later(place)) frame_flag(frame, FLAG_LATER);
   frame_number(frame, FIELD_EXEC, loss->exec);
   frame_number(frame, FIELD_NUMBER, number);
   frame_number(frame, FIELD_MODE, place->stat.st_mode);

@@ -24,20 +24,11 @@ import { copyOf, pathOf, readBeforeLog } from '../tracers/before-log.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
 import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { isOthers, layersOf, type Version } from './kept-versions.ts'
 import { NamesOverTime } from './names-over-time.ts'
 import type { Kept } from './results.ts'
 import { addSnapshot } from './snapshot.ts'
 import { spoolLog, spoolOf, spoolTarget, storeSpooled } from './spool.ts'
-
-/** Of each path so many versions at most: a script that writes a file again and again must not fill the timeline. */
-const MAX_VERSIONS = 3
-
-interface Version {
-  path: Raw
-  exec: number
-  entry: Entry
-  directory: KeptFile['directory']
-}
 
 /** Of runs that go on, or were killed: what was at the path, or below it, is not to become a snapshot. */
 export function purgeKept(ctx: Context, path: Raw): void {
@@ -62,12 +53,12 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
   const writer = await ctx.store.writer(ctx.signal)
   try {
     const root = rootEntryOf(ctx.store, head.root)
-    const versions = (await ingest(ctx, writer, spool, wanted)).filter(({ path, entry }) => {
+    const versions = (await ingest(ctx, writer, run, wanted)).filter(({ path, entry }) => {
       const known = entryAt(ctx.store, root.content, path)
       return !known || !sameContent(known, entry)
     })
     let counted = 0
-    for (const layer of layersOf(versions)) {
+    for (const { versions: layer, news, holdsOthers } of layersOf(versions)) {
       const edits = new Map([...missingDirs(ctx, writer, root.content, layer), ...layer.map(withPath)])
       const tree = rewriteTree(ctx.store, writer, root.content, edits)
       const id = writer.put(encodeTree([{ ...root, content: tree }]))
@@ -86,8 +77,9 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
       addSnapshot(ctx, state, {
         type: 'kept',
         run,
-        label: labelOf(layer.map(({ path }) => path)),
-        command: commandOf(ctx, run, layer),
+        label: labelOf(news.map(({ path }) => path)),
+        command: commandOf(ctx, run, news),
+        holdsOthers,
       })
     }
   } finally {
@@ -180,7 +172,8 @@ function earlierNamesIn({ db }: Context, run: string): (file: KeptFile) => Gener
 }
 
 /** In the order of the destruction. */
-async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: KeptFile[]): Promise<Version[]> {
+async function ingest(ctx: Context, writer: StoreWriter, run: string, files: KeptFile[]): Promise<Version[]> {
+  const spool = spoolOf(ctx, run)
   const sized = files.filter(isFile).map(({ name }) => ({ name, size: sizeOf(join(spool, name)) ?? 0 }))
   const stored = await storeSpooled(ctx, writer, spool, sized)
   return files.flatMap(file => {
@@ -189,27 +182,13 @@ async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: K
     if (!content) return []
     const kind = isFile(file) ? 'file' : 'link'
     const entry = { ...blankEntry(nameOf(path), kind), mode: mode & 0o7777, uid, gid, mtimeNs, ...content }
-    return [{ path, exec, entry, directory }]
+    return [{ path, exec, entry, directory, isOthers: isOthers(ctx, run, file) }]
   })
 }
 
 const targetOf = (link: string): Raw => rawFromBytes(readlinkSync(link, 'buffer'))
 
 const isFile = ({ mode }: KeptFile): boolean => (mode & constants.S_IFMT) === constants.S_IFREG
-
-/** Oldest first: the last has the newest version of each path. */
-function layersOf(versions: Version[]): Version[][] {
-  const byPath = Map.groupBy(versions, ({ path }) => path)
-  const layers: Version[][] = []
-  for (const all of byPath.values()) {
-    const different = all.filter((version, i) => i === 0 || !sameContent(version.entry, all[i - 1]!.entry))
-    for (const [i, version] of different.slice(-MAX_VERSIONS).reverse().entries()) {
-      layers[i] ??= []
-      layers[i].push(version)
-    }
-  }
-  return layers.reverse()
-}
 
 const labelOf = (paths: Raw[]): string => (paths.length === 1 ? showPath(paths[0]!) : `${paths.length} destroyed files`)
 
@@ -220,8 +199,8 @@ export function keptLabel(ctx: Context, snapshot: Snapshot): string {
 }
 
 /** When one command destroyed them all. */
-function commandOf(ctx: Context, run: string, layer: Version[]): string | undefined {
-  const [exec, ...others] = new Set(layer.map(version => version.exec))
+function commandOf(ctx: Context, run: string, news: Version[]): string | undefined {
+  const [exec, ...others] = new Set(news.map(version => version.exec))
   const execution = others.length === 0 && exec ? ctx.db.trace.execution(run, exec) : undefined
   return execution && quoteCommand(execution.argv.map(rawToText))
 }
