@@ -100,6 +100,15 @@ it('of a path that is written again and again the last three', async () => {
   expect(kept().map(({ id }) => savepoint.read(id, 'f').toString())).toEqual(['4\n', '5\n', '6\n'])
 })
 
+it('of a large file that is written again and again no more is stored than that', async () => {
+  const code = 'import os; [open("f", "wb").write(os.urandom(1 << 20)) for i in range(20)]'
+  await run(python(code))
+  const stored = kept().reduce((sum, { sizeDelta }) => sum + sizeDelta, 0)
+  expect(kept()).toHaveLength(3)
+  expect(stored).toBeGreaterThan(3 * 2 ** 20)
+  expect(stored).toBeLessThan(3.5 * 2 ** 20)
+})
+
 it('not what is in the snapshot before, not what is excluded, nothing of git, nothing empty', async () => {
   space.write('.gitignore', 'ignored/\n*.tmp\n')
   await run(

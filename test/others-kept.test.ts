@@ -117,6 +117,11 @@ it('beside which of the own work in a directory that the run moves out, only so 
   expect(kept!.files - before!.files).toBe(1000)
 })
 
+it('also when the run itself writes the file again and again after that', async () => {
+  expect(await run('for i in $(seq 9); do echo $i > b; done', 'echo hand > b')).toEqual(['b'])
+  expect(isHandInHistory('b')).toBe(true)
+})
+
 describe('while the run goes on to destroy more than is kept of its own', () => {
   /** Each end of a test makes a snapshot, and up to three of what was destroyed before it. */
   const churn = `for i in $(seq 12); do for j in 1 2 3; do echo $i $j > tmp; rm tmp; done; ./pytest; sleep 0.2; done`

@@ -3,11 +3,11 @@
  * become a snapshot of their own, of type `kept`: HEAD with those files where they were. All that works on snapshots works
  * on it. A spool that a killed run left is taken up when the run is closed.
  */
-import { constants, existsSync, lstatSync, readlinkSync, rmSync } from 'node:fs'
+import { existsSync, lstatSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { PURGED } from '../model/hide-words.ts'
-import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
+import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawToText, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
@@ -24,6 +24,8 @@ import { copyOf, pathOf, readBeforeLog } from '../tracers/before-log.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
 import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { chooseVersions, type Destroyed } from './kept-choice.ts'
+import { contentOfEntry, contentOfKept, isFile, targetOf } from './kept-content.ts'
 import { isOthers, layersOf, type Version } from './kept-versions.ts'
 import { NamesOverTime } from './names-over-time.ts'
 import type { Kept } from './results.ts'
@@ -53,7 +55,14 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
   const writer = await ctx.store.writer(ctx.signal)
   try {
     const root = rootEntryOf(ctx.store, head.root)
-    const versions = (await ingest(ctx, writer, run, wanted)).filter(({ path, entry }) => {
+    const judged = wanted.map(file => ({ ...file, isOthers: isOthers(ctx, run, file) }))
+    // What is not going to be in a snapshot would only wait in the store for the next collection.
+    const chosen = await chooseVersions(
+      judged,
+      file => contentOfKept(spool, file),
+      path => contentOfEntry(entryAt(ctx.store, root.content, path)),
+    )
+    const versions = (await ingest(ctx, writer, spool, chosen)).filter(({ path, entry }) => {
       const known = entryAt(ctx.store, root.content, path)
       return !known || !sameContent(known, entry)
     })
@@ -172,23 +181,23 @@ function earlierNamesIn({ db }: Context, run: string): (file: KeptFile) => Gener
 }
 
 /** In the order of the destruction. */
-async function ingest(ctx: Context, writer: StoreWriter, run: string, files: KeptFile[]): Promise<Version[]> {
-  const spool = spoolOf(ctx, run)
+async function ingest(
+  ctx: Context,
+  writer: StoreWriter,
+  spool: string,
+  files: (KeptFile & Destroyed)[],
+): Promise<Version[]> {
   const sized = files.filter(isFile).map(({ name }) => ({ name, size: sizeOf(join(spool, name)) ?? 0 }))
   const stored = await storeSpooled(ctx, writer, spool, sized)
   return files.flatMap(file => {
-    const { name, path, exec, directory, mode, uid, gid, mtimeNs } = file
+    const { name, path, exec, directory, mode, uid, gid, mtimeNs, isOthers } = file
     const content = isFile(file) ? stored.get(name) : { target: targetOf(join(spool, name)) }
     if (!content) return []
     const kind = isFile(file) ? 'file' : 'link'
     const entry = { ...blankEntry(nameOf(path), kind), mode: mode & 0o7777, uid, gid, mtimeNs, ...content }
-    return [{ path, exec, entry, directory, isOthers: isOthers(ctx, run, file) }]
+    return [{ path, exec, entry, directory, isOthers }]
   })
 }
-
-const targetOf = (link: string): Raw => rawFromBytes(readlinkSync(link, 'buffer'))
-
-const isFile = ({ mode }: KeptFile): boolean => (mode & constants.S_IFMT) === constants.S_IFREG
 
 const labelOf = (paths: Raw[]): string => (paths.length === 1 ? showPath(paths[0]!) : `${paths.length} destroyed files`)
 

@@ -1,20 +1,14 @@
-/** Which of the files that a run destroyed are worth a snapshot, and in which order they become some. */
+/** Whose the files were that a run destroyed, and how they become snapshots. */
 import type { Entry } from '../model/entry.ts'
-import type { Raw } from '../model/raw-path.ts'
 import { sameContent } from '../store/tree-diff.ts'
 import type { KeptFile } from '../tracers/kept-log.ts'
 import type { Context } from './context.ts'
+import type { Destroyed } from './kept-choice.ts'
 
-/** Of each path so many versions at most: a script that writes a file again and again must not fill the timeline. */
-const MAX_VERSIONS = 3
-
-export interface Version {
-  path: Raw
+export interface Version extends Destroyed {
   exec: number
   entry: Entry
   directory: KeptFile['directory']
-  /** Somebody else's work, as far as is known. */
-  isOthers: boolean
 }
 
 /** What becomes one snapshot. */
@@ -34,7 +28,7 @@ export function layersOf(versions: Version[]): Layer[] {
   const levels: Version[][] = []
   for (const all of Map.groupBy(versions, ({ path }) => path).values()) {
     const different = withoutRepeats(all)
-    for (const [i, version] of different.slice(-MAX_VERSIONS).reverse().entries()) {
+    for (const [i, version] of different.reverse().entries()) {
       levels[i] ??= []
       levels[i].push(version)
     }
