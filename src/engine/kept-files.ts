@@ -3,7 +3,7 @@
  * become a snapshot of their own, of type `kept`: HEAD with those files where they were. All that works on snapshots works
  * on it. A spool that a killed run left is taken up when the run is closed.
  */
-import { existsSync, lstatSync, rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { PURGED } from '../model/hide-words.ts'
@@ -26,6 +26,7 @@ import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { chooseVersions, type Destroyed } from './kept-choice.ts'
 import { contentOfEntry, contentOfKept, isFile, targetOf } from './kept-content.ts'
+import { sizeOf, spooled } from './kept-spool.ts'
 import { isOthers, layersOf, type Version } from './kept-versions.ts'
 import { NamesOverTime } from './names-over-time.ts'
 import type { Kept } from './results.ts'
@@ -49,7 +50,7 @@ export function purgeKept(ctx: Context, path: Raw): void {
 export async function addKept(ctx: Context, run: string): Promise<void> {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const spool = spoolOf(ctx, run)
-  const files = readKeptLog(spoolLog(spool)).kept.filter(({ name }) => sizeOf(join(spool, name)) !== undefined)
+  const files = spooled(spool)
   if (!head || files.length === 0) return
   const wanted = await withoutExcluded(ctx, run, spool, files)
   const writer = await ctx.store.writer(ctx.signal)
@@ -140,8 +141,6 @@ function missingDirs(ctx: Context, writer: StoreWriter, tree: Id, layer: Version
   }
   return made
 }
-
-const sizeOf = (file: string): number | undefined => lstatSync(file, { throwIfNoEntry: false })?.size
 
 /** With their paths relative to the target. What the run has moved to where nothing is captured has the name that it had before. */
 async function withoutExcluded(ctx: Context, run: string, spool: string, files: KeptFile[]): Promise<KeptFile[]> {
