@@ -100,6 +100,45 @@ it('of a path that is written again and again the last three', async () => {
   expect(kept().map(({ id }) => savepoint.read(id, 'f').toString())).toEqual(['4\n', '5\n', '6\n'])
 })
 
+it('of a large file that is written again and again no more is stored than that', async () => {
+  const code = 'import os; [open("f", "wb").write(os.urandom(1 << 20)) for i in range(20)]'
+  await run(python(code))
+  const stored = kept().reduce((sum, { sizeDelta }) => sum + sizeDelta, 0)
+  expect(kept()).toHaveLength(3)
+  expect(stored).toBeGreaterThan(3 * 2 ** 20)
+  expect(stored).toBeLessThan(3.5 * 2 ** 20)
+})
+
+describe('while no snapshot is taken', () => {
+  const MIB = 2 ** 20
+  /** Writes 20 times 8 MiB, and waits until the spool is small, or for ten seconds. */
+  const code = (write: string) => `
+import glob, os, time
+for i in range(20):
+    ${write}
+def size():
+    return sum(os.path.getsize(f) for f in glob.glob(os.environ["SAVEPOINT_HOME"] + "/timelines/*/runs/*/kept/*"))
+for i in range(100):
+    if size() < 80 * ${MIB}: break
+    time.sleep(0.1)
+open("size", "w").write(str(size()))`
+  const ways: [way: string, write: string][] = [
+    ['overwritten', `open("f", "wb").write(os.urandom(8 * ${MIB}))`],
+    ['replaced', `open("g", "wb").write(os.urandom(8 * ${MIB})); os.rename("g", "f")`],
+  ]
+
+  it.each(ways)(
+    'what is %s again and again takes no more room than that, and a little',
+    async (_, write) => {
+      await run(python(code(write)))
+      expect(Number(space.read('size'))).toBeLessThan(80 * MIB)
+      expect(kept()).toHaveLength(3)
+      expect(new Set(kept().map(({ id }) => savepoint.read(id, 'f').subarray(0, 16).toString('hex'))).size).toBe(3)
+    },
+    60_000,
+  )
+})
+
 it('not what is in the snapshot before, not what is excluded, nothing of git, nothing empty', async () => {
   space.write('.gitignore', 'ignored/\n*.tmp\n')
   await run(

@@ -1,6 +1,6 @@
 /** What somebody else put into the target while a run went on, and the run then destroys, is kept and named. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { startRun, useRuns } from './support/background-run.ts'
 import { savepoint, savepointJson } from './support/built-cli.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -129,4 +129,55 @@ it('in a file that the run was at before, and overwrites in place', async () => 
   await live.ended
   expect(savepointJson(space, ['undo']).restore.mixed).toEqual(['f'])
   expect(isHandInHistory('f')).toBe(true)
+})
+
+it('also when the run itself writes the file again and again after that', async () => {
+  expect(await run('for i in $(seq 9); do echo $i > b; done', 'echo hand > b')).toEqual(['b'])
+  expect(isHandInHistory('b')).toBe(true)
+})
+
+describe('while the run goes on to destroy more than is kept of its own', () => {
+  /** Each end of a test makes a snapshot, and up to three of what was destroyed before it. */
+  const churn = `for i in $(seq 12); do for j in 1 2 3; do echo $i $j > tmp; rm tmp; done; ./pytest; sleep 0.2; done`
+  beforeEach(() => space.sh('echo 1 > f; printf "#!/bin/sh\\n" > pytest; chmod +x pytest; sleep 0.05'))
+
+  const stays = async () => {
+    expect(savepoint(space, ['prune', '--dry-run']).stdout).toContain(
+      "1 with somebody else's files: their run can be undone",
+    )
+    savepoint(space, ['prune', '--keep', '0'])
+    expect(isHandInHistory('f')).toBe(true)
+    expect(savepoint(space, ['history', 'tmp']).stderr).toContain('no snapshot has it')
+  }
+
+  it('a file that it had not named stays in the history', async () => {
+    expect(await run(`echo r > f; ${churn}`, 'echo hand > f')).toEqual(['f'])
+    await stays()
+  }, 60_000)
+
+  it('a file that it had written before stays in the history', async () => {
+    const live = await startRun(space, `echo r > f; READY; read line; echo r > f; ${churn}`)
+    await pause(1100)
+    space.sh('echo hand > f')
+    live.say('end')
+    await live.ended
+    expect(savepointJson(space, ['undo']).restore.mixed).toEqual(['f'])
+    await stays()
+  }, 60_000)
+
+  it('also where it destroys that right before its end', async () => {
+    const live = await startRun(space, 'echo r > f; READY; read line; echo r > f')
+    await pause(1100)
+    space.sh('echo hand > f')
+    live.say('end')
+    await live.ended
+    expect(savepoint(space, ['prune', '--dry-run']).stdout).toContain("1 with somebody else's files")
+  })
+
+  it('but not what a command of its own took long to write', async () => {
+    const linker = `python3 -c 'import time; f = open("f", "w"); f.write("r"); f.flush(); time.sleep(1.3); f.write("r")'`
+    await run(`${linker}; rm f`, 'true')
+    expect(savepointJson(space, ['snapshots']).map(({ type }: { type: string }) => type)).toContain('kept')
+    expect(savepoint(space, ['prune', '--dry-run']).stdout).not.toContain("somebody else's")
+  })
 })

@@ -47,6 +47,7 @@ enum frame_flag {
   FLAG_DIRECTORY = 8,
   FLAG_LINKED = 16,  /* the file has other names */
   FLAG_OTHERS = 16,  /* of KEPT: nobody in the run has named it before */
+  FLAG_LATER = 32,   /* of KEPT: it has changed after the run, as far as that is told, had written it */
   FLAG_UNKNOWN = 32, /* of PATH: the path could not be read or found */
   FLAG_HELD = 64,    /* of EXEC: waits for REQUEST_RELEASE */
   FLAG_PAST = 64,    /* of PATH: it has happened, as watching tells */

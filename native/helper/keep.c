@@ -18,8 +18,6 @@
 enum { LOOKS = 64, CAPTURES = 256, MAX_OWN = 1000, MAX_EDITED = 4 << 20 };
 /* The clock of files ticks; a file's time may lie before the moment of its change by as much. */
 static const uint64_t tick_ns = 20000000;
-/* Most programs write at once what they have opened. */
-static const uint64_t soon_ns = 500000000;
 
 /* What changed before this is in a snapshot, or in the log of before.h. */
 static uint64_t walked_ns;
@@ -74,11 +72,6 @@ bool keep_is_told(const struct place *place) {
   return !place->known || told_at(place) != 0 || names_at(place) != 0;
 }
 
-bool keep_is_edited(const struct place *place) {
-  uint64_t at_ns = place->known && place->exists ? told_at(place) : 0;
-  return at_ns != 0 && place->stat.st_size <= MAX_EDITED && in_ns(place->stat.st_mtim) > at_ns + soon_ns;
-}
-
 /* Whether it is in a snapshot as it is. Its path was told, then a capture looked, and it has not changed since. */
 static bool is_captured(const struct place *place) {
   uint64_t changed_ns = in_ns(place->stat.st_ctim) + tick_ns, arrived_ns = arrivals_above(place) + tick_ns;
@@ -89,6 +82,19 @@ static bool is_captured(const struct place *place) {
   for (size_t i = 0; i < capture_count; i++)
     if (captures[i] >= at_ns) return changed_ns < captures[i];
   return false;
+}
+
+/* Of the two times the earlier one, as in notify-path.c, where that can be a change since then. */
+static bool is_later(const struct place *place) {
+  uint64_t at_ns = told_at(place), named_ns = names_at(place);
+  if (named_ns > at_ns) at_ns = named_ns;
+  uint64_t status = in_ns(place->stat.st_ctim), content = in_ns(place->stat.st_mtim);
+  uint64_t changed = content > at_ns && content < status ? content : status;
+  return at_ns != 0 && changed > at_ns + WRITE_NS;
+}
+
+bool keep_is_edited(const struct place *place) {
+  return place->known && place->exists && place->stat.st_size <= MAX_EDITED && is_later(place);
 }
 
 /* git keeps what matters of its own; its locks and its index come and go all the time. What somebody else did there is another matter. */
@@ -137,6 +143,7 @@ bool keep(const struct loss *loss, struct frame *frame) {
   frame_begin(frame, FRAME_KEPT, (uint16_t)loss->op, (uint32_t)loss->pid);
   if (number == 0) frame_flag(frame, FLAG_TRUNCATED);
   if (!keep_is_told(place)) frame_flag(frame, FLAG_OTHERS);
+  else if (is_later(place)) frame_flag(frame, FLAG_LATER);
   frame_number(frame, FIELD_EXEC, loss->exec);
   frame_number(frame, FIELD_NUMBER, number);
   frame_number(frame, FIELD_MODE, place->stat.st_mode);

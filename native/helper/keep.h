@@ -9,6 +9,9 @@
 #include "syscalls.h"
 #include "tracee.h"
 
+/* How long a run may take to write what it has opened. */
+enum { WRITE_NS = 1000000000 };
+
 /* After spool_open. */
 void keep_init(void);
 /* A look number `number` begins now: what it captures is safe once keep_captured is told so. */

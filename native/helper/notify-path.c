@@ -34,9 +34,6 @@ static void put_place(struct frame *frame, enum field_tag tag, const struct plac
   if (!place->known || !frame_bytes(frame, tag, place->path, place->length)) frame_flag(frame, FLAG_UNKNOWN);
 }
 
-/* How long a run may take to write what it has opened. */
-static const uint64_t write_ns = 1000000000;
-
 /*
  * When the content changed that the call is about to change: if that is later than what the run last did to the file, it was
  * perhaps somebody else. Of the two times the earlier one, since the other moves when only the mode or the name changes; but the one can
@@ -50,7 +47,7 @@ static void put_changed(const struct call *call, enum field_tag tag, const struc
   uint64_t changed = content > begun && content < status ? content : status;
   if (place->stat.st_nlink > 1) {
     uint64_t named = names_at(place);
-    changed = named == 0 || content > named + write_ns ? content : 0;
+    changed = named == 0 || content > named + WRITE_NS ? content : 0;
   }
   if (changed > begun) frame_long(call->frame, tag, changed);
 }

@@ -3,11 +3,11 @@
  * become a snapshot of their own, of type `kept`: HEAD with those files where they were. All that works on snapshots works
  * on it. A spool that a killed run left is taken up when the run is closed.
  */
-import { constants, existsSync, lstatSync, readlinkSync, rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { blankEntry, type Entry, type Id } from '../model/entry.ts'
 import { PURGED } from '../model/hide-words.ts'
-import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
+import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawToText, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
@@ -24,20 +24,14 @@ import { copyOf, pathOf, readBeforeLog } from '../tracers/before-log.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
 import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { chooseVersions, type Destroyed } from './kept-choice.ts'
+import { contentOfEntry, contentOfKept, isFile, targetOf } from './kept-content.ts'
+import { sizeOf, spooled } from './kept-spool.ts'
+import { isOthers, layersOf, type Version } from './kept-versions.ts'
 import { NamesOverTime } from './names-over-time.ts'
 import type { Kept } from './results.ts'
 import { addSnapshot } from './snapshot.ts'
 import { spoolLog, spoolOf, spoolTarget, storeSpooled } from './spool.ts'
-
-/** Of each path so many versions at most: a script that writes a file again and again must not fill the timeline. */
-const MAX_VERSIONS = 3
-
-interface Version {
-  path: Raw
-  exec: number
-  entry: Entry
-  directory: KeptFile['directory']
-}
 
 /** Of runs that go on, or were killed: what was at the path, or below it, is not to become a snapshot. */
 export function purgeKept(ctx: Context, path: Raw): void {
@@ -56,18 +50,25 @@ export function purgeKept(ctx: Context, path: Raw): void {
 export async function addKept(ctx: Context, run: string): Promise<void> {
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const spool = spoolOf(ctx, run)
-  const files = readKeptLog(spoolLog(spool)).kept.filter(({ name }) => sizeOf(join(spool, name)) !== undefined)
+  const files = spooled(spool)
   if (!head || files.length === 0) return
   const wanted = await withoutExcluded(ctx, run, spool, files)
   const writer = await ctx.store.writer(ctx.signal)
   try {
     const root = rootEntryOf(ctx.store, head.root)
-    const versions = (await ingest(ctx, writer, spool, wanted)).filter(({ path, entry }) => {
+    const judged = wanted.map(file => ({ ...file, isOthers: isOthers(ctx, run, file) }))
+    // What is not going to be in a snapshot would only wait in the store for the next collection.
+    const chosen = await chooseVersions(
+      judged,
+      file => contentOfKept(spool, file),
+      path => contentOfEntry(entryAt(ctx.store, root.content, path)),
+    )
+    const versions = (await ingest(ctx, writer, spool, chosen)).filter(({ path, entry }) => {
       const known = entryAt(ctx.store, root.content, path)
       return !known || !sameContent(known, entry)
     })
     let counted = 0
-    for (const layer of layersOf(versions)) {
+    for (const { versions: layer, news, holdsOthers } of layersOf(versions)) {
       const edits = new Map([...missingDirs(ctx, writer, root.content, layer), ...layer.map(withPath)])
       const tree = rewriteTree(ctx.store, writer, root.content, edits)
       const id = writer.put(encodeTree([{ ...root, content: tree }]))
@@ -86,8 +87,9 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
       addSnapshot(ctx, state, {
         type: 'kept',
         run,
-        label: labelOf(layer.map(({ path }) => path)),
-        command: commandOf(ctx, run, layer),
+        label: labelOf(news.map(({ path }) => path)),
+        command: commandOf(ctx, run, news),
+        holdsOthers,
       })
     }
   } finally {
@@ -140,8 +142,6 @@ function missingDirs(ctx: Context, writer: StoreWriter, tree: Id, layer: Version
   return made
 }
 
-const sizeOf = (file: string): number | undefined => lstatSync(file, { throwIfNoEntry: false })?.size
-
 /** With their paths relative to the target. What the run has moved to where nothing is captured has the name that it had before. */
 async function withoutExcluded(ctx: Context, run: string, spool: string, files: KeptFile[]): Promise<KeptFile[]> {
   const target = spoolTarget(spool)
@@ -180,35 +180,22 @@ function earlierNamesIn({ db }: Context, run: string): (file: KeptFile) => Gener
 }
 
 /** In the order of the destruction. */
-async function ingest(ctx: Context, writer: StoreWriter, spool: string, files: KeptFile[]): Promise<Version[]> {
+async function ingest(
+  ctx: Context,
+  writer: StoreWriter,
+  spool: string,
+  files: (KeptFile & Destroyed)[],
+): Promise<Version[]> {
   const sized = files.filter(isFile).map(({ name }) => ({ name, size: sizeOf(join(spool, name)) ?? 0 }))
   const stored = await storeSpooled(ctx, writer, spool, sized)
   return files.flatMap(file => {
-    const { name, path, exec, directory, mode, uid, gid, mtimeNs } = file
+    const { name, path, exec, directory, mode, uid, gid, mtimeNs, isOthers } = file
     const content = isFile(file) ? stored.get(name) : { target: targetOf(join(spool, name)) }
     if (!content) return []
     const kind = isFile(file) ? 'file' : 'link'
     const entry = { ...blankEntry(nameOf(path), kind), mode: mode & 0o7777, uid, gid, mtimeNs, ...content }
-    return [{ path, exec, entry, directory }]
+    return [{ path, exec, entry, directory, isOthers }]
   })
-}
-
-const targetOf = (link: string): Raw => rawFromBytes(readlinkSync(link, 'buffer'))
-
-const isFile = ({ mode }: KeptFile): boolean => (mode & constants.S_IFMT) === constants.S_IFREG
-
-/** Oldest first: the last has the newest version of each path. */
-function layersOf(versions: Version[]): Version[][] {
-  const byPath = Map.groupBy(versions, ({ path }) => path)
-  const layers: Version[][] = []
-  for (const all of byPath.values()) {
-    const different = all.filter((version, i) => i === 0 || !sameContent(version.entry, all[i - 1]!.entry))
-    for (const [i, version] of different.slice(-MAX_VERSIONS).reverse().entries()) {
-      layers[i] ??= []
-      layers[i].push(version)
-    }
-  }
-  return layers.reverse()
 }
 
 const labelOf = (paths: Raw[]): string => (paths.length === 1 ? showPath(paths[0]!) : `${paths.length} destroyed files`)
@@ -220,8 +207,8 @@ export function keptLabel(ctx: Context, snapshot: Snapshot): string {
 }
 
 /** When one command destroyed them all. */
-function commandOf(ctx: Context, run: string, layer: Version[]): string | undefined {
-  const [exec, ...others] = new Set(layer.map(version => version.exec))
+function commandOf(ctx: Context, run: string, news: Version[]): string | undefined {
+  const [exec, ...others] = new Set(news.map(version => version.exec))
   const execution = others.length === 0 && exec ? ctx.db.trace.execution(run, exec) : undefined
   return execution && quoteCommand(execution.argv.map(rawToText))
 }

@@ -10,20 +10,19 @@ import { rawToText } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
-import type { ExecEvent, ExitEvent, Look, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
+import type { ExecEvent, ExitEvent, KeptEvent, Look, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 import { checkIdentity, type RunDirty } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { DirtySet } from './dirty-set.ts'
 import { destroyedBy, endangers } from './endangers.ts'
 import { GuardPace } from './guard-pace.ts'
 import { IdleWatch } from './idle-watch.ts'
-import { type Milestone, milestoneOfExec } from './milestone-exec.ts'
+import { KeptSpool } from './kept-spool.ts'
+import { endOf, type Milestone, milestoneOfExec } from './milestone-exec.ts'
 import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
 
 const COMMIT_DEBOUNCE_MS = 2000
 const CHANGE_DEBOUNCE_MS = 1000
-/** So many files that are destroyed one by one are better captured at once. */
-const MANY_KEPT = 1000
 /** What others change meanwhile is looked for in this rhythm, but not while a command waits. */
 const WALK_MS = 120_000
 
@@ -71,7 +70,7 @@ export class LiveRun {
   private isBlind = false
   /** Nothing was captured at the start: what has not changed may be in no snapshot either. */
   private isUncaptured = false
-  private kept = 0
+  private readonly kept: KeptSpool
   /** The commit whose snapshot is still to come. Should the run be over by then, the state at its end is that of the commit. */
   pendingCommit: string | undefined
   taken = 0
@@ -82,6 +81,7 @@ export class LiveRun {
     this.hooks = hooks
     const { triggers, auto_interval_seconds } = ctx.config.snapshots
     this.dirty = new DirtySet(ctx.targetPath)
+    this.kept = new KeptSpool(ctx, run)
     this.walkedAt = ctx.now()
     if (!triggers.disable_idle)
       this.idle = new IdleWatch(triggers.idle_threshold_seconds * 1000, () => this.trigger('idle', undefined))
@@ -105,7 +105,7 @@ export class LiveRun {
     else if (event.type === 'exit') this.handleExit(event)
     else if (event.type === 'late') this.hooks.note(event.id, 'went on before its snapshot was there')
     else if (event.type === 'lost') this.lose(event)
-    else if (event.type === 'kept' && ++this.kept % MANY_KEPT === 0) this.trigger('interval', undefined)
+    else if (event.type === 'kept') this.handleKept(event)
   }
 
   /** For a capture that others want: what could be written unseen. Undefined when nobody can tell. */
@@ -151,6 +151,12 @@ export class LiveRun {
     if (this.ctx.config.snapshots.triggers.enable_change) this.debounce('change', CHANGE_DEBOUNCE_MS, undefined)
   }
 
+  private handleKept({ name }: KeptEvent): void {
+    const due = this.kept.note(name)
+    if (due === 'capture') this.trigger('interval', undefined)
+    if (due === 'trim') this.work = this.work.then(() => this.kept.trim())
+  }
+
   private handleExec(event: ExecEvent): void {
     this.idle?.began(event.id, event.pid)
     const argv = event.argv.map(rawToText)
@@ -177,25 +183,18 @@ export class LiveRun {
     const milestone = this.milestones.get(id)
     this.forget(id)
     if (!milestone) return
-    const ok = code === 0
     const { type, command } = milestone
-    if (type === 'git') {
-      if (!ok) return
+    if (type !== 'git') this.trigger(type, command, endOf(type, code, signal))
+    else if (code === 0) {
       this.pendingCommit = command
       this.debounce('git', COMMIT_DEBOUNCE_MS, command)
-      return
     }
-    const end = signal ?? `exit ${code}`
-    const words = type === 'test' ? ['passed', 'failed'] : ['built', 'build failed']
-    this.trigger(type, command, ok ? words[0] : `${words[1]} (${end})`)
   }
 
   private debounce(type: SnapshotType, ms: number, command: string | undefined): void {
     clearTimeout(this.timers.get(type))
-    this.timers.set(
-      type,
-      setTimeout(() => this.trigger(type, command), ms),
-    )
+    const timer = setTimeout(() => this.trigger(type, command), ms)
+    this.timers.set(type, timer)
   }
 
   /** Nobody waits for it. With one in the queue already, one more would show the same. How a test ended is news as such. */

@@ -25,3 +25,9 @@ export function milestoneOfExec(ctx: Context, event: ExecEvent, argv: string[]):
   const isWanted = type === 'build' ? !triggers.disable_builds : !triggers.disable_tests
   return type && isWanted ? { type, command: quoteCommand(argv) } : undefined
 }
+
+/** How it ended, in words for the label of its snapshot. */
+export function endOf(type: 'build' | 'test', code: number | undefined, signal: string | undefined): string {
+  const [good, bad] = type === 'test' ? ['passed', 'failed'] : ['built', 'build failed']
+  return code === 0 ? good! : `${bad} (${signal ?? `exit ${code}`})`
+}

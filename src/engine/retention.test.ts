@@ -31,6 +31,7 @@ function decide(snapshots: Snapshot[], over: Partial<RetentionInput> = {}) {
     tagged: new Set(),
     operations: [],
     unended: new Set(),
+    undoable: new Set(),
     retention,
     now: NOW,
     ...over,
@@ -170,6 +171,18 @@ describe('safety snapshots', () => {
     }
     expect(decide(safety(99 * DAY_MS), { operations: operation('past') }).get('s1')!.keep).toBe(false)
   })
+})
+
+test("kept snapshots with somebody else's files stay for seven days, and as long as the run can be undone", () => {
+  const over = { type: 'kept', run: 'run_a', label: 'f', createdAt: NOW - 6.9 * DAY_MS, holdsOthers: true } as const
+  const snapshots = line('kept', 100).map(one => (one.seq === 7 ? { ...one, ...over } : one))
+  const young = decide(snapshots, { keep: 0 })
+  expect(young.get('s7')).toEqual({ keep: true, rule: expect.stringContaining('younger than 7 days') })
+  expect([...young].filter(([, { keep }]) => keep)).toHaveLength(3)
+  const old = snapshots.map(one => (one.seq === 7 ? { ...one, createdAt: NOW - 7.1 * DAY_MS } : one))
+  expect(decide(old).get('s7')!.keep).toBe(false)
+  const undoable = decide(old, { undoable: new Set(['run_a']) }).get('s7')
+  expect(undoable).toEqual({ keep: true, rule: expect.stringContaining('can be undone') })
 })
 
 test('--keep N and a run narrow it', () => {

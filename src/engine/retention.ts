@@ -30,6 +30,8 @@ export interface RetentionInput {
   operations: Operation[]
   /** The states before runs that have no end yet: also of one that is killed later they are the way back. */
   unended: ReadonlySet<string>
+  /** Runs that go on, or can be undone or redone. */
+  undoable: ReadonlySet<string>
   retention: Config['snapshots']['retention']
   now: number
   /** An explicit limit instead of the pools: this many of the prunable ones stay. */
@@ -65,7 +67,7 @@ function pinRule(snapshot: Snapshot, input: RetentionInput, children: number): s
   if (children > 1) return 'branch point'
   if (snapshot.type === 'safety') return safetyRule(snapshot, input)
   if (children === 0) return 'leaf'
-  return undefined
+  return snapshot.holdsOthers ? othersRule(snapshot, input) : undefined
 }
 
 function safetyRule(snapshot: Snapshot, input: RetentionInput): string | undefined {
@@ -76,6 +78,12 @@ function safetyRule(snapshot: Snapshot, input: RetentionInput): string | undefin
   )
   if (referring) return 'safety: an operation can be undone with it'
   return input.now - snapshot.createdAt < DELETED_KEPT_MS ? 'safety: younger than 7 days' : undefined
+}
+
+/** The undo of the run says that it is in the history. */
+function othersRule(snapshot: Snapshot, { undoable, now }: RetentionInput): string | undefined {
+  if (undoable.has(snapshot.run!)) return "with somebody else's files: their run can be undone"
+  return now - snapshot.createdAt < DELETED_KEPT_MS ? "with somebody else's files: younger than 7 days" : undefined
 }
 
 type Verdict = { keep: boolean; rule: string }

@@ -24,6 +24,7 @@ export interface TakeOptions {
   run?: string
   command?: string
   turn?: Turn
+  holdsOthers?: boolean
 }
 
 export async function takeSnapshot(
@@ -142,6 +143,7 @@ export function addSnapshot(ctx: Context, live: State, options: TakeOptions, kep
         skipped: live.skipped,
         unsettled: live.unsettled,
         runOnly: live.runOnly,
+        holdsOthers: options.holdsOthers,
         turn: options.turn,
       },
       kept?.id,

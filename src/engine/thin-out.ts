@@ -1,5 +1,6 @@
 /** What retention does with a timeline: which snapshots may go, and the going of those that nobody asked for. */
 
+import type { Operation } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import { newOperation } from './new-operation.ts'
 import type { PruneDecision } from './results.ts'
@@ -12,18 +13,23 @@ type Limits = Pick<RetentionInput, 'keep' | 'run'>
 export const decide = (ctx: Context, limits: Limits = {}, without?: ReadonlySet<string>): PruneDecision[] => {
   const all = new Map(ctx.db.snapshots(true).map(snapshot => [snapshot.id, snapshot]))
   for (const id of without ?? []) all.set(id, { ...all.get(id)!, deletedAt: 0 })
+  const [operations, unended] = [ctx.db.operations(), ctx.db.unendedRuns()]
   return decideRetention({
     snapshots: ctx.db.snapshots().filter(({ id }) => !without?.has(id)),
     parentOf: snapshot => shownParent(id => all.get(id), snapshot),
     head: headWithout(ctx.db.head, id => all.get(id), without),
     tagged: new Set(ctx.db.tags().values()),
-    operations: ctx.db.operations(),
-    unended: new Set(ctx.db.unendedRuns().flatMap(({ before }) => before ?? [])),
+    operations,
+    unended: new Set(unended.flatMap(({ before }) => before ?? [])),
+    undoable: new Set([...unended.map(({ id }) => id), ...operations.flatMap(undoableRun)]),
     retention: ctx.config.snapshots.retention,
     now: ctx.now(),
     ...limits,
   })
 }
+
+const undoableRun = ({ kind, state, detail }: Operation): string[] =>
+  kind === 'run' && (state === 'done' || state === 'undone') ? [detail.run as string] : []
 
 function headWithout(head: string | undefined, find: Find, without: ReadonlySet<string> = new Set()) {
   let at = head

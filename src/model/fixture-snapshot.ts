@@ -24,6 +24,7 @@ export function makeSnapshot(id: string, over: Partial<Snapshot> = {}): Snapshot
     skipped: [],
     unsettled: false,
     runOnly: false,
+    holdsOthers: false,
     deletedAt: undefined,
     turn: undefined,
     ...over,

@@ -60,6 +60,8 @@ export interface Snapshot {
   unsettled: boolean
   /** Only what its run was seen to touch was looked at: what others changed since the snapshot before may be missing. */
   runOnly: boolean
+  /** Of type `kept`: it has what somebody else had put there, perhaps the only copy. */
+  holdsOthers: boolean
   deletedAt: number | undefined
   /** Of one that an agent's hook took: whose turn it was. */
   turn: Turn | undefined

@@ -7,12 +7,13 @@ import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 type Row = any
 
 /** Bits of the column `unsettled` of a snapshot. */
-export const MARK = { unsettled: 1, runOnly: 2 } as const
+export const MARK = { unsettled: 1, runOnly: 2, holdsOthers: 4 } as const
 
 /** Of what was left out, this many paths are listed; the count is always exact. */
 export const SKIPPED_LISTED = 1000
 
-export type NewSnapshot = Omit<Snapshot, 'id' | 'seq' | 'deletedAt' | 'turn'> & Partial<Pick<Snapshot, 'turn'>>
+export type NewSnapshot = Omit<Snapshot, 'id' | 'seq' | 'deletedAt' | 'turn' | 'holdsOthers'> &
+  Partial<Pick<Snapshot, 'turn' | 'holdsOthers'>>
 
 export function insertSnapshot(database: DatabaseSync, id: string, snapshot: NewSnapshot): void {
   const insert = database.prepare(
@@ -39,7 +40,9 @@ export function insertSnapshot(database: DatabaseSync, id: string, snapshot: New
     snapshot.bytes,
     snapshot.skippedCount,
     JSON.stringify(snapshot.skipped.slice(0, SKIPPED_LISTED)),
-    (snapshot.unsettled ? MARK.unsettled : 0) | (snapshot.runOnly ? MARK.runOnly : 0),
+    (snapshot.unsettled ? MARK.unsettled : 0) |
+      (snapshot.runOnly ? MARK.runOnly : 0) |
+      (snapshot.holdsOthers ? MARK.holdsOthers : 0),
     snapshot.turn ? JSON.stringify(snapshot.turn) : null,
   )
 }
@@ -64,6 +67,7 @@ export const toSnapshot = (row: Row): Snapshot => ({
   skipped: row.skipped ? JSON.parse(row.skipped) : [],
   unsettled: (row.unsettled & MARK.unsettled) !== 0,
   runOnly: (row.unsettled & MARK.runOnly) !== 0,
+  holdsOthers: (row.unsettled & MARK.holdsOthers) !== 0,
   deletedAt: row.deleted_at ?? undefined,
   // In an older file that can only be read there is no such column.
   turn: row.turn ? JSON.parse(row.turn) : undefined,

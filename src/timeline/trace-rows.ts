@@ -1,6 +1,6 @@
 /** The rows of traces: what runs executed. Paths and arguments are bytes. What they changed is in event-rows.ts. */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
-import { rawFromBytes, rawToBytes } from '../model/raw-path.ts'
+import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import type { Execution } from '../model/trace.ts'
 import { FIRM, LOOSE } from '../store/database.ts'
 import { inTransaction } from '../store/transaction.ts'
@@ -131,6 +131,17 @@ export class TraceRows {
   noted(run: string, text: string, until: number, limit: number): Execution[] {
     const where = 'WHERE run = ? AND at <= ? AND instr(note, ?) > 0 ORDER BY id DESC LIMIT ?'
     return this.database.prepare(`SELECT * FROM exec_events ${where}`).all(run, until, text, limit).map(toExecution)
+  }
+
+  /** When the process had ended that last named a path until then; undefined while it goes on, or when nothing is known of it. */
+  endOfWriter(run: string, path: Raw, until: number): number | undefined {
+    const where = 'run = ?1 AND (path = ?2 OR to_path = ?2) AND at <= ?3 ORDER BY id DESC LIMIT 1'
+    const writer = this.database.prepare(`SELECT pid, at FROM fs_events WHERE ${where}`)
+    const named = writer.get(run, rawToBytes(path), until)
+    if (!named) return undefined
+    const sql = 'SELECT max(coalesce(ended_at, 9e999)) AS end FROM exec_events WHERE run = ? AND pid = ?'
+    const end = this.database.prepare(sql).get(run, named.pid!)!.end as number | null
+    return end === null || end < (named.at as number) || end === Infinity ? undefined : end
   }
 
   execution(run: string, id: number): Execution | undefined {

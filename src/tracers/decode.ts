@@ -58,7 +58,11 @@ export class EventDecoder {
       case FRAME.path:
         return this.path(frame)
       case FRAME.kept:
-        return { type: 'kept', ofOthers: frame.flags & FLAG.others ? fileOf(frame) : undefined }
+        return {
+          type: 'kept',
+          name: String(frame.number(FIELD.number)!),
+          ofOthers: frame.flags & FLAG.others ? fileOf(frame) : undefined,
+        }
       case FRAME.lost:
         return {
           type: 'lost',

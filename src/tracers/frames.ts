@@ -35,6 +35,7 @@ export const FLAG = {
   directory: 8,
   linked: 16,
   others: 16,
+  later: 32,
   unknown: 32,
   held: 64,
   past: 64,

@@ -18,6 +18,8 @@ export interface KeptFile {
   uid: number
   gid: number
   mtimeNs: bigint
+  /** Whose it was: others', when nobody in the run has named it before; unsure, when it has changed after the run had written it. */
+  whose: 'own' | 'others' | 'unsure'
   /** The directory that it was in. */
   directory: { mode: number; uid: number; gid: number } | undefined
 }
@@ -56,5 +58,6 @@ const toKept = (frame: Frame): KeptFile => ({
   uid: frame.number(FIELD.uid)!,
   gid: frame.number(FIELD.gid)!,
   mtimeNs: frame.mtime(),
+  whose: frame.flags & FLAG.others ? 'others' : frame.flags & FLAG.later ? 'unsure' : 'own',
   directory: directoryOf(frame),
 })

@@ -108,6 +108,8 @@ export interface Look extends Held {
 /** A file that was about to be destroyed and is kept in the spool, where its own log says more (kept-log.ts). */
 export interface KeptEvent {
   type: 'kept'
+  /** Its name there. */
+  name: string
   /** When nobody in the run has named it before. */
   ofOthers: { path: Raw; mtimeNs: bigint } | undefined
 }

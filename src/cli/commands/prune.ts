@@ -56,7 +56,8 @@ export function register(program: Command): void {
     description:
       'Deletes the snapshots that the retention rules do not keep, or, with --keep, all but the newest N of those that ' +
       'are not pinned. Pinned are HEAD, manual, imported, labelled and tagged ones, ends of branches and branch points, ' +
-      'safety snapshots that an operation can be undone with or that are younger than 7 days, the state before a run that ' +
+      'safety snapshots that an operation can be undone with or that are younger than 7 days, kept ones with ' +
+      "somebody else's files until their run cannot be undone any more and for 7 days at least, the state before a run that " +
       'has no end yet, and, unless ' +
       'snapshots.retention.delete_initial is true, the pre-run snapshot of every run and the first one of all. ' +
       'RUN narrows it to one run. It can be undone for 7 days.',
