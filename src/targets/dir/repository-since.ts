@@ -45,7 +45,7 @@ export const isObjectIn = (repositories: readonly Raw[], path: Raw): boolean =>
 
 /** Of a submodule, too. */
 const STANDS_ON =
-  /^(?:modules\/.+\/)?(?:HEAD|index|packed-refs|(?!FETCH_|ORIG_)[A-Z_]+_HEAD|(?:rebase-merge|rebase-apply|sequencer)(?:\/.*)?)$/s
+  /^(?:modules\/.+\/)?(?:HEAD|index|packed-refs|(?!FETCH_|ORIG_)[A-Z_]+_HEAD|(?:rebase-merge|rebase-apply|sequencer|reftable)(?:\/.*)?)$/s
 const OBJECTS = /^(?:modules\/.+\/)?objects\//s
 /** Written by who only looks or fetches, or with what is moved. */
 const ASIDE =
