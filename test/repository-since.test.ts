@@ -91,3 +91,12 @@ it('one at which the run, and somebody since, have only looked is no conflict; n
   expect([commits(), space.read('a')]).toEqual([['b', 'one'], 'a1\n'])
   isWhole()
 })
+
+it('settings and hooks of the run go back whatever somebody has committed since', () => {
+  run('git config core.x 1; echo exit 1 > .git/hooks/pre-push')
+  space.sh(commit('b'))
+  expect(savepointJson(space, ['undo']).restore.left_alone).toEqual([])
+  expect([space.sh('git config core.x || echo none'), space.read('.git/hooks/pre-push')]).toEqual(['none\n', undefined])
+  expect(commits()).toEqual(['b', 'one'])
+  isWhole()
+})

@@ -16,7 +16,7 @@ import { mayChangeDir } from './may-change.ts'
 import { OthersPaths, type Span } from './others-paths.ts'
 import { isKnown, isOutOfTheWay, lostDirectory, sameAside, sameDeep, treeOf } from './plan-entries.ts'
 import { isRefreshedIndex, type ReadLive } from './refreshed-index.ts'
-import { isObjectIn, isRepository, workedSince } from './repository-since.ts'
+import { Repositories } from './repository-since.ts'
 
 export type PlanAction =
   /** Nothing is there: make the entry (a directory with everything in it). */
@@ -72,12 +72,12 @@ class Planner {
   /** Live directories in which this user may change nothing. */
   private readonly closed = new Set<Raw>()
   private readonly others: OthersPaths
-  /** Repositories in which others have worked since, without moving what the work tree stands on. */
-  private readonly used: Raw[] = []
+  private readonly repositories: Repositories
 
   constructor(options: PlanOptions) {
     this.options = options
     this.others = new OthersPaths(options.store, options.others ?? [])
+    this.repositories = new Repositories(options.store, options.readLive)
   }
 
   run(): RestorePlan {
@@ -141,7 +141,9 @@ class Planner {
       if (!sameDeep(base, wanted) && !sameDeep(live, wanted)) this.noteOverlapped(path)
       return
     }
-    if (isUndo && this.staysAsIs(path, live, wanted, base)) return
+    const stays = isUndo ? this.repositories.whatStays({ path, live, wanted, base }) : 'nothing'
+    if (stays === 'repository') this.plan.leftAlone.push({ path, why: 'edited' })
+    if (stays !== 'nothing') return
     if (live?.kind === 'dir' && wanted?.kind === 'dir') {
       yield* this.compareDirs(path, live, wanted, base)
       return
@@ -159,16 +161,6 @@ class Planner {
     }
     if (isUndo && !(yield* this.mayUndo(path, live, wanted, base))) return
     yield* this.decide(path, live, wanted)
-  }
-
-  /** A repository that somebody has moved on since, as a whole; beside that, what he may have made use of. */
-  private staysAsIs(path: Raw, live: Entry | undefined, wanted: Entry | undefined, base: Entry | undefined): boolean {
-    if (!isRepository(path)) return wanted === undefined && isObjectIn(this.used, path)
-    const { store, readLive } = this.options
-    const since = workedSince({ store, path, live, wanted, base, readLive })
-    if (since === 'beside') this.used.push(path)
-    if (since === 'there') this.plan.leftAlone.push({ path, why: 'edited' })
-    return since === 'there' || since === 'unchanged'
   }
 
   /** A directory above the scope that is gone is made again, but only for what is wanted in it. */
@@ -239,7 +231,9 @@ class Planner {
       else this.plan.keptDirs.push(path)
       return false
     }
-    this.plan.leftAlone.push({ path, why: 'edited' })
+    // Who has only looked has done nothing that could be taken back.
+    if (!isRefreshedIndex(this.options.store, path, wanted, base, undefined))
+      this.plan.leftAlone.push({ path, why: 'edited' })
     return false
   }
 
