@@ -1,12 +1,13 @@
 /** A target on a btrfs that is not mounted is missing, and not gone: nothing is made in its place unless somebody says so. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
-import { basename, join, relative } from 'node:path'
+import { join, relative } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { followDir } from '../src/targets/dir/dir-target.ts'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { startRun } from './support/background-run.ts'
 import { savepoint } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
+import { mountedElsewhere } from './support/mounted-elsewhere.ts'
 import { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs()
@@ -20,19 +21,10 @@ beforeEach(() => {
 })
 afterEach(() => elsewhere.remove())
 
-const point = () => join(elsewhere.base, 'mounted here')
-const target = () => join(point(), basename(space.dir))
-const opened = (options: object = {}) =>
-  space.open({ cwd: elsewhere.base, target: target(), home: elsewhere.home, ...options })
-const whileMounted = async (work: () => Promise<void>) => {
-  mkdirSync(point(), { recursive: true })
-  run('mount', '--bind', space.base, point())
-  try {
-    await work()
-  } finally {
-    run('umount', point())
-  }
-}
+const { point, target, opened, whileMounted } = mountedElsewhere(
+  () => space,
+  () => elsewhere,
+)
 
 onDisk('rollback and undo make no plain directory, nor does a hint say so; with force they do', async () => {
   await whileMounted(async () => {

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vi
 import { doctor } from '../src/index.ts'
 import { onBtrfs, run } from './support/backend-scene.ts'
 import { gated } from './support/machine.ts'
+import { mountedElsewhere } from './support/mounted-elsewhere.ts'
 import type { Workspace } from './support/workspace.ts'
 
 /** The home is on another disk, so that snapshots are kept beside the target. */
@@ -135,20 +136,10 @@ describe('a directory for snapshots', () => {
 })
 
 describe('a filesystem that is not mounted, on a mount point that is on btrfs as well', () => {
-  const point = () => join(elsewhere.base, 'mounted here')
-  const target = () => join(point(), basename(space.dir))
-  const opened = (options: object = {}) =>
-    space.open({ cwd: elsewhere.base, target: target(), home: elsewhere.home, ...options })
-  const whileMounted = async (work: () => Promise<void>) => {
-    mkdirSync(point(), { recursive: true })
-    run('mount', '--bind', space.base, point())
-    try {
-      await work()
-    } finally {
-      run('umount', point())
-    }
-    space.notices.length = 0
-  }
+  const { target, opened, whileMounted } = mountedElsewhere(
+    () => space,
+    () => elsewhere,
+  )
 
   onDisk('has lost nothing, and stops nothing: new ones are kept meanwhile', async () => {
     await whileMounted(async () => {
