@@ -143,3 +143,45 @@ describe('a mount', () => {
     expect(runScript('true').stderr).not.toContain('not captured any more')
   })
 })
+
+describe('a mount while btrfs keeps a snapshot', () => {
+  const onDisk = useScene(onBtrfs(), made => {
+    space = made
+    space.write('a')
+    space.write('src/1', '1\n')
+    space.write('src/deep/2', '2\n')
+  })
+  const whileMounted = async (work: () => Promise<void>) => {
+    run('mount', '-t', 'tmpfs', 'none', space.at('src/deep'))
+    try {
+      await work()
+    } finally {
+      run('umount', space.at('src/deep'))
+    }
+  }
+  const kindOf = (ref: string, path: string) => space.open().then(savepoint => savepoint.entry(ref, path)?.kind)
+
+  onDisk('what lies under it is captured again when that is gone', async () => {
+    await (await space.open()).snapshot({ label: 'before' })
+    await whileMounted(async () => {
+      await (await space.open()).snapshot({ label: 'mounted' })
+      expect(await kindOf('mounted', 'src/deep')).toBe('unknown')
+    })
+    runScript('rm -rf src')
+    expect(cli('undo').status).toBe(0)
+    expect(space.read('src/deep/2')).toBe('2\n')
+    await (await space.open()).snapshot({ label: 'after' })
+    expect([await kindOf('after', 'src/deep'), changesOf('before', 'after')]).toEqual(['dir', []])
+  })
+
+  onDisk('one that came since the last is not captured', async () => {
+    await (await space.open()).snapshot({ label: 'before' })
+    await space.open()
+    await whileMounted(async () => {
+      space.write('a', 'other\n')
+      await (await space.open()).snapshot({ label: 'mounted' })
+      expect(await kindOf('mounted', 'src/deep')).toBe('unknown')
+      expect(cli('status').stdout).toContain('Nothing changed since')
+    })
+  })
+})

@@ -15,7 +15,7 @@ import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
 import { encodeTree } from '../../store/tree-codec.ts'
 import { CaptureClock } from './capture-clock.ts'
-import { type Dirty, dirtyDirs, distrust, type HeldFiles, knownDir } from './dirty-dirs.ts'
+import { type Dirty, dirtyDirs, distrust, distrustPaths, type HeldFiles, knownDir } from './dirty-dirs.ts'
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { listSkipped } from './list-skipped.ts'
 import { distrustMapped, isStoreUnseen, mappedInodes } from './mapped-files.ts'
@@ -122,6 +122,8 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const isUnseen = !options.kept && !options.dirty && isStoreUnseen(root)
     const unseen = isUnseen ? mappedInodes(root, options.rootPath) : undefined
     if (unseen) distrustMapped(cache, cache.dirs.keys(), unseen)
+    // In a state that is kept, what is under a mount looks as it does without one: before, here, and when it is gone again.
+    if (options.kept) distrustPaths(cache, options.kept.mounts)
     const alsoHeld = options.held ? distrust(cache, options.held) : none
     const isPlain = !options.override && !options.written && options.stage === undefined && !opened && !options.dirty
     const [rules, scan] = await Promise.all([opening, isPlain ? scanKnown(root, cache) : undefined])
@@ -147,6 +149,7 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     const entry = first ? { ...first, content: pass.tree } : rootEntry(root, pass.tree, opened?.modeOf(''))
     const rootId = writer.put(encodeTree([entry]))
     // Of a state that is kept, the live files may have changed in the tick in which it was taken.
+    if (options.kept) distrustPaths(pass.cache, options.kept.mounts)
     if (options.kept) findRacy(pass.cache, touched, options.kept.atMs)
     else if (!isOld) findRacy(pass.cache, touched, clock.startedAtMs)
     // They may be written to until they are unmapped, without another timestamp: the next capture reads them, too.

@@ -95,13 +95,18 @@ export interface HeldFiles {
   mappedInodes: Set<bigint>
 }
 
-/** The cache forgets what it knows of mapped files. Returns the directories in which files with several names lie. */
-export function distrust(cache: StatCache, { mapped, inodes, mappedInodes }: HeldFiles): Set<Raw> {
-  const found = new Set<Raw>()
-  for (const [path, names] of Map.groupBy(mapped, parentOf)) {
+/** The next capture looks at them again. */
+export function distrustPaths(cache: StatCache, paths: Iterable<Raw>): void {
+  for (const [path, names] of Map.groupBy(paths, parentOf)) {
     const dir = cache.dirs.get(path)
     if (dir) forEachNamed(dir, new Set(names.map(nameOf)), at => smudge(dir, at))
   }
+}
+
+/** The cache forgets what it knows of mapped files. Returns the directories in which files with several names lie. */
+export function distrust(cache: StatCache, { mapped, inodes, mappedInodes }: HeldFiles): Set<Raw> {
+  const found = new Set<Raw>()
+  distrustPaths(cache, mapped)
   if (inodes.size === 0) return found
   // Not only those with several names: the other one may be gone by now.
   for (const [path, dir] of cache.dirs) {
