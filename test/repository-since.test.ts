@@ -100,3 +100,54 @@ it('settings and hooks of the run go back whatever somebody has committed since'
   expect(commits()).toEqual(['b', 'one'])
   isWhole()
 })
+
+it('one that is not called .git, with a worktree for each branch', () => {
+  space.sh('git clone -q --bare . .bare; rm -rf .git a b c; echo "gitdir: ./.bare" > .git; git worktree add -q main')
+  run(`cd main; ${commit('a')}`)
+  const git = (script: string) => space.sh(`cd main; git ${script}`)
+  git('status > ../../status')
+  expect(savepointJson(space, ['undo']).restore.left_alone).toEqual([])
+  expect([git('log --format=%s'), git('status --porcelain')]).toEqual(['one\n', ''])
+  savepoint(space, ['redo'])
+  space.sh(`cd main; ${commit('b')}`)
+  expect(savepoint(space, ['undo']).status).toBe(3)
+  expect([git('log --format=%s'), git('fsck --strict --no-dangling')]).toEqual(['b\na\none\n', ''])
+})
+
+it.each(['wt', '../wt'])('a worktree that the run has made, and somebody has worked in, stays: %s', place => {
+  run(`git worktree add -q -b side ${place}; cd ${place}; ${commit('a')}`)
+  const there = (script: string) => space.sh(`cd ${place}; ${script}`)
+  there(`${commit('b')}; echo staged >> c; git add c`)
+  const { restore } = savepointJson(space, ['undo'])
+  expect(restore.left_alone).toContainEqual({ path: '.git/worktrees/wt', why: 'edited' })
+  expect(there('git log --format=%s; git diff --cached --name-only')).toBe('b\na\none\nc\n')
+  expect([there('git rev-parse --show-toplevel').endsWith('/wt\n'), commits()]).toEqual([true, ['one']])
+  space.sh('git worktree prune')
+  expect(there('git diff --cached --name-only')).toBe('c\n')
+  isWhole()
+})
+
+it('in a worktree only the last commit of the run was amended: what is staged there is not taken back', () => {
+  space.sh('git worktree add -q -b side wt')
+  run(`cd wt; ${commit('a')}`)
+  space.sh('cd wt; git commit -q --amend -m mine')
+  savepoint(space, ['undo'])
+  expect(space.sh('cd wt; git log --format=%s; git diff --cached --name-only')).toBe('mine\none\n')
+  isWhole()
+})
+
+it('where history begins stays with what somebody has made of it', () => {
+  space.sh(`${commit('a')}; git clone -q . ../far; cd ../far; ${commit('b')}; ${commit('c')}`)
+  run('git fetch -q --depth=1 file://$PWD/../far main:refs/remotes/far/main')
+  space.sh('git branch keep far/main')
+  savepoint(space, ['undo'])
+  expect(commits('keep')).toEqual(['c'])
+  isWhole()
+})
+
+it('large files that git keeps elsewhere stay for who has made use of them', () => {
+  run(`mkdir -p .git/lfs/objects/ab; echo large > .git/lfs/objects/ab/abc; ${commit('a')}`)
+  space.sh('git branch keep')
+  savepoint(space, ['undo'])
+  expect([commits(), space.read('.git/lfs/objects/ab/abc')]).toEqual([['one'], 'large\n'])
+})

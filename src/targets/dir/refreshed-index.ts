@@ -24,7 +24,8 @@ export function isRefreshedIndex(
   return digests[0] !== undefined && digests[0] === digests[1]
 }
 
-const isGitIndex = (path: Raw): boolean => /(^|\/)\.git(\/(modules|worktrees)\/.+)?\/index$/s.test(path)
+/** Also of a worktree whose repository has another name. What is none has no entries that could be the same. */
+const isGitIndex = (path: Raw): boolean => /(?:^|\/)(?:\.git(?:\/modules\/.+)?|worktrees\/[^/]+)\/index$/s.test(path)
 
 function digestOf(store: Store, path: Raw, entry: Entry, readLive: ReadLive | undefined): string | undefined {
   if (entry.size > MAX_INDEX_BYTES) return undefined
