@@ -117,6 +117,19 @@ it('beside which of the own work in a directory that the run moves out, only so 
   expect(kept!.files - before!.files).toBe(1000)
 })
 
+it('in a snapshot that the run had taken before: that one stays, however many come after it', async () => {
+  space.sh('mkdir d; echo 1 > f; echo 1 > g')
+  const live = await startRun(space, 'echo r >> f; echo r >> g; READY; read line; touch d/x; rm -r d; rm f; echo r > g')
+  // The run may be writing what it has opened.
+  await pause(1100)
+  space.sh('echo hand > f; echo hand > g')
+  live.say('end')
+  await live.ended
+  expect(savepoint(space, ['prune', '--dry-run']).stdout).toContain("1 with somebody else's files")
+  expect(savepointJson(space, ['undo']).restore.mixed).toEqual(['f', 'g'])
+  expect(['f', 'g'].filter(isHandInHistory)).toEqual(['f', 'g'])
+})
+
 it('in a file that the run was at before, and overwrites in place', async () => {
   const live = await startRun(
     space,

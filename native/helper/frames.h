@@ -25,6 +25,7 @@ enum frame_type {
   FRAME_STOPPED = 11, /* the command; NUMBER: 1, or 0 when it goes on. Only where it cannot be seen from outside */
   FRAME_HELD = 20,   /* PATH can be written by a process without another call */
   FRAME_KEPT = 22,   /* op is about to destroy PATH; kept as NUMBER (FLAG_TRUNCATED: not); EXEC, TIME, MODE, UID, GID, MTIME */
+  FRAME_SAFE = 26,   /* op is about to destroy PATH, which somebody else has written; with this MTIME it is in a snapshot */
   FRAME_WAITS = 12,  /* of a recording: the command has ended (CODE, SIGNAL), NUMBER processes of it go on and are waited for */
   FRAME_SEEN = 30,     /* in the log of a recording (seen.h): PATH, its NUMBER; op: as what; STAT and TO (of a link) if it is there */
   FRAME_SEEN_AS = 31,  /* NUMBER is seen as op, too */

@@ -19,8 +19,8 @@ enum { LOOKS = 64, CAPTURES = 256, MAX_OWN = 1000, MAX_EDITED = 4 << 20 };
 /* The clock of files ticks; a file's time may lie before the moment of its change by as much. */
 static const uint64_t tick_ns = 20000000;
 
-/* What changed before this is in a snapshot, or in the log of before.h. */
-static uint64_t walked_ns;
+/* What changed before this is in a snapshot, or in the log of before.h. And where that began. */
+static uint64_t walked_ns, begun_ns;
 /* By paths inside of the target. */
 static struct times told;
 /* When the last captures looked, the oldest first; what they had to look at was told before. */
@@ -32,7 +32,7 @@ static struct {
 } looks[LOOKS];
 
 void keep_init(void) {
-  walked_ns = realtime_ns();
+  walked_ns = begun_ns = realtime_ns();
   arrivals_since(walked_ns);
 }
 
@@ -115,7 +115,14 @@ static bool is_wanted(const struct loss *loss) {
   bool may_be_last = loss->own_left != NULL && !keep_is_told(place);
   if (!loss->empties && place->stat.st_nlink > 1 && !may_be_last) return false;
   const char *inside = spool_inside(place);
-  return inside != NULL && !is_captured(place) && !is_gits(place, inside);
+  return inside != NULL && !is_gits(place, inside);
+}
+
+/* The state before the run stays anyway; of what somebody else has written since, the snapshot that has it must. */
+static bool is_safe_by_others(const struct place *place) {
+  uint64_t changed_ns = in_ns(place->stat.st_ctim) + tick_ns, arrived_ns = arrivals_above(place) + tick_ns;
+  if (changed_ns < begun_ns && arrived_ns < begun_ns) return false;
+  return !keep_is_told(place) || is_later(place);
 }
 
 /* The directory may go as well, and is in no snapshot then. */
@@ -130,9 +137,19 @@ static void put_directory(struct frame *frame, const struct place *place) {
   frame_bytes(frame, FIELD_DIRECTORY, attributes, sizeof attributes);
 }
 
+static bool put_safe(struct frame *frame, const struct loss *loss) {
+  size_t length;
+  const char *path = spool_path(loss->place, &length);
+  frame_begin(frame, FRAME_SAFE, (uint16_t)loss->op, (uint32_t)loss->pid);
+  frame_long(frame, FIELD_MTIME, in_ns(loss->place->stat.st_mtim));
+  frame_bytes(frame, FIELD_PATH, path, length);
+  return true;
+}
+
 bool keep(const struct loss *loss, struct frame *frame) {
   if (!is_wanted(loss)) return false;
   const struct place *place = loss->place;
+  if (is_captured(place)) return is_safe_by_others(place) && put_safe(frame, loss);
   bool is_spared = loss->own_left != NULL && keep_is_told(place);
   if (is_spared && *loss->own_left == 0) return false;
   uint32_t number = loss->empties ? 0 : spool_link(place);

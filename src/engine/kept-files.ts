@@ -29,6 +29,7 @@ import { contentOfEntry, contentOfKept, isFile, targetOf } from './kept-content.
 import { sizeOf, spooled } from './kept-spool.ts'
 import { isOthers, layersOf, type Version } from './kept-versions.ts'
 import { NamesOverTime } from './names-over-time.ts'
+import { pinHolding } from './pin-version.ts'
 import type { Kept } from './results.ts'
 import { addSnapshot } from './snapshot.ts'
 import { spoolLog, spoolOf, spoolTarget, storeSpooled } from './spool.ts'
@@ -57,6 +58,7 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
   try {
     const root = rootEntryOf(ctx.store, head.root)
     const judged = wanted.map(file => ({ ...file, isOthers: isOthers(ctx, run, file) }))
+    pinHolding(ctx, head, judged)
     // What is not going to be in a snapshot would only wait in the store for the next collection.
     const chosen = await chooseVersions(
       judged,

@@ -9,9 +9,11 @@ import { isWithin } from '../model/raw-path.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
+import type { SafeEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 import { chooseVersions } from './kept-choice.ts'
 import { contentOfEntry, contentOfKept } from './kept-content.ts'
+import { pinHolding, pinVersion } from './pin-version.ts'
 import { readAncestor } from './snapshot.ts'
 import { spoolLog, spoolOf, spoolTarget } from './spool.ts'
 
@@ -49,6 +51,10 @@ export class KeptSpool {
     return 'trim'
   }
 
+  pin(event: SafeEvent): void {
+    pinVersion(this.ctx, this.run, event)
+  }
+
   /** Not while a snapshot takes up what is there. Should it fail, nothing is lost. */
   async trim(): Promise<void> {
     this.isDue = false
@@ -71,6 +77,7 @@ export class KeptSpool {
       .filter(({ path }) => isWithin(path, target))
       // Whose it is may not be in the trace yet: until then it counts as somebody else's.
       .map(file => ({ ...file, path: file.path.slice(target.length + 1), isOthers: file.whose !== 'own' }))
+    pinHolding(this.ctx, head, files)
     const chosen = await chooseVersions(
       files,
       file => this.contentOf(spool, file),

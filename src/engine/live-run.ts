@@ -106,6 +106,7 @@ export class LiveRun {
     else if (event.type === 'late') this.hooks.note(event.id, 'went on before its snapshot was there')
     else if (event.type === 'lost') this.lose(event)
     else if (event.type === 'kept') this.handleKept(event)
+    else if (event.type === 'safe') this.kept.pin(event)
   }
 
   /** For a capture that others want: what could be written unseen. Undefined when nobody can tell. */

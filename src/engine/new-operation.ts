@@ -1,6 +1,6 @@
 /** What operations begin as, and which of them came after a run that was killed, whose own is recorded later than theirs. */
 import type { Operation, OperationKind } from '../model/snapshot.ts'
-import type { NewOperation } from '../timeline/timeline-db.ts'
+import type { NewOperation } from '../timeline/timeline-rows.ts'
 import { type Context, ownRun } from './context.ts'
 import { isInterrupted } from './run-state.ts'
 

@@ -22,9 +22,6 @@ import { TraceRows } from './trace-rows.ts'
 
 const SET_TAG = 'INSERT INTO tags VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET snapshot = excluded.snapshot'
 
-/** `by`: the run whose process asked for it. */
-export type NewOperation = Omit<Operation, 'id' | 'seq'> & { by?: string | undefined }
-
 export class TimelineDb {
   private readonly database: DatabaseSync
   /** The same snapshots in plain lines. */
@@ -198,6 +195,11 @@ export class TimelineDb {
     this.logged(() => this.plain.changed(id))
   }
 
+  setHoldsOthers(id: string): void {
+    this.run('UPDATE snapshots SET unsettled = unsettled | ? WHERE id = ?', rows.MARK.holdsOthers, id)
+    this.logged(() => this.plain.changed(id))
+  }
+
   // --- tags ---
 
   tags(): Map<string, string> {
@@ -252,7 +254,7 @@ export class TimelineDb {
   // --- operations ---
 
   /** Appends; what was undone before can then no longer be redone. */
-  addOperation(operation: NewOperation): Operation {
+  addOperation(operation: rows.NewOperation): Operation {
     return this.transaction(() => {
       const id = this.freshName('op_', 'operations')
       if (operation.state === 'done') this.run("UPDATE operations SET state = 'past' WHERE state = 'undone'")
@@ -292,9 +294,6 @@ export class TimelineDb {
 
   private freshName(prefix: 'snap_' | 'run_' | 'op_', table: string): string {
     const taken = this.database.prepare(`SELECT 1 FROM ${table} WHERE id = ?`)
-    for (;;) {
-      const name = randomName(prefix)
-      if (!taken.get(name)) return name
-    }
+    for (let name = randomName(prefix); ; name = randomName(prefix)) if (!taken.get(name)) return name
   }
 }

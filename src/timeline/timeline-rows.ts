@@ -135,3 +135,6 @@ export interface RunEnd {
   /** Its supervisor was killed, and nobody saw its end. */
   isInterrupted?: boolean
 }
+
+/** `by`: the run whose process asked for it. */
+export type NewOperation = Omit<Operation, 'id' | 'seq'> & { by?: string | undefined }

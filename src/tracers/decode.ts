@@ -25,7 +25,10 @@ const listOf = (raw: Raw | undefined): Raw[] => (raw === undefined ? [] : raw.sp
 const milliseconds = (ns: bigint | undefined): number | undefined =>
   ns === undefined ? undefined : Number(ns) / NS_PER_MS
 
-const fileOf = (frame: Frame): KeptEvent['ofOthers'] => ({ path: frame.raw(FIELD.path)!, mtimeNs: frame.mtime() })
+const fileOf = (frame: Frame): NonNullable<KeptEvent['ofOthers']> => ({
+  path: frame.raw(FIELD.path)!,
+  mtimeNs: frame.mtime(),
+})
 
 export const signalName = (number: number): string => signalNames.get(number) ?? `signal ${number}`
 
@@ -63,6 +66,8 @@ export class EventDecoder {
           name: String(frame.number(FIELD.number)!),
           ofOthers: frame.flags & FLAG.others ? fileOf(frame) : undefined,
         }
+      case FRAME.safe:
+        return { type: 'safe', ...fileOf(frame) }
       case FRAME.lost:
         return {
           type: 'lost',

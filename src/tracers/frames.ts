@@ -17,6 +17,7 @@ export const FRAME = {
   held: 20,
   looked: 21,
   kept: 22,
+  safe: 26,
   seen: 30,
   seenAs: 31,
   saved: 32,

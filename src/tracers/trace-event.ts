@@ -114,6 +114,13 @@ export interface KeptEvent {
   ofOthers: { path: Raw; mtimeNs: bigint } | undefined
 }
 
+/** A file that somebody else has written is about to be destroyed, and is in a snapshot as it is. */
+export interface SafeEvent {
+  type: 'safe'
+  path: Raw
+  mtimeNs: bigint
+}
+
 /** Something was not seen. */
 export interface LostEvent {
   type: 'lost'
@@ -132,4 +139,5 @@ export type TraceEvent =
   | LateEvent
   | PathEvent
   | KeptEvent
+  | SafeEvent
   | LostEvent
