@@ -11,6 +11,9 @@ export interface Version extends Destroyed {
   directory: KeptFile['directory']
 }
 
+/** On a machine that is busy, an end is noticed later than what comes after it. */
+const NOTICED_MS = 2000
+
 /** What becomes one snapshot. */
 export interface Layer {
   /** All that differs from HEAD in it. */
@@ -57,9 +60,10 @@ function withoutRepeats(versions: Version[]): Version[] {
  * have written until its end what it had opened; one that went on is an agent, which writes at once. What the trace does not
  * have yet counts as somebody else's: such a version only stays longer.
  */
-export function isOthers({ db }: Context, run: string, { whose, path, at, mtimeNs }: KeptFile): boolean {
+export function isOthers({ db }: Context, run: string, { whose, path, at, mtimeNs, exec }: KeptFile): boolean {
   if (whose !== 'unsure') return whose === 'others'
   const changedAt = Number(mtimeNs / 1_000_000n)
-  const endedAt = db.trace.endOfWriter(run, path, changedAt)
-  return !(endedAt !== undefined && changedAt <= endedAt && endedAt <= at)
+  const writer = db.trace.endOfWriter(run, path, changedAt)
+  if (!writer || writer.pid === db.trace.execution(run, exec)?.pid) return true
+  return changedAt > writer.end || writer.end > at + NOTICED_MS
 }

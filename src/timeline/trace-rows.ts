@@ -134,14 +134,15 @@ export class TraceRows {
   }
 
   /** When the process had ended that last named a path until then; undefined while it goes on, or when nothing is known of it. */
-  endOfWriter(run: string, path: Raw, until: number): number | undefined {
+  endOfWriter(run: string, path: Raw, until: number): { pid: number; end: number } | undefined {
     const where = 'run = ?1 AND (path = ?2 OR to_path = ?2) AND at <= ?3 ORDER BY id DESC LIMIT 1'
     const writer = this.database.prepare(`SELECT pid, at FROM fs_events WHERE ${where}`)
     const named = writer.get(run, rawToBytes(path), until)
     if (!named) return undefined
     const sql = 'SELECT max(coalesce(ended_at, 9e999)) AS end FROM exec_events WHERE run = ? AND pid = ?'
     const end = this.database.prepare(sql).get(run, named.pid!)!.end as number | null
-    return end === null || end < (named.at as number) || end === Infinity ? undefined : end
+    if (end === null || end < (named.at as number) || end === Infinity) return undefined
+    return { pid: named.pid as number, end }
   }
 
   execution(run: string, id: number): Execution | undefined {
