@@ -150,6 +150,7 @@ bool keep(const struct loss *loss, struct frame *frame) {
   if (!is_wanted(loss)) return false;
   const struct place *place = loss->place;
   if (is_captured(place)) return is_safe_by_others(place) && put_safe(frame, loss);
+  uint64_t at_ns = realtime_ns();
   bool is_spared = loss->own_left != NULL && keep_is_told(place);
   if (is_spared && *loss->own_left == 0) return false;
   uint32_t number = loss->empties ? 0 : spool_link(place);
@@ -167,7 +168,7 @@ bool keep(const struct loss *loss, struct frame *frame) {
   frame_number(frame, FIELD_UID, place->stat.st_uid);
   frame_number(frame, FIELD_GID, place->stat.st_gid);
   put_directory(frame, place);
-  frame_long(frame, FIELD_TIME, realtime_ns());
+  frame_long(frame, FIELD_TIME, at_ns);
   frame_long(frame, FIELD_MTIME, in_ns(place->stat.st_mtim));
   size_t length;
   const char *path = spool_path(place, &length);

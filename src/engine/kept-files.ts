@@ -167,6 +167,9 @@ async function withoutExcluded(ctx: Context, run: string, spool: string, files: 
   })
 }
 
+/** A call is looked at within less. */
+const MOMENT_MS = 5
+
 /** To be asked in the order of time. */
 function earlierNamesIn({ db }: Context, run: string): (file: KeptFile) => Generator<Raw, undefined> {
   const names = new NamesOverTime()
@@ -175,11 +178,16 @@ function earlierNamesIn({ db }: Context, run: string): (file: KeptFile) => Gener
   let noted = 0
   return function* ({ path, at }) {
     changes ??= Array.from(db.events.nameChangesOf([run]))
-    for (; noted < changes.length && changes[noted]!.at <= at; noted++) names.note({ ...changes[noted]!, by: run })
+    const isBefore = (change: NameChange) => change.at <= at && !isItself(change, path, at)
+    for (; noted < changes.length && isBefore(changes[noted]!); noted++) names.note({ ...changes[noted]!, by: run })
     for (const { name } of names.namesOf(path)) yield name
     return undefined
   }
 }
+
+/** Whether it is the destruction itself, which is told a moment before the file is kept. */
+const isItself = (change: NameChange, path: Raw, at: number): boolean =>
+  change.path !== undefined && change.at > at - MOMENT_MS && isWithin(path, change.path)
 
 /** In the order of the destruction. */
 async function ingest(
