@@ -34,6 +34,7 @@ import type { Displacer } from './target-place.ts'
 import { hasBegun, judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
 import { unseenStores } from './unseen-stores.ts'
+import { completeTrace } from './untold-executions.ts'
 
 type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 
@@ -223,6 +224,7 @@ export async function closeKilledRuns(ctx: Context, isMeant: (run: Run) => boole
         ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
         if (isBegun) noteUnprotected(ctx, run, before)
       })
+    completeTrace(ctx, run.id)
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
     ctx.notice(endedWithoutUs(run, endOf(isUndoable, isBegun)))
