@@ -199,6 +199,15 @@ onDisk('nor is what was mounted over it, nor another disk at the same place', as
     const [, before] = /to go back: savepoint rollback (snap_\w+)/.exec(ended.stderr)!
     await (await opened()).rollback(before!)
     expect(readdirSync(target())).toEqual([])
+    run('mount', '-t', 'tmpfs', 'sheet', point())
+    try {
+      const umount = { code: 'target.missing', hint: expect.stringMatching(/^umount '.*mounted here'$/) }
+      await expect((await opened()).rollback(before!)).rejects.toMatchObject(umount)
+      mkdirSync(target())
+      await expect((await opened()).snapshot()).rejects.toMatchObject({ code: 'target.replaced', hint })
+    } finally {
+      run('umount', point())
+    }
   } finally {
     run('umount', point())
   }

@@ -215,3 +215,23 @@ it('stands once in the list of operations, also when it was killed while its end
   expect(savepoint(space, ['undo']).status).toBe(0)
   expect(space.read('src/main.js')).toBe('main\n')
 })
+
+it('the trace has the commands of its last second, before and after it is closed', () => {
+  // The file has them at once, the timeline a second later.
+  const written = `until grep -q '"exit_code":3' "$SAVEPOINT_HOME"/timelines/*/runs/*/exec.jsonl; do sleep .05; done`
+  killed(`/bin/echo one; sh -c "/bin/echo two; exit 3"; ${written}`)
+  const told = () =>
+    json('trace').commands.map(({ argv, exit_code }: { argv: string[]; exit_code: number | null }) => [
+      argv.join(' '),
+      exit_code,
+    ])
+  const expected = [
+    ['/bin/echo one', 0],
+    ['sh -c /bin/echo two; exit 3', 3],
+    ['/bin/echo two', 0],
+  ]
+  expect(told()).toEqual(expect.arrayContaining(expected))
+  const before = told()
+  expect(savepoint(space, ['undo']).status).toBe(0)
+  expect(told()).toEqual(before)
+})

@@ -28,7 +28,7 @@ it.each([
   run(`echo 2 >> ${file}`)
   expect(savepoint(space, ['undo'], { cwd }).stderr).not.toMatch(said)
   const before = git('rev-parse', 'HEAD')
-  run(`echo 2 >> ${file}; git commit -qam agent`)
+  run(`sleep 1.1; echo 2 >> ${file}; git commit -qam agent`)
   const { stderr } = savepoint(space, ['undo'], { cwd })
   expect(stderr).toMatch(said)
   space.sh(`cd '${cwd}'; ${/: (git reset [0-9a-f]+)\n/.exec(stderr)![1]}`)
@@ -37,9 +37,35 @@ it.each([
 
 it('who has committed since decides himself what stays', () => {
   const cwd = join(space.base, 'tree')
-  savepoint(space, ['-q', 'run', '--', 'sh', '-ec', 'echo 2 >> b; git commit -qam agent'], { cwd })
+  savepoint(space, ['-q', 'run', '--', 'sh', '-ec', 'sleep 1.1; echo 2 >> b; git commit -qam agent'], { cwd })
   space.sh(`cd '${cwd}'; GIT_COMMITTER_DATE="$(( $(date +%s) + 5 )) +0000" git commit -q --allow-empty -m mine`)
   const { stderr } = savepoint(space, ['undo'], { cwd })
   expect(stderr).toMatch(said)
   expect(stderr).not.toContain('git reset')
+})
+
+it('a commit in the second in which the run began or ended may be of whoever said it', () => {
+  const cwd = join(space.base, 'tree')
+  const commit = (name: string) => `echo ${name} >> b; git commit -qam ${name}`
+  const inTree = (script: string) => space.sh(`cd '${cwd}'; ${script}`)
+  const run = (script: string) => {
+    savepoint(space, ['-q', 'run', '--', 'sh', '-ec', script], { cwd })
+    const [newest] = JSON.parse(savepoint(space, ['runs', '--json'], { cwd }).stdout)
+    return { began: Date.parse(newest.started_at), ended: Date.parse(newest.ended_at) }
+  }
+  /** As if it had been made then. */
+  const setTime = (name: string, ms: number) =>
+    inTree(
+      `log=$(git rev-parse --git-path logs/HEAD); cp -p "$log" old; sed -i -E '/: ${name}$/s/> [0-9]+/> ${Math.floor(ms / 1000)}/' "$log"; touch -r old "$log"; rm old`,
+    )
+  const undo = () => savepoint(space, ['undo'], { cwd }).stderr
+  const stays = expect.stringMatching(/went on stays there; `git reflog` shows it\n/)
+
+  inTree(commit('mine'))
+  setTime('mine', run(`sleep 1.1; ${commit('first')}`).began)
+  expect(undo()).toEqual(stays)
+  const { ended } = run(`sleep 1.1; ${commit('second')}`)
+  inTree(commit('later'))
+  setTime('later', ended)
+  expect(undo()).toEqual(stays)
 })

@@ -88,27 +88,44 @@ const uuidOf = (directory: Buffer): string => onOpened(directory, fd => addon.fi
 const NAMELESS = new Set(['tmpfs', 'ramfs', 'overlay'])
 const ZFS_TYPES = new Set(['zfs', 'fuse.zfs'])
 
-/**
- * A disk may have another name each time, and another one its name; a pool may be imported under another; everything else is told by its own. What was
- * mounted over itself, as sandboxes do, is shown by the mount around it, too. Where the system does not tell, it may be.
- */
-export function isMountedNow({ root, point, type, source, uuid }: MountOf): boolean {
+/** Where the system does not tell, it may be. */
+export function isMountedNow(noted: MountOf): boolean {
   const all = mounts()
-  const isDisk = source.startsWith('/dev/')
-  const inPool = (dataset: Raw) => dataset.replace(/^[^/]*/, '')
-  const isIt = (mount: Mount) =>
-    (mount.source === source && !isDisk) ||
-    NAMELESS.has(type) ||
-    (isDisk && mount.source.startsWith('/dev/') && mayBe(uuid, mount.point)) ||
-    (ZFS_TYPES.has(type) && inPool(mount.source) === inPool(source))
-  const showsIt = (mount: Mount) =>
-    mount.point === point || (isWithin(point, mount.point) && joined(mount.root, below(point, mount.point)) === root)
-  return all.length === 0 || all.some(mount => mount.type === type && isIt(mount) && showsIt(mount))
+  return all.length === 0 || all.some(mount => isShownBy(mount, noted))
 }
 
-/** Whether what is mounted there is that filesystem, as far as both are told. */
-function mayBe(uuid: string | undefined, point: Raw): boolean {
-  const here = uuid ? uuidOf(rawToBytes(point)) : ''
+/** What hides it from who looks for the directory, although it is mounted: at the same place, in it, or over a directory above. */
+export function mountHiding(noted: MountOf, directory: Buffer): Pick<MountOf, 'source' | 'point'> | undefined {
+  const all = mounts()
+  const id = mountIdOf(directory)
+  const now = all.find(mount => mount.id === id)
+  if (!now || isShownBy(now, noted) || !all.some(mount => isShownBy(mount, noted))) return undefined
+  return isWithin(now.point, noted.point) || isWithin(noted.point, now.point) ? now : undefined
+}
+
+/**
+ * A disk may have another name each time, and another one its name; a pool may be imported under another; everything else is told by its own. What was
+ * mounted over itself, as sandboxes do, is shown by the mount around it, too.
+ */
+function isShownBy(mount: Mount, { root, point, type, source, uuid }: MountOf): boolean {
+  const isDisk = source.startsWith('/dev/')
+  const inPool = (dataset: Raw) => dataset.replace(/^[^/]*/, '')
+  const isIt = () =>
+    (mount.source === source && !isDisk) ||
+    NAMELESS.has(type) ||
+    (isDisk && mount.source.startsWith('/dev/') && mayBe(mount, source, uuid)) ||
+    (ZFS_TYPES.has(type) && inPool(mount.source) === inPool(source))
+  const showsIt =
+    mount.point === point || (isWithin(point, mount.point) && joined(mount.root, below(point, mount.point)) === root)
+  return mount.type === type && showsIt && isIt()
+}
+
+/** Whether it is that filesystem, as far as both are told. One that another hides cannot be asked, and has its name until it is unmounted. */
+function mayBe({ id, point, source: name }: Mount, source: Raw, uuid: string | undefined): boolean {
+  const place = rawToBytes(point)
+  const shown = mountIdOf(place)
+  if (shown !== undefined && shown !== id) return name === source
+  const here = uuid ? uuidOf(place) : ''
   return here === '' || here === uuid
 }
 

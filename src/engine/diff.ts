@@ -17,6 +17,7 @@ import { changedOutside, firstOutside } from './changed-outside.ts'
 import { changesOfRun } from './changes-of-run.ts'
 import { type Context, holdObjects } from './context.ts'
 import { leftHistory, sayWhatLeft } from './left-history.ts'
+import { sayWhatIsLeft } from './left-spools.ts'
 import { liveRuns } from './live-runs.ts'
 import { isAfterRun } from './new-operation.ts'
 import { operationsInOrder, reachableOperations } from './operations.ts'
@@ -96,6 +97,7 @@ export async function status(ctx: Context): Promise<StatusResult> {
   if (ctx.config.snapshots.disabled)
     ctx.notice('snapshots are turned off by the configuration: nothing new is captured')
   else if (!ctx.unwritable) sayIfNoRoom(ctx)
+  sayWhatIsLeft(ctx)
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const live = await captureForReading(ctx)
   const changed =

@@ -13,6 +13,7 @@ import { probeTracers } from '../tracers/select.ts'
 import { backendCheck } from './backend-check.ts'
 import { chooseTarget, currentDirectory, meantDirectory } from './choose-target.ts'
 import { homeOf } from './home.ts'
+import { describeLeft, hintOfLeft, leftEverywhere } from './left-spools.ts'
 import { roomOfTraces } from './old-traces.ts'
 import type { DoctorResult } from './results.ts'
 import type { OpenOptions } from './savepoint.ts'
@@ -36,6 +37,7 @@ export async function doctor(options: OpenOptions = {}): Promise<DoctorResult> {
     await gitCheck(cwd, env),
     tracerCheck(config.loaded?.config.tracing.tracer ?? 'auto'),
     traceCheck(home),
+    ...leftChecks(home),
     config.check,
   ]
   return { checks, config: config.loaded?.sources ?? [] }
@@ -62,6 +64,15 @@ function traceCheck(home: string): Check {
       : `${formatBytes(fileBytes)} of ${plural('run', runs)}; the databases of all timelines, which have them too, take ${formatBytes(databaseBytes)}`
   return { name: 'traces', state: 'ok', detail }
 }
+
+/** What takes the room of the store and is not in it. */
+const leftChecks = (home: string): Check[] =>
+  leftEverywhere(home).map(({ target, left }) => ({
+    name: 'destroyed files',
+    state: 'warning',
+    detail: describeLeft(left),
+    fix: hintOfLeft(target),
+  }))
 
 /** The directory whose configuration counts: that of the timeline which a command given here would use, or would make. */
 function targetOf(home: string, options: OpenOptions, env: NodeJS.ProcessEnv): Buffer {

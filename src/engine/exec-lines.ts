@@ -37,3 +37,6 @@ export const exitLine = ({ run, id, pid, at, endedAt, exitCode, signal }: Execut
     signal: signal ?? null,
     duration_ms: Math.round((endedAt! - at) * 1000) / 1000,
   })
+
+/** It did not happen after all. */
+export const undoneLine = (run: string, id: number): string => jsonLine({ type: 'undone', id, run })

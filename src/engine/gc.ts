@@ -14,6 +14,7 @@ import { loadStatCacheRoot, removeStatCache } from '../targets/dir/stat-cache-fi
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
+import { sayWhatIsLeft, sayWhatOthersLeft, takeUpLeft } from './left-spools.ts'
 import { noteForgotten as noteNativeForgotten } from './native-going.ts'
 import { forgetOldTraces } from './old-traces.ts'
 import { refuseSalvaged } from './open-timeline.ts'
@@ -47,11 +48,13 @@ export async function gc(ctx: Context): Promise<GcResult> {
     const result = collect(ctx, timelines, false)
     for (const each of forgotten) noteForgotten(ctx, each, result)
     const sum = (of: 'snapshots' | 'traces') => forgotten.reduce((total, each) => total + each[of], 0)
-    const storeBytes = ctx.store.index.storedBytes()
-    return { forgottenSnapshots: sum('snapshots'), forgottenTraces: sum('traces'), ...result, storeBytes }
+    return { forgottenSnapshots: sum('snapshots'), forgottenTraces: sum('traces'), ...result }
   })
   await removeEverywhere(ctx, going)
-  return result
+  await takeUpLeft(ctx)
+  sayWhatIsLeft(ctx)
+  sayWhatOthersLeft(ctx)
+  return { ...result, storeBytes: ctx.store.index.storedBytes() }
 }
 
 /** In the history of each directory that lost something, and of the one that it was said in. */

@@ -26,12 +26,13 @@ import { excludeConfig } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { chooseVersions, type Destroyed } from './kept-choice.ts'
 import { contentOfEntry, contentOfKept, isFile, targetOf } from './kept-content.ts'
+import { fittingIn, roomIn } from './kept-room.ts'
 import { sizeOf, spooled } from './kept-spool.ts'
 import { isOthers, layersOf, type Version } from './kept-versions.ts'
 import { NamesOverTime } from './names-over-time.ts'
 import { pinHolding } from './pin-version.ts'
 import type { Kept } from './results.ts'
-import { addSnapshot } from './snapshot.ts'
+import { addSnapshot, readAncestor } from './snapshot.ts'
 import { spoolLog, spoolOf, spoolTarget, storeSpooled } from './spool.ts'
 
 /** Of runs that go on, or were killed: what was at the path, or below it, is not to become a snapshot. */
@@ -47,24 +48,58 @@ export function purgeKept(ctx: Context, path: Raw): void {
   }
 }
 
-/** Adds snapshots of what is in the spool, and empties it. HEAD is the last of them. Called under the timeline's lock. */
-export async function addKept(ctx: Context, run: string): Promise<void> {
-  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+/**
+ * Adds snapshots of what is in the spool, and removes it there: a part at a time where the store has no room for all of it. What
+ * it has no room for stays in the spool (left-spools.ts). HEAD is the last of them; where the run is `over`, others have come
+ * after what it destroyed, and HEAD stays. Called under the timeline's lock.
+ */
+export async function addKept(ctx: Context, run: string, over?: 'over'): Promise<void> {
+  const head = readAncestor(ctx, ctx.db.head)
   const spool = spoolOf(ctx, run)
   const files = spooled(spool)
   if (!head || files.length === 0) return
   const wanted = await withoutExcluded(ctx, run, spool, files)
+  const root = rootEntryOf(ctx.store, head.root)
+  const judged = wanted.map(file => ({ ...file, isOthers: isOthers(ctx, run, file) }))
+  pinHolding(ctx, head, judged)
+  // What is not going to be in a snapshot would only wait in the store for the next collection.
+  let left = await chooseVersions(
+    judged,
+    file => contentOfKept(spool, file),
+    path => contentOfEntry(entryAt(ctx.store, root.content, path)),
+  )
+  removeBut(spool, files, left)
+  for (;;) {
+    const fitting = fittingIn(roomIn(ctx), left, ({ name }) => sizeOf(join(spool, name)) ?? 0)
+    if (fitting.size === 0) return
+    const chosen = left.filter(({ name }) => fitting.has(name))
+    await addVersions(ctx, { run, spool, head, isOver: over !== undefined }, chosen)
+    left = left.filter(({ name }) => !fitting.has(name))
+    removeBut(spool, chosen, left)
+  }
+}
+
+/** One file may have been destroyed under several names. */
+function removeBut(spool: string, files: readonly KeptFile[], kept: readonly KeptFile[]): void {
+  const names = new Set(kept.map(({ name }) => name))
+  for (const { name } of files) if (!names.has(name)) rmSync(join(spool, name), { force: true })
+}
+
+interface Taking {
+  run: string
+  spool: string
+  head: Snapshot
+  isOver: boolean
+}
+
+async function addVersions(
+  ctx: Context,
+  { run, spool, head, isOver }: Taking,
+  chosen: (KeptFile & Destroyed)[],
+): Promise<void> {
+  const root = rootEntryOf(ctx.store, head.root)
   const writer = await ctx.store.writer(ctx.signal)
   try {
-    const root = rootEntryOf(ctx.store, head.root)
-    const judged = wanted.map(file => ({ ...file, isOthers: isOthers(ctx, run, file) }))
-    pinHolding(ctx, head, judged)
-    // What is not going to be in a snapshot would only wait in the store for the next collection.
-    const chosen = await chooseVersions(
-      judged,
-      file => contentOfKept(spool, file),
-      path => contentOfEntry(entryAt(ctx.store, root.content, path)),
-    )
     const versions = (await ingest(ctx, writer, spool, chosen)).filter(({ path, entry }) => {
       const known = entryAt(ctx.store, root.content, path)
       return !known || !sameContent(known, entry)
@@ -86,18 +121,16 @@ export async function addKept(ctx: Context, run: string): Promise<void> {
         ...contentWith(ctx, head, layer),
       }
       counted = writer.newBytes
-      addSnapshot(ctx, state, {
-        type: 'kept',
-        run,
-        label: labelOf(news.map(({ path }) => path)),
-        command: commandOf(ctx, run, news),
-        holdsOthers,
+      const label = labelOf(news.map(({ path }) => path))
+      const live = ctx.db.head
+      ctx.db.transaction(() => {
+        addSnapshot(ctx, state, { type: 'kept', run, label, command: commandOf(ctx, run, news), holdsOthers })
+        if (isOver) ctx.db.setHead(live)
       })
     }
   } finally {
     writer.close()
   }
-  for (const { name } of files) rmSync(join(spool, name), { force: true })
 }
 
 /** How much HEAD has together with these. */

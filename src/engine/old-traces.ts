@@ -6,6 +6,7 @@ import { readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { OpenTimeline } from './all-timelines.ts'
 import type { Context } from './context.ts'
+import { leftSpools } from './left-spools.ts'
 import { forgetTraceSummary } from './touched-paths.ts'
 
 const TRACE_KEPT_MS = 30 * 24 * 60 * 60 * 1000
@@ -18,8 +19,10 @@ export function forgetOldTraces(ctx: Context, { target, db }: OpenTimeline): num
   const kept = new Set(snapshots.map(({ id }) => id))
   const isOver = ({ id, endedAt, before, after }: ReturnType<typeof db.runs>[number]) =>
     endedAt !== undefined && endedAt < limit && !needed.has(id) && ![before, after].some(each => each && kept.has(each))
+  // Nobody else has what such a run destroyed.
+  const left = new Set(leftSpools(target.directory, db).flatMap(({ run, files }) => (files > 0 ? run.id : [])))
   let forgotten = 0
-  for (const run of db.runs().filter(isOver)) {
+  for (const run of db.runs().filter(run => isOver(run) && !left.has(run.id))) {
     const hadRows = db.transaction(() => {
       forgetTraceSummary(db, run.id)
       return db.trace.forgetRun(run.id) + db.events.forgetRun(run.id) > 0

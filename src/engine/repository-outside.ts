@@ -2,7 +2,7 @@
  * The target is a linked worktree, or a directory inside of a work tree: what is committed there goes into a repository that no
  * snapshot has. Whoever takes a run back must know that its commits stay.
  */
-import { realpathSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { findGitDir, type GitDir, tryRead } from '../files/git-dir.ts'
 import { isWithin, rawFromBytes, rawToText } from '../model/raw-path.ts'
@@ -14,6 +14,8 @@ import { parentPath } from './target-registry.ts'
 const MAX_LOG_BYTES = 16 * 1024 * 1024
 /** The log of git tells seconds. */
 const SECOND = 1000
+/** By so much the time of a file may be behind the clock. */
+const TICK_MS = 10
 
 export function sayRepositoryOutside(ctx: Context, id: string): void {
   const run = ctx.db.runs().find(each => each.id === id)
@@ -21,10 +23,10 @@ export function sayRepositoryOutside(ctx: Context, id: string): void {
   const moved = git && movesDuring(git, run)
   if (!moved) return
   const place = quoteWord(rawToText(rawFromBytes(git.common)))
-  // Whoever has committed since decides himself what stays.
-  const back = moved.isLast ? `; to go back to the commit before it: git reset ${moved.from}` : ''
+  const back =
+    moved.from === undefined ? '`git reflog` shows it' : `to go back to the commit before it: git reset ${moved.from}`
   ctx.notice(
-    `the repository of this directory is ${place}, outside of it: what was committed while ${id} went on stays there${back}`,
+    `the repository of this directory is ${place}, outside of it: what was committed while ${id} went on stays there; ${back}`,
   )
 }
 
@@ -39,13 +41,24 @@ function repositoryAround(target: Buffer): GitDir | undefined {
   return undefined
 }
 
-/** Where HEAD was before it was first moved while the run went on, and whether nobody has since: `OLD NEW NAME <ADDRESS> SECONDS ZONE`. */
-function movesDuring({ dir }: GitDir, { startedAt, endedAt = Date.now() }: Run) {
-  const log = tryRead(Buffer.from(join(dir.toString('latin1'), 'logs/HEAD'), 'latin1'), MAX_LOG_BYTES).content
+/**
+ * Whether HEAD was moved while the run went on, and where it was before: `OLD NEW NAME <ADDRESS> SECONDS ZONE`. `from` is undefined
+ * where somebody has moved it since, who decides himself what stays, and where the log tells only that it may have been somebody
+ * before or after the run: that commit would go.
+ */
+function movesDuring(
+  { dir }: GitDir,
+  { startedAt, endedAt = Date.now() }: Run,
+): { from: string | undefined } | undefined {
+  const file = Buffer.from(join(dir.toString('latin1'), 'logs/HEAD'), 'latin1')
+  const log = tryRead(file, MAX_LOG_BYTES).content
   const moves = (log?.toString('latin1').split('\n') ?? []).flatMap(line => {
     const [, from, to, seconds] = /^([0-9a-f]{40,64}) ([0-9a-f]+) .*> (\d+) [+-]\d{4}(?:\t|$)/.exec(line) ?? []
     return from && from !== to && !/^0+$/.test(from) ? [{ from, at: Number(seconds) * SECOND }] : []
   })
-  const first = moves.find(({ at }) => at > startedAt - SECOND && at <= endedAt)
-  return first && { from: first.from, isLast: moves.at(-1)!.at <= endedAt }
+  const first = moves.find(({ at }) => at + SECOND > startedAt && at <= endedAt)
+  if (!first) return undefined
+  const isUntouched = (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? endedAt) + TICK_MS <= endedAt
+  const isOver = moves.every(({ at }) => at + (isUntouched ? 0 : SECOND) <= endedAt)
+  return { from: first.at >= startedAt && isOver ? first.from : undefined }
 }

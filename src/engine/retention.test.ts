@@ -185,6 +185,12 @@ test("kept snapshots with somebody else's files stay for seven days, and as long
   expect(undoable).toEqual({ keep: true, rule: expect.stringContaining('can be undone') })
 })
 
+test('one that was taken up after its run is no branch that somebody left', () => {
+  const beside = line('interval', 3).map(one => (one.seq === 2 ? { ...one, type: 'kept' as const, run: 'run_a' } : one))
+  const snapshots = beside.map(one => (one.parent === 's2' ? { ...one, parent: 's1' } : one))
+  expect(decide(snapshots, { keep: 0 }).get('s2')!.keep).toBe(false)
+})
+
 test('--keep N and a run narrow it', () => {
   const snapshots = line('interval', 6).map(one => (one.seq % 2 ? { ...one, run: 'run_a' } : one))
   expect(kept(decide(snapshots, { keep: 1 }))).toEqual(['s7', 's6', 's0'])

@@ -66,7 +66,8 @@ function pinRule(snapshot: Snapshot, input: RetentionInput, children: number): s
   if (isInitial && !input.retention.delete_initial) return snapshot.type === 'pre-run' ? 'pre-run' : 'root'
   if (children > 1) return 'branch point'
   if (snapshot.type === 'safety') return safetyRule(snapshot, input)
-  if (children === 0) return 'leaf'
+  // What was taken up after its run had ended is beside what came next, and no branch that somebody left.
+  if (children === 0 && snapshot.type !== 'kept') return 'leaf'
   return snapshot.holdsOthers ? othersRule(snapshot, input) : undefined
 }
 

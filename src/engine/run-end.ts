@@ -16,6 +16,7 @@ import { removeSocket } from './control-place.ts'
 import { editsBeforeGuards, guardedDetail, type PartlyKnown } from './edits-before-guards.ts'
 import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
 import { addKept } from './kept-files.ts'
+import { spooled } from './kept-spool.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
@@ -26,13 +27,14 @@ import type { ChildEnd } from './run-child.ts'
 import { takeIfChanged } from './run-snapshot.ts'
 import { isInterrupted } from './run-state.ts'
 import { addSnapshot, unlessDamaged } from './snapshot.ts'
-import { closeSpool } from './spool.ts'
+import { closeSpool, spoolOf } from './spool.ts'
 import { snapshotBefore } from './state-before.ts'
 import { captureGone, findTarget } from './target-at-end.ts'
 import type { Displacer } from './target-place.ts'
 import { hasBegun, judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
 import { unseenStores } from './unseen-stores.ts'
+import { completeTrace } from './untold-executions.ts'
 
 type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 
@@ -149,7 +151,7 @@ async function finishLocked(
       })
     : await captureGone(ctx, before)
   await addKept(ctx, run.id)
-  closeSpool(ctx, run.id)
+  closeOrName(ctx, run.id)
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   const isCommit = commit !== undefined && head?.root !== live.root
   if (isCommit) addSnapshot(ctx, live, { type: 'git', run: run.id, command: commit })
@@ -198,6 +200,12 @@ async function finishLocked(
   return { after, taken: isCommit ? 1 : 0 }
 }
 
+/** What found no room must not go with the spool. */
+function closeOrName(ctx: Context, run: string): void {
+  if (spooled(spoolOf(ctx, run)).length === 0) closeSpool(ctx, run)
+  else ctx.alarm('there is no room for all that the run destroyed on the way: `savepoint status` says where that is')
+}
+
 /**
  * A run whose supervisor was killed has no end. What is there now counts as its end, so that it can be undone like any
  * other. Called under the timeline's lock.
@@ -216,6 +224,7 @@ export async function closeKilledRuns(ctx: Context, isMeant: (run: Run) => boole
         ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end })
         if (isBegun) noteUnprotected(ctx, run, before)
       })
+    completeTrace(ctx, run.id)
     removeSocket(ctx, run.id)
     judgeConfig(ctx, run)
     ctx.notice(endedWithoutUs(run, endOf(isUndoable, isBegun)))

@@ -17,6 +17,7 @@ import { leftByRun, nothingLeft } from './coming-to-light.ts'
 import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
+import { sayWhatIsLeft, takeUpLeft } from './left-spools.ts'
 import { type Protection, protect } from './protect.ts'
 import { redactPatterns } from './redact-patterns.ts'
 import type { RunResult } from './results.ts'
@@ -66,9 +67,12 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
  * stand above in the list of operations. What keeps it from being recorded will be said of this run, too.
  */
 async function closeFormer(ctx: Context): Promise<void> {
-  if (ctx.unwritable || !ctx.db.unendedRuns().some(isInterrupted)) return
+  if (ctx.unwritable) return
   try {
-    await withTimelineLock(ctx, 'close an interrupted run', () => closeKilledRuns(ctx))
+    if (ctx.db.unendedRuns().some(isInterrupted))
+      await withTimelineLock(ctx, 'close an interrupted run', () => closeKilledRuns(ctx))
+    await takeUpLeft(ctx)
+    sayWhatIsLeft(ctx)
   } catch (error) {
     if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
   }

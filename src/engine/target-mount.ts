@@ -2,11 +2,12 @@
  * On which mount the target was when it was last captured. Where that is not there, a target that is missing is away with its
  * filesystem, whoever keeps the snapshots; and what is made in its place would stand in the way of mounting it again.
  */
-import { isMountedNow, type MountOf, mountOf } from '../backends/mounts-below.ts'
+import { isMountedNow, type MountOf, mountHiding, mountOf } from '../backends/mounts-below.ts'
 import { isDatasetAway } from '../backends/zfs.ts'
 import { isWithin, type Raw, rawFromBytes, rawToText } from '../model/raw-path.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
+import { parentPath } from './target-registry.ts'
 
 const META = 'target.mount'
 
@@ -30,12 +31,17 @@ export function noteMount(ctx: Context): void {
   if (ctx.db.meta(META) !== text) ctx.db.setMeta(META, text)
 }
 
-/** What was mounted since then over the target, or over a directory that it is in, so that it cannot be seen. */
+/** What was mounted since then over the target, its filesystem or a directory that it is in, so that it cannot be seen. */
 export function mountedOver(ctx: Context): Mounted | undefined {
   const noted = notedOf(ctx)
-  const now = noted && mountOf(ctx.targetPath)
-  if (!now || now.point === noted.point || !isWithin(now.point, noted.point) || !isMountedNow(noted)) return undefined
-  return { source: rawToText(now.source), point: rawToText(now.point) }
+  const over = noted && mountHiding(noted, nearestExisting(ctx.targetPath))
+  return over && { source: rawToText(over.source), point: rawToText(over.point) }
+}
+
+/** What is mounted over a directory above seldom has one of this name. */
+function nearestExisting(path: Buffer): Buffer {
+  const parent = statDir(path) ? undefined : parentPath(path)
+  return parent ? nearestExisting(parent) : path
 }
 
 /** Where the target is missing: what is not mounted that it was on. undefined: it is not that, or nobody knows. */

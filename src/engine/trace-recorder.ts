@@ -21,7 +21,7 @@ import type {
 } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 import { noteSizes } from './event-sizes.ts'
-import { execLine, exitLine } from './exec-lines.ts'
+import { execLine, exitLine, undoneLine } from './exec-lines.ts'
 import { LastTouches } from './last-touches.ts'
 import { NotedChanges } from './noted-changes.ts'
 import { OutsidePaths } from './outside-paths.ts'
@@ -93,7 +93,7 @@ export class TraceRecorder {
       else if (event.type === 'exit') lines += this.addEnd(event)
       else if (event.type === 'path') this.addPath(event)
       else if (event.type === 'lost') this.addLost(event)
-      else if (event.type === 'undone') this.undo(event.id)
+      else if (event.type === 'undone') lines += this.undo(event.id)
       else if (event.type === 'unmoved') this.unmove(event)
       else if (event.type === 'kept' && event.ofOthers) this.addOthers(event.ofOthers)
     }
@@ -230,12 +230,13 @@ export class TraceRecorder {
     if (!this.unsaved.has(execution)) this.batch.ends.push({ id: execution.id, ...end, endedAt: end.endedAt! })
   }
 
-  private undo(id: number): void {
+  private undo(id: number): string {
     this.commands--
     this.running.delete(id)
     const at = this.batch.executions.findIndex(execution => execution.id === id)
     if (at >= 0) this.batch.executions.splice(at, 1)
     else this.batch.undone.push(id)
+    return undoneLine(this.run, id)
   }
 
   private unmove({ op, exec, path: from, to: place }: UnmovedEvent): void {

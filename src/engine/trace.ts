@@ -5,10 +5,13 @@ import type { Context } from './context.ts'
 import type { TraceResult } from './results.ts'
 import { requireRun } from './rollback.ts'
 import { isInterrupted } from './run-state.ts'
+import { executionsOfKilled } from './untold-executions.ts'
 
 export function trace(ctx: Context, ref?: string): TraceResult {
   const run = ref === undefined ? newestRun(ctx) : requireRun(ctx, ref)
-  return { run, isOver: run.endedAt !== undefined || isInterrupted(run), executions: ctx.db.trace.executions(run.id) }
+  const isKilled = isInterrupted(run)
+  const executions = isKilled ? executionsOfKilled(ctx, run.id) : ctx.db.trace.executions(run.id)
+  return { run, isOver: run.endedAt !== undefined || isKilled, executions }
 }
 
 export function newestRun(ctx: Context): Run {

@@ -31,13 +31,15 @@ export function hintOfReplaced(ctx: Context): string {
   return `Nothing is mounted there: if the filesystem of ${whereOf(last)} was, mount it again; ${meant}`
 }
 
-/** Throws where the target is missing only because its filesystem is not mounted. One that is gone for good needs a word. */
+/** Throws where the target is missing only because its filesystem is not mounted, or hidden. One that is gone for good needs a word. */
 export function refuseAway(ctx: Context): void {
-  const away = ctx.force ? undefined : awayFrom(ctx)
+  if (ctx.force) return
+  const what = `Cannot make ${wordFor(ctx)} again`
+  const over = mountedOver(ctx)
+  if (over) throw new SavepointError('target.missing', `${what}: ${describeOver(over)}`, { hint: hintOfOver(over) })
+  const away = awayFrom(ctx)
   if (!away) return
-  throw new SavepointError('target.missing', `Cannot make ${wordFor(ctx)} again: its filesystem is not mounted`, {
-    hint: hintOfAway(ctx, away),
-  })
+  throw new SavepointError('target.missing', `${what}: its filesystem is not mounted`, { hint: hintOfAway(ctx, away) })
 }
 
 /** Throws where a run has ended, and what it has left is on a filesystem that is not mounted: what is there instead is not its work. */
@@ -58,9 +60,11 @@ const hintOfOver = ({ point }: Mounted): string => `umount ${quoteWord(point)}`
 /** The error of who looks for a target that is missing, with what helps where only its filesystem is. */
 export function explainMissing(ctx: Context, error: SavepointError): SavepointError {
   if (error.code !== 'target.missing' || statDir(ctx.targetPath)) return error
-  const away = awayFrom(ctx)
-  if (!away) return error
-  return new SavepointError(error.code, error.message, { hint: hintOfAway(ctx, away), cause: error })
+  const over = mountedOver(ctx)
+  const away = over ? undefined : awayFrom(ctx)
+  if (!over && !away) return error
+  const hint = over ? `${describeOver(over)}: ${hintOfOver(over)}` : hintOfAway(ctx, away!)
+  return new SavepointError(error.code, error.message, { hint, cause: error })
 }
 
 /** What is to be mounted, in words. */
