@@ -5,9 +5,9 @@
  */
 import type { OpenState } from '../backends/native-backend.ts'
 import { isCutOff } from '../backends/run-program.ts'
-import { errnoOf, isDiskFull, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isDiskFull, isDiskGone, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
-import { showPath } from '../model/raw-path.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { freeBytes } from '../store/reserve.ts'
@@ -66,6 +66,10 @@ export async function readUnread(ctx: Context, isNeeded = false): Promise<LeftTo
     try {
       await read(ctx, snapshot, kept, state.path, isNeeded)
       if (state.isChanged) sayChanged(ctx, snapshot)
+    } catch (error) {
+      if (!isDiskGone((error as Error).cause)) throw error
+      // What can be read of it is not kept for the whole: the filesystem still has that. The others may be read meanwhile.
+      if (snapshot.deletedAt === undefined) sayUnreadable(ctx, snapshot, state.path, error as Error)
     } finally {
       state.close()
     }
@@ -123,6 +127,11 @@ function opened(
 
 const sayNotRead = (ctx: Context, error: Error): void =>
   ctx.warn(`a snapshot that the filesystem keeps is not read yet: ${error.message}`)
+
+const sayUnreadable = (ctx: Context, { id }: Snapshot, path: Buffer, error: Error): void =>
+  ctx.warn(
+    `${id} is not read yet: ${error.message}. It is tried again; what can be read of it is in ${showPath(rawFromBytes(path))}`,
+  )
 
 async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer, isNeeded: boolean): Promise<void> {
   const { ref } = kept

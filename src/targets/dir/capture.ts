@@ -216,6 +216,7 @@ async function passUntilQuiet(
     written: options.written,
     stage: options.stage,
     mounts: options.kept?.mounts,
+    isKept: options.kept !== undefined,
     opened,
     preserved: options.preserved,
     signal: options.signal,

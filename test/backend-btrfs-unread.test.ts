@@ -1,0 +1,93 @@
+/** Snapshots that btrfs keeps and that cannot be read now: because the disk fails for a moment, is away, or the store has no room. */
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect } from 'vitest'
+import { onBtrfs, run, useScene } from './support/backend-scene.ts'
+import { runAsUser } from './support/without-privilege.ts'
+import { Workspace } from './support/workspace.ts'
+
+const scene = onBtrfs('noatime', true)
+let space: Workspace
+const onDisk = useScene(scene, made => {
+  space = made
+})
+/** Its home is on another disk. */
+let elsewhere: Workspace
+beforeEach(() => {
+  elsewhere = new Workspace()
+})
+afterEach(() => elsewhere.remove())
+
+const opened = (options: object = {}) =>
+  elsewhere.open({ cwd: elsewhere.base, target: space.dir, home: elsewhere.home, ...options })
+
+async function take(label: string): Promise<void> {
+  const savepoint = await opened({ leaveUnread: true, cwd: space.dir })
+  expect(await savepoint.snapshot({ label })).toMatchObject({ backend: 'btrfs' })
+  savepoint.close()
+}
+
+/** With its filesystem not mounted. */
+async function whileAway<T>(work: () => Promise<T> | T): Promise<T> {
+  run('umount', scene.disk())
+  try {
+    return await work()
+  } finally {
+    run('mount', '-o', 'loop,noatime', `${scene.disk()}.img`, scene.disk())
+  }
+}
+
+/** On the disk itself, so that the checksums of the filesystem tell. */
+function overwrite(from: string, to: string): void {
+  const image = `${scene.disk()}.img`
+  const bytes = readFileSync(image)
+  const file = openSync(image, 'r+')
+  for (let at = bytes.indexOf(from); at >= 0; at = bytes.indexOf(from, at + 1)) writeSync(file, to, at)
+  closeSync(file)
+}
+
+const [WELL, BAD] = ['the bytes that the disk does not give', 'the bytes that the disk DOES NOT GIVE']
+
+onDisk('one that the disk does not give whole is not read as far as it goes, but later', async () => {
+  space.write('a', '1\n')
+  space.write('large', WELL.repeat(1000))
+  await take('one')
+  space.sh('rm large')
+  await take('two')
+  await whileAway(() => overwrite(WELL, BAD))
+  const failing = await opened()
+  const { id } = failing.find('one')
+  expect(elsewhere.notices).toEqual([
+    expect.stringMatching(
+      `^${id} is not read yet: Cannot read large: the disk has failed, or is gone\\. It is tried again`,
+    ),
+  ])
+  // The others are, meanwhile.
+  expect(failing.read('two', space.at('a')).toString()).toBe('1\n')
+  failing.close()
+  await whileAway(() => overwrite(BAD, WELL))
+  const well = await opened()
+  expect(well.find('one')).toMatchObject({ files: 2, skippedCount: 0 })
+  expect(well.read('one', space.at('large')).toString()).toBe(WELL.repeat(1000))
+  well.close()
+})
+
+onDisk('one that could not be read whole is not left to the store alone', async () => {
+  const setRetention = (native_max: string) =>
+    writeFileSync(
+      join(space.home, 'config.yaml'),
+      `snapshots: {min_free_bytes: 0, retention: {native_max: ${native_max}}}\n`,
+    )
+  mkdirSync(space.home)
+  setRetention('unlimited')
+  space.write('closed', 'only btrfs has it\n')
+  chmodSync(space.at('closed'), 0)
+  const savepoint = await space.open({ leaveUnread: true })
+  for (const label of ['one', 'two']) await savepoint.snapshot({ label })
+  await runAsUser(space, [['status']])
+  expect(savepoint.find('one')).toMatchObject({ skipped: [{ path: 'closed', reason: 'unreadable' }] })
+  setRetention('1')
+  const { leftToStore } = await (await space.open()).prune()
+  expect([leftToStore, scene.kept(space).length]).toEqual([[], 2])
+  expect(space.notices.at(-1)).toMatch(/^snap_\w+ stays in btrfs, beyond its limit: not all of it could be read/)
+})
