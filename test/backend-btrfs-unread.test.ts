@@ -91,3 +91,20 @@ onDisk('one that could not be read whole is not left to the store alone', async 
   expect([leftToStore, scene.kept(space).length]).toEqual([[], 2])
   expect(space.notices.at(-1)).toMatch(/^snap_\w+ stays in btrfs, beyond its limit: not all of it could be read/)
 })
+
+onDisk('one of which the parent was deleted is listed as before', async () => {
+  for (const label of ['zero', 'one']) await take(label)
+  ;(await opened()).close()
+  await take('two')
+  const labels = ['zero', 'two']
+  await whileAway(async () => {
+    const savepoint = await opened()
+    const { parent } = savepoint.find('one')
+    await savepoint.delete(['one'])
+    expect(savepoint.snapshots().map(({ label }) => label)).toEqual(labels)
+    expect(savepoint.log().map(({ snapshot }) => snapshot.label)).toEqual(labels.toReversed())
+    expect(savepoint.head()).toMatchObject({ label: 'two', parent })
+    expect(savepoint.branches()).toHaveLength(1)
+    savepoint.close()
+  })
+})
