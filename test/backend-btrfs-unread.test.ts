@@ -108,3 +108,58 @@ onDisk('one of which the parent was deleted is listed as before', async () => {
     savepoint.close()
   })
 })
+
+/** What is to stay free of the disk of the store, which has no room for the snapshot above that. */
+async function belowFloor(
+  work: (used: () => number, setFloor: (text: string) => void) => Promise<void>,
+): Promise<void> {
+  const { home } = elsewhere
+  mkdirSync(home)
+  run('mount', '-t', 'tmpfs', '-o', 'size=24m', 'none', home)
+  const used = () => Number(run('df', '--output=used', '-k', home).trim().split('\n')[1])
+  const setFloor = (text: string) => writeFileSync(join(home, 'config.yaml'), `snapshots: {min_free_bytes: ${text}}\n`)
+  try {
+    setFloor('18 MB')
+    space.write('a', '1\n')
+    await take('zero')
+    ;(await opened()).close()
+    space.sh('for i in 1 2 3; do head -c 4000000 /dev/urandom > noise$i; done')
+    await take('one')
+    ;(await opened()).close()
+    expect(elsewhere.notices.splice(0)).toEqual([expect.stringMatching(/fewer than 18 MB would stay free/)])
+    await work(used, setFloor)
+  } finally {
+    run('umount', '-l', home)
+  }
+}
+
+onDisk('one for which there was no room is read when less has to stay free', () =>
+  belowFloor(async (_, setFloor) => {
+    setFloor('1 MB')
+    const savepoint = await opened()
+    expect([elsewhere.notices, savepoint.find('one').files]).toEqual([[], 4])
+    savepoint.close()
+  }),
+)
+
+onDisk('who makes room does not fill the disk first', () =>
+  belowFloor(async used => {
+    for (const work of ['gc', 'prune', 'delete'] as const) {
+      const savepoint = await opened({ makeRoom: true })
+      await (work === 'delete' ? savepoint.delete(['zero']) : savepoint[work]())
+      expect([savepoint.find('one').files, used() < 5000]).toEqual([0, true])
+      savepoint.close()
+    }
+  }),
+)
+
+onDisk('one is exported with whatever is free; who compares is told what helps', () =>
+  belowFloor(async () => {
+    const savepoint = await opened()
+    const hint = expect.stringMatching(/run `savepoint gc`, or lower snapshots\.min_free_bytes/)
+    await expect(savepoint.diff({ from: 'zero', to: 'one' })).rejects.toMatchObject({ code: 'backend.failed', hint })
+    const exported = await savepoint.exportSnapshot('one', join(elsewhere.base, 'one.tar'))
+    expect(exported).toMatchObject({ files: 4 })
+    savepoint.close()
+  }),
+)

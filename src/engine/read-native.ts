@@ -159,18 +159,31 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer, 
 
 const NO_ROOM_META = 'reading.no-room'
 
-/** One for which there was no room is not read until there is more, or it is needed: that would take as long each time. */
+interface NoRoom {
+  id: string
+  free: number
+  /** What was to stay free then; not in older notes. */
+  floor?: number
+  said: string
+}
+
+/**
+ * One for which there was no room is not read until there is more, or less has to stay free, or it is needed: that would take as
+ * long each time.
+ */
 async function ifRoomSince<T>(ctx: Context, { id }: Snapshot, isNeeded: boolean, work: () => Promise<T>): Promise<T> {
   const free = freeBytes(ctx.store.directory)
-  const last = JSON.parse(ctx.db.meta(NO_ROOM_META) ?? 'null') as { id: string; free: number; said: string } | null
-  if (!isNeeded && last?.id === id && free <= last.free) throw new SavepointError('disk.full', last.said)
+  const floor = ctx.config.snapshots.min_free_bytes
+  const last = JSON.parse(ctx.db.meta(NO_ROOM_META) ?? 'null') as NoRoom | null
+  const isAsBefore = last?.id === id && last.floor === floor && free <= last.free
+  if (!isNeeded && isAsBefore) throw new SavepointError('disk.full', last.said)
   try {
     const done = await work()
     if (last) ctx.db.deleteMeta(NO_ROOM_META)
     return done
   } catch (error) {
     const said = (error as Error).message
-    if (isDiskFull(error)) ctx.db.setMeta(NO_ROOM_META, JSON.stringify({ id, free, said }))
+    if (isDiskFull(error)) ctx.db.setMeta(NO_ROOM_META, JSON.stringify({ id, free, floor, said } satisfies NoRoom))
     throw error
   }
 }

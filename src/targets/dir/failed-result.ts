@@ -8,8 +8,8 @@ const fileErrors = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'EIO', 'ENX
 const vanished = ['ENOENT', 'ENOTDIR']
 
 /** Throws the error again when it is not the file's fault. */
-export function failedResult(error: { message: string; code?: string }): ReadResult {
-  if (!fileErrors.includes(error.code ?? '')) throw Object.assign(new Error(error.message), error)
+export function failedResult(error: Error & { code?: string }): ReadResult {
+  if (!fileErrors.includes(error.code ?? '')) throw error
   return {
     errno: constants.errno[error.code as keyof typeof constants.errno],
     unknown: vanished.includes(error.code!) ? 'vanished' : 'unreadable',
