@@ -64,8 +64,7 @@ export async function readUnread(ctx: Context, isNeeded = false): Promise<LeftTo
       continue
     }
     try {
-      await read(ctx, snapshot, kept, state.path, isNeeded)
-      if (state.isChanged) sayChanged(ctx, snapshot)
+      await read(ctx, snapshot, kept, state, isNeeded)
     } catch (error) {
       if (!isDiskGone((error as Error).cause)) throw error
       // What can be read of it is not kept for the whole: the filesystem still has that. The others may be read meanwhile.
@@ -133,11 +132,15 @@ const sayUnreadable = (ctx: Context, { id }: Snapshot, path: Buffer, error: Erro
     `${id} is not read yet: ${error.message}. It is tried again; what can be read of it is in ${showPath(rawFromBytes(path))}`,
   )
 
-async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer, isNeeded: boolean): Promise<void> {
+async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenState, isNeeded: boolean): Promise<void> {
   const { ref } = kept
-  const state = keptState(ref, path, cache => dirtySince(ctx, kept, cache))
+  const state = keptState(ref, opened.path, cache => dirtySince(ctx, kept, cache))
   const options = { kept: state, ignoreFloor: true, keepFloor: !isNeeded, phase: 'reading the snapshot' }
-  const live = await ifRoomSince(ctx, snapshot, isNeeded, () => captureLive(asThen(ctx, ref), options))
+  let isChanged = false
+  const live = await ifRoomSince(ctx, snapshot, isNeeded, () => {
+    isChanged = opened.isChanged()
+    return captureLive(asThen(ctx, ref), options)
+  })
   const parent = readAncestor(ctx, snapshot.parent)
   if (parent) unlessDamaged(() => sayWhatLeft(ctx, parent, live.root))
   const left = live.skipped.length
@@ -155,6 +158,7 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer, 
       withSnapshotEvents(then, differences, ref.eventsAt, () => snapshot)
     })
   })
+  if (isChanged) sayChanged(ctx, snapshot)
 }
 
 const NO_ROOM_META = 'reading.no-room'
