@@ -180,14 +180,19 @@ onDisk('nor is / taken for the root of a disk that was taken away, with the same
   }
 })
 
-onDisk('nor is what was mounted over it, nor another disk at the same place', async () => {
+function disks(type: string, size: string): string[] {
   const images = ['one.img', 'two.img'].map(name => join(elsewhere.base, name))
   for (const image of images) {
-    run('truncate', '-s', '4M', image)
-    run('mkfs.ext4', '-q', image)
+    run('truncate', '-s', size, image)
+    run(`mkfs.${type}`, '-q', image)
   }
+  return images
+}
+
+onDisk('nor is what was mounted over it', async () => {
+  const [image] = disks('ext4', '4M')
   mkdirSync(point())
-  run('mount', '-o', 'loop', images[0]!, point())
+  run('mount', '-o', 'loop', image!, point())
   try {
     mkdirSync(target())
     const script = `echo 2 > a; mount -t tmpfs sheet '${target()}'`
@@ -211,12 +216,29 @@ onDisk('nor is what was mounted over it, nor another disk at the same place', as
   } finally {
     run('umount', point())
   }
-  run('mount', '-o', 'loop', images[1]!, point())
-  try {
-    const hint = expect.stringMatching(/^Mount \S+ at .*mounted here again/)
-    await expect((await opened()).undo()).rejects.toMatchObject({ code: 'target.missing', hint })
-    expect(existsSync(target())).toBe(false)
-  } finally {
-    run('umount', point())
-  }
 })
+
+for (const [type, size] of [
+  ['ext4', '4M'],
+  ['btrfs', '128M'],
+] as const)
+  onDisk(`nor is another disk at the same place: ${type}`, async () => {
+    const [one, two] = disks(type, size)
+    const mount = (image: string) => run('mount', '-o', 'loop', image, point())
+    mkdirSync(point())
+    mount(one!)
+    try {
+      mkdirSync(target())
+      await (await opened()).run({ command: ['sh', '-c', 'echo 2 > a'] })
+    } finally {
+      run('umount', point())
+    }
+    mount(two!)
+    try {
+      const hint = expect.stringMatching(/^Mount \S+ at .*mounted here again/)
+      await expect((await opened()).undo()).rejects.toMatchObject({ code: 'target.missing', hint })
+      expect(existsSync(target())).toBe(false)
+    } finally {
+      run('umount', point())
+    }
+  })

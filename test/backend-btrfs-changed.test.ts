@@ -1,5 +1,17 @@
 /** Snapshots of btrfs that somebody changed or exchanged behind our back, and mounts that allow something else than before. */
-import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { PruneResult } from '../src/index.ts'
@@ -71,6 +83,24 @@ onDisk('one that was made writable and changed before it was read is not taken f
   await keep('two')
   expect((await space.open()).read('two', 'a').toString()).toBe('captured\n')
   expect(space.notices).toEqual([])
+})
+
+onDisk('nor is one whose change is not on the disk yet, nor one that can be written', async () => {
+  const [captured, changed] = ['y', 'Z'].map(text => text.repeat(300_000))
+  space.write('a', captured!)
+  run('sync')
+  const where = await keep('one')
+  setReadOnly(where, false)
+  const file = openSync(join(where, 'a'), 'r+')
+  writeSync(file, changed!)
+  closeSync(file)
+  setReadOnly(where, true)
+  const savepoint = await space.open()
+  expect(space.notices.at(-1)).toMatch(/\(one\) is not what was captured/)
+  expect(savepoint.read('one', 'a').toString()).toBe(changed)
+  setReadOnly(await keep('two'), false)
+  await space.open()
+  expect(space.notices.at(-1)).toMatch(/\(two\) is not what was captured/)
 })
 
 onDisk('a balance, or a snapshot that somebody makes of it, changes nothing in one', async () => {

@@ -67,7 +67,10 @@ napi_value addon_btrfs_differences(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-/* Its id, the id that it had where it was received from, and a byte: 1 when something was changed since it was made. */
+/*
+ * Its id, the id that it had where it was received from, and two bytes: 1 when something was changed since it was made, as far as
+ * that is written back; 1 when it can be written.
+ */
 napi_value addon_subvolume_identity(napi_env env, napi_callback_info info) {
   napi_value arguments[1];
   int subvolume;
@@ -78,10 +81,11 @@ napi_value addon_subvolume_identity(napi_env env, napi_callback_info info) {
     throw_errno(env, errno, "subvol_info", NULL, 0);
     return NULL;
   }
-  uint8_t bytes[2 * BTRFS_UUID_SIZE + 1];
+  uint8_t bytes[2 * BTRFS_UUID_SIZE + 2];
   memcpy(bytes, told.uuid, BTRFS_UUID_SIZE);
   memcpy(bytes + BTRFS_UUID_SIZE, told.received_uuid, BTRFS_UUID_SIZE);
   // Not the generation: a balance, and a snapshot that somebody makes of it, raise that, too.
   bytes[2 * BTRFS_UUID_SIZE] = told.ctransid > told.otransid;
+  bytes[2 * BTRFS_UUID_SIZE + 1] = (told.flags & BTRFS_ROOT_SUBVOL_RDONLY) == 0;
   return make_buffer_copy(env, bytes, sizeof bytes);
 }

@@ -241,13 +241,16 @@ struct fsuuid2 {
 #define FS_IOC_GETFSUUID _IOR(0x15, 0, struct fsuuid2)
 #endif
 
-/* Since Linux 6.9, and where the filesystem has one; otherwise there are no bytes. */
+/* Since Linux 6.9, and where the filesystem has one; otherwise there are no bytes. btrfs tells it in its own way, for longer. */
 napi_value addon_filesystem_id(napi_env env, napi_callback_info info) {
   int fd;
   if (!get_fd(env, info, &fd)) return NULL;
   struct fsuuid2 told = {0};
   bool is_told = ioctl(fd, FS_IOC_GETFSUUID, &told) == 0 && told.len <= sizeof told.uuid;
-  return make_buffer_copy(env, told.uuid, is_told ? told.len : 0);
+  if (is_told) return make_buffer_copy(env, told.uuid, told.len);
+  struct btrfs_ioctl_fs_info_args known = {0};
+  is_told = ioctl(fd, BTRFS_IOC_FS_INFO, &known) == 0;
+  return make_buffer_copy(env, known.fsid, is_told ? sizeof known.fsid : 0);
 }
 
 napi_value addon_raw_argv(napi_env env, napi_callback_info info) {

@@ -10,7 +10,11 @@ import * as shapes from './shapes.ts'
 import { placeOf } from './snapshot-place.ts'
 
 /** To go back: neither a broken configuration nor a full disk stops it. */
-const goingBack = ({ dry_run: isDry }: { dry_run?: boolean }) => ({ withoutBrokenConfig: true, makeRoom: !isDry })
+const goingBack = ({ dry_run: isDry }: { dry_run?: boolean }) => ({
+  withoutBrokenConfig: true,
+  goesBack: true,
+  makeRoom: !isDry,
+})
 
 export const changeOperations = [
   operation({

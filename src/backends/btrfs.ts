@@ -63,7 +63,7 @@ export const btrfs: NativeBackend = {
 
   open(state) {
     if (isGone(state)) return undefined
-    return { path: Buffer.from(pathOf(state)), isChanged: isChanged(state), close() {} }
+    return { path: Buffer.from(pathOf(state)), isChanged: () => isChangedOnDisk(state), close() {} }
   },
 
   isAway: (_, state) => isPlaceAway(state),
@@ -99,6 +99,7 @@ interface Identity {
   /** As which it was sent to where it is now. */
   receivedAs: string
   isChanged: boolean
+  isWritable: boolean
 }
 
 /** undefined: the system does not tell. */
@@ -106,7 +107,8 @@ function identify(path: string): Identity | undefined {
   const told = withOpened([path], ([subvolume]) => addon.subvolumeIdentity(subvolume!))
   if (!Buffer.isBuffer(told)) return undefined
   const hex = told.toString('hex')
-  return { id: hex.slice(0, ID_DIGITS), receivedAs: hex.slice(ID_DIGITS, 2 * ID_DIGITS), isChanged: told.at(-1) === 1 }
+  const [id, receivedAs] = [hex.slice(0, ID_DIGITS), hex.slice(ID_DIGITS, 2 * ID_DIGITS)]
+  return { id, receivedAs, isChanged: told.at(-2) === 1, isWritable: told.at(-1) === 1 }
 }
 
 /** Somebody has put it in the place of the one that was kept; what was sent away and received here again is the same. */
@@ -115,10 +117,20 @@ function isAnother(state: NativeState): boolean {
   return found !== undefined && found.id !== state.mark && found.receivedAs !== state.mark
 }
 
-/** Its owner can make it writable. One that was received was written, of course; the system says if that went on. */
+/**
+ * Its owner can make it writable: while it is, it may change under our eyes. One that was received was written, of course; the
+ * system says if that went on.
+ */
 function isChanged(state: NativeState): boolean {
   const found = identify(pathOf(state))
+  if (found?.isWritable) return true
   return found?.isChanged === true && (found.receivedAs !== state.mark || state.mark === undefined)
+}
+
+/** What was written in it shows only once that is on the disk, and so does it in the list of differences. */
+function isChangedOnDisk(state: NativeState): boolean {
+  withOpened([pathOf(state)], ([subvolume]) => addon.syncfs(subvolume!))
+  return isChanged(state)
 }
 
 /**

@@ -39,8 +39,8 @@ export interface Differing {
 export interface OpenState {
   /** A directory with the state, for reading. */
   path: Buffer
-  /** Somebody has changed it since it was kept. */
-  isChanged: boolean
+  /** Somebody has changed it since it was kept. May wait for the disk: to be asked by who reads it whole, and before. */
+  isChanged(): boolean
   close(): void
 }
 

@@ -115,7 +115,7 @@ export const zfs: NativeBackend = {
     const found = locate(state, true)
     if (!found) return undefined
     const inside = join(mountpointOf(found), '.zfs', 'snapshot', shortNameOf(found))
-    if (isMounted(inside)) return { path: Buffer.from(inside), isChanged: false, close() {} }
+    if (isMounted(inside)) return { path: Buffer.from(inside), isChanged: () => false, close() {} }
     return openClone(found)
   },
 

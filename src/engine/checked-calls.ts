@@ -148,6 +148,7 @@ const openTakes: Record<keyof OpenOptions, Kind> = {
   upToDate: 'flag',
   repair: 'flag',
   makeRoom: 'flag',
+  goesBack: 'flag',
   untilExit: 'flag',
   onProgress: 'function',
   onNotice: 'function',

@@ -32,7 +32,19 @@ export function beyondLimits(ctx: Context, foreseen?: Foreseen): LeftToStore[] {
     const [name, limit] = backend === 'archive' ? ['max_count', max_count] : ['native_max', native_max]
     const states = [...new Set(snapshots.map(({ nativeRef }) => nativeRef))].slice(0, limit)
     const beyond = snapshots.filter(snapshot => isRead(snapshot) && !states.includes(snapshot.nativeRef))
-    return heldByStore(ctx, beyond).map(snapshot => ({ snapshot, rule: `${name} (${limit})` }))
+    return heldByStore(ctx, backend === 'archive' ? beyond : readWhole(ctx, beyond)).map(snapshot => ({
+      snapshot,
+      rule: `${name} (${limit})`,
+    }))
+  })
+}
+
+/** What could not be read of one, only its filesystem has. Where the list of that is cut off, it may be among the rest. */
+function readWhole(ctx: Context, beyond: Snapshot[]): Snapshot[] {
+  return beyond.filter(({ id, backend, skipped, skippedCount }) => {
+    const isWhole = skipped.every(({ reason }) => reason !== 'unreadable') && skipped.length === skippedCount
+    if (!isWhole) ctx.warn(`${id} stays in ${backend}, beyond its limit: not all of it could be read into the store`)
+    return isWhole
   })
 }
 

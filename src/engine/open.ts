@@ -117,7 +117,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     env,
     force: options.force ?? false,
     leaveUnread: options.leaveUnread ?? false,
-    goesBack: options.makeRoom ?? false,
+    goesBack: options.goesBack ?? false,
     notRead: new Set(),
     leftAtOpen: [],
     now: options.now ?? Date.now,
@@ -282,7 +282,7 @@ function toSavepoint(ctx: Context): Savepoint {
     keptBeside: () => keptBeside(ctx.db),
     purgeText: text => purgeText(ctx, text),
     exportSnapshot: (ref, file, options) =>
-      whenRead(async () => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {})),
+      goingBack(async () => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {})),
     importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),
     importStates: async (source, make) => (await import('./import-states.ts')).importStates(ctx, source, make),
     run: options => runCommand(ctx, options),

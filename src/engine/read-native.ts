@@ -5,9 +5,9 @@
  */
 import type { OpenState } from '../backends/native-backend.ts'
 import { isCutOff } from '../backends/run-program.ts'
-import { errnoOf, isDiskFull, SavepointError } from '../errors/errors.ts'
+import { errnoOf, isDiskFull, isDiskGone, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
-import { showPath } from '../model/raw-path.ts'
+import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { freeBytes } from '../store/reserve.ts'
@@ -64,8 +64,11 @@ export async function readUnread(ctx: Context, isNeeded = false): Promise<LeftTo
       continue
     }
     try {
-      await read(ctx, snapshot, kept, state.path, isNeeded)
-      if (state.isChanged) sayChanged(ctx, snapshot)
+      await read(ctx, snapshot, kept, state, isNeeded)
+    } catch (error) {
+      if (!isDiskGone((error as Error).cause)) throw error
+      // What can be read of it is not kept for the whole: the filesystem still has that. The others may be read meanwhile.
+      if (snapshot.deletedAt === undefined) sayUnreadable(ctx, snapshot, state.path, error as Error)
     } finally {
       state.close()
     }
@@ -124,11 +127,20 @@ function opened(
 const sayNotRead = (ctx: Context, error: Error): void =>
   ctx.warn(`a snapshot that the filesystem keeps is not read yet: ${error.message}`)
 
-async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer, isNeeded: boolean): Promise<void> {
+const sayUnreadable = (ctx: Context, { id }: Snapshot, path: Buffer, error: Error): void =>
+  ctx.warn(
+    `${id} is not read yet: ${error.message}. It is tried again; what can be read of it is in ${showPath(rawFromBytes(path))}`,
+  )
+
+async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenState, isNeeded: boolean): Promise<void> {
   const { ref } = kept
-  const state = keptState(ref, path, cache => dirtySince(ctx, kept, cache))
+  const state = keptState(ref, opened.path, cache => dirtySince(ctx, kept, cache))
   const options = { kept: state, ignoreFloor: true, keepFloor: !isNeeded, phase: 'reading the snapshot' }
-  const live = await ifRoomSince(ctx, snapshot, isNeeded, () => captureLive(asThen(ctx, ref), options))
+  let isChanged = false
+  const live = await ifRoomSince(ctx, snapshot, isNeeded, () => {
+    isChanged = opened.isChanged()
+    return captureLive(asThen(ctx, ref), options)
+  })
   const parent = readAncestor(ctx, snapshot.parent)
   if (parent) unlessDamaged(() => sayWhatLeft(ctx, parent, live.root))
   const left = live.skipped.length
@@ -146,22 +158,36 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, path: Buffer, 
       withSnapshotEvents(then, differences, ref.eventsAt, () => snapshot)
     })
   })
+  if (isChanged) sayChanged(ctx, snapshot)
 }
 
 const NO_ROOM_META = 'reading.no-room'
 
-/** One for which there was no room is not read until there is more, or it is needed: that would take as long each time. */
+interface NoRoom {
+  id: string
+  free: number
+  /** What was to stay free then; not in older notes. */
+  floor?: number
+  said: string
+}
+
+/**
+ * One for which there was no room is not read until there is more, or less has to stay free, or it is needed: that would take as
+ * long each time.
+ */
 async function ifRoomSince<T>(ctx: Context, { id }: Snapshot, isNeeded: boolean, work: () => Promise<T>): Promise<T> {
   const free = freeBytes(ctx.store.directory)
-  const last = JSON.parse(ctx.db.meta(NO_ROOM_META) ?? 'null') as { id: string; free: number; said: string } | null
-  if (!isNeeded && last?.id === id && free <= last.free) throw new SavepointError('disk.full', last.said)
+  const floor = ctx.config.snapshots.min_free_bytes
+  const last = JSON.parse(ctx.db.meta(NO_ROOM_META) ?? 'null') as NoRoom | null
+  const isAsBefore = last?.id === id && last.floor === floor && free <= last.free
+  if (!isNeeded && isAsBefore) throw new SavepointError('disk.full', last.said)
   try {
     const done = await work()
     if (last) ctx.db.deleteMeta(NO_ROOM_META)
     return done
   } catch (error) {
     const said = (error as Error).message
-    if (isDiskFull(error)) ctx.db.setMeta(NO_ROOM_META, JSON.stringify({ id, free, said }))
+    if (isDiskFull(error)) ctx.db.setMeta(NO_ROOM_META, JSON.stringify({ id, free, floor, said } satisfies NoRoom))
     throw error
   }
 }

@@ -44,6 +44,8 @@ export interface OpenOptions {
   repair?: boolean
   /** To free space or to go back: on a disk that is full to the last byte, gives up what the store keeps in reserve. */
   makeRoom?: boolean
+  /** To go back, or to export: what a filesystem keeps is read although less of the disk stays free than the configuration says. */
+  goesBack?: boolean
   /**
    * The process ends after `close`, by `process.exit`. Databases then end with it as if it were killed, which they are made
    * for: closing would write their logs back, and the next process would begin new ones, each waiting for the disk.

@@ -1,7 +1,7 @@
 /** Snapshots as people see them: a deleted one is in no listing, so it is nobody's parent, and nothing is counted against it. */
 import { isDamage } from '../errors/errors.ts'
 import type { ChangeCounts } from '../model/entry.ts'
-import type { Snapshot } from '../model/snapshot.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { archiveDamage } from './archive-check.ts'
@@ -26,12 +26,11 @@ export function asShown(ctx: Context, snapshot: Snapshot, find: Find = id => ctx
 function withShownParent(ctx: Context, snapshot: Snapshot, find: Find): Snapshot {
   const parent = shownParent(find, snapshot)
   if (parent === snapshot.parent) return snapshot
+  const before = parent === undefined ? undefined : find(parent)
+  // Of what nobody has read there is nothing to count yet.
+  if (snapshot.root === UNREAD_ROOT || before?.root === UNREAD_ROOT) return { ...snapshot, parent }
   try {
-    return {
-      ...snapshot,
-      parent,
-      counts: knownCounts(ctx, parent === undefined ? undefined : find(parent), snapshot),
-    }
+    return { ...snapshot, parent, counts: knownCounts(ctx, before, snapshot) }
   } catch (error) {
     // A listing is not where damage is found.
     if (!isDamage(error)) throw error

@@ -42,9 +42,10 @@ async function storeAgain(ctx: Context, snapshot: Snapshot, kept: Kept): Promise
   const { backend, ref } = kept
   try {
     const state = backend.open(ref)
-    // What somebody has changed is not what was captured.
-    if (!state || state.isChanged) return []
+    if (!state) return []
     try {
+      // What somebody has changed is not what was captured.
+      if (state.isChanged()) return []
       const live = await readAgain(
         asThen(ctx, ref),
         snapshot,

@@ -26,7 +26,7 @@ export function register(program: Command): void {
     .option('--with-kept', 'also files that git ignores but Savepoint keeps (.env)')
     .action(
       handle<{ withKept?: boolean; force?: boolean }>(async (context, { words: [ref, file], options }) => {
-        const savepoint = await context.open({ force: options.force })
+        const savepoint = await context.open({ force: options.force, goesBack: true })
         const result = await savepoint.exportSnapshot(ref!, file!, { withKept: options.withKept })
         if (context.options.json) return context.json(exportJson(result))
         if (context.options.quiet) return

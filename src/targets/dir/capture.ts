@@ -216,6 +216,7 @@ async function passUntilQuiet(
     written: options.written,
     stage: options.stage,
     mounts: options.kept?.mounts,
+    isKept: options.kept !== undefined,
     opened,
     preserved: options.preserved,
     signal: options.signal,
@@ -282,7 +283,7 @@ export function rootEntryOf(store: Store, root: Id): Entry {
 /** Whoever opens a timeline reads what its filesystem keeps; that has failed, and was said, or it was taken since then. */
 export const unread = () =>
   new SavepointError('backend.failed', 'Cannot use a snapshot that the filesystem keeps: it is not read yet', {
-    hint: 'The same command again reads it; in a program, `await savepoint.status()` or `open` does. If that was tried and failed, free some space or mount its filesystem first',
+    hint: 'If it was taken a moment ago, the same command again reads it; in a program, `await savepoint.status()` or `open` does. Otherwise the notice before says why it is not read: mount its filesystem; or free some space, delete snapshots and run `savepoint gc`, or lower snapshots.min_free_bytes. With too little room, rolling back and exporting still work',
   })
 
 /** `mode`: when it was changed for the time of the capture. */

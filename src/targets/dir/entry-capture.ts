@@ -137,7 +137,10 @@ export class EntryCapture {
 
   private leaveOut(node: DirNode, name: Raw, at: number, type: number): UnknownReason | undefined {
     const { records } = node
-    if (record.statFailed(records, at)) return 'unreadable'
+    if (record.statFailed(records, at)) {
+      this.state.requireDisk(joinRaw(node.path, name), record.statErrno(records, at))
+      return 'unreadable'
+    }
     if (record.isMountPoint(records, at) || this.state.options.mounts?.has(joinRaw(node.path, name))) return 'mount'
     const whose =
       type === record.S_IFDIR && whoseStore(this.state.options, node.path, name, record.recordIno(records, at))
@@ -174,6 +177,7 @@ export class EntryCapture {
       return
     }
     const path = joinRaw(node.path, name)
+    this.state.requireDisk(path, result.errno)
     if (result.errno !== 0) {
       if (result.errno === EACCES && this.state.options.opened?.open(path)) this.read(node, name, at, result.size)
       else entries.set(name, unknownEntry(name, 'unreadable'))

@@ -1,4 +1,5 @@
 /** The result for an entry that could not be read. */
+import { constants } from 'node:os'
 import type { ReadResult } from './ingest-read.ts'
 
 /** What the file itself can be to blame for. Anything else (a full disk, a defect) fails the capture. */
@@ -6,15 +7,11 @@ const fileErrors = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP', 'EIO', 'ENX
 /** ENOTDIR: what was a directory above it is something else now. */
 const vanished = ['ENOENT', 'ENOTDIR']
 
-const EPERM = 1
-const EACCES = 13
-
 /** Throws the error again when it is not the file's fault. */
-export function failedResult(error: { message: string; code?: string }): ReadResult {
-  if (!fileErrors.includes(error.code ?? '')) throw Object.assign(new Error(error.message), error)
+export function failedResult(error: Error & { code?: string }): ReadResult {
+  if (!fileErrors.includes(error.code ?? '')) throw error
   return {
-    // The one that the caller may do something about; of the others `unknown` says enough.
-    errno: error.code === 'EACCES' ? EACCES : EPERM,
+    errno: constants.errno[error.code as keyof typeof constants.errno],
     unknown: vanished.includes(error.code!) ? 'vanished' : 'unreadable',
     mode: 0,
     nlink: 0,

@@ -1,8 +1,10 @@
 /** What one pass over a tree is asked, what it answers, and what its parts share while it runs. */
+import { getSystemErrorName } from 'node:util'
+import { isDiskGone, SavepointError, wordsOf } from '../../errors/errors.ts'
 import type { GitFacts } from '../../files/git-facts.ts'
 import type { DirRules } from '../../files/ignore-rules.ts'
 import type { Entry, Id } from '../../model/entry.ts'
-import type { Raw } from '../../model/raw-path.ts'
+import { type Raw, showPath } from '../../model/raw-path.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreWriter } from '../../store/store-writer.ts'
 import type { DirNode } from './dir-node.ts'
@@ -47,6 +49,8 @@ export interface PassOptions {
   stage: Raw | undefined
   /** Paths at which something else was mounted, which does not show here. */
   mounts: ReadonlySet<Raw> | undefined
+  /** It is a state that the filesystem keeps, which can be read another time. */
+  isKept: boolean
   /** Makes what this user owns readable for the time of the capture; undefined: unreadable stays unreadable. */
   opened: OpenedPaths | undefined
   /** What was put aside before a run changed it; the state is to be the one before. */
@@ -97,6 +101,18 @@ export class PassState {
   listedAt(ctimeNs: bigint | undefined): void {
     const newest = this.newestListingNs
     if (newest !== undefined && (ctimeNs === undefined || ctimeNs > newest)) this.newestListingNs = ctimeNs
+  }
+
+  /**
+   * Of a state that is kept, a disk that fails says nothing: what it does not give now may be read later, and to say for good
+   * that it could not be captured would be wrong. Of the live one, now is all there is.
+   */
+  requireDisk(path: Raw, errno: number): void {
+    if (!this.options.isKept || errno === 0) return
+    const code = getSystemErrorName(-errno)
+    const cause = Object.assign(new Error(code), { code })
+    if (!isDiskGone(cause)) return
+    throw new SavepointError('io.failed', `Cannot read ${showPath(path)}: ${wordsOf(cause)}`, { cause })
   }
 
   /** A tree of the cache. In a later pass it may be one that the pass before has just made. */

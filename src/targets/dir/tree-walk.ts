@@ -245,6 +245,7 @@ export class TreeWalk {
       this.queue.push(node)
       return
     }
+    this.state.requireDisk(node.path, errno)
     this.state.changed = true
     this.state.unsettled.add(parent?.path ?? '')
     this.state.listedAt(undefined)

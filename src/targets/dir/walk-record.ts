@@ -58,6 +58,7 @@ export const isMountPoint = (records: Buffer, at: number): boolean =>
   (records[at + RECORD.flags]! & RECORD_FLAG.mountPoint) !== 0
 export const statFailed = (records: Buffer, at: number): boolean =>
   (records[at + RECORD.flags]! & RECORD_FLAG.statFailed) !== 0
+export const statErrno = (records: Buffer, at: number): number => records.readUInt32LE(at + RECORD.rdevMajor)
 
 /** Whether nothing in the directory could be looked at: its owner may list it but not pass through (0444). */
 export const isClosedListing = (records: Buffer): boolean => records.length > 0 && statFailed(records, 0)

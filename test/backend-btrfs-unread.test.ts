@@ -1,0 +1,165 @@
+/** Snapshots that btrfs keeps and that cannot be read now: because the disk fails for a moment, is away, or the store has no room. */
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect } from 'vitest'
+import { onBtrfs, run, useScene } from './support/backend-scene.ts'
+import { runAsUser } from './support/without-privilege.ts'
+import { Workspace } from './support/workspace.ts'
+
+const scene = onBtrfs('noatime', true)
+let space: Workspace
+const onDisk = useScene(scene, made => {
+  space = made
+})
+/** Its home is on another disk. */
+let elsewhere: Workspace
+beforeEach(() => {
+  elsewhere = new Workspace()
+})
+afterEach(() => elsewhere.remove())
+
+const opened = (options: object = {}) =>
+  elsewhere.open({ cwd: elsewhere.base, target: space.dir, home: elsewhere.home, ...options })
+
+async function take(label: string): Promise<void> {
+  const savepoint = await opened({ leaveUnread: true, cwd: space.dir })
+  expect(await savepoint.snapshot({ label })).toMatchObject({ backend: 'btrfs' })
+  savepoint.close()
+}
+
+/** With its filesystem not mounted. */
+async function whileAway<T>(work: () => Promise<T> | T): Promise<T> {
+  run('umount', scene.disk())
+  try {
+    return await work()
+  } finally {
+    run('mount', '-o', 'loop,noatime', `${scene.disk()}.img`, scene.disk())
+  }
+}
+
+/** On the disk itself, so that the checksums of the filesystem tell. */
+function overwrite(from: string, to: string): void {
+  const image = `${scene.disk()}.img`
+  const bytes = readFileSync(image)
+  const file = openSync(image, 'r+')
+  for (let at = bytes.indexOf(from); at >= 0; at = bytes.indexOf(from, at + 1)) writeSync(file, to, at)
+  closeSync(file)
+}
+
+const [WELL, BAD] = ['the bytes that the disk does not give', 'the bytes that the disk DOES NOT GIVE']
+
+onDisk('one that the disk does not give whole is not read as far as it goes, but later', async () => {
+  space.write('a', '1\n')
+  space.write('large', WELL.repeat(1000))
+  await take('one')
+  space.sh('rm large')
+  await take('two')
+  await whileAway(() => overwrite(WELL, BAD))
+  const failing = await opened()
+  const { id } = failing.find('one')
+  expect(elsewhere.notices).toEqual([
+    expect.stringMatching(
+      `^${id} is not read yet: Cannot read large: the disk has failed, or is gone\\. It is tried again`,
+    ),
+  ])
+  // The others are, meanwhile.
+  expect(failing.read('two', space.at('a')).toString()).toBe('1\n')
+  failing.close()
+  await whileAway(() => overwrite(BAD, WELL))
+  const well = await opened()
+  expect(well.find('one')).toMatchObject({ files: 2, skippedCount: 0 })
+  expect(well.read('one', space.at('large')).toString()).toBe(WELL.repeat(1000))
+  well.close()
+})
+
+onDisk('one that could not be read whole is not left to the store alone', async () => {
+  const setRetention = (native_max: string) =>
+    writeFileSync(
+      join(space.home, 'config.yaml'),
+      `snapshots: {min_free_bytes: 0, retention: {native_max: ${native_max}}}\n`,
+    )
+  mkdirSync(space.home)
+  setRetention('unlimited')
+  space.write('closed', 'only btrfs has it\n')
+  chmodSync(space.at('closed'), 0)
+  const savepoint = await space.open({ leaveUnread: true })
+  for (const label of ['one', 'two']) await savepoint.snapshot({ label })
+  await runAsUser(space, [['status']])
+  expect(savepoint.find('one')).toMatchObject({ skipped: [{ path: 'closed', reason: 'unreadable' }] })
+  setRetention('1')
+  const { leftToStore } = await (await space.open()).prune()
+  expect([leftToStore, scene.kept(space).length]).toEqual([[], 2])
+  expect(space.notices.at(-1)).toMatch(/^snap_\w+ stays in btrfs, beyond its limit: not all of it could be read/)
+})
+
+onDisk('one of which the parent was deleted is listed as before', async () => {
+  for (const label of ['zero', 'one']) await take(label)
+  ;(await opened()).close()
+  await take('two')
+  const labels = ['zero', 'two']
+  await whileAway(async () => {
+    const savepoint = await opened()
+    const { parent } = savepoint.find('one')
+    await savepoint.delete(['one'])
+    expect(savepoint.snapshots().map(({ label }) => label)).toEqual(labels)
+    expect(savepoint.log().map(({ snapshot }) => snapshot.label)).toEqual(labels.toReversed())
+    expect(savepoint.head()).toMatchObject({ label: 'two', parent })
+    expect(savepoint.branches()).toHaveLength(1)
+    savepoint.close()
+  })
+})
+
+/** What is to stay free of the disk of the store, which has no room for the snapshot above that. */
+async function belowFloor(
+  work: (used: () => number, setFloor: (text: string) => void) => Promise<void>,
+): Promise<void> {
+  const { home } = elsewhere
+  mkdirSync(home)
+  run('mount', '-t', 'tmpfs', '-o', 'size=24m', 'none', home)
+  const used = () => Number(run('df', '--output=used', '-k', home).trim().split('\n')[1])
+  const setFloor = (text: string) => writeFileSync(join(home, 'config.yaml'), `snapshots: {min_free_bytes: ${text}}\n`)
+  try {
+    setFloor('18 MB')
+    space.write('a', '1\n')
+    await take('zero')
+    ;(await opened()).close()
+    space.sh('for i in 1 2 3; do head -c 4000000 /dev/urandom > noise$i; done')
+    await take('one')
+    ;(await opened()).close()
+    expect(elsewhere.notices.splice(0)).toEqual([expect.stringMatching(/fewer than 18 MB would stay free/)])
+    await work(used, setFloor)
+  } finally {
+    run('umount', '-l', home)
+  }
+}
+
+onDisk('one for which there was no room is read when less has to stay free', () =>
+  belowFloor(async (_, setFloor) => {
+    setFloor('1 MB')
+    const savepoint = await opened()
+    expect([elsewhere.notices, savepoint.find('one').files]).toEqual([[], 4])
+    savepoint.close()
+  }),
+)
+
+onDisk('who makes room does not fill the disk first', () =>
+  belowFloor(async used => {
+    for (const work of ['gc', 'prune', 'delete'] as const) {
+      const savepoint = await opened({ makeRoom: true })
+      await (work === 'delete' ? savepoint.delete(['zero']) : savepoint[work]())
+      expect([savepoint.find('one').files, used() < 5000]).toEqual([0, true])
+      savepoint.close()
+    }
+  }),
+)
+
+onDisk('one is exported with whatever is free; who compares is told what helps', () =>
+  belowFloor(async () => {
+    const savepoint = await opened()
+    const hint = expect.stringMatching(/run `savepoint gc`, or lower snapshots\.min_free_bytes/)
+    await expect(savepoint.diff({ from: 'zero', to: 'one' })).rejects.toMatchObject({ code: 'backend.failed', hint })
+    const exported = await savepoint.exportSnapshot('one', join(elsewhere.base, 'one.tar'))
+    expect(exported).toMatchObject({ files: 4 })
+    savepoint.close()
+  }),
+)
