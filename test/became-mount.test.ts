@@ -184,4 +184,41 @@ describe('a mount while btrfs keeps a snapshot', () => {
       expect(cli('status').stdout).toContain('Nothing changed since')
     })
   })
+
+  const edit = () => space.sh('echo two > src/deep/2; rm src/deep/gone; echo new > src/deep/sub/new')
+  const scenes: [string, () => Promise<void>][] = [
+    [
+      'under a mount',
+      async () => {
+        edit()
+        await whileMounted(async () => void (await (await space.open()).snapshot({ label: 'without' })))
+      },
+    ],
+    [
+      'where rules left it out for a while',
+      async () => {
+        edit()
+        space.write('src/.gitignore', 'deep\n')
+        await (await space.open()).snapshot({ label: 'without' })
+        await space.open()
+        space.sh('rm src/.gitignore')
+      },
+    ],
+  ]
+  for (const [where, leaveOut] of scenes)
+    onDisk(`what has changed ${where} is in the next`, async () => {
+      space.write('src/deep/gone')
+      space.write('src/deep/sub/3', '3\n')
+      await (await space.open()).snapshot({ label: 'before' })
+      await space.open()
+      await leaveOut()
+      await (await space.open()).snapshot({ label: 'after' })
+      const savepoint = await space.open()
+      expect(savepoint.read('after', 'src/deep/2').toString()).toBe('two\n')
+      expect(['gone', 'sub/new'].map(name => savepoint.entry('after', `src/deep/${name}`)?.kind)).toEqual([
+        undefined,
+        'file',
+      ])
+      expect((await savepoint.changes()).changes).toEqual([])
+    })
 })

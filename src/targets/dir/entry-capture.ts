@@ -57,6 +57,11 @@ export class EntryCapture {
     })
   }
 
+  /** What changes in there while it is left out is not told: when it is captured again, all of it is looked at. */
+  private forgetBelow(node: DirNode, name: Raw, isDirectory: boolean): void {
+    if (isDirectory) this.state.forgetDirs(joinRaw(node.path, name))
+  }
+
   /** `known`: the entry of the last capture, when its record did not change. */
   private capture(node: DirNode, name: Raw, at: number, known: Entry | undefined): void {
     const { records } = node
@@ -66,6 +71,7 @@ export class EntryCapture {
     const size = record.recordSize(records, at)
     const leaveOut = this.leaveOut(node, name, at, type)
     if (leaveOut) {
+      this.forgetBelow(node, name, isDirectory)
       entries.set(name, unknownEntry(name, leaveOut))
       return
     }
@@ -79,6 +85,7 @@ export class EntryCapture {
       (node.overrideOnly || verdict.kind === 'exclude') && isOverridden(this.state.options.store, node, name)
     if (overridden) node.overridden = true
     if ((verdict.kind === 'exclude' || node.overrideOnly) && !overridden) {
+      this.forgetBelow(node, name, isDirectory)
       entries.set(name, unknownEntry(name, 'excluded', kindOfType.get(type)))
       return
     }
