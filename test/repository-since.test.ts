@@ -1,4 +1,5 @@
 /** A run is taken back after somebody has worked on in the same repository: it stays whole, whatever goes back. */
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { savepoint, savepointJson } from './support/built-cli.ts'
 import { Workspace } from './support/workspace.ts'
@@ -150,4 +151,48 @@ it('large files that git keeps elsewhere stay for who has made use of them', () 
   space.sh('git branch keep')
   savepoint(space, ['undo'])
   expect([commits(), space.read('.git/lfs/objects/ab/abc')]).toEqual([['one'], 'large\n'])
+})
+
+it('the target itself is a bare repository with worktrees in it', () => {
+  space.sh(
+    'git clone -q --bare . ../bare; cd ../bare; git worktree add -q -b feat feat; git worktree add -q -b mine mine',
+  )
+  const cwd = join(space.base, 'bare')
+  const there = (script: string) => space.sh(`cd ../bare; ${script}`)
+  savepoint(space, ['-q', 'run', '--', 'sh', '-ec', `cd feat; ${commit('a')}; git branch own`], { cwd })
+  there(`cd mine; git merge -q own; ${commit('b')}`)
+  savepoint(space, ['undo'], { cwd })
+  expect(there('cd mine; git log --format=%s')).toBe('b\na\none\n')
+  expect(there('git fsck --strict --no-dangling; git log --all --format=%h > ../status')).toBe('')
+  there(`cd mine; ${commit('c')}`)
+})
+
+it.each([
+  ['has made a worktree for it', 'git worktree add -q ../review own', 'git branch own; git checkout -q own'],
+  ['has gone to it in a worktree of his', 'cd ../his; git checkout -q own', 'git branch own; git checkout -q own'],
+])('a branch of the run that somebody %s stays', (_what, since, make) => {
+  space.sh('git worktree add -q --detach ../his')
+  run(`${make}; ${commit('a')}; git checkout -q main`)
+  space.sh(since)
+  const { restore } = savepointJson(space, ['undo'])
+  expect(restore.left_alone).toContainEqual({ path: '.git/refs/heads/own', why: 'edited' })
+  expect([commits('own'), commits()]).toEqual([['a', 'one'], ['one']])
+  isWhole()
+})
+
+it('a worktree of the run whose repository stays as a whole keeps its way there', () => {
+  run(`git worktree add -q -b own wt; cd wt; ${commit('a')}`)
+  space.sh(`cd wt; ${commit('b')}; cd ..; git merge -q own`)
+  savepoint(space, ['undo'])
+  expect(space.sh('cd wt; git rev-parse --show-toplevel').endsWith('/wt\n')).toBe(true)
+  isWhole()
+})
+
+it('objects that somebody has pruned since come back with what needs them', () => {
+  space.sh('echo staged >> c; git add c; git stash -q')
+  run('git stash drop -q')
+  space.sh('git prune --expire=now; git branch other')
+  expect(savepoint(space, ['undo']).status).toBe(0)
+  expect(space.sh('git stash show --name-only')).toBe('c\n')
+  isWhole()
 })

@@ -52,12 +52,17 @@ function movesDuring(
 ): { from: string | undefined } | undefined {
   const file = Buffer.from(join(dir.toString('latin1'), 'logs/HEAD'), 'latin1')
   const log = tryRead(file, MAX_LOG_BYTES).content
-  const moves = (log?.toString('latin1').split('\n') ?? []).flatMap(line => {
-    const [, from, to, seconds] = /^([0-9a-f]{40,64}) ([0-9a-f]+) .*> (\d+) [+-]\d{4}(?:\t|$)/.exec(line) ?? []
-    return from && from !== to && !/^0+$/.test(from) ? [{ from, at: Number(seconds) * SECOND }] : []
+  const lines = (log?.toString('latin1').split('\n') ?? []).flatMap(line => {
+    const [, from, to, seconds, what] =
+      /^([0-9a-f]{40,64}) ([0-9a-f]+) .*> (\d+) [+-]\d{4}(?:\t(.*))?$/.exec(line) ?? []
+    return from ? [{ from, isMove: from !== to && !/^0+$/.test(from), at: Number(seconds) * SECOND, what }] : []
   })
-  const first = moves.find(({ at }) => at + SECOND > startedAt && at <= endedAt)
+  const isDuring = ({ at }: { at: number }) => at + SECOND > startedAt && at <= endedAt
+  const moves = lines.filter(({ isMove }) => isMove)
+  const first = moves.find(isDuring)
   if (!first) return undefined
+  // It would be another branch that goes back.
+  if (lines.some(line => isDuring(line) && line.what?.startsWith('checkout:'))) return { from: undefined }
   const isUntouched = (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? endedAt) + TICK_MS <= endedAt
   const isOver = moves.every(({ at }) => at + (isUntouched ? 0 : SECOND) <= endedAt)
   return { from: first.at >= startedAt && isOver ? first.from : undefined }

@@ -16,7 +16,7 @@ import { mayChangeDir } from './may-change.ts'
 import { OthersPaths, type Span } from './others-paths.ts'
 import { isKnown, isOutOfTheWay, lostDirectory, sameAside, sameDeep, treeOf } from './plan-entries.ts'
 import { isRefreshedIndex, type ReadLive } from './refreshed-index.ts'
-import { Repositories } from './repository-since.ts'
+import { missingBelow, Repositories } from './repository-since.ts'
 
 export type PlanAction =
   /** Nothing is there: make the entry (a directory with everything in it). */
@@ -82,6 +82,7 @@ class Planner {
 
   run(): RestorePlan {
     const { live, wanted, base } = this.options
+    if (base !== undefined) this.repositories.begin({ live, wanted, base })
     runDeep(this.compareTrees('', live, wanted, base))
     return this.plan
   }
@@ -143,6 +144,9 @@ class Planner {
     }
     const stays = isUndo ? this.repositories.whatStays({ path, live, wanted, base }) : 'nothing'
     if (stays === 'repository') this.plan.leftAlone.push({ path, why: 'edited' })
+    if (stays === 'objects')
+      for (const missing of missingBelow(this.options.store, path, live, wanted))
+        this.plan.actions.push({ action: 'create', ...missing })
     if (stays !== 'nothing') return
     if (live?.kind === 'dir' && wanted?.kind === 'dir') {
       yield* this.compareDirs(path, live, wanted, base)
