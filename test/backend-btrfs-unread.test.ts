@@ -1,6 +1,16 @@
 /** Snapshots that btrfs keeps and that cannot be read now: because the disk fails for a moment, is away, or the store has no room. */
-import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { runAsUser } from './support/without-privilege.ts'
@@ -162,4 +172,27 @@ onDisk('one is exported with whatever is free; who compares is told what helps',
     expect(exported).toMatchObject({ files: 4 })
     savepoint.close()
   }),
+)
+
+onDisk(
+  'one in whose place a copy, or a snapshot of the directory around, shows a directory is not called removed',
+  async () => {
+    space.write('a', '1\n')
+    await take('one')
+    const [kept] = scene.kept(space)
+    const place = dirname(kept!)
+    renameSync(place, `${place}.aside`)
+    mkdirSync(kept!, { recursive: true })
+    const hidden = await opened()
+    expect(elsewhere.notices).toEqual([expect.stringMatching(/is not read yet: .* is no subvolume/)])
+    await expect(hidden.purge(space.at('a'))).rejects.toMatchObject({
+      message: expect.stringContaining('not read yet'),
+    })
+    hidden.close()
+    rmdirSync(kept!)
+    rmdirSync(place)
+    renameSync(`${place}.aside`, place)
+    const back = await opened()
+    expect(back.read('one', space.at('a')).toString()).toBe('1\n')
+  },
 )

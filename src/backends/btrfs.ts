@@ -139,7 +139,12 @@ function isChangedOnDisk(state: NativeState): boolean {
  */
 function isGone(state: NativeState): boolean {
   if (isSubvolume(pathOf(state))) return isAnother(state)
-  isThere(pathOf(state), typeOf)
+  // A copy of the filesystem has plain directories instead, and a snapshot of the directory around it empty ones.
+  if (isThere(pathOf(state), typeOf))
+    throw new SavepointError(
+      'backend.failed',
+      `Cannot find ${state.name}: ${pathOf(state)} is no subvolume (mount what it was in, or put that back; if it is gone for good, remove this directory)`,
+    )
   if (isThere(state.place)) return true
   throw new SavepointError(
     'backend.failed',
