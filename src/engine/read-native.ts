@@ -66,9 +66,11 @@ export async function readUnread(ctx: Context, isNeeded = false): Promise<LeftTo
     try {
       await read(ctx, snapshot, kept, state, isNeeded)
     } catch (error) {
-      if (!isDiskGone((error as Error).cause)) throw error
+      const isForRoom = isDiskFull(error)
+      if (!isForRoom && !isDiskGone((error as Error).cause)) throw error
       // What can be read of it is not kept for the whole: the filesystem still has that. The others may be read meanwhile.
-      if (snapshot.deletedAt === undefined) sayUnreadable(ctx, snapshot, state.path, error as Error)
+      if (isForRoom) sayNotRead(ctx, error as Error)
+      else if (snapshot.deletedAt === undefined) sayUnreadable(ctx, snapshot, state.path, error as Error)
     } finally {
       state.close()
     }
