@@ -1,14 +1,14 @@
 /** A target on a btrfs that is not mounted is missing, and not gone: nothing is made in its place unless somebody says so. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { expect } from 'vitest'
 import { followDir } from '../src/targets/dir/dir-target.ts'
-import { onBtrfs, run, useScene } from './support/backend-scene.ts'
+import { onBtrfs, run, useElsewhere, useScene } from './support/backend-scene.ts'
 import { startRun } from './support/background-run.ts'
 import { savepoint } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
 import { mountedElsewhere } from './support/mounted-elsewhere.ts'
-import { Workspace } from './support/workspace.ts'
+import type { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs()
 let space: Workspace
@@ -16,10 +16,9 @@ const onDisk = useScene(scene, made => {
   space = made
 })
 let elsewhere: Workspace
-beforeEach(() => {
-  elsewhere = new Workspace()
+useElsewhere(made => {
+  elsewhere = made
 })
-afterEach(() => elsewhere.remove())
 
 const { point, target, opened, whileMounted } = mountedElsewhere(
   () => space,

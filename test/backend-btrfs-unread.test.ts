@@ -11,10 +11,10 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect } from 'vitest'
-import { onBtrfs, run, useScene } from './support/backend-scene.ts'
+import { expect } from 'vitest'
+import { onBtrfs, run, useElsewhere, useScene } from './support/backend-scene.ts'
 import { runAsUser } from './support/without-privilege.ts'
-import { Workspace } from './support/workspace.ts'
+import type { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs('noatime', true)
 let space: Workspace
@@ -23,10 +23,9 @@ const onDisk = useScene(scene, made => {
 })
 /** Its home is on another disk. */
 let elsewhere: Workspace
-beforeEach(() => {
-  elsewhere = new Workspace()
+useElsewhere(made => {
+  elsewhere = made
 })
-afterEach(() => elsewhere.remove())
 
 const opened = (options: object = {}) =>
   elsewhere.open({ cwd: elsewhere.base, target: space.dir, home: elsewhere.home, ...options })

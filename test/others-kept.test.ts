@@ -21,6 +21,15 @@ async function runBeside(script: string, meanwhile: string): Promise<void> {
   await live.ended
 }
 
+/** Somebody edits what the run has begun with, when it can no longer be writing what it has opened. */
+async function editLater(begin: string, script: string, byHand: string): Promise<void> {
+  const live = await startRun(space, `${begin}; READY; read line; ${script}`)
+  await pause(1100)
+  space.sh(byHand)
+  live.say('end')
+  await live.ended
+}
+
 /** Which paths its undo names. */
 async function run(script: string, meanwhile: string): Promise<string[]> {
   await runBeside(script, meanwhile)
@@ -119,27 +128,16 @@ it('beside which of the own work in a directory that the run moves out, only so 
 
 it('in a snapshot that the run had taken before: that one stays, however many come after it', async () => {
   space.sh('mkdir d; echo 1 > f; echo 1 > g')
-  const live = await startRun(space, 'echo r >> f; echo r >> g; READY; read line; touch d/x; rm -r d; rm f; echo r > g')
-  // The run may be writing what it has opened.
-  await pause(1100)
-  space.sh('echo hand > f; echo hand > g')
-  live.say('end')
-  await live.ended
+  const script = 'touch d/x; rm -r d; rm f; echo r > g'
+  await editLater('echo r >> f; echo r >> g', script, 'echo hand > f; echo hand > g')
   expect(savepoint(space, ['prune', '--dry-run']).stdout).toContain("1 with somebody else's files")
   expect(savepointJson(space, ['undo']).restore.mixed).toEqual(['f', 'g'])
   expect(['f', 'g'].filter(isHandInHistory)).toEqual(['f', 'g'])
 })
 
 it('in a file that the run was at before, and overwrites in place', async () => {
-  const live = await startRun(
-    space,
-    'echo run > f; READY; read line; python3 -c \'f = open("f", "r+"); f.write("r2"); f.truncate()\'',
-  )
-  // The run may be writing what it has opened.
-  await pause(1100)
-  space.sh('echo hand > f')
-  live.say('end')
-  await live.ended
+  const inPlace = `python3 -c 'f = open("f", "r+"); f.write("r2"); f.truncate()'`
+  await editLater('echo run > f', inPlace, 'echo hand > f')
   expect(savepointJson(space, ['undo']).restore.mixed).toEqual(['f'])
   expect(isHandInHistory('f')).toBe(true)
 })
@@ -179,11 +177,7 @@ describe('while the run goes on to destroy more than is kept of its own', () => 
   }, 60_000)
 
   it('also where it destroys that right before its end', async () => {
-    const live = await startRun(space, 'echo r > f; READY; read line; echo r > f')
-    await pause(1100)
-    space.sh('echo hand > f')
-    live.say('end')
-    await live.ended
+    await editLater('echo r > f', 'echo r > f', 'echo hand > f')
     expect(savepoint(space, ['prune', '--dry-run']).stdout).toContain("1 with somebody else's files")
   })
 

@@ -78,6 +78,16 @@ export function useScene(scene: Scene, take: (space: Workspace) => void) {
   return (title: string, work: () => Promise<void> | void): void => gated(scene.possible, scene.needs, title, work)
 }
 
+/** Another workspace for each test of a file, on another disk than the scene. */
+export function useElsewhere(take: (space: Workspace) => void): void {
+  let elsewhere: Workspace
+  beforeEach(() => {
+    elsewhere = new Workspace()
+    take(elsewhere)
+  })
+  afterEach(() => elsewhere.remove())
+}
+
 /** Works wherever the store does. */
 export const archives: Scene = {
   ...plain,
