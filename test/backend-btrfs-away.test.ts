@@ -141,6 +141,8 @@ onDisk('what is not there when a run ends is not what that has left', async () =
     0,
     expect.stringMatching(/NOT captured: Cannot see .* is not mounted;/),
   ])
+  // What waits for nothing is not named.
+  expect(savepoint(elsewhere, ['status', '-t', target()]).stderr).not.toContain('for room in the store')
   const [, before] = /to go back: savepoint rollback (snap_\w+)/.exec(ended.stderr)!
   await whileMounted(async () => {
     await (await opened()).rollback(before!)

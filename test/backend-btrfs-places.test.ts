@@ -80,6 +80,14 @@ describe('a directory for snapshots', () => {
       code: 'unsupported',
       message: expect.stringContaining('belongs to another user'),
     })
+    // Each that was tried is named.
+    const { checks } = await doctor({ cwd: space.dir, home: elsewhere.home, env: space.env })
+    const { detail } = checks.find(({ name }) => name === 'backend')!
+    for (const place of [
+      join(elsewhere.home, 'native'),
+      ...['', `-${process.geteuid!()}`].map(end => beside(`.savepoint-snapshots${end}`)),
+    ])
+      expect(detail).toContain(place)
   })
 
   onDisk('in a home that is not made yet is foreseen by doctor, which leaves nothing behind', async () => {

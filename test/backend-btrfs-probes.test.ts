@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path'
 import { expect } from 'vitest'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { runCli } from './support/cli.ts'
+import { finishVerbs, startVerbs } from './support/engine-process.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -41,6 +42,17 @@ for (const next of ['gc', 'doctor', 'first snapshot'])
     expect(probes()).toEqual([])
     expect(scene.kept(space)).toHaveLength(next === 'doctor' ? 0 : 1)
   })
+
+onDisk('what a killed snapshot left goes with gc, which says so', async () => {
+  space.write('a')
+  const killed = startVerbs(space, [['snapshot', {}]], { failpoint: 'native:captured' })
+  expect((await finishVerbs(killed)).signal).toBe('SIGKILL')
+  expect(scene.kept(space)).toHaveLength(1)
+  const said = runCli(space, ['gc']).stdout
+  expect(said).toMatch(/^Removed 1 btrfs snapshot that nothing needs\nNothing else to free: the store holds /)
+  expect(scene.kept(space)).toEqual([])
+  expect(JSON.parse(runCli(space, ['gc', '--json']).stdout)).toMatchObject({ removed_kept: 0 })
+})
 
 gated(
   scene.possible && canDropPrivilege,

@@ -212,7 +212,7 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     await snapshot(space, 'one')
     rmSync(space.at('secret'))
     const savepoint = await space.open()
-    const kept = savepoint.keptBeside().map(({ id, backend }) => ({ snapshot: id, backend }))
+    const kept = savepoint.leftByPurge('secret')
     expect(kept).toHaveLength(scene === plain ? 0 : 1)
     expect(await savepoint.purge('secret')).toMatchObject({ snapshots: 1, elsewhere: [], leftToStore: kept })
     expect(savepoint.operations().at(-1)?.summary).toBe(

@@ -361,7 +361,7 @@ describe('what changed', () => {
     )
     expect(say(['history', 'a.txt', '--all'])).toContain('unchanged')
     const history = json('history', 'a.txt')
-    expect(keys(history)).toEqual(['path', 'current_size', 'directory', 'hidden', 'versions'])
+    expect(keys(history)).toEqual(['path', 'current_size', 'directory', 'hidden', 'moved_to', 'kept', 'versions'])
     expect(keys(history.versions[0])).toEqual([
       ...['snapshot', 'type', 'label', 'created_at', 'status', 'reason', 'size', 'digest', 'mode'],
     ])
@@ -389,6 +389,7 @@ describe('what changed', () => {
       current: false,
       versions: 0,
       may_be_in: [],
+      kept: null,
       latest: null,
     })
     expect(say(['coverage', 'nothing'])).toBe('nothing does not exist now\nNo snapshot has a version of it\n')

@@ -85,6 +85,7 @@ describe('organise', () => {
       'forgotten_snapshots',
       'forgotten_traces',
       'removed_objects',
+      'removed_kept',
       'freed_bytes',
       'store_bytes',
     ])

@@ -1,5 +1,8 @@
 /** Hand edits made while a run went on, in files that the run had touched before. */
-import { readlinkSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { startRun, useRuns } from './support/background-run.ts'
@@ -35,6 +38,139 @@ it('what an editor put in the place of a file stays; what was written into one i
   const [, way] = /To have that back: savepoint (revert a --from snap_\w+)\n/.exec(stdout)!
   savepoint(space, way!.split(' '))
   expect(space.read('a')).toBe(edited)
+})
+
+/** The processes of a run are looked at every two seconds, and what was touched less than one ago is left to the next time. */
+const LET_GO_MS = 4000
+
+describe('what somebody wrote into a file when the run had let go of it', () => {
+  it('stays, also in what the run only moved; what it holds still counts as its own', async () => {
+    for (const name of ['b', 'c', 'd/e', 'log', 'linked']) space.write(name, `${name}1\n`)
+    space.sh('ln linked ../other')
+    // The agent itself goes on; a child that wrote is gone.
+    const agent = 'echo r > a; sh -c "echo r > b"; mv c c2; mv d d2; echo r > linked; exec 9>> log; echo r >&9'
+    const run = await startRun(space, `${agent}; READY; read line; echo r2 >&9`)
+    await pause(LET_GO_MS)
+    space.sh('for each in a b c2 d2/e log linked; do echo hand >> $each; done')
+    const edited = ['a', 'b', 'c2', 'd2/e'].map(name => space.read(name))
+    run.say('end')
+    await run.ended
+    const { restore } = savepointJson(space, ['undo'])
+    expect(restore.left_alone.map(({ path }: { path: string }) => path).sort()).toEqual(['a', 'b', 'c2', 'd2/e'])
+    expect(restore.mixed).toEqual(['linked', 'log'])
+    expect(['a', 'b', 'c2', 'd2/e'].map(name => space.read(name))).toEqual(edited)
+    expect([space.read('log'), space.read('linked')]).toEqual(['log1\n', 'linked1\n'])
+  })
+
+  it('stays while the run goes on, and when it fails', async () => {
+    const run = await startRun(space, 'echo r > a; echo own > own; READY; read line; exit 3', {
+      args: ['--on-failure', 'rollback'],
+    })
+    await pause(LET_GO_MS)
+    space.sh('echo hand >> a')
+    expect(savepointJson(space, ['rollback', run.id, '--dry-run']).left_alone).toEqual([{ path: 'a', why: 'outside' }])
+    run.say('end')
+    expect((await run.ended).stderr).toContain('a: changed by somebody outside of the run while it went on\n')
+    expect([space.read('a'), space.read('own')]).toEqual(['r\nhand\n', undefined])
+  })
+})
+
+const isRoot = process.getuid!() === 0
+/** Its first thread ends, and another one goes on. */
+const headless = `
+import ctypes, os, sys, threading
+def work():
+    log = open('log', 'a', buffering=1)
+    print('r', file=log)
+    print('READY', os.environ['SAVEPOINT_RUN'], flush=True)
+    sys.stdin.readline()
+    print('r2', file=log)
+    os._exit(0)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+`
+const writes = 'exec 9>> log; echo r >&9; READY; read line; echo r2 >&9'
+const holders: [how: string, script: string][] = [
+  ['in a mount namespace of its own', `exec unshare -m sh -c 'mount --bind . ../there; cd ../there; ${writes}'`],
+  ['through a mount of the target elsewhere', `cd ../mounted; ${writes}`],
+  ['when its first thread has ended', 'exec python3 ../headless.py # READY'],
+]
+it.skipIf(!isRoot)(
+  'what the run holds in a way that is not plain to see is not let go: nobody else has written it',
+  async () => {
+    space.write('log', '1\n')
+    space.write('../headless.py', headless)
+    space.sh('mkdir ../there ../mounted; mount --bind . ../mounted')
+    try {
+      const told: unknown[] = []
+      for (const [how, script] of holders) {
+        const run = await startRun(space, script)
+        await pause(LET_GO_MS)
+        run.say('end')
+        await run.ended
+        told.push([how, savepointJson(space, ['undo']).restore.left_alone, space.read('log')])
+      }
+      expect(told).toEqual(holders.map(([how]) => [how, [], '1\n']))
+    } finally {
+      space.sh('umount ../mounted')
+    }
+  },
+)
+
+/** Commands for one that keeps a database open: each line is carried out, and answered. */
+const databaseClient = `
+import { DatabaseSync } from 'node:sqlite'
+import { createInterface } from 'node:readline'
+const database = new DatabaseSync(process.argv[2])
+for await (const line of createInterface(process.stdin)) {
+  database.exec(line)
+  console.log('done')
+}`
+
+it.each(['while the run goes on', 'also after its end'])(
+  'a database that somebody else has open (SQLite, with a log): its files stay together, %s',
+  async when => {
+    space.write('../client.mjs', databaseClient)
+    const server = spawn(process.execPath, [space.at('../client.mjs'), space.at('app.db')], { cwd: space.dir })
+    const ask = async (statement: string) => {
+      server.stdin.write(`${statement}\n`)
+      await once(server.stdout, 'data')
+    }
+    const insert = `INSERT INTO t SELECT randomblob(3000) FROM (VALUES ${Array(40).fill('(1)').join(',')})`
+    await ask('PRAGMA journal_mode = wal; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
+    await ask(insert)
+    space.write('../migrate.sql', `CREATE TABLE u (y); ${insert}; PRAGMA wal_checkpoint; INSERT INTO u VALUES (1);\n`)
+    const migrate = `${process.execPath} ../client.mjs app.db < ../migrate.sql > /dev/null`
+    const run = await startRun(space, `${migrate}; echo own > own; READY; read line`)
+    await pause(LET_GO_MS)
+    await ask(insert)
+    run.say('end')
+    await run.ended
+    if (when.includes('after')) await ask(insert)
+    expect(savepoint(space, ['undo']).status).toBe(3)
+    server.kill('SIGKILL')
+    await once(server, 'exit')
+    const database = new DatabaseSync(space.at('app.db'))
+    expect(database.prepare('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
+    expect(database.prepare('SELECT count(*) AS rows FROM t').get()).toEqual({
+      rows: when.includes('after') ? 160 : 120,
+    })
+    database.close()
+    expect(space.read('own')).toBeUndefined()
+  },
+)
+
+it('what goes through a pipe is no edit of it: one that was there stays, one of the run goes, one in its place stays', async () => {
+  space.sh('mkfifo there')
+  const pass = 'for each in there own; do read word < $each & echo word > $each; wait; done'
+  const run = await startRun(space, `mkfifo own theirs; READY; read line; ${pass}`)
+  await pause(LATER_MS)
+  space.sh('rm theirs; mkfifo theirs')
+  run.say('end')
+  await run.ended
+  const { restore } = savepointJson(space, ['undo'])
+  expect([restore.mixed, restore.left_alone]).toEqual([[], [{ path: 'theirs', why: 'outside' }]])
+  expect(readdirSync(space.dir).sort()).toEqual(['a', 'theirs', 'there'])
 })
 
 it('a link that somebody put in the place of a file that the run had touched stays; one that the run then removes is named', async () => {

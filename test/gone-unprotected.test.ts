@@ -42,9 +42,9 @@ it('in JSON, with the reason of each', () => {
   const gone = {
     count: 3,
     paths: [
-      { path: 'data.db', reason: 'excluded', snapshot: null },
-      { path: 'large', reason: 'too-large', snapshot: null },
-      { path: 'node_modules', reason: 'excluded', snapshot: null },
+      { path: 'data.db', reason: 'excluded', snapshot: null, kept: null },
+      { path: 'large', reason: 'too-large', snapshot: null, kept: null },
+      { path: 'node_modules', reason: 'excluded', snapshot: null, kept: null },
     ],
   }
   const run = runCli(space, ['run', '--json', '--', 'rm', '-r', 'data.db', 'node_modules', 'large', 'a'])

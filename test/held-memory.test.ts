@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { TracedCommand } from '../src/tracers/helper.ts'
 import { probeTracers } from '../src/tracers/select.ts'
+import { startTraced } from './support/traced-command.ts'
 import { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -34,22 +34,7 @@ const seccomp = probeTracers().find(({ name }) => name === 'seccomp')!
 it.skipIf(!seccomp.works)('shared memory without a name, which the guard has too, is none of it', async () => {
   for (const name of ['one', 'two', 'gone']) space.write(name, 'x'.repeat(4096))
   spawnSync('mkfifo', [space.at('go')])
-  const command = new TracedCommand({
-    driver: 'seccomp',
-    command: ['python3', '-c', program],
-    cwd: space.dir,
-    env: space.env,
-    inherited: { descriptors: [], ignoredSignals: [] },
-    allowIoUring: false,
-    protect: space.home,
-    watch: undefined,
-    hold: undefined,
-    spool: undefined,
-    onEvent: () => {},
-    onBatch: () => {},
-    onHelperDied: () => {},
-    onStop: () => {},
-  })
+  const command = startTraced(space, { driver: 'seccomp', command: ['python3', '-c', program] })
   await vi.waitUntil(() => existsSync(space.at('ready')), { timeout: 60_000 })
   const look = await command.look(() => {})
   await writeFile(space.at('go'), '')

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { savepoint, savepointJson } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
 import { runVerbs } from './support/engine-process.ts'
 import { Workspace } from './support/workspace.ts'
@@ -56,6 +57,38 @@ describe('after an undo that was killed', () => {
     await space.open()
     expect(space.notices.join('\n')).toContain('completed an undo that was interrupted')
     expect([space.read('a'), space.read('b')]).toEqual(['one', 'one'])
+  })
+})
+
+describe('an undo or redo that was killed', () => {
+  it('is what saying it again means: it is completed, and no other one is taken back', async () => {
+    const first = await space.open()
+    await first.run({ command: ['sh', '-c', 'echo two > a'] })
+    await first.run({ command: ['sh', '-c', 'echo three > a; echo three > b'] })
+    first.close()
+    const files = () => [space.read('a'), space.read('b')].map(text => text?.trim())
+    const killed = (verb: string) =>
+      expect(savepoint(space, [verb], { env: { ...space.env, SAVEPOINT_FAILPOINT: 'restore:place' } }).signal).toBe(
+        'SIGKILL',
+      )
+    killed('undo')
+    expect(savepoint(space, ['undo'])).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(
+        /^Undone: .*three.* \(it was interrupted, and is completed\)\nTo redo: savepoint redo\n$/,
+      ),
+    })
+    expect(files()).toEqual(['two', 'one'])
+    killed('redo')
+    expect(savepointJson(space, ['redo'])).toMatchObject({ operation: { state: 'done' }, restore: null })
+    expect(files()).toEqual(['three', 'three'])
+    expect(savepoint(space, ['undo']).status).toBe(0)
+    expect(savepoint(space, ['undo']).status).toBe(0)
+    expect(files()).toEqual(['one', 'one'])
+    killed('redo')
+    // Another one is not what was interrupted.
+    expect(savepoint(space, ['undo']).stderr).toContain('completed a redo that was interrupted')
+    expect(files()).toEqual(['one', 'one'])
   })
 })
 

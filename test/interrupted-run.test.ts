@@ -1,7 +1,7 @@
 /** A run whose supervisor is killed from inside: what is said of it before it is undone, and that it can be. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { builtCommand, savepoint } from './support/built-cli.ts'
@@ -68,6 +68,35 @@ it('the same beside a repository that got many objects meanwhile, which has no v
   expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: lib/.git, top\n")
   expect(stdout).toContain('Versions that the run replaced or removed: savepoint history top\n')
 })
+
+const isRoot = process.getuid!() === 0
+it.skipIf(!isRoot)(
+  `what somebody did after the machine was started again stays${isRoot ? '' : ' (skipped: needs root)'}`,
+  async () => {
+    killed('rm -rf src; echo agent > top')
+    const later = (ms: number, since = Date.now()) => vi.waitUntil(() => Date.now() > since + ms, { timeout: 30_000 })
+    // Both the offset and the time of a start are in full seconds.
+    await later(2500)
+    const [uptime] = readFileSync('/proc/uptime', 'utf8').split('.')
+    await later(2100)
+    space.write('top', 'by hand\n')
+    space.write('new', 'by hand\n')
+    // As seen there, the machine was started just now.
+    const restarted = ['unshare', '--time', '--fork', '--boottime', `-${uptime}`, ...builtCommand]
+    const { status, stdout } = spawnSync(restarted[0]!, [...restarted.slice(1), 'undo'], {
+      cwd: space.dir,
+      env: space.env,
+      encoding: 'utf8',
+    })
+    expect(status).toBe(3)
+    expect(stdout).toMatch(/\nLeft alone \(2\):\n {2}new: .*\n {2}top: /)
+    expect([space.read('src/main.js'), space.read('top'), space.read('new')]).toEqual([
+      'main\n',
+      'by hand\n',
+      'by hand\n',
+    ])
+  },
+)
 
 it('so is what the run had touched, and somebody wrote long after its trace ends', async () => {
   // Until its first second is in the timeline: from there on nothing more is told.

@@ -317,6 +317,26 @@ describe('milestones', () => {
     expect(await run('echo 3 > src/a; git commit -qam three; sleep 3', 'disable_git_commits: true')).toEqual(snapshots)
   })
 
+  it('a commit whose state another snapshot has by then: once each, and none for one that failed', async () => {
+    space.sh('git init -q .; git add -A; git commit -qm zero')
+    const commits = () => onTheWay().filter(({ type }) => type === 'git')
+    const snapshots = await runInSteps(settings('enable_change: true'), [
+      ['echo 2 > src/a; git commit -qam one', () => commits().length === 1],
+      ['git commit -qm none; echo 3 > src/a; git commit -qam two', () => commits().length === 2],
+      ['echo 4 > src/a', () => onTheWay().at(-1)!.type === 'change'],
+    ])
+    expect(commits().map(({ command }) => command)).toEqual(['git commit -qam one', 'git commit -qam two'])
+    expect(types(snapshots).filter((type, i, all) => type !== all[i - 1])).toEqual([
+      'change',
+      'git',
+      'change',
+      'git',
+      'change',
+    ])
+    const before = snapshots[snapshots.findIndex(({ type }) => type === 'git') - 1]!
+    expect(commits()[0]!.root).toBe(before.root)
+  })
+
   it.each([
     ['', ['pre-run', 'git', 'final']],
     ['disable_pre_run: true', ['git']],

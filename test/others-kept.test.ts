@@ -52,6 +52,15 @@ it('in a directory that is older than the run and was moved there', async () => 
   expect(mixed.filter(isHandInHistory)).toEqual(mixed)
 })
 
+it('a file that the run gives another name and removes there, and its first name leads to it', async () => {
+  space.write('a', '1\n')
+  const mixed = await run('mv a b; mv b c; rm c', 'echo hand > a')
+  expect(mixed).toEqual(['a'])
+  expect(['a', 'c'].filter(isHandInHistory)).toEqual(['c'])
+  expect(savepointJson(space, ['history', 'a']).moved_to).toBe('c')
+  expect(savepoint(space, ['history', 'a']).stdout).toMatch(/moved what was there to c, .*savepoint history c$/m)
+})
+
 it('in a directory that the run moves out of the target, or to where nothing is captured', async () => {
   space.write('.gitignore', 'build/\n')
   space.sh(

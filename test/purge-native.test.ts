@@ -42,7 +42,9 @@ onDisk('says what goes with it: in the question, in the result, and in the histo
   expect(savepointJson(space, ['snapshot', '--backend', 'cas'])).toMatchObject({ backend: 'cas' })
   expect(savepointJson(space, ['purge', 'key', '--yes']).left_to_store).toEqual([])
   const third = take('three')
-  expect(savepointJson(space, ['purge', 'key', '--yes']).left_to_store).toEqual([{ snapshot: third, backend: 'btrfs' }])
+  expect(savepointJson(space, ['purge', 'key', '--yes']).left_to_store).toEqual([
+    { snapshot: third, backend: 'btrfs', lost: [], lost_count: 0 },
+  ])
   expect(ids).not.toContain(third)
 })
 

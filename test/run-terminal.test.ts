@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startRun } from './support/background-run.ts'
 import { cliCommand } from './support/cli.ts'
 import { hasTerminal, onTerminal, type Step } from './support/terminal.ts'
 import { Workspace } from './support/workspace.ts'
@@ -30,6 +31,16 @@ const savedRun = async () => {
   const [last] = savepoint.runs().sort((a, b) => b.startedAt - a.startedAt)
   return { savepoint, last: last! }
 }
+
+it.each(['auto', 'ptrace', 'none'])('without a terminal, SIGINT to us is passed on, tracer %s', async tracer => {
+  const live = await startRun(space, "trap 'echo told > a; kill $!; exit 6' INT; sleep 300 >&- 2>&- & READY; wait", {
+    args: ['--tracer', tracer],
+    spawn: { detached: true },
+  })
+  live.child.kill('SIGINT')
+  expect(await live.ended).toMatchObject({ status: 6 })
+  expect(space.read('a')).toBe('told\n')
+})
 
 describe.skipIf(!hasTerminal)(title, () => {
   it('the command has it: three times a tty, the foreground group, its size, and changes of its size', async () => {
@@ -88,6 +99,26 @@ while True: signal.pause()
     expect(savepoint.read(last.after!, 'a').toString()).toBe('saved on Ctrl-C')
     await savepoint.undo()
     expect([space.read('a'), space.read('b')]).toEqual(['a1', undefined])
+  })
+
+  it('Ctrl-C comes to it once', async () => {
+    const source = `
+import signal, sys
+count = 0
+def more(*_):
+    global count
+    count += 1
+    print('GOT', count)
+signal.signal(signal.SIGINT, more)
+print('READY')
+sys.stdin.readline()
+print('IN ALL', count)
+`
+    const { output } = await run(source, [
+      { wait: 'READY', type: '\x03' },
+      { wait: 'GOT 1', type: '\n' },
+    ])
+    expect(output).toContain('IN ALL 1')
   })
 
   it('a command that dies of Ctrl-C: we outlive it, capture, and then die of the same', async () => {

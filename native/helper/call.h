@@ -19,6 +19,7 @@ struct call {
   struct frame *frame;
   bool held;    /* set when it is not to go on yet */
   bool refused; /* set when it is to fail */
+  bool unread;  /* set when an execution is still to be told (unread.h) */
 };
 
 static inline uint64_t argument(const struct call *call, int index) { return call->notification->data.args[index]; }

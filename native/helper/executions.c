@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "git-env.h"
-#include "holds.h"
 #include "tracee.h"
 
 /* Interpreters that may stand before a script, each with one argument. */
@@ -78,11 +77,10 @@ static void find_executable(pid_t pid, struct place *exe) {
   exe->path[exe->length] = 0;
 }
 
-bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool privileges_off) {
+uint32_t frame_executed(struct frame *frame, struct process *process, bool privileges_off, struct executed *executed) {
   static struct place place, exe;
   static char named[PATH_ROOM], arguments[MAX_ARGV_BYTES + 1];
-  struct process *process = process_of(pid);
-  if (process->pid != pid) return false; /* killed meanwhile: nothing was executed that anybody could have seen */
+  pid_t pid = process->pid;
   forget_memory();
   find_executable(pid, &exe);
   place.known = place.exists = false;
@@ -96,8 +94,9 @@ bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool p
 
   ssize_t got = read_file(pid, "cmdline", arguments, sizeof arguments);
   size_t length = got < 0 ? 0 : (size_t)got;
-  bool complete = length <= MAX_ARGV_BYTES;
-  if (!complete) length = MAX_ARGV_BYTES;
+  bool complete = length > 0 && length <= MAX_ARGV_BYTES;
+  if (length > MAX_ARGV_BYTES) length = MAX_ARGV_BYTES;
+  if (length == 0) length = (size_t)snprintf(arguments, sizeof arguments, "%s", place.path) + 1;
   if (length > 0) arguments[length - 1] = 0;
   const char *given = is_script ? given_arguments(arguments, length, named) : arguments;
   length -= (size_t)(given - arguments);
@@ -105,10 +104,18 @@ bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool p
   if (!complete) frame_flag(frame, FLAG_TRUNCATED);
   frame_bytes(frame, FIELD_ARGV, given, length);
   if (privileges_off && (exe.stat.st_mode & (S_ISUID | S_ISGID)) != 0) frame_flag(frame, FLAG_SETUID);
-  struct arguments told = {.bytes = given, .length = length, .complete = complete};
-  bool held = holds_want(place.path, &told) && holds_add((uint64_t)pid, pid, exec);
+  *executed = (struct executed){place.path, {.bytes = given, .length = length, .complete = complete}};
+  return exec;
+}
+
+bool tell_executed(struct stream *stream, struct frame *frame, pid_t pid, bool privileges_off) {
+  struct executed executed;
+  struct process *process = process_of(pid);
+  if (process->pid != pid) return false; /* killed meanwhile: nothing was executed that anybody could have seen */
+  uint32_t exec = frame_executed(frame, process, privileges_off, &executed);
+  bool held = holds_want(executed.program, &executed.arguments) && holds_add((uint64_t)pid, pid, exec);
   if (held) frame_flag(frame, FLAG_HELD);
-  if (held && (names_git(place.path) || (length > 0 && names_git(given)))) put_own_git_env(frame, pid);
+  if (held && (names_git(executed.program) || names_git(executed.arguments.bytes))) put_own_git_env(frame, pid);
   stream_put(stream, frame);
   /* Somebody waits for it. */
   if (held) stream_flush(stream);

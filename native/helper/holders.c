@@ -153,15 +153,38 @@ static void look_at_mappings(struct look *look, pid_t pid) {
   fclose(maps);
 }
 
+static bool is_zombie(pid_t pid) {
+  char text[1024];
+  const char *state = read_text_file(pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
+  return state != NULL && strncmp(state, ") Z", 3) == 0;
+}
+
+/* Whose view of the process is to be asked for: that of its first thread is empty when only others are left. */
+static pid_t live_thread(pid_t pid) {
+  char directory[64];
+  if (!is_zombie(pid)) return pid;
+  snprintf(directory, sizeof directory, "/proc/%d/task", pid);
+  DIR *threads = opendir(directory);
+  if (threads == NULL) return pid;
+  pid_t found = pid;
+  for (struct dirent *entry; found == pid && (entry = readdir(threads)) != NULL;) {
+    pid_t tid = atoi(entry->d_name);
+    if (tid > 0 && tid != pid && !is_zombie(tid)) found = tid;
+  }
+  closedir(threads);
+  return found;
+}
+
 unsigned tell_holders(struct stream *stream, struct frame *frame) {
   static pid_t pids[MAX_PROCESSES];
   struct look look = {.stream = stream, .frame = frame, .pids = pids};
   find_children(&look, getpid());
   for (size_t i = 0; i < look.count; i++) {
     find_children(&look, pids[i]);
-    look.other_mounts = mounts_are_expected() || mounts_differ(pids[i]);
-    look_at_descriptors(&look, pids[i]);
-    look_at_mappings(&look, pids[i]);
+    pid_t seen = live_thread(pids[i]);
+    look.other_mounts = mounts_are_expected() || mounts_differ(seen);
+    look_at_descriptors(&look, seen);
+    look_at_mappings(&look, seen);
   }
   if (look.count == MAX_PROCESSES) look.unseen++;
   return look.unseen;

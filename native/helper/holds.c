@@ -193,8 +193,16 @@ uint32_t holds_add_change(uint64_t key, pid_t pid) {
   return added ? number : 0;
 }
 
+/* A call may wait for two: the state before the run, and the guard of its execution, which could not be held itself. */
+static bool is_held_twice(size_t i) {
+  for (size_t j = 0; j < shared->used; j++) {
+    if (j != i && shared->holds[j].exec != 0 && shared->holds[j].key == shared->holds[i].key) return true;
+  }
+  return false;
+}
+
 static void let_go(size_t i) {
-  release_key(shared->holds[i].key);
+  if (!is_held_twice(i)) release_key(shared->holds[i].key);
   shared->holds[i].exec = 0;
 }
 

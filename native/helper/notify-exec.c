@@ -7,6 +7,7 @@
 #include "git-env.h"
 #include "holds.h"
 #include "program.h"
+#include "unread.h"
 
 /* Adds argv as one field, each argument with a NUL behind it. */
 static struct arguments put_argv(struct call *call, uint64_t address, size_t word) {
@@ -37,7 +38,10 @@ void tell_exec(struct call *call, struct place *place, const char *text, const u
   if (text != NULL && program_recall(tid_of(call), text, place)) loaded = place->stat;
   else {
     if (text != NULL) locate(call, AT_FDCWD, text, true, place);
-    if (!program_loads(tid_of(call), place, &loaded)) return;
+    if (!program_loads(tid_of(call), place, &loaded)) {
+      if (!place->known && memory_is_shut(tid_of(call))) unread_note(call);
+      return;
+    }
     bool is_script = loaded.st_ino != place->stat.st_ino || loaded.st_dev != place->stat.st_dev;
     if (text != NULL && !is_script) program_remember(text, place);
   }

@@ -21,6 +21,7 @@
 #include "moves.h"
 #include "plain.h"
 #include "record.h"
+#include "unread.h"
 #include "wake-up.h"
 
 static bool is_waiting(int listener, uint64_t id) { return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0; }
@@ -91,6 +92,7 @@ static void tell(struct call *call) {
   if (rule != NULL && rule->op == OP_BY_HANDLE) tell_unclear(call);
   /* Of x32 all calls come here, also those that only look. */
   if (rule == NULL || rule->op >= OP_STAT) return;
+  if (unread_any()) call->held = unread_hold(call, rule->op != OP_EXEC && rule->op != OP_MOUNTS);
   if (rule->op == OP_MOUNTS) {
     note_mounts(call, rule);
     return;
@@ -154,9 +156,11 @@ static void look(struct call *call) {
   if (!stream_is_broken(notifier->stream)) {
     forget_memory();
     bool is_root = plain_watch(&call->notification->data);
+    if (unread_any()) unread_settle(call->frame, tid_of(call));
     call->process = process_of(tid_of(call));
     if (record_is_on()) record_call(call, is_foreign(&call->notification->data));
     else if (!is_root) tell(call);
+    call->unread = unread_any();
   }
   /* Without a reader nobody knows what is safe, and the command is about to be killed; unless all was safe before it went. */
   if (!call->held && stream_is_broken(notifier->stream) && holds_want_changes())
@@ -178,9 +182,10 @@ static void *notify_loop(void *argument_) {
     processes_lock();
     look(&call);
     processes_unlock();
-    if (call.held) continue;
+    if (call.held && !call.refused) continue;
     wake_up_before_answering();
     answer(notifier->listener, looked_at->id, call.refused ? EACCES : 0);
+    if (call.unread) unread_watch(&call);
   }
   return NULL;
 }

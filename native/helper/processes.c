@@ -190,6 +190,11 @@ uint32_t process_present(const struct process *process) {
   return process->pending ? process->exec_before : process->exec;
 }
 
+void process_await_reaping(struct process *process) {
+  struct epoll_event event = {.events = 0 /* but EPOLLHUP, always */, .data.ptr = process};
+  epoll_ctl(epoll_fd, EPOLL_CTL_MOD, process->pidfd, &event);
+}
+
 void process_forget(struct process *process) {
   struct process **at = &buckets[process->pid % BUCKETS];
   while (*at != NULL && *at != process) at = &(*at)->next;

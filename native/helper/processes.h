@@ -59,6 +59,8 @@ enum outcome process_outcome(struct process *process, pid_t tid);
 uint32_t process_take_back(struct process *process);
 /* The execution that what is being called now belongs to. */
 uint32_t process_present(const struct process *process);
+/* It has ended, and its descriptor says how when its parent has waited for it: the next event is that. */
+void process_await_reaping(struct process *process);
 /* Forgets a process that has ended. */
 void process_forget(struct process *process);
 /* The execution that a live process belongs to, as far as that is known; 0 otherwise. Takes the lock itself. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "exits.h"
+#include "group-signals.h"
 #include "holds.h"
 #include "keep.h"
 #include "processes.h"
@@ -55,8 +56,13 @@ static void reap(struct state *state) {
       state->behind = false;
       return;
     }
+    if (pid == group_signals_witness()) {
+      group_signals_lose_witness();
+      continue;
+    }
     if (state->ptraces) ptrace_handle(pid, child_status);
     if (pid != state->command || WIFSTOPPED(child_status)) continue;
+    group_signals_end();
     state->status = child_status;
     state->command_ended = true;
   }
@@ -70,7 +76,7 @@ static void pass_signals(struct state *state) {
   struct signalfd_siginfo signal;
   while (read(state->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
     if (signal.ssi_signo == SIGCHLD || state->ended) continue;
-    if (state->command > 0) kill(state->command, (int)signal.ssi_signo);
+    if (state->command > 0) group_signals_pass(state->command, (int)signal.ssi_signo);
     else state->reader_gone = true; /* as good as */
   }
 }
@@ -118,6 +124,8 @@ static int rest_ms(const struct state *state) {
   uint64_t now = monotonic_ns(), next = holds_deadline();
   if (state->behind) return 0;
   if (next == 0 || (state->flush_ns != 0 && state->flush_ns < next)) next = state->flush_ns;
+  uint64_t signals = group_signals_deadline();
+  if (next == 0 || (signals != 0 && signals < next)) next = signals;
   if (tree_is_ending() && !state->ended && (next == 0 || now + look_ns < next)) next = now + look_ns;
   if (next == 0) return -1;
   return now >= next ? 0 : (int)((next - now + 999999) / 1000000);
@@ -127,8 +135,9 @@ static void loop(struct state *state) {
   /* Not before the reader has taken note of the end: until then it adopts what we leave behind. */
   while (!state->ended || !(state->unfiltered || state->listener < 0) || !state->reader_gone) {
     /* Nobody reads, and nothing needs our answers: what is traced goes on without us. */
-    if (state->reader_gone && state->listener < 0) return;
+    if (state->reader_gone && state->listener < 0 && group_signals_deadline() == 0) return;
     handle(state, rest_ms(state));
+    group_signals_settle(state->command);
     tell_late(state);
     /* While it is stopped as a whole, its end is the end of all. */
     bool ending = tree_is_ending() && !tree_has_ended();
@@ -182,6 +191,7 @@ static int start(struct state *state, const struct launched *launched, const str
   tell_hello(state);
   /* At once: should we be killed, the reader must know whom to look for. */
   stream_flush(state->stream);
+  if (state->command > 0) group_signals_begin();
   leave_terminal();
   allow_descriptors();
   if (watching->path != NULL) {
@@ -222,6 +232,7 @@ int supervise(const struct supervision *options, const struct launched *launched
     error = state.error;
   }
   if (error != 0) tell_failure(&state, error);
+  group_signals_end();
   if (state.driver->end != NULL) state.driver->end();
   return error == 0 ? 0 : 125;
 }

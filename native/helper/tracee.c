@@ -28,6 +28,13 @@ void forget_memory(void) {
   for (size_t i = 0; i < WINDOWS; i++) windows[i].tid = 0;
 }
 
+bool memory_is_shut(pid_t tid) {
+  char byte;
+  struct iovec local = {.iov_base = &byte, .iov_len = 1}, remote = {.iov_base = NULL, .iov_len = 1};
+  /* That there is nothing at the address is said only to whoever may look. */
+  return process_vm_readv(tid, &local, 1, &remote, 1, 0) < 0 && errno == EPERM;
+}
+
 static const char *page_of(pid_t tid, uint64_t page) {
   for (size_t i = 0; i < WINDOWS; i++) {
     if (windows[i].tid == tid && windows[i].page == page) return windows[i].bytes;

@@ -22,6 +22,8 @@ struct place {
 
 /* What was read before may have changed: to be called before a process is looked at anew. */
 void forget_memory(void);
+/* Whether it is not for us to read: of an undumpable process, when we are not root. */
+bool memory_is_shut(pid_t tid);
 /* Bytes that were read; fewer than asked for where the memory ends. */
 size_t read_memory(pid_t tid, uint64_t address, void *out, size_t length);
 /* Length of the text without its NUL, or -1 when it cannot be read or does not end within `room`. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "frames.h"
+#include "group-signals.h"
 #include "ptrace.h"
 #include "thaw.h"
 #include "tracee.h"
@@ -82,6 +83,7 @@ static void keep_inside(struct list *list) {
     for (size_t i = 0; i < list->count; i++) {
       struct member *member = &list->members[i];
       if (member->inside || member->pid == excepted || member->pid == thaw_keeper()) continue;
+      if (member->pid == group_signals_witness()) continue;
       bool inside = member->parent == self;
       for (size_t j = 0; !inside && j < list->count; j++)
         inside = list->members[j].inside && list->members[j].pid == member->parent;

@@ -1,7 +1,7 @@
 /** The JSON shapes of prune, gc, verify, purge, doctor, export and import, by the rules of json.ts. */
 import type * as results from '../index.ts'
 import { showPath } from '../model/raw-path.ts'
-import { orNull, snapshotJson } from './json.ts'
+import { orNull, skippedJson, snapshotJson } from './json.ts'
 
 export function pruneJson(result: results.PruneResult) {
   return {
@@ -22,6 +22,7 @@ export function gcJson(result: results.GcResult) {
     forgotten_snapshots: result.forgottenSnapshots,
     forgotten_traces: result.forgottenTraces,
     removed_objects: result.removedObjects,
+    removed_kept: result.removedKept.length,
     freed_bytes: result.freedBytes,
     store_bytes: result.storeBytes,
   }
@@ -52,7 +53,12 @@ export function purgeJson(result: results.PurgeResult) {
       target: orNull(target),
     })),
     unread: result.unread,
-    left_to_store: result.leftToStore,
+    left_to_store: result.leftToStore.map(({ snapshot, backend, lost, lostCount }) => ({
+      snapshot,
+      backend,
+      lost: lost.map(({ path, reason }) => ({ path: showPath(path), reason })),
+      lost_count: lostCount,
+    })),
     freed_bytes: result.freedBytes,
     ...purgedTracesJson(result),
   }
@@ -78,6 +84,7 @@ export function exportJson(result: results.ExportResult) {
     files: result.files,
     bytes: result.bytes,
     left_out: result.leftOut.map(showPath),
+    uncaptured: result.uncaptured.map(skippedJson),
   }
 }
 

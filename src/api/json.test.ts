@@ -62,12 +62,13 @@ it('adds line counts to a diff only when they were asked for', () => {
 })
 
 it('names what a restore did', () => {
+  const keptCopy = { snapshot: 'snap_cccc2222', backend: 'btrfs' as const, where: '/k', file: '/k/x\xff' }
   const result = makeRestore({
     changes: [{ action: 'create', path: 'a\xff', files: 1 }],
     leftAlone: [{ path: 'b', why: 'edited' }],
     keptDirs: ['node_modules'],
     hidden: { count: 300, paths: ['made/\xff'] },
-    gone: { count: 200, paths: [{ path: 'x\xff', reason: 'excluded', snapshot: undefined }] },
+    gone: { count: 200, paths: [{ path: 'x\xff', reason: 'excluded', snapshot: undefined, kept: keptCopy }] },
     uncaptured: [{ path: 'was\xff', reason: 'mount' }],
     safety: makeSnapshot('bbbb2222'),
     operation: makeOperation(),
@@ -82,7 +83,17 @@ it('names what a restore did', () => {
     left_alone: [{ path: 'b', why: 'edited' }],
     kept_dirs: ['node_modules'],
     hidden: { count: 300, paths: [String.raw`made/\xff`] },
-    gone: { count: 200, paths: [{ path: String.raw`x\xff`, reason: 'excluded', snapshot: null }] },
+    gone: {
+      count: 200,
+      paths: [
+        {
+          path: String.raw`x\xff`,
+          reason: 'excluded',
+          snapshot: null,
+          kept: { ...keptCopy, file: String.raw`/k/x\xff` },
+        },
+      ],
+    },
     unprotected: { count: 0, paths: [] },
     mixed: [],
     uncaptured: [{ path: String.raw`was\xff`, reason: 'mount' }],
@@ -102,7 +113,15 @@ it('survives JSON: no undefined, no bigint', () => {
     json.diffJson({ from: 'a', to: 'b', changes: [added('x')] }),
     json.undoJson({ operation: makeOperation(), dryRun: false, restore: makeRestore(), effect: '' }),
     doctorJson({ checks: [{ name: 'n', state: 'ok', detail: 'd' }], config: [] }),
-    json.historyJson({ path: 'p', currentSize: undefined, isDirectory: false, isHidden: false, versions: [] }),
+    json.historyJson({
+      path: 'p',
+      currentSize: undefined,
+      isDirectory: false,
+      isHidden: false,
+      movedTo: undefined,
+      kept: undefined,
+      versions: [],
+    }),
   ]
   for (const value of values) expect(JSON.parse(JSON.stringify(value))).toEqual(value)
 })

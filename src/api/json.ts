@@ -60,7 +60,7 @@ export function snapshotDetailJson(snapshot: Snapshot, place?: SnapshotPlace) {
   }
 }
 
-const skippedJson = ({ path, reason }: Skipped) => ({ path: showPath(path), reason })
+export const skippedJson = ({ path, reason }: Skipped) => ({ path: showPath(path), reason })
 
 const countsJson = ({ added, modified, deleted }: ChangeCounts) => ({ added, modified, deleted })
 
@@ -136,8 +136,11 @@ export function diffJson(diff: { from: string; to: string; changes: Change[] }, 
 /** What no snapshot has and is not there any more; `count` is of all, `paths` the first hundred. */
 const goneJson = ({ count, paths }: results.Gone) => ({
   count,
-  paths: paths.map(path => ({ ...skippedJson(path), snapshot: orNull(path.snapshot) })),
+  paths: paths.map(path => ({ ...skippedJson(path), snapshot: orNull(path.snapshot), kept: keptCopyJson(path.kept) })),
 })
+
+const keptCopyJson = (kept: results.KeptCopy | undefined) =>
+  kept ? { ...kept, file: kept.file === undefined ? null : showPath(kept.file) } : null
 
 /** What no snapshot has and is not as it was, or (`to`) where it was. */
 const hiddenJson = ({ count, paths }: results.RestoreResult['hidden']) => ({ count, paths: paths.map(showPath) })
@@ -259,6 +262,8 @@ export function historyJson(history: results.HistoryResult) {
     current_size: orNull(history.currentSize),
     directory: history.isDirectory,
     hidden: history.isHidden,
+    moved_to: history.movedTo === undefined ? null : changedPathJson(history.movedTo),
+    kept: keptCopyJson(history.kept),
     versions: history.versions.map(version => ({
       snapshot: version.snapshot.id,
       type: version.snapshot.type,
@@ -285,6 +290,7 @@ export function coverageJson(coverage: results.CoverageResult, place: SnapshotPl
     current: coverage.current,
     versions: coverage.versions,
     may_be_in: coverage.mayBeIn.map(({ id }) => id),
+    kept: keptCopyJson(coverage.kept),
     latest: coverage.latest ? snapshotJson(coverage.latest, place) : null,
   }
 }

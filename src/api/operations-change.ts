@@ -7,6 +7,7 @@ import * as json from './json.ts'
 import { gcJson, pruneJson, verifyJson } from './json-maintain.ts'
 import { operation } from './operation.ts'
 import * as shapes from './shapes.ts'
+import * as stored from './shapes-store.ts'
 import { placeOf } from './snapshot-place.ts'
 
 /** To go back: neither a broken configuration nor a full disk stops it. */
@@ -15,6 +16,8 @@ const goingBack = ({ dry_run: isDry }: { dry_run?: boolean }) => ({
   goesBack: true,
   makeRoom: !isDry,
 })
+
+const steppingBack = (input: { dry_run?: boolean }) => ({ ...goingBack(input), leaveStep: input.dry_run !== true })
 
 export const changeOperations = [
   operation({
@@ -86,7 +89,7 @@ export const changeOperations = [
     isLong: true,
     input: z.object({ dry_run: dryRun, all, ...live }),
     output: shapes.undo,
-    opens: goingBack,
+    opens: steppingBack,
     handler: async (savepoint, input) =>
       json.undoJson(
         await savepoint.undo({
@@ -104,7 +107,7 @@ export const changeOperations = [
     isLong: true,
     input: z.object({ dry_run: dryRun, all }),
     output: shapes.undo,
-    opens: goingBack,
+    opens: steppingBack,
     handler: async (savepoint, input) => json.undoJson(await savepoint.redo({ dryRun: input.dry_run, all: input.all })),
   }),
   operation({
@@ -156,7 +159,7 @@ export const changeOperations = [
     isIdempotent: true,
     isLong: true,
     input: z.object({ keep: z.int().nonnegative().optional(), run: runRef.optional(), dry_run: dryRun }),
-    output: shapes.prune,
+    output: stored.prune,
     opens: ({ dry_run: isDry }) => ({ makeRoom: !isDry, leaveUnread: isDry }),
     handler: async (savepoint, input) =>
       pruneJson(await savepoint.prune({ keep: input.keep, run: input.run, dryRun: input.dry_run })),
@@ -168,7 +171,7 @@ export const changeOperations = [
     isIdempotent: true,
     isLong: true,
     input: z.object({}),
-    output: shapes.gc,
+    output: stored.gc,
     opens: () => ({ makeRoom: true }),
     handler: async savepoint => gcJson(await savepoint.gc()),
   }),
@@ -178,7 +181,8 @@ export const changeOperations = [
     effect: 'read',
     isLong: true,
     input: z.object({}),
-    output: shapes.verify,
+    output: stored.verify,
+    opens: () => ({ leaveBeyond: true }),
     handler: async savepoint => verifyJson(await savepoint.verify()),
   }),
 ]

@@ -40,6 +40,16 @@ export const snapshot = z
 
 export const skipped = z.object({ path, reason: z.enum(unknownReasons) })
 
+const keptCopy = z
+  .object({
+    snapshot: id,
+    backend: z.string(),
+    where: z.string().describe('the state that the filesystem keeps'),
+    file: path.nullable().describe('where it can be copied from; null: a clone or mount of the state shows it'),
+  })
+  .nullable()
+  .describe('where a filesystem keeps what was not captured, in the newest state that has it')
+
 export const snapshotDetail = snapshot
   .extend({
     command: z.string().nullable(),
@@ -146,7 +156,7 @@ export const restore = z
       ),
     kept_dirs: z.array(path),
     hidden: pathList,
-    gone: z.object({ count: z.int(), paths: z.array(skipped.extend({ snapshot: id.nullable() })) }),
+    gone: z.object({ count: z.int(), paths: z.array(skipped.extend({ snapshot: id.nullable(), kept: keptCopy })) }),
     unprotected: z.object({ count: z.int(), paths: z.array(skipped.extend({ to: path.nullable() })) }),
     mixed: z.array(path),
     uncaptured: z.array(skipped),
@@ -218,6 +228,8 @@ export const history = z
     current_size: z.int().nullable(),
     directory: z.boolean(),
     hidden: z.boolean(),
+    moved_to: path.nullable().describe('where a run moved what was there, and snapshots have it'),
+    kept: keptCopy,
     versions: z.array(
       z.object({
         snapshot: id,
@@ -252,43 +264,9 @@ export const coverage = z
     may_be_in: z
       .array(z.string())
       .describe('snapshots that a filesystem keeps whole, and so perhaps with it, although it was not captured'),
+    kept: keptCopy,
     latest: snapshot
       .nullable()
       .describe('the newest that has what is on disk, but for what is left out; if none does, the newest that has it'),
   })
   .meta({ id: 'Coverage' })
-
-export const prune = z
-  .object({
-    dry_run: z.boolean(),
-    decisions: z.array(z.object({ snapshot: id, keep: z.boolean(), pinned: z.boolean(), rule: z.string() })),
-    left_to_store: z
-      .array(z.object({ snapshot: id, rule: z.string() }))
-      .describe('whose archive, or whose snapshot of the filesystem, goes: the store keeps them'),
-    operation: id.nullable(),
-  })
-  .meta({ id: 'Prune' })
-
-export const gc = z
-  .object({
-    forgotten_snapshots: z.int(),
-    forgotten_traces: z.int(),
-    removed_objects: z.int(),
-    freed_bytes: z.int(),
-    store_bytes: z.int(),
-  })
-  .meta({ id: 'Collection' })
-
-export const verify = z
-  .object({
-    ok: z.boolean(),
-    objects: z.int(),
-    bytes: z.int(),
-    snapshots: z.int(),
-    snapshots_here: z.int(),
-    snapshots_deleted: z.int(),
-    snapshots_unread: z.int(),
-    problems: z.array(z.object({ what: z.string(), snapshots: z.array(id), paths: z.array(path) })),
-    repaired: z.array(z.string()),
-  })
-  .meta({ id: 'Verification' })

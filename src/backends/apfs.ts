@@ -65,6 +65,8 @@ export const apfs: NativeBackend = {
     return { path: Buffer.from(pathOf(state)), isChanged: () => false, close() {} }
   },
 
+  directoryOf: pathOf,
+
   isAway: (_, state) => isPlaceAway(state),
 
   // The files of a copy are others than those of the next one.

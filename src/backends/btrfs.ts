@@ -66,6 +66,8 @@ export const btrfs: NativeBackend = {
     return { path: Buffer.from(pathOf(state)), isChanged: () => isChangedOnDisk(state), close() {} }
   },
 
+  directoryOf: pathOf,
+
   isAway: (_, state) => isPlaceAway(state),
 
   differing(before, after) {

@@ -68,6 +68,8 @@ export interface WholeRollback {
   later(state: NativeState): string[]
   /** Whether a name of those is that of a state, whatever its place was called when it was kept. */
   isNameOf(name: string, state: NativeState): boolean
+  /** Whether it is one that Savepoint keeps, of whichever timeline and home. */
+  isOfSavepoint(name: string): boolean
   /** Whether it is what a probe has made, of whomever: nobody misses that. */
   isProbe(name: string): boolean
   /** What others have made of those, and would be destroyed with them: that stops it. */
@@ -94,6 +96,8 @@ export interface NativeBackend extends Keeper {
   capture(target: Buffer, state: NativeState): string | undefined
   /** undefined: somebody has removed it. Throws when that cannot be told, because its place is not there. */
   open(state: NativeState): OpenState | undefined
+  /** Where a state that was found can be looked at without more ado; undefined: that takes a clone, or a mount. */
+  directoryOf(state: NativeState): string | undefined
   /**
    * Asked where the target is missing: whether what it was may be there nevertheless, and only not be mounted at it. Never
    * throws: where nobody tells, it may.

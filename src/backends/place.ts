@@ -1,5 +1,5 @@
 /** The target that a driver is asked about, and directories that states are kept in, for the drivers that keep them in some. */
-import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
@@ -25,6 +25,10 @@ export function filesystemType(path: Buffer): number {
 
 const WRITABLE_BY_OTHERS = 0o022
 
+/** In what all timelines share, which may lie in a work tree: `git add -A` would stage what is kept there, with all secrets. */
+const IGNORE_FILE = '.gitignore'
+const IGNORE_ALL = '*\n'
+
 /**
  * Makes the directory of a timeline, and the one above it that all timelines share. undefined: they are there, and ours
  * alone. Who else can write there, or leads us elsewhere by a link, could put a state of his in the place of one of ours.
@@ -39,7 +43,24 @@ export function whyNotMade(place: string): string | undefined {
     const why = whyNotOurs(directory)
     if (why !== undefined) return why
   }
-  return undefined
+  return whyNotHidden(dirname(place))
+}
+
+/** After the directory of the timeline is made: from then on nobody takes the file away for good (`removeShared`). */
+function whyNotHidden(shared: string): string | undefined {
+  try {
+    hideFromGit(shared)
+    return undefined
+  } catch (error) {
+    return `${join(shared, IGNORE_FILE)} cannot be written: ${errnoWords(error) ?? error}`
+  }
+}
+
+/** May be called again: who was killed has left none, or an empty one. */
+function hideFromGit(shared: string): void {
+  const file = join(shared, IGNORE_FILE)
+  if ((lstatSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0) return
+  writeFileSync(file, IGNORE_ALL, { mode: 0o600 })
 }
 
 function whyNotOurs(directory: string): string | undefined {
@@ -100,21 +121,23 @@ export function makePlace(place: string, what: string): void {
   if (why !== undefined) throw failed(what, why)
 }
 
-/** The first directory that works; the last reason, when none does. */
+/** The first directory that works; when none does, the reason of each, and what helps with the last. */
 export function firstPlace(
   target: string,
   directories: readonly string[],
   tryPlace: (target: string, place: string) => Probe,
 ): Probe {
-  let last = no('no directory outside of the target is on the same filesystem', OUTSIDE)
+  const reasons = new Set<string>()
+  let fix = OUTSIDE
   for (const directory of directories) {
     const probe = isInside(nearest(directory), target)
       ? no(`${directory} would be in the target itself`, OUTSIDE)
       : tryPlace(target, directory)
     if (probe.works) return probe
-    last = probe
+    reasons.add(probe.reason)
+    fix = probe.fix
   }
-  return last
+  return no([...reasons].join('; '), fix)
 }
 
 export const OUTSIDE =
@@ -151,11 +174,18 @@ export function nearest(path: string): string {
 
 /** The directory of the timeline, and the one above it that all timelines share. */
 export function removeIfEmpty(place: string): void {
-  for (const directory of [place, dirname(place)]) {
-    try {
-      if (readdirSync(directory).length === 0) rmdirSync(directory)
-    } catch {
-      return
-    }
+  try {
+    if (readdirSync(place).length === 0) rmdirSync(place)
+    if (readdirSync(dirname(place)).every(name => name === IGNORE_FILE)) removeShared(dirname(place))
+  } catch {}
+}
+
+/** Another timeline may make its directory in there meanwhile: then that stays, hidden as before. */
+function removeShared(shared: string): void {
+  rmSync(join(shared, IGNORE_FILE), { force: true })
+  try {
+    rmdirSync(shared)
+  } catch {
+    if (existsSync(shared)) hideFromGit(shared)
   }
 }

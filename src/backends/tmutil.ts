@@ -3,13 +3,13 @@
  * by their time, and may remove them when the disk gets full; so each has a note beside our other states, and is read by
  * the next command. Never chosen by `auto`: reading one needs root. Untested on macOS, as is apfs.ts.
  */
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, realpathSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { macVolumeOf, whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState } from './native-backend.ts'
-import { firstPlace, isPlaceAway, no, removeIfEmpty, whyNoText } from './place.ts'
+import { firstPlace, isPlaceAway, makePlace, no, removeIfEmpty, whyNoText } from './place.ts'
 import { mustRun, runProgram } from './run-program.ts'
 
 interface Note {
@@ -43,7 +43,7 @@ export const tmutil: NativeBackend = {
   tidy() {},
 
   capture(target, state) {
-    mkdirSync(state.place, { recursive: true, mode: 0o700 })
+    makePlace(state.place, 'take a local snapshot')
     const { mountpoint } = macVolumeOf(target.toString())!
     const note: Note = { date: takeLocal(), mountpoint, target: target.toString() }
     writeFileSync(noteOf(state), JSON.stringify(note), { mode: 0o600 })
@@ -69,6 +69,8 @@ export const tmutil: NativeBackend = {
     }
     return { path: Buffer.from(join(directory, withinVolume(note))), isChanged: () => false, close }
   },
+
+  directoryOf: () => undefined,
 
   isAway: (_, state) => isPlaceAway(state),
 

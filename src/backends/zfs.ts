@@ -41,6 +41,7 @@ export const zfs: NativeBackend = {
       return later.sort(([, a], [, b]) => b - a).map(([name]) => name)
     },
     isNameOf: (name, state) => name.endsWith(`@${shortNameOf(state)}`),
+    isOfSavepoint: name => /@savepoint-.+-snap_\w+$/.test(name),
     isProbe: isOurProbe,
     madeOf({ place }, later) {
       const clones = clonesIn(poolOf(place)).filter(({ origin }) => later.includes(origin))
@@ -114,9 +115,14 @@ export const zfs: NativeBackend = {
   open(state) {
     const found = locate(state, true)
     if (!found) return undefined
-    const inside = join(mountpointOf(found), '.zfs', 'snapshot', shortNameOf(found))
-    if (isMounted(inside)) return { path: Buffer.from(inside), isChanged: () => false, close() {} }
+    const inside = zfs.directoryOf(found)
+    if (inside !== undefined) return { path: Buffer.from(inside), isChanged: () => false, close() {} }
     return openClone(found)
+  },
+
+  directoryOf(state) {
+    const inside = join(mountpointOf(state), '.zfs', 'snapshot', shortNameOf(state))
+    return isMounted(inside) ? inside : undefined
   },
 
   isAway(target, state) {
@@ -237,8 +243,9 @@ function typeOf(path: Buffer): number {
 
 function mountpointOf({ place }: NativeState): string {
   const dataset = datasetOf(place)
-  const { works, stdout, why } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', dataset])
+  const { works, stdout, why, isCut } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', dataset])
   if (works) return stdout.toString().trim()
+  if (isCut) throw failed(`find snapshots of ${dataset}`, why, { isCut })
   throw new SavepointError(
     'backend.failed',
     `Cannot find snapshots of ${dataset}: ${why} (import its pool, under its own name, with zpool import; if that is gone for good, make an empty dataset of this name)`,

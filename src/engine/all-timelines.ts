@@ -106,7 +106,7 @@ export function rootsOf({ target, db }: OpenTimeline): Id[] {
 }
 
 export const cannotCollect = (cause: unknown): SavepointError =>
-  new SavepointError('store.damaged', `Cannot collect: ${(cause as Error).message}`, {
-    hint: 'Nothing was deleted. `savepoint verify --repair` mends what it can, and names the snapshots that stay damaged; delete those first',
+  new SavepointError('store.damaged', 'Cannot collect: a list that says what is needed cannot be read', {
+    hint: 'Nothing in the store was deleted. `savepoint verify` tells what is damaged. `savepoint verify --repair` mends what it can, and names the snapshots that stay damaged; delete those first',
     cause,
   })

@@ -1,8 +1,10 @@
 /** The bytes of a stored file for an archive, piece by piece, checked against its id at the end. */
 import { closeSync, openSync, readSync } from 'node:fs'
+import { isDamage } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
 import { Hasher } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
+import { noteDamage, noting } from '../store/known-damage.ts'
 import { type RecipeItem, wrongContent } from '../store/recipe.ts'
 import type { Store } from '../store/store.ts'
 import { hashZeros } from '../targets/dir/hash-zeros.ts'
@@ -20,6 +22,21 @@ export interface Content {
 
 /** `entry` is a regular file. What is known as holes is left out of the segments. */
 export function openContent(store: Store, entry: Entry): Content {
+  const { segments, data } = noting(store, [entry.content], () => contentOf(store, entry))
+  return {
+    segments,
+    *data() {
+      try {
+        yield* data()
+      } catch (error) {
+        if (isDamage(error)) noteDamage(store, [entry.content])
+        throw error
+      }
+    },
+  }
+}
+
+function contentOf(store: Store, entry: Entry): Content {
   const source = store.contentSource(entry.content)
   if (source.kind === 'object') return wholeContent(store.read(entry.content), entry)
   if (source.kind === 'clone') return cloneContent(source.file, entry)

@@ -9,6 +9,7 @@ import { addon } from '../native/addon.ts'
 import { DiscardingWriter } from '../store/discarding-writer.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { keepReserve } from '../store/reserve.ts'
+import { needsDamaged } from '../store/whole-content.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
 import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
 import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
@@ -121,10 +122,13 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       const isWhole = writer.lostPacks.size === 0 && !afresh
       const rootKey = rootKeyOf(ctx, stat)
       const gitCache = openGitCache(gitCacheOf(ctx))
-      const seen = isWhole ? takeSeen(ctx, rootKey) : undefined
+      // What is known to be damaged is stored again only by who reads it.
+      const isSound = ({ root }: StatCache) => discard || !needsDamaged(ctx.store, root)
+      const known = (cache: StatCache | undefined) => (cache && isSound(cache) ? cache : undefined)
+      const seen = isWhole ? known(takeSeen(ctx, rootKey)) : undefined
       const mayTrust = seen !== undefined && options.dirty !== undefined
       if (!mayTrust) ctx.seen?.answers?.clear()
-      const loadCache = () => seen ?? (isWhole ? storedCache(ctx, rootKey) : emptyCache(rootKey))
+      const loadCache = () => seen ?? (isWhole ? known(storedCache(ctx, rootKey)) : undefined) ?? emptyCache(rootKey)
       const cache = options.kept && loadCache()
       const result = await captureDir({
         ...options,

@@ -47,6 +47,10 @@ export interface Context {
   force: boolean
   /** A snapshot that the filesystem keeps is not read at once. */
   leaveUnread: boolean
+  /** What is beyond `native_max` stays until somebody has looked whether the store has it (`leaveBeyond`). */
+  leaveBeyond: boolean
+  /** Whether that is still to come. */
+  leftBeyond: boolean
   /** Ids of those that could not be read when it was last tried. */
   notRead: ReadonlySet<string>
   /** It was opened to bring something back: the part of the disk that is kept free is for that. Not to make room, which would fill it first. */

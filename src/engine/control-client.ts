@@ -1,14 +1,20 @@
 /** Asks a live run for something, over its control socket. */
 import { connect, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { SavepointError } from '../errors/errors.ts'
+import { monotonicMs } from '../model/monotonic.ts'
 import type { Context } from './context.ts'
 import { CONTROL_HELLO, CONTROL_VERSION, type Frame, type Hello, lineReader, MAX_LINE_BYTES } from './control-frames.ts'
 import { withSocketPath } from './control-place.ts'
 import type { LiveRunEntry } from './live-runs.ts'
 import { isStopped } from './process-tree.ts'
+import { isAlive } from './run-state.ts'
 
 /** A supervisor at work greets a little later; one that hangs, never. */
 const GREETING_MS = 15_000
+/** For one that was woken, to stop again. It does not if `fg` has come meanwhile, or its command is started again. */
+const STOP_MS = 500
+const LOOK_MS = 5
 
 /** Nobody answers there: nothing was done. */
 export class Unreachable extends Error {
@@ -36,10 +42,15 @@ export async function askRun(
   limitMs?: number,
 ): Promise<unknown> {
   if (run.socket === undefined) throw new Unreachable('it has no control socket')
-  if (run.pid !== undefined && isStopped(run.pid)) throw new Unreachable('it is suspended')
+  const isSuspended = run.pid !== undefined && isStopped(run.pid)
+  // It would be awake for as long as it is followed.
+  if (isSuspended && request.op === 'trace') throw new Unreachable('it is suspended')
+  // Said before it is connected: who has announced itself there, and never comes, would be taken for the next SIGCONT.
+  if (isSuspended && !mayWake(run.pid!)) throw new Unreachable('it is suspended, and not ours to wake')
   const answer = Promise.withResolvers<unknown>()
   const socket = withSocketPath(run.socket, address => connect(address))
-  socket.write(`${JSON.stringify({ hello: CONTROL_HELLO })}\n`)
+  const hello = JSON.stringify({ hello: CONTROL_HELLO, wakes: isSuspended || undefined })
+  socket.write(`${hello}\n`, () => isSuspended && wake(run.pid!))
   const cancel = () => socket.write('{"cancel":true}\n')
   const giveUp = () => socket.destroy(new Error('it does not answer'))
   const greeting = setTimeout(giveUp, limitMs ?? GREETING_MS)
@@ -68,7 +79,31 @@ export async function askRun(
     clearTimeout(limit)
     listener.signal?.removeEventListener('abort', cancel)
     end(socket)
+    if (isSuspended) await stopAgain(run.pid!)
   }
+}
+
+/** Only the supervisor: what it supervises stays as it is. */
+function wake(pid: number): void {
+  try {
+    process.kill(pid, 'SIGCONT')
+  } catch {
+    // It was killed: the connection ends as well.
+  }
+}
+
+function mayWake(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** Returns when it has stopped again, or has ended: until then the shell takes its job for one that goes on. */
+async function stopAgain(pid: number): Promise<void> {
+  for (const until = monotonicMs() + STOP_MS; isAlive(pid) && !isStopped(pid) && monotonicMs() < until; )
+    await pause(LOOK_MS)
 }
 
 function end(socket: Socket): void {

@@ -12,23 +12,20 @@ import { withDir } from '../targets/dir/dir-target.ts'
 import { explainExclusion } from '../targets/dir/explain-exclusion.ts'
 import { excludeConfig, type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { keptCopies, mayHave } from './kept-copies.ts'
 import { hasCaptured } from './known-path.ts'
-import { keptOf } from './native-ref.ts'
 import { lookLive, resolvePath } from './resolve-path.ts'
 import type { CoverageResult, LeftOut } from './results.ts'
 
 /** How many that are left out are listed. */
 const LISTED = 10
 
-/** Why something lies in the directory, and so in what a filesystem keeps of it, and is not captured. */
-const PASSED_OVER: ReadonlySet<CoverageResult['reason']> = new Set(['excluded', 'too-large', 'unreadable'])
-
 /** One answer per path, in their order; the target is looked at once for all. Damage that is met is no reason for none. */
 export async function coverage(ctx: Context, paths: readonly string[]): Promise<CoverageResult[]> {
   const raws = paths.map(path => resolvePath(ctx, path))
   return orAfresh(undefined, async afresh => {
     const live = await lookAtLive(ctx, { afresh })
-    const isDoubted = afresh || ctx.store.lostPacks().size > 0 || ctx.store.hasLostClones()
+    const isDoubted = afresh || ctx.store.hasKnownDamage()
     if (isDoubted)
       ctx.notice(
         'the store is damaged, and only what it can still give back counts here; savepoint verify names the rest',
@@ -66,7 +63,8 @@ async function coverageOf(ctx: Context, raw: Raw, look: Look): Promise<CoverageR
   const leftOut = leftOutBelow(ctx, raw, entry)
   // Of what is gone, too: it tells why no snapshot has it.
   const rule = found === 'absent' || (isUnknown && entry.reason === 'excluded') ? await ruleFor(ctx, raw) : undefined
-  const isPassedOver = reason === 'absent' ? rule !== undefined : PASSED_OVER.has(reason)
+  const passedOver = reason === undefined ? [] : snapshots.filter(each => !holders.includes(each))
+  const mayBeIn = mayHave(ctx, passedOver, raw)
   return {
     path: raw,
     exists: found === 'hidden' ? undefined : found === 'there',
@@ -76,7 +74,8 @@ async function coverageOf(ctx: Context, raw: Raw, look: Look): Promise<CoverageR
     leftOut,
     latest,
     versions: holders.length,
-    mayBeIn: isPassedOver ? snapshots.filter(each => keptOf(each) && !holders.includes(each)) : [],
+    mayBeIn,
+    kept: mayBeIn.length > 0 ? keptCopies(ctx, [raw]).get(raw) : undefined,
     isUpToDate: same !== undefined,
     current: same !== undefined && leftOut.count === 0,
     isBeforeFirst: ctx.db.head === undefined,

@@ -10,6 +10,7 @@ import type { Context } from './context.ts'
 import { newSocketPath } from './control-place.ts'
 import { liveRuns } from './live-runs.ts'
 import { closeContext, openContext } from './open.ts'
+import { isStopped } from './process-tree.ts'
 import type { OpenOptions } from './savepoint.ts'
 import { type ServedTarget, servedBy } from './served-target.ts'
 
@@ -94,7 +95,9 @@ export interface LiveProcesses extends ServedTarget {
 export async function findLiveProcesses(options: OpenOptions): Promise<LiveProcesses> {
   const ctx = await openContext(options)
   try {
-    const sockets = [daemonSocket(ctx), ...liveRuns(ctx).map(({ socket }) => socket)]
+    // One that is suspended is woken for what changes something, and serves nobody else.
+    const awake = liveRuns(ctx).filter(({ pid }) => pid === undefined || !isStopped(pid))
+    const sockets = [daemonSocket(ctx), ...awake.map(({ socket }) => socket)]
     const found = sockets.filter(socket => socket !== undefined)
     return { ...servedBy(ctx), sockets: found, foundAbove: ctx.subdirectory !== '' }
   } finally {

@@ -1,8 +1,8 @@
 /** A plan in the words of results: counts and paths. */
 import type { Entry } from '../model/entry.ts'
 import { isWithin, type Raw } from '../model/raw-path.ts'
-import type { Snapshot } from '../model/snapshot.ts'
-import { withAllBelow } from '../store/tree-lookup.ts'
+import type { Skipped, Snapshot } from '../model/snapshot.ts'
+import { entryAt, withAllBelow } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
 import type { PlanAction, RestorePlan } from '../targets/dir/restore-plan.ts'
@@ -15,6 +15,7 @@ import { statLive } from './resolve-path.ts'
 import type { RestoreRequest } from './restore.ts'
 import type { LeftAlonePath, PlannedChange, RestoreResult } from './results.ts'
 import { shallChangeRoot, whyRootStays } from './root-metadata.ts'
+import { uncapturedIn } from './uncaptured-in.ts'
 import { unprotectedWork } from './unprotected.ts'
 
 /** Of a restore of the target itself: with the directory that it is, and with what it cannot bring back. */
@@ -39,7 +40,22 @@ export function describeRestore(
   const trees = { wanted: before, now: live.tree }
   const inScope = (path: Raw): boolean => request.scope?.some(each => isWithin(path, each)) ?? true
   const mixed = mixedIn(ctx, plan.actions, trees, request.doer?.mixed.filter(inScope) ?? [])
-  return { ...result, gone, unprotected: changed, mixed }
+  const uncaptured = [...result.uncaptured, ...stayingUnknown(ctx, request, live, plan)]
+  return { ...result, gone, unprotected: changed, mixed, uncaptured }
+}
+
+/** What a PARTIAL snapshot did not capture and is not captured now either differs in no tree, and may be another one. */
+function stayingUnknown(
+  ctx: Context,
+  { snapshot, base, scope, withoutGit }: RestoreRequest,
+  { tree }: Pick<Live, 'tree'>,
+  plan: RestorePlan,
+): Skipped[] {
+  if (!snapshot || base !== undefined) return []
+  const said = new Set([...plan.uncaptured, ...plan.leftAlone].map(({ path }) => path))
+  return uncapturedIn(ctx, snapshot, { scope, withoutGit }).filter(
+    ({ path }) => !said.has(path) && entryAt(ctx.store, tree, path)?.kind === 'unknown',
+  )
 }
 
 /** What is mounted is reached by a mount of its own; a nested subvolume is not, and can be moved away as a directory. */

@@ -4,18 +4,19 @@
  */
 import type { Change, Entry, Id } from '../model/entry.ts'
 import { isGitIndex, isGitInternal, nearAny, type Raw } from '../model/raw-path.ts'
-import type { Operation } from '../model/snapshot.ts'
+import type { Operation, Run } from '../model/snapshot.ts'
 import type { Stat } from '../native/addon.ts'
 import { sameContent } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
+import { bootTime } from './boot-time.ts'
 import type { Context } from './context.ts'
 import type { LastTouches } from './last-touches.ts'
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf, repositoryOf } from './own-repositories.ts'
 import { statLive } from './resolve-path.ts'
-import { isBlind, touchedSoFar } from './touched-paths.ts'
+import { isBlind, isNode, isTimeOfNode, touchedSoFar } from './touched-paths.ts'
 
 /** A call is told before it is carried out, and most programs write at once what they have opened. */
 const WRITE_MS = 300
@@ -23,6 +24,8 @@ const WRITE_MS = 300
 const CERTAIN_MS = 1000
 /** What a run did in its last second, and a little more, is not in the trace when its supervisor was killed. */
 const UNTOLD_MS = 2000
+/** The time of the start is told in full seconds. */
+const BOOT_MS = 1000
 /** How many files are looked at, and so named at most. */
 const MAX_LOOKS = 20_000
 
@@ -31,6 +34,13 @@ interface Edits {
   others: Raw[]
   /** Perhaps. */
   mixed: Raw[]
+}
+
+interface LastTouch {
+  last: number
+  letGoAt: number | undefined
+  endedAt: number
+  isNode: boolean
 }
 
 export interface Touches {
@@ -50,9 +60,10 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
   const wasEdited = editedBeforeMove(ctx, tree, known.touches)
   const wasMadeByOthers = madeByOthers(ctx, tree, known.touches)
   const isEdited = (path: Raw, after: Entry): boolean =>
-    known.touches.isMixed(path) ||
-    wasEdited(path, after) ||
-    known.touches.wasEditedBeforeMove(path, milliseconds(after.mtimeNs))
+    !isNode(after) &&
+    (known.touches.isMixed(path) ||
+      wasEdited(path, after) ||
+      known.touches.wasEditedBeforeMove(path, milliseconds(after.mtimeNs)))
   for (const { path, before, after } of changes) {
     if (isGitInternal(path)) {
       // The index is written by who only looks.
@@ -67,7 +78,9 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     const last = lastTouch(path, after)
     const changed = milliseconds(after.mtimeNs)
     const mayBeLater = last !== undefined && (changed > last + WRITE_MS || changed < last - CERTAIN_MS)
-    const whose = mayBeLater && ++looks <= MAX_LOOKS ? whoseIs(statLive(ctx, path), last, known.endedAt) : 'own'
+    const isLooked = mayBeLater && ++looks <= MAX_LOOKS
+    const touch = { last: last!, letGoAt: known.touches.letGoAt(path), endedAt: known.endedAt, isNode: isNode(after) }
+    const whose = isLooked ? whoseIs(statLive(ctx, path), touch) : 'own'
     if (whose === 'others') edits.others.push(path)
     // What came between two touches of the run has left no time of its own.
     else if (whose === 'mixed' || isEdited(path, after)) edits.mixed.push(path)
@@ -106,24 +119,38 @@ function* foundUnsaved({ store }: Context, tree: Id, touches: LastTouches): Gene
  * was killed. All that has changed until it is closed counts as its. What the
  * trace does not have, or what has changed since it ends, may be the work of its last second, of what was left of it, or of whoever
  * went on by hand. Where not all of its changes are told, what is not counts from its last sign of life on: before that it is
- * as likely its own as anything.
+ * as likely its own as anything. Nothing of it was left when the machine was started again: what has changed since is not its own.
  */
-export function editsBesideTrace(ctx: Context, run: string, states: { before: Id; after: Id }): Edits {
+export function editsBesideTrace(
+  ctx: Context,
+  { id: run, startedAt }: Pick<Run, 'id' | 'startedAt'>,
+  states: { before: Id; after: Id },
+): Edits {
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const isTouched = withOtherNames(touchedSoFar(ctx, run), changes)
   const isTold = !isBlind(ctx, run)
   const told = ctx.db.events.lastOf(run)
   const last = isTold ? told : Math.max(told, ctx.db.trace.lastOf(run))
+  const booted = bootTime()
+  const goneFrom = startedAt < booted && last < booted ? booted + BOOT_MS : Infinity
   let looks = 0
   const isLater = (path: Raw, ms: number): boolean =>
     ++looks <= MAX_LOOKS && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > ms
   const isUnseen = (path: Raw): boolean =>
     isTouched(path) ? !isGitInternal(path) && isLater(path, last + UNTOLD_MS) : isTold || isLater(path, last)
   const unseen = changes.filter(
-    ({ path, after }) => after && after.kind !== 'dir' && !isGitIndex(path) && isUnseen(path),
+    change =>
+      change.after &&
+      change.after.kind !== 'dir' &&
+      !isGitIndex(change.path) &&
+      !isTimeOfNode(change) &&
+      isUnseen(change.path),
   )
-  const mixed = new Set(unseen.map(({ path }) => repositoryOf(path) ?? path))
-  return { others: [], mixed: [...mixed].slice(0, MAX_LOOKS) }
+  looks = 0
+  const others = unseen.flatMap(({ path }) => (isGitInternal(path) || !isLater(path, goneFrom) ? [] : path))
+  const isOthers = new Set(others)
+  const mixed = new Set(unseen.flatMap(({ path }) => (isOthers.has(path) ? [] : (repositoryOf(path) ?? path))))
+  return { others, mixed: [...mixed].slice(0, MAX_LOOKS) }
 }
 
 /** Whether it came later into a directory that the run brought in from outside: what came with that has not changed since. */
@@ -148,8 +175,8 @@ function sharedRepositories(changes: readonly Change[], touches: LastTouches): S
   return new Set(changes.flatMap(({ path }) => (isOthers(path) ? repositoryOf(path)! : [])))
 }
 
-/** The last change of a file that the run last touched at `last`. */
-function whoseIs(stat: Stat | undefined, last: number, endedAt: number): 'own' | 'others' | 'mixed' {
+/** The last change of a file that the run last touched at `last`, and that none of its processes could write from `letGoAt` on. */
+function whoseIs(stat: Stat | undefined, { last, letGoAt, endedAt, isNode }: LastTouch): 'own' | 'others' | 'mixed' {
   // The time of the content can be set to anything, that of the change cannot.
   // It moves also when another name comes or goes.
   const isLinked = stat !== undefined && stat.nlink > 1 && milliseconds(stat.mtimeNs) <= last
@@ -157,7 +184,11 @@ function whoseIs(stat: Stat | undefined, last: number, endedAt: number): 'own' |
   if (changedAt <= last + WRITE_MS) return 'own'
   // To come to a new file, the run would have had to open or rename it by this name.
   const isNew = milliseconds(stat!.btimeNs) > last + CERTAIN_MS
-  return isNew || changedAt > endedAt ? 'others' : 'mixed'
+  // What goes through a pipe moves both times.
+  if (isNode && !isNew) return 'own'
+  // By another name it may be held still. With older times it may have got another mode only.
+  const isFree = stat!.nlink === 1 && letGoAt !== undefined && milliseconds(stat!.mtimeNs) > letGoAt
+  return isNew || isFree || changedAt > endedAt ? 'others' : 'mixed'
 }
 
 /** Of a file with several names, by any of them. */

@@ -7,6 +7,7 @@ import { refuseExisting, writeArchive } from './archive-write.ts'
 import type { Context } from './context.ts'
 import { keptMatcher } from './kept-matcher.ts'
 import type { ExportResult } from './results.ts'
+import { uncapturedIn } from './uncaptured-in.ts'
 
 export interface ExportOptions {
   /** With the files that only `exclude.keep` brought into the snapshot, such as .env. */
@@ -30,7 +31,7 @@ export async function exportSnapshot(
   try {
     const how = { phase: 'exporting', compression, replace: ctx.force, leaveOut, check() {} }
     const { files, bytes, leftOut } = await writeArchive(ctx, snapshot, path, how)
-    return { file: shownFile(path), snapshot, files, bytes, leftOut }
+    return { file: shownFile(path), snapshot, files, bytes, leftOut, uncaptured: uncapturedIn(ctx, snapshot) }
   } catch (error) {
     throw explainArchive(ctx, 'export', `${snapshot.id} to ${shownFile(path)}`, error)
   } finally {

@@ -50,11 +50,11 @@ export async function gc(ctx: Context): Promise<GcResult> {
     const sum = (of: 'snapshots' | 'traces') => forgotten.reduce((total, each) => total + each[of], 0)
     return { forgottenSnapshots: sum('snapshots'), forgottenTraces: sum('traces'), ...result }
   })
-  await removeEverywhere(ctx, going)
+  const removedKept = await removeEverywhere(ctx, going)
   await takeUpLeft(ctx)
   sayWhatIsLeft(ctx)
   sayWhatOthersLeft(ctx)
-  return { ...result, storeBytes: ctx.store.index.storedBytes() }
+  return { ...result, removedKept, storeBytes: ctx.store.index.storedBytes() }
 }
 
 /** In the history of each directory that lost something, and of the one that it was said in. */

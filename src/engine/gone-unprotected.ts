@@ -1,5 +1,5 @@
 /**
- * What existed in a state but was not captured, and is gone: no restore brings it back. Diffs leave such paths out, so
+ * What existed in a state but was not captured, and is gone: no restore brings it back. What a filesystem keeps may have it. Diffs leave such paths out, so
  * without this a `git clean -fdx` that took an ignored database would look as if nothing had happened.
  */
 import type { Id, UnknownReason } from '../model/entry.ts'
@@ -8,6 +8,7 @@ import type { Skipped } from '../model/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import { differingEntries } from '../store/tree-diff.ts'
 import type { Context } from './context.ts'
+import { keptCopies } from './kept-copies.ts'
 import { hasCaptured } from './known-path.ts'
 import type { Gone, GonePath } from './results.ts'
 
@@ -38,17 +39,24 @@ export function missingUnprotected(
 
 export const toGone = (ctx: Context, gone: Skipped[]): Gone => ({
   count: gone.length,
-  paths: withOlderVersions(ctx, gone.slice(0, LISTED_GONE)),
+  paths: withVersions(ctx, gone.slice(0, LISTED_GONE)),
 })
 
-/** It may have been captured once, before rules or caps left it out. Snapshot by snapshot: the paths share most trees. */
-function withOlderVersions(ctx: Context, gone: Skipped[]): GonePath[] {
+/**
+ * It may have been captured once, before rules or caps left it out; and what a filesystem keeps has it in any case. Snapshot by
+ * snapshot: the paths share most trees.
+ */
+function withVersions(ctx: Context, gone: Skipped[]): GonePath[] {
   const found = new Map<Raw, string>()
   for (const { id, root } of gone.length > 0 ? ctx.db.snapshots().reverse() : []) {
     if (found.size === gone.length) break
     for (const { path } of gone) if (!found.has(path) && hasCaptured(ctx, root, path)) found.set(path, id)
   }
-  return gone.map(skipped => ({ ...skipped, snapshot: found.get(skipped.path) }))
+  const kept = keptCopies(
+    ctx,
+    gone.map(({ path }) => path),
+  )
+  return gone.map(skipped => ({ ...skipped, snapshot: found.get(skipped.path), kept: kept.get(skipped.path) }))
 }
 
 function missing(store: Store, before: Id, after: Id, scope: readonly Raw[] | undefined): Skipped[] {

@@ -10,8 +10,8 @@ import { rootEntryOf, unread } from '../targets/dir/capture.ts'
 import type { Context } from './context.ts'
 
 /**
- * Answers those that are not whole. `readsBlocks`: damage of packs that nobody has noticed is found, too, by reading each block
- * once. Clones of large files count when they are there: `verify` tells whether they were changed.
+ * Answers those that are not whole. `readsBlocks`: damage that nobody has noticed is found, too, by reading each block, and each
+ * clone of a large file, once.
  */
 export function lostByStore(ctx: Context, snapshots: readonly Snapshot[], readsBlocks = true): Snapshot[] {
   if (snapshots.length === 0 || (!readsBlocks && !isKnownDamaged(ctx))) return []
@@ -30,9 +30,8 @@ export function lostByStore(ctx: Context, snapshots: readonly Snapshot[], readsB
   return snapshots.filter(({ root }) => !isHeld(root))
 }
 
-/** Files of it are missing or cut off, or its index was made anew, which may have found that something is lost. */
-const isKnownDamaged = ({ store }: Context): boolean =>
-  store.lostPacks().size > 0 || store.hasLostClones() || store.index.made !== 0
+/** Or its index was made anew, which may have found that something is lost. */
+const isKnownDamaged = ({ store }: Context): boolean => store.hasKnownDamage() || store.index.made !== 0
 
 /** What only they have would be lost with them. */
 export function requireHeldByStore(ctx: Context, verb: string, snapshots: readonly Snapshot[]): void {

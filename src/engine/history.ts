@@ -3,7 +3,7 @@
 import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { isWithin, type Raw, showPath } from '../model/raw-path.ts'
-import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { UNREAD_ROOT } from '../model/snapshot.ts'
 import { addon, type Stat } from '../native/addon.ts'
 import { sameContent, sameMetadata, treeChanges } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
@@ -11,6 +11,7 @@ import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
 import { S_IFDIR, S_IFMT } from '../targets/dir/walk-record.ts'
 import type { Context } from './context.ts'
+import { keptCopies } from './kept-copies.ts'
 import { lookLive, resolvePath, typedPath } from './resolve-path.ts'
 import type { HistoryResult, HistoryVersion } from './results.ts'
 import { shownParent } from './shown-snapshot.ts'
@@ -43,22 +44,22 @@ export async function history(ctx: Context, path: string): Promise<HistoryResult
   const currentSize = now?.size
   const isDirectory = now !== undefined && (now.mode & S_IFMT) === S_IFDIR
   const isHidden = currentSize === undefined && lookLive(ctx, raw) === 'hidden'
-  if (versions.length === 0 && currentSize === undefined) {
+  const movedTo = laterNamesOf(ctx, raw).findLast(name => snapshots.some(({ root }) => entryIn(ctx, root, name)))
+  const kept = keptCopies(ctx, [raw]).get(raw)
+  if (versions.length === 0 && currentSize === undefined && !kept) {
     throw new SavepointError(
       'path.unknown',
       `Cannot show the history of ${showPath(raw)}: no snapshot has it, and ${isHidden ? 'a directory above it does not let you look whether it exists' : 'it does not exist'}`,
-      { hint: hintOf(ctx, raw, snapshots) },
+      { hint: hintOf(ctx, movedTo) },
     )
   }
-  return { path: raw, currentSize, isDirectory, isHidden, versions }
+  return { path: raw, currentSize, isDirectory, isHidden, movedTo, kept, versions }
 }
 
-function hintOf(ctx: Context, path: Raw, snapshots: readonly Snapshot[]): string {
-  const later = laterNamesOf(ctx, path).findLast(name => snapshots.some(({ root }) => entryIn(ctx, root, name)))
-  return later === undefined
+const hintOf = (ctx: Context, movedTo: Raw | undefined): string =>
+  movedTo === undefined
     ? '`savepoint coverage PATH` tells whether a path is protected'
-    : `A run moved it to ${showPath(later)}, and snapshots have it there: savepoint history ${typedPath(ctx, later)}`
-}
+    : `A run moved it to ${showPath(movedTo)}, and snapshots have it there: savepoint history ${typedPath(ctx, movedTo)}`
 
 /** To which names runs have moved what was there. */
 function laterNamesOf({ db }: Context, path: Raw): Raw[] {

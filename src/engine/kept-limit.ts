@@ -2,6 +2,7 @@
  * How many states archives and filesystems keep beside the store: `retention.max_count` and `native_max`. Beyond that the oldest
  * go, and only there: the snapshots stay, because the store has all of them, and what somebody asked for never goes by itself.
  */
+import { leftOutText } from '../model/only-there.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import { lostByStore } from './held-by-store.ts'
@@ -39,12 +40,14 @@ export function beyondLimits(ctx: Context, foreseen?: Foreseen): LeftToStore[] {
   })
 }
 
-/** What could not be read of one, only its filesystem has. Where the list of that is cut off, it may be among the rest. */
+/** What the store was not given of one, only its filesystem has. */
 function readWhole(ctx: Context, beyond: Snapshot[]): Snapshot[] {
   return beyond.filter(({ id, backend, skipped, skippedCount }) => {
-    const isWhole = skipped.every(({ reason }) => reason !== 'unreadable') && skipped.length === skippedCount
-    if (!isWhole) ctx.warn(`${id} stays in ${backend}, beyond its limit: not all of it could be read into the store`)
-    return isWhole
+    if (skippedCount > 0)
+      ctx.warn(
+        `${id} stays in ${backend}, beyond its limit: only there is its ${leftOutText(skipped, skippedCount)}; delete it if that is not needed`,
+      )
+    return skippedCount === 0
   })
 }
 

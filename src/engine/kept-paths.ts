@@ -5,7 +5,7 @@
 import { errnoOf, SavepointError, wordsOf } from '../errors/errors.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Snapshot } from '../model/snapshot.ts'
-import { addon } from '../native/addon.ts'
+import { addon, type Stat } from '../native/addon.ts'
 import { openDir } from '../targets/dir/dir-target.ts'
 import { keptOf } from './native-ref.ts'
 
@@ -38,7 +38,7 @@ export function lookInto(snapshot: Snapshot, path: Raw): boolean | Error {
     const state = kept?.backend.open(kept.ref)
     if (!state) return false
     try {
-      return isAt(state.path, path)
+      return statInKept(state.path, path) !== undefined
     } finally {
       state.close()
     }
@@ -48,13 +48,13 @@ export function lookInto(snapshot: Snapshot, path: Raw): boolean | Error {
   }
 }
 
-function isAt(directory: Buffer, path: Raw): boolean {
+/** `directory`: of the state. undefined: nothing of that name is in it. */
+export function statInKept(directory: Buffer, path: Raw): Stat | undefined {
   const root = openDir(directory)
   try {
-    addon.statAt(root, path)
-    return true
+    return addon.statAt(root, path)
   } catch (error) {
-    if (ABSENT.has(errnoOf(error))) return false
+    if (ABSENT.has(errnoOf(error))) return undefined
     throw error
   } finally {
     addon.close(root)

@@ -5,6 +5,7 @@ const touch = (op: Touch['op'], at: number, changed?: number, more: Partial<Touc
   op,
   at,
   pid: 7,
+  thread: 7,
   path: 'f',
   to: undefined,
   directory: false,

@@ -5,6 +5,7 @@
 import { parentOf, type Raw } from '../model/raw-path.ts'
 import type { PathOp } from '../tracers/frames.ts'
 import type { PathEvent } from '../tracers/trace-event.ts'
+import { LetGo } from './let-go.ts'
 import { NamesOverTime } from './names-over-time.ts'
 
 /** With more paths than this, nothing is known of any. */
@@ -22,7 +23,7 @@ const finishes: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'link', 'at
 
 export type Touch = Pick<
   PathEvent,
-  'op' | 'at' | 'pid' | 'path' | 'to' | 'directory' | 'existed' | 'changed' | 'replaced'
+  'op' | 'at' | 'pid' | 'thread' | 'path' | 'to' | 'directory' | 'existed' | 'changed' | 'replaced'
 >
 
 export class LastTouches {
@@ -42,6 +43,7 @@ export class LastTouches {
   private readonly found = new Set<Raw>()
   /** What was in no snapshot when it first took or changed it, by the first names, and from when its content was. */
   private readonly unsaved = new Map<Raw, bigint>()
+  readonly letGo: LetGo = new LetGo()
   private isFull = false
   /** Whether a process has a file open for writing. */
   private readonly holds: (pid: number, path: Raw) => boolean
@@ -55,7 +57,7 @@ export class LastTouches {
   /** Paths relative to the target. */
   note(touch: Touch): void {
     if (this.isFull) return
-    const { op, at, pid, path, to, directory, changed, replaced } = touch
+    const { op, at, pid, thread, path, to, directory, changed, replaced } = touch
     this.find(touch)
     const isFinish = finishes.has(op) && path !== undefined && this.by.get(path) === pid
     this.compare(path, changed, isFinish ? at - FINISH_MS : Infinity)
@@ -71,6 +73,7 @@ export class LastTouches {
       const until = op === 'inherited' ? Infinity : at
       this.paths.set(each, Math.max(until, this.paths.get(each) ?? 0))
       this.by.set(each, pid)
+      this.letGo.note(each, { at, thread })
       if (moves.has(op)) this.moved.set(each, at)
     }
     if (this.paths.size > MAX_PATHS) this.forget()
@@ -150,6 +153,16 @@ export class LastTouches {
     return last === undefined ? undefined : Math.max(last, this.safeAt)
   }
 
+  /** Since when no process of the run can write it; undefined where that is not known. */
+  letGoAt(path: Raw): number | undefined {
+    const touched: Raw[] = this.paths.has(path) ? [path] : []
+    for (let above = parentOf(path); above !== ''; above = parentOf(above))
+      if (this.moved.has(above)) touched.push(above)
+    const times = touched.map(each => this.letGo.of(each) ?? Infinity)
+    const last = Math.max(...times)
+    return Number.isFinite(last) ? last : undefined
+  }
+
   /** Whether somebody else has perhaps changed it after the run had touched it, and before the directory was moved that it is in. */
   wasEditedBeforeMove(path: Raw, changed: number): boolean {
     const touched = this.names.namesOf(path).filter(({ name }) => this.paths.has(name) && !this.moved.has(name))
@@ -227,5 +240,6 @@ export class LastTouches {
     this.touched.clear()
     this.found.clear()
     this.unsaved.clear()
+    this.letGo.clear()
   }
 }

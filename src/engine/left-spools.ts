@@ -34,6 +34,10 @@ export function leftSpools(directory: string, db: TimelineDb): LeftSpool[] {
   })
 }
 
+/** Of a run that could not be captured, one may be left that nothing is in. */
+const waitingIn = (directory: string, db: TimelineDb): LeftSpool[] =>
+  leftSpools(directory, db).filter(({ files }) => files > 0)
+
 const bytesIn = (place: string): number =>
   readdirSync(place).reduce(
     (sum, name) => sum + (lstatSync(join(place, name), { throwIfNoEntry: false })?.size ?? 0),
@@ -62,7 +66,7 @@ export async function takeUpLeft(ctx: Context): Promise<void> {
 
 /** For who waits for room, of this timeline. */
 export function sayWhatIsLeft(ctx: Context): void {
-  for (const left of leftSpools(ctx.timelineDir, ctx.db)) ctx.warn(`${describeLeft(left)}; ${hintOfLeft()}`)
+  for (const left of waitingIn(ctx.timelineDir, ctx.db)) ctx.warn(`${describeLeft(left)}; ${hintOfLeft()}`)
 }
 
 /** The same of all others. */
@@ -77,7 +81,7 @@ export function leftEverywhere(home: string): { target: RegisteredTarget; left: 
     let db: TimelineDb | undefined
     try {
       db = openTimeline(target.directory)
-      return leftSpools(target.directory, db).map(left => ({ target, left }))
+      return waitingIn(target.directory, db).map(left => ({ target, left }))
     } catch (error) {
       if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
       return []

@@ -198,11 +198,11 @@ export class LiveRun {
     this.timers.set(type, timer)
   }
 
-  /** Nobody waits for it. With one in the queue already, one more would show the same. How a test ended is news as such. */
+  /** Nobody waits for it. With one in the queue already, one more would show the same, which is news of a milestone only. */
   private trigger(type: SnapshotType, command: string | undefined, label?: string): void {
     if (this.closed) return
     if (type === 'git') this.pendingCommit = undefined
-    if (label === undefined && (!this.isDirty || this.queue.length > 0)) return
+    if (label === undefined && type !== 'git' && (!this.isDirty || this.queue.length > 0)) return
     this.take(type, command, label).catch(error =>
       this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
     )
@@ -238,8 +238,8 @@ export class LiveRun {
   private take(type: SnapshotType, command: string | undefined, label?: string): Promise<Snapshot | undefined> {
     const options = { type, run: this.run, command, label }
     const [next] = this.queue
-    if (next && label === undefined) return next.end.promise
-    // It will show the state after the last test that has ended by then: how that one ended is what it is to say.
+    if (next && label === undefined && type !== 'git') return next.end.promise
+    // It will show the state after the last test or commit that has ended by then: that one is what it is to say.
     const former = this.queue.findIndex(wanted => wanted.options.type === type || byTheClock.has(wanted.options.type))
     const [wanted = { options, end: Promise.withResolvers<Snapshot | undefined>() }] =
       former < 0 ? [] : this.queue.splice(former, 1)

@@ -92,15 +92,16 @@ export const isAnyGoing = (directory: string, db: TimelineDb): boolean => states
 
 /**
  * Called under the timeline's lock. What cannot be removed now is left to the next time. `silent`: backends that did not
- * answer, which nobody waits for a second time.
+ * answer, which nobody waits for a second time. Answers by which backend each was kept that is gone now.
  */
 export function removeGoing(
   directory: string,
   db: TimelineDb,
   warn: (text: string) => void,
   silent = new Set<string>(),
-): void {
+): string[] {
   takeIntent(directory, db)
+  const removed: string[] = []
   let untried = 0
   for (const state of goingIn(db)) {
     if (silent.has(state.backend)) {
@@ -110,6 +111,7 @@ export function removeGoing(
     try {
       stoppably(() => keeperOf(state.backend, directory)?.remove(state))
       noteGone(db, state)
+      removed.push(state.backend)
     } catch (error) {
       if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
       if (isCutOff(error)) silent.add(state.backend)
@@ -117,6 +119,7 @@ export function removeGoing(
     }
   }
   if (untried > 0) warn(`${untried} more that nothing needs were not tried: ${[...silent].join(', ')} does not answer`)
+  return removed
 }
 
 const kindOf = ({ backend }: Going): string => (backend === 'archive' ? 'an archive' : `a ${backend} snapshot`)
@@ -137,7 +140,7 @@ export function leaveNativeToStore(db: TimelineDb): void {
 
 /** Throws when something is still there. Called under the timeline's lock; may be called again. */
 export const removeAllGoing = (directory: string, db: TimelineDb): void =>
-  removeGoing(directory, db, text => {
+  void removeGoing(directory, db, text => {
     throw new SavepointError('backend.failed', `Cannot complete the purge: ${text}`, {
       hint: 'Mend that; the next command completes it',
     })

@@ -4,11 +4,9 @@
  * for, and never without saying what it means.
  */
 import { mountsBelow } from '../backends/mounts-below.ts'
-import type { WholeRollback } from '../backends/native-backend.ts'
 import { cancelled, SavepointError } from '../errors/errors.ts'
-import { plural } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
-import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import type { Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
@@ -16,10 +14,10 @@ import { captureLive } from './capture-live.ts'
 import { nothingLeft } from './coming-to-light.ts'
 import { type Context, refuseInsideRun, unstoppably, withTimelineLock } from './context.ts'
 import { isPassing, noneGone } from './gone-unprotected.ts'
-import { requireHeldByStore } from './held-by-store.ts'
 import { liveRuns } from './live-runs.ts'
-import { removeGoing, statesToGo } from './native-going.ts'
-import { type Kept, keptOf, stateOf } from './native-ref.ts'
+import { removeGoing } from './native-going.ts'
+import { type Going, type Later, laterThan, sayConsequences, whoseAre } from './native-later.ts'
+import { type Kept, keptOf } from './native-ref.ts'
 import { neighbouringRuns } from './neighbouring-runs.ts'
 import { newOperation } from './new-operation.ts'
 import type { RestoreResult } from './results.ts'
@@ -48,7 +46,7 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
   sayConsequences(ctx, going, later, dryRun)
   if (later.foreign.length > 0 && !ctx.force && !dryRun)
     throw new SavepointError('backend.failed', `Cannot roll back natively: ${later.foreign.join(', ')} would be lost`, {
-      hint: 'They are not of Savepoint. --force destroys them; without --native all of them stay',
+      hint: `${whoseAre(going, later.foreign)}. --force destroys them; without --native all of them stay`,
     })
   refuseToHide(ctx, going, dryRun)
   const result = withoutExceptions(await rollback(ctx, ref, { ...options, all: true }))
@@ -101,10 +99,6 @@ async function goBackAsWell(
       hint: [`${FILES_ARE_BACK}; ${rest}.`, gone, hint].filter(Boolean).join(' '),
     })
   }
-}
-
-interface Going extends Kept {
-  whole: WholeRollback
 }
 
 /** Where it is by now: its dataset may have another name. */
@@ -236,55 +230,4 @@ function refuseToHide(ctx: Context, { ref }: Kept, dryRun: boolean): void {
   throw new SavepointError('backend.failed', `Cannot roll back natively: ${names} would be out of reach`, {
     hint: 'Unmount it first, or leave --native out. --force does it nevertheless',
   })
-}
-
-interface Later {
-  names: string[]
-  /** By name. One that was compacted may be the same as another. */
-  ours: Map<string, Snapshot[]>
-  /** Of others, and of other homes. */
-  foreign: string[]
-}
-
-/** What is ours must be in the store before it goes. */
-function laterThan(ctx: Context, { backend, whole, ref }: Going, dryRun: boolean): Later {
-  const names = whole.later(ref)
-  const kept = ctx.db.snapshots(true).filter(snapshot => snapshot.backend === backend.name && snapshot.nativeRef)
-  const ours = new Map<string, Snapshot[]>()
-  for (const name of names) {
-    const snapshots = kept.filter(snapshot => whole.isNameOf(name, stateOf(snapshot)!))
-    if (snapshots.length > 0) ours.set(name, snapshots)
-  }
-  const own = [...ours.values()].flat()
-  const unread = own.find(({ root }) => root === UNREAD_ROOT)
-  if (unread)
-    throw new SavepointError('backend.failed', `Cannot roll back natively: ${unread.id} is not read yet`, {
-      hint: 'Mend what the notice says; the next command reads it',
-    })
-  requireHeldByStore(
-    ctx,
-    'roll back natively',
-    own.filter(({ deletedAt }) => deletedAt === undefined),
-  )
-  // Otherwise they are gone by now, and what is intended is being made.
-  const left = dryRun ? statesToGo(ctx.timelineDir, ctx.db) : []
-  const isLeft = (name: string) => left.some(state => whole.isNameOf(name, state))
-  const isForeign = (name: string) => !ours.has(name) && !isLeft(name) && !whole.isProbe(name)
-  return { names, ours, foreign: names.filter(isForeign) }
-}
-
-function sayConsequences(ctx: Context, { backend }: Kept, { ours, foreign }: Later, dryRun: boolean): void {
-  const goes = dryRun ? 'would go' : 'goes'
-  const loses = `--native: ${backend.name} ${dryRun ? 'would lose' : 'loses'}`
-  // Also with --quiet: nothing brings that back.
-  ctx.alarm(
-    `--native: everything in the directory ${goes} back, also what rules exclude or was not captured; \`savepoint undo\` does not bring that back`,
-  )
-  const own = [...ours.values()].flat().map(({ id }) => id)
-  if (own.length > 0)
-    ctx.alarm(
-      `${loses} ${plural('later snapshot', own.length)} of this timeline; the store has what was captured of them: ${own.join(', ')}`,
-    )
-  if (foreign.length > 0)
-    ctx.alarm(`${loses} ${plural('later snapshot', foreign.length)} that somebody else took: ${foreign.join(', ')}`)
 }

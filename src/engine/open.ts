@@ -24,6 +24,7 @@ import { history } from './history.ts'
 import { homeOf, makeHome, openStore, unwritableHome } from './home.ts'
 import { isInterrupted, recoverAtOpen } from './interrupted.ts'
 import { keptMatcher } from './kept-matcher.ts'
+import { leftByPurge } from './left-by-purge.ts'
 import { anyRunAbove, runAbove, undoStops } from './live-runs.ts'
 import { branches, listSnapshots, log, logVersion } from './log.ts'
 import { followPlaces } from './moved-places.ts'
@@ -32,12 +33,14 @@ import { nativeUsage } from './native-ref.ts'
 import { rollbackNatively } from './native-rollback.ts'
 import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
+import { leaveEndedRun } from './outer-run.ts'
 import { placeInTarget } from './place-in-target.ts'
 import { processesOfRuns, signalProcess } from './process-list.ts'
 import { purge } from './purge.ts'
 import { purgeText } from './purge-traces.ts'
 import { findEntry, readFile } from './read-content.ts'
 import { readAtOpen, readSince } from './read-native.ts'
+import { resolvePath } from './resolve-path.ts'
 import { revert } from './revert.ts'
 import { requireRun, rollback } from './rollback.ts'
 import { runCommand } from './run.ts'
@@ -66,10 +69,11 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
     refuseInsideRun({ env: { [RUN_VARIABLE]: anyRunAbove(), ...(options.env ?? process.env) } }, 'repair')
   const ctx = await openContext(options)
   try {
+    leaveEndedRun(ctx)
     const above = ownRun(ctx) === undefined ? (ctx.timelineId === '' ? anyRunAbove() : runAbove(ctx)) : undefined
     if (above !== undefined) ctx.env = { ...ctx.env, [RUN_VARIABLE]: above }
     if (!options.leaveUnread) await followPlaces(ctx)
-    if (!options.leaveInterrupted) await recoverAtOpen(ctx)
+    if (!options.leaveInterrupted) await recoverAtOpen(ctx, options.leaveStep === true)
     if (!options.leaveUnread) await readAtOpen(ctx)
     if (options.upToDate) await haveEventsWritten(ctx)
   } catch (error) {
@@ -117,6 +121,8 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     env,
     force: options.force ?? false,
     leaveUnread: options.leaveUnread ?? false,
+    leaveBeyond: options.leaveBeyond ?? false,
+    leftBeyond: false,
     goesBack: options.goesBack ?? false,
     notRead: new Set(),
     leftAtOpen: [],
@@ -279,7 +285,7 @@ function toSavepoint(ctx: Context): Savepoint {
     gc: () => gc(ctx),
     verify: options => verify(ctx, options ?? {}),
     purge: path => purge(ctx, path, open),
-    keptBeside: () => keptBeside(ctx.db),
+    leftByPurge: path => leftByPurge(keptBeside(ctx.db), resolvePath(ctx, path)),
     purgeText: text => purgeText(ctx, text),
     exportSnapshot: (ref, file, options) =>
       goingBack(async () => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {})),

@@ -1,11 +1,12 @@
 /** The processes of a timeline's runs, and signals for them: nobody else's can be seen or ended this way. */
-import { closeSync, readFileSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import { redactCommands } from '../model/redact.ts'
 import { nearest } from '../model/suggest.ts'
 import { addon } from '../native/addon.ts'
+import { bootTime } from './boot-time.ts'
 import type { Context } from './context.ts'
 import { newOperation } from './new-operation.ts'
 import { commandLineOf, everyProcess, isOurHelper, type SeenProcess, startedIn } from './process-tree.ts'
@@ -119,8 +120,3 @@ function seenOfRuns(ctx: Context): { process: SeenProcess; run: string }[] {
 }
 
 const argvOf = (pid: number): string[] => commandLineOf(pid).map(word => rawToText(rawFromBytes(word)))
-
-function bootTime(): number {
-  const [, seconds] = /^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'latin1')) ?? []
-  return Number(seconds ?? 0) * 1000
-}

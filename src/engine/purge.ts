@@ -5,6 +5,7 @@ import type { Entry, Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import { type HideWords, hidePath } from '../model/hide-words.ts'
 import { idToHex } from '../model/id.ts'
+import { lostText } from '../model/only-there.ts'
 import { nameOf, type Raw, rawFromBytes, rawFromShown, showPath } from '../model/raw-path.ts'
 import type { Operation, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
@@ -23,6 +24,7 @@ import { collect } from './gc.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { purgeKept } from './kept-files.ts'
 import { isInKept } from './kept-paths.ts'
+import { leftByPurge } from './left-by-purge.ts'
 import { keptBeside, leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
@@ -70,8 +72,7 @@ export async function purge(
     if (same.length === 0) assertGone(ctx.store, contents.ids)
     if (existsLive(ctx, raw)) sayStillThere(ctx, raw)
     const counts = { snapshots: contents.snapshots, versions: contents.ids.size, ...traces, freedBytes }
-    const leftToStore = kept.map(({ id, backend }) => ({ snapshot: id, backend }))
-    return { path: raw, ...counts, elsewhere: [...same, ...has], unread, leftToStore }
+    return { path: raw, ...counts, elsewhere: [...same, ...has], unread, leftToStore: leftByPurge(kept, raw) }
   })
 }
 
@@ -165,7 +166,9 @@ function operationOf(ctx: Context, path: Raw, left: readonly Snapshot[]): NewOpe
   const summary = `purge ${showPath(path)}`
   if (left.length === 0) return newOperation(ctx, 'purge', summary)
   const was = [...new Set(left.map(({ backend }) => backend))].join(', ')
-  const text = `${summary}; left ${plural('snapshot', left.length)} to the store alone (was: ${was})`
+  const lost = lostText(leftByPurge(left, path))
+  const without = lost === '' ? '' : `, without what only that had: ${lost}`
+  const text = `${summary}; left ${plural('snapshot', left.length)} to the store alone (was: ${was})${without}`
   return newOperation(ctx, 'purge', text, { snapshots: left.map(({ id }) => id) })
 }
 

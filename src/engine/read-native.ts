@@ -75,7 +75,19 @@ export async function readUnread(ctx: Context, isNeeded = false): Promise<LeftTo
       state.close()
     }
   }
-  return unread.length > 0 ? keepWithinLimits(ctx) : []
+  if (unread.length === 0) return []
+  if (!ctx.leaveBeyond) return keepWithinLimits(ctx)
+  ctx.leftBeyond = true
+  return []
+}
+
+/** What it was opened to leave for later, if anything. Where another command is in the way, that is when the next one is read. */
+export async function leaveBeyond(ctx: Context): Promise<void> {
+  if (!ctx.leftBeyond) return
+  ctx.leftBeyond = false
+  await withTimelineLock(ctx, 'keep to the limits', async () => keepWithinLimits(ctx)).catch(error => {
+    if ((error as SavepointError).code !== 'busy') throw error
+  })
 }
 
 /** A dry run says what reading would, and changes nothing. */

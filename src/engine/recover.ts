@@ -32,33 +32,37 @@ export const notCompleted = (error: unknown): string =>
 
 /**
  * Called under the timeline's lock before anything is changed. Does nothing when there is nothing to complete; throws when
- * the home cannot be written, pending or not.
+ * the home cannot be written, pending or not. Returns what it has completed.
  */
-export async function recoverPending(ctx: Context): Promise<void> {
+export async function recoverPending(ctx: Context): Promise<Journal | undefined> {
   requireWritable(ctx)
   removeAbandoned(ctx.timelineDir)
   await closeOpened(ctx)
   const journal = readJournal(ctx.timelineDir)
-  if (!journal) return
+  if (!journal) return undefined
   const isRecorded = ctx.db.operations().some(operation => operation.detail.token === journal.token)
   if (isRecorded) {
     removeJournal(ctx.timelineDir)
-    return
+    return undefined
   }
   // Perhaps its disk comes back. If it does not, making the directory anew ends what was interrupted.
-  if (!lookAtDir(ctx.targetPath)) return
+  if (!lookAtDir(ctx.targetPath)) return undefined
   try {
     await complete(ctx, journal)
   } catch (error) {
     if (!(error instanceof RestoreFailed) || !error.reversed) throw error
     // What the store has lost does not come back, and must not stand in the way of every other command.
-    if (error.code === 'store.damaged') return giveUp(ctx, journal, error)
+    if (error.code === 'store.damaged') {
+      giveUp(ctx, journal, error)
+      return undefined
+    }
     writeJournal(ctx.timelineDir, journal)
     throw error
   }
   ctx.notice(
     `completed ${journal.kind === 'undo' ? 'an' : 'a'} ${journal.kind} that was interrupted ${formatAge(ctx.now() - journal.startedAt)}: ${journal.summary}`,
   )
+  return journal
 }
 
 function giveUp(ctx: Context, journal: Journal, error: RestoreFailed): void {

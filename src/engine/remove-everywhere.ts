@@ -16,18 +16,20 @@ import { isAnyGoing, removeGoing } from './native-going.ts'
 import { openTimeline } from './open-timeline.ts'
 import type { RegisteredTarget } from './target-registry.ts'
 
-/** Called without any lock. */
-export async function removeEverywhere(ctx: Context, targets: readonly RegisteredTarget[]): Promise<void> {
+/** Called without any lock. Answers by which backend each was kept that is gone now. */
+export async function removeEverywhere(ctx: Context, targets: readonly RegisteredTarget[]): Promise<string[]> {
   const silent = new Set<string>()
+  const removed: string[] = []
   for (const target of targets) {
     await orStopped(ctx)
-    const isLeft = await removeOf(ctx, target, silent).catch(error => {
+    const isLeft = await removeOf(ctx, target, silent, removed).catch(error => {
       if (!(error instanceof SavepointError)) throw error
       ctx.warn(`what nothing needs is still kept: ${error.message}`)
       return true
     })
     if (isLeft) await orStopped(ctx)
   }
+  return removed
 }
 
 async function orStopped(ctx: Context): Promise<void> {
@@ -40,12 +42,17 @@ async function orStopped(ctx: Context): Promise<void> {
 }
 
 /** Whether something of it is left. */
-async function removeOf(ctx: Context, { id, directory }: RegisteredTarget, silent: Set<string>): Promise<boolean> {
+async function removeOf(
+  ctx: Context,
+  { id, directory }: RegisteredTarget,
+  silent: Set<string>,
+  removed: string[],
+): Promise<boolean> {
   const wait = { waitMs: ctx.lockWaitMs, signal: ctx.signal }
   using _lock = await lockFile(join(directory, 'lock'), 'exclusive', 'remove what nothing needs', wait)
   const db = id === ctx.timelineId ? ctx.db : openTimeline(directory)
   try {
-    removeGoing(directory, db, ctx.warn, silent)
+    removed.push(...removeGoing(directory, db, ctx.warn, silent))
     removeProbes(ctx, db, silent)
     return isAnyGoing(directory, db)
   } finally {

@@ -19,6 +19,7 @@ import { describePlan } from './describe-plan.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata } from './root-metadata.ts'
 import type { RestoreOptions } from './savepoint.ts'
+import { uncapturedIn } from './uncaptured-in.ts'
 
 export async function restoreToDirectory(
   ctx: Context,
@@ -54,7 +55,12 @@ async function write(
   const created = prepare(directory, options.dryRun === true)
   const wanted = rootTreeOf(ctx.store, snapshot.root)
   const plan = planRestore({ store: ctx.store, live: EMPTY_TREE, wanted, scope, withoutGit: options.withoutGit })
-  const result = { ...describePlan(ctx, plan, snapshot), to: showPath(directory), dryRun: options.dryRun === true }
+  const result = {
+    ...describePlan(ctx, plan, snapshot),
+    uncaptured: uncapturedIn(ctx, snapshot, { scope, withoutGit: options.withoutGit }),
+    to: showPath(directory),
+    dryRun: options.dryRun === true,
+  }
   if (options.dryRun) return result
   const { left } = await withDir(
     realpathSync.native(rawToBytes(directory), 'buffer') as unknown as Buffer,

@@ -4,9 +4,11 @@ import type { Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 import type { LeftAlone } from '../targets/dir/hidden.ts'
 import type { LeftToStore } from './kept-limit.ts'
+import type { LeftByPurge } from './left-by-purge.ts'
 import type { PurgedTraces, TraceSummary } from './trace-results.ts'
-import type { Gone, Unprotected } from './unprotected-results.ts'
+import type { Gone, KeptCopy, Unprotected } from './unprotected-results.ts'
 
+export type * from './archive-results.ts'
 export type * from './trace-results.ts'
 export type * from './unprotected-results.ts'
 
@@ -50,7 +52,7 @@ export interface RestoreResult {
   unprotected: Unprotected
   /** Of a run that is taken back: what changed after it last opened it, and so may also hold somebody else's edit, or did when it was removed. */
   mixed: Raw[]
-  /** Paths that stay because the snapshot did not capture them for another reason. */
+  /** Paths that stay because the snapshot did not capture them for another reason; written elsewhere (`to`): what is missing there. */
   uncaptured: { path: Raw; reason: UnknownReason }[]
   /** The state before, for `undo`; undefined for a dry run or when nothing had to change. */
   safety: Snapshot | undefined
@@ -142,6 +144,10 @@ export interface HistoryResult {
   isDirectory: boolean
   /** A directory above it does not let this user look. */
   isHidden: boolean
+  /** The last name under which snapshots have what a run moved away from here. */
+  movedTo: Raw | undefined
+  /** Where a filesystem keeps what snapshots did not capture. */
+  kept: KeptCopy | undefined
   versions: HistoryVersion[]
 }
 
@@ -184,6 +190,8 @@ export interface GcResult {
   /** Runs that ended more than 30 days ago, without a snapshot left, whose traces were removed. */
   forgottenTraces: number
   removedObjects: number
+  /** Of each snapshot of a filesystem, or archive, that nothing needed any more: its backend. */
+  removedKept: string[]
   freedBytes: number
   storeBytes: number
 }
@@ -226,8 +234,7 @@ export interface PurgeResult extends PurgedTraces {
   elsewhere: Elsewhere[]
   /** Of other directories: nobody could look into them. */
   unread: { snapshot: string; target: string }[]
-  /** What `backend` kept until then, with all that rules exclude, or had an archive of: only the store has it now. */
-  leftToStore: { snapshot: string; backend: string }[]
+  leftToStore: LeftByPurge[]
   freedBytes: number
 }
 
@@ -278,17 +285,4 @@ export interface TrustResult {
 export interface DoctorResult {
   checks: { name: string; state: 'ok' | 'warning' | 'problem'; detail: string; fix?: string }[]
   config: { path: string; present: boolean }[]
-}
-
-export interface ExportResult {
-  file: string
-  snapshot: Snapshot
-  files: number
-  bytes: number
-  leftOut: Raw[]
-}
-
-export interface ImportResult {
-  snapshot: Snapshot
-  files: number
 }

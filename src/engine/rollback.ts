@@ -10,6 +10,7 @@ import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { editsMeanwhile } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
+import { isStopped } from './process-tree.ts'
 import { sayRepositoryOutside } from './repository-outside.ts'
 import { resolvePath } from './resolve-path.ts'
 import { type RestoreRequest, restore } from './restore.ts'
@@ -74,7 +75,7 @@ function rollbackRun(
       `Cannot take back ${run.id}: its ${before ? 'final' : 'first'} snapshot does not exist`,
       {
         hint: before
-          ? `${run.endedAt === undefined ? 'It goes on, and does not answer; ' : ''}${wholeWayBack(before.id)}`
+          ? `${run.endedAt === undefined ? unanswered(run) : ''}${wholeWayBack(before.id)}`
           : '`savepoint snapshots` lists what there is',
       },
     )
@@ -120,11 +121,19 @@ async function soFar(
 export const wholeWayBack = (before: string): string =>
   `\`savepoint rollback ${before}\` goes back to the state before it, whoever has changed what since`
 
-/** From a run that has not ended, which is no operation yet. */
-export const wayBackOf = ({ id, before }: Run): string =>
-  before === undefined
-    ? 'Its state before is not captured; `savepoint log` shows the snapshots that you can roll back to'
-    : `\`savepoint rollback ${id} --keep-running\` takes back what it has done until now; \`savepoint undo\` in another terminal stops it and takes it back`
+const unanswered = ({ pid }: Run): string =>
+  pid !== undefined && isStopped(pid)
+    ? 'It is suspended, and does not answer: `fg` in its shell wakes it; '
+    : 'It goes on, and does not answer; '
+
+/** From a run that has not ended, which is no operation yet. `isReached`: this process is of it, or is its supervisor. */
+export function wayBackOf(run: Run, isReached: boolean): string {
+  const { id, before } = run
+  if (before === undefined)
+    return 'Its state before is not captured; `savepoint log` shows the snapshots that you can roll back to'
+  if (!isReached) return unanswered(run) + wholeWayBack(before)
+  return `\`savepoint rollback ${id} --keep-running\` takes back what it has done until now; \`savepoint undo\` in another terminal stops it and takes it back`
+}
 
 export function requireRun(ctx: Context, ref: string): Run {
   const run = findRun(ctx.db, ref)

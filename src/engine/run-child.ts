@@ -13,8 +13,11 @@ import { currentDirectory } from './choose-target.ts'
 import { followStops } from './follow-stops.ts'
 import { homeOf } from './home.ts'
 import type { RunResult } from './results.ts'
+import type { RunSession } from './run-session.ts'
 import type { OpenOptions, RunOptions } from './savepoint.ts'
 import { type Started, withTree } from './started-command.ts'
+import { areKeysOurs } from './terminal-keys.ts'
+import { Wakers } from './wakers.ts'
 
 export type ChildEnd = TracedEnd
 
@@ -55,8 +58,8 @@ export async function runUnrecorded(
 export interface SuperviseOptions {
   cwd: Buffer
   env: NodeJS.ProcessEnv
-  /** The run whose mark its processes carry. */
-  run?: string
+  /** Of the run whose mark its processes carry. */
+  session?: Pick<RunSession, 'run' | 'wakers'>
   onStarted?(command: Started): void
   /** Before anything else is done. */
   onEnded?(end: ChildEnd): void
@@ -65,18 +68,21 @@ export interface SuperviseOptions {
   trace?: Omit<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited' | 'onStop'> & { onStart(command: Traced): void }
 }
 
+const ofKeys: ReadonlySet<NodeJS.Signals> = new Set(['SIGINT', 'SIGQUIT'])
+/** Node itself would open a port for a debugger at SIGUSR1, and die of SIGUSR2. */
+const passedOn: NodeJS.Signals[] = [...ofKeys, 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2']
+
 /** The terminal is the command's: keys that interrupt go to it, and we outlive them to take the last snapshot. */
 export async function supervise(command: string[], options: SuperviseOptions): Promise<ChildEnd> {
   const { cwd, env, trace, inherited = nothing } = options
   const started = command.some(hasStrayBytes) ? throughShell(command, cwd, env) : command
-  const ignore = () => {}
-  const ignored: NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
-  const forwarded: NodeJS.Signals[] = ['SIGTERM', 'SIGHUP']
   let child: Started | undefined
-  const forward = (signal: NodeJS.Signals) => child?.kill(signal)
-  for (const signal of ignored) process.on(signal, ignore)
-  for (const signal of forwarded) process.on(signal, forward)
-  const stops = followStops(() => child)
+  const forward = (signal: NodeJS.Signals) => {
+    // Of keys it has them itself, once it is there.
+    if (!ofKeys.has(signal) || !areKeysOurs() || child?.pid === undefined) child?.kill(signal)
+  }
+  for (const signal of passedOn) process.on(signal, forward)
+  const stops = followStops(() => child, options.session?.wakers ?? new Wakers())
   try {
     const start = { command: started, cwd: textOf(cwd), env, inherited }
     const failed = (error: NodeJS.ErrnoException): never => {
@@ -87,15 +93,14 @@ export async function supervise(command: string[], options: SuperviseOptions): P
     child =
       traced instanceof TracedCommand
         ? traced
-        : withTree(traced ?? attempt(() => startUntraced(start), failed), options.run)
+        : withTree(traced ?? attempt(() => startUntraced(start), failed), options.session?.run.id)
     options.onStarted?.(child)
     const end = await child.ended.catch(failed)
     options.onEnded?.(end)
     return end
   } finally {
     stops.close()
-    for (const signal of ignored) process.off(signal, ignore)
-    for (const signal of forwarded) process.off(signal, forward)
+    for (const signal of passedOn) process.off(signal, forward)
   }
 }
 

@@ -18,13 +18,21 @@ export interface RunControl {
 export async function openControl(ctx: Context, session: RunSession, face: Face | undefined): Promise<RunControl> {
   const { id } = session.run
   const answers = new Set<Promise<unknown>>()
-  const control = (client: LineClient) =>
-    attendControl(client, id, async asked => {
+  const control = (client: LineClient, isWaking: boolean) => {
+    const leave = session.wakers.enter(isWaking)
+    let work: Promise<unknown> = Promise.resolve()
+    // What it asked for is stopped at a safe point then.
+    client.signal.addEventListener('abort', () => void work.catch(() => {}).finally(leave))
+    return attendControl(client, id, async asked => {
       const { carryOut } = await import('./control-operations.ts')
-      const work = carryOut(session, asked)
-      answers.add(work)
-      return work.finally(() => answers.delete(work))
+      // Who follows the run waits for its end: a stop is nothing to it.
+      if ((asked.request as { op?: unknown }).op === 'trace') leave()
+      const answer = carryOut(session, asked)
+      work = answer
+      answers.add(answer)
+      return answer.finally(() => answers.delete(answer))
     })
+  }
   let server: LineServer | undefined
   try {
     const socket = newSocketPath(ctx, id)
@@ -46,14 +54,19 @@ export async function openControl(ctx: Context, session: RunSession, face: Face 
 }
 
 /** The first line decides who answers. */
-function chosenBy(client: LineClient, control: Face['attend'], other: Face['attend']): LineHandler {
+function chosenBy(
+  client: LineClient,
+  control: (client: LineClient, isWaking: boolean) => LineHandler,
+  other: Face['attend'],
+): LineHandler {
   let chosen: LineHandler | undefined
   client.setPatience(SILENCE_MS)
   return {
     onLine(line) {
       if (chosen) return chosen.onLine(line)
-      if (parseObject(line)?.hello === CONTROL_HELLO) {
-        chosen = control(client)
+      const first = parseObject(line)
+      if (first?.hello === CONTROL_HELLO) {
+        chosen = control(client, first.wakes === true)
         return
       }
       chosen = other(client)

@@ -152,8 +152,7 @@ async function finishLocked(
     : await captureGone(ctx, before)
   await addKept(ctx, run.id)
   closeOrName(ctx, run.id)
-  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-  const isCommit = commit !== undefined && head?.root !== live.root
+  const isCommit = commit !== undefined
   if (isCommit) addSnapshot(ctx, live, { type: 'git', run: run.id, command: commit })
   const unchanged = live.root === before.root && ctx.db.head === before.id
   // What led to the state is the commit's; this one only says that it is the end.
@@ -165,7 +164,7 @@ async function finishLocked(
   const states = { before: before.root, after: after.root }
   const partly = touched && 'partly' in touched ? touched.partly : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
-  const edits = end.isInterrupted || partly ? editsBesideTrace(ctx, run.id, states) : editsMeanwhile(ctx, states, whole)
+  const edits = end.isInterrupted || partly ? editsBesideTrace(ctx, run, states) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : []
   const operation: NewOperation = {
     kind: 'run',

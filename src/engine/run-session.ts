@@ -10,6 +10,7 @@ import type { LastTouches } from './last-touches.ts'
 import { ancestorsOf, startedIn } from './process-tree.ts'
 import type { RunTerminal } from './run-terminal.ts'
 import type { Started } from './started-command.ts'
+import { Wakers } from './wakers.ts'
 
 /** How long an agent that is told to stop may tidy up before it is killed. */
 const GRACE_MS = 2000
@@ -25,6 +26,7 @@ export class RunSession {
   /** The run's own: it knows where the target is, whatever becomes of it. */
   readonly ctx: Context
   readonly run: Run
+  readonly wakers = new Wakers()
   tracer = 'none'
   stop: Stop | undefined
   private command: Started | undefined

@@ -17,7 +17,7 @@ export interface RunSnapshotOptions extends TakeOptions {
   held?: HeldFiles
 }
 
-/** Undefined when it would say nothing new: the same state, and of a test or build, that it ended the same way. */
+/** Undefined when it would say nothing new: the same state, and of a test or build, that it ended the same way. A commit is news. */
 export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promise<Snapshot | undefined> {
   const { dirty, held, ...rest } = options
   return withTimelineLock(ctx, 'take a snapshot', async () => {
@@ -27,7 +27,8 @@ export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promis
     const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
     // The label of a guard is no news of the state.
     const result = rest.type === 'guard' ? undefined : rest.label
-    const isNews = result !== undefined && (head?.label !== result || head.type !== rest.type)
+    const hasResult = result !== undefined && (head?.label !== result || head.type !== rest.type)
+    const isNews = hasResult || rest.type === 'git'
     if (head?.root === live.root && !isNews) return undefined
     return explained(ctx, () => {
       const snapshot = addSnapshot(ctx, live, rest)

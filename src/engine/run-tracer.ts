@@ -2,6 +2,7 @@
 import { SavepointError } from '../errors/errors.ts'
 import { type ChosenTracer, selectTracer, traitsOf } from '../tracers/select.ts'
 import { type Context, ownRun } from './context.ts'
+import { isInOuterRun } from './outer-run.ts'
 import type { RunOptions } from './savepoint.ts'
 
 export interface RunTracer extends Pick<ChosenTracer, 'name'> {
@@ -19,7 +20,7 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
     const hint = options.tracer === undefined ? configHint : optionHint
     const { name, probes } = selectTracer(wanted, hint, options.inherited?.probed)
     // Of a run in a run the outer one sees it all.
-    if (wanted === 'auto' && !ownRun(ctx)) sayFallback(ctx, name, probes[0]!.detail)
+    if (wanted === 'auto' && !isInOuterRun(ctx)) sayFallback(ctx, name, probes[0]!.detail)
     const { withoutPrivileges } = probes.at(-1)!
     if (!withoutPrivileges) return { name, withoutPrivileges }
     if (!options.allowSudo) return { name, withoutPrivileges, notice: withoutSudo }

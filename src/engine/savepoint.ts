@@ -8,6 +8,7 @@ import type { NativeUsage, Operation, Run, Snapshot, SnapshotType, Turn } from '
 import type { Execution, LogEventKind } from '../model/trace.ts'
 import type { Inherited } from '../tracers/helper.ts'
 import type { MakeStates } from './import-states.ts'
+import type { LeftByPurge } from './left-by-purge.ts'
 import type { Face } from './line-server.ts'
 import type * as results from './results.ts'
 import type { ServedTarget } from './served-target.ts'
@@ -32,8 +33,12 @@ export interface OpenOptions {
   adopt?: string
   /** To take one more snapshot only: what filesystems keep of snapshots is read by whoever opens the timeline next. */
   leaveUnread?: boolean
+  /** For `verify`: what is beyond `native_max` goes when that has looked, as it may be the only one that is whole. */
+  leaveBeyond?: boolean
   /** What was interrupted is not completed here: that may take long (`isInterrupted`). */
   leaveInterrupted?: boolean
+  /** An `undo` or `redo` that was interrupted is left to the `undo` or `redo` that is called next, which then means the same one. */
+  leaveStep?: boolean
   /** Wins over the configuration. */
   backend?: BackendName
   /** To look or go back: a savepoint.yaml that cannot be read or is wrong, perhaps by what is to be undone, must not stop it. */
@@ -248,8 +253,8 @@ export interface Savepoint {
   gc(): Promise<results.GcResult>
   verify(options?: { repair?: boolean }): Promise<results.VerifyResult>
   purge(path: string): Promise<results.PurgeResult>
-  /** Snapshots, deleted ones included, that a filesystem keeps or that have an archive: a purge leaves them to the store alone. */
-  keptBeside(): Snapshot[]
+  /** Snapshots, deleted ones included, that a filesystem keeps or that have an archive: a purge of the path leaves them to the store alone. */
+  leftByPurge(path: string): LeftByPurge[]
   /** Hides a text in all recorded command lines. */
   purgeText(text: string): Promise<results.PurgedTraces>
   exportSnapshot(ref: string, file: string, options?: { withKept?: boolean }): Promise<results.ExportResult>

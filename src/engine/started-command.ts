@@ -5,6 +5,8 @@ import { UnwatchedTree } from './process-tree.ts'
 
 export interface Started extends StartedCommand {
   readonly ended: Promise<TracedEnd>
+  /** Of the command itself; undefined until it is there. */
+  readonly pid: number | undefined
   /** The process that all others descend from. */
   readonly root: number | undefined
   freeze(): Promise<void>
@@ -34,6 +36,9 @@ export function withTree(command: Unwatched, run: string | undefined): Started {
     isFrozen: false,
     get isStopped() {
       return command.isStopped
+    },
+    get pid() {
+      return command.pid
     },
     get root() {
       return command.pid

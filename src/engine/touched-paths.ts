@@ -3,6 +3,7 @@ import { isDamage } from '../errors/errors.ts'
 import type { Change, Entry } from '../model/entry.ts'
 import { parentOf, type Raw } from '../model/raw-path.ts'
 import type { Run } from '../model/snapshot.ts'
+import { sameContent, sameMetadata } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -44,8 +45,19 @@ export function touchedBy(ctx: Context, run: string, during?: During): ((path: R
   return !summary || summary.lost > 0 ? undefined : touchedSoFar(ctx, run, during)
 }
 
-/** No call that is told mounts something, or makes a subvolume: whoever was at work counts as who did it. */
-export const isUntold = ({ before, after }: Change): boolean => before?.reason === 'mount' || after?.reason === 'mount'
+/** No call that is told mounts something, or makes a subvolume, or writes to a pipe: whoever was at work counts as who did it. */
+export const isUntold = (change: Change): boolean =>
+  change.before?.reason === 'mount' || change.after?.reason === 'mount' || isTimeOfNode(change)
+
+/** It has no content: what goes through it moves its time, and changes nothing. */
+export const isNode = ({ kind }: Entry): boolean => kind === 'fifo' || kind === 'char' || kind === 'block'
+
+export const isTimeOfNode = ({ before, after }: Change): boolean =>
+  before !== undefined &&
+  after !== undefined &&
+  isNode(after) &&
+  sameContent(before, after) &&
+  sameMetadata(before, after)
 
 const blindKey = (run: string): string => `blind:${run}`
 

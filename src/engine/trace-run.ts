@@ -1,16 +1,18 @@
 /** Runs the command of a run under its tracer, records what it does, and takes snapshots on the way. */
-import { isUnwritable } from '../errors/errors.ts'
 import type { RedactPatterns } from '../model/redact.ts'
 import type { Traced } from '../tracers/helper.ts'
 import { hasHelper } from '../tracers/probe-helper.ts'
 import { traitsOf } from '../tracers/select.ts'
 import type { Look, TraceEvent } from '../tracers/trace-event.ts'
-import { type Context, ownRun, RUN_VARIABLE } from './context.ts'
+import { type Context, RUN_VARIABLE } from './context.ts'
 import type { PartlyKnown } from './edits-before-guards.ts'
 import type { Touches } from './edits-meanwhile.ts'
 import { heldPrograms } from './held-programs.ts'
+import { ifWritable } from './if-writable.ts'
 import type { LastTouches } from './last-touches.ts'
+import { LetGoWatch } from './let-go-watch.ts'
 import { LiveRun } from './live-run.ts'
+import { isInOuterRun } from './outer-run.ts'
 import { stillRunning } from './process-tree.ts'
 import { HeldChanges, lastCall, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
@@ -50,12 +52,12 @@ export async function superviseTraced(
 ): Promise<Supervised> {
   const { run } = session
   session.tracer = name
-  if (!traitsOf(name).seesChanges || options.allowIoUring) attempt(() => noteBlind(ctx, run.id))
+  if (!traitsOf(name).seesChanges || options.allowIoUring) ifWritable(() => noteBlind(ctx, run.id))
   const child = {
     cwd: ctx.cwd,
     env: { ...ctx.env, [RUN_VARIABLE]: run.id },
     inherited: options.inherited,
-    run: run.id,
+    session,
     onStarted(started: Started) {
       session.attach(started)
       protection.pending?.preserved.begin()
@@ -65,13 +67,13 @@ export async function superviseTraced(
   // Said now: the terminal is the command's until it ends.
   if (notice) ctx.notice(notice)
   // Inside another run that one sees it all; and without snapshots nobody needs to know that something changed.
-  const isUnseen = name === 'none' && (ownRun(ctx) !== undefined || !protection.takesSnapshots || !hasHelper())
+  const isUnseen = name === 'none' && (isInOuterRun(ctx) || !protection.takesSnapshots || !hasHelper())
   if (isUnseen) {
     await lastCall(ctx, protection, options)
     return { end: await supervise(options.command, child), trace: undefined }
   }
   const spool =
-    isProtected(protection) && traitsOf(name).seesChanges ? attempt(() => openSpool(ctx, run.id)) : undefined
+    isProtected(protection) && traitsOf(name).seesChanges ? ifWritable(() => openSpool(ctx, run.id)) : undefined
   // Without it the helper does not know what to hold.
   const { pending } = protection
   if (pending && spool === undefined) {
@@ -117,6 +119,7 @@ class TracedRun {
   private readonly isWhole: boolean
   private readonly isWatching: boolean
   private readonly later: string[] = []
+  private letGo: LetGoWatch | undefined
   private command: Traced | undefined
   private summary: ReturnType<TraceRecorder['finish']> | undefined
   private isCut = false
@@ -146,7 +149,7 @@ class TracedRun {
     // Who sees no changes has them watched; on a Mac nobody does.
     this.isWatching = !seesChanges && protection.takesSnapshots && driver !== 'eslogger'
     // The outer run may hold it.
-    if (!canHold && driver !== 'none' && protection.takesSnapshots && !ownRun(ctx) && heldPrograms(ctx))
+    if (!canHold && driver !== 'none' && protection.takesSnapshots && !isInOuterRun(ctx) && heldPrograms(ctx))
       ctx.notice(`the tracer ${driver} cannot hold a destructive command: no snapshot is taken right before one`)
     const say = (text: string) => this.say(text)
     const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
@@ -192,10 +195,11 @@ class TracedRun {
     const running = stillRunning(this.run, this.isCut ? undefined : end.left)
     const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors, running }
     // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
-    if (this.isWhole && this.recorder.isWhole && !this.isCut) attempt(() => saveTraceSummary(this.ctx, this.run, trace))
+    if (this.isWhole && this.recorder.isWhole && !this.isCut)
+      ifWritable(() => saveTraceSummary(this.ctx, this.run, trace))
     const { lost } = trace
     const row = { kind: 'run', what: 'lost', at: this.ctx.now(), run: this.run, note: String(lost) } as const
-    if (lost > 0) attempt(() => this.ctx.db.log.add(row))
+    if (lost > 0) ifWritable(() => this.ctx.db.log.add(row))
     return trace
   }
 
@@ -217,6 +221,7 @@ class TracedRun {
   async close(): Promise<void> {
     if (this.summary) return
     this.ctx.heldFiles = undefined
+    this.letGo?.close()
     await this.live.close()
     this.summary = this.recorder.finish()
     for (const text of this.later) this.ctx.notice(text)
@@ -229,6 +234,8 @@ class TracedRun {
   private start(command: Traced): void {
     const { pending } = this.protection
     this.command = command
+    const place = () => this.place.movedTo() ?? this.ctx.targetPath
+    if (this.isWhole) this.letGo = new LetGoWatch(this.recorder.touches, () => command.look(() => {}), place)
     if (pending) this.recorder.touches.safeAt = Infinity
     void pending?.snapshot.then(() => {
       // What waits must not go on when it is not safe.
@@ -237,7 +244,7 @@ class TracedRun {
       this.isBegun = true
       this.recorder.touches.safeAt = this.ctx.now()
     })
-    if (this.driver === 'none') this.live.follow(command.helperPid)
+    if (this.driver === 'none') this.live.follow(command.root)
   }
 
   private settle(): void {
@@ -277,7 +284,7 @@ class TracedRun {
 
   private loseHelper(): void {
     this.isCut = true
-    attempt(() => noteBlind(this.ctx, this.run))
+    ifWritable(() => noteBlind(this.ctx, this.run))
     this.live.goBlind()
     if (this.changes && !this.isBegun) {
       // What it wants to change waits for ever, or dies of it (native/helper/seccomp-driver.c).
@@ -286,15 +293,5 @@ class TracedRun {
       return
     }
     this.say('the tracer was killed: the command went on, and from there on nothing is traced')
-  }
-}
-
-/** Without room for it, nothing that is destroyed can be kept; the run goes on. */
-function attempt<T>(work: () => T): T | undefined {
-  try {
-    return work()
-  } catch (error) {
-    if (!isUnwritable(error)) throw error
-    return undefined
   }
 }

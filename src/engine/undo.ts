@@ -58,6 +58,9 @@ export async function redo(ctx: Context, options: WalkOptions): Promise<UndoResu
   return walk(ctx, 'redo', options, operations => operations.find(operation => operation.state === 'undone'))
 }
 
+/** Who says it again after it was killed means the same, not the one before it. */
+const COMPLETED = 'it was interrupted, and is completed'
+
 function walk(
   ctx: Context,
   direction: Direction,
@@ -65,7 +68,10 @@ function walk(
   choose: (operations: Operation[], ctx: Context) => Operation | undefined,
 ): Promise<UndoResult> {
   return withTimelineLock(ctx, direction, async () => {
-    await settleBefore(ctx, direction, options)
+    const completed = await settleBefore(ctx, direction, options)
+    const isAsked = completed?.kind === direction && !options.dryRun
+    const same = isAsked ? ctx.db.operations().find(({ id }) => id === completed.detail.step_of) : undefined
+    if (same) return { restore: undefined, effect: COMPLETED, dryRun: false, operation: same }
     await closeKilledRuns(ctx)
     const operation = choose(reachableOperations(ctx.db), ctx)
     if (direction === 'undo') refuseWhileRunning(ctx, operation)
@@ -114,7 +120,10 @@ function refuseWhileRunning(ctx: Context, operation: Operation | undefined): voi
   const inside = ctx.env[RUN_VARIABLE]
   const run = ctx.db.runs().findLast(({ id, endedAt, pid }) => endedAt === undefined && (id === inside || isAlive(pid)))
   if (!run || (operation && operation.at >= run.startedAt)) return
-  throw new SavepointError('operation.none', `Cannot undo: ${run.id} is still going`, { hint: wayBackOf(run) })
+  const isReached = run.id === inside || ctx.session !== undefined
+  throw new SavepointError('operation.none', `Cannot undo: ${run.id} is still going`, {
+    hint: wayBackOf(run, isReached),
+  })
 }
 
 /** Started in frontend/, nothing in backend/ is touched: half an operation cannot be undone, so the whole needs a word. */

@@ -1,5 +1,6 @@
 /** What is said of whether paths are protected, and of those that no snapshot has and that something happened to. */
 
+import type { NativeName } from '../backends/native-backend.ts'
 import type { UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
 import type { Skipped, Snapshot } from '../model/snapshot.ts'
@@ -22,6 +23,8 @@ export interface CoverageResult {
   versions: number
   /** Where a filesystem keeps a snapshot, all that was there is in it: these may have it, although nothing of it was captured. */
   mayBeIn: Snapshot[]
+  /** Where it is, in the newest of those. */
+  kept: KeptCopy | undefined
   /** Whether `latest` has what is on disk, but for `leftOut`. */
   isUpToDate: boolean
   /** Whether `latest` has exactly what is on disk: nothing of it would be lost. */
@@ -45,6 +48,17 @@ export interface Gone {
 export interface GonePath extends Skipped {
   /** The newest snapshot that has it, of a time when it was captured. */
   snapshot: string | undefined
+  kept: KeptCopy | undefined
+}
+
+/** What was not captured, in the newest state that a filesystem keeps and has it: there it can be copied from. */
+export interface KeptCopy {
+  snapshot: string
+  backend: NativeName
+  /** The state, for people: a path, or a name. */
+  where: string
+  /** Where it lies; undefined: the filesystem shows that only when it is asked to (a clone of a ZFS snapshot, a mount). */
+  file: Raw | undefined
 }
 
 /** Paths that were not captured and that a run changed or moved: how many, and the first hundred. */

@@ -6,6 +6,7 @@ import { plural } from '../model/format.ts'
 import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { indexAside, removeIndexAside } from '../store/damaged-index.ts'
+import { renewKnownDamage } from '../store/known-damage.ts'
 import type { Location } from '../store/object-index.ts'
 import { blockObjects, OBJECT } from '../store/pack-format.ts'
 import { PackReader } from '../store/pack-reader.ts'
@@ -19,12 +20,19 @@ import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { CHECKING, type Context, refuseInsideRun, requireWritable } from './context.ts'
 import { findLostRoots } from './lost-roots.ts'
 import { newOperation } from './new-operation.ts'
+import { leaveBeyond } from './read-native.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
 import { keptWayBack, storeLostFromFilesystem } from './verify-kept.ts'
 
 const LISTED_PATHS = 20
 
 export async function verify(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
+  const result = await look(ctx, options)
+  await leaveBeyond(ctx)
+  return result
+}
+
+async function look(ctx: Context, options: { repair?: boolean }): Promise<VerifyResult> {
   if (options.repair) {
     refuseInsideRun(ctx, 'repair')
     requireWritable(ctx)
@@ -77,12 +85,15 @@ export async function verify(ctx: Context, options: { repair?: boolean }): Promi
       }
     }
     found.close()
-    const ofIndex = damage === undefined ? indexProblems(ctx, scan, found.unlisted.size) : [indexDamaged(damage)]
+    const rows = damage === undefined ? badRows(ctx, scan) : undefined
+    // Whoever decides later what may go without reading everything must know. An index that was just made anew has none.
+    if (rows) renewKnownDamage(ctx.store.index, [...rows.dangling, ...rows.wrong])
+    const ofIndex = rows ? indexProblems(rows, found.unlisted.size) : [indexDamaged(damage!)]
     problems.unshift(...ofIndex)
     // Damaged bytes that nothing needs (after a repair, or when everything was stored again) are no problem.
     if (problems.length > 0) problems.unshift(...scan.problems.map(what => ({ what, snapshots: [], paths: [] })))
     else if (scan.problems.length > 0)
-      repaired.push(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
+      ctx.warn(`${plural('damaged place', scan.problems.length)} in the packs: nothing that is needed lies there`)
     if (options.repair) settleAside(ctx, problems.length === 0)
     if (repaired.length > 0 && ctx.scratch === undefined)
       ctx.db.addOperation({ ...newOperation(ctx, 'repair', `repair: ${repaired.join('; ')}`), state: 'fixed' })
@@ -115,26 +126,38 @@ function timelineProblem({ target }: OpenTimeline, damage: string): VerifyProble
   return { what: `${file} is damaged (${damage}). ${damageHint(file)}`, snapshots: [], paths: [] }
 }
 
-/** Rows that are missing, and rows that point to nothing. Objects that nothing needs are gc's business. */
-function indexProblems(ctx: Context, scan: PackScan, unlisted: number): VerifyProblem[] {
+/** Ids of rows that point to nothing, or to something else. */
+interface BadRows {
+  dangling: Id[]
+  wrong: Id[]
+}
+
+function badRows(ctx: Context, scan: PackScan): BadRows {
+  const rows: BadRows = { dangling: [], wrong: [] }
+  for (const row of ctx.store.index.rows()) {
+    const found = scan.objects.get(row.id)
+    const isThere = row.kind === OBJECT.clone || scan.places.has(`${row.pack}:${row.block}`)
+    if (!found || !isThere) rows.dangling.push(row.id)
+    else if (row.kind !== OBJECT.clone && !isSamePlace(row, found) && !holds(ctx, row)) rows.wrong.push(row.id)
+  }
+  return rows
+}
+
+/** Rows that are missing, and rows that are bad. Objects that nothing needs are gc's business. */
+function indexProblems({ dangling, wrong }: BadRows, unlisted: number): VerifyProblem[] {
   const problem = (what: string): VerifyProblem => ({ what, snapshots: [], paths: [] })
   const problems: VerifyProblem[] = []
   if (unlisted > 0)
     problems.push(
       problem(`the index does not find ${unlisted} intact objects: \`savepoint verify --repair\` rebuilds it`),
     )
-  let dangling = 0
-  let wrong = 0
-  for (const row of ctx.store.index.rows()) {
-    const found = scan.objects.get(row.id)
-    const isThere = row.kind === OBJECT.clone || scan.places.has(`${row.pack}:${row.block}`)
-    if (!found || !isThere) dangling++
-    else if (row.kind !== OBJECT.clone && !isSamePlace(row, found) && !holds(ctx, row)) wrong++
-  }
-  if (dangling > 0) problems.push(problem(`the index has ${dangling} rows whose objects are damaged or missing`))
-  if (wrong > 0)
+  if (dangling.length > 0)
+    problems.push(problem(`the index has ${dangling.length} rows whose objects are damaged or missing`))
+  if (wrong.length > 0)
     problems.push(
-      problem(`the index has ${wrong} rows that point to the wrong bytes: \`savepoint verify --repair\` rebuilds it`),
+      problem(
+        `the index has ${wrong.length} rows that point to the wrong bytes: \`savepoint verify --repair\` rebuilds it`,
+      ),
     )
   return problems
 }

@@ -7,7 +7,15 @@ import { formatBytes, plural } from '../model/format.ts'
 import { changeOf, LISTED_CHANGES, type Shown, withoutGit } from './changes.ts'
 import { changeItem, gitCount, path, snapshotItem } from './items.ts'
 import { type Call, type Item, listOf, tool } from './tool.ts'
-import { ageOf, changeLine, type LogNodeJson, type SnapshotJson, smallChange, snapshotLine } from './words.ts'
+import {
+  ageOf,
+  changeLine,
+  keptLines,
+  type LogNodeJson,
+  type SnapshotJson,
+  smallChange,
+  snapshotLine,
+} from './words.ts'
 
 /** Of a page, for the names that stand beside its snapshots; each also stands at its own. */
 const NAMES_SHARE = 1 / 8
@@ -114,17 +122,23 @@ export const lookTools = [
     description:
       'Lists the snapshots in which a file or directory is another one than in the snapshot before, oldest first.',
     input: z.object({ path }),
-    facts: shapes.history.pick({ path: true, current_size: true, directory: true }).extend({ unchanged: z.int() }),
+    facts: shapes.history
+      .pick({ path: true, current_size: true, directory: true, moved_to: true, kept: true })
+      .extend({ unchanged: z.int() }),
     lists: { versions: shapes.history.shape.versions.element.omit({ digest: true }) },
     async answer(call, input) {
       const history = await call<z.output<typeof shapes.history>>('history', { path: input.path })
       const versions = history.versions.filter(({ status }) => status !== 'unchanged')
-      const { path, current_size, directory } = history
+      const { path, current_size, directory, moved_to, kept } = history
       const now =
         current_size === null ? (directory ? '' : '; it does not exist now') : `; now ${formatBytes(current_size)}`
       return {
-        head: [`${path}: ${plural('version', versions.length)}, oldest first${now}`],
-        facts: { path, current_size, directory, unchanged: history.versions.length - versions.length },
+        head: [
+          `${path}: ${plural('version', versions.length)}, oldest first${now}`,
+          ...(moved_to === null ? [] : [`A run moved what was there to ${moved_to}: see the history of that, too`]),
+          ...keptLines(kept),
+        ],
+        facts: { path, current_size, directory, moved_to, kept, unchanged: history.versions.length - versions.length },
         list: listOf('versions', versions, input.start_index, ({ digest: _, ...version }) => ({
           text: [
             version.snapshot,

@@ -5,7 +5,7 @@ import type * as traced from '../api/shapes-trace.ts'
 import { plural } from '../model/format.ts'
 import { commandItem, path, runItem } from './items.ts'
 import { listOf, tool } from './tool.ts'
-import { ageOf, commandLine, type ExecutionJson, endOf } from './words.ts'
+import { ageOf, commandLine, type ExecutionJson, endOf, keptLines } from './words.ts'
 
 type WhyJson = z.output<typeof traced.why>
 type Cause = WhyJson['causes'][number]
@@ -108,6 +108,7 @@ export const traceTools = [
             : `In ${plural('snapshot', versions)}, the newest ${isUpToDate ? 'with this content ' : ''}is ${latest.id} (${ageOf(latest.created_at)})`,
           left.count > 0 &&
             `Snapshots do not capture ${plural('path', left.count)} below it: ${but}${left.count > left.paths.length ? ', …' : ''}`,
+          ...keptLines(found.kept),
         ].filter(line => line !== false),
         facts: { ...found, latest: latest?.id ?? null },
         foot: covered && !isUpToDate ? ['snapshots_create captures it'] : [],

@@ -14,6 +14,12 @@ export type ExecutionJson = z.output<typeof traced.execution>
 
 const LINE_CHARS = 300
 
+/** Where a filesystem keeps what was not captured. */
+export const keptLines = (kept: z.output<typeof shapes.history>['kept']): string[] =>
+  kept === null
+    ? []
+    : [`${kept.snapshot}, which ${kept.backend} keeps, has it as it was then, in ${kept.file ?? kept.where}`]
+
 export const ageOf = (time: string | null): string => (time === null ? '' : formatAge(Date.now() - Date.parse(time)))
 
 const join = (...parts: (string | undefined | false | null)[]) => parts.filter(Boolean).join('  ')

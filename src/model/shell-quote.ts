@@ -1,4 +1,4 @@
-import { hasStrayBytes, type Raw, rawFromText } from './raw-path.ts'
+import { hasStrayBytes, type Raw, rawFromText, rawToText, showPath } from './raw-path.ts'
 
 /** A command line as a POSIX shell reads it back, for showing and for pasting. */
 export const quoteCommand = (command: readonly string[]): string => command.map(quoteWord).join(' ')
@@ -15,6 +15,15 @@ export function quoteWord(word: string): string {
   if (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word)) return word
   // No terminal shows bytes that are not UTF-8, so that they could be pasted.
   return hasStrayBytes(word) ? `"$(printf ${quoted(octal(rawFromText(word), '\\'))})"` : quoted(word)
+}
+
+/**
+ * The same of bytes that a program gets as they are, in one line. What cannot be shown is spelled: not by printf, because `$( )`
+ * loses the newlines at the end. bash, zsh and ksh read that.
+ */
+export function quoteRaw(raw: Raw): string {
+  const text = rawToText(raw)
+  return showPath(raw) === text ? quoteWord(text) : `$'${octal(raw, '\\')}'`
 }
 
 /** As ASCII for a shell that does `eval "exec $(printf %b "$1")"`: every byte of every word arrives. */

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
+import { knownDamage } from './known-damage.ts'
 import type { Location, PackRow } from './object-index.ts'
 import {
   BLOCK_HEADER_BYTES,
@@ -36,7 +37,8 @@ export function checkIndex(store: Store): void {
     )
     .get()
   if (outside) throw wrongIndex()
-  for (const pack of store.index.packs()) checkPack(store, pack)
+  const damaged = knownDamage(store.index)
+  for (const pack of store.index.packs()) checkPack(store, pack, damaged)
 }
 
 /** The same for bytes that no row speaks of, before they are deleted: nothing that is alive may be found only there. */
@@ -45,7 +47,7 @@ export function checkOrphan(store: Store, name: string, from: number, alive: Rea
     if (objects.some(({ id }) => alive.has(id) && !store.index.find(id))) throw wrongIndex()
 }
 
-function checkPack(store: Store, pack: PackRow): void {
+function checkPack(store: Store, pack: PackRow, damaged: ReadonlySet<Id>): void {
   const rows = store.index.database
     .prepare('SELECT id, pack, block, offset, length, kind FROM objects WHERE pack = ?')
     .all(pack.id) as unknown as (Location & { id: Uint8Array })[]
@@ -56,7 +58,8 @@ function checkPack(store: Store, pack: PackRow): void {
     let offset = 0
     for (const { id, kind, length } of objects) {
       const here = { pack: pack.id, block: at, offset, length, kind }
-      if (!places.has(placeOf(id, here)) && !isElsewhere(store, id) && isThere(store, id, here)) throw wrongIndex()
+      if (!places.has(placeOf(id, here)) && !isElsewhere(store, id, damaged) && isThere(store, id, here))
+        throw wrongIndex()
       offset += length
     }
   }
@@ -65,10 +68,10 @@ function checkPack(store: Store, pack: PackRow): void {
 const placeOf = (id: Id, { block, offset, length, kind }: Omit<Location, 'pack'>): string =>
   `${id}${block} ${offset} ${length} ${kind}`
 
-/** Two writers may have stored the same content at once: the index has one of the places. */
-function isElsewhere(store: Store, id: Id): boolean {
+/** Two writers may have stored the same content at once: the index has one of the places, which must not be the damaged one. */
+function isElsewhere(store: Store, id: Id, damaged: ReadonlySet<Id>): boolean {
   const row = store.index.find(id)
-  if (!row) return false
+  if (!row || damaged.has(id)) return false
   if (row.kind === OBJECT.clone) return statSync(store.cloneFile(id), { throwIfNoEntry: false }) !== undefined
   const pack = store.index.pack(row.pack)!
   const [block] = namedBlocks(join(store.packDirectory, pack.name), row.block, row.block + 1, [])

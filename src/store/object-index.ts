@@ -38,6 +38,7 @@ const schema = `
     kind INTEGER NOT NULL
   ) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS clones ON objects (kind, length) WHERE kind = ${OBJECT.clone};
+  CREATE TABLE IF NOT EXISTS damaged (id BLOB PRIMARY KEY, pack INTEGER NOT NULL, block INTEGER NOT NULL) WITHOUT ROWID;
 `
 
 export class ObjectIndex {

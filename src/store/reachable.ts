@@ -1,5 +1,6 @@
 /** Everything that some root trees need: trees, contents, and the chunks of large files. */
 import type { Id } from '../model/entry.ts'
+import { noting } from './known-damage.ts'
 import { OBJECT } from './pack-format.ts'
 import { decodeRecipe } from './recipe.ts'
 import type { Store } from './store.ts'
@@ -23,5 +24,6 @@ export function reachableFrom(store: Store, roots: Iterable<Id>): Set<Id> {
 function addChunks(store: Store, content: Id, alive: Set<Id>): void {
   const location = store.index.find(content)
   if (location?.kind !== OBJECT.recipe) return
-  for (const item of decodeRecipe(store.readAt(location))) if ('chunk' in item) alive.add(item.chunk)
+  const items = noting(store, [content], () => decodeRecipe(store.readAt(location)))
+  for (const item of items) if ('chunk' in item) alive.add(item.chunk)
 }

@@ -11,7 +11,7 @@ export function rebuildIndex(store: Store, scan: PackScan): string[] {
   const { index } = store
   const before = index.objectCount()
   index.transaction(() => {
-    index.database.exec('DELETE FROM objects; DELETE FROM packs')
+    index.database.exec('DELETE FROM objects; DELETE FROM packs; DELETE FROM damaged')
     const insertPack = index.database.prepare('INSERT INTO packs (id, name, bytes) VALUES (?, ?, ?)')
     for (const [name, { id, bytes }] of scan.packs) insertPack.run(id, name, bytes)
     for (const [id, location] of scan.objects) index.add(id, location)

@@ -10,6 +10,7 @@ import { BlockBuilder } from './block-builder.ts'
 import { type BlockNames, NameList } from './block-names.ts'
 import { failpoint } from './failpoint.ts'
 import type { FileLock } from './file-lock.ts'
+import { forgetDamage, knownDamage } from './known-damage.ts'
 import type { Location } from './object-index.ts'
 import { blockNames, NAME_BYTES, OBJECT, type ObjectKind, TREE_BLOCK_BYTES } from './pack-format.ts'
 import { PackWriter } from './pack-writer.ts'
@@ -55,6 +56,7 @@ export class StoreWriter {
   /** Is told now and then that the store grows; what it throws ends the work. */
   onGrowth: () => void = () => {}
   readonly lostPacks: ReadonlySet<number>
+  private readonly knownDamage: ReadonlySet<Id>
   /** Set when damage was met: then what is stored counts only after a look at it. */
   private readonly doubts: boolean
   private readonly damaged = new Map<string, boolean>()
@@ -67,6 +69,7 @@ export class StoreWriter {
     this.doubts = doubts
     this.wasEmpty = store.index.isEmpty()
     this.lostPacks = store.lostPacks()
+    this.knownDamage = knownDamage(store.index)
   }
 
   /** Bytes appended so far, compressed. */
@@ -81,10 +84,10 @@ export class StoreWriter {
     return true
   }
 
-  /** What lies in a pack that is gone is stored again: the store heals with what is still there. */
+  /** What lies in a pack that is gone, or is damaged, is stored again: the store heals with what is still there. */
   isStored(id: Id): boolean {
     const location = this.store.index.find(id)
-    if (location === undefined || this.lostPacks.has(location.pack)) return false
+    if (location === undefined || this.lostPacks.has(location.pack) || this.knownDamage.has(id)) return false
     return !this.doubts || location.kind === OBJECT.clone || !this.isDamaged(location)
   }
 
@@ -187,8 +190,10 @@ export class StoreWriter {
     for (const writer of this.writers) writer.sync()
     this.store.index.transaction(() => {
       this.addToIndex({ blocks: [...(this.syncing?.blocks ?? []), ...this.pending], packs: this.packSizes() })
-      for (const [id, length] of this.pendingClones)
+      for (const [id, length] of this.pendingClones) {
         this.store.index.add(id, { pack: 0, block: 0, offset: 0, length, kind: OBJECT.clone })
+        forgetDamage(this.store.index, id)
+      }
     })
     this.syncing = undefined
     this.pending = []

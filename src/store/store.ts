@@ -10,6 +10,7 @@ import type { Entry, Id } from '../model/entry.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import { writeDurably } from './durable.ts'
 import { type FileLock, type LockWait, lockFile } from './file-lock.ts'
+import { knownDamage, noting } from './known-damage.ts'
 import { makeDirs } from './make-dirs.ts'
 import { type Location, ObjectIndex } from './object-index.ts'
 import { OBJECT } from './pack-format.ts'
@@ -94,9 +95,11 @@ export class Store {
 
   /** The bytes of one object, checked against its id: the index may point elsewhere. Shared with a cache: not to be written to. */
   read(id: Id): Buffer {
-    const bytes = this.readAt(this.locate(id))
-    if (hashBytes(bytes) !== id) throw wrongContent()
-    return bytes
+    return noting(this, [id], () => {
+      const bytes = this.readAt(this.locate(id))
+      if (hashBytes(bytes) !== id) throw wrongContent()
+      return bytes
+    })
   }
 
   /** Not checked: for recipes, whose id is that of the whole, and for chunks of which the caller checks the whole. */
@@ -177,8 +180,10 @@ export class Store {
     )
   }
 
-  hasLostClones(): boolean {
-    return this.index.cloneIds().some(id => !existsSync(this.cloneFile(id)))
+  /** Files of it are missing or cut off, or somebody has met damage in them. */
+  hasKnownDamage(): boolean {
+    const hasLostClones = () => this.index.cloneIds().some(id => !existsSync(this.cloneFile(id)))
+    return this.lostPacks().size > 0 || hasLostClones() || knownDamage(this.index).size > 0
   }
 
   /**

@@ -1,11 +1,17 @@
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { blankEntry } from '../model/entry.ts'
+import { hashBytes } from '../model/id.ts'
 import { checkIndex } from './check-index.ts'
-import { TREE_BLOCK_BYTES } from './pack-format.ts'
+import { knownDamage } from './known-damage.ts'
+import { OBJECT, TREE_BLOCK_BYTES } from './pack-format.ts'
+import { reachableFrom } from './reachable.ts'
+import { encodeRecipe } from './recipe.ts'
 import { Store } from './store.ts'
 import { sweep } from './sweep.ts'
+import { encodeTree } from './tree-codec.ts'
 
 const SECRET = Buffer.from('bytes that must be gone')
 
@@ -105,4 +111,39 @@ test('the second copy of a content that two writers stored at once goes too', as
   expect(holders()).toHaveLength(2)
   sweep(store, new Set([alive]), true)
   expect([store.has(dead), store.read(alive).toString(), holders()]).toEqual([false, 'alive', []])
+})
+
+/** The last block. */
+function damage(file: string): Buffer {
+  const bytes = readFileSync(file)
+  bytes[bytes.length - 1]! ^= 1
+  writeFileSync(file, bytes)
+  store.refresh()
+  return bytes
+}
+
+test.each([false, true])(
+  'damage that a collection meets is noted, and the pack stays (everything: %s)',
+  async everything => {
+    const [, alive] = (await put(SECRET, Buffer.from('alive'))) as [string, string]
+    const [file] = packs()
+    const bytes = damage(file!)
+    expect(() => sweep(store, new Set([alive]), everything)).toThrow(
+      /^Cannot free all that is not needed: pack \w+\.pack is/,
+    )
+    expect(knownDamage(store.index)).toContain(alive)
+    expect(readFileSync(file!).equals(bytes)).toBe(true)
+  },
+)
+
+test('so is that of a recipe, which says what is needed', async () => {
+  const content = hashBytes(SECRET)
+  const [tree] = (await put(encodeTree([{ ...blankEntry('a', 'file'), content }]))) as [string]
+  const writer = await store.writer()
+  writer.putAs(content, OBJECT.recipe, encodeRecipe([]))
+  writer.commit()
+  writer.close()
+  damage(join(store.packDirectory, store.index.pack(store.locate(content).pack)!.name))
+  expect(() => reachableFrom(store, [tree])).toThrow(/is damaged/)
+  expect([...knownDamage(store.index)]).toEqual([content])
 })

@@ -6,12 +6,13 @@
  */
 import { existsSync, readdirSync, rmSync, statSync, truncateSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { isNoRoom } from '../errors/errors.ts'
+import { isDamage, isNoRoom, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idFromBytes, idFromHex, idToBytes } from '../model/id.ts'
 import { BlockBuilder } from './block-builder.ts'
 import { checkOrphan } from './check-index.ts'
 import { failpoint } from './failpoint.ts'
+import { noting } from './known-damage.ts'
 import type { Location, PackRow } from './object-index.ts'
 import {
   BLOCK_TARGET_BYTES,
@@ -64,7 +65,7 @@ function worthRewriting(store: Store, alive: ReadonlySet<Id>, everything: boolea
   for (const pack of store.index.packs()) {
     const objects = objectsOf(store, pack.id)
     const dead = objects.filter(object => !alive.has(object.id))
-    if (dead.length === 0 && objects.length > 0 && !(everything && hasUnlisted(store, pack, objects.length))) continue
+    if (dead.length === 0 && objects.length > 0 && !(everything && hasUnlisted(store, pack, objects))) continue
     const [deadBytes, bytes] = [totalLength(dead), totalLength(objects)]
     if (!everything && deadBytes / Math.max(1, bytes) < WORTH_REWRITING && objects.length > 0) continue
     found.push({ pack, aliveBytes: bytes - deadBytes })
@@ -76,15 +77,37 @@ const totalLength = (objects: readonly StoredObject[]): number =>
   objects.reduce((sum, object) => sum + object.length, 0)
 
 /** Whether the pack holds objects that the index finds elsewhere: two writers stored the same content at once. */
-function hasUnlisted(store: Store, pack: PackRow, listed: number): boolean {
+function hasUnlisted(store: Store, pack: PackRow, objects: readonly StoredObject[]): boolean {
+  const byBlock = Map.groupBy(objects, object => object.block)
   let count = 0
   for (let at = PACK_HEADER_BYTES; at < pack.bytes; ) {
-    const header = store.packs.blockHeader(pack.id, at)
+    const header = notingIn(store, pack, byBlock.get(at) ?? [], () => store.packs.blockHeader(pack.id, at))
     count += header.count
     at += header.totalBytes
   }
-  return count > listed
+  return count > objects.length
 }
+
+/** Whoever meets damage in a block with these objects leaves a note of it. */
+function notingIn<T>(store: Store, pack: PackRow, inside: readonly StoredObject[], work: () => T): T {
+  try {
+    return noting(
+      store,
+      inside.map(({ id }) => id),
+      work,
+    )
+  } catch (error) {
+    throw isDamage(error) ? damagedPack(pack, error) : error
+  }
+}
+
+/** Others may have been rewritten before. */
+const damagedPack = ({ name }: PackRow, cause: SavepointError): SavepointError =>
+  new SavepointError('store.damaged', `Cannot free all that is not needed: pack ${name} is damaged`, {
+    hint: 'It is left as it is, and nothing that is needed was deleted. `savepoint verify` tells what is damaged; `savepoint verify --repair` mends what it can',
+    data: { pack: name },
+    cause,
+  })
 
 type StoredObject = Location & { id: Id }
 
@@ -103,7 +126,7 @@ function rewritePack(store: Store, pack: PackRow, objects: StoredObject[], alive
     if (writer) {
       copyAlive(
         store,
-        pack.id,
+        pack,
         [...blocks].sort((a, b) => a - b),
         objects,
         alive,
@@ -132,7 +155,7 @@ function rewritePack(store: Store, pack: PackRow, objects: StoredObject[], alive
 /** Blocks that are wholly alive are copied as they are; of the others the living objects are packed anew. */
 function copyAlive(
   store: Store,
-  pack: number,
+  pack: PackRow,
   blocks: number[],
   objects: StoredObject[],
   alive: ReadonlySet<Id>,
@@ -153,19 +176,18 @@ function copyAlive(
   }
   for (const block of blocks) {
     const inside = byBlock.get(block)!
-    const { bytes, header } = store.packs.packedBlock(pack, block)
-    checkRows(blockObjects(bytes, header), inside, alive)
-    if (inside.length === header.count && inside.every(object => alive.has(object.id))) {
-      append(bytes)
-      continue
-    }
-    // Blocks of contents are closed when they are full, so a smaller one has trees; or it was the last, which are few.
-    const builder = header.rawBytes < BLOCK_TARGET_BYTES ? trees : contents
-    const raw = store.packs.block(pack, block)
-    for (const object of inside) {
-      if (alive.has(object.id))
-        append(builder.add(object.id, object.kind, raw.subarray(object.offset, object.offset + object.length)))
-    }
+    notingIn(store, pack, inside, () => {
+      const { bytes, header } = store.packs.packedBlock(pack.id, block)
+      checkRows(blockObjects(bytes, header), inside, alive)
+      if (inside.length === header.count && inside.every(object => alive.has(object.id))) return append(bytes)
+      // Blocks of contents are closed when they are full, so a smaller one has trees; or it was the last, which are few.
+      const builder = header.rawBytes < BLOCK_TARGET_BYTES ? trees : contents
+      const raw = store.packs.block(pack.id, block)
+      for (const object of inside) {
+        if (alive.has(object.id))
+          append(builder.add(object.id, object.kind, raw.subarray(object.offset, object.offset + object.length)))
+      }
+    })
   }
   for (const builder of [contents, trees]) append(builder.finish())
 }

@@ -3,8 +3,10 @@
  * that have its contents. Each tree and each block is looked at once, because the states of snapshots mostly share them.
  */
 import { existsSync } from 'node:fs'
+import { isDamage } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
+import { isSoundClone, knownDamage, noteDamage } from './known-damage.ts'
 import type { Location } from './object-index.ts'
 import { OBJECT } from './pack-format.ts'
 import type { Store } from './store.ts'
@@ -17,10 +19,15 @@ export interface Wholeness {
   hasAllOf(entry: Entry): boolean
 }
 
-/** `readsBlocks`: a block counts when it can be read; otherwise when the pack that it is in has not been lost or cut off. */
+/**
+ * `readsBlocks`: a block, or the clone of a large file, counts when it can be read, and what cannot is noted; otherwise when its
+ * file has not been lost or cut off. What is known to be damaged never counts.
+ */
 export function wholenessOf(store: Store, readsBlocks = true): Wholeness {
   const lost = readsBlocks ? undefined : store.lostPacks()
+  const damaged = knownDamage(store.index)
   const blocks = new Map<string, boolean>()
+  const clones = new Map<Id, boolean>()
   const trees = new Map<Id, boolean>()
 
   function hasBlock({ pack, block }: Location): boolean {
@@ -31,12 +38,19 @@ export function wholenessOf(store: Store, readsBlocks = true): Wholeness {
     return isThere
   }
 
+  function hasClone(id: Id): boolean {
+    const isThere = clones.get(id) ?? (readsBlocks ? isSoundClone(store, id) : existsSync(store.cloneFile(id)))
+    clones.set(id, isThere)
+    return isThere
+  }
+
   function hasObject(id: Id): boolean {
     if (id === EMPTY_TREE) return true
     const location = store.index.find(id)
-    if (!location) return false
-    if (location.kind === OBJECT.clone) return existsSync(store.cloneFile(id))
-    if (!hasBlock(location)) return false
+    if (!location || damaged.has(id)) return false
+    const isThere = location.kind === OBJECT.clone ? hasClone(id) : hasBlock(location)
+    if (!isThere && readsBlocks) noteDamage(store, [id])
+    if (!isThere || location.kind === OBJECT.clone) return isThere
     const source = location.kind === OBJECT.recipe ? store.contentSource(id) : undefined
     return source?.kind !== 'recipe' || source.items.every(item => !('chunk' in item) || hasObject(item.chunk))
   }
@@ -60,5 +74,17 @@ export function wholenessOf(store: Store, readsBlocks = true): Wholeness {
     hasObject,
     hasAllOf: ({ kind, content }) =>
       kind === 'dir' ? runDeep(hasTree(content)) : content === '' || hasObject(content),
+  }
+}
+
+/** Whether a state, by its root tree, needs something that is known to be damaged: nobody reads blocks to tell that. */
+export function needsDamaged(store: Store, root: Id): boolean {
+  if (root === '' || knownDamage(store.index).size === 0) return false
+  const whole = wholenessOf(store, false)
+  try {
+    return !whole.hasObject(root) || !store.tree(root).every(whole.hasAllOf)
+  } catch (error) {
+    if (isDamage(error)) return true
+    throw error
   }
 }

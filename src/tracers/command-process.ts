@@ -1,4 +1,6 @@
 /** The process of a command, seen from outside: whether it lives, has stopped, and how it ended when the helper cannot tell. */
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { addon } from '../native/addon.ts'
 import { signalName } from './decode.ts'
@@ -28,7 +30,18 @@ export function endOf(frame: Frame): TracedEnd {
 const pidsOf = (bytes: Buffer = Buffer.alloc(0)): number[] =>
   Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32LE(i * 4))
 
-export const unknownEnd: TracedEnd = { code: undefined, signal: undefined, survivors: false, left: [] }
+const unknownEnd: TracedEnd = { code: undefined, signal: undefined, survivors: false, left: [] }
+
+/**
+ * Of a command whose helper has ended before it could begin. What ends that as it ends others (Ctrl-C) was meant for the command.
+ * Rejects when it was killed.
+ */
+export async function unstartedEnd(helper: ChildProcess): Promise<TracedEnd> {
+  if (helper.exitCode === null && helper.signalCode === null) await once(helper, 'exit')
+  const signal = helper.signalCode ?? undefined
+  if (signal === undefined || signal === 'SIGKILL') throw new Error('its tracer was killed before it began')
+  return { ...unknownEnd, signal }
+}
 
 /** What loses the helper as its parent becomes our child, so that its end can be told. By how many commands that is wanted. */
 let adopters = 0

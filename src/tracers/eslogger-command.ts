@@ -70,7 +70,7 @@ export class EsloggerCommand {
   }
 
   /** There is none above the command. */
-  get helperPid(): undefined {
+  get root(): undefined {
     return undefined
   }
 

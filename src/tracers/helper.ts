@@ -14,7 +14,7 @@ import {
   stopAdopting,
   type TracedEnd,
   takeEnd,
-  unknownEnd,
+  unstartedEnd,
 } from './command-process.ts'
 import { EventDecoder } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
@@ -82,7 +82,7 @@ export interface TracedOptions {
 /** A command that is traced, whoever does it. */
 export type Traced = Pick<
   TracedCommand,
-  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look' | 'helperPid' | 'stop'
+  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look' | 'root' | 'stop'
 >
 
 export class TracedCommand {
@@ -131,11 +131,6 @@ export class TracedCommand {
     this.events.on('error', () => {})
     this.events.on('close', () => this.lookForEnd())
     this.child.on('error', error => this.finish(() => this.outcome.reject(error)))
-  }
-
-  /** All processes of the run are below it, whatever became of their parents. */
-  get helperPid(): number | undefined {
-    return this.child.pid
   }
 
   /** How the command itself ended. Rejects with the errno of what kept it from starting. */
@@ -285,12 +280,17 @@ export class TracedCommand {
   /** The stream ended before the command did: somebody killed the helper. The command lives, as nobody's child of ours. */
   private lookForEnd(): void {
     if (this.isOver) return
+    if (this.pid === undefined) {
+      const end = unstartedEnd(this.child)
+      void end.catch(() => {}).then(() => this.finish(() => this.outcome.resolve(end)))
+      return
+    }
     this.giveUp()
     this.options.onHelperDied()
     // It may have died before it could do what it was asked for.
     if (this.graceMs !== undefined) this.stopAlone(this.graceMs)
     const timer = setInterval(() => {
-      const end = this.pid === undefined ? unknownEnd : takeEnd(this.pid)
+      const end = takeEnd(this.pid!)
       if (!end) return
       clearInterval(timer)
       this.finish(() => this.outcome.resolve(end))

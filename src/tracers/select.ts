@@ -37,11 +37,11 @@ const nothing: Probe = () => ({
   withoutPrivileges: false,
 })
 
-/** In the order of preference. A probe is cheap and never throws. */
+/** In the order of preference: who can hold comes first. A probe is cheap and never throws. */
 const tracers: { name: TracerProbe['name']; probe: Probe; traits: TracerTraits }[] = [
   { name: 'seccomp', probe: probed => probeHelper('seccomp', probed), traits: { seesChanges: true, canHold: true } },
-  { name: 'ebpf', probe: () => probeHelper('ebpf'), traits: { seesChanges: false, canHold: false } },
   { name: 'ptrace', probe: () => probeHelper('ptrace'), traits: { seesChanges: false, canHold: true } },
+  { name: 'ebpf', probe: () => probeHelper('ebpf'), traits: { seesChanges: false, canHold: false } },
   { name: 'eslogger', probe: () => probeEslogger(), traits: { seesChanges: false, canHold: false } },
   { name: 'none', probe: nothing, traits: { seesChanges: false, canHold: false } },
 ]

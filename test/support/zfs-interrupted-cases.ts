@@ -1,6 +1,6 @@
 /** Ctrl-C while `zfs` is at work for us, and `zfs` that is ended from outside: what was done then is known, and said. */
 import type { SpawnSyncOptions } from 'node:child_process'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
@@ -70,6 +70,49 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
     expect(readFileSync(asked, 'utf8')).toBe('\n\n')
     expect((await space.open()).snapshots().every(({ files }) => files > 0)).toBe(true)
   })
+
+  holds(
+    'for copies of what is gone, it is asked once for each snapshot, and once where it does not answer',
+    async space => {
+      const { savepoint } = await oneAndTwo(space, snapshot)
+      for (let i = 0; i < 5; i++) space.write(`excluded-${i}`)
+      space.write('.savepointignore', 'excluded*\n')
+      await snapshot(space, 'three')
+      await snapshot(space, 'four')
+      await space.open()
+      space.sh('rm excluded*')
+      const asked = join(space.base, 'asked')
+      const goneWhile = async (then: string) => {
+        for (const path of [asked, join(space.base, 'programs')]) rmSync(path, { recursive: true, force: true })
+        const each = `rmdir '${join(space.base, 'programs/done')}'; echo >> '${asked}'; ${then}`
+        let kept: unknown[] = []
+        await whileProgram(space, '[ "$1" = get ]', each, async () => {
+          const { gone } = await savepoint.rollback('four', { dryRun: true })
+          kept = gone.paths.map(({ kept }) => kept?.backend)
+        })
+        return [kept, readFileSync(asked, 'utf8')]
+      }
+      expect(await goneWhile(':')).toEqual([Array(6).fill('zfs'), '\n'])
+      expect(await goneWhile('kill -s KILL $$')).toEqual([Array(6).fill(undefined), '\n'])
+    },
+  )
+
+  holds(
+    'Ctrl-C while a copy of what is gone is looked for ends that, and what is done is said without it',
+    async space => {
+      await oneAndTwo(space, snapshot)
+      space.sh('rm excluded')
+      const from = Date.now()
+      await whileProgram(space, '[ "$1" = get ]', `(${CTRL_C}) & exec sleep 60`, async () => {
+        const { stdout, stderr } = inOwnGroup(space, ['rollback', 'one'])
+        expect(stderr).toMatch(
+          /zfs may keep a copy of what is not captured, but does not say so: .* zfs ended with SIGINT/,
+        )
+        expect(stdout).toMatch(/^Rolled back to .*\n(.*\n)*.*gone: excluded \(.*cannot be brought back\)$/m)
+      })
+      expect([Date.now() - from < 50_000, space.read('a')]).toEqual([true, '1\n'])
+    },
+  )
 
   holds(
     'what went to a promoted clone is not taken for removed while `zfs` does not tell what there is',

@@ -260,4 +260,40 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
     await savepoint.rollback('one', { native: true })
     expect([space.read('a'), savepoint.find('two').backend]).toEqual(['1\n', 'cas'])
   })
+
+  holds('says which of its snapshots has what was not captured and is gone', async space => {
+    space.write('.savepointignore', '*.db\n')
+    space.write('data.db')
+    await snapshot(space, 'one')
+    rmSync(space.at('data.db'))
+    const [where] = scene.kept(space)
+    const id = (await space.open()).find('one').id
+    const has = `${id}, which zfs keeps, has data.db as it was then, in ${where} (a \`zfs clone\` of that shows it)\n`
+    const said = ['rollback', 'history', 'coverage'].map(verb => {
+      return runCli(space, [verb, verb === 'rollback' ? id : 'data.db']).stdout
+    })
+    expect(said).toEqual(said.map(() => expect.stringContaining(has)))
+    expect(said[0]).toContain('gone: data.db (ignored; only zfs has it)\n')
+    retried('zfs', 'destroy', where!)
+    expect(runCli(space, ['rollback', id]).stdout).toContain('gone: data.db (ignored; it cannot be brought back)\n')
+  })
+
+  holds(
+    'says of a later one that another home of Savepoint keeps it, and not that it is of somebody else',
+    async space => {
+      space.write('a', '1\n')
+      await snapshot(space, 'one')
+      const home = join(space.base, 'other home')
+      await (await space.open({ home })).snapshot({})
+      const other = scene.kept(space).at(-1)!
+      const native = (...words: string[]) => runCli(space, ['rollback', 'one', '--native', ...words])
+      const refused = native()
+      expect(refused.stderr).toContain(`1 later snapshot that another home or timeline of Savepoint keeps: ${other}\n`)
+      expect(refused.stderr).toContain('hint: They are of another home or timeline of Savepoint. --force destroys')
+      run('zfs', 'snapshot', `${other.split('@')[0]}@mine`)
+      const both = native().stderr
+      expect(both).toContain('1 later snapshot that somebody else took: ')
+      expect(both).toContain(`hint: ${other} is of another home or timeline of Savepoint. --force`)
+    },
+  )
 }

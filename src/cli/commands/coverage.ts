@@ -5,6 +5,7 @@ import type { CoverageResult } from '../../index.ts'
 import { formatAge, plural } from '../../model/format.ts'
 import type { Snapshot } from '../../model/snapshot.ts'
 import { define, handle } from '../define.ts'
+import { keptCopyText } from '../render/kept-copy.ts'
 import { nameOf } from '../render/snapshot.ts'
 import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
@@ -80,7 +81,8 @@ function coverageText(coverage: CoverageResult, now: number, style: Style): stri
   text += leftOutText(coverage, style)
   if (coverage.isBeforeFirst)
     return `${text}This directory has no snapshot yet. To take the first: ${style.command('snapshot')}\n`
-  if (!latest && coverage.mayBeIn.length > 0) return `${text}${mayBeInText(coverage.mayBeIn)}\n`
+  const kept = coverage.kept ? `${keptCopyText(coverage.path, coverage.kept, !coverage.exists, style)}\n` : ''
+  if (!latest && coverage.mayBeIn.length > 0) return `${text}${mayBeInText(coverage.mayBeIn)}\n${kept}`
   if (!latest)
     return `${text}No snapshot has a version of it${coverage.exists && covered ? ` yet. Take one: ${style.command('snapshot')}` : ''}\n`
   const age = formatAge(now - latest.createdAt)
@@ -91,10 +93,10 @@ function coverageText(coverage: CoverageResult, now: number, style: Style): stri
     : 'has what is on disk now, but for what is left out'
   const which = isUpToDate ? same : 'has another version than the one on disk'
   text += `${nameOf(latest)}, ${age}, ${isCompared ? which : 'has a version of it'} (${plural('snapshot', versions)} in all)\n`
-  return text
+  return text + kept
 }
 
-/** Nothing brings it back; but whoever looks for it, or wants to be rid of it, must know. */
+/** Nothing of ours brings it back; but whoever looks for it, or wants to be rid of it, must know. */
 function mayBeInText(snapshots: readonly Snapshot[]): string {
   const keepers = [...new Set(snapshots.map(({ backend }) => backend))].join(' or ')
   const which = `${plural('snapshot', snapshots.length)} that ${keepers} keeps`

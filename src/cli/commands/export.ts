@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
 import { exportJson } from '../../api/json-maintain.ts'
+import { errorCatalogue } from '../../errors/errors.ts'
 import { formatBytes, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
+import { skippedText } from '../render/snapshot.ts'
 
 const listed = 10
 
@@ -12,7 +14,7 @@ export function register(program: Command): void {
     summary: 'write a snapshot into an archive',
     description:
       'Writes a snapshot as .tar.zst (.tzst), .tar.gz (.tgz) or .tar, by the name of FILE. Small secret files that are kept although git ' +
-      'ignores them (.env) are left out unless --with-kept is given.',
+      'ignores them (.env) are left out unless --with-kept is given. What a PARTIAL snapshot did not capture is listed, and the exit code is 3.',
     usage: 'SNAP FILE [--with-kept] [--force]',
     examples: [
       ['export good good.tar.zst', 'a tagged snapshot'],
@@ -28,14 +30,18 @@ export function register(program: Command): void {
       handle<{ withKept?: boolean; force?: boolean }>(async (context, { words: [ref, file], options }) => {
         const savepoint = await context.open({ force: options.force, goesBack: true })
         const result = await savepoint.exportSnapshot(ref!, file!, { withKept: options.withKept })
-        if (context.options.json) return context.json(exportJson(result))
-        if (context.options.quiet) return
+        const { uncaptured } = result
+        const code = uncaptured.length > 0 ? errorCatalogue.incomplete.exit : 0
+        if (context.options.json) context.json(exportJson(result))
+        if (context.options.json || context.options.quiet) return code
         context.line(
           `Wrote ${result.snapshot.id} into ${result.file}: ${plural('file', result.files)}, ${formatBytes(result.bytes)}`,
         )
-        if (result.leftOut.length === 0) return
+        context.output.write(skippedText(uncaptured, uncaptured.length, context.style))
+        if (result.leftOut.length === 0) return code
         const names = result.leftOut.slice(0, listed).map(context.style.path).join(', ')
         context.line(`Left out (--with-kept adds them): ${names}${result.leftOut.length > listed ? ', …' : ''}`)
+        return code
       }),
     )
 }

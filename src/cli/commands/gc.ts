@@ -23,8 +23,10 @@ export function register(program: Command): void {
       const traces = result.forgottenTraces
       if (traces > 0)
         context.line(`Removed the traces of ${plural('run', traces)} older than 30 days without a snapshot`)
+      const kept = Map.groupBy(result.removedKept, backend => (backend === 'archive' ? backend : `${backend} snapshot`))
+      for (const [what, { length }] of kept) context.line(`Removed ${plural(what, length)} that nothing needs`)
       if (result.removedObjects === 0 && result.forgottenSnapshots === 0 && result.freedBytes === 0) {
-        return context.line(`Nothing to free: ${store}`)
+        return context.line(kept.size > 0 ? `Nothing else to free: ${store}` : `Nothing to free: ${store}`)
       }
       const forgotten =
         result.forgottenSnapshots > 0 ? `, ${plural('deleted snapshot', result.forgottenSnapshots)} forgotten` : ''

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { snapshotJson } from '../../api/json.ts'
 import { formatAge } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { countsText, titleOf } from '../render/snapshot.ts'
+import { deltaText, titleOf } from '../render/snapshot.ts'
 
 export function register(program: Command): void {
   define(program, {
@@ -27,7 +27,7 @@ export function register(program: Command): void {
         head.id,
         head.type,
         formatAge(context.now - head.createdAt),
-        countsText(head.counts),
+        deltaText(head),
         titleOf(head, context.style),
       ]
       context.line(parts.join('  ').trimEnd())

@@ -4,6 +4,7 @@ import type { HistoryResult } from '../../index.ts'
 import { formatAge, formatBytes } from '../../model/format.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { define, handle } from '../define.ts'
+import { keptCopyText } from '../render/kept-copy.ts'
 import { titleOf } from '../render/snapshot.ts'
 import type { Style } from '../style.ts'
 import { renderTable } from '../table.ts'
@@ -35,6 +36,12 @@ export function register(program: Command): void {
         context.output.write(
           historyText({ ...history, versions }, context.operand(history.path), context.now, context.style),
         )
+        if (history.movedTo !== undefined) {
+          const command = context.style.command(`history ${wordOf(context.operand(history.movedTo))}`)
+          context.line(
+            `A run moved what was there to ${context.style.path(history.movedTo)}, and snapshots have it there: ${command}`,
+          )
+        }
       }),
     )
 }
@@ -43,12 +50,15 @@ const newestFirst = ({ versions }: HistoryResult) => versions.toSorted((a, b) =>
 
 const paints = { new: 'green', modified: 'yellow', deleted: 'red', unchanged: 'dim', unknown: 'magenta' } as const
 
-/** What was purged or never captured cannot be brought back, so that must not be hinted at. */
-function nextStep({ versions }: HistoryResult, operand: string, style: Style): string {
+const wordOf = (operand: string): string => quoteWord(operand.startsWith('-') ? `./${operand}` : operand)
+
+/** What was purged or never captured cannot be brought back, so that must not be hinted at, unless a filesystem keeps it. */
+function nextStep({ path, versions, kept, currentSize }: HistoryResult, operand: string, style: Style): string {
+  const elsewhere = kept ? `${keptCopyText(path, kept, currentSize === undefined, style)}\n` : ''
   const isCaptured = versions.some(({ status }) => status !== 'unknown' && status !== 'deleted')
-  const word = quoteWord(operand.startsWith('-') ? `./${operand}` : operand)
-  if (isCaptured) return `To bring one back: ${style.command(`revert ${word} --from SNAPSHOT`)}\n`
-  return 'No snapshot can bring it back\n'
+  if (isCaptured)
+    return `To bring one back: ${style.command(`revert ${wordOf(operand)} --from SNAPSHOT`)}\n${elsewhere}`
+  return elsewhere || 'No snapshot can bring it back\n'
 }
 
 /** `history`: as it is to be shown, newest first. `operand`: the path as it can be typed here. */
@@ -71,5 +81,5 @@ function historyText(history: HistoryResult, operand: string, now: number, style
   const size = history.isDirectory ? 'a directory' : formatBytes(history.currentSize ?? 0)
   const present = history.currentSize === undefined ? absent : `${size} now`
   const table = rows.length > 0 ? renderTable(columns, rows, style) : 'No snapshot has a version of it\n'
-  return `${table}${style.path(history.path) || '.'}: ${present}\n${rows.length > 0 ? nextStep(history, operand, style) : ''}`
+  return `${table}${style.path(history.path) || '.'}: ${present}\n${rows.length > 0 || history.kept ? nextStep(history, operand, style) : ''}`
 }

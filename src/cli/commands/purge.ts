@@ -4,6 +4,7 @@ import { purgedTracesJson, purgeJson } from '../../api/json-maintain.ts'
 import { SavepointError } from '../../errors/errors.ts'
 import type { PurgedTraces, PurgeResult } from '../../index.ts'
 import { formatBytes, plural } from '../../model/format.ts'
+import { lostText } from '../../model/only-there.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { canAsk, confirm } from '../confirm.ts'
 import type { Context } from '../context.ts'
@@ -20,8 +21,8 @@ export function register(program: Command): void {
     description:
       'Removes every captured version of PATH from every snapshot and from the store: for secrets that should not have ' +
       'been captured. In traces, events of it are removed, and arguments of commands that name it are hidden: they may ' +
-      'have its content. Snapshots that a filesystem keeps of the directory go as a whole, with what ignore rules exclude; the ' +
-      'store has the rest of them. --text hides a text in all recorded command lines instead. The live file stays. THIS CANNOT ' +
+      'have its content. Snapshots that a filesystem keeps of the directory go as a whole, with what ignore rules exclude and ' +
+      'what could not be captured (too large, unreadable), which is named; the store has the rest of them. --text hides a text in all recorded command lines instead. The live file stays. THIS CANNOT ' +
       'BE UNDONE. On a terminal it asks first; elsewhere give --yes.',
     usage: 'PATH | --text TEXT [--yes]',
     examples: [
@@ -53,8 +54,10 @@ export function register(program: Command): void {
             // What is not ours is no question; what no snapshot has may still stand in a trace.
             if ((error as SavepointError).code !== 'path.unknown') throw error
           })
-          const kept = besideText(savepoint.keptBeside(), 'keeps')
-          const more = kept === '' ? '' : ` That also removes ${kept}.`
+          const left = savepoint.leftByPurge(path!)
+          const [kept, lost] = [besideText(left, 'keeps'), lostText(left)]
+          const also = kept === '' ? '' : ` That also removes ${kept}.`
+          const more = lost === '' ? also : `${also} The store does not have ${lost}.`
           await askFirst(context, path!, `Remove every version of ${showText(path!)} from all snapshots?${more}`)
         }
         const result = await savepoint.purge(path!)
@@ -76,6 +79,8 @@ function showResult(context: Context, result: PurgeResult): void {
     )
     if (kept !== '') context.line(`Removed, too: ${kept}`)
   }
+  const lost = lostText(result.leftToStore)
+  if (lost !== '') context.line(style.yellow(`Gone with that, as the store does not have it: ${lost}`))
   if (result.elsewhere.length > 0)
     context.line(style.yellow('The same is still kept under other paths; purge them too if it is secret:'))
   for (const { snapshot, path, target } of result.elsewhere.slice(0, listed))
@@ -91,13 +96,15 @@ function unreadText(unread: PurgeResult['unread']): string {
 }
 
 /** "2 snapshots that zfs keeps and 1 archive, …"; '' without any. What was never captured is only there: that must be known. */
-function besideText(kept: readonly { backend: string }[], keeps: 'keeps' | 'kept'): string {
+function besideText(kept: PurgeResult['leftToStore'], keeps: 'keeps' | 'kept'): string {
   const byBackend = Map.groupBy(kept, ({ backend }) => backend)
   const parts = [...byBackend].map(([backend, { length }]) =>
     backend === 'archive' ? plural('archive', length) : `${plural('snapshot', length)} that ${backend} ${keeps}`,
   )
   const isMore = [...byBackend.keys()].some(backend => backend !== 'archive')
-  return `${parts.join(' and ')}${isMore ? ', with what ignore rules exclude; the store has the rest of them' : ''}`
+  const more = kept.some(({ lostCount }) => lostCount > 0) ? ' and what could not be captured' : ''
+  const rest = isMore ? `, with what ignore rules exclude${more}; the store has the rest of them` : ''
+  return `${parts.join(' and ')}${rest}`
 }
 
 const tracesText = ({ commands, events }: PurgedTraces): string => {

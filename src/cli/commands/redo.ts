@@ -18,7 +18,12 @@ export function register(program: Command): void {
     .option('--dry-run', 'only show what would change')
     .action(
       handle<{ all?: boolean; dryRun?: boolean }>(async (context, { options }) => {
-        const savepoint = await context.open({ withoutBrokenConfig: true, goesBack: true, makeRoom: !options.dryRun })
+        const savepoint = await context.open({
+          withoutBrokenConfig: true,
+          goesBack: true,
+          makeRoom: !options.dryRun,
+          leaveStep: !options.dryRun,
+        })
         const result = await savepoint.redo({ all: options.all, dryRun: options.dryRun })
         if (context.options.json) context.json(undoJson(result))
         else if (!context.options.quiet) context.output.write(undoText(result, 'redo', context.style))

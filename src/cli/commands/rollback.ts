@@ -10,7 +10,7 @@ import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { addLiveOptions, type LiveOptions } from '../live-options.ts'
 import { type RestoreWords, restoreExitCode, restoreText, undoHint } from '../render/restore.ts'
-import { nameOf } from '../render/snapshot.ts'
+import { nameOf, skippedText } from '../render/snapshot.ts'
 import { wrongUsage } from '../usage.ts'
 
 interface Options extends LiveOptions {
@@ -37,7 +37,7 @@ export function register(program: Command): void {
       'rolled back unless --all is given. A run that goes on in this directory is stopped first, unless --keep-running is ' +
       'given, the command comes from a process of it, or what is taken back is another run that is over. With --native, where ' +
       'ZFS keeps the snapshot, the dataset itself goes back afterwards, with everything that rules exclude; what that ' +
-      'means is said, and --dry-run says it first.',
+      'means is said, and --dry-run says it first. With --to, what a PARTIAL snapshot did not capture is listed, and the exit code is 3.',
     usage: 'SNAP|RUN [options] [-- PATH…]',
     examples: [
       ['rollback snap_k3m9x2ab --dry-run', 'show what would change'],
@@ -97,6 +97,7 @@ export function register(program: Command): void {
           if (result.to !== undefined && !result.dryRun) {
             const from = result.snapshot ? nameOf(result.snapshot) : ref
             context.line(`Wrote ${from} into ${result.to}: ${plural('path', result.files.created)}`)
+            context.output.write(skippedText(result.uncaptured, result.uncaptured.length, context.style))
           } else {
             context.output.write(
               restoreText(result, wordsFor(run ?? ref, undoHint([result], context.style)), context.style),

@@ -21,7 +21,7 @@ import { skippedText } from '../render/snapshot.ts'
 import { createStyle, type Style, wantsColour } from '../style.ts'
 
 const listed = 10
-const tracers: TracerName[] = ['auto', 'seccomp', 'ebpf', 'ptrace', 'eslogger', 'none']
+const tracers: TracerName[] = ['auto', 'seccomp', 'ptrace', 'ebpf', 'eslogger', 'none']
 /** Deaths that the caller's shell should see as such; others would only leave a second core dump. */
 const repeatable = new Set<NodeJS.Signals>(['SIGINT', 'SIGTERM', 'SIGHUP'])
 
@@ -41,13 +41,14 @@ export function register(program: Command): void {
     summary: 'run a command so that its work can be undone',
     description:
       'Captures the current directory, runs the command in it with your terminal, captures it again and says what ' +
-      'changed. `savepoint undo` takes it all back. The exit code is the command’s (125: it was not started, ' +
+      'changed. With -t another directory is captured and protected; the command still runs in the current one. ' +
+      '`savepoint undo` takes it all back. The exit code is the command’s (125: it was not started, ' +
       '126: not executable, 127: not found). With --json the summary is one line of JSON on stderr.',
     usage: '[options] [--] COMMAND [ARG…]',
     examples: [
       ['run -- claude', 'an agent, under protection'],
       ['run -- npm install', 'anything else'],
-      ['run -t ~/project -- make', 'protect another directory'],
+      ['run -t ~/project -- make -C ~/project', 'protect another directory: the command runs in the current one'],
       ['run --on-failure rollback -- ./migrate', 'take back what it did if it fails'],
       ['undo', 'take back what it did'],
     ],

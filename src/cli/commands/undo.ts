@@ -29,7 +29,12 @@ export function register(program: Command): void {
     .option('--dry-run', 'only show what would change')
     .action(
       handle<{ all?: boolean; dryRun?: boolean } & LiveOptions>(async (context, { options }) => {
-        const savepoint = await context.open({ withoutBrokenConfig: true, goesBack: true, makeRoom: !options.dryRun })
+        const savepoint = await context.open({
+          withoutBrokenConfig: true,
+          goesBack: true,
+          makeRoom: !options.dryRun,
+          leaveStep: !options.dryRun,
+        })
         const result = await savepoint.undo({
           all: options.all,
           dryRun: options.dryRun,

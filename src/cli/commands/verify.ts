@@ -15,7 +15,8 @@ export function register(program: Command): void {
     summary: 'check every byte of the store',
     description:
       'Reads everything that the snapshots need and compares it with its digest. What is damaged is listed with the ' +
-      'snapshots and paths that need it (exit code 14). --repair rebuilds the index from the packs, and a damaged timeline ' +
+      'snapshots and paths that need it (exit code 14), and remembered: until it is stored again, no limit of retention removes ' +
+      'another copy. --repair rebuilds the index from the packs, and a damaged timeline ' +
       'from what can be read of it or found beside it and in the packs, keeping the damaged file; the next snapshot then ' +
       'stores lost content again wherever the live files still have it. Archives are read, too: what is wrong with one is written ' +
       'again, and what the store has lost is stored again from one that is whole, or from what a filesystem keeps of ' +
@@ -32,7 +33,7 @@ export function register(program: Command): void {
     .action(
       handle<{ repair?: boolean }>(async (context, { options }) => {
         const { repair } = options
-        const result = await (await context.open({ repair, wholeStore: true })).verify({ repair })
+        const result = await (await context.open({ repair, wholeStore: true, leaveBeyond: true })).verify({ repair })
         const exitCode = result.problems.length > 0 ? errorCatalogue['store.damaged'].exit : 0
         if (context.options.json) {
           context.json(verifyJson(result))

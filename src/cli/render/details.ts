@@ -3,7 +3,7 @@ import { formatAge, formatBytes, formatDelta, plural } from '../../model/format.
 import { type NativeUsage, type Snapshot, type Turn, UNREAD_ROOT } from '../../model/snapshot.ts'
 import type { Style } from '../style.ts'
 import { showText } from '../text.ts'
-import { countsText, localTime, marksOf, skippedText } from './snapshot.ts'
+import { deltaText, localTime, marksOf, skippedText } from './snapshot.ts'
 
 const turnText = ({ agent, session, number, event, tool }: Turn): string =>
   `${number} of session ${session} of ${agent}, ${event}${tool === undefined ? '' : ` ${tool}`}`
@@ -21,6 +21,7 @@ export function snapshotDetails(
   now: number,
   style: Style,
 ): string {
+  const isRead = snapshot.root !== UNREAD_ROOT
   const facts: [name: string, value: string | undefined][] = [
     ['type', snapshot.type],
     ['label', snapshot.label === undefined ? undefined : showText(snapshot.label)],
@@ -29,16 +30,16 @@ export function snapshotDetails(
     ['turn', snapshot.turn && turnText(snapshot.turn)],
     ['created', `${localTime(snapshot.createdAt)} (${formatAge(now - snapshot.createdAt)})`],
     ['parent', snapshot.parent ?? 'none'],
-    ['content', `${plural('file', snapshot.files)}, ${formatBytes(snapshot.bytes)}`],
+    ['content', isRead ? `${plural('file', snapshot.files)}, ${formatBytes(snapshot.bytes)}` : 'not read yet'],
     ['stored', `${formatDelta(snapshot.sizeDelta)} (backend: ${snapshot.backend})`],
-    ['kept', kept && keptText(kept, snapshot.root === UNREAD_ROOT)],
+    ['kept', kept && keptText(kept, !isRead)],
     [
       'damage',
       snapshot.damage &&
         `its archive ${snapshot.damage}; the store has all of it, and \`${style.command('verify --repair')}\` writes it again`,
     ],
-    ['changes', snapshot.parent === undefined ? 'first snapshot' : countsText(snapshot.counts)],
-    ['root', Buffer.from(snapshot.root, 'latin1').toString('hex')],
+    ['changes', snapshot.parent === undefined ? 'first snapshot' : deltaText(snapshot)],
+    ['root', isRead ? Buffer.from(snapshot.root, 'latin1').toString('hex') : undefined],
     ['coverage', snapshot.runOnly ? 'run-only: what others changed meanwhile was not looked for' : undefined],
     ['note', snapshot.unsettled ? 'unsettled: files kept changing while it was taken' : undefined],
     ['deleted', snapshot.deletedAt === undefined ? undefined : formatAge(now - snapshot.deletedAt)],

@@ -2,6 +2,7 @@ import type { Gone, GonePath, RunResult, UnknownReason, Unprotected, Unprotected
 import { formatCount } from '../../model/format.ts'
 import { type Raw, showPath } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
+import { keptCopyText } from './kept-copy.ts'
 import { reasonWords } from './reason-words.ts'
 import { wordOf } from './typed-path.ts'
 
@@ -11,14 +12,29 @@ const words: Partial<Record<UnknownReason, string>> = { excluded: 'ignored', 'to
 
 /**
  * "NOT protected and gone: data.db, node_modules (ignored; they cannot be brought back)", and a line for each snapshot that
- * has an older version of some of them.
+ * has an older version of some of them, or that a filesystem keeps with them in it.
  */
 export function goneText({ count, paths }: Gone, style: Style): string {
   const shown = paths.slice(0, listedGone)
   const more = count > shown.length ? ` and ${formatCount(count - shown.length)} more` : ''
   const names = shown.map(({ path }) => style.path(path)).join(', ')
-  const line = `${style.red('NOT protected')} and gone: ${names}${more} (${whyOf(paths)}; ${count === 1 ? 'it' : 'they'} cannot be brought back)`
-  return [line, ...unmountedLines(shown, style), ...olderLines(paths, style)].join('\n')
+  const line = `${style.red('NOT protected')} and gone: ${names}${more} (${whyOf(paths)}; ${whatIsLeft({ count, paths })})`
+  return [line, ...unmountedLines(shown, style), ...keptLines(paths, style), ...olderLines(paths, style)].join('\n')
+}
+
+function whatIsLeft({ count, paths }: Gone): string {
+  const kept = paths.flatMap(path => path.kept ?? [])
+  if (kept.length === 0) return `${count === 1 ? 'it' : 'they'} cannot be brought back`
+  const keepers = [...new Set(kept.map(({ backend }) => backend))].join(' and ')
+  const all = count === 1 ? 'it' : 'them'
+  return `only ${keepers} has ${kept.length === count ? all : 'some of them'}`
+}
+
+function keptLines(paths: GonePath[], style: Style): string[] {
+  const kept = paths.filter(path => path.kept !== undefined)
+  const lines = kept.slice(0, listedGone).map(({ path, kept }) => keptCopyText(path, kept!, true, style))
+  const more = kept.length - lines.length
+  return more > 0 ? [...lines, `and ${formatCount(more)} more: ${style.command('coverage PATH')} says where`] : lines
 }
 
 /** A nested subvolume is deleted as a directory is, with all that is in it; a mount point only once it is none. Which of them it was is not known any more. */

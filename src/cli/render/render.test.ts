@@ -1,12 +1,14 @@
 import { expect, it, test } from 'vitest'
 import { makeOperation, makeRun, makeSnapshot, noon } from '../../model/fixture-snapshot.ts'
+import { UNREAD_ROOT } from '../../model/snapshot.ts'
 import { added, deleted, makeEntry, makeNodes, makeRestore } from '../fixture-result.ts'
 import { createStyle } from '../style.ts'
 import { changeLine, changeList, changesText } from './changes.ts'
+import { snapshotDetails } from './details.ts'
 import { goneText } from './gone.ts'
 import { operationTable, runTable } from './operations.ts'
 import { restoreExitCode, restoreText } from './restore.ts'
-import { countsText, logText, skippedText, snapshotLine, snapshotTable } from './snapshot.ts'
+import { countsText, deltaText, logText, skippedText, snapshotLine, snapshotTable } from './snapshot.ts'
 import { undoText } from './undo.ts'
 
 const plain = createStyle(false)
@@ -83,6 +85,14 @@ test.each([
   [{ added: 0, modified: 0, deleted: 0 }, 'no changes'],
   [{ added: 0, modified: 1000, deleted: 1 }, '1,000 modified, 1 deleted'],
 ])('%j reads %s', (counts, text) => expect(countsText(counts)).toBe(text))
+
+it('of a snapshot that is not read yet, nothing is said that nobody knows', () => {
+  const unread = makeSnapshot('b', { root: UNREAD_ROOT, parent: 'a', files: 0, bytes: 0 })
+  expect(deltaText(unread)).toBe('not read yet')
+  const text = snapshotDetails(unread, undefined, undefined, 0, plain)
+  expect(text).toMatch(/content +not read yet\n[\s\S]*changes +not read yet\n/)
+  expect(text).not.toMatch(/root|0 files|no changes/)
+})
 
 it('reports a rollback with the next command', () => {
   const result = makeRestore({
@@ -221,7 +231,10 @@ it('lists operations and runs', () => {
 test('of a mount that is gone it is said that it may be whole elsewhere, and nothing of that otherwise', () => {
   const gone = (...reasons: ('mount' | 'excluded')[]) =>
     goneText(
-      { count: reasons.length, paths: reasons.map((reason, i) => ({ path: `p${i}`, reason, snapshot: undefined })) },
+      {
+        count: reasons.length,
+        paths: reasons.map((reason, i) => ({ path: `p${i}`, reason, snapshot: undefined, kept: undefined })),
+      },
       plain,
     )
   expect(gone('excluded')).toBe('NOT protected and gone: p0 (ignored; it cannot be brought back)')

@@ -7,7 +7,7 @@ import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
 import { goneText, unprotectedText } from './gone.ts'
 import { reasonWords } from './reason-words.ts'
-import { nameOf } from './snapshot.ts'
+import { nameOf, skippedText } from './snapshot.ts'
 import { wordOf } from './typed-path.ts'
 
 const reasons: Record<LeftAlonePath['why'], string> = {
@@ -70,7 +70,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (result.unprotected.count > 0) lines.push(unprotectedText(result.unprotected, style).trimEnd())
   if (mayBeBuilt(result)) lines.push('Files that went back have their old times: build what is made of them anew')
   lines.push(...mixedLines(result, style))
-  if (result.uncaptured.length > 0) lines.push(uncapturedLine(result.uncaptured, style))
+  if (result.uncaptured.length > 0) lines.push(uncapturedText(result, style))
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
   else if (isUndoable(result) && words.undo !== '') lines.push(words.undo)
@@ -203,7 +203,8 @@ function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): stri
   ]
 }
 
-function uncapturedLine(uncaptured: RestoreResult['uncaptured'], style: Style): string {
+function uncapturedText({ uncaptured, to }: RestoreResult, style: Style): string {
+  if (to !== undefined) return skippedText(uncaptured, uncaptured.length, style).trimEnd()
   const shown = uncaptured
     .slice(0, listedPaths)
     .map(({ path, reason }) => `${style.path(path)} (${reasonWords(reason)})`)
@@ -216,6 +217,6 @@ function pathList(paths: readonly Raw[], style: Style, count = paths.length): st
   return count > listedPaths ? `${shown} and ${formatCount(count - listedPaths)} more` : shown
 }
 
-/** 3 when something was left as it is. */
+/** 3 when something was left as it is, or is missing where it was written. */
 export const restoreExitCode = (result: RestoreResult | undefined): number =>
-  result && result.leftAlone.length > 0 ? 3 : 0
+  result && (result.leftAlone.length > 0 || (result.to !== undefined && result.uncaptured.length > 0)) ? 3 : 0

@@ -57,6 +57,10 @@ export function countsText({ added, modified, deleted }: ChangeCounts): string {
   return texts.length > 0 ? texts.join(', ') : 'no changes'
 }
 
+/** Against its parent, as far as that is known. */
+export const deltaText = (snapshot: Snapshot): string =>
+  snapshot.root === UNREAD_ROOT ? 'not read yet' : countsText(snapshot.counts)
+
 /** "+3 ~1 -2", without what is zero; "=" for no change. */
 function countsMarks({ added, modified, deleted }: ChangeCounts, style: Style): string {
   const marks = []

@@ -17,6 +17,7 @@ import { OthersPaths, type Span } from './others-paths.ts'
 import { isKnown, isOutOfTheWay, lostDirectory, sameAside, sameDeep, treeOf } from './plan-entries.ts'
 import { isRefreshedIndex, type ReadLive } from './refreshed-index.ts'
 import { missingBelow, Repositories } from './repository-since.ts'
+import { wholeDatabases } from './whole-databases.ts'
 
 export type PlanAction =
   /** Nothing is there: make the entry (a directory with everything in it). */
@@ -56,7 +57,7 @@ export interface PlanOptions {
 }
 
 export function planRestore(options: PlanOptions): RestorePlan {
-  return new Planner(options).run()
+  return wholeDatabases(new Planner(options).run())
 }
 
 class Planner {

@@ -1,11 +1,12 @@
 /** Before a restore writes anything: can the store produce every byte, and does the disk have room? */
 import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs'
-import { SavepointError } from '../../errors/errors.ts'
+import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { descend } from '../../model/deep-walk.ts'
 import type { Entry, Id } from '../../model/entry.ts'
 import { formatBytes } from '../../model/format.ts'
 import { type Raw, showPath } from '../../model/raw-path.ts'
 import { addon } from '../../native/addon.ts'
+import { noteDamage } from '../../store/known-damage.ts'
 import { hashFile } from '../../store/read-windows.ts'
 import type { Store } from '../../store/store.ts'
 import { childrenOf } from '../../store/tree-lookup.ts'
@@ -29,6 +30,7 @@ export interface Needs {
 export function preflight(store: Store, root: number, actions: readonly PlanAction[], freed = 0): Needs {
   const needs: Needs = { files: 0, bytes: 0 }
   const damaged: { path: Raw; error: Error }[] = []
+  const lost = new Set<Id>()
   const checked = new Map<string, Error | undefined>()
   const { dev } = fstatSync(root)
   let room = 0
@@ -39,9 +41,12 @@ export function preflight(store: Store, root: number, actions: readonly PlanActi
       needs.bytes += entry.size
       room += roomFor(store, dev, entry)
       const error = checkContent(store, entry.content, checked)
-      if (error) damaged.push({ path, error })
+      if (!error) continue
+      damaged.push({ path, error })
+      if (!errnoOf(error)) lost.add(entry.content)
     }
   }
+  noteDamage(store, lost)
   if (damaged.length > 0) throw cannotProduce(damaged)
   // What only takes away must not fail for want of room.
   const makes = actions.some(({ action }) => action === 'create' || action === 'replace')
