@@ -5,7 +5,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { startRun, useRuns } from './support/background-run.ts'
+import { startRun, untilLater, useRuns } from './support/background-run.ts'
 import { savepoint, savepointJson } from './support/built-cli.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -14,14 +14,11 @@ useRuns(made => {
   space = made
 })
 
-/** How long after a call a change is certainly not its effect; it is time itself that is waited for. */
-const LATER_MS = 1200
-
 it('what an editor put in the place of a file stays; what was written into one is undone, and named with the way back', async () => {
   for (const name of ['b', 'c', 'd']) space.write(name, `${name}1`)
   const touch = 'for each in a b c d; do echo r >> $each; done; echo own > own'
   const run = await startRun(space, `${touch}; READY; read line; echo r2 >> c; echo r3 > new; mv new d`)
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.sh('echo hand >> a; echo hand > b.new; mv b.new b')
   const edited = space.read('a')
   run.say('end')
@@ -164,7 +161,7 @@ it('what goes through a pipe is no edit of it: one that was there stays, one of 
   space.sh('mkfifo there')
   const pass = 'for each in there own; do read word < $each & echo word > $each; wait; done'
   const run = await startRun(space, `mkfifo own theirs; READY; read line; ${pass}`)
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.sh('rm theirs; mkfifo theirs')
   run.say('end')
   await run.ended
@@ -176,7 +173,7 @@ it('what goes through a pipe is no edit of it: one that was there stays, one of 
 it('a link that somebody put in the place of a file that the run had touched stays; one that the run then removes is named', async () => {
   for (const name of ['b', 'c']) space.write(name, `${name}1`)
   const run = await startRun(space, 'for each in a b c; do echo r >> $each; done; READY; read line; rm c')
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.sh('rm a c; ln -s there a; ln -s there c')
   run.say('end')
   await run.ended
@@ -206,7 +203,7 @@ it('beside a run that leaves a process behind, what others did stays', async () 
 it('what was edited is left alone, or named, also while the run goes on', async () => {
   space.write('b', 'b1')
   const run = await startRun(space, 'echo r > a; echo r > b; READY; read line')
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.sh('echo hand > a.new; mv a.new a; echo hand >> b')
   const result = savepointJson(space, ['rollback', run.id, '--keep-running'])
   expect([result.left_alone, result.mixed]).toEqual([[{ path: 'a', why: 'outside' }], ['b']])
@@ -221,7 +218,7 @@ it('a move that failed is known to have by the time that somebody asks, also of 
     'import os\ntry: os.rename("d", "e")\nexcept OSError: pass\nprint("READY", os.environ["SAVEPOINT_RUN"], flush=True)\ninput()'
   space.write('../idle.py', script)
   const run = await startRun(space, 'exec python3 ../idle.py # READY', {})
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.sh('echo hand > e/f; echo hand > e/new')
   expect(savepointJson(space, ['rollback', run.id, '--keep-running']).left_alone).toEqual([
     { path: 'e/f', why: 'outside' },
@@ -234,7 +231,7 @@ it('a move that failed is known to have by the time that somebody asks, also of 
 it('what somebody edited or made is kept, and named, when the run then removes it, also after a snapshot of what the run had done', async () => {
   space.sh('mkdir docs; echo 1 > docs/notes; touch -d 2020-01-01 docs/notes')
   const run = await startRun(space, 'echo r > a; READY; read line; rm -rf docs')
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.sh('echo hand > docs/notes; echo hand > docs/new')
   run.say('end')
   await run.ended
@@ -250,7 +247,7 @@ it('what somebody put in the place of a file of the run, with older times, is na
   space.write('b', 'b1')
   space.sh('echo hand > ../old; touch -d 2001-01-01 ../old')
   const run = await startRun(space, 'echo r > a; echo r > b; READY; read line; echo r2 > b')
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.sh('cp -p ../old a; cp -p ../old b')
   run.say('end')
   await run.ended
@@ -259,7 +256,7 @@ it('what somebody put in the place of a file of the run, with older times, is na
 
 it('what somebody edited before the run moved the directory is named, where the run had written it as well', async () => {
   const run = await startRun(space, 'mkdir new; echo r > new/x; echo r > new/y; READY; read line; mv new final')
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.sh('echo hand >> new/x')
   run.say('end')
   await run.ended
@@ -270,7 +267,7 @@ it('what somebody moved there, with its old times, or gave another name, is name
   space.write('b', 'b1')
   space.sh('touch -d 2020-01-01 a b')
   const run = await startRun(space, 'echo r > b; READY; read line; echo r >> moved')
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.sh('mv a moved; ln b linked')
   run.say('end')
   await run.ended
@@ -281,7 +278,7 @@ it('what somebody moved there, with its old times, or gave another name, is name
 
 it('a file does not come back where somebody is at work in the directory that took its place, and that is said', async () => {
   const run = await startRun(space, 'rm a; mkdir a; READY; read line')
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   space.write('a/hand', 'hand')
   run.say('end')
   await run.ended
@@ -312,7 +309,7 @@ it('what somebody wrote before the run did, or between two writes of the run, is
   for (const name of ['b', 'c', 'd']) space.write(name, `${name}1\n`)
   const again = 'echo r2 >> a; echo r2 > new; mv new b; echo r2 >> c; mv d e'
   const run = await startRun(space, `echo r > a; echo r >> b; READY; read line; ${again}`)
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   for (const name of ['a', 'b', 'c', 'd']) space.sh(`echo hand >> ${name}`)
   run.say('end')
   await run.ended
@@ -350,7 +347,7 @@ it('the same where the run gave it another name first, or moved it out of the di
   for (const name of ['b', 'c', 'd', 'own', 'dir/f']) space.write(name, `${name}1`)
   const moves = 'mv a x; mv x y; rm y; mv b c; rm c; mv d ../away; mv own z; rm z'
   const run = await startRun(space, `mv dir e; READY; read line; ${moves}; rm -r e`)
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   for (const name of ['a', 'b', 'd', 'e/f']) space.sh(`echo hand > ${name}`)
   run.say('end')
   await run.ended
@@ -364,7 +361,7 @@ it('the same where the run gave it another name first, or moved it out of the di
 it('what somebody wrote before the run removed or replaced it is undone, and named with the way to it', async () => {
   for (const name of ['dir/c', 'd', 'own']) space.write(name, `${name}1`)
   const run = await startRun(space, 'READY; read line; rm -r dir; rm a own; echo r > new; mv new d')
-  await pause(LATER_MS)
+  await untilLater(space, run.id)
   for (const name of ['a', 'dir/c', 'd']) space.sh(`echo hand > ${name}`)
   run.say('end')
   await run.ended
@@ -481,7 +478,7 @@ describe('a file with two names', () => {
     space.write('g', 'g1\n')
     space.sh('ln g g2')
     const run = await startRun(space, 'echo r >> hard; echo r >> g; READY; read line')
-    await pause(LATER_MS)
+    await untilLater(space, run.id)
     space.sh('echo hand >> src/f; echo hand > new; ln new new2; mv new g; mv new2 g2')
     run.say('end')
     await run.ended

@@ -1,12 +1,9 @@
 /** Directories that runs move, or only try to, while a person or another run is at work in them: undo takes back what the run did. */
-import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { untilLater } from './support/background-run.ts'
 import { savepoint, savepointInShell, savepointJson } from './support/built-cli.ts'
 import { LiveAgent } from './support/live-agent.ts'
 import { Workspace } from './support/workspace.ts'
-
-/** What a person does within a second of a run is not told from what that does (edits-meanwhile.ts). */
-const LATER_MS = 1200
 
 let space: Workspace
 let agents: LiveAgent[]
@@ -147,7 +144,7 @@ it.each(cases)('a directory that %s', async (_what, before, run, person, left, u
   setUp(before)
   const agent = await begin()
   await agent.do(run)
-  await pause(LATER_MS)
+  await untilLater(space, agent.id)
   space.sh(person)
   await agent.do(then)
   await agent.end()

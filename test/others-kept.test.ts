@@ -1,7 +1,7 @@
 /** What somebody else put into the target while a run went on, and the run then destroys, is kept and named. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { startRun, useRuns } from './support/background-run.ts'
+import { startRun, untilLater, useRuns } from './support/background-run.ts'
 import { savepoint, savepointJson } from './support/built-cli.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -24,7 +24,7 @@ async function runBeside(script: string, meanwhile: string): Promise<void> {
 /** Somebody edits what the run has begun with, when it can no longer be writing what it has opened. */
 async function editLater(begin: string, script: string, byHand: string): Promise<void> {
   const live = await startRun(space, `${begin}; READY; read line; ${script}`)
-  await pause(1100)
+  await untilLater(space, live.id)
   space.sh(byHand)
   live.say('end')
   await live.ended
@@ -177,7 +177,7 @@ describe('while the run goes on to destroy more than is kept of its own', () => 
 
   it('a file that it had written before stays in the history', async () => {
     const live = await startRun(space, `echo r > f; READY; read line; echo r > f; ${churn}`)
-    await pause(1100)
+    await untilLater(space, live.id)
     space.sh('echo hand > f')
     live.say('end')
     await live.ended

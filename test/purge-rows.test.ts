@@ -3,9 +3,8 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { startRun, useRuns } from './support/background-run.ts'
+import { startRun, untilLater, useRuns } from './support/background-run.ts'
 import { savepoint, savepointJson } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
 import { holdsBytes } from './support/raw-scan.ts'
@@ -13,8 +12,6 @@ import type { Workspace } from './support/workspace.ts'
 
 // Nothing that a pattern of tracing.redact knows.
 const SECRET = 'xq7-vulture-93'
-/** How long after a call a change is certainly not its effect (test/edits-meanwhile.test.ts). */
-const LATER_MS = 1500
 
 let space: Workspace
 useRuns(made => {
@@ -133,7 +130,7 @@ describe('no row names it any more', () => {
 
   it("among somebody else's edits, which an operation lists", async () => {
     const live = await startRun(space, 'echo r >> zebra; echo r >> a; READY; read line')
-    await pause(LATER_MS)
+    await untilLater(space, live.id)
     space.sh('echo hand >> zebra; echo hand >> a')
     live.say('end')
     await live.ended

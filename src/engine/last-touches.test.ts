@@ -78,12 +78,19 @@ test('what is edited after the run has put it in the place of another is removed
 })
 
 test('what its writer still has open is its own', () => {
-  const touches = new LastTouches((pid, path) => pid === 7 && path === 'f')
+  const touches = new LastTouches((pid, path) => (pid === 7 && path === 'f' ? 1 : 0))
   touches.note(touch('write', 1000))
   touches.note(touch('write', 1000, undefined, { path: 'e' }))
   touches.note(touch('delete', 9000, 4000, { pid: 8 }))
   touches.note(touch('delete', 9000, 4000, { pid: 8, path: 'e' }))
   expect([...touches.removedPaths.keys()]).toEqual(['e'])
+})
+
+test('what its writer has open only because it opens it again may be another edit', () => {
+  const touches = new LastTouches(() => 1)
+  touches.note(touch('write', 1000))
+  touches.note(touch('write', 9000, 4000))
+  expect(touches.isMixed('f')).toBe(true)
 })
 
 test('what was in no snapshot is not found where the run has touched it before, or brought it', () => {

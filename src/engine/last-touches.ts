@@ -45,12 +45,12 @@ export class LastTouches {
   private readonly unsaved = new Map<Raw, bigint>()
   readonly letGo: LetGo = new LetGo()
   private isFull = false
-  /** Whether a process has a file open for writing. */
-  private readonly holds: (pid: number, path: Raw) => boolean
+  /** How many descriptors a process has of a file that it can write with. */
+  private readonly holds: (pid: number, path: Raw) => number
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
   safeAt = 0
 
-  constructor(holds: (pid: number, path: Raw) => boolean = () => false) {
+  constructor(holds: (pid: number, path: Raw) => number = () => 0) {
     this.holds = holds
   }
 
@@ -60,8 +60,10 @@ export class LastTouches {
     const { op, at, pid, thread, path, to, directory, changed, replaced } = touch
     this.find(touch)
     const isFinish = finishes.has(op) && path !== undefined && this.by.get(path) === pid
-    this.compare(path, changed, isFinish ? at - FINISH_MS : Infinity)
-    this.compare(to, replaced, Infinity)
+    // By the time that it is looked at, what the call opens may be among what its process has.
+    const opened = op === 'write' && path !== undefined && this.by.get(path) === pid ? 1 : 0
+    this.compare(path, changed, isFinish ? at - FINISH_MS : Infinity, opened)
+    this.compare(to, replaced, Infinity, 0)
     for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
@@ -207,18 +209,18 @@ export class LastTouches {
   }
 
   /** `changed`: only told when it was since the command began. `ownFrom`: later changes of what it had touched are its own. */
-  private compare(path: Raw | undefined, changed: number | undefined, ownFrom: number): void {
+  private compare(path: Raw | undefined, changed: number | undefined, ownFrom: number, opened: number): void {
     if (path === undefined || changed === undefined || this.mixed.size >= MAX_MIXED) return
     const last = this.of(path)
     const isOwn =
       last !== undefined && (changed >= ownFrom || changed <= Math.max(last + WRITE_MS, this.endAfter(path, last)))
-    if (!isOwn && !this.isWrittenOn(path, last)) this.mixed.add(path)
+    if (!isOwn && !this.isWrittenOn(path, last, opened)) this.mixed.add(path)
   }
 
   /** A server writes to its log as long as it goes on. */
-  private isWrittenOn(path: Raw, last: number | undefined): boolean {
+  private isWrittenOn(path: Raw, last: number | undefined, opened: number): boolean {
     const writer = last === undefined ? undefined : this.by.get(path)
-    return writer !== undefined && this.endAfter(path, last!) === last && this.holds(writer, path)
+    return writer !== undefined && this.endAfter(path, last!) === last && this.holds(writer, path) > opened
   }
 
   /** A command that has ended by now, a linker say, may have written what it had opened until its end; an agent goes on. */

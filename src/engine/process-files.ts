@@ -5,12 +5,12 @@ import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 /** How the system names what has no name any more. */
 const GONE = ' (deleted)'
 
-/** Whether it has the file, or one that was there, open for writing. False where that cannot be told. */
-export function isWrittenBy(pid: number, path: Raw): boolean {
+/** How often it has the file, or one that was there, open for writing. 0 where that cannot be told. */
+export function writersOf(pid: number, path: Raw): number {
   try {
-    return readdirSync(`/proc/${pid}/fd`).some(fd => isFile(pid, fd, path) && isWritable(pid, fd))
+    return readdirSync(`/proc/${pid}/fd`).filter(fd => isFile(pid, fd, path) && isWritable(pid, fd)).length
   } catch {
-    return false
+    return 0
   }
 }
 

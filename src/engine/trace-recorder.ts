@@ -25,7 +25,7 @@ import { execLine, exitLine, undoneLine } from './exec-lines.ts'
 import { LastTouches } from './last-touches.ts'
 import { NotedChanges } from './noted-changes.ts'
 import { OutsidePaths } from './outside-paths.ts'
-import { isWrittenBy } from './process-files.ts'
+import { writersOf } from './process-files.ts'
 import type { TraceSummary } from './results.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
@@ -42,7 +42,7 @@ export class TraceRecorder {
   private readonly running = new Map<number, Execution>()
   private readonly noted = new NotedChanges()
   private readonly outside: OutsidePaths
-  readonly touches = new LastTouches((pid, path) => isWrittenBy(pid, joinRaw(this.target, path)))
+  readonly touches = new LastTouches((pid, path) => writersOf(pid, joinRaw(this.target, path)))
   private fresh: TraceEvent[] = []
   private batch: TraceBatch = emptyBatch()
   /** Executions of the batch, which has no row of theirs yet. */

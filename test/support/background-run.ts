@@ -1,8 +1,9 @@
 /** `savepoint run` of a shell script, going on while the test does something else. The script prints READY when it is. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach } from 'vitest'
-import { builtCommand } from './built-cli.ts'
+import { builtCommand, savepointJson } from './built-cli.ts'
 import { Workspace } from './workspace.ts'
 
 export interface BackgroundRun {
@@ -15,6 +16,17 @@ export interface BackgroundRun {
 }
 
 const started: ChildProcess[] = []
+
+/** How long after a call a change is certainly not its effect; it is time itself that is waited for. */
+const LATER_MS = 1200
+const LOOK_MS = 50
+
+/** Until what is changed next cannot be taken for what the run has done; that may have waited for the snapshot before the run. */
+export async function untilLater(space: Workspace, run: string): Promise<void> {
+  const isCaptured = ({ id, before }: { id: string; before: string | null }) => id === run && before !== null
+  while (!savepointJson(space, ['runs']).some(isCaptured)) await pause(LOOK_MS)
+  await pause(LATER_MS)
+}
 
 export async function startRun(
   space: Workspace,
