@@ -12,6 +12,7 @@ import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { bootTime } from './boot-time.ts'
 import type { Context } from './context.ts'
+import { isStaged } from './index-writers.ts'
 import type { LastTouches } from './last-touches.ts'
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf, repositoryOf } from './own-repositories.ts'
@@ -64,10 +65,18 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     (known.touches.isMixed(path) ||
       wasEdited(path, after) ||
       known.touches.wasEditedBeforeMove(path, milliseconds(after.mtimeNs)))
-  for (const { path, before, after } of changes) {
+  // Who only looks writes the index anew; what others staged after the run has left the file of another one.
+  const isStagedByTwo = (change: Change): boolean => {
+    const last = known.touches.of(change.path)
+    if (last === undefined || !isStaged(ctx, change)) return false
+    const made = milliseconds(statLive(ctx, change.path)?.btimeNs ?? 0n)
+    return known.touches.isMixed(change.path) || made > last + CERTAIN_MS
+  }
+  for (const change of changes) {
+    const { path, before, after } = change
     if (isGitInternal(path)) {
-      // The index is written by who only looks.
-      if (!isGitIndex(path) && known.touches.isMixed(path)) edits.mixed.push(repositoryOf(path)!)
+      const isMixed = isGitIndex(path) ? isStagedByTwo(change) : known.touches.isMixed(path)
+      if (isMixed) edits.mixed.push(repositoryOf(path)!)
       continue
     }
     if (wasPutInto(ctx, path, after, known.touches)) {
@@ -137,12 +146,14 @@ export function editsBesideTrace(
   const isLater = (path: Raw, ms: number): boolean =>
     ++looks <= MAX_LOOKS && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > ms
   const isUnseen = (path: Raw): boolean =>
-    isTouched(path) ? !isGitInternal(path) && isLater(path, last + UNTOLD_MS) : isTold || isLater(path, last)
+    isTouched(path)
+      ? (!isGitInternal(path) || isGitIndex(path)) && isLater(path, last + UNTOLD_MS)
+      : isTold || isLater(path, last)
   const unseen = changes.filter(
     change =>
       change.after &&
       change.after.kind !== 'dir' &&
-      !isGitIndex(change.path) &&
+      (!isGitIndex(change.path) || isStaged(ctx, change)) &&
       !isTimeOfNode(change) &&
       isUnseen(change.path),
   )

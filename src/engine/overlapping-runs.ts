@@ -3,12 +3,13 @@
  * both went on; whose it was, their traces tell, if they are complete.
  */
 import type { Change, Id } from '../model/entry.ts'
-import type { Raw } from '../model/raw-path.ts'
+import { isGitIndex, type Raw } from '../model/raw-path.ts'
 import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import type { Span } from '../targets/dir/others-paths.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
+import { isStaged } from './index-writers.ts'
 import type { NamesOverTime } from './names-over-time.ts'
 import { recordedRoot, runOperations, undoneBy, withOuterRuns } from './operations.ts'
 import { withOtherNames } from './other-names.ts'
@@ -76,7 +77,7 @@ export function overlappingRuns(ctx: Context, id: string, now?: Now): Span[] {
   const { others } = now ?? editsOf(operations.get(id))
   if (others.length > 0)
     overlapping.push({ before: own.after.root, after: own.after.root, paths: others, isOutside: true })
-  return isOwn ? [...overlapping, ...outsiders(own, changes, isOwn, overlapping)] : overlapping
+  return isOwn ? [...overlapping, ...outsiders(ctx, own, changes, isOwn, overlapping)] : overlapping
 }
 
 function stepBack(ctx: Context, operation: Operation): Span['takenBack'] {
@@ -89,13 +90,19 @@ function stepBack(ctx: Context, operation: Operation): Span['takenBack'] {
  * What changed while it went on without any run's doing. Of a repository in which it has worked itself all goes back: the
  * parts must fit together.
  */
-function outsiders(own: Order, changes: readonly Change[], isOwn: (path: Raw) => boolean, known: Span[]): Span[] {
+function outsiders(
+  ctx: Context,
+  own: Order,
+  changes: readonly Change[],
+  isOwn: (path: Raw) => boolean,
+  known: Span[],
+): Span[] {
   if (known.some(({ paths }) => paths === undefined)) return []
   const others = new Set(known.flatMap(({ paths = [] }) => paths))
   const isInOwnRepository = inRepositoriesOf(changes, isOwn)
   const goesBack = withOtherNames(path => isOwn(path) || isInOwnRepository(path), changes)
   const paths = changes
-    .filter(change => !isUntold(change))
+    .filter(change => !isUntold(change) && (!isGitIndex(change.path) || isStaged(ctx, change)))
     .map(({ path }) => path)
     .filter(path => path !== '' && !others.has(path) && !goesBack(path))
   return paths.length === 0 ? [] : [{ before: own.after.root, after: own.after.root, paths, isOutside: true }]

@@ -9,6 +9,7 @@ import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Touched } from '../timeline/event-rows.ts'
 import type { Context } from './context.ts'
+import { withoutLooks } from './index-writers.ts'
 import { NamesOverTime } from './names-over-time.ts'
 import { recordedRoot } from './operations.ts'
 import { existsLive } from './resolve-path.ts'
@@ -77,7 +78,7 @@ export function touchedSoFar(ctx: Context, run: string, { since = 0, until }: Du
   const inBefore = entriesOf(ctx, ctx.db.runOf(run)?.before)
   // Then nobody knows what was in the directories that it moved.
   if (!inBefore) return isTouchedIn(ctx.db.events.touchedBy(run))
-  const touched = ctx.db.events.firstTouches(run)
+  const touched = withoutLooks(ctx, run, ctx.db.events.firstTouches(run))
   const isRestored = restoredIn(ctx, run)
   const names = namesIn(ctx, run, until)
   const isLeft = presenceAfter(ctx, run, until)
@@ -85,7 +86,7 @@ export function touchedSoFar(ctx: Context, run: string, { since = 0, until }: Du
     by.has(path) || names.namesOf(path).some(({ name, at }) => (by.get(name) ?? Infinity) <= at)
   let others: Map<Raw, number>[] | undefined
   const isOthers = (isTheirs: (touched: Map<Raw, number>) => boolean): boolean => {
-    others ??= runsBeside(ctx, run, until).map(({ id }) => ctx.db.events.firstTouches(id))
+    others ??= runsBeside(ctx, run, until).map(({ id }) => withoutLooks(ctx, id, ctx.db.events.firstTouches(id)))
     return others.some(isTheirs)
   }
   // No run, but somebody else may have taken it out of a directory before that was moved, or since.

@@ -145,6 +145,13 @@ export class TraceRows {
     return { pid: named.pid as number, end }
   }
 
+  /** The executions that named a path; undefined is one of which nothing is known. */
+  writersOf(run: string, path: Raw): (Execution | undefined)[] {
+    const sql = 'SELECT DISTINCT exec FROM fs_events WHERE run = ?1 AND (path = ?2 OR to_path = ?2)'
+    const ids = this.database.prepare(sql).all(run, rawToBytes(path))
+    return ids.map(({ exec }) => this.execution(run, exec as number))
+  }
+
   execution(run: string, id: number): Execution | undefined {
     const row = this.database.prepare('SELECT * FROM exec_events WHERE run = ? AND id = ?').get(run, id)
     return row && toExecution(row)

@@ -8,6 +8,7 @@ import type { Store } from '../../store/store.ts'
 import { entryAt } from '../../store/tree-lookup.ts'
 import { rootTreeOf } from './capture.ts'
 import { sameAside } from './plan-entries.ts'
+import { isOtherIndex } from './refreshed-index.ts'
 import { stateChanges } from './state-changes.ts'
 
 /** The states around what somebody else did. */
@@ -42,9 +43,11 @@ export class OthersPaths {
       if (takenBack) this.takenBack.push(takenBack)
       const alone = new Set(foreign)
       for (const path of paths ?? changedPaths(store, before, after)) {
+        // Who only looks writes the index anew.
+        if (isGitIndex(path) && !isOutside && !isStaged(store, path, before, after)) continue
         const place = this.add(path)
-        if (place !== undefined && isOutside) this.outside.add(place)
-        else if (place !== undefined) (alone.has(path) ? this.foreign : shared).add(place)
+        if (isOutside) this.outside.add(place)
+        else (alone.has(path) ? this.foreign : shared).add(place)
       }
     }
     for (const place of shared) this.foreign.delete(place)
@@ -87,8 +90,7 @@ export class OthersPaths {
   }
 
   /** What counts for it: a repository is one thing. */
-  private add(path: Raw): Raw | undefined {
-    if (isGitIndex(path)) return undefined
+  private add(path: Raw): Raw {
     const repository = /^(?:.*?\/)?\.git(?=\/)/s.exec(path)?.[0]
     if (repository !== undefined) this.repositories.add(repository)
     else this.paths.add(path)
@@ -96,6 +98,11 @@ export class OthersPaths {
     for (let at = leaf; at !== '' && !this.above.has(parentOf(at)); at = parentOf(at)) this.above.add(parentOf(at))
     return leaf
   }
+}
+
+function isStaged(store: Store, path: Raw, ...roots: [before: Id, after: Id]): boolean {
+  const [before, after] = roots.map(root => entryAt(store, rootTreeOf(store, root), path))
+  return isOtherIndex(store, path, before, after, undefined)
 }
 
 const changedPaths = (store: Store, before: Id, after: Id): Raw[] =>

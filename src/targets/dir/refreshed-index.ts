@@ -12,16 +12,20 @@ const MAX_INDEX_BYTES = 64 * 1024 * 1024
 export type ReadLive = (path: Raw) => Buffer | undefined
 
 /** Whether `path` is an index of git, and both states of it have the same entries. */
-export function isRefreshedIndex(
-  store: Store,
-  path: Raw,
-  a: Entry | undefined,
-  b: Entry | undefined,
-  readLive: ReadLive | undefined,
-): boolean {
-  if (!isGitIndex(path)) return false
-  const digests = [a, b].map(entry => (entry?.kind === 'file' ? digestOf(store, path, entry, readLive) : undefined))
-  return digests[0] !== undefined && digests[0] === digests[1]
+export const isRefreshedIndex = (...states: States): boolean => compareIndexes(...states) === 'same'
+
+/** Whether `path` is an index of git, and something was staged or unstaged between the two states. */
+export const isOtherIndex = (...states: States): boolean => compareIndexes(...states) === 'other'
+
+type States = [store: Store, path: Raw, a: Entry | undefined, b: Entry | undefined, readLive: ReadLive | undefined]
+
+function compareIndexes(...[store, path, a, b, readLive]: States): 'same' | 'other' | 'unknown' {
+  if (!isGitIndex(path)) return 'unknown'
+  const [before, after] = [a, b].map(entry =>
+    entry?.kind === 'file' ? digestOf(store, path, entry, readLive) : undefined,
+  )
+  if (before === undefined || after === undefined) return (a === undefined) === (b === undefined) ? 'unknown' : 'other'
+  return before === after ? 'same' : 'other'
 }
 
 /** Also of a worktree whose repository has another name. What is none has no entries that could be the same. */
