@@ -14,10 +14,14 @@ const dist = join(root, 'dist')
 /**
  * Node's modules are taken as objects, not imported: an import evaluates every export of the module, among them getters
  * that load half of Node (fs/promises, TextDecoder, util.diff), and that at each start. Of the exports that are named
- * here esbuild keeps those that are used. Functions of modules that most commands never call load theirs when they are
- * called: node:crypto alone takes 5 ms.
+ * here esbuild keeps those that are used. What modules have that most commands never need stands for theirs, which are
+ * loaded when one is called, made or asked for something: node:zlib takes 9 ms, node:crypto and node:fs/promises 5.
  */
-const rarelyCalled = /^node:(child_process|crypto|module|net|readline|stream|tty|util|vm|zlib)\b/
+const rarelyCalled = /^node:(child_process|crypto|fs\/promises|module|net|readline|stream|tty|util|vm|zlib)\b/
+const STAND_IN = `const standIn = name => new Proxy(function () {}, {
+  get: (_, key) => load()[name][key],
+  construct: (_, values, made) => Reflect.construct(load()[name], values, made),
+})`
 const builtins = {
   name: 'builtins',
   setup({ onResolve, onLoad }) {
@@ -34,12 +38,15 @@ const builtins = {
       const module = process.getBuiltinModule(path)
       const names = Object.keys(module).filter(name => /^[A-Za-z]\w*$/.test(name))
       const isFunction = name => /^[a-z]/.test(name) && typeof module[name] === 'function'
-      const take = name =>
-        rarelyCalled.test(path) && isFunction(name) ? `(...values) => load().${name}(...values)` : `take('${name}')`
+      const isObject = name => module[name] !== null && /^(?:object|function)$/.test(typeof module[name])
+      const takeLater = name =>
+        isFunction(name) ? `(...values) => load().${name}(...values)` : isObject(name) && `standIn('${name}')`
+      const take = name => (rarelyCalled.test(path) && takeLater(name)) || `take('${name}')`
       return {
         contents: [
           `const load = () => process.getBuiltinModule('${path}')`,
           'const take = name => load()[name]',
+          STAND_IN,
           'export default /* @__PURE__ */ load()',
           ...names.map(name => `export const ${name} = /* @__PURE__ */ ${take(name)}`),
         ].join('\n'),
