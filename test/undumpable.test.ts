@@ -1,4 +1,6 @@
 /** Processes that an ordinary user's tracer may not look at: undumpable ones, as agents that hold keys are, and unreadable programs. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { probeTracers } from '../src/tracers/select.ts'
 import { compileC } from './support/c-program.ts'
@@ -89,3 +91,53 @@ for (const [title, settings] of drivers) {
     })
   })
 }
+
+/** Changes files by itself, undumpable, waits for a line, and changes one more. */
+const QUIET = `
+  #include <stdio.h>
+  #include <sys/prctl.h>
+  #include <sys/stat.h>
+  #include <unistd.h>
+  static void append(const char *name) { FILE *file = fopen(name, "a"); fputs("agent\\n", file); fclose(file); }
+  int main(void) {
+    char word[8];
+    prctl(PR_SET_DUMPABLE, 0);
+    append("own"); mkdir("made", 0777); append("made/x"); unlink("gone"); rename("b", "c");
+    fclose(fopen("../ready", "w"));
+    fgets(word, sizeof word, fopen("../go", "r"));
+    append("own");
+    return 0;
+  }`
+/** What changed so long after a call that could not be read is none of its work (src/engine/vague-calls.ts). */
+const EFFECT_MS = 3000
+
+describe.skipIf(!canDropPrivilege || !works.get('seccomp'))('what an undumpable process changes by itself', () => {
+  let space: Workspace
+  useTracedRuns(
+    made => {
+      space = made
+    },
+    { SAVEPOINT_TRACER: 'seccomp' },
+  )
+
+  it('goes back with the run, and what others changed meanwhile stays', async () => {
+    for (const name of ['own', 'gone', 'b', 'theirs']) space.write(name, `${name}\n`)
+    compileC(space.at('../quiet'), QUIET)
+    for (const name of ['ready', 'go']) space.sh(`mkfifo ../${name}`)
+    const running = runAsUser(space, [['run', { command: ['../quiet'] }]])
+    await readFile(space.at('../ready'))
+    await pause(EFFECT_MS + 200)
+    space.sh('echo hand >> theirs; echo hand > new')
+    await pause(EFFECT_MS + 200)
+    await writeFile(space.at('../go'), 'end\n')
+    const [result] = (await running).results
+    const changed = result.changes.map(({ path }: { path: string }) => path)
+    expect(changed.filter((path: string) => path !== 'made').sort()).toEqual(['b', 'c', 'gone', 'made/x', 'own'])
+
+    const { results } = await runAsUser(space, [['undo', {}]])
+    const left = results[0].restore.leftAlone.map(({ path }: { path: string }) => path)
+    expect(left.sort()).toEqual(['new', 'theirs'])
+    const there = space.sh('for each in *; do echo "$each: $(cat $each)"; done')
+    expect(there).toBe('a: a1\nb: b\ngone: gone\nnew: hand\nown: own\ntheirs: theirs\nhand\n')
+  })
+})

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mounts.h"
@@ -23,12 +24,33 @@ struct look {
   struct frame *frame;
   pid_t *pids;
   size_t count;
-  unsigned unseen;
+  struct unseen unseen;
   bool other_mounts; /* of the process that is looked at: its paths are not ours, but the files may be */
 };
 
 /* A process that is gone holds nothing. */
 static bool is_gone(int error) { return error == ENOENT || error == ESRCH; }
+
+/* The 20th word behind the name; 0 when it is not there. */
+static uint64_t started_ns(pid_t pid) {
+  char text[1024];
+  const char *at = read_text_file(pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
+  for (int i = 0; i < 20 && at != NULL; i++) at = strchr(at + 1, ' ');
+  struct timespec now;
+  if (at == NULL || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  uint64_t tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK), booted = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+  /* The end of the tick: it is not younger than that. */
+  return realtime_ns() - booted + (strtoull(at + 1, NULL, 10) + 1) * tick_ns;
+}
+
+/* `pid`: 0 when nobody knows which. */
+static void note_unseen(struct look *look, pid_t pid) {
+  uint64_t since = pid == 0 ? 0 : started_ns(pid);
+  struct unseen *unseen = &look->unseen;
+  unseen->unknown = unseen->unknown || since == 0;
+  if (since > unseen->since_ns) unseen->since_ns = since;
+  unseen->count++;
+}
 
 /* `inode`: 0 when the path is the file's only name. */
 static void tell_held(struct look *look, pid_t pid, const char *path, size_t length, uint64_t inode, bool mapped) {
@@ -50,7 +72,7 @@ static void add_children(struct look *look, pid_t pid, const char *thread) {
   snprintf(file, sizeof file, "/proc/%d/task/%s/children", pid, thread);
   FILE *list = fopen(file, "re");
   if (list == NULL) {
-    if (errno != ESRCH && errno != ENOENT) look->unseen++;
+    if (!is_gone(errno)) note_unseen(look, pid);
     return;
   }
   while (look->count < MAX_PROCESSES && fscanf(list, "%15s", word) == 1) look->pids[look->count++] = atoi(word);
@@ -73,7 +95,7 @@ static void look_at_descriptors(struct look *look, pid_t pid) {
   snprintf(path, sizeof path, "/proc/%d/fd", pid);
   DIR *list = opendir(path);
   if (list == NULL) {
-    if (!is_gone(errno)) look->unseen++;
+    if (!is_gone(errno)) note_unseen(look, pid);
     return;
   }
   int directory = dirfd(list);
@@ -145,7 +167,7 @@ static void look_at_mappings(struct look *look, pid_t pid) {
   snprintf(file, sizeof file, "/proc/%d/maps", pid);
   FILE *maps = fopen(file, "re");
   if (maps == NULL) {
-    if (!is_gone(errno)) look->unseen++;
+    if (!is_gone(errno)) note_unseen(look, pid);
     return;
   }
   while (getline(&line, &room, maps) > 0) look_at_mapping(look, pid, line);
@@ -175,7 +197,7 @@ static pid_t live_thread(pid_t pid) {
   return found;
 }
 
-unsigned tell_holders(struct stream *stream, struct frame *frame) {
+struct unseen tell_holders(struct stream *stream, struct frame *frame) {
   static pid_t pids[MAX_PROCESSES];
   struct look look = {.stream = stream, .frame = frame, .pids = pids};
   find_children(&look, getpid());
@@ -186,6 +208,6 @@ unsigned tell_holders(struct stream *stream, struct frame *frame) {
     look_at_descriptors(&look, seen);
     look_at_mappings(&look, seen);
   }
-  if (look.count == MAX_PROCESSES) look.unseen++;
+  if (look.count == MAX_PROCESSES) note_unseen(&look, 0);
   return look.unseen;
 }

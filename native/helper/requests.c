@@ -61,7 +61,7 @@ static void answer(struct state *state, uint32_t kind, uint32_t number) {
   processes_lock();
   moves_settle_idle(state->stream, state->frame);
   processes_unlock();
-  tell_number(state, FRAME_BARRIER, number, 0);
+  tell_number(state, FRAME_BARRIER, number, (struct unseen){0});
   /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
   if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));
   stream_flush(state->stream);

@@ -25,10 +25,13 @@ void tell_hello(struct state *state) {
   stream_put(state->stream, state->frame);
 }
 
-void tell_number(struct state *state, enum frame_type type, uint32_t number, uint32_t unseen) {
+void tell_number(struct state *state, enum frame_type type, uint32_t number, struct unseen unseen) {
   frame_begin(state->frame, type, 0, 0);
   frame_number(state->frame, FIELD_NUMBER, number);
-  if (unseen != 0) frame_number(state->frame, FIELD_EXEC, unseen);
+  if (unseen.count != 0) {
+    frame_number(state->frame, FIELD_EXEC, unseen.count);
+    frame_long(state->frame, FIELD_TIME, unseen.unknown ? 0 : unseen.since_ns);
+  }
   stream_put(state->stream, state->frame);
 }
 

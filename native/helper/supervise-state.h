@@ -11,6 +11,7 @@
 
 #include "drivers.h"
 #include "frames.h"
+#include "holders.h"
 
 /* u32 kind, u32 number. */
 enum { REQUEST_BYTES = 8 };
@@ -38,8 +39,7 @@ struct state {
 /* The command could not be started, or nothing can be told of it: an errno. Returns when the reader has it, or is gone. */
 void tell_failure(struct state *state, int error);
 void tell_hello(struct state *state);
-/* `unseen`: how many processes could not be looked at, if any. */
-void tell_number(struct state *state, enum frame_type type, uint32_t number, uint32_t unseen);
+void tell_number(struct state *state, enum frame_type type, uint32_t number, struct unseen unseen);
 /* Of the executions that were held for too long, that they go on. */
 void tell_late(struct state *state);
 /* The command has ended, while what is recorded goes on. */

@@ -103,3 +103,30 @@ test('what was in no snapshot is not found where the run has touched it before, 
   touches.noteFound('e', 500_000_000n)
   expect([...touches.foundUnsaved.keys()]).toEqual(['d/put', 'e'])
 })
+
+test('what was touched long ago is known also after hundreds of thousands of other files', () => {
+  const touches = new LastTouches()
+  touches.note(touch('write', 1000))
+  touches.note(touch('rename', 1000, undefined, { path: 'c', to: 'd' }))
+  for (let i = 0; i < 300_000; i++) {
+    touches.note(touch('write', 2000, undefined, { path: `cache/${i}`, existed: false }))
+    touches.note(touch('delete', 2000, undefined, { path: `cache/${i}` }))
+  }
+  expect([touches.isFull, touches.of('f'), touches.of('d/x'), touches.of('cache/0'), touches.of('other')]).toEqual([
+    false,
+    1000,
+    1000,
+    2000,
+    undefined,
+  ])
+  touches.note(touch('write', 9000, 1900))
+  expect(touches.isMixed('f')).toBe(false)
+  touches.note(touch('write', 9000, 4000, { path: 'cache/1' }))
+  expect(touches.isMixed('cache/1')).toBe(true)
+})
+
+test('who touches more than can be remembered is known to have', () => {
+  const touches = new LastTouches()
+  for (let i = 0; i < 100_001; i++) touches.note(touch('rename', 1000, undefined, { path: `a${i}`, to: `b${i}` }))
+  expect(touches.isFull).toBe(true)
+})

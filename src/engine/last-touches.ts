@@ -7,9 +7,15 @@ import type { PathOp } from '../tracers/frames.ts'
 import type { PathEvent } from '../tracers/trace-event.ts'
 import { LetGo } from './let-go.ts'
 import { NamesOverTime } from './names-over-time.ts'
+import { OldTouches } from './old-touches.ts'
+import { RecentMap } from './recent-map.ts'
+import { VagueCalls } from './vague-calls.ts'
 
-/** With more paths than this, nothing is known of any. */
-const MAX_PATHS = 200_000
+/** Of more paths than this, only the time is kept of those that were touched longest ago; with more of them, nothing is known of any. */
+const MAX_PATHS = 100_000
+const MAX_OLD = 1_000_000
+const MAX_MOVES = 100_000
+const MAX_ENDS = 200_000
 /** What is beyond that is not named. */
 const MAX_MIXED = 20_000
 /** How many of the last renames can be taken back. */
@@ -27,7 +33,8 @@ export type Touch = Pick<
 >
 
 export class LastTouches {
-  private readonly paths = new Map<Raw, number>()
+  private readonly old = new OldTouches(MAX_OLD)
+  private readonly paths = new RecentMap<number>(MAX_PATHS, (path, at) => this.age(path, at))
   private readonly moved = new Map<Raw, number>()
   /** Which process it was, and when processes ended. */
   private readonly by = new Map<Raw, number>()
@@ -44,7 +51,9 @@ export class LastTouches {
   /** What was in no snapshot when it first took or changed it, by the first names, and from when its content was. */
   private readonly unsaved = new Map<Raw, bigint>()
   readonly letGo: LetGo = new LetGo()
-  private isFull = false
+  readonly vague: VagueCalls = new VagueCalls()
+  private moves = 0
+  private isCut = false
   /** How many descriptors a process has of a file that it can write with. */
   private readonly holds: (pid: number, path: Raw) => number
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
@@ -54,9 +63,14 @@ export class LastTouches {
     this.holds = holds
   }
 
+  /** Nothing is known of any path. */
+  get isFull(): boolean {
+    return this.isCut || this.vague.isFull
+  }
+
   /** Paths relative to the target. */
   note(touch: Touch): void {
-    if (this.isFull) return
+    if (this.isCut) return
     const { op, at, pid, thread, path, to, directory, changed, replaced } = touch
     this.find(touch)
     const isFinish = finishes.has(op) && path !== undefined && this.by.get(path) === pid
@@ -67,36 +81,53 @@ export class LastTouches {
     for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
+    if (moves.has(op)) this.moves++
     const takeBack = this.names.note({ op, path, to, directory, at, by: '' })
     if (moves.has(op)) this.remember(path, to, takeBack)
     for (const each of [path, to]) {
       if (each === undefined) continue
       // What was opened before the command began may be written at any time.
       const until = op === 'inherited' ? Infinity : at
-      this.paths.set(each, Math.max(until, this.paths.get(each) ?? 0))
+      this.paths.set(each, Math.max(until, this.lastOf(each) ?? 0))
       this.by.set(each, pid)
-      this.letGo.note(each, { at, thread })
+      if (op === 'delete') this.letGo.noteRemoved(each)
+      else this.letGo.note(each, { at, thread })
       if (moves.has(op)) this.moved.set(each, at)
     }
-    if (this.paths.size > MAX_PATHS) this.forget()
+    if (this.old.isFull || this.moves > MAX_MOVES) this.forget()
+  }
+
+  /** Most of what a build touches goes again, or is never looked at. */
+  private age(path: Raw, at: number): void {
+    this.old.set(path, at)
+    this.by.delete(path)
+    this.touched.delete(path)
+    this.found.delete(path)
+  }
+
+  private lastOf(path: Raw): number | undefined {
+    return this.paths.get(path) ?? this.old.get(path)
+  }
+
+  private isTouched(first: Raw): boolean {
+    return this.touched.has(first) || this.old.get(first) !== undefined
   }
 
   /** What is there when it is first named has been made by somebody else, or was there before the run. */
   private find({ op, path, to, existed }: Touch): void {
     const hasTwo = op === 'rename' || op === 'link' || op === 'exchange'
     const isThere = op === 'delete' || op === 'attributes' || op === 'truncate' || hasTwo || (op === 'write' && existed)
-    if (isThere && path !== undefined && !this.touched.has(this.firstName(path))) this.found.add(this.firstName(path))
-    if (hasTwo && existed && to !== undefined && !this.touched.has(this.firstName(to)))
-      this.found.add(this.firstName(to))
+    if (isThere && path !== undefined && !this.isTouched(this.firstName(path))) this.found.add(this.firstName(path))
+    if (hasTwo && existed && to !== undefined && !this.isTouched(this.firstName(to))) this.found.add(this.firstName(to))
   }
 
   /** Somebody else's perhaps, as it was right before the run took or changed it. */
   noteFound(path: Raw, mtimeNs: bigint): void {
-    if (this.isFull || this.unsaved.size >= MAX_MIXED) return
+    if (this.isCut || this.unsaved.size >= MAX_MIXED) return
     const first = this.firstName(path)
     // The tracer forgets what it was told before everything was looked at, and knows nothing of places outside of the target.
     const brought = this.names.broughtBy(path)?.at ?? -Infinity
-    const isOwn = this.touched.has(first) || Number(mtimeNs / 1_000_000n) <= brought + WRITE_MS
+    const isOwn = this.isTouched(first) || Number(mtimeNs / 1_000_000n) <= brought + WRITE_MS
     if (!isOwn) this.unsaved.set(first, mtimeNs)
   }
 
@@ -140,13 +171,13 @@ export class LastTouches {
   }
 
   noteEnd(pid: number, at: number): void {
-    if (this.ends.size >= MAX_PATHS) this.ends.clear()
+    if (this.ends.size >= MAX_ENDS) this.ends.clear()
     this.ends.set(pid, at)
   }
 
   /** Undefined: never, or nobody knows. */
   of(path: Raw): number | undefined {
-    let last = this.paths.get(path)
+    let last = this.lastOf(path)
     // Moving a directory touches all that is in it; it only goes when nothing is.
     for (let above = parentOf(path); above !== ''; above = parentOf(above)) {
       const at = this.moved.get(above)
@@ -157,7 +188,7 @@ export class LastTouches {
 
   /** Since when no process of the run can write it; undefined where that is not known. */
   letGoAt(path: Raw): number | undefined {
-    const touched: Raw[] = this.paths.has(path) ? [path] : []
+    const touched: Raw[] = this.lastOf(path) === undefined ? [] : [path]
     for (let above = parentOf(path); above !== ''; above = parentOf(above))
       if (this.moved.has(above)) touched.push(above)
     const times = touched.map(each => this.letGo.of(each) ?? Infinity)
@@ -167,10 +198,11 @@ export class LastTouches {
 
   /** Whether somebody else has perhaps changed it after the run had touched it, and before the directory was moved that it is in. */
   wasEditedBeforeMove(path: Raw, changed: number): boolean {
-    const touched = this.names.namesOf(path).filter(({ name }) => this.paths.has(name) && !this.moved.has(name))
-    if (touched.length === 0 || this.paths.has(path)) return false
+    const isNamed = (name: Raw) => this.lastOf(name) !== undefined
+    const touched = this.names.namesOf(path).filter(({ name }) => isNamed(name) && !this.moved.has(name))
+    if (touched.length === 0 || isNamed(path)) return false
     const ownUntil = touched.map(({ name, at }) => {
-      const last = Math.max(this.paths.get(name)!, this.safeAt)
+      const last = Math.max(this.lastOf(name)!, this.safeAt)
       const end = this.endAfter(name, last)
       return Math.max(last + WRITE_MS, end < at ? end : 0)
     })
@@ -199,13 +231,13 @@ export class LastTouches {
 
   /** When what it is in was brought in from outside, if that is all that was done to it. */
   broughtAt(path: Raw): number | undefined {
-    return this.touched.has(this.firstName(path)) ? undefined : this.names.broughtBy(path)?.at
+    return this.isTouched(this.firstName(path)) ? undefined : this.names.broughtBy(path)?.at
   }
 
   /** The name that a file had before, if it has another one only because directories above it were moved. */
   movedOnlyWithin(path: Raw): Raw | undefined {
     const first = this.firstName(path)
-    return first === path || this.touched.has(first) ? undefined : first
+    return first === path || this.isTouched(first) ? undefined : first
   }
 
   /** `changed`: only told when it was since the command began. `ownFrom`: later changes of what it had touched are its own. */
@@ -230,7 +262,8 @@ export class LastTouches {
   }
 
   private forget(): void {
-    this.isFull = true
+    this.isCut = true
+    this.old.clear()
     this.paths.clear()
     this.moved.clear()
     this.by.clear()

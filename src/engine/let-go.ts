@@ -6,11 +6,15 @@ import { lstatSync, readFileSync } from 'node:fs'
 import type { Shown } from '../backends/mounts-below.ts'
 import { isWithin, joinRaw, parentOf, type Raw, rawToBytes } from '../model/raw-path.ts'
 import type { Held, HeldFile } from '../tracers/trace-event.ts'
+import { RecentMap } from './recent-map.ts'
 
 /** A call is told before it is carried out. */
 const CALL_MS = 1000
-/** Of more than so many at a time nothing is known. */
-const MAX_WAITING = 5000
+/** Of more than so many, those that were touched longest ago are never known to be let go. */
+const MAX_WAITING = 100_000
+const MAX_LET_GO = 100_000
+/** How many a look is about: what is beyond that waits for the next. */
+const MAX_LOOK = 5000
 
 interface Touch {
   at: number
@@ -19,8 +23,8 @@ interface Touch {
 
 export class LetGo {
   /** Touched, and perhaps still to be written. */
-  private readonly waiting = new Map<Raw, Touch>()
-  private readonly since = new Map<Raw, number>()
+  private readonly waiting = new RecentMap<Touch>(MAX_WAITING)
+  private readonly since = new RecentMap<number>(MAX_LET_GO)
 
   private hasNews = false
 
@@ -38,7 +42,13 @@ export class LetGo {
   note(path: Raw, touch: Touch): void {
     this.since.delete(path)
     this.hasNews = true
-    if (this.waiting.size < MAX_WAITING || this.waiting.has(path)) this.waiting.set(path, touch)
+    this.waiting.set(path, touch)
+  }
+
+  /** It is removed: what comes there later is another file. */
+  noteRemoved(path: Raw): void {
+    this.since.delete(path)
+    this.waiting.delete(path)
   }
 
   /** Since when nobody of the run has it; undefined: perhaps somebody has. */
@@ -52,7 +62,8 @@ export class LetGo {
    */
   done(now: number, safeAt: number): Map<Raw, Touch> {
     const [isOut, done] = [new Map<number, boolean>(), new Map<Raw, Touch>()]
-    for (const [path, touch] of this.waiting) {
+    for (const [path, touch] of this.waiting.entries()) {
+      if (done.size >= MAX_LOOK) break
       if (Math.max(touch.at, safeAt) > now - CALL_MS) continue
       if (!isOut.has(touch.thread)) isOut.set(touch.thread, isWaiting(touch.thread))
       if (isOut.get(touch.thread)) done.set(path, touch)
@@ -62,13 +73,13 @@ export class LetGo {
 
   /** After that look. Returns whether anything was let go. `shown`: by which paths the target can be reached. */
   settle(done: ReadonlyMap<Raw, Touch>, held: Held, shown: readonly Shown[], now: number): boolean {
-    // What cannot be looked at may hold anything.
-    if (held.unseen > 0) return false
     const isHeld = heldBelow(held.files, shown)
     const inodes = new Set(held.files.flatMap(({ inode }) => inode ?? []))
     const before = this.waiting.size
     for (const [path, touch] of done) {
       if (isHeld.has(path) || this.waiting.get(path) !== touch) continue
+      // Who cannot be looked at may have inherited what was open when it was started.
+      if (held.unseenSince !== undefined && touch.at <= held.unseenSince) continue
       if (inodes.size > 0 && mayBeOne(joinRaw(shown[0]!.place, path), inodes)) continue
       this.waiting.delete(path)
       this.since.set(path, now)

@@ -19,6 +19,7 @@ import type { RestoreResult } from './results.ts'
 import { closeKilledRuns } from './run-end.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
+import { settleVague } from './settle-vague.ts'
 import { type Doer, doerOf } from './unprotected.ts'
 
 /** `ref` may be a run: then what that run changed is taken back, and what others changed since stays. */
@@ -109,6 +110,7 @@ async function soFar(
 ): Promise<Pick<RestoreRequest, 'base' | 'others' | 'doer'>> {
   const touches = await traceSoFar()
   const known = touches && { touches, endedAt: ctx.now() }
+  if (touches) settleVague(ctx, run, { before: before.root, after: root }, touches)
   const { others, mixed } = editsMeanwhile(ctx, { before: before.root, after: root }, known)
   return {
     base: root,

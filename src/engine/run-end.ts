@@ -17,6 +17,7 @@ import { editsBeforeGuards, guardedDetail, type PartlyKnown } from './edits-befo
 import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
 import { addKept } from './kept-files.ts'
 import { spooled } from './kept-spool.ts'
+import type { LastTouches } from './last-touches.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { moveDetail } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
@@ -26,6 +27,7 @@ import { recoverPending } from './recover.ts'
 import type { ChildEnd } from './run-child.ts'
 import { takeIfChanged } from './run-snapshot.ts'
 import { isInterrupted } from './run-state.ts'
+import { settleVague } from './settle-vague.ts'
 import { addSnapshot, unlessDamaged } from './snapshot.ts'
 import { closeSpool, spoolOf } from './spool.ts'
 import { snapshotBefore } from './state-before.ts'
@@ -53,6 +55,9 @@ interface End {
   after: Snapshot | undefined
   taken: number
 }
+
+const touchesOf = (touched: Touches | PartlyKnown): LastTouches =>
+  'partly' in touched ? touched.partly : touched.touches
 
 const nothing: End = { after: undefined, taken: 0 }
 
@@ -152,6 +157,10 @@ async function finishLocked(
     : await captureGone(ctx, before)
   await addKept(ctx, run.id)
   closeOrName(ctx, run.id)
+  const isVague =
+    touched !== undefined && settleVague(ctx, run.id, { before: before.root, after: live.root }, touchesOf(touched))
+  // Those events are about what is in it.
+  if (isVague) live.eventsAt = ctx.db.events.newest()
   const isCommit = commit !== undefined
   if (isCommit) addSnapshot(ctx, live, { type: 'git', run: run.id, command: commit })
   const unchanged = live.root === before.root && ctx.db.head === before.id

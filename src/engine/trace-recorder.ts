@@ -124,7 +124,7 @@ export class TraceRecorder {
 
   /** Whether everything could be written, and it is known which paths were touched. */
   get isWhole(): boolean {
-    return this.failure === undefined && !this.hasUnknown
+    return this.failure === undefined && !this.hasUnknown && !this.touches.isFull
   }
 
   /** The same, and nothing is missing until now. */
@@ -256,8 +256,9 @@ export class TraceRecorder {
 
   private addPath(event: PathEvent): void {
     const { at, op, pid, exec, path, to, existed, absent, directory, isUnknown } = event
+    if (isUnknown) this.touches.vague.note(event)
     // What lies in the target went with it.
-    if (isUnknown || (op === 'rename' && path !== undefined && isWithin(this.target, path))) this.hasUnknown = true
+    if (op === 'rename' && path !== undefined && isWithin(this.target, path)) this.hasUnknown = true
     // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
     if (op === 'create' ? existed : absent && op !== 'write') return
     // A file that the shell opened for the whole command is no work of the command's.

@@ -252,7 +252,9 @@ export class TracedCommand {
       this.held.push({ path, mapped: (frame.flags & FLAG.mapped) !== 0, inode: frame.long(FIELD.inode) })
     } else if (frame.type === FRAME.looked) {
       const number = frame.number(FIELD.number)!
-      this.looks.get(number)?.({ files: this.held, unseen: frame.number(FIELD.exec) ?? 0 })
+      const since = frame.long(FIELD.time)
+      const unseenSince = since === undefined ? undefined : since === 0n ? Infinity : Number(since / 1_000_000n)
+      this.looks.get(number)?.({ files: this.held, unseen: frame.number(FIELD.exec) ?? 0, unseenSince })
       this.looks.delete(number)
       this.held = []
     }

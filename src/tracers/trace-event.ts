@@ -96,8 +96,9 @@ export interface HeldFile {
 /** What processes hold, looked for after everything before it was told. */
 export interface Held {
   files: HeldFile[]
-  /** Processes that could not be looked at. */
+  /** Processes that could not be looked at, and when the last of them was started; Infinity where nobody tells. */
   unseen: number
+  unseenSince: number | undefined
 }
 
 export interface Look extends Held {
