@@ -37,12 +37,14 @@ export function locate(state: NativeState, orCopy: boolean): NativeState | undef
   // One in its own place counts as the original: its pool was received as a whole, by another one of its name.
   const found = near.find(({ isIt }) => isIt) ?? here ?? (orCopy ? near[0] : undefined)
   if (found) return at(state, found)
-  const elsewhere = namesakesIn(tell().stdout, state).find(({ isIt }) => isIt)
-  if (elsewhere && orCopy) return at(state, elsewhere)
+  const elsewhere = namesakesIn(tell().stdout, state).filter(({ isIt }) => isIt)
+  const inOwnPool = elsewhere.length > 0 ? inPoolOf(state, elsewhere) : undefined
+  const moved = inOwnPool ?? (orCopy ? elsewhere[0] : undefined)
+  if (moved) return at(state, moved)
   mountpointOf(state)
-  if (!elsewhere) return undefined
-  // Another pool has the name of its own by now, and who deletes must not take one that was split off for that.
-  throw failed(`find ${nameOf(state)}`, `it is ${elsewhere.name} now: import its pool under its own name`)
+  if (elsewhere.length === 0) return undefined
+  // Of one that was split off, perhaps, in which everything is the same, and which is somebody's backup.
+  throw failed(`find ${nameOf(state)}`, `it is ${elsewhere[0]!.name} now: import its pool under its own name`)
 }
 
 interface Namesake {
@@ -74,6 +76,12 @@ const at = (state: NativeState, { name, mark, isIt }: Namesake): NativeState => 
   place: name.slice(0, -state.name.length - 1),
   mark: isIt ? mark : state.mark,
 })
+
+/** Its pool may be imported under another name. */
+function inPoolOf({ of }: NativeState, namesakes: readonly Namesake[]): Namesake | undefined {
+  const guids = poolGuids()
+  return of === undefined ? undefined : namesakes.find(({ name }) => guids.get(poolOf(name)) === of.split('/')[0])
+}
 
 /** Of all, or of those that are named. */
 const tell = (...names: string[]) =>

@@ -1,5 +1,6 @@
 /** By what ZFS datasets and their snapshots are known: by no name, which another one may have by now, and asked for no more often than needed. */
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
@@ -38,6 +39,31 @@ export function identifiedZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     } finally {
       retried('zfs', 'destroy', '-rRf', dataset!)
       retried('zfs', 'rename', old, dataset!)
+    }
+  })
+
+  holds('what a pool has that was split off from its own stays, also where only that is imported', async space => {
+    const [pool, half] = [`savepoint-whole-${process.pid}`, `savepoint-half-${process.pid}`]
+    const disks = ['one.img', 'two.img'].map(name => join(space.base, name))
+    const target = join(space.base, 'mirrored')
+    run('truncate', '-s', '100M', ...disks)
+    run('zpool', 'create', '-o', 'cachefile=none', '-m', target, pool, 'mirror', ...disks)
+    const opened = () => space.open({ cwd: target })
+    const importAs = (...names: string[]) => run('zpool', 'import', '-d', space.base, '-o', 'cachefile=none', ...names)
+    try {
+      writeFileSync(join(target, 'secret'), '')
+      expect(await (await opened()).snapshot({})).toMatchObject({ backend: 'zfs' })
+      retried('zpool', 'split', pool, half, disks[1]!)
+      retried('zpool', 'export', pool)
+      importAs('-R', join(space.base, 'half'), half)
+      const refused = (await space.open({ cwd: space.base, target })).purge(join(target, 'secret'))
+      await expect(refused).rejects.toThrow(/^Cannot complete the purge: .*import its pool, under its own name/)
+      importAs(pool, `${pool}.new`)
+      await opened()
+      expect(space.notices.at(-1)).toBe('completed a purge that was interrupted: secret')
+      expect([scene.snapshotsOf(`${pool}.new`).length, scene.snapshotsOf(half).length]).toEqual([0, 1])
+    } finally {
+      for (const name of [pool, `${pool}.new`, half]) spawnSync('zpool', ['destroy', '-f', name])
     }
   })
 }
