@@ -47,6 +47,7 @@
   X(sharesBlocks, shares_blocks) \
   X(statfs, statfs_fd) \
   X(filesystemId, filesystem_id) \
+  X(uniqueMount, unique_mount) \
   X(rawArgv, raw_argv) \
   X(peerOf, peer_of) \
   X(terminalModes, terminal_modes) \

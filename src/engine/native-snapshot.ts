@@ -6,7 +6,6 @@ import { readOutside } from '../files/outside-rules.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { type Chosen, forgetChoice } from './backend.ts'
-import { checkIdentity } from './capture-live.ts'
 import { checkRoom } from './capture-room.ts'
 import { type Context, recordTarget } from './context.ts'
 import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
@@ -21,7 +20,6 @@ export async function takeNative(
   { backend, place: chosen, of }: Chosen,
   options: TakeOptions,
 ): Promise<Snapshot> {
-  checkIdentity(ctx)
   checkRoom(ctx)
   recordTarget(ctx)
   noteMount(ctx)

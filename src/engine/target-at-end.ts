@@ -4,11 +4,12 @@ import { quoteWord } from '../model/shell-quote.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { encodeTree } from '../store/tree-codec.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
-import { identityOf, obstacleAt, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { identityOf, lastingIdentity, obstacleAt, statDir } from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { followTarget } from './moved-target.ts'
+import { isTarget } from './target-dataset.ts'
 import type { Displacer } from './target-place.ts'
 import { writeTarget } from './target-registry.ts'
 import { refuseUnseen } from './unmounted-target.ts'
@@ -28,12 +29,12 @@ export function findTarget(ctx: Context, movedTo: Buffer | undefined, by: Displa
   const place = movedTo && showPath(rawFromBytes(movedTo))
   if (moved) ctx.notice(`${displaced('moved', by)} to ${place}${by === 'others' ? '' : '; undo moves it back'}`)
   const stat = statDir(ctx.targetPath)
-  const isReplaced = stat !== undefined && !sameIdentity(identityOf(stat), ctx.identity)
+  const isReplaced = stat !== undefined && !isTarget(ctx, stat)
   if (!stat || isReplaced) refuseUnseen(ctx)
   if (isReplaced) {
     const where = place ? `; the old one is at ${place}` : ''
     ctx.notice(`${displaced('replaced', by)} by another one${where}`)
-    ctx.identity = identityOf(stat)
+    ctx.identity = lastingIdentity(ctx.targetPath, identityOf(stat))
     writeTarget({ id: ctx.timelineId, directory: ctx.timelineDir, path: ctx.targetPath, identity: ctx.identity })
   }
   if (!stat) ctx.notice(describeGone(ctx.targetPath, by))

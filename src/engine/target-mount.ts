@@ -2,11 +2,12 @@
  * On which mount the target was when it was last captured. Where that is not there, a target that is missing is away with its
  * filesystem, whoever keeps the snapshots; and what is made in its place would stand in the way of mounting it again.
  */
-import { isMountedNow, type MountOf, mountHiding, mountOf } from '../backends/mounts-below.ts'
+import { isMountedNow, isOnZfs, type MountOf, mountHiding, mountOf } from '../backends/mounts-below.ts'
 import { isDatasetAway } from '../backends/zfs.ts'
 import { isWithin, type Raw, rawFromBytes, rawToText } from '../model/raw-path.ts'
-import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { statDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
+import { isTarget, noteDataset } from './target-dataset.ts'
 import { parentPath } from './target-registry.ts'
 
 const META = 'target.mount'
@@ -25,8 +26,9 @@ export interface Mounted {
 /** When it is captured, and so is the one that it was. */
 export function noteMount(ctx: Context): void {
   const stat = ctx.unwritable ? undefined : statDir(ctx.targetPath)
-  const mount = stat && sameIdentity(identityOf(stat), ctx.identity) ? mountOf(ctx.targetPath) : undefined
+  const mount = stat && isTarget(ctx, stat) ? mountOf(ctx.targetPath) : undefined
   if (!mount) return
+  if (isOnZfs(mount)) noteDataset(ctx)
   const text = JSON.stringify({ path: rawFromBytes(ctx.targetPath), ...mount } satisfies Noted)
   if (ctx.db.meta(META) !== text) ctx.db.setMeta(META, text)
 }
@@ -53,6 +55,12 @@ export function missingMount(ctx: Context): Mounted | undefined {
   // One that was destroyed is not away. `zfs list` takes a path for the dataset that it is in.
   const mayBeZfs = noted.type === 'zfs' || (noted.type.startsWith('fuse') && !source.startsWith('/'))
   return mayBeZfs && !isDatasetAway(source, point) ? undefined : { source, point }
+}
+
+/** On which it was when it was last captured, if that is known. */
+export function lastMount(ctx: Context): Mounted | undefined {
+  const noted = notedOf(ctx)
+  return noted && { source: rawToText(noted.source), point: rawToText(noted.point) }
 }
 
 function notedOf(ctx: Context): Noted | undefined {

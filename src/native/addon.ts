@@ -268,6 +268,8 @@ export interface Addon extends BtrfsCalls, LooksCalls, MappingCalls {
   statfs(fd: number): { free: number; total: number; type: number }
   /** Of the filesystem, whatever device it is on: its UUID, no bytes where nobody tells. */
   filesystemId(fd: number): Buffer
+  /** Of the mount: no other one gets the same number until the machine is started again. 0n where nobody tells. */
+  uniqueMount(fd: number): bigint
 }
 
 function load(): Addon {
