@@ -58,12 +58,12 @@ export function missingMount(ctx: Context): Mounted | undefined {
 }
 
 /** On which it was when it was last captured, if that is known. */
-export function lastMount(ctx: Context): Mounted | undefined {
+export function lastMount(ctx: Pick<Context, 'db' | 'targetPath'>): Mounted | undefined {
   const noted = notedOf(ctx)
   return noted && { source: rawToText(noted.source), point: rawToText(noted.point) }
 }
 
-function notedOf(ctx: Context): Noted | undefined {
+function notedOf(ctx: Pick<Context, 'db' | 'targetPath'>): Noted | undefined {
   const noted = JSON.parse(ctx.db.meta(META) ?? 'null') as Noted | null
   const path = rawFromBytes(ctx.targetPath)
   return noted?.path === path && isWithin(path, noted.point) ? noted : undefined
