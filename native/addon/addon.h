@@ -61,6 +61,7 @@
   X(trimMemory, trim_memory) \
   X(adoptOrphans, adopt_orphans) \
   X(takeEnd, take_end) \
+  X(signalNote, signal_note) \
   X(pidfdOpen, pidfd_open_process) \
   X(pidfdSignal, pidfd_signal) \
   X(snappyCompress, snappy_compress) \

@@ -253,6 +253,8 @@ export interface Addon extends BtrfsCalls, LooksCalls, MappingCalls {
   takeEnd(pid: number): number | undefined
   /** Raw argv bytes of this process, NUL-separated. */
   rawArgv(): Buffer
+  /** Written to stderr, once, when a signal to end comes that somebody handles: JavaScript may be waiting. No bytes: nothing any more. */
+  signalNote(text: Buffer): void
   /** Both ends of a pipe. Node's own are sockets, which a program cannot open as /dev/stdout. */
   pipe(): { read: number; write: number }
   /** A descriptor of a process: what is sent through it never reaches another one of the same number. */
