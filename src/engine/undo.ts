@@ -203,10 +203,15 @@ async function stepFiles(asked: Step): Promise<StepResult> {
 }
 
 function stepDeleted(asked: Step, ids: string[]): StepResult {
-  const { ctx, direction } = asked
+  const { ctx, direction, operation } = asked
   const isUndo = direction === 'undo'
+  const { headBefore, headAfter } = operation
   if (!isUndo) for (const id of ids) refusePinned(ctx, ctx.db.snapshot(id)!)
-  change(asked, () => ctx.db.setDeleted(ids, isUndo ? undefined : ctx.now()))
+  change(asked, () => {
+    ctx.db.setDeleted(ids, isUndo ? undefined : ctx.now())
+    const [from, to] = isUndo ? [headAfter, headBefore] : [headBefore, headAfter]
+    if (from !== to && ctx.db.head === from) ctx.db.setHead(to)
+  })
   const count = plural('snapshot', ids.length)
   return { restore: undefined, effect: isUndo ? `${count} back` : `${count} deleted again` }
 }
