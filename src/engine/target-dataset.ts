@@ -29,9 +29,9 @@ const isNoted = (ctx: Context, mount: string | undefined): boolean =>
 export function noteDataset(ctx: Context): void {
   const mount = lastingMountOf(ctx.targetPath)
   if (isNoted(ctx, mount)) return
-  const { dataset } = ctx.identity
-  if (dataset === undefined) recordDataset(ctx)
-  else if (isOnAnotherDataset(ctx.targetPath, ctx.identity)) return
+  if (ctx.identity.dataset === undefined) recordDataset(ctx)
+  // Asked once more: it may have been mounted anew since.
+  else if (mount === undefined || isOnAnotherDataset(ctx.targetPath, ctx.identity)) return
   if (mount !== undefined) ctx.db.setMeta(META, textFor(ctx, mount))
 }
 

@@ -5,9 +5,9 @@
 import { isMountedNow, isOnZfs, type MountOf, mountHiding, mountOf } from '../backends/mounts-below.ts'
 import { isDatasetAway } from '../backends/zfs.ts'
 import { isWithin, type Raw, rawFromBytes, rawToText } from '../model/raw-path.ts'
-import { statDir } from '../targets/dir/dir-target.ts'
+import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
-import { isTarget, noteDataset } from './target-dataset.ts'
+import { noteDataset } from './target-dataset.ts'
 import { parentPath } from './target-registry.ts'
 
 const META = 'target.mount'
@@ -23,10 +23,10 @@ export interface Mounted {
   point: string
 }
 
-/** When it is captured, and so is the one that it was. */
+/** When it is captured, and was found to be the one that it was. */
 export function noteMount(ctx: Context): void {
   const stat = ctx.unwritable ? undefined : statDir(ctx.targetPath)
-  const mount = stat && isTarget(ctx, stat) ? mountOf(ctx.targetPath) : undefined
+  const mount = stat && sameIdentity(identityOf(stat), ctx.identity) ? mountOf(ctx.targetPath) : undefined
   if (!mount) return
   if (isOnZfs(mount)) noteDataset(ctx)
   const text = JSON.stringify({ path: rawFromBytes(ctx.targetPath), ...mount } satisfies Noted)
