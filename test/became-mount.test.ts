@@ -89,6 +89,14 @@ describe('a nested subvolume', () => {
     expect(space.read('vol/f')).toBe('1\n')
   })
 
+  onDisk('that is the target, and that a run replaces by a plain directory: its files come back, which is all', () => {
+    const said = 'a plain directory, which btrfs does not snapshot'
+    const { stderr } = runScript('cd ..; btrfs subvolume delete work; mkdir work; echo > work/made')
+    expect(stderr).toContain(`was replaced while the run went on by another one, ${said}`)
+    expect(cli('undo').stderr).toContain(`the target was a subvolume, and stays ${said}: see docs/backends.md`)
+    expect([space.read('src/1'), space.read('made')]).toEqual(['1\n', undefined])
+  })
+
   const GIVES_WAY = 'btrfs subvolume delete src; mkdir src'
 
   onDisk(

@@ -29,7 +29,7 @@ import { isInterrupted } from './run-state.ts'
 import { addSnapshot, unlessDamaged } from './snapshot.ts'
 import { closeSpool, spoolOf } from './spool.ts'
 import { snapshotBefore } from './state-before.ts'
-import { captureGone, findTarget } from './target-at-end.ts'
+import { captureGone, findTarget, plainDetail } from './target-at-end.ts'
 import { isTarget } from './target-dataset.ts'
 import type { Displacer } from './target-place.ts'
 import { hasBegun, judgeConfig } from './trust.ts'
@@ -140,7 +140,8 @@ async function finishLocked(
 ): Promise<End & { after: Snapshot }> {
   const { movedTo, touched, displacedBy, commit } = known
   const from = ctx.targetPath
-  const { moved, isThere, isReplaced } = findTarget(ctx, movedTo, displacedBy)
+  const found = findTarget(ctx, movedTo, displacedBy)
+  const { moved, isThere, isReplaced } = found
   if (isThere) await recoverPending(ctx)
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = isThere
@@ -188,6 +189,7 @@ async function finishLocked(
       ...guardedDetail(guarded),
       ...formerPlaceDetail(isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
+      ...plainDetail(found),
     },
     rule: undefined,
   }

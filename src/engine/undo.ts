@@ -17,6 +17,7 @@ import { rollback, wayBackOf, wholeWayBack } from './rollback.ts'
 import { closeKilledRuns } from './run-end.ts'
 import { isAlive } from './run-state.ts'
 import { settleBefore } from './settle.ts'
+import { sayIfPlain } from './target-at-end.ts'
 import { doingAgain, takingBack } from './walked-states.ts'
 
 type Direction = 'undo' | 'redo'
@@ -199,6 +200,7 @@ async function stepFiles(asked: Step): Promise<StepResult> {
       )
     throw error
   })
+  if (isUndo) sayIfPlain(ctx, operation)
   return { restore: result, effect }
 }
 

@@ -28,6 +28,8 @@ export interface DirIdentity {
   dataset?: string | undefined
 }
 
+/** Of every subvolume's root. */
+const SUBVOLUME_INO = '256'
 const OWNER_LOOKS = 0o500
 const OVERLAYFS = 0x794c7630
 const SUBVOLUME_ID_BYTES = 16
@@ -142,6 +144,10 @@ export function isOnAnotherDataset(path: Buffer, { dataset }: DirIdentity): bool
   const here = name === '' ? undefined : guidOf(rawToText(name))
   return here !== undefined && here !== dataset
 }
+
+/** As it was recorded. */
+export const isSubvolumeRoot = ({ ino, subvolume }: DirIdentity): boolean =>
+  subvolume !== undefined && ino === SUBVOLUME_INO
 
 /** Whether it is in a copy of the subvolume: with the same inode and time of birth, which any other directory does not have. */
 export function isInCopy(path: Buffer, identity: DirIdentity): boolean {
