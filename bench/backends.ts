@@ -215,7 +215,7 @@ Written by \`npm run bench:backends\` (\`bench/backends.ts\`): a tree of ${value
 
 Limit: twice the bare command (\`btrfs subvolume snapshot\`, \`zfs snapshot\`), and the start of a process. What a start is can be counted in two ways: \`savepoint --version\` is the launcher and
 Node, which answer before anything of the program is loaded; \`savepoint snapshots\` loads it and opens the timeline, as every command does, and takes nothing. All four by turns, ${ROUNDS} times.
-Once it is known who keeps the snapshots, one capture executes two \`zfs\` commands (the second asks what the snapshot is known by); on btrfs none, but two ioctls.
+Once it is known who keeps the snapshots, one capture executes one \`zfs\` command (what the snapshot is known by is asked by who reads it); on btrfs none, but two ioctls.
 ${loadText()}
 
 | | bare command | \`--version\` | \`snapshots\` | \`snapshot\` | over 2 × bare + \`--version\` | over 2 × bare + \`snapshots\` |

@@ -1,5 +1,6 @@
 /** Where btrfs keeps snapshots of a subvolume inside of a repository: git does not see them. */
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { makePlace, removeIfEmpty } from '../src/backends/place.ts'
@@ -39,6 +40,11 @@ describe('a subvolume inside of a repository', () => {
       await (await opened()).snapshot({})
       expect(ignored()).toBe('*\n')
     }
+    // Whoever opens the timeline next hides them again.
+    spawnSync('git', ['-C', space!.base, 'clean', '-fdx', '-e', '/user', '--', '.savepoint-snapshots'])
+    expect([existsSync(join(shared(), '.gitignore')), scene.kept(space!).length]).toEqual([false, 3])
+    ;(await opened()).snapshots()
+    expect(ignored()).toBe('*\n')
     // Purged, they all go.
     await (await opened()).purge('a')
     expect(readdirSync(space!.base)).not.toContain('.savepoint-snapshots')

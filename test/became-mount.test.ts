@@ -88,6 +88,48 @@ describe('a nested subvolume', () => {
     for (const verb of [['undo'], ['rollback', one]]) expect(cli(...verb).stdout).toContain(stays)
     expect(space.read('vol/f')).toBe('1\n')
   })
+
+  onDisk('that is the target, and that a run replaces by a plain directory: its files come back, which is all', () => {
+    const said = 'a plain directory, which btrfs does not snapshot'
+    const { stderr } = runScript('cd ..; btrfs subvolume delete work; mkdir work; echo > work/made')
+    expect(stderr).toContain(`was replaced while the run went on by another one, ${said}`)
+    expect(cli('undo').stderr).toContain(`the target was a subvolume, and stays ${said}: see docs/backends.md`)
+    expect([space.read('src/1'), space.read('made')]).toEqual(['1\n', undefined])
+  })
+
+  const GIVES_WAY = 'btrfs subvolume delete src; mkdir src'
+
+  onDisk(
+    'that a run deletes, with an empty directory in its place, is named, with the snapshot from before it was one',
+    () => {
+      const one = take()
+      space.sh(convert)
+      const { stderr } = runScript(GIVES_WAY)
+      const named = 'NOT protected and changed: src (mount or subvolume; undo cannot take that back)\n'
+      const way = `${one} has an older version of src: savepoint revert src --from ${one}\n`
+      expect(stderr).toContain(named)
+      expect(stderr).toContain(way)
+      const undone = cli('undo')
+      expect(undone.stdout).toContain(named)
+      expect(undone.stderr).toContain(way)
+      expect([cli('revert', 'src', '--from', one).status, space.read('src/1')]).toEqual([0, '1\n'])
+    },
+  )
+
+  for (const script of [GIVES_WAY, 'btrfs subvolume delete src'])
+    onDisk(`that is a target of its own has its own way back, which the run and the undo name: ${script}`, () => {
+      space.sh(convert)
+      take()
+      const inner = runCli(space, ['snapshot', '-q'], { cwd: space.at('src') }).stdout.trim()
+      const { stderr } = runScript(script)
+      const [, ref, force] = /^savepoint: src has a timeline of its own: savepoint rollback (\S+)( --force)? -t /m.exec(
+        stderr,
+      )!
+      expect([ref, force !== undefined]).toEqual([inner, script === GIVES_WAY])
+      expect(cli('undo').stderr).toContain(`src has a timeline of its own: savepoint rollback ${inner}`)
+      expect(cli('rollback', ref!, ...(force ? ['--force'] : []), '-t', space.at('src')).status).toBe(0)
+      expect([space.read('src/1'), space.read('src/new')]).toEqual(['1\n', 'new\n'])
+    })
 })
 
 describe('a mount', () => {

@@ -1,12 +1,14 @@
 /** What somebody has found damaged in the store is known from then on: no other copy goes, and what is still there is stored again. */
-import { globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, globSync, mkdirSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { addon } from '../src/native/addon.ts'
 import { archivesOf, onBtrfs, useScene } from './support/backend-scene.ts'
 import { savepoint as runCli } from './support/built-cli.ts'
 import { flipIn, noise } from './support/tree-ops.ts'
 import { Workspace } from './support/workspace.ts'
 
+const LOCK_EXCLUSIVE = 2
 const LARGE = 20 * 1024 * 1024
 
 const scene = onBtrfs()
@@ -96,6 +98,40 @@ onDisk('so it is with what gc has met, which says in a sentence what it left', a
   await keep('three')
   await space.open()
   expect(kept()).toContain(one.id)
+})
+
+test('gc leaves a damaged pack as it is, frees what others have, and does all else', async () => {
+  space = new Workspace()
+  try {
+    const weekAgo = { now: () => Date.now() - 8 * 24 * 3600 * 1000 }
+    const savepoint = await space.open(weekAgo)
+    space.write('a', noise(100_000, 1))
+    space.write('junk', noise(400_000, 2))
+    await savepoint.snapshot({ label: 'one' })
+    const [first] = inHome('store/packs/*.pack')
+    // As a writer beside us holds it: the next one goes to another pack.
+    const held = openSync(first!, 'r')
+    addon.flock(held, LOCK_EXCLUSIVE)
+    space.write('b', noise(200_000, 3))
+    space.write('junk', noise(1_000_000, 4))
+    await savepoint.snapshot({ label: 'two' })
+    closeSync(held)
+    space.sh('rm junk')
+    await savepoint.snapshot({ label: 'three' })
+    await savepoint.delete(['one', 'two'])
+    flipIn(first!)
+    const sizes = () => new Map(inHome('store/packs/*.pack').map(path => [path, statSync(path).size]))
+    const before = sizes()
+    const after = await space.open()
+    await expect(after.gc()).rejects.toMatchObject({ code: 'store.damaged', data: { pack: basename(first!) } })
+    expect([before.size, sizes().size, sizes().get(first!)]).toEqual([2, 2, before.get(first!)])
+    const total = (of: Map<string, number>) => [...of.values()].reduce((sum, bytes) => sum + bytes)
+    expect(total(before) - total(sizes())).toBeGreaterThan(900_000)
+    expect(after.operations().at(-1)!.summary).toMatch(/^gc: 2 snapshots forgotten, [1-9]/)
+    expect(after.read('three', 'b').equals(noise(200_000, 3))).toBe(true)
+  } finally {
+    space.remove()
+  }
 })
 
 onDisk('a purge finds a changed clone, also where nobody has looked; it is made again from what is there', async () => {

@@ -85,6 +85,23 @@ describe('deleting', () => {
     expect(ids()).toEqual([second.id])
   })
 
+  test('of HEAD is done where the directory is gone, with undo and redo; gc forgets it then', async () => {
+    const [first, second] = [await take('one'), await take('two')]
+    rmSync(workspace.dir, { recursive: true })
+    await savepoint.delete([second.id])
+    expect([ids(), savepoint.head().id]).toEqual([[first.id], first.id])
+    await savepoint.undo()
+    expect([ids(), savepoint.head().id]).toEqual([[first.id, second.id], second.id])
+    await savepoint.redo()
+    expect(savepoint.head().id).toBe(first.id)
+    await savepoint.delete([first.id])
+    expect(ids()).toEqual([])
+    expect(() => savepoint.head()).toThrow('no snapshot')
+    nowMs += 8 * DAY_MS
+    expect(await savepoint.gc()).toMatchObject({ forgottenSnapshots: 2 })
+    expect((await savepoint.verify()).problems).toEqual([])
+  })
+
   test('keeps it restorable for seven days; then gc frees it, and says that it cannot be undone', async () => {
     const first = await take('one', { label: 'first' })
     await take('two')

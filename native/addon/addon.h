@@ -47,6 +47,7 @@
   X(sharesBlocks, shares_blocks) \
   X(statfs, statfs_fd) \
   X(filesystemId, filesystem_id) \
+  X(uniqueMount, unique_mount) \
   X(rawArgv, raw_argv) \
   X(peerOf, peer_of) \
   X(terminalModes, terminal_modes) \
@@ -60,6 +61,7 @@
   X(trimMemory, trim_memory) \
   X(adoptOrphans, adopt_orphans) \
   X(takeEnd, take_end) \
+  X(signalNote, signal_note) \
   X(pidfdOpen, pidfd_open_process) \
   X(pidfdSignal, pidfd_signal) \
   X(snappyCompress, snappy_compress) \

@@ -241,6 +241,17 @@ struct fsuuid2 {
 #define FS_IOC_GETFSUUID _IOR(0x15, 0, struct fsuuid2)
 #endif
 
+/* Since Linux 6.8; otherwise 0. */
+napi_value addon_unique_mount(napi_env env, napi_callback_info info) {
+  int fd;
+  napi_value result;
+  if (!get_fd(env, info, &fd)) return NULL;
+  struct statx status = {0};
+  bool is_told = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID_UNIQUE, &status) == 0 &&
+                 (status.stx_mask & STATX_MNT_ID_UNIQUE) != 0;
+  return napi_create_bigint_uint64(env, is_told ? status.stx_mnt_id : 0, &result) == napi_ok ? result : NULL;
+}
+
 /* Since Linux 6.9, and where the filesystem has one; otherwise there are no bytes. btrfs tells it in its own way, for longer. */
 napi_value addon_filesystem_id(napi_env env, napi_callback_info info) {
   int fd;

@@ -15,6 +15,9 @@
 #ifndef STATX_MNT_ID
 #define STATX_MNT_ID 0x1000U
 #endif
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000U
+#endif
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-endian and written as they lie in memory");
 

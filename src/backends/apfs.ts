@@ -62,7 +62,7 @@ export const apfs: NativeBackend = {
 
   open(state) {
     if (!apfs.find(state)) return undefined
-    return { path: Buffer.from(pathOf(state)), isChanged: () => false, close() {} }
+    return { path: Buffer.from(pathOf(state)), mark: state.mark, isChanged: () => false, close() {} }
   },
 
   directoryOf: pathOf,

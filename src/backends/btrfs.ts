@@ -63,7 +63,7 @@ export const btrfs: NativeBackend = {
 
   open(state) {
     if (isGone(state)) return undefined
-    return { path: Buffer.from(pathOf(state)), isChanged: () => isChangedOnDisk(state), close() {} }
+    return { path: Buffer.from(pathOf(state)), mark: state.mark, isChanged: () => isChangedOnDisk(state), close() {} }
   },
 
   directoryOf: pathOf,

@@ -82,11 +82,31 @@ export function mountOf(directory: Buffer): MountOf | undefined {
   return { root: found.root, point: found.point, type: found.type, source: found.source, uuid: uuidOf(directory) }
 }
 
+/** The ZFS dataset that it lies on; undefined: on none. Throws nothing, and '' where the system does not tell. */
+export function datasetAt(directory: Buffer): Raw | undefined {
+  const mount = mountOf(directory)
+  if (!mount) return ''
+  return isOnZfs(mount) ? mount.source : undefined
+}
+
+/** Which mount it lies on: none before or after, also after a restart of the machine, is the same. undefined where the system does not tell. */
+export function lastingMountOf(directory: Buffer): string | undefined {
+  const mount = onOpened(directory, fd => addon.uniqueMount(fd)) ?? 0n
+  if (mount === 0n) return undefined
+  try {
+    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()}:${mount}`
+  } catch {
+    return undefined
+  }
+}
+
 const uuidOf = (directory: Buffer): string => onOpened(directory, fd => addon.filesystemId(fd).toString('hex')) ?? ''
 
 /** Where the source is any word that whoever mounts it likes. */
 const NAMELESS = new Set(['tmpfs', 'ramfs', 'overlay'])
 const ZFS_TYPES = new Set(['zfs', 'fuse.zfs'])
+
+export const isOnZfs = ({ type }: MountOf): boolean => ZFS_TYPES.has(type)
 
 /** Where the system does not tell, it may be. */
 export function isMountedNow(noted: MountOf): boolean {

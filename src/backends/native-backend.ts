@@ -18,7 +18,8 @@ export interface Where {
   key: string
 }
 
-export type Probe = { works: true; place: Place } | { works: false; reason: string; fix: string }
+/** `of`: what states in that place are taken of, see NativeState. */
+export type Probe = { works: true; place: Place; of?: string } | { works: false; reason: string; fix: string }
 
 /** Where a state is kept. Stored with the snapshot. */
 export interface NativeState {
@@ -26,6 +27,11 @@ export interface NativeState {
   name: string
   /** What no copy of it, and nothing else that is given its name, has; undefined: not known. */
   mark?: string | undefined
+  /**
+   * What it was taken of, whatever that is called by now and wherever it is: tells a state from copies that has no mark yet.
+   * undefined: not known, or told by the place.
+   */
+  of?: string | undefined
 }
 
 /** What may differ between two states; paths are relative to the target. */
@@ -39,6 +45,8 @@ export interface Differing {
 export interface OpenState {
   /** A directory with the state, for reading. */
   path: Buffer
+  /** Of the state, where that is told by now. */
+  mark: string | undefined
   /** Somebody has changed it since it was kept. May wait for the disk: to be asked by who reads it whole, and before. */
   isChanged(): boolean
   close(): void
@@ -92,7 +100,7 @@ export interface NativeBackend extends Keeper {
   probe(target: Buffer, where: Where): Probe
   /** Removes what probes that were killed have left in a place, or beside it. Throws when something of that stays. */
   tidy(place: Place): void
-  /** Keeps the present state, and gives its mark. Nothing is kept when it throws. */
+  /** Keeps the present state, and gives its mark, unless who opens it is told that as well. Nothing is kept when it throws. */
   capture(target: Buffer, state: NativeState): string | undefined
   /** undefined: somebody has removed it. Throws when that cannot be told, because its place is not there. */
   open(state: NativeState): OpenState | undefined

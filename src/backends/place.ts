@@ -63,6 +63,17 @@ function hideFromGit(shared: string): void {
   writeFileSync(file, IGNORE_ALL, { mode: 0o600 })
 }
 
+/** Where a `git clean -x` around them has taken away what hides them. What cannot be written there stays as it is. */
+export function hideAgain(places: readonly Place[]): void {
+  for (const shared of new Set(places.filter(place => place.startsWith('/')).map(place => dirname(place)))) {
+    try {
+      if (existsSync(shared) && whyNotOurs(shared) === undefined) hideFromGit(shared)
+    } catch (error) {
+      if (!errnoOf(error)) throw error
+    }
+  }
+}
+
 function whyNotOurs(directory: string): string | undefined {
   const stat = lstatSync(directory)
   if (!stat.isDirectory()) return `${directory} is ${stat.isSymbolicLink() ? 'a symbolic link' : 'no directory'}`

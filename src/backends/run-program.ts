@@ -1,6 +1,7 @@
 /** Runs the programs by which a filesystem is told what to do. They answer at once, so we wait. */
 import { type SpawnSyncOptionsWithBufferEncoding, spawnSync } from 'node:child_process'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { addon } from '../native/addon.ts'
 
 /** A list of differences that is longer is not worth reading: looking at everything costs no more. */
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
@@ -30,9 +31,21 @@ export function stoppably<T>(work: () => T): T {
   }
 }
 
+/** What is said to who sends us a signal meanwhile, which is answered only afterwards; '' is nothing. */
+export type SignalNote = (what: string, limitMs: number) => string
+
+let signalNote: SignalNote = () => ''
+
+/** For all programs from now on. */
+export function answerSignals(note: SignalNote): void {
+  signalNote = note
+}
+
 /** `isStoppable`: Ctrl-C ends it, because it may take long, and what it leaves is known to be none. */
 export function runProgram(program: string, args: readonly string[], isStoppable = false): Finished {
   const env = { LC_ALL: 'C', PATH: `${process.env.PATH ?? ''}:${SYSTEM_PATH}` }
+  const word = args[0]?.startsWith('-') === false ? `${program} ${args[0]}` : program
+  addon.signalNote(Buffer.from(signalNote(word, LIMIT_MS)))
   const result = spawnSync(program, args, {
     env,
     maxBuffer: MAX_OUTPUT_BYTES,
@@ -41,6 +54,7 @@ export function runProgram(program: string, args: readonly string[], isStoppable
     // The Ctrl-C of a terminal reaches all of its group: a program that it ends may have done its work, and cannot say so.
     detached: !isStoppable && !mayStopAll,
   } as SpawnSyncOptionsWithBufferEncoding)
+  addon.signalNote(Buffer.alloc(0))
   if (result.error) {
     const isCut = errnoOf(result.error) === 'ETIMEDOUT'
     const isMissing = errnoOf(result.error) === 'ENOENT'

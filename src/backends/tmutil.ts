@@ -67,7 +67,7 @@ export const tmutil: NativeBackend = {
       rmdirSync(directory)
       throw error
     }
-    return { path: Buffer.from(join(directory, withinVolume(note))), isChanged: () => false, close }
+    return { path: Buffer.from(join(directory, withinVolume(note))), mark: state.mark, isChanged: () => false, close }
   },
 
   directoryOf: () => undefined,

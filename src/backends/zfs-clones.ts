@@ -32,7 +32,7 @@ export function openClone(state: NativeState): OpenState {
     rmdirSync(directory)
     throw error
   }
-  if (isMounted(directory)) return { path: Buffer.from(directory), isChanged: () => false, close }
+  if (isMounted(directory)) return { path: Buffer.from(directory), mark: state.mark, isChanged: () => false, close }
   close()
   throw new SavepointError('backend.failed', `Cannot read ${nameOf(state)}: its clone is not mounted where we see it`, {
     hint: 'In a container, or a mount namespace of its own? Run it outside of that. Nothing is lost',

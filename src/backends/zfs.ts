@@ -4,7 +4,6 @@
  * `zfs rollback` is used only for who asks for it: it destroys what came later.
  */
 import { join } from 'node:path'
-import { SavepointError } from '../errors/errors.ts'
 import { mountedAt } from './mounts-below.ts'
 import type { NativeBackend, NativeState } from './native-backend.ts'
 import { filesystemType, no, tidyIfPossible, whyNoText } from './place.ts'
@@ -12,6 +11,7 @@ import { isLeftProbe, isProbe, newProbeName } from './probe-name.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
 import { clonesIn, dropClones, isForReading, isMounted, openClone } from './zfs-clones.ts'
 import { differingInZfs } from './zfs-diff.ts'
+import { locate, mountpointOf, origin } from './zfs-locate.ts'
 import { datasetOf, linesOf, nameOf, poolOf, shortNameOf } from './zfs-names.ts'
 
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
@@ -92,7 +92,7 @@ export const zfs: NativeBackend = {
     if (!taken.works) return no(`a snapshot failed: ${taken.why}`, fixFor(taken.why) ?? ALLOW)
     const deleted = runProgram('zfs', ['destroy', probe])
     // `rollback --native` may have been faster.
-    if (deleted.works || isAbsent(deleted.why)) return { works: true, place }
+    if (deleted.works || isAbsent(deleted.why)) return { works: true, place, of: origin(dataset) }
     return no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
   },
 
@@ -109,14 +109,15 @@ export const zfs: NativeBackend = {
     // What programs have stored to memory that is mapped is not in ZFS before.
     mustRun('take a ZFS snapshot', 'sync', ['-f', target.toString()])
     mustRun('take a ZFS snapshot', 'zfs', ['snapshot', nameOf(state)])
-    return created(nameOf(state)).stdout.toString().split('\t')[1]?.trim()
+    // To ask for its mark would take longer than the snapshot. Until it is read, it is told by its dataset.
+    return undefined
   },
 
   open(state) {
     const found = locate(state, true)
     if (!found) return undefined
     const inside = zfs.directoryOf(found)
-    if (inside !== undefined) return { path: Buffer.from(inside), isChanged: () => false, close() {} }
+    if (inside !== undefined) return { path: Buffer.from(inside), mark: found.mark, isChanged: () => false, close() {} }
     return openClone(found)
   },
 
@@ -135,9 +136,10 @@ export const zfs: NativeBackend = {
   },
 
   remove(state) {
-    const found = locate(state, state.mark === undefined)
+    const isTold = state.mark !== undefined || state.of !== undefined
+    const found = locate(state, !isTold)
     if (!found) return
-    if (state.mark === undefined && found !== state)
+    if (!isTold && found.place !== state.place)
       throw failed(`find ${nameOf(state)}`, `${nameOf(found)} may be it, or a copy: destroy it by hand`)
     dropClones(found.place)
     const clones = clonesIn(poolOf(found.place)).filter(({ origin }) => origin === nameOf(found))
@@ -175,48 +177,6 @@ function whyNoList(why: string): string {
   return process.geteuid?.() === 0 ? 'See `zfs list`' : ALLOW
 }
 
-/** When it was made, by the count of its pool: that stays when its dataset is renamed, and a copy that was received has another. */
-const created = (name: string, ...options: string[]) =>
-  runProgram('zfs', ['get', '-Hp', ...options, '-o', 'name,value', 'createtxg', name])
-
-const createdAnywhere = (): Buffer => runProgram('zfs', ['get', '-Hp', '-o', 'name,value', 'createtxg']).stdout
-
-/** Throws when `zfs` does not tell: only what it says not to exist is not there. */
-function createdIfThere(state: NativeState, name: string, ...options: string[]) {
-  const answer = created(name, ...options)
-  const { works, why, isCut } = answer
-  if (works || /does not exist/.test(why)) return answer
-  throw failed(`find ${nameOf(state)}`, why, isCut ? { isCut } : undefined)
-}
-
-/**
- * Where it is now: it goes along with a dataset that is renamed, and to a clone that is promoted. undefined: somebody has
- * removed it, because its dataset is there without it. Throws when that is missing, too, because its pool may not be imported:
- * what is taken for removed is forgotten, or believed to be purged. `orCopy`: what was received from it elsewhere, which is
- * somebody's backup, holds the same.
- */
-function locate(state: NativeState, orCopy: boolean): NativeState | undefined {
-  const { works, stdout } = createdIfThere(state, nameOf(state))
-  if (works && (state.mark === undefined || linesOf(stdout)[0]?.[1] === state.mark)) return state
-  const pool = createdIfThere(state, poolOf(state.place), '-r')
-  // It may be imported under another name. Who deletes waits for it: in one that was split off from it, all is the same.
-  const all = linesOf(pool.works || !orCopy ? pool.stdout : createdAnywhere())
-  const namesakes = all.filter(([name]) => name!.endsWith(`@${shortNameOf(state)}`))
-  const it = namesakes.find(([, txg]) => txg === state.mark)
-  // Its pool was received as a whole, by another one of its name.
-  if (!it && works) return state
-  const [name] = it ?? (orCopy && pool.works ? namesakes[0] : undefined) ?? []
-  if (name !== undefined) return { ...state, place: name.slice(0, -state.name.length - 1) }
-  mountpointOf(state)
-  // Another pool has the name of its own by now.
-  const [elsewhere] =
-    linesOf(createdAnywhere()).find(([each, txg]) => each!.endsWith(`@${shortNameOf(state)}`) && txg === state.mark) ??
-    []
-  if (elsewhere === undefined) return undefined
-  if (!orCopy) throw failed(`find ${nameOf(state)}`, `it is ${elsewhere} now: import its pool under its own name`)
-  return { ...state, place: elsewhere.slice(0, -state.name.length - 1) }
-}
-
 /** Of one that is not mounted there: whether it would be, or its pool is not there. */
 export function isDatasetAway(dataset: string, mountpoint: string): boolean {
   const { works, stdout } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', dataset])
@@ -239,15 +199,4 @@ function typeOf(path: Buffer): number {
   } catch {
     return 0
   }
-}
-
-function mountpointOf({ place }: NativeState): string {
-  const dataset = datasetOf(place)
-  const { works, stdout, why, isCut } = runProgram('zfs', ['list', '-H', '-o', 'mountpoint', dataset])
-  if (works) return stdout.toString().trim()
-  if (isCut) throw failed(`find snapshots of ${dataset}`, why, { isCut })
-  throw new SavepointError(
-    'backend.failed',
-    `Cannot find snapshots of ${dataset}: ${why} (import its pool, under its own name, with zpool import; if that is gone for good, make an empty dataset of this name)`,
-  )
 }

@@ -68,6 +68,9 @@ function stopNotice(signal: NodeJS.Signals, isUnstoppable: boolean): string {
     : `stopping at the next safe point; ${again}`
 }
 
+const waitNotice = (what: string, limitMs: number): string =>
+  `waiting for \`${what}\` to end, ${limitMs / 1000} s at most`
+
 /** Of a terminal that does not say, and without one. */
 const assumedColumns = 80
 
@@ -83,10 +86,14 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   let opened: Savepoint | undefined
   let isUnstoppable = false
 
-  const notice = (remark: string, isAlarm = false) => {
-    if (options.quiet && !isAlarm) return
+  const noticeLine = (remark: string, isAlarm: boolean): string => {
+    if (options.quiet && !isAlarm) return ''
     const text = withProgram(remark, program)
-    errors.write(options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${showLines(text)}\n`)
+    return options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${showLines(text)}\n`
+  }
+  const notice = (remark: string, isAlarm = false) => {
+    const line = noticeLine(remark, isAlarm)
+    if (line !== '') errors.write(line)
   }
   const listen = () => {
     if (cancellable) cancellation ??= createCancellation(name => notice(stopNotice(name, isUnstoppable)))
@@ -101,6 +108,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     onProgress: state => progress.update(state),
     onNotice: notice,
     signal: cancellation?.signal,
+    signalNote: (what, limitMs) => noticeLine(waitNotice(what, limitMs), false),
     onUnstoppable: value => {
       isUnstoppable = value
     },

@@ -24,11 +24,14 @@ const KEY_LENGTH = 8
 export interface Chosen {
   backend: NativeBackend
   place: Place
+  /** See NativeState. */
+  of?: string | undefined
 }
 
 interface Remembered {
   backend: string
   place: Place
+  of?: string | undefined
   /** What is kept in it moves with it. */
   home: string
   target: string
@@ -83,9 +86,10 @@ function named(ctx: Context, name: NativeName): Chosen {
 function remember(ctx: Context, probed: Probed | undefined): Chosen | undefined {
   if (!probed?.probe.works) return undefined
   const { backend, probe } = probed
-  const known: Remembered = { backend: backend.name, place: probe.place, ...here(ctx) }
+  const { place, of } = probe
+  const known: Remembered = { backend: backend.name, place, of, ...here(ctx) }
   ctx.db.setMeta(NATIVE_META, JSON.stringify(known))
-  return { backend, place: probe.place }
+  return { backend, place, of }
 }
 
 /** Of another place, another filesystem there, or another user, nothing is known. */
@@ -95,7 +99,7 @@ function remembered(ctx: Context): Chosen | undefined {
   const known = JSON.parse(text) as Remembered
   const backend = nativeBackend(known.backend)
   const isHere = Object.entries(here(ctx)).every(([key, value]) => known[key as keyof Remembered] === value)
-  return backend && isHere ? { backend, place: known.place } : undefined
+  return backend && isHere ? { backend, place: known.place, of: known.of } : undefined
 }
 
 /** Where the last one was kept that was asked for here, as far as that is remembered. */

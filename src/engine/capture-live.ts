@@ -11,7 +11,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { keepReserve } from '../store/reserve.ts'
 import { needsDamaged } from '../store/whole-content.ts'
 import { type CaptureResult, captureDir } from '../targets/dir/capture.ts'
-import { identityOf, isClosedByMode, sameIdentity, statDir, withDir } from '../targets/dir/dir-target.ts'
+import { isClosedByMode, statDir, withDir } from '../targets/dir/dir-target.ts'
 import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { Preserved } from '../targets/dir/preserved.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
@@ -21,6 +21,7 @@ import { checkFloor, checkRoom } from './capture-room.ts'
 import { type Context, recordTarget } from './context.ts'
 import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
 import { openedList } from './opened-modes.ts'
+import { isTarget } from './target-dataset.ts'
 import { noteMount } from './target-mount.ts'
 import { allTargets } from './target-registry.ts'
 import { explainMissing, hintOfReplaced } from './unmounted-target.ts'
@@ -177,9 +178,9 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   }
 }
 
-/** With another cap, what was left out and what was not are others. */
+/** With another cap, what was left out and what was not are others. Another dataset may get the same numbers. */
 const rootKeyOf = (ctx: Context, { dev, ino, btimeNs }: ReturnType<typeof addon.statFd>): string =>
-  `${dev}:${ino}:${btimeNs}:${ctx.config.snapshots.max_file_bytes}`
+  [dev, ino, btimeNs, ctx.config.snapshots.max_file_bytes, ctx.identity.dataset ?? []].flat().join(':')
 
 /** On another filesystem the same number is another directory. */
 function homeIn(ctx: Context, dev: bigint): bigint | undefined {
@@ -234,10 +235,10 @@ function remember(save: () => void): void {
 /** Throws when another directory has taken the target's place. */
 export function checkIdentity(ctx: Context): void {
   const stat = statDir(ctx.targetPath)
-  if (!stat || sameIdentity(identityOf(stat), ctx.identity)) return
+  if (!stat || isTarget(ctx, stat)) return
   // The rollback of a target around this one may have made the directory anew since we looked.
   const recorded = allTargets(ctx.home).find(target => target.id === ctx.timelineId)
-  if (recorded && sameIdentity(identityOf(stat), recorded.identity)) {
+  if (recorded && isTarget({ ...ctx, identity: recorded.identity }, stat)) {
     ctx.identity = recorded.identity
     return
   }

@@ -26,14 +26,14 @@ const SECOND_NS = 1_000_000_000n
 
 export const noneUnprotected: Unprotected = { count: 0, paths: [] }
 
-/** Trees of the target before the run and now. `moved`: what is not gone, but somewhere else. */
+/** Trees of the target before the run and now. `known`: what it did, as the trees tell: moved, or replaced by something else. */
 export function changedUnprotected(
   ctx: Context,
   run: Run,
   trees: { before: Id; now: Id },
-  moved: UnprotectedPath[] = [],
+  known: readonly UnprotectedPath[],
 ): Unprotected {
-  const found = new Map<Raw, UnprotectedPath>(moved.map(path => [path.path, path]))
+  const found = new Map<Raw, UnprotectedPath>(known.map(path => [path.path, path]))
   const holders = new Holders(ctx.store, trees.before)
   const made = new Set<Raw>()
   const root = openOrNone(ctx.targetPath)

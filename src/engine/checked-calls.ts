@@ -155,6 +155,7 @@ const openTakes: Record<keyof OpenOptions, Kind> = {
   onProgress: 'function',
   onNotice: 'function',
   signal: 'any',
+  signalNote: 'function',
   onUnstoppable: 'function',
   now: 'function',
 }

@@ -11,6 +11,7 @@ import {
   allTargets,
   createTarget,
   findTarget,
+  isAt,
   missingTarget,
   proposeTarget,
   type RegisteredTarget,
@@ -54,7 +55,7 @@ export const meantDirectory = (home: string, cwd: Buffer, target: string | undef
 /** --force: the directory that is there now is the target, from the first time on that something is stored of it. */
 function acceptReplaced(target: RegisteredTarget): RegisteredTarget {
   const stat = statDir(target.path)
-  if (!stat || sameIdentity(identityOf(stat), target.identity)) return target
+  if (!stat || isAt(target, stat)) return target
   return { ...target, identity: identityOf(stat), isUnrecorded: true }
 }
 

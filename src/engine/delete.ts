@@ -3,6 +3,7 @@ import { SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
 import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
+import { lookAtDir } from '../targets/dir/dir-target.ts'
 import { resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { type Context, ownRun, refuseInsideRun, withTimelineLock } from './context.ts'
 import { beyondLimits, type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
@@ -13,7 +14,7 @@ import { foreseeReading } from './read-native.ts'
 import { recoverPending } from './recover.ts'
 import type { PruneResult } from './results.ts'
 import { requireRun } from './rollback.ts'
-import { countsAgainst } from './shown-snapshot.ts'
+import { countsAgainst, shownParent } from './shown-snapshot.ts'
 import { decide } from './thin-out.ts'
 
 export function deleteSnapshots(ctx: Context, refs: string[]): Promise<Operation> {
@@ -103,8 +104,11 @@ function remove(ctx: Context, kind: OperationKind, snapshots: Snapshot[], summar
   const ids = snapshots.map(snapshot => snapshot.id)
   failpoint(`${kind}:before`)
   const operation = ctx.db.transaction(() => {
+    const asked = newOperation(ctx, kind, summary, { snapshots: ids })
+    const head = snapshots.find(({ id }) => id === asked.headBefore)
     ctx.db.setDeleted(ids, ctx.now())
-    return ctx.db.addOperation(newOperation(ctx, kind, summary, { snapshots: ids }))
+    if (head) ctx.db.setHead(shownParent(id => ctx.db.snapshot(id), head))
+    return ctx.db.addOperation({ ...asked, headAfter: ctx.db.head })
   })
   failpoint(`${kind}:after`)
   return operation
@@ -131,7 +135,7 @@ function refuseForeign(ctx: Context, verb: 'delete' | 'compact', snapshots: Snap
 export function refusePinned(ctx: Context, snapshot: Snapshot): void {
   refuseTagged(ctx, snapshot, 'delete')
   refuseBeforeLive(ctx, snapshot, 'delete')
-  if (snapshot.id !== ctx.db.head) return
+  if (snapshot.id !== ctx.db.head || isNobodys(ctx)) return
   throw new SavepointError(
     'snapshot.pinned',
     `Cannot delete ${snapshot.id}: it is HEAD, from which the live state descends`,
@@ -140,6 +144,9 @@ export function refusePinned(ctx: Context, snapshot: Snapshot): void {
     },
   )
 }
+
+/** Nothing descends from HEAD where there is no directory, and none can be captured; a run may still make it again. */
+const isNobodys = (ctx: Context): boolean => lookAtDir(ctx.targetPath) === undefined && liveRuns(ctx).length === 0
 
 function refuseTagged(ctx: Context, snapshot: Snapshot, verb: 'delete' | 'compact'): void {
   const tags = tagsOf(ctx, snapshot)

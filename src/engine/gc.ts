@@ -2,14 +2,14 @@
  * `gc`: forgets snapshots deleted more than seven days ago and traces that nothing belongs to any more, and frees what
  * nothing needs. Cannot be undone.
  */
-import { isDamage, isDiskFull } from '../errors/errors.ts'
+import { isDamage, isDiskFull, type SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import type { Operation, Snapshot } from '../model/snapshot.ts'
 import { checkIndex } from '../store/check-index.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { reachableFrom } from '../store/reachable.ts'
-import { sweep } from '../store/sweep.ts'
+import { type SweepResult, sweep } from '../store/sweep.ts'
 import { loadStatCacheRoot, removeStatCache } from '../targets/dir/stat-cache-file.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
@@ -34,6 +34,7 @@ export async function gc(ctx: Context): Promise<GcResult> {
     ctx.warn(notCompleted(error))
   })
   let going: RegisteredTarget[] = []
+  let damaged: SavepointError[] = []
   const result = await withEverythingLocked(ctx, 'collect garbage', timelines => {
     refuseSalvaged(timelines, 'collect garbage')
     const forgotten = timelines.map(timeline => ({
@@ -45,7 +46,8 @@ export async function gc(ctx: Context): Promise<GcResult> {
     for (const { db } of timelines) db.renewLog()
     going = timelines.filter(mayHaveLeft).map(({ target }) => target)
     failpoint('gc:forgotten')
-    const result = collect(ctx, timelines, false)
+    const { damaged: found, ...result } = collect(ctx, timelines, false)
+    damaged = found
     for (const each of forgotten) noteForgotten(ctx, each, result)
     const sum = (of: 'snapshots' | 'traces') => forgotten.reduce((total, each) => total + each[of], 0)
     return { forgottenSnapshots: sum('snapshots'), forgottenTraces: sum('traces'), ...result }
@@ -54,6 +56,7 @@ export async function gc(ctx: Context): Promise<GcResult> {
   await takeUpLeft(ctx)
   sayWhatIsLeft(ctx)
   sayWhatOthersLeft(ctx)
+  if (damaged[0]) throw damaged[0]
   return { ...result, removedKept, storeBytes: ctx.store.index.storedBytes() }
 }
 
@@ -61,7 +64,7 @@ export async function gc(ctx: Context): Promise<GcResult> {
 function noteForgotten(
   ctx: Context,
   { timeline: { db }, snapshots, traces }: { timeline: OpenTimeline; snapshots: number; traces: number },
-  result: ReturnType<typeof collect>,
+  result: SweepResult,
 ): void {
   if (db !== ctx.db && snapshots + traces === 0) return
   db.addOperation({

@@ -2,18 +2,20 @@
  * The directory beside the target, or in our home, that a filesystem keeps states in: it may have been moved, with the
  * target or with the home, and where it was is written in every row.
  */
-import { movedPlace } from '../backends/place.ts'
+import { hideAgain, movedPlace } from '../backends/place.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { whereFor } from './backend.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { followGoing, goingPlaces } from './native-going.ts'
 import { stateOf } from './native-ref.ts'
 
-/** Called before anything is read from there, or removed. What is nowhere stays as it is: it may not be mounted. */
+/** Called before anything is read from there, or removed, and hides it from git where that was undone. What is nowhere stays as it is: it may not be mounted. */
 export async function followPlaces(ctx: Context): Promise<void> {
   if (ctx.timelineId === '' || ctx.unwritable) return
   const { directories } = whereFor(ctx.home, ctx.targetPath, ctx.timelineId)
-  if (placesIn(ctx).every(place => movedPlace({ place, name: '' }, directories) === undefined)) return
+  const places = placesIn(ctx)
+  hideAgain(places)
+  if (places.every(place => movedPlace({ place, name: '' }, directories) === undefined)) return
   if (ctx.db.damage() !== undefined) return
   try {
     await withTimelineLock(ctx, 'find moved snapshots', async () => follow(ctx, directories))

@@ -82,7 +82,9 @@ export function noteForgotten(db: TimelineDb, forgotten: readonly Snapshot[]): v
     db,
     gone.flatMap(snapshot => {
       const state = stateOf(snapshot)
-      return state ? [{ backend: snapshot.backend, place: state.place, name: state.name, mark: state.mark }] : []
+      if (!state) return []
+      const { place, name, mark, of } = state
+      return [{ backend: snapshot.backend, place, name, mark, of }]
     }),
   )
 }

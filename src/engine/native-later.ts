@@ -2,6 +2,7 @@
 import type { WholeRollback } from '../backends/native-backend.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
+import { lostText } from '../model/only-there.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import { requireHeldByStore } from './held-by-store.ts'
@@ -47,6 +48,14 @@ export function laterThan(ctx: Context, { backend, whole, ref }: Going, dryRun: 
   return { names, ours, foreign: names.filter(isForeign) }
 }
 
+/** What nothing has afterwards, of those of the timeline, in words; '' where the store has all of it. */
+export function lostWith(ours: Later['ours']): string {
+  const own = [...ours.values()].flat()
+  return lostText(
+    own.map(({ id, skipped, skippedCount }) => ({ snapshot: id, lost: skipped, lostCount: skippedCount })),
+  )
+}
+
 /** One of another home is in no store that we know of: its timeline may not have read it yet. */
 export function whoseAre({ whole }: Going, foreign: readonly string[]): string {
   const other = foreign.filter(name => whole.isOfSavepoint(name))
@@ -73,6 +82,8 @@ export function sayConsequences(
     ctx.alarm(
       `${loses} ${plural('later snapshot', own.length)} of this timeline; the store has what was captured of them: ${own.join(', ')}`,
     )
+  const lost = lostWith(ours)
+  if (lost !== '') ctx.alarm(`${loses} with them what the store does not have: ${lost}`)
   const { other = [], theirs = [] } = Object.groupBy(foreign, name => (whole.isOfSavepoint(name) ? 'other' : 'theirs'))
   const alarm = (names: readonly string[], who: string) => {
     if (names.length > 0)

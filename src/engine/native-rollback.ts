@@ -16,7 +16,7 @@ import { type Context, refuseInsideRun, unstoppably, withTimelineLock } from './
 import { isPassing, noneGone } from './gone-unprotected.ts'
 import { liveRuns } from './live-runs.ts'
 import { removeGoing } from './native-going.ts'
-import { type Going, type Later, laterThan, sayConsequences, whoseAre } from './native-later.ts'
+import { type Going, type Later, laterThan, lostWith, sayConsequences, whoseAre } from './native-later.ts'
 import { type Kept, keptOf } from './native-ref.ts'
 import { neighbouringRuns } from './neighbouring-runs.ts'
 import { newOperation } from './new-operation.ts'
@@ -208,7 +208,9 @@ async function goBack(
   whole.go(ref)
   failpoint('native:gone-back')
   const losing = lost.length > 0 ? `; ${backend.name} has lost ${lost.join(', ')}` : ''
-  const summary = `the filesystem went back to ${backend.whereOf(ref)}${losing}`
+  const onlyThere = lostWith(new Map([...ours].filter(([name]) => lost.includes(name))))
+  const without = onlyThere === '' ? '' : `, with what only that had: ${onlyThere}`
+  const summary = `the filesystem went back to ${backend.whereOf(ref)}${losing}${without}`
   ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: '--native' })
 }
 

@@ -6,7 +6,6 @@ import { readOutside } from '../files/outside-rules.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { type Chosen, forgetChoice } from './backend.ts'
-import { checkIdentity } from './capture-live.ts'
 import { checkRoom } from './capture-room.ts'
 import { type Context, recordTarget } from './context.ts'
 import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
@@ -18,10 +17,9 @@ import { noteMount } from './target-mount.ts'
 /** Called under the timeline's lock. */
 export async function takeNative(
   ctx: Context,
-  { backend, place: chosen }: Chosen,
+  { backend, place: chosen, of }: Chosen,
   options: TakeOptions,
 ): Promise<Snapshot> {
-  checkIdentity(ctx)
   checkRoom(ctx)
   recordTarget(ctx)
   noteMount(ctx)
@@ -30,6 +28,7 @@ export async function takeNative(
   const place = whereNoneIsMissed(ctx, chosen)
   const ref: NativeRef = {
     place,
+    of,
     name: id,
     // Before it is taken: what changes from now on may, or may not, be in it.
     atMs: Date.now(),
@@ -38,7 +37,7 @@ export async function takeNative(
     ...rules,
   }
   removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
-  noteIntent(ctx.timelineDir, { backend: backend.name, place, name: id })
+  noteIntent(ctx.timelineDir, { backend: backend.name, place, of, name: id })
   let mark: string | undefined
   try {
     mark = backend.capture(ctx.targetPath, ref)
@@ -58,7 +57,7 @@ export async function takeNative(
         createdAt: ctx.now(),
         root: UNREAD_ROOT,
         backend: backend.name,
-        nativeRef: JSON.stringify({ ...ref, mark }),
+        nativeRef: JSON.stringify({ ...ref, mark } satisfies NativeRef),
         sizeDelta: 0,
         counts: { added: 0, modified: 0, deleted: 0 },
         ...{ files: 0, bytes: 0, skippedCount: 0, skipped: [], unsettled: false, runOnly: false, turn: options.turn },

@@ -2,6 +2,7 @@
 import { existsSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { answerSignals } from '../backends/run-program.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
@@ -85,6 +86,7 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
 
 export async function openContext(options: OpenOptions): Promise<Context> {
   const env = options.env ?? process.env
+  if (options.signalNote) answerSignals(options.signalNote)
   const home = homeOf(options, env)
   const notice: NonNullable<OpenOptions['onNotice']> = options.onNotice ?? (() => {})
   const cwd = currentDirectory(home, options.cwd)

@@ -18,7 +18,7 @@ import { captureLive } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
-import { asThen, type Kept, keptOf, keptState } from './native-ref.ts'
+import { asThen, type Kept, keptOf, keptState, type NativeRef } from './native-ref.ts'
 import { newOperation } from './new-operation.ts'
 import { differencesFrom, explained, readAncestor, unlessDamaged } from './snapshot.ts'
 import { withSnapshotEvents } from './snapshot-events.ts'
@@ -167,12 +167,18 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenSt
   explained(ctx, () => {
     const differences = differencesFrom(then, parent, { ...live, eventsAt: ref.eventsAt })
     ctx.db.transaction(() => {
+      noteMark(ctx, snapshot, ref, opened)
       ctx.db.native.setRead(snapshot.id, { ...live, sizeDelta: live.newBytes, skippedCount: live.skipped.length })
       ctx.db.setCounts(snapshot.id, differences.counts)
       withSnapshotEvents(then, differences, ref.eventsAt, () => snapshot)
     })
   })
   if (isChanged) sayChanged(ctx, snapshot)
+}
+
+/** From now on it is told from whatever gets its name. */
+function noteMark(ctx: Context, { nativeRef }: Snapshot, ref: NativeRef, { mark }: OpenState): void {
+  if (mark !== ref.mark) ctx.db.native.setMarked(nativeRef!, JSON.stringify({ ...ref, mark } satisfies NativeRef))
 }
 
 const NO_ROOM_META = 'reading.no-room'

@@ -8,7 +8,7 @@ import { nameRunning } from '../model/running.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
-import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { statDir } from '../targets/dir/dir-target.ts'
 import type { NewOperation } from '../timeline/timeline-rows.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
@@ -31,7 +31,8 @@ import { settleVague } from './settle-vague.ts'
 import { addSnapshot, unlessDamaged } from './snapshot.ts'
 import { closeSpool, spoolOf } from './spool.ts'
 import { snapshotBefore } from './state-before.ts'
-import { captureGone, findTarget } from './target-at-end.ts'
+import { captureGone, findTarget, plainDetail } from './target-at-end.ts'
+import { isTarget } from './target-dataset.ts'
 import type { Displacer } from './target-place.ts'
 import { hasBegun, judgeConfig } from './trust.ts'
 import { formerPlaceDetail } from './unprotected.ts'
@@ -127,7 +128,7 @@ async function finish(ctx: Context, run: Run, before: Snapshot, end: HowEnded, k
 /** Killed runs that are over ended before this one, which `undo` is to take back first. What fails is left to the next command. */
 async function closeOver(ctx: Context): Promise<void> {
   const stat = statDir(ctx.targetPath)
-  if (!stat || !sameIdentity(identityOf(stat), ctx.identity)) return
+  if (!stat || !isTarget(ctx, stat)) return
   try {
     await closeKilledRuns(ctx, ({ id }) => leftRunning(id).length === 0)
   } catch (error) {
@@ -144,7 +145,8 @@ async function finishLocked(
 ): Promise<End & { after: Snapshot }> {
   const { movedTo, touched, displacedBy, commit } = known
   const from = ctx.targetPath
-  const { moved, isThere, isReplaced } = findTarget(ctx, movedTo, displacedBy)
+  const found = findTarget(ctx, movedTo, displacedBy)
+  const { moved, isThere, isReplaced } = found
   if (isThere) await recoverPending(ctx)
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = isThere
@@ -196,6 +198,7 @@ async function finishLocked(
       ...guardedDetail(guarded),
       ...formerPlaceDetail(isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
+      ...plainDetail(found),
     },
     rule: undefined,
   }

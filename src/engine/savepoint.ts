@@ -63,6 +63,11 @@ export interface OpenOptions {
    */
   onNotice?: (text: string, isAlarm?: boolean) => void
   signal?: AbortSignal
+  /**
+   * Asks for the line that is written to stderr when this process gets a signal while it waits for a program of a filesystem
+   * (`zfs`, `btrfs`): `signal` is aborted only after that. '' is none.
+   */
+  signalNote?: (what: string, limitMs: number) => string
   /** From `true` to `false`, `signal` has no effect: what was begun will be completed. */
   onUnstoppable?: (isUnstoppable: boolean) => void
   now?: () => number

@@ -4,7 +4,7 @@ import { type Snapshot, type SnapshotType, type Turn, UNREAD_ROOT } from '../mod
 import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { chooseNative } from './backend.ts'
-import { captureLive, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
+import { captureLive, checkIdentity, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { keepWithinLimits } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
@@ -44,6 +44,8 @@ export async function takeSnapshot(
   return withTimelineLock(ctx, 'take a snapshot', async () => {
     await recoverPending(ctx)
     if (options.type === 'manual') checkManualPool(ctx)
+    // Before anybody is asked to keep it: to find out who can, a probe makes a snapshot.
+    checkIdentity(ctx)
     const native = mayBeNative(ctx, options.type) ? chooseNative(ctx) : undefined
     // Whether anything has changed is known only to those who look.
     if (native && options.type === 'manual' && !onlyIfChanged)

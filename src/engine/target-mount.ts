@@ -2,11 +2,12 @@
  * On which mount the target was when it was last captured. Where that is not there, a target that is missing is away with its
  * filesystem, whoever keeps the snapshots; and what is made in its place would stand in the way of mounting it again.
  */
-import { isMountedNow, type MountOf, mountHiding, mountOf } from '../backends/mounts-below.ts'
+import { isMountedNow, isOnZfs, type MountOf, mountHiding, mountOf } from '../backends/mounts-below.ts'
 import { isDatasetAway } from '../backends/zfs.ts'
 import { isWithin, type Raw, rawFromBytes, rawToText } from '../model/raw-path.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
+import { noteDataset } from './target-dataset.ts'
 import { parentPath } from './target-registry.ts'
 
 const META = 'target.mount'
@@ -22,11 +23,12 @@ export interface Mounted {
   point: string
 }
 
-/** When it is captured, and so is the one that it was. */
+/** When it is captured, and was found to be the one that it was. */
 export function noteMount(ctx: Context): void {
   const stat = ctx.unwritable ? undefined : statDir(ctx.targetPath)
   const mount = stat && sameIdentity(identityOf(stat), ctx.identity) ? mountOf(ctx.targetPath) : undefined
   if (!mount) return
+  if (isOnZfs(mount)) noteDataset(ctx)
   const text = JSON.stringify({ path: rawFromBytes(ctx.targetPath), ...mount } satisfies Noted)
   if (ctx.db.meta(META) !== text) ctx.db.setMeta(META, text)
 }
@@ -55,7 +57,13 @@ export function missingMount(ctx: Context): Mounted | undefined {
   return mayBeZfs && !isDatasetAway(source, point) ? undefined : { source, point }
 }
 
-function notedOf(ctx: Context): Noted | undefined {
+/** On which it was when it was last captured, if that is known. */
+export function lastMount(ctx: Pick<Context, 'db' | 'targetPath'>): Mounted | undefined {
+  const noted = notedOf(ctx)
+  return noted && { source: rawToText(noted.source), point: rawToText(noted.point) }
+}
+
+function notedOf(ctx: Pick<Context, 'db' | 'targetPath'>): Noted | undefined {
   const noted = JSON.parse(ctx.db.meta(META) ?? 'null') as Noted | null
   const path = rawFromBytes(ctx.targetPath)
   return noted?.path === path && isWithin(path, noted.point) ? noted : undefined

@@ -23,6 +23,7 @@ import {
   type DirIdentity,
   identityOf,
   isInCopy,
+  isOnAnotherDataset,
   lastingIdentity,
   lookAtDir,
   sameIdentity,
@@ -99,8 +100,12 @@ function targetHere(targets: RegisteredTarget[], path: Buffer, notice: (text: st
 /** undefined when it is gone, or another directory is there. */
 export function atItsPlace({ path, identity }: RegisteredTarget): Stat | undefined {
   const stat = lookAtDir(path)
-  return stat && sameIdentity(identityOf(stat), identity) ? stat : undefined
+  return stat && isAt({ path, identity }, stat) ? stat : undefined
 }
+
+/** Whether what is at its path is the target. */
+export const isAt = ({ path, identity }: Pick<RegisteredTarget, 'path' | 'identity'>, stat: Stat): boolean =>
+  sameIdentity(identityOf(stat), identity) && !isOnAnotherDataset(path, identity)
 
 /** The root of a filesystem, dataset or subvolume, or a directory of one that is mounted there: `native/addon/listing.c` does not enter it. */
 function isOnItsOwn(path: Buffer): boolean {
@@ -133,7 +138,8 @@ function findFormer(targets: RegisteredTarget[], place: Buffer, notice: (text: s
 
 function followMove(known: RegisteredTarget, path: Buffer, notice: (text: string) => void): RegisteredTarget {
   notice(`the target was moved from ${shown(known.path)} to ${shown(path)}; its timeline moves with it`)
-  const moved = { ...known, path: Buffer.from(path), former: known.path }
+  const identity = lastingIdentity(path, known.identity)
+  const moved = { ...known, identity, path: Buffer.from(path), former: known.path }
   noteTarget(moved)
   return moved
 }
@@ -201,9 +207,10 @@ function readTarget(home: string, id: string): RegisteredTarget | undefined {
   const directory = join(home, 'timelines', id)
   try {
     const known = JSON.parse(readFileSync(join(directory, 'target.json'), 'utf8'))
-    const { path_bytes, ino, btimeNs, subvolume, former_bytes } = known
+    const { path_bytes, ino, btimeNs, subvolume, dataset, former_bytes } = known
     const former = former_bytes === undefined ? undefined : Buffer.from(former_bytes, 'base64')
-    return { id, directory, path: Buffer.from(path_bytes, 'base64'), identity: { ino, btimeNs, subvolume }, former }
+    const identity = { ino, btimeNs, subvolume, dataset }
+    return { id, directory, path: Buffer.from(path_bytes, 'base64'), identity, former }
   } catch {
     return undefined
   }

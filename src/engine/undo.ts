@@ -17,6 +17,7 @@ import { rollback, wayBackOf, wholeWayBack } from './rollback.ts'
 import { closeKilledRuns } from './run-end.ts'
 import { isAlive } from './run-state.ts'
 import { settleBefore } from './settle.ts'
+import { sayIfPlain } from './target-at-end.ts'
 import { doingAgain, takingBack } from './walked-states.ts'
 
 type Direction = 'undo' | 'redo'
@@ -199,14 +200,20 @@ async function stepFiles(asked: Step): Promise<StepResult> {
       )
     throw error
   })
+  if (isUndo) sayIfPlain(ctx, operation)
   return { restore: result, effect }
 }
 
 function stepDeleted(asked: Step, ids: string[]): StepResult {
-  const { ctx, direction } = asked
+  const { ctx, direction, operation } = asked
   const isUndo = direction === 'undo'
+  const { headBefore, headAfter } = operation
   if (!isUndo) for (const id of ids) refusePinned(ctx, ctx.db.snapshot(id)!)
-  change(asked, () => ctx.db.setDeleted(ids, isUndo ? undefined : ctx.now()))
+  change(asked, () => {
+    ctx.db.setDeleted(ids, isUndo ? undefined : ctx.now())
+    const [from, to] = isUndo ? [headAfter, headBefore] : [headBefore, headAfter]
+    if (from !== to && ctx.db.head === from) ctx.db.setHead(to)
+  })
   const count = plural('snapshot', ids.length)
   return { restore: undefined, effect: isUndo ? `${count} back` : `${count} deleted again` }
 }

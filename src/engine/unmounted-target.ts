@@ -2,15 +2,16 @@
  * A target that was a filesystem of its own, or on one, which is not mounted: it is missing, or is the directory that it was
  * mounted on. What is in there is nobody's work, and what is made there stands in the way of mounting it again.
  */
-import { mountedAt } from '../backends/mounts-below.ts'
+import { datasetAt, mountedAt } from '../backends/mounts-below.ts'
 import { SavepointError } from '../errors/errors.ts'
-import { rawFromBytes, showPath } from '../model/raw-path.ts'
+import { rawFromBytes, rawToText, showPath } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
 import { isNoLongerKept } from './backend.ts'
 import type { Context } from './context.ts'
 import { type Kept, keptOf } from './native-ref.ts'
-import { type Mounted, missingMount, mountedOver } from './target-mount.ts'
+import { isOtherDataset } from './target-dataset.ts'
+import { lastMount, type Mounted, missingMount, mountedOver } from './target-mount.ts'
 
 /** What to do where another directory has taken the target's place. */
 export function hintOfReplaced(ctx: Context): string {
@@ -18,6 +19,8 @@ export function hintOfReplaced(ctx: Context): string {
     'if this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory'
   const over = mountedOver(ctx)
   if (over) return `${describeOver(over)}: ${hintOfOver(over)}; ${meant}`
+  const dataset = datasetAt(ctx.targetPath)
+  if (dataset && isOtherDataset(ctx)) return `${describeDatasets(ctx, rawToText(dataset))}; ${meant}`
   const last = isNoLongerKept(ctx) ? undefined : lastKept(ctx)
   const mount = last ? undefined : missingMount(ctx)
   if (mount) return `If ${mount.source} was mounted at ${mount.point}, mount it there again; ${meant}`
@@ -29,6 +32,14 @@ export function hintOfReplaced(ctx: Context): string {
   if (mounted)
     return `Nothing is mounted there, and what ${whereOf(mounted)} was taken of is gone or mounted elsewhere; ${meant}`
   return `Nothing is mounted there: if the filesystem of ${whereOf(last)} was, mount it again; ${meant}`
+}
+
+/** Two may even have the same name. */
+function describeDatasets(ctx: Context, now: string): string {
+  const before = lastMount(ctx)?.source
+  return before === undefined || before === now
+    ? `The dataset ${now} that is mounted there is another one than before: mount that again`
+    : `The dataset ${now} is mounted there, and not ${before}: zfs unmount ${now}; zfs mount ${before}`
 }
 
 /** Throws where the target is missing only because its filesystem is not mounted, or hidden. One that is gone for good needs a word. */

@@ -8,6 +8,7 @@ import { changedUnprotected, followRenames, noneUnprotected } from './changed-un
 import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
 import { missingUnprotected, toGone } from './gone-unprotected.ts'
+import { replacedMounts, sayOlder, sayOwnTimelines } from './own-timelines.ts'
 import type { Gone, Unprotected, UnprotectedPath } from './results.ts'
 import { absolutePath } from './target-registry.ts'
 
@@ -53,12 +54,26 @@ export function unprotectedWork(ctx: Context, states: States, doer: Doer | undef
   if (!doer) return { gone: toGone(ctx, missing), changed: noneUnprotected }
   const moved = movedAway(ctx, doer, missing, now)
   const isMoved = new Set(moved.map(({ path }) => path))
+  const replaced = replacedMounts(ctx.store, before, after, now, scope)
+  const lost = missing.filter(({ path, reason }) => reason === 'mount' && !isMoved.has(path))
+  sayOwnTimelines(
+    ctx,
+    [...replaced, ...lost].map(({ path }) => path),
+  )
+  sayOlder(
+    ctx,
+    replaced.map(({ path }) => path),
+    doer.run,
+  )
   return {
     gone: toGone(
       ctx,
       missing.filter(({ path }) => !isMoved.has(path)),
     ),
-    changed: changedUnprotected(ctx, doer.run, { before, now }, moved),
+    changed: changedUnprotected(ctx, doer.run, { before, now }, [
+      ...moved,
+      ...replaced.map(skipped => ({ ...skipped, to: undefined })),
+    ]),
   }
 }
 

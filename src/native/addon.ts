@@ -253,6 +253,8 @@ export interface Addon extends BtrfsCalls, LooksCalls, MappingCalls {
   takeEnd(pid: number): number | undefined
   /** Raw argv bytes of this process, NUL-separated. */
   rawArgv(): Buffer
+  /** Written to stderr, once, when a signal to end comes that somebody handles: JavaScript may be waiting. No bytes: nothing any more. */
+  signalNote(text: Buffer): void
   /** Both ends of a pipe. Node's own are sockets, which a program cannot open as /dev/stdout. */
   pipe(): { read: number; write: number }
   /** A descriptor of a process: what is sent through it never reaches another one of the same number. */
@@ -268,6 +270,8 @@ export interface Addon extends BtrfsCalls, LooksCalls, MappingCalls {
   statfs(fd: number): { free: number; total: number; type: number }
   /** Of the filesystem, whatever device it is on: its UUID, no bytes where nobody tells. */
   filesystemId(fd: number): Buffer
+  /** Of the mount: no other one gets the same number until the machine is started again. 0n where nobody tells. */
+  uniqueMount(fd: number): bigint
 }
 
 function load(): Addon {

@@ -35,28 +35,35 @@ export interface SweepResult {
   freedBytes: number
 }
 
+export interface Swept extends SweepResult {
+  /** Of each pack that was left as it is, because it is damaged. */
+  damaged: SavepointError[]
+}
+
 /** `everything`: rewrites every pack that has a dead object, so that its bytes are really gone (purge). */
-export function sweep(store: Store, alive: ReadonlySet<Id>, everything: boolean): SweepResult {
+export function sweep(store: Store, alive: ReadonlySet<Id>, everything: boolean): Swept {
   const before = directoryBytes(store)
   removeOrphans(store, alive)
   let removedObjects = sweepClones(store, alive)
   let noRoom: unknown
+  const damaged: SavepointError[] = []
   for (const pack of worthRewriting(store, alive, everything)) {
     const objects = objectsOf(store, pack.id)
     try {
       rewritePack(store, pack, objects, alive)
       removedObjects += objects.filter(object => !alive.has(object.id)).length
     } catch (error) {
-      // A pack that fits nowhere must not keep us from freeing others; a purge is only done when all of them are.
-      if (everything || !isNoRoom(error)) throw error
-      noRoom = error
+      // A pack that fits nowhere, or is damaged, must not keep us from freeing others; a purge is only done when all of them are.
+      if (everything || !(isNoRoom(error) || isDamage(error))) throw error
+      if (isDamage(error)) damaged.push(error)
+      else noRoom = error
     }
   }
-  if (noRoom !== undefined) removeOrphans(store, alive)
+  if (noRoom !== undefined || damaged.length > 0) removeOrphans(store, alive)
   store.refresh()
   const freedBytes = Math.max(0, before - directoryBytes(store))
   if (noRoom !== undefined && freedBytes === 0) throw noRoom
-  return { removedObjects, freedBytes }
+  return { removedObjects, freedBytes, damaged }
 }
 
 /** Those of which the least is copied come first: on a full disk they make the room that the others need. */
@@ -101,10 +108,9 @@ function notingIn<T>(store: Store, pack: PackRow, inside: readonly StoredObject[
   }
 }
 
-/** Others may have been rewritten before. */
 const damagedPack = ({ name }: PackRow, cause: SavepointError): SavepointError =>
   new SavepointError('store.damaged', `Cannot free all that is not needed: pack ${name} is damaged`, {
-    hint: 'It is left as it is, and nothing that is needed was deleted. `savepoint verify` tells what is damaged; `savepoint verify --repair` mends what it can',
+    hint: 'It is left as it is; what other packs had is freed, and nothing that is needed was deleted. `savepoint verify` tells what is damaged; `savepoint verify --repair` mends what it can',
     data: { pack: name },
     cause,
   })

@@ -61,6 +61,13 @@ export class NativeRows {
     this.logged(log => log.stale())
   }
 
+  /** More is known of a state. */
+  setMarked(before: string, after: string): void {
+    const named = this.database.prepare('SELECT id FROM snapshots WHERE native_ref = ?').all(before)
+    this.database.prepare('UPDATE snapshots SET native_ref = ? WHERE native_ref = ?').run(after, before)
+    for (const { id } of named) this.logged(log => log.changed(String(id)))
+  }
+
   /** From now on the store alone keeps it. */
   setStored(id: string): void {
     this.database.prepare("UPDATE snapshots SET backend = 'cas', native_ref = NULL WHERE id = ?").run(id)

@@ -1,6 +1,7 @@
 /** Ctrl-C while `zfs` is at work for us, and `zfs` that is ended from outside: what was done then is known, and said. */
-import type { SpawnSyncOptions } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { type SpawnSyncOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
@@ -35,6 +36,33 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
     })
     expect(idsOf(space)).toEqual((await space.open()).snapshots().map(({ id }) => id))
   })
+
+  for (const options of [[], ['--json']])
+    holds(`a signal to us alone is answered while zfs works (${options})`, async space => {
+      await oneAndTwo(space, snapshot)
+      const go = join(space.base, 'go')
+      run('mkfifo', go)
+      await whileProgram(space, '[ "$1" = snapshot ]', `kill -s INT $PPID; read -r _ < '${go}'`, async () => {
+        const [program, ...args] = [...builtCommand, ...options, 'snapshot']
+        const env = { ...space.env, PATH: process.env.PATH }
+        const child = spawn(program!, args, { cwd: space.dir, env, stdio: ['ignore', 'ignore', 'pipe'] })
+        let said = ''
+        const isAnswered = new Promise<void>(resolve => {
+          child.stderr.setEncoding('utf8').on('data', text => {
+            said += text
+            if (said.includes('\n')) resolve()
+          })
+        })
+        const ended = once(child, 'close')
+        await Promise.race([isAnswered, ended])
+        // It is still at work: only now it is told to go on.
+        const words = 'waiting for `zfs snapshot` to end, 120 s at most'
+        expect(said).toBe(options.length > 0 ? `{"notice":"${words}"}\n` : `savepoint: ${words}\n`)
+        writeFileSync(go, '\n')
+        await ended
+      })
+      expect(idsOf(space)).toEqual((await space.open()).snapshots().map(({ id }) => id))
+    })
 
   holds('what does not answer is asked once by gc, while others work, and goes with the next one', async space => {
     const { savepoint, one, two } = await oneAndTwo(space, snapshot)

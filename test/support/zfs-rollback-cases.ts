@@ -93,6 +93,24 @@ export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     expect(space.read('excluded')).toBe('after\n')
   })
 
+  holds('names what only a later one has that goes with it: too large to be captured', async space => {
+    space.write('savepoint.yaml', 'snapshots: {max_file_bytes: 1 KB}\n')
+    const { two } = await scenery(space)
+    space.write('large.bin', 'x'.repeat(2000))
+    await snapshot(space, 'three')
+    space.sh('rm large.bin')
+    const three = (await space.open()).find('three').id
+    const said = `zfs LOSES with them what the store does not have: large.bin (too-large) of ${three}\n`
+    const native = (...words: string[]) => runCli(space, ['rollback', 'two', '--native', '--quiet', ...words])
+    expect(native('--dry-run').stderr).toContain(said.replace('LOSES', 'would lose'))
+    expect(idsOf(space)).toContain(three)
+    expect(native().stderr).toContain(said.replace('LOSES', 'loses'))
+    expect(idsOf(space).at(-1)).toBe(two)
+    expect((await space.open()).operations().at(-1)!.summary).toMatch(
+      new RegExp(`; zfs has lost .*${three}, with what only that had: large.bin \\(too-large\\) of ${three}$`),
+    )
+  })
+
   holds('keeps what somebody writes before the filesystem goes back', async space => {
     const { savepoint, one } = await scenery(space)
     await whileProgram(space, '[ "$1" = destroy ]', `echo mine > '${space.at('edit')}'`, async () => {

@@ -10,7 +10,8 @@ export function register(program: Command): void {
     summary: 'delete snapshots; files stay as they are',
     description:
       'Deletes snapshots from the timeline; the live files are not touched. Deleted snapshots can be brought back with ' +
-      '`savepoint undo` for 7 days; after that `savepoint gc` frees their space.',
+      '`savepoint undo` for 7 days; after that `savepoint gc` frees their space. HEAD, which the live files descend from, ' +
+      'stays, unless the directory is gone (name that with -t).',
     usage: 'SNAP…',
     examples: [
       ['delete snap_k3m9x2ab', 'one snapshot'],

@@ -11,8 +11,10 @@ import {
   statfsSync,
   statSync,
 } from 'node:fs'
+import { datasetAt } from '../../backends/mounts-below.ts'
+import { guidOf } from '../../backends/zfs-locate.ts'
 import { errnoOf, isDiskGone, SavepointError, wordsOf } from '../../errors/errors.ts'
-import { rawFromBytes, showPath } from '../../model/raw-path.ts'
+import { rawFromBytes, rawToText, showPath } from '../../model/raw-path.ts'
 import { quoteWord } from '../../model/shell-quote.ts'
 import { addon, type Stat } from '../../native/addon.ts'
 
@@ -22,8 +24,12 @@ export interface DirIdentity {
   btimeNs: string
   /** The id of the btrfs subvolume that it is (in), when it was recorded: a snapshot of that has all else in common with it. */
   subvolume?: string | undefined
+  /** The guid of the ZFS dataset that it is on: zfs-fuse gives the roots of all the same inode, and no time of birth. */
+  dataset?: string | undefined
 }
 
+/** Of every subvolume's root. */
+const SUBVOLUME_INO = '256'
 const OWNER_LOOKS = 0o500
 const OVERLAYFS = 0x794c7630
 const SUBVOLUME_ID_BYTES = 16
@@ -120,8 +126,28 @@ export function lastingIdentity(path: Buffer, seen: DirIdentity): DirIdentity {
     // Read-only: then nothing else changes it either.
   }
   const stat = statDir(path)
-  return { ...(stat && String(stat.ino) === seen.ino ? identityOf(stat) : seen), subvolume: subvolumeOf(path) }
+  const identity = stat && String(stat.ino) === seen.ino ? identityOf(stat) : seen
+  return { ...identity, subvolume: subvolumeOf(path), dataset: datasetOf(path) }
 }
+
+/** undefined: on another filesystem, or it does not tell. */
+export function datasetOf(path: Buffer): string | undefined {
+  const name = datasetAt(path)
+  return name ? guidOf(rawToText(name)) : undefined
+}
+
+/** Whether it is on another ZFS dataset than the one that was recorded, or on none. `zfs` is asked; where that does not tell, it is not. */
+export function isOnAnotherDataset(path: Buffer, { dataset }: DirIdentity): boolean {
+  if (dataset === undefined) return false
+  const name = datasetAt(path)
+  if (name === undefined) return true
+  const here = name === '' ? undefined : guidOf(rawToText(name))
+  return here !== undefined && here !== dataset
+}
+
+/** As it was recorded. */
+export const isSubvolumeRoot = ({ ino, subvolume }: DirIdentity): boolean =>
+  subvolume !== undefined && ino === SUBVOLUME_INO
 
 /** Whether it is in a copy of the subvolume: with the same inode and time of birth, which any other directory does not have. */
 export function isInCopy(path: Buffer, identity: DirIdentity): boolean {
