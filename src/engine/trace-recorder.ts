@@ -28,6 +28,8 @@ import { OutsidePaths } from './outside-paths.ts'
 import { writersOf } from './process-files.ts'
 import type { TraceSummary } from './results.ts'
 
+const VAGUE =
+  'not all calls of the command could be read (undumpable processes): what those changed is told by when it changed'
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
 const FLUSH_MS = 1000
 
@@ -155,6 +157,7 @@ export class TraceRecorder {
     this.save()
     clearTimeout(this.timer)
     if (this.jsonl !== undefined) this.attempt(() => closeSync(this.jsonl!))
+    if (this.touches.vague.count > 0) this.ctx.notice(VAGUE)
     if (this.failure) this.ctx.notice(`the trace of this run is NOT complete: ${this.failure.message}`)
     return { commands: this.commands, failed: this.failed, ...this.outside.count(), lost: this.lost }
   }

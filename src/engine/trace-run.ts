@@ -224,10 +224,6 @@ class TracedRun {
     this.letGo?.close()
     await this.live.close()
     this.summary = this.recorder.finish()
-    if (this.recorder.touches.vague.count > 0)
-      this.say(
-        'not all calls of the command could be read (undumpable processes): what those changed is told by when it changed',
-      )
     for (const text of this.later) this.ctx.notice(text)
   }
 

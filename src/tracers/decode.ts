@@ -4,6 +4,7 @@ import type { Raw } from '../model/raw-path.ts'
 import { FIELD, FLAG, FRAME, type Frame, LOST, pathOps } from './frames.ts'
 import type {
   ExecEvent,
+  Held,
   KeptEvent,
   LostEvent,
   PathEvent,
@@ -31,6 +32,13 @@ const fileOf = (frame: Frame): NonNullable<KeptEvent['ofOthers']> => ({
 })
 
 export const signalName = (number: number): string => signalNames.get(number) ?? `signal ${number}`
+
+/** Of a look at all processes. */
+export function unseenIn(frame: Frame): Pick<Held, 'unseen' | 'unseenSince'> {
+  const since = frame.long(FIELD.time)
+  const unseenSince = since === undefined ? undefined : since === 0n ? Infinity : Number(since / 1_000_000n)
+  return { unseen: frame.number(FIELD.exec) ?? 0, unseenSince }
+}
 
 export class EventDecoder {
   /** What is added to the helper's clock. */

@@ -16,7 +16,7 @@ import {
   takeEnd,
   unstartedEnd,
 } from './command-process.ts'
-import { EventDecoder } from './decode.ts'
+import { EventDecoder, unseenIn } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
 import { helperArguments } from './helper-arguments.ts'
 import { type HelperDriver, helperFile } from './probe-helper.ts'
@@ -252,9 +252,7 @@ export class TracedCommand {
       this.held.push({ path, mapped: (frame.flags & FLAG.mapped) !== 0, inode: frame.long(FIELD.inode) })
     } else if (frame.type === FRAME.looked) {
       const number = frame.number(FIELD.number)!
-      const since = frame.long(FIELD.time)
-      const unseenSince = since === undefined ? undefined : since === 0n ? Infinity : Number(since / 1_000_000n)
-      this.looks.get(number)?.({ files: this.held, unseen: frame.number(FIELD.exec) ?? 0, unseenSince })
+      this.looks.get(number)?.({ files: this.held, ...unseenIn(frame) })
       this.looks.delete(number)
       this.held = []
     }
