@@ -14,7 +14,7 @@ const CALL_MS = 1000
 const MAX_WAITING = 100_000
 const MAX_LET_GO = 100_000
 /** How many a look is about: what is beyond that waits for the next. */
-const MAX_LOOK = 5000
+const MAX_LOOK = 20_000
 
 interface Touch {
   at: number
