@@ -5,7 +5,7 @@ import type { Run, Snapshot } from '../model/snapshot.ts'
 import { findRun, resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref.ts'
 import { archiveDamage } from './archive-check.ts'
 import type { Live } from './capture-live.ts'
-import { type Context, type OwnRun, withTimelineLock } from './context.ts'
+import { type Context, type OwnRun, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { editsMeanwhile } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
@@ -135,7 +135,8 @@ export function wayBackOf(ctx: Context, run: Run, isReached: boolean): string {
   if (before === undefined)
     return 'Its state before is not captured; `savepoint log` shows the snapshots that you can roll back to'
   if (!isReached) return unanswered(ctx, run) + wholeWayBack(before)
-  return `\`savepoint rollback ${id} --keep-running\` takes back what it has done until now; \`savepoint undo\` in another terminal stops it and takes it back`
+  const elsewhere = ctx.env[RUN_VARIABLE] === id ? ' in another terminal' : ''
+  return `\`savepoint rollback ${id} --keep-running\` takes back what it has done until now; \`savepoint undo\`${elsewhere} stops it and takes it back`
 }
 
 export function requireRun(ctx: Context, ref: string): Run {
