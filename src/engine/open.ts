@@ -12,7 +12,7 @@ import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { refuseNamedInRun, saidWhoKeeps } from './backend.ts'
 import { checkOpenOptions, withCheckedCalls } from './checked-calls.ts'
-import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
+import { chooseTarget, currentDirectory, noTimeline, ownerOf } from './choose-target.ts'
 import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
@@ -112,8 +112,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     store,
     db,
     targetPath: target.path,
-    identity: target.identity,
-    unrecorded: target.isUnrecorded ? target : undefined,
+    ...ownerOf(target, db),
     cwd,
     subdirectory: placeInTarget(target.path, cwd) ?? '',
     config: loaded.config,
