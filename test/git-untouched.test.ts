@@ -33,6 +33,27 @@ describe('G1: the repository of the user', () => {
     expect(differences(repository, imageOf(space.at('.git'), { untouched: true }))).toEqual([])
   })
 
+  it('is not written to where its index is sparse, and what is tracked there is known', async () => {
+    space.sh(`git init -q .; mkdir -p src away; for i in 1 2 src/a away/b away/tracked.log; do echo $i > $i; done; echo '*.log' > .gitignore
+      git add -f .; git commit -qm one; git sparse-checkout set --cone --sparse-index src; git rm -q --cached 2
+      git ls-files --sparse | grep -qx away/`)
+    space.write('away/tracked.log', 'made again')
+    space.write('away/other.log', 'ignored')
+    const before = imageOf(space.at('.git'), { untouched: true })
+    const savepoint = await space.open()
+    await savepoint.snapshot()
+    expect(differences(before, imageOf(space.at('.git'), { untouched: true }))).toEqual([])
+    const covered = async (path: string) => (await savepoint.coverage(path)).covered
+    expect([await covered('away/tracked.log'), await covered('away/other.log')]).toEqual([true, false])
+    const inner = await space.open({ target: space.at('away') })
+    expect((await inner.snapshot()).files).toBe(1)
+    expect(differences(before, imageOf(space.at('.git'), { untouched: true }))).toEqual([])
+    const { run } = await savepoint.run({ command: ['git', 'rm', '-q', '--cached', '1'] })
+    const undone = await savepoint.undo()
+    expect(undone).toMatchObject({ operation: { detail: { run: run!.id } }, restore: { leftAlone: [] } })
+    expect(space.git('ls-files', '--', '1').trim()).toBe('1')
+  })
+
   it('is not written to by any question either', async () => {
     space.sh(`git init -q .; echo x > ignored; echo ignored > .gitignore; git add -f ignored .gitignore; git commit -qm one
       touch -d @1000000000 ignored`)

@@ -47,3 +47,22 @@ it('of names that are not ASCII', async () => {
   const { tracked, committed } = await readWorkTree(space.dir, [raw], space.env)
   expect([tracked.has(raw), committed.has(raw)]).toEqual([true, true])
 })
+
+it('of a sparse index, which git would write to the repository for', async () => {
+  for (const name of ['in/a', 'out/deep/b', 'out/t.log', '.gitignore']) space.write(name, '*.log\n')
+  space.sh('git init -q; git add -f .; git commit -qm 1')
+  const paths = ['in/a', 'out/deep/b', 'out/t.log', 'out', 'out/u.log', 'in/none']
+  const whole = await readWorkTree(space.dir, paths, space.env)
+  space.sh(
+    'git sparse-checkout set --cone --sparse-index in; git rm -q --cached .gitignore; ls .git/objects > ../before',
+  )
+  space.write('out/u.log')
+  const { tracked, committed, ignored, head } = await readWorkTree(space.dir, paths, space.env)
+  expect(space.sh('ls .git/objects | diff ../before -')).toBe('')
+  for (const path of paths) expect([path, tracked.get(path)?.oid]).toEqual([path, whole.tracked.get(path)?.oid])
+  expect([head, committed.get('out/deep/b'), ignored]).toEqual([
+    whole.head,
+    whole.committed.get('out/deep/b'),
+    new Set(['out/u.log']),
+  ])
+})

@@ -169,7 +169,9 @@ it('undo --keep-running does not reach for what was done before the run', async 
   const run = await startRun(space, 'printf a2 > b; READY; read line')
   expect(savepoint(space, ['undo', '--keep-running'])).toMatchObject({
     status: 1,
-    stderr: expect.stringMatching(/Cannot undo: run_\w+ is still going\n.*stops it and takes it back/),
+    stderr: expect.stringMatching(
+      /Cannot undo: run_\w+ is still going\n.*; `savepoint undo` stops it and takes it back/,
+    ),
   })
   expect([space.read('a'), space.read('b')]).toEqual(['a1', 'a2'])
   run.say('')

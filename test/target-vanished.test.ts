@@ -306,3 +306,34 @@ it('a home below /proc is refused, not waited for', () => {
   })
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringMatching(/Cannot use \/proc\/nope: /) })
 })
+
+describe('a timeline without a snapshot, as the first capture failed', () => {
+  beforeEach(() => {
+    space.write('a', 'old')
+    const floor = join(space.home, 'config.yaml')
+    mkdirSync(space.home, { recursive: true })
+    writeFileSync(floor, 'snapshots: {min_free_bytes: 900 TB}\n')
+    expect(savepoint(space, ['run', '--', 'true']).status).toBe(125)
+    rmSync(floor)
+    // At the same time as the old one, so that it has another number.
+    mkdirSync(join(space.base, 'new'))
+    rmSync(space.dir, { recursive: true })
+    renameSync(join(space.base, 'new'), space.dir)
+    space.write('a', 'a1')
+  })
+
+  it('belongs to the directory that is made in the same place', () => {
+    expect(savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo a2 > a'])).toMatchObject({ status: 0 })
+    expect(allTargets(space.home)).toMatchObject([{ identity: { ino: String(statSync(space.dir).ino) } }])
+    expect(savepoint(space, ['undo']).status).toBe(0)
+    expect(space.read('a')).toBe('a1')
+  })
+
+  it('and to no third one, once there is one', () => {
+    expect(savepoint(space, ['snapshot', '-q']).status).toBe(0)
+    renameSync(space.dir, join(space.base, 'kept'))
+    mkdirSync(space.dir)
+    const { status, stderr } = savepoint(space, ['run', '-t', space.dir, '--', 'true'], { cwd: space.base })
+    expect({ status, stderr }).toMatchObject({ status: 125, stderr: expect.stringContaining('has taken its place') })
+  })
+})

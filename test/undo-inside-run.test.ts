@@ -19,7 +19,9 @@ it('names the run and a rollback that works from inside', () => {
     echo "$hint"
     ${cli} rollback $(echo "$hint" | grep -o 'run_[a-z0-9]*' | head -n 1) && cat a`
   const { status, stdout } = runCli(space, ['run', '--', 'sh', '-c', script])
-  expect(stdout).toMatch(/Cannot undo: run_\w+ is still going\n.*`savepoint rollback run_\w+ --keep-running`/)
+  expect(stdout).toMatch(
+    /Cannot undo: run_\w+ is still going\n.*`savepoint rollback run_\w+ --keep-running`.*`savepoint undo` in another terminal stops it/,
+  )
   expect(stdout).toMatch(/a1$/)
   expect(status).toBe(0)
 })

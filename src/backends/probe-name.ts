@@ -2,9 +2,8 @@
  * Names of what a probe makes: they tell whether its process may still be at work. What one that was killed has left goes, and
  * is never taken for a state of a timeline, nor for one of somebody else.
  */
-import { readlinkSync } from 'node:fs'
 import { randomHex } from '../model/id.ts'
-import { isAlive } from '../store/durable.ts'
+import { isAlive, pidNamespace } from '../store/process-mark.ts'
 
 /** A probe runs few programs, and each has a limit (run-program.ts). */
 const LONGEST_MS = 10 * 60_000
@@ -12,7 +11,7 @@ const LONGEST_MS = 10 * 60_000
 const PATTERN = /(?:^\.|-)probe-([0-9a-z]+)\.([0-9a-z]+)\.([0-9a-z]+)\.[0-9a-f]+$/
 
 export const newProbeName = (): string =>
-  `probe-${[Date.now(), namespace(), process.pid].map(number => number.toString(36)).join('.')}.${randomHex(6)}`
+  `probe-${[Date.now(), pidNamespace(), process.pid].map(number => number.toString(36)).join('.')}.${randomHex(6)}`
 
 /** `name`: as it was given, after a dot or a hyphen. */
 export const isProbe = (name: string): boolean => PATTERN.test(name)
@@ -21,14 +20,5 @@ export const isProbe = (name: string): boolean => PATTERN.test(name)
 export function isLeftProbe(name: string): boolean {
   const [at, where, pid] = (PATTERN.exec(name) ?? []).slice(1).map(text => Number.parseInt(text, 36))
   if (at === undefined) return false
-  return Date.now() - at > LONGEST_MS || (where === namespace() && !isAlive(pid!))
-}
-
-/** 0 where the system does not tell. */
-function namespace(): number {
-  try {
-    return Number(/\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? 0)
-  } catch {
-    return 0
-  }
+  return Date.now() - at > LONGEST_MS || (where === pidNamespace() && !isAlive(pid!))
 }

@@ -5,7 +5,9 @@ import { errnoOf, isDiskGone, SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
 import { identityOf, lookAtDir, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
+import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { adoptTarget } from './adopt-target.ts'
+import type { Context } from './context.ts'
 import type { OpenOptions } from './savepoint.ts'
 import {
   allTargets,
@@ -57,6 +59,14 @@ function acceptReplaced(target: RegisteredTarget): RegisteredTarget {
   const stat = statDir(target.path)
   if (!stat || isAt(target, stat)) return target
   return { ...target, identity: identityOf(stat), isUnrecorded: true }
+}
+
+/** Whose the timeline is. One that has nothing yet, because the first capture failed, is that of the directory which is there now. */
+export function ownerOf(target: RegisteredTarget, db: TimelineDb): Pick<Context, 'identity' | 'unrecorded'> {
+  const taken = target.directory === '' ? target : acceptReplaced(target)
+  const isEmpty = taken === target || (db.snapshots(true).length === 0 && db.unendedRuns().length === 0)
+  const { identity, isUnrecorded } = isEmpty ? taken : target
+  return { identity, unrecorded: isUnrecorded ? { ...target, identity } : undefined }
 }
 
 function targetPath(home: string, target: string, cwd: Buffer): Buffer {

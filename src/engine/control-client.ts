@@ -42,15 +42,16 @@ export async function askRun(
   limitMs?: number,
 ): Promise<unknown> {
   if (run.socket === undefined) throw new Unreachable('it has no control socket')
-  const isSuspended = run.pid !== undefined && isStopped(run.pid)
+  const { supervisor } = run
+  const isSuspended = supervisor !== undefined && isStopped(supervisor)
   // It would be awake for as long as it is followed.
   if (isSuspended && request.op === 'trace') throw new Unreachable('it is suspended')
   // Said before it is connected: who has announced itself there, and never comes, would be taken for the next SIGCONT.
-  if (isSuspended && !mayWake(run.pid!)) throw new Unreachable('it is suspended, and not ours to wake')
+  if (isSuspended && !mayWake(supervisor)) throw new Unreachable('it is suspended, and not ours to wake')
   const answer = Promise.withResolvers<unknown>()
   const socket = withSocketPath(run.socket, address => connect(address))
   const hello = JSON.stringify({ hello: CONTROL_HELLO, wakes: isSuspended || undefined })
-  socket.write(`${hello}\n`, () => isSuspended && wake(run.pid!))
+  socket.write(`${hello}\n`, () => isSuspended && wake(supervisor))
   const cancel = () => socket.write('{"cancel":true}\n')
   const giveUp = () => socket.destroy(new Error('it does not answer'))
   const greeting = setTimeout(giveUp, limitMs ?? GREETING_MS)
@@ -79,7 +80,7 @@ export async function askRun(
     clearTimeout(limit)
     listener.signal?.removeEventListener('abort', cancel)
     end(socket)
-    if (isSuspended) await stopAgain(run.pid!)
+    if (isSuspended) await stopAgain(supervisor)
   }
 }
 

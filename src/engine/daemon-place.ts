@@ -96,7 +96,7 @@ export async function findLiveProcesses(options: OpenOptions): Promise<LiveProce
   const ctx = await openContext(options)
   try {
     // One that is suspended is woken for what changes something, and serves nobody else.
-    const awake = liveRuns(ctx).filter(({ pid }) => pid === undefined || !isStopped(pid))
+    const awake = liveRuns(ctx).filter(({ supervisor }) => supervisor === undefined || !isStopped(supervisor))
     const sockets = [daemonSocket(ctx), ...awake.map(({ socket }) => socket)]
     const found = sockets.filter(socket => socket !== undefined)
     return { ...servedBy(ctx), sockets: found, foundAbove: ctx.subdirectory !== '' }

@@ -121,7 +121,7 @@ export async function status(ctx: Context): Promise<StatusResult> {
     lastOperation,
     lastChangedOutside: lastOperation ? changedOutside(ctx, lastOperation) : [],
     writer: currentWriter(ctx),
-    running: liveRuns(ctx).map(({ socket, ...run }) => run),
+    running: liveRuns(ctx).map(({ socket, supervisor, ...run }) => run),
     interrupted: interruptedRuns(ctx, live),
   }
 }
@@ -144,7 +144,10 @@ function sayIfNoRoom(ctx: Context): void {
 }
 
 function interruptedRuns(ctx: Context, live: Live): InterruptedRun[] {
-  const runs = ctx.db.runs().filter(isInterrupted).reverse()
+  const runs = ctx.db
+    .runs()
+    .reverse()
+    .filter(run => isInterrupted(ctx, run))
   const next = runs.length === 0 ? undefined : reachableOperations(ctx.db).findLast(({ state }) => state === 'done')
   return runs.map(run => {
     const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)

@@ -5,11 +5,13 @@ import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, ownRun } from './context.ts'
 import { announcedSocket } from './control-place.ts'
 import { ancestorsOf, startedIn } from './process-tree.ts'
-import { isAlive } from './run-state.ts'
+import { isGoingOn, supervisorOf } from './run-state.ts'
 
 export interface LiveRunEntry extends Run {
   /** Undefined: it cannot be asked. */
   socket: string | undefined
+  /** Its process, as it is called here. Undefined: it has no number here, and another one may have that which it has. */
+  supervisor: number | undefined
 }
 
 /** In the order of their beginning. */
@@ -18,8 +20,12 @@ export const liveRuns = (ctx: Context): LiveRunEntry[] => liveRunsIn(ctx.db, ctx
 export const liveRunsIn = (db: TimelineDb, timelineDir: string): LiveRunEntry[] =>
   db
     .unendedRuns()
-    .filter(({ pid }) => isAlive(pid))
-    .map(run => ({ ...run, socket: announcedSocket({ timelineDir }, run.id) }))
+    .filter(run => isGoingOn({ timelineDir }, run))
+    .map(run => ({
+      ...run,
+      socket: announcedSocket({ timelineDir }, run.id),
+      supervisor: supervisorOf({ timelineDir }, run),
+    }))
 
 /**
  * Who carries out what a command asks for: the run that it belongs to, or that it is about; else the first, which has the
@@ -37,8 +43,8 @@ export function whomToAsk(ctx: Context, ref: string | undefined, isUndo: boolean
 }
 
 /** A run that a process of another one started is a part of that. */
-const isInsideOf = ({ id, pid }: Run, runs: readonly Run[]): boolean => {
-  const outer = pid === undefined ? undefined : startedIn(pid)
+const isInsideOf = ({ id, supervisor }: LiveRunEntry, runs: readonly Run[]): boolean => {
+  const outer = supervisor === undefined ? undefined : startedIn(supervisor)
   return outer !== undefined && runs.some(run => run.id === outer && run.id !== id)
 }
 
@@ -49,7 +55,7 @@ const isInsideOf = ({ id, pid }: Run, runs: readonly Run[]): boolean => {
 export function takesBackEnded(ctx: Context, asked: Record<string, unknown>): boolean {
   const ref = asked.run ?? asked.ref
   const meant = asked.restart || typeof ref !== 'string' ? undefined : findRun(ctx.db, ref)
-  return meant !== undefined && (meant.endedAt !== undefined || !isAlive(meant.pid))
+  return meant !== undefined && (meant.endedAt !== undefined || !isGoingOn(ctx, meant))
 }
 
 /** Whether `undo` is about a run that goes on, which it stops: not if it is asked from inside of that. */

@@ -67,7 +67,7 @@ export async function holdingNeighbours<T>(
 ): Promise<T> {
   const releases: (() => Promise<void>)[] = []
   // Who carries it out must not be held still itself.
-  const busy = liveRuns(ctx).flatMap(({ pid }) => (pid === undefined ? [] : runsAbove(pid)))
+  const busy = liveRuns(ctx).flatMap(({ supervisor }) => (supervisor === undefined ? [] : runsAbove(supervisor)))
   try {
     for (const run of runs) {
       if (busy.includes(run.id)) sayGoesOn(ctx, run, 'a run of this directory is a part of it')

@@ -11,7 +11,7 @@ export function newOperation(
   summary: string,
   detail: Record<string, unknown> = {},
 ): NewOperation {
-  const killed = ctx.db.unendedRuns().filter(isInterrupted)
+  const killed = ctx.db.unendedRuns().filter(run => isInterrupted(ctx, run))
   return {
     kind,
     at: ctx.now(),

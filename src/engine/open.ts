@@ -13,7 +13,7 @@ import { requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { refuseNamedInRun, saidWhoKeeps } from './backend.ts'
 import { checkOpenOptions, withCheckedCalls } from './checked-calls.ts'
-import { chooseTarget, currentDirectory, noTimeline } from './choose-target.ts'
+import { chooseTarget, currentDirectory, noTimeline, ownerOf } from './choose-target.ts'
 import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects } from './context.ts'
 import { coverage } from './coverage.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
@@ -97,9 +97,10 @@ export async function openContext(options: OpenOptions): Promise<Context> {
   const isAsking = found && options.provisional && !existsSync(found.directory)
   const scratch = isAsking || !found ? makeScratch(tmpdir()) : undefined
   const store = openStore(join(isAsking ? scratch! : home, 'store'), options.repair === true, notice)
-  const db = await openTimelineOf(store, scratch ?? target.directory, options.repair === true, notice)
+  const timelineDir = scratch ?? target.directory
+  const db = await openTimelineOf(store, timelineDir, options.repair === true, notice)
   const where = { homeDir: home, env, cwd: cwd.toString() }
-  const loaded = await configFor(found?.path, where, db, options, notice).catch(error => {
+  const loaded = await configFor(found?.path, where, { db, timelineDir }, options, notice).catch(error => {
     closeFiles({ db, store, scratch })
     throw error
   })
@@ -108,13 +109,12 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     home: existsSync(home) ? realpathSync(home) : home,
     unwritable: isAsking ? noTimeline(target.path) : unwritable && unwritableHome(home, unwritable),
     timelineId: target.id,
-    timelineDir: scratch ?? target.directory,
+    timelineDir,
     scratch,
     store,
     db,
     targetPath: target.path,
-    identity: target.identity,
-    unrecorded: target.isUnrecorded ? target : undefined,
+    ...ownerOf(target, db),
     cwd,
     subdirectory: placeInTarget(target.path, cwd) ?? '',
     config: loaded.config,
@@ -175,11 +175,12 @@ async function openTimelineOf(
 async function configFor(
   targetDir: Buffer | undefined,
   where: { homeDir: string; env: NodeJS.ProcessEnv; cwd: string },
-  db: TimelineDb,
+  history: Pick<Context, 'db' | 'timelineDir'>,
   { withoutBrokenConfig, create, backend }: OpenOptions,
   notice: (text: string) => void,
 ): Promise<LoadedConfig> {
-  const loaded = await loadConfig({ ...where, targetDir, accept: acceptedConfig(db, notice) }).catch(async error => {
+  const accept = acceptedConfig(history, notice)
+  const loaded = await loadConfig({ ...where, targetDir, accept }).catch(async error => {
     if (!withoutBrokenConfig || !(error instanceof SavepointError) || error.code !== 'config.invalid') throw error
     const without = await loadConfig({ ...where, targetDir: undefined })
     notice(`going on without savepoint.yaml: ${error.message}`)

@@ -14,7 +14,7 @@ import type { NamesOverTime } from './names-over-time.ts'
 import { recordedRoot, runOperations, undoneBy, withOuterRuns } from './operations.ts'
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf } from './own-repositories.ts'
-import { isAlive } from './run-state.ts'
+import { isGoingOn } from './run-state.ts'
 import { isBlind, isUntold, namesIn, touchedBy, touchedSoFar } from './touched-paths.ts'
 
 /** What `operation` records when somebody else put another directory in the place of the target while the run went on. */
@@ -48,7 +48,7 @@ export function overlappingRuns(ctx: Context, id: string, now?: Now): Span[] {
   const names = namesIn(ctx, id, ended)
   const meanwhile = { since: meant!.startedAt, until: ended ?? Infinity }
   const overlapping = runs.flatMap((run): Span[] => {
-    const isLive = run.endedAt === undefined && isAlive(run.pid)
+    const isLive = run.endedAt === undefined && isGoingOn(ctx, run)
     const other = orderOf(ctx, run, isLive ? own.after : undefined)
     const state = isLive ? 'done' : operations.get(run.id)?.state
     if (run.id === id || !other || (state !== 'done' && state !== 'undone')) return []

@@ -45,6 +45,9 @@ function lookClosely(pid: number): SeenProcess | undefined {
   }
 }
 
+/** When it began, in ticks of the kernel since it was booted. undefined: there is none, or nobody tells. */
+export const startOf = (pid: number): number | undefined => lookClosely(pid)?.start
+
 /** What it was called with; nothing when that cannot be read. */
 export function commandLineOf(pid: number): Buffer[] {
   try {

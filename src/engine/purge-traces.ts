@@ -25,7 +25,7 @@ export const purgeTraceRows = (ctx: Context, hide: HideWords, path: Raw | undefi
 
 /** Returns how many had something. May be called again. A run that is going on may know it still, and is named. */
 export function purgeTraceFiles(ctx: Context, hide: HideWords): number {
-  for (const run of ctx.db.runs().filter(run => run.endedAt === undefined && !isInterrupted(run)))
+  for (const run of ctx.db.runs().filter(run => run.endedAt === undefined && !isInterrupted(ctx, run)))
     ctx.notice(`${run.id} is still going: it may write again what it knows; purge again when it has ended`)
   const runs = join(ctx.timelineDir, 'runs')
   let changed = 0

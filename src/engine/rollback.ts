@@ -5,7 +5,7 @@ import type { Run, Snapshot } from '../model/snapshot.ts'
 import { findRun, resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref.ts'
 import { archiveDamage } from './archive-check.ts'
 import type { Live } from './capture-live.ts'
-import { type Context, type OwnRun, withTimelineLock } from './context.ts'
+import { type Context, type OwnRun, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { editsMeanwhile } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
@@ -17,6 +17,7 @@ import { type RestoreRequest, restore } from './restore.ts'
 import { restoreToDirectory } from './restore-to.ts'
 import type { RestoreResult } from './results.ts'
 import { closeKilledRuns } from './run-end.ts'
+import { supervisorOf } from './run-state.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
 import { settleVague } from './settle-vague.ts'
@@ -76,7 +77,7 @@ function rollbackRun(
       `Cannot take back ${run.id}: its ${before ? 'final' : 'first'} snapshot does not exist`,
       {
         hint: before
-          ? `${run.endedAt === undefined ? unanswered(run) : ''}${wholeWayBack(before.id)}`
+          ? `${run.endedAt === undefined ? unanswered(ctx, run) : ''}${wholeWayBack(before.id)}`
           : '`savepoint snapshots` lists what there is',
       },
     )
@@ -123,18 +124,21 @@ async function soFar(
 export const wholeWayBack = (before: string): string =>
   `\`savepoint rollback ${before}\` goes back to the state before it, whoever has changed what since`
 
-const unanswered = ({ pid }: Run): string =>
-  pid !== undefined && isStopped(pid)
+function unanswered(ctx: Context, run: Run): string {
+  const supervisor = supervisorOf(ctx, run)
+  return supervisor !== undefined && isStopped(supervisor)
     ? 'It is suspended, and does not answer: `fg` in its shell wakes it; '
     : 'It goes on, and does not answer; '
+}
 
 /** From a run that has not ended, which is no operation yet. `isReached`: this process is of it, or is its supervisor. */
-export function wayBackOf(run: Run, isReached: boolean): string {
+export function wayBackOf(ctx: Context, run: Run, isReached: boolean): string {
   const { id, before } = run
   if (before === undefined)
     return 'Its state before is not captured; `savepoint log` shows the snapshots that you can roll back to'
-  if (!isReached) return unanswered(run) + wholeWayBack(before)
-  return `\`savepoint rollback ${id} --keep-running\` takes back what it has done until now; \`savepoint undo\` in another terminal stops it and takes it back`
+  if (!isReached) return unanswered(ctx, run) + wholeWayBack(before)
+  const elsewhere = ctx.env[RUN_VARIABLE] === id ? ' in another terminal' : ''
+  return `\`savepoint rollback ${id} --keep-running\` takes back what it has done until now; \`savepoint undo\`${elsewhere} stops it and takes it back`
 }
 
 export function requireRun(ctx: Context, ref: string): Run {

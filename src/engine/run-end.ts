@@ -189,7 +189,7 @@ async function finishLocked(
     detail: {
       run: run.id,
       // Somebody else who closes a killed run does not know which one started it.
-      inside: run.pid === process.pid ? ownRun(ctx) : undefined,
+      inside: end.isInterrupted ? undefined : ownRun(ctx),
       before_root: idToHex(before.root),
       after_root: idToHex(after.root),
       // What somebody else did is not the run's to take back.
@@ -224,7 +224,7 @@ function closeOrName(ctx: Context, run: string): void {
 export async function closeKilledRuns(ctx: Context, isMeant: (run: Run) => boolean = () => true): Promise<void> {
   if (ctx.unwritable) return
   for (const run of ctx.db.runs()) {
-    if (!isInterrupted(run) || !isMeant(run)) continue
+    if (!isInterrupted(ctx, run) || !isMeant(run)) continue
     const before = run.before === undefined ? await snapshotBefore(ctx, run) : ctx.db.snapshot(run.before)
     const end = { exitCode: undefined, signal: 'SIGKILL', isInterrupted: true }
     const isUndoable = before !== undefined && before.deletedAt === undefined

@@ -8,6 +8,7 @@ import { redactCommand } from '../model/redact.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
+import type { FileLock } from '../store/file-lock.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -26,7 +27,7 @@ import { openControl } from './run-control.ts'
 import { closeKilledRuns, conclude, concludeUncaptured } from './run-end.ts'
 import { takeBackFailed } from './run-failure.ts'
 import { RunSession } from './run-session.ts'
-import { isInterrupted, setContinued } from './run-state.ts'
+import { holdRun, isInterrupted, setContinued } from './run-state.ts'
 import { RunTerminal } from './run-terminal.ts'
 import { canHoldChanges, type RunTracer, tracerFor } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
@@ -51,10 +52,11 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
   await closeFormer(ctx)
   const terminal = new RunTerminal(ctx.env.TERM)
   for (let before: Run | undefined; ; ) {
-    const run = await recordOr(ctx, command, options)
-    if (!('id' in run)) return run
-    if (before) setContinued(ctx, run.id, before.id)
-    const { result, session } = await runOnce(ctx, tracer, new RunSession(ctx, run, terminal), options)
+    const recorded = await recordOr(ctx, command, before, options)
+    if (!('held' in recorded)) return recorded
+    const { run, held } = recorded
+    const running = runOnce(ctx, tracer, new RunSession(ctx, run, terminal), options)
+    const { result, session } = await running.finally(() => held?.release())
     if (!session.stop) return takeBackFailed(ctx, result, options)
     if (!session.stop.restart) return result
     ctx.notice(`${run.id} was stopped for \`savepoint ${session.stop.why}\`, and is started again`)
@@ -69,7 +71,7 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
 async function closeFormer(ctx: Context): Promise<void> {
   if (ctx.unwritable) return
   try {
-    if (ctx.db.unendedRuns().some(isInterrupted))
+    if (ctx.db.unendedRuns().some(run => isInterrupted(ctx, run)))
       await withTimelineLock(ctx, 'close an interrupted run', () => closeKilledRuns(ctx))
     await takeUpLeft(ctx)
     sayWhatIsLeft(ctx)
@@ -79,9 +81,14 @@ async function closeFormer(ctx: Context): Promise<void> {
 }
 
 /** Where nothing can be recorded, and that is fine: the command's result without a run. */
-async function recordOr(ctx: Context, command: string[], options: RunOptions): Promise<Run | RunResult> {
+async function recordOr(
+  ctx: Context,
+  command: string[],
+  before: Run | undefined,
+  options: RunOptions,
+): Promise<Recorded | RunResult> {
   try {
-    return record(ctx, command)
+    return record(ctx, command, before)
   } catch (error) {
     if (!options.unprotected) throw error
     options.onStart?.(undefined, undefined)
@@ -106,12 +113,26 @@ async function runOnce(
   }
 }
 
-/** On a full disk even this fails: then nothing was started. */
-function record(ctx: Context, command: string[]): Run {
+interface Recorded {
+  run: Run
+  /** To be released when the run is over, however it ends. */
+  held: FileLock | undefined
+}
+
+/** On a full disk even this fails: then nothing was started. `before`: the run that it is the new start of. */
+function record(ctx: Context, command: string[], before: Run | undefined): Recorded {
+  let held: FileLock | undefined
   try {
     requireWritable(ctx)
-    return ctx.db.addRun({ ...blankRun(ctx), command, cwd: showPath(rawFromBytes(ctx.cwd)) })
+    const run = ctx.db.transaction(() => {
+      const added = ctx.db.addRun({ ...blankRun(ctx), command, cwd: showPath(rawFromBytes(ctx.cwd)) })
+      if (before) setContinued(ctx, added.id, before.id)
+      held = holdRun(ctx, added.id)
+      return added
+    })
+    return { run, held }
   } catch (cause) {
+    held?.release()
     const message = `Cannot start the command: the run cannot be recorded (${(cause as Error).message})`
     throw new SavepointError('command.failed-to-start', message, {
       hint: `${(cause as SavepointError).hint ?? `See that there is room on the disk of ${ctx.home}`}. --unprotected starts it anyway`,

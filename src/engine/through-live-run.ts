@@ -11,7 +11,7 @@ import { askRun, type Request, Unreachable } from './control-client.ts'
 import { liveRuns, runAbove, takesBackEnded, whomToAsk } from './live-runs.ts'
 import { holdingNeighbours, neighbouringRuns, stopNeighbours } from './neighbouring-runs.ts'
 import { rollback, scopeOf } from './rollback.ts'
-import { isAlive } from './run-state.ts'
+import { isGoingOn } from './run-state.ts'
 import type { RestoreOptions } from './savepoint.ts'
 
 /** A run may end while it is asked, and another one be the writer then. */
@@ -87,5 +87,5 @@ export const wouldStop = ({ id, command }: Run): string => `${id} (${nameCommand
 function isAboutLive(ctx: Context, { op, run, ref }: Request): boolean {
   if (op === 'undo') return true
   const meant = op === 'rollback' ? findRun(ctx.db, (run ?? ref) as string) : undefined
-  return meant !== undefined && meant.endedAt === undefined && isAlive(meant.pid)
+  return meant !== undefined && meant.endedAt === undefined && isGoingOn(ctx, meant)
 }

@@ -9,7 +9,7 @@ import { executionsOfKilled } from './untold-executions.ts'
 
 export function trace(ctx: Context, ref?: string): TraceResult {
   const run = ref === undefined ? newestRun(ctx) : requireRun(ctx, ref)
-  const isKilled = isInterrupted(run)
+  const isKilled = isInterrupted(ctx, run)
   const executions = isKilled ? executionsOfKilled(ctx, run.id) : ctx.db.trace.executions(run.id)
   return { run, isOver: run.endedAt !== undefined || isKilled, executions }
 }

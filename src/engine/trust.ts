@@ -12,7 +12,7 @@ import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { type Context, refuseInsideRun, requireWritable } from './context.ts'
 import { newOperation } from './new-operation.ts'
 import type { TrustResult } from './results.ts'
-import { isAlive } from './run-state.ts'
+import { isGoingOn } from './run-state.ts'
 import { hasSurvivors, touchedBy } from './touched-paths.ts'
 
 const NAME = 'savepoint.yaml'
@@ -47,14 +47,15 @@ function trustOf(db: TimelineDb): Trust | undefined {
 }
 
 /** Which text counts for the target's savepoint.yaml, given what can be read there. */
-export function acceptedConfig(db: TimelineDb, notice: (text: string) => void) {
+export function acceptedConfig(history: Pick<Context, 'db' | 'timelineDir'>, notice: (text: string) => void) {
+  const { db } = history
   return (read: () => string | undefined): string | undefined => {
     const version = readVersion(read)
     const pinned = db.unendedRuns().find(run => db.meta(pinKey(run.id)) !== undefined)
     if (pinned) {
       const text = JSON.parse(db.meta(pinKey(pinned.id))!) as string | null
       if (versionOf(text ?? undefined) === version) return text ?? undefined
-      if (!isAlive(pinned.pid)) sayUntrusted(notice)
+      if (!isGoingOn(history, pinned)) sayUntrusted(notice)
       return text ?? undefined
     }
     const trust = trustOf(db)

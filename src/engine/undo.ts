@@ -15,7 +15,7 @@ import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { rollback, wayBackOf, wholeWayBack } from './rollback.ts'
 import { closeKilledRuns } from './run-end.ts'
-import { isAlive } from './run-state.ts'
+import { isGoingOn } from './run-state.ts'
 import { settleBefore } from './settle.ts'
 import { sayIfPlain } from './target-at-end.ts'
 import { doingAgain, takingBack } from './walked-states.ts'
@@ -119,11 +119,11 @@ export function undoOfRun(ctx: Context, run: Run, { all }: WalkOptions): Promise
  */
 function refuseWhileRunning(ctx: Context, operation: Operation | undefined): void {
   const inside = ctx.env[RUN_VARIABLE]
-  const run = ctx.db.runs().findLast(({ id, endedAt, pid }) => endedAt === undefined && (id === inside || isAlive(pid)))
+  const run = ctx.db.unendedRuns().findLast(run => run.id === inside || isGoingOn(ctx, run))
   if (!run || (operation && operation.at >= run.startedAt)) return
   const isReached = run.id === inside || ctx.session !== undefined
   throw new SavepointError('operation.none', `Cannot undo: ${run.id} is still going`, {
-    hint: wayBackOf(run, isReached),
+    hint: wayBackOf(ctx, run, isReached),
   })
 }
 

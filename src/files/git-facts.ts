@@ -3,11 +3,12 @@
  * although its ignore rules exclude them. Asking git for those costs a process and a pass over the index, so the answer
  * is remembered in a cache that the caller keeps, for as long as the index and the ignore files are the same.
  */
-import { constants, lstatSync } from 'node:fs'
+import { constants, lstatSync, realpathSync } from 'node:fs'
 import { joinRaw, type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
 import { findGitDir, type GitDir, joinBytes, tryRead, tryStat } from './git-dir.ts'
 import { digestOf } from './ignore-digest.ts'
 import { type GitCommand, type GitOptions, type GitResult, notInstalled, runGit, runGitSync } from './run-git.ts'
+import { isSparseIndex, listTrackedIgnored } from './sparse-index.ts'
 import { excludesPattern } from './user-git-config.ts'
 
 /** An ignore file that was read. `source` is its path relative to the target, or absolute. */
@@ -118,7 +119,7 @@ export async function factsIn(context: Context): Promise<GitFacts> {
     return makeFacts(context, paths, { epoch: epoch!, identity, askedMs: undefined })
   }
   const askedMs = Date.now()
-  return factsFromGit(context, identity, 0, askedMs, await runGit(...question(context)), [])
+  return factsFromGit(context, identity, 0, askedMs, askSparse(context) ?? (await runGit(...question(context))), [])
 }
 
 /** `epoch` names one answer of git. `askedMs`: when git was asked in this process; undefined for a remembered answer. */
@@ -181,7 +182,8 @@ function makeFacts(context: Context, paths: Raw[], answer: Answer | undefined): 
     }
     const count = Number(epoch.slice(identity.length + 1)) + 1
     const nowMs = Date.now()
-    const fresh = factsFromGit(context, identity, count, nowMs, runGitSync(...question(context)), paths)
+    const result = askSparse(context) ?? runGitSync(...question(context))
+    const fresh = factsFromGit(context, identity, count, nowMs, result, paths)
     for (const file of confirmed) fresh.confirm?.(...file)
     return fresh
   }
@@ -191,6 +193,19 @@ function makeFacts(context: Context, paths: Raw[], answer: Answer | undefined): 
 function question(context: Context): [GitCommand, string[], GitOptions] {
   const args = ['-z', '--cached', '--ignored', '--exclude-standard']
   return ['ls-files', args, gitOptions(context.cwd, context.up, context)]
+}
+
+/** The same where the index is sparse, which that would have git write to the repository for. undefined: it is not. */
+function askSparse({ gitDir, cwd, up, ...options }: Context): GitResult | undefined {
+  if (!isSparseIndex(gitDir)) return undefined
+  const root = joinBytes(cwd, up)
+  return listTrackedIgnored(gitDir, rawBetween(root, cwd), gitOptions(root, '', options))
+}
+
+/** From one directory to another one in it, with a slash at its end; '' when they are the same. */
+function rawBetween(root: Buffer, inside: Buffer): Raw {
+  const [from, to] = [root, inside].map(path => rawFromBytes(realpathSync.native(path, { encoding: 'buffer' })))
+  return from === to ? '' : `${to!.slice(from === '/' ? 1 : from!.length + 1)}/`
 }
 
 const gitOptions = (cwd: Buffer, repository: string | undefined, options: FactsOptions): GitOptions => ({

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { indexDigest } from './git-index.ts'
+import { indexDigest, readIndexEntries } from './git-index.ts'
 
 let dir: string
 const git = (...args: string[]) =>
@@ -43,7 +43,29 @@ it.each(['2', '4'])('notices a changed mode, a removed path and intent-to-add, i
   expect(digests).not.toContain(undefined)
 })
 
+it.each(['2', '4'])('has the entries that git lists, in version %s', version => {
+  git('update-index', '--index-version', version)
+  expect(listed()).toEqual(asGitLists())
+  expect(readIndexEntries(index())!.get('file-x')!.size).toBe(1)
+})
+
+it('has them with other hashes, too', () => {
+  rmSync(join(dir, '.git'), { recursive: true })
+  git('init', '-q', '--object-format=sha256')
+  git('add', '.')
+  expect(listed()).toEqual(asGitLists())
+})
+
+const listed = () => Array.from(readIndexEntries(index())!, ([path, { oid }]) => `${oid} ${path}`)
+const asGitLists = () =>
+  git('ls-files', '--stage')
+    .toString()
+    .trim()
+    .split('\n')
+    .map(line => line.replace(/^\d+ (\w+) 0\t/, '$1 '))
+
 it('does not guess', () => {
   expect(indexDigest(Buffer.alloc(0))).toBeUndefined()
   expect(indexDigest(index().subarray(0, 100))).toBeUndefined()
+  expect(readIndexEntries(index().subarray(0, -1))).toBeUndefined()
 })

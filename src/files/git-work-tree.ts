@@ -3,22 +3,16 @@
  * exclude them. Nothing here runs a filter or refreshes an index.
  */
 import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
-import { findGitDir, joinBytes, tryRead } from './git-dir.ts'
+import { findGitDir, type GitDir, joinBytes, tryRead } from './git-dir.ts'
+import type { IndexEntry } from './git-index.ts'
 import { type GitCommand, type GitOptions, runGit } from './run-git.ts'
-
-export interface TrackedFile {
-  /** In the index. */
-  oid: string
-  /** As the index last saw the file; then its content is that object. */
-  size: number
-  mtimeNs: bigint
-}
+import { askRules, isSparseIndex, trackedFiles } from './sparse-index.ts'
 
 export interface WorkTree {
   root: Raw
   /** undefined: no commit yet, or git is not there. */
   head: string | undefined
-  tracked: Map<Raw, TrackedFile>
+  tracked: Map<Raw, IndexEntry>
   /** Path → object. */
   committed: Map<Raw, string>
   ignored: Set<Raw>
@@ -78,6 +72,8 @@ function readHead(root: Raw): string | undefined {
 /** `paths`: relative to the root; of these all is told, of others perhaps. */
 export async function readWorkTree(root: Raw, paths: readonly Raw[], env: NodeJS.ProcessEnv): Promise<WorkTree> {
   const head = await headOf(root, env)
+  const git = findGitDir(rawToBytes(root))
+  if (git && isSparseIndex(git)) return readSparse(root, git, head, paths, env)
   const only = onlyOf(paths)
   const [index, tree, ignored] = await Promise.all([
     ask('ls-files', ['--stage', '--debug', '-z', '--full-name', ...only], root, env),
@@ -94,6 +90,30 @@ export async function readWorkTree(root: Raw, paths: readonly Raw[], env: NodeJS
     tracked: parseIndex(index.stdout),
     committed: tree ? parseTree(tree.stdout) : new Map(),
     ignored,
+  }
+}
+
+/** The same where the index is sparse, which that would have git write to the repository for. */
+async function readSparse(
+  root: Raw,
+  git: GitDir,
+  head: string | undefined,
+  paths: readonly Raw[],
+  env: NodeJS.ProcessEnv,
+): Promise<WorkTree> {
+  const tree = head === undefined ? undefined : await ask('ls-tree', ['-r', '-z', '--full-tree', head], root, env)
+  const all = trackedFiles(git, optionsAt(root, env))
+  const tracked = 'code' in all ? new Map<Raw, IndexEntry>() : all
+  const names = [...tracked.keys()]
+  const isTracked = (path: Raw) => tracked.has(path) || names.some(each => each.startsWith(`${path}/`))
+  const asked = paths.filter(path => path !== '')
+  const ignored = asked.length === 0 ? [] : askRules(asked, optionsAt(root, env)).ignored
+  return {
+    root,
+    head,
+    tracked,
+    committed: tree ? parseTree(tree.stdout) : new Map(),
+    ignored: new Set(ignored.filter(path => !isTracked(path))),
   }
 }
 
@@ -119,9 +139,16 @@ export async function readObject(root: Raw, oid: string, env: NodeJS.ProcessEnv)
 }
 
 function ask(command: GitCommand, args: string[], root: Raw, env: NodeJS.ProcessEnv, input?: Raw) {
-  const options: GitOptions = { cwd: rawToBytes(root), timeoutMs: TIMEOUT_MS, repository: '', env }
+  const options = optionsAt(root, env)
   return runGit(command, args, input === undefined ? options : { ...options, input: rawToBytes(input) })
 }
+
+const optionsAt = (root: Raw, env: NodeJS.ProcessEnv): GitOptions => ({
+  cwd: rawToBytes(root),
+  timeoutMs: TIMEOUT_MS,
+  repository: '',
+  env,
+})
 
 const zeroSeparated = (bytes: Buffer): Raw[] => rawFromBytes(bytes).split('\0').slice(0, -1)
 
@@ -136,8 +163,8 @@ function parseTree(bytes: Buffer): Map<Raw, string> {
 }
 
 /** `<mode> <oid> <stage>\t<path>\0`, and then lines of what `--debug` tells. */
-function parseIndex(bytes: Buffer): Map<Raw, TrackedFile> {
-  const found = new Map<Raw, TrackedFile>()
+function parseIndex(bytes: Buffer): Map<Raw, IndexEntry> {
+  const found = new Map<Raw, IndexEntry>()
   const parts = rawFromBytes(bytes).split('\0')
   let before = parts[0]
   for (const part of parts.slice(1)) {

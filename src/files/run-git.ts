@@ -44,6 +44,8 @@ const overrides = [
   'core.sshCommand=false',
   'core.askPass=false',
   'core.attributesFile=/dev/null',
+  // Git would make a sparse index of the one that it reads, and store the trees of it.
+  'core.sparseCheckout=false',
   'diff.external=',
   'credential.helper=',
   'protocol.allow=never',
@@ -106,7 +108,7 @@ export function runGit(command: GitCommand, args: string[], options: GitOptions)
   )
 }
 
-/** Like `runGit`, but blocks. For the rare question that comes up in the middle of a walk. */
+/** Like `runGit`, but blocks. For the rare question that comes up in the middle of a walk, or of a sparse index. */
 export function runGitSync(command: GitCommand, args: string[], options: GitOptions): GitResult {
   const program = findGit(options.env)
   if (program === undefined) return failure(notInstalled)
@@ -114,7 +116,8 @@ export function runGitSync(command: GitCommand, args: string[], options: GitOpti
     const result = spawnSync(program, fullArguments(command, args, options), {
       cwd,
       env: environment(options.env),
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      input: options.input,
       timeout: options.timeoutMs,
       killSignal: 'SIGKILL',
       maxBuffer: GIT_OUTPUT_MAX_BYTES,
@@ -130,7 +133,7 @@ export function runGitSync(command: GitCommand, args: string[], options: GitOpti
   })
 }
 
-const failure = (why: string): GitResult => ({ code: -1, stdout: Buffer.alloc(0), stderr: why })
+export const failure = (why: string): GitResult => ({ code: -1, stdout: Buffer.alloc(0), stderr: why })
 const tooMuch = `git wrote more than ${GIT_OUTPUT_MAX_BYTES} bytes`
 const tookTooLong = ({ timeoutMs }: GitOptions) => `git did not end within ${timeoutMs} ms`
 const whyNotStarted = (error: Error) => `git does not start (${error.message})`

@@ -17,10 +17,10 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { isAlive } from '../engine/run-state.ts'
 import { isNoRoom } from '../errors/errors.ts'
 import { addon } from '../native/addon.ts'
 import { syncDirectory } from '../store/durable.ts'
+import { isAbandoned, PROCESS_MARK, processMark } from '../store/process-mark.ts'
 import { BLOBS_NAME, FORMAT_VERSION, MANIFEST_NAME } from './bundle-format.ts'
 import type { Content } from './content.ts'
 import { Unstable } from './content.ts'
@@ -28,6 +28,7 @@ import type { FileRecord, ManifestHead, ManifestTail, State } from './manifest.t
 import { GROUP_BYTES, MAX_VALUE_BYTES, partKey } from './parquet.ts'
 import { ParquetWriter } from './parquet-writer.ts'
 
+const MARK = new RegExp(`^${PROCESS_MARK}-\\w+$`)
 const TEXT_BYTES = 256 * 1024
 /** Shorter ones are not worth a write of their own. */
 const SHORT_BYTES = 32 * 1024
@@ -55,7 +56,7 @@ export class BundleWriter {
     this.output = output
     const prefix = `.${basename(output)}.savepoint-`
     removeAbandoned(dirname(output), prefix)
-    this.staging = mkdtempSync(join(dirname(output), `${prefix}${process.pid}-`))
+    this.staging = mkdtempSync(join(dirname(output), `${prefix}${processMark()}-`))
     this.manifest = openSync(join(this.staging, MANIFEST_NAME), 'w', 0o600)
     this.makeReserve(RESERVE_BYTES + expectedFiles * RESERVE_FILE_BYTES)
   }
@@ -222,7 +223,8 @@ function fileText({ before, after, git, ...rest }: FileRecord): string {
 /** What others left who were killed before their bundle was whole: nobody knows of it, and all that is in it is elsewhere. */
 function removeAbandoned(directory: string, prefix: string): void {
   for (const name of readdirSync(directory)) {
-    const pid = name.startsWith(prefix) ? /^(\d+)-\w+$/.exec(name.slice(prefix.length))?.[1] : undefined
-    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(directory, name), { recursive: true, force: true })
+    const mark = name.startsWith(prefix) && MARK.exec(name.slice(prefix.length))
+    const path = join(directory, name)
+    if (mark && isAbandoned(path, mark)) rmSync(path, { recursive: true, force: true })
   }
 }

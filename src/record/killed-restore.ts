@@ -7,14 +7,13 @@ import { createHash } from 'node:crypto'
 import { closeSync, constants, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { isAlive } from '../engine/run-state.ts'
 import { errnoWords, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { joinRaw, parentOf, type Raw, rawToBytes, showPath } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import { writeDurably } from '../store/durable.ts'
-import { type FileLock, lockFile } from '../store/file-lock.ts'
+import { type FileLock, isLocked, lockFile, lockHolder } from '../store/file-lock.ts'
 import { makeDirs } from '../store/make-dirs.ts'
 import { readWindows } from '../store/read-windows.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
@@ -55,10 +54,11 @@ export interface Note {
 
 const LOCK_WAIT_MS = 10_000
 const placeIn = (home: string) => join(home, 'restores')
+const lockIn = (home: string) => join(home, 'restores.lock')
 
 /** One at a time: waits for another one. */
 export const lockRestores = (home: string, signal: AbortSignal | undefined): Promise<FileLock> =>
-  lockFile(join(home, 'restores.lock'), 'exclusive', 'restore the bundle', { waitMs: LOCK_WAIT_MS, signal })
+  lockFile(lockIn(home), 'exclusive', 'restore the bundle', { waitMs: LOCK_WAIT_MS, signal })
 
 /** Before anything is staged. */
 export function noteRestore(home: string, restore: Omit<RestoreUnderWay, 'phase'>): Note {
@@ -69,22 +69,23 @@ export function noteRestore(home: string, restore: Omit<RestoreUnderWay, 'phase'
   return { switches: () => write('switching'), ends: () => rmSync(file, { force: true }) }
 }
 
-/** Those whose process is dead. `isLocked`: by us, so that all are: others may have its number by now, in a container or since the machine started anew. */
-export const killedRestores = (home: string, isLocked: boolean): Killed[] =>
-  !existsSync(placeIn(home))
-    ? []
-    : readdirSync(placeIn(home))
-        .filter(name => name.endsWith('.json'))
-        .map(name => join(placeIn(home), name))
-        .map(file => ({ ...(JSON.parse(readFileSync(file, 'utf8')) as RestoreUnderWay), file }))
-        .filter(({ pid }) => isLocked || !isAlive(pid))
+/** Those whose process is dead: it would hold the lock. `isOurs`: we do. */
+export function killedRestores(home: string, isOurs: boolean): Killed[] {
+  if (!existsSync(placeIn(home))) return []
+  const atWork = !isOurs && isLocked(lockIn(home)) ? lockHolder(lockIn(home))?.pid : undefined
+  return readdirSync(placeIn(home))
+    .filter(name => name.endsWith('.json'))
+    .map(name => join(placeIn(home), name))
+    .map(file => ({ ...(JSON.parse(readFileSync(file, 'utf8')) as RestoreUnderWay), file }))
+    .filter(({ pid }) => pid !== atWork)
+}
 
 export const undoCommand = ({ anywhere, undo }: Pick<RestoreUnderWay, 'anywhere' | 'undo'>): string =>
   `savepoint bundle restore --before --in-place ${anywhere ? '--anywhere ' : ''}--force ${quoteWord(undo)}`
 
 /** What to tell of them to whoever restores `bundle`, unless that ends it. */
-export const killedWords = (home: string, bundle: string, isLocked: boolean): string[] =>
-  killedRestores(home, isLocked)
+export const killedWords = (home: string, bundle: string, isOurs: boolean): string[] =>
+  killedRestores(home, isOurs)
     .filter(killed => !isOf(killed, bundle) && killed.phase !== 'kept')
     .map(killed => {
       const was = `a restore of ${quoteWord(killed.bundle)} in ${showPath(killed.directory)} was killed`

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makePrivate, temporaryName, writeDurably } from './durable.ts'
+import { makePrivate, removeAbandoned, temporaryName, writeDurably } from './durable.ts'
+import { processMark } from './process-mark.ts'
 
 let directory: string
 beforeEach(() => {
@@ -29,11 +30,22 @@ test('a write that fails leaves the old content and nothing beside it', () => {
 
 test('what processes that died left in the directory is removed; what belongs to a living one stays', () => {
   const dead = spawnSync(process.execPath, ['-p', 'process.pid']).stdout.toString().trim()
-  const living = process.ppid
-  for (const name of [`file.tmp-${dead}`, `file.tmp-${living}`, `other.tmp-${dead}`, `tmp-${dead}`])
-    writeFileSync(join(directory, name), '')
-  expect(temporaryName(file())).toBe(`${file()}.tmp-${process.pid}`)
-  expect(readdirSync(directory).sort()).toEqual([`file.tmp-${living}`, `tmp-${dead}`].sort())
+  const where = processMark().split('.')[1]
+  const left = [`file.tmp-${dead}.${where}`, `other.tmp-${dead}.${where}-wal`]
+  const stays = [`file.tmp-${process.ppid}.${where}`, `tmp-${dead}.${where}`]
+  for (const name of [...left, ...stays]) writeFileSync(join(directory, name), '')
+  expect(temporaryName(file())).toBe(`${file()}.tmp-${process.pid}.${where}`)
+  expect(readdirSync(directory).sort()).toEqual(stays.sort())
+})
+
+test('what a process of another container is at work with stays; what was not changed for a day goes', () => {
+  const dead = spawnSync(process.execPath, ['-p', 'process.pid']).stdout.toString().trim()
+  const [old, stays] = [`old.tmp-${dead}.elsewhere`, [`file.tmp-${dead}`, `file.tmp-${dead}.elsewhere`]]
+  for (const name of [old, ...stays]) writeFileSync(join(directory, name), '')
+  const before = Date.now() / 1000 - 2 * 24 * 60 * 60
+  utimesSync(join(directory, old), before, before)
+  removeAbandoned(directory)
+  expect(readdirSync(directory).sort()).toEqual(stays.sort())
 })
 
 test('a private file keeps what is in it', () => {

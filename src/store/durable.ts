@@ -1,8 +1,10 @@
 /** Durable writes: what is visible under its name is whole and on disk. */
 import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { errnoOf } from '../errors/errors.ts'
 import { failpoint } from './failpoint.ts'
+import { isAbandoned, PROCESS_MARK, processMark } from './process-mark.ts'
+
+const TEMPORARY = new RegExp(`\\.tmp-${PROCESS_MARK}(?:-(?:wal|shm))?$`)
 
 /** Writes temp file, fsync, rename, fsync directory. After a crash the old or the new content is there, never a part. */
 export function writeDurably(file: string, content: string | Uint8Array): void {
@@ -38,23 +40,14 @@ function replaceFile(file: string, parts: readonly (string | Uint8Array)[], sync
 /** A name of this process beside `file`, to write to and to rename from: two processes must not share one. */
 export function temporaryName(file: string): string {
   removeAbandoned(dirname(file))
-  return `${file}.tmp-${process.pid}`
+  return `${file}.tmp-${processMark()}`
 }
 
 /** Removes the temporary files that processes left in a directory when they were killed, so that they do not add up. */
 export function removeAbandoned(directory: string): void {
   for (const name of readdirSync(directory)) {
-    const pid = /\.tmp-(\d+)(?:-(?:wal|shm))?$/.exec(name)?.[1]
-    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(directory, name), { force: true })
-  }
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return errnoOf(error) === 'EPERM'
+    const mark = TEMPORARY.exec(name)
+    if (mark && isAbandoned(join(directory, name), mark)) rmSync(join(directory, name), { force: true })
   }
 }
 

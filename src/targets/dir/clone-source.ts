@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Id } from '../../model/entry.ts'
 import { idToHex } from '../../model/id.ts'
 import { addon } from '../../native/addon.ts'
+import { processMark } from '../../store/process-mark.ts'
 
 export interface CloneSource {
   paths(): { temporary: string; final(id: Id): string } | undefined
@@ -23,7 +24,7 @@ export function createCloneSource(directory: string | undefined): CloneSource {
       // Not imported: loading it takes time of each command, and few have files to clone.
       const { threadId } = process.getBuiltinModule('node:worker_threads')
       return {
-        temporary: join(directory, `tmp-${process.pid}-${threadId}-${made++}`),
+        temporary: join(directory, `tmp-${processMark()}-${threadId}-${made++}`),
         final: id => join(directory, idToHex(id)),
       }
     },
