@@ -3,8 +3,6 @@ import { existsSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { answerSignals } from '../backends/run-program.ts'
-import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import { SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { lockFile } from '../store/file-lock.ts'
 import { giveUpReserve } from '../store/reserve.ts'
@@ -52,10 +50,11 @@ import { asShown } from './shown-snapshot.ts'
 import { takeSnapshot } from './snapshot.ts'
 import { subscribe } from './subscribe.ts'
 import { deleteTag, setTag } from './tags.ts'
+import { configFor } from './target-config.ts'
 import type { RegisteredTarget } from './target-registry.ts'
 import { restoring, throughLiveRun } from './through-live-run.ts'
 import { trace } from './trace.ts'
-import { acceptedConfig, trust } from './trust.ts'
+import { trust } from './trust.ts'
 import { redo, undo } from './undo.ts'
 import { haveEventsWritten } from './unwritten-events.ts'
 import { verify } from './verify.ts'
@@ -169,28 +168,6 @@ async function openTimelineOf(
     store.close()
     throw error
   }
-}
-
-/** What it weakens is said to those who are about to capture: `run`, `snapshot` and `import`. With `withoutBrokenConfig`, a savepoint.yaml of the target that is wrong is said and does not count. */
-async function configFor(
-  targetDir: Buffer | undefined,
-  where: { homeDir: string; env: NodeJS.ProcessEnv; cwd: string },
-  history: Pick<Context, 'db' | 'timelineDir'>,
-  { withoutBrokenConfig, create, backend }: OpenOptions,
-  notice: (text: string) => void,
-): Promise<LoadedConfig> {
-  const accept = acceptedConfig(history, notice)
-  const loaded = await loadConfig({ ...where, targetDir, accept }).catch(async error => {
-    if (!withoutBrokenConfig || !(error instanceof SavepointError) || error.code !== 'config.invalid') throw error
-    const without = await loadConfig({ ...where, targetDir: undefined })
-    notice(`going on without savepoint.yaml: ${error.message}`)
-    return without
-  })
-  if (create && loaded.weakens.length > 0)
-    notice(`savepoint.yaml of this directory weakens protection: ${loaded.weakens.join(', ')}`)
-  const { snapshots } = loaded.config
-  if (backend === undefined) return loaded
-  return { ...loaded, config: { ...loaded.config, snapshots: { ...snapshots, backend } } }
 }
 
 function once(say: (text: string) => void): (text: string) => void {
