@@ -37,6 +37,8 @@ export function locate(state: NativeState, orCopy: boolean): NativeState | undef
   // One in its own place counts as the original: its pool was received as a whole, by another one of its name.
   const found = near.find(({ isIt }) => isIt) ?? here ?? (orCopy ? near[0] : undefined)
   if (found) return at(state, found)
+  if (near[0] && state.mark === undefined)
+    throw failed(`find ${nameOf(state)}`, `${near[0].name} may be it, or a copy: destroy it by hand`)
   const elsewhere = namesakesIn(tell().stdout, state).filter(({ isIt }) => isIt)
   const inOwnPool = elsewhere.length > 0 ? inPoolOf(state, elsewhere) : undefined
   const moved = inOwnPool ?? (orCopy ? elsewhere[0] : undefined)
@@ -59,11 +61,16 @@ const isTellable = ({ mark, of }: NativeState): boolean => mark !== undefined ||
 /** Of what `tell` has told. */
 function namesakesIn(told: Buffer, state: NativeState): Namesake[] {
   const lines = linesOf(told)
-  const guids = new Map(lines.flatMap(([name, property, value]) => (property === 'guid' ? [[name!, value!]] : [])))
+  const valuesOf = (wanted: string) =>
+    new Map(lines.flatMap(([name, property, value]) => (property === wanted ? [[name!, value!]] : [])))
+  const [guids, origins] = [valuesOf('guid'), valuesOf('origin')]
+  const guid = state.of?.split('/')[1]
+  // A clone that is promoted takes the snapshots along that are older than itself, and what it was made of becomes its clone.
+  const own = [...guids].find(([name, value]) => value === guid && !name.includes('@'))?.[0]
+  const heir = own === undefined ? undefined : origins.get(own)?.split('@')[0]
+  const isOf = (dataset: string) => guids.get(dataset) === guid || dataset === heir
   const isIt = (name: string, mark: string) =>
-    state.mark === undefined
-      ? state.of !== undefined && guids.get(datasetOf(name)) === state.of.split('/')[1]
-      : mark === state.mark
+    state.mark === undefined ? guid !== undefined && isOf(datasetOf(name)) : mark === state.mark
   return lines.flatMap(([name, property, mark]) =>
     property === 'createtxg' && name!.endsWith(`@${shortNameOf(state)}`)
       ? [{ name: name!, mark: mark!, isIt: isIt(name!, mark!) }]
@@ -85,7 +92,7 @@ function inPoolOf({ of }: NativeState, namesakes: readonly Namesake[]): Namesake
 
 /** Of all, or of those that are named. */
 const tell = (...names: string[]) =>
-  runProgram('zfs', ['get', '-Hp', '-o', 'name,property,value', 'createtxg,guid', ...names])
+  runProgram('zfs', ['get', '-Hp', '-o', 'name,property,value', 'createtxg,guid,origin', ...names])
 
 /** Throws when `zfs` does not tell: only what it says not to exist is not there. */
 function tellIfThere(state: NativeState, ...names: string[]) {

@@ -40,6 +40,8 @@ interface Remembered {
   device: string
   /** Of its mount: the number of a device is given again, also to another dataset in the same place. */
   source: string
+  /** Which that is, where it is known: one may be made anew under the name of another. */
+  dataset: string
   /** Of its mount: without `user_subvol_rm_allowed` a user of btrfs could not delete what he keeps. */
   options: string
   uid: number
@@ -163,6 +165,7 @@ const here = (ctx: Context) => ({
   which: whichAt(ctx.targetPath),
   device: String(lookAtDir(ctx.targetPath)?.dev),
   source: mountedAt(ctx.targetPath) ?? '',
+  dataset: ctx.identity.dataset ?? '',
   options: mountOptionsOf(ctx.targetPath),
   uid: process.geteuid?.() ?? 0,
 })

@@ -63,9 +63,9 @@ function acceptReplaced(target: RegisteredTarget): RegisteredTarget {
 
 /** Whose the timeline is. One that has nothing yet, because the first capture failed, is that of the directory which is there now. */
 export function ownerOf(target: RegisteredTarget, db: TimelineDb): Pick<Context, 'identity' | 'unrecorded'> {
-  const taken = target.directory === '' ? target : acceptReplaced(target)
-  const isEmpty = taken === target || (db.snapshots(true).length === 0 && db.unendedRuns().length === 0)
-  const { identity, isUnrecorded } = isEmpty ? taken : target
+  const hasNone = () => db.snapshots(true).length === 0 && db.unendedRuns().length === 0
+  const isEmpty = target.directory !== '' && db.head === undefined && hasNone()
+  const { identity, isUnrecorded } = isEmpty ? acceptReplaced(target) : target
   return { identity, unrecorded: isUnrecorded ? { ...target, identity } : undefined }
 }
 

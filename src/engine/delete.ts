@@ -15,6 +15,7 @@ import { recoverPending } from './recover.ts'
 import type { PruneResult } from './results.ts'
 import { requireRun } from './rollback.ts'
 import { countsAgainst, shownParent } from './shown-snapshot.ts'
+import { missingMount } from './target-mount.ts'
 import { decide } from './thin-out.ts'
 
 export function deleteSnapshots(ctx: Context, refs: string[]): Promise<Operation> {
@@ -145,8 +146,9 @@ export function refusePinned(ctx: Context, snapshot: Snapshot): void {
   )
 }
 
-/** Nothing descends from HEAD where there is no directory, and none can be captured; a run may still make it again. */
-const isNobodys = (ctx: Context): boolean => lookAtDir(ctx.targetPath) === undefined && liveRuns(ctx).length === 0
+/** Nothing descends from HEAD where there is no directory, and none can be captured; a run may still make it again, and what is not mounted is away. */
+const isNobodys = (ctx: Context): boolean =>
+  lookAtDir(ctx.targetPath) === undefined && liveRuns(ctx).length === 0 && missingMount(ctx) === undefined
 
 function refuseTagged(ctx: Context, snapshot: Snapshot, verb: 'delete' | 'compact'): void {
   const tags = tagsOf(ctx, snapshot)

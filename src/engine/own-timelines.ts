@@ -14,7 +14,7 @@ import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Context } from './context.ts'
 import { hasCaptured } from './known-path.ts'
 import { openTimeline } from './open-timeline.ts'
-import { lastMount } from './target-mount.ts'
+import { missingMount } from './target-mount.ts'
 import { absolutePath, allTargets, atItsPlace, type RegisteredTarget, relativeTo } from './target-registry.ts'
 
 /** Trees of the target. Where something else is in its place, in both. */
@@ -56,7 +56,7 @@ function wayBack({ directory, path }: RegisteredTarget, holder: Buffer): string 
   const db = openedOrNone(directory)
   if (!db) return undefined
   try {
-    const mount = lastMount({ db, targetPath: path })
+    const mount = missingMount({ db, targetPath: path })
     if (mount && isWithin(mount.point, rawFromBytes(holder))) return `mount ${mount.source} at ${mount.point} again`
     // One in the place of the target is not written into unasked.
     const force = lookAtDir(path) ? ' --force' : ''

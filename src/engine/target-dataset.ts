@@ -6,6 +6,7 @@ import { lastingMountOf } from '../backends/mounts-below.ts'
 import type { Stat } from '../native/addon.ts'
 import { datasetOf, identityOf, isOnAnotherDataset, sameIdentity } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
+import { isOnDatasetOfAnotherName } from './noted-mount.ts'
 import { noteTarget } from './target-registry.ts'
 
 const META = 'target.dataset'
@@ -16,7 +17,9 @@ export const isTarget = (ctx: Context, stat: Stat): boolean =>
 
 /** Of one that has the same inode and time of birth. */
 export function isOtherDataset(ctx: Context): boolean {
-  if (ctx.identity.dataset === undefined || isNoted(ctx, lastingMountOf(ctx.targetPath))) return false
+  // `zfs` does not tell everybody; without a time of birth the name has to do.
+  if (ctx.identity.dataset === undefined) return ctx.identity.btimeNs === '0' && isOnDatasetOfAnotherName(ctx)
+  if (isNoted(ctx, lastingMountOf(ctx.targetPath))) return false
   return isOnAnotherDataset(ctx.targetPath, ctx.identity)
 }
 

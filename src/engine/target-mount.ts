@@ -2,20 +2,14 @@
  * On which mount the target was when it was last captured. Where that is not there, a target that is missing is away with its
  * filesystem, whoever keeps the snapshots; and what is made in its place would stand in the way of mounting it again.
  */
-import { isMountedNow, isOnZfs, type MountOf, mountHiding, mountOf } from '../backends/mounts-below.ts'
+import { isMountedNow, isOnZfs, mountHiding, mountOf } from '../backends/mounts-below.ts'
 import { isDatasetAway } from '../backends/zfs.ts'
-import { isWithin, type Raw, rawFromBytes, rawToText } from '../model/raw-path.ts'
+import { rawToText } from '../model/raw-path.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
+import { notedMount, writeMount } from './noted-mount.ts'
 import { noteDataset } from './target-dataset.ts'
 import { parentPath } from './target-registry.ts'
-
-const META = 'target.mount'
-
-interface Noted extends MountOf {
-  /** Of the target: of one that was moved since, nothing is known. */
-  path: Raw
-}
 
 /** In words. */
 export interface Mounted {
@@ -29,13 +23,12 @@ export function noteMount(ctx: Context): void {
   const mount = stat && sameIdentity(identityOf(stat), ctx.identity) ? mountOf(ctx.targetPath) : undefined
   if (!mount) return
   if (isOnZfs(mount)) noteDataset(ctx)
-  const text = JSON.stringify({ path: rawFromBytes(ctx.targetPath), ...mount } satisfies Noted)
-  if (ctx.db.meta(META) !== text) ctx.db.setMeta(META, text)
+  writeMount(ctx, mount)
 }
 
 /** What was mounted since then over the target, its filesystem or a directory that it is in, so that it cannot be seen. */
 export function mountedOver(ctx: Context): Mounted | undefined {
-  const noted = notedOf(ctx)
+  const noted = notedMount(ctx)
   const over = noted && mountHiding(noted, nearestExisting(ctx.targetPath))
   return over && { source: rawToText(over.source), point: rawToText(over.point) }
 }
@@ -47,8 +40,8 @@ function nearestExisting(path: Buffer): Buffer {
 }
 
 /** Where the target is missing: what is not mounted that it was on. undefined: it is not that, or nobody knows. */
-export function missingMount(ctx: Context): Mounted | undefined {
-  const noted = notedOf(ctx)
+export function missingMount(ctx: Pick<Context, 'db' | 'targetPath'>): Mounted | undefined {
+  const noted = notedMount(ctx)
   // There is always a root: of another machine or container, by now.
   if (!noted || noted.point === '/' || isMountedNow(noted)) return undefined
   const [source, point] = [rawToText(noted.source), rawToText(noted.point)]
@@ -58,13 +51,7 @@ export function missingMount(ctx: Context): Mounted | undefined {
 }
 
 /** On which it was when it was last captured, if that is known. */
-export function lastMount(ctx: Pick<Context, 'db' | 'targetPath'>): Mounted | undefined {
-  const noted = notedOf(ctx)
+export function lastMount(ctx: Context): Mounted | undefined {
+  const noted = notedMount(ctx)
   return noted && { source: rawToText(noted.source), point: rawToText(noted.point) }
-}
-
-function notedOf(ctx: Pick<Context, 'db' | 'targetPath'>): Noted | undefined {
-  const noted = JSON.parse(ctx.db.meta(META) ?? 'null') as Noted | null
-  const path = rawFromBytes(ctx.targetPath)
-  return noted?.path === path && isWithin(path, noted.point) ? noted : undefined
 }

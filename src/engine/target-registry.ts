@@ -92,9 +92,10 @@ function targetHere(targets: RegisteredTarget[], path: Buffer, notice: (text: st
   const same = alike.find(target => atItsPlace(target)?.dev === stat!.dev)
   if (same) return same
   // A snapshot or clone has the identity of what it was made of, which may be where it was. Or both have been moved.
-  const gone = alike.filter(target => !atItsPlace(target) && !isInCopy(path, target.identity))
+  const isOther = ({ identity }: RegisteredTarget) => isInCopy(path, identity) || isOnAnotherDataset(path, identity)
+  const gone = alike.filter(target => !atItsPlace(target) && !isOther(target))
   const [moved, another] = gone.length > 1 ? gone.filter(target => nameOf(target.path) === nameOf(path)) : gone
-  return moved && !another && isTellable(path, stat!) ? followMove(moved, path, notice) : undefined
+  return moved && !another && isTellable(path, stat!, moved.identity) ? followMove(moved, path, notice) : undefined
 }
 
 /** undefined when it is gone, or another directory is there. */
@@ -115,10 +116,11 @@ function isOnItsOwn(path: Buffer): boolean {
 
 /**
  * Whether it can be told from all others. A snapshot that a filesystem keeps cannot be told from what it was taken of; nor,
- * where no time of birth is known (zfs-fuse), the root of one filesystem from that of another.
+ * where no time of birth is known (zfs-fuse), the root of one filesystem from that of another, or a directory from one that was
+ * given the same number on another dataset, or when it was gone.
  */
-function isTellable(path: Buffer, { btimeNs }: Stat): boolean {
-  if (btimeNs === 0n && isOnItsOwn(path)) return false
+function isTellable(path: Buffer, { btimeNs }: Stat, { dataset }: DirIdentity): boolean {
+  if (btimeNs === 0n && (dataset === undefined || isOnItsOwn(path))) return false
   try {
     accessSync(path, constants.W_OK)
     return true

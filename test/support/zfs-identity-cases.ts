@@ -1,6 +1,6 @@
 /** By what ZFS datasets and their snapshots are known: by no name, which another one may have by now, and asked for no more often than needed. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
@@ -65,6 +65,62 @@ export function identifiedZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     }
   })
 
+  holds('what nobody has read and a promoted clone took along is purged there, not called removed', async space => {
+    space.write('secret')
+    await snapshot(space, 'one')
+    space.write('b')
+    await snapshot(space, 'two')
+    const [first, name] = scene.kept(space)
+    const [dataset] = name!.split('@')
+    const clone = `${dataset}.clone`
+    run('zfs', 'clone', '-o', 'mountpoint=none', name!, clone)
+    try {
+      run('zfs', 'promote', clone)
+      expect([scene.kept(space), scene.snapshotsOf(clone).length]).toEqual([[], 2])
+      await expect((await space.open()).purge('secret')).rejects.toThrow(`destroyed or promoted first (${dataset})`)
+      run('zfs', 'promote', dataset!)
+    } finally {
+      retried('zfs', 'destroy', clone)
+    }
+    await space.open()
+    expect(scene.kept(space)).toEqual([])
+    expect(first).toBeDefined()
+  })
+
+  holds('snapshots of a dataset that was made anew under the same name are known by that', async space => {
+    await snapshot(space, 'one')
+    const dataset = run('findmnt', '-nro', 'SOURCE', space.dir).trim()
+    retried('zfs', 'destroy', '-rRf', dataset)
+    run('zfs', 'create', '-o', `mountpoint=${space.dir}`, dataset)
+    space.write('secret')
+    await (await space.open({ force: true, leaveUnread: true })).snapshot({ label: 'new' })
+    const guid = run('zfs', 'get', '-Hpo', 'value', 'guid', dataset).trim()
+    const taken = (await space.open({ leaveUnread: true })).snapshots().at(-1)!
+    expect(JSON.parse(taken.nativeRef!).of).toMatch(new RegExp(`/${guid}$`))
+  })
+
+  holds('a directory of another dataset that has its number is not taken for one that is gone', async space => {
+    const dataset = run('findmnt', '-nro', 'SOURCE', space.dir).trim()
+    const places = ['old', 'new'].map(name => join(space.base, `set-${name}`))
+    const sets = ['old', 'new'].map(name => `${dataset}.${name}`)
+    try {
+      for (const [i, place] of places.entries()) run('zfs', 'create', '-o', `mountpoint=${place}`, sets[i]!)
+      const [old, other] = places.map(place => join(place, 'project'))
+      for (const project of [old!, other!]) mkdirSync(project)
+      writeFileSync(join(old!, 'a'), 'old')
+      await (await space.open({ cwd: old! })).snapshot({ label: 'one' })
+      writeFileSync(join(other!, 'mine'), 'mine')
+      for (const gone of [`zfs unmount '${sets[0]}'`, `zfs mount '${sets[0]}'; rm -r '${old}'`]) {
+        run('sh', '-c', gone)
+        await expect(space.open({ cwd: other!, create: false })).rejects.toMatchObject({ code: 'timeline.none' })
+      }
+      await (await space.open({ cwd: space.base, target: old! })).rollback('one')
+      expect([readFileSync(join(old!, 'a'), 'utf8'), existsSync(join(other!, 'a'))]).toEqual(['old', false])
+    } finally {
+      for (const set of sets) retried('zfs', 'destroy', '-rRf', set)
+    }
+  })
+
   /** Another one of whichever name is mounted at the target, with a file of the same name, while `work` is done. */
   async function whileReplaced(space: Workspace, isNamesake: boolean, work: () => Promise<void>) {
     const dataset = run('findmnt', '-nro', 'SOURCE', space.dir).trim()
@@ -114,6 +170,35 @@ export function identifiedZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
       expect(space.read('a')).toBe('1\n')
       expect(await snapshot(space, 'two')).toMatchObject({ backend: 'zfs' })
     })
+
+  holds(
+    'another dataset in its place is told by its name where `zfs` does not answer, as to an ordinary user',
+    async space => {
+      space.write('a', '1\n')
+      await whileProgram(space, 'true', `rmdir '${join(space.base, 'programs/done')}'; exit 1`, async () => {
+        await (await space.open({ backend: 'cas' })).snapshot({ label: 'one' })
+        const path = process.env.PATH
+        await whileReplaced(space, false, async () => {
+          process.env.PATH = path
+          await expect((await space.open()).rollback('one')).rejects.toMatchObject({ code: 'target.replaced' })
+          expect(space.read('a')).toBe('of the other\n')
+        })
+      })
+    },
+  )
+
+  holds('of a nested dataset that a run destroyed, the way back is one that works', async space => {
+    const dataset = run('findmnt', '-nro', 'SOURCE', space.dir).trim()
+    run('zfs', 'create', `${dataset}/kid`)
+    const kid = space.at('kid')
+    writeFileSync(join(kid, 'c'), 'c')
+    await (await space.open({ cwd: kid })).snapshot({ label: 'mine' })
+    await space.open({ cwd: kid })
+    const { stderr } = runCli(space, ['run', '--', 'zfs', 'destroy', '-r', `${dataset}/kid`])
+    const [, way] = /kid has a timeline of its own: savepoint (rollback .*)\n/.exec(stderr)!
+    runCli(space, way!.split(' '))
+    expect(readFileSync(join(kid, 'c'), 'utf8')).toBe('c')
+  })
 
   holds('a dataset that was mounted anew is asked who it is once; its timeline can be taken along', async space => {
     space.write('a', '1\n')
