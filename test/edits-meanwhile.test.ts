@@ -37,6 +37,21 @@ it('what an editor put in the place of a file stays; what was written into one i
   expect(space.read('a')).toBe(edited)
 })
 
+it('what somebody removed after the run had changed it comes back, and is named; what the run removed or moved is not', async () => {
+  for (const name of ['b', 'c', 'd/e']) space.write(name, `${name}1`)
+  const touch = 'for each in a b c d/e; do echo r >> $each; done'
+  const run = await startRun(space, `${touch}; rm b; READY; read line; mv c c2; mv d d2`)
+  await untilLater(space, run.id)
+  space.sh('rm a')
+  run.say('end')
+  await run.ended
+  const { restore } = savepointJson(space, ['undo', '--dry-run'])
+  expect(restore.mixed).toEqual(['a'])
+  const { stdout, status } = savepoint(space, ['undo'])
+  expect(stdout).toContain('somebody else before it was removed, or removed by them: a\n')
+  expect([status, ...['a', 'b', 'c', 'd/e'].map(name => space.read(name))]).toEqual([0, 'a1', 'b1', 'c1', 'd/e1'])
+})
+
 /** The processes of a run are looked at every two seconds, and what was touched less than one ago is left to the next time. */
 const LET_GO_MS = 4000
 
@@ -354,7 +369,9 @@ it('the same where the run gave it another name first, or moved it out of the di
 
   const { stdout } = savepoint(space, ['undo'])
   // c was edited as b, which took its place.
-  expect(stdout).toContain('May have been edited by somebody else before the run removed it: a, b, c, d, dir/f\n')
+  expect(stdout).toContain(
+    'May have been edited by somebody else before it was removed, or removed by them: a, b, c, d, dir/f\n',
+  )
   expect([space.read('a'), space.read('own'), space.read('dir/f')]).toEqual(['a1', 'own1', 'dir/f1'])
 })
 
@@ -370,7 +387,9 @@ it('what somebody wrote before the run removed or replaced it is undone, and nam
   expect([restore.mixed, restore.left_alone]).toEqual([['a', 'd', 'dir/c'], []])
   const { stdout } = savepoint(space, ['undo'])
   expect(stdout).toContain("May also hold somebody else's edit, made while the run went on: d\n")
-  expect(stdout).toContain('May have been edited by somebody else before the run removed it: a, dir/c\n')
+  expect(stdout).toContain(
+    'May have been edited by somebody else before it was removed, or removed by them: a, dir/c\n',
+  )
   expect(stdout).toContain('Versions that the run replaced or removed: savepoint history a\n')
   for (const name of ['a', 'dir/c', 'd']) {
     const { versions } = savepointJson(space, ['history', name])

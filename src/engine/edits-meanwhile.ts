@@ -83,6 +83,7 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
       edits.others.push(path)
       continue
     }
+    if (!after && before?.kind !== 'dir' && known.touches.wasTakenByOthers(path)) edits.mixed.push(path)
     if (!after || after.kind === 'dir' || after.kind === 'unknown') continue
     const last = lastTouch(path, after)
     const changed = milliseconds(after.mtimeNs)

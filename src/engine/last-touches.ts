@@ -42,6 +42,8 @@ export class LastTouches {
   private readonly mixed = new Set<Raw>()
   /** Those of them that it then removed, by the last name, and that by the first: the edit went with them. */
   private readonly removed = new Map<Raw, Raw>()
+  /** Where it was to take something away by itself, whatever came there later. */
+  private readonly vacated = new Set<Raw>()
   private names = new NamesOverTime()
   /** The last that it was to rename: what takes that back. */
   private readonly renamed = new Map<string, () => void>()
@@ -79,6 +81,8 @@ export class LastTouches {
     this.compare(path, changed, isFinish ? at - FINISH_MS : Infinity, opened)
     this.compare(to, replaced, Infinity, 0)
     for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
+    for (const each of op === 'delete' || op === 'rename' ? [path] : op === 'exchange' ? [path, to] : [])
+      if (each !== undefined) this.vacated.add(each)
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
     if (moves.has(op)) this.moves++
@@ -209,6 +213,13 @@ export class LastTouches {
     return changed > Math.max(...ownUntil)
   }
 
+  /** Whether somebody else has taken away what the run had touched: it never was to do that itself. */
+  wasTakenByOthers(path: Raw): boolean {
+    if (this.of(path) === undefined) return false
+    for (let at = path; at !== ''; at = parentOf(at)) if (this.vacated.has(at)) return false
+    return true
+  }
+
   /** What it was to remove after somebody else had perhaps changed it: the first names by the last. */
   get removedPaths(): ReadonlyMap<Raw, Raw> {
     return this.removed
@@ -270,6 +281,7 @@ export class LastTouches {
     this.ends.clear()
     this.mixed.clear()
     this.removed.clear()
+    this.vacated.clear()
     this.names = new NamesOverTime()
     this.renamed.clear()
     this.touched.clear()

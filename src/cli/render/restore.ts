@@ -184,7 +184,9 @@ function mixedLines({ mixed, changes, safety }: RestoreResult, style: Style): st
       lines.push(`To have that back: ${style.bold(style.command(`revert ${words.join(' ')} --from ${safety.id}`))}`)
   }
   if (missing.length > 0)
-    lines.push(`May have been edited by somebody else before the run removed it: ${pathList(missing, style)}`)
+    lines.push(
+      `May have been edited by somebody else before it was removed, or removed by them: ${pathList(missing, style)}`,
+    )
   // A repository is one thing, and has no versions of its own.
   const file = mixed.find(path => !isGitInternal(`${path}/`))
   if (file !== undefined)
