@@ -102,7 +102,7 @@ const QUIET = `
   int main(void) {
     char word[8];
     prctl(PR_SET_DUMPABLE, 0);
-    append("own"); mkdir("made", 0777); append("made/x"); unlink("gone"); rename("b", "c");
+    append("own"); mkdir("made", 0777); append("made/x"); unlink("gone"); rename("b", "c"); rename("src", "lib");
     fclose(fopen("../ready", "w"));
     fgets(word, sizeof word, fopen("../go", "r"));
     append("own");
@@ -121,23 +121,32 @@ describe.skipIf(!canDropPrivilege || !works.get('seccomp'))('what an undumpable 
   )
 
   it('goes back with the run, and what others changed meanwhile stays', async () => {
-    for (const name of ['own', 'gone', 'b', 'theirs']) space.write(name, `${name}\n`)
+    for (const name of ['own', 'gone', 'b', 'theirs', 'src/x']) space.write(name, `${name}\n`)
+    space.sh('git init -q; git add .; git commit -qm first')
     compileC(space.at('../quiet'), QUIET)
     for (const name of ['ready', 'go']) space.sh(`mkfifo ../${name}`)
     const running = runAsUser(space, [['run', { command: ['../quiet'] }]])
     await readFile(space.at('../ready'))
     await pause(EFFECT_MS + 200)
-    space.sh('echo hand >> theirs; echo hand > new')
+    space.sh('echo hand >> theirs; echo hand > new; git commit -qm hand theirs')
     await pause(EFFECT_MS + 200)
     await writeFile(space.at('../go'), 'end\n')
     const [result] = (await running).results
     const changed = result.changes.map(({ path }: { path: string }) => path)
-    expect(changed.filter((path: string) => path !== 'made').sort()).toEqual(['b', 'c', 'gone', 'made/x', 'own'])
+    const files = ['b', 'c', 'gone', 'lib/x', 'made/x', 'own', 'src/x']
+    expect(changed.filter((path: string) => files.includes(path)).sort()).toEqual(files)
+    expect(changed).not.toContain('theirs')
 
     const { results } = await runAsUser(space, [['undo', {}]])
     const left = results[0].restore.leftAlone.map(({ path }: { path: string }) => path)
-    expect(left.sort()).toEqual(['new', 'theirs'])
-    const there = space.sh('for each in *; do echo "$each: $(cat $each)"; done')
-    expect(there).toBe('a: a1\nb: b\ngone: gone\nnew: hand\nown: own\ntheirs: theirs\nhand\n')
+    expect(left.sort()).toEqual(['.git', 'new', 'theirs'])
+    // It is likely, and no more.
+    expect(results[0].restore.mixed).toEqual(files)
+    const there = space.sh(
+      'for each in $(find . -type f -not -path "*/.git/*" | sort); do echo "$each: $(cat $each)"; done',
+    )
+    const before = './a: a1\n./b: b\n./gone: gone\n./new: hand\n./own: own\n./src/x: src/x\n'
+    expect(there).toBe(`${before}./theirs: theirs\nhand\n`)
+    expect(space.sh('git log --format=%s')).toBe('hand\nfirst\n')
   })
 })

@@ -125,6 +125,14 @@ test('what was touched long ago is known also after hundreds of thousands of oth
   expect(touches.isMixed('cache/1')).toBe(true)
 })
 
+test('a few files that are renamed again and again can be remembered', () => {
+  const touches = new LastTouches()
+  touches.note(touch('write', 1000))
+  for (let i = 0; i < 250_000; i++)
+    touches.note(touch('rename', 2000, undefined, { path: `a${i % 50}`, to: `b${i % 50}` }))
+  expect([touches.isFull, touches.of('f')]).toEqual([false, 1000])
+})
+
 test('who touches more than can be remembered is known to have', () => {
   const touches = new LastTouches()
   for (let i = 0; i < 100_001; i++) touches.note(touch('rename', 1000, undefined, { path: `a${i}`, to: `b${i}` }))

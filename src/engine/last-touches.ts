@@ -14,7 +14,7 @@ import { VagueCalls } from './vague-calls.ts'
 /** Of more paths than this, only the time is kept of those that were touched longest ago; with more of them, nothing is known of any. */
 const MAX_PATHS = 100_000
 const MAX_OLD = 1_000_000
-const MAX_MOVES = 100_000
+const MAX_MOVED = 200_000
 const MAX_ENDS = 200_000
 /** What is beyond that is not named. */
 const MAX_MIXED = 20_000
@@ -54,7 +54,6 @@ export class LastTouches {
   private readonly unsaved = new Map<Raw, bigint>()
   readonly letGo: LetGo = new LetGo()
   readonly vague: VagueCalls = new VagueCalls()
-  private moves = 0
   private isCut = false
   /** How many descriptors a process has of a file that it can write with. */
   private readonly holds: (pid: number, path: Raw) => number
@@ -85,7 +84,6 @@ export class LastTouches {
       if (each !== undefined) this.vacated.add(each)
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
-    if (moves.has(op)) this.moves++
     const takeBack = this.names.note({ op, path, to, directory, at, by: '' })
     if (moves.has(op)) this.remember(path, to, takeBack)
     for (const each of [path, to]) {
@@ -98,7 +96,7 @@ export class LastTouches {
       else this.letGo.note(each, { at, thread })
       if (moves.has(op)) this.moved.set(each, at)
     }
-    if (this.old.isFull || this.moves > MAX_MOVES) this.forget()
+    if (this.old.isFull || this.moved.size > MAX_MOVED) this.forget()
   }
 
   /** Most of what a build touches goes again, or is never looked at. */
@@ -137,6 +135,13 @@ export class LastTouches {
 
   get foundUnsaved(): ReadonlyMap<Raw, bigint> {
     return this.unsaved
+  }
+
+  /** As `note`, where it is only likely that it was the run. */
+  noteLikely(touch: Touch): void {
+    this.note(touch)
+    if (touch.op === 'delete') this.removed.set(touch.path!, touch.path!)
+    else this.mixed.add(touch.path!)
   }
 
   /** A rename had no effect after all. */

@@ -29,6 +29,17 @@ test('what was touched before a process came that cannot be looked at may be hel
   expect([letGo.of('before'), letGo.of('after')]).toEqual([undefined, 5000])
 })
 
+test('what was let go stays so while hundreds of thousands of others are', () => {
+  const letGo = new LetGo()
+  letGo.note('f', { at: 1000, thread: GONE })
+  lookUntilAll(letGo)
+  for (let i = 0; i < 150_000; i += 50_000) {
+    for (let j = i; j < i + 50_000; j++) letGo.note(`cache/${j}`, { at: 1000, thread: GONE })
+    lookUntilAll(letGo)
+  }
+  expect([letGo.of('f'), letGo.of('cache/0'), letGo.of('other')]).toEqual([5000, 5000, undefined])
+})
+
 test('what is removed does not wait', () => {
   const letGo = new LetGo()
   letGo.note('f', { at: 1000, thread: GONE })

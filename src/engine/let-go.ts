@@ -6,13 +6,14 @@ import { lstatSync, readFileSync } from 'node:fs'
 import type { Shown } from '../backends/mounts-below.ts'
 import { isWithin, joinRaw, parentOf, type Raw, rawToBytes } from '../model/raw-path.ts'
 import type { Held, HeldFile } from '../tracers/trace-event.ts'
+import { OldTouches } from './old-touches.ts'
 import { RecentMap } from './recent-map.ts'
 
 /** A call is told before it is carried out. */
 const CALL_MS = 1000
 /** Of more than so many, those that were touched longest ago are never known to be let go. */
 const MAX_WAITING = 100_000
-const MAX_LET_GO = 100_000
+const MAX_LET_GO = 1_000_000
 /** How many a look is about: what is beyond that waits for the next. */
 const MAX_LOOK = 20_000
 
@@ -24,7 +25,7 @@ interface Touch {
 export class LetGo {
   /** Touched, and perhaps still to be written. */
   private readonly waiting = new RecentMap<Touch>(MAX_WAITING)
-  private readonly since = new RecentMap<number>(MAX_LET_GO)
+  private readonly since = new OldTouches(MAX_LET_GO)
 
   private hasNews = false
 
@@ -82,6 +83,7 @@ export class LetGo {
       if (held.unseenSince !== undefined && touch.at <= held.unseenSince) continue
       if (inodes.size > 0 && mayBeOne(joinRaw(shown[0]!.place, path), inodes)) continue
       this.waiting.delete(path)
+      if (this.since.isFull) this.since.clear()
       this.since.set(path, now)
     }
     return this.waiting.size < before

@@ -24,6 +24,10 @@ export class OldTouches {
     return this.times.size === 0 ? undefined : this.times.get(numberOf(path))
   }
 
+  delete(path: Raw): void {
+    if (this.times.size > 0) this.times.delete(numberOf(path))
+  }
+
   clear(): void {
     this.times.clear()
   }

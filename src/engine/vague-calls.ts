@@ -30,6 +30,10 @@ export class VagueCalls {
     if (at > (this.times.at(-1) ?? 0) && !this.isFull) this.times.push(at)
   }
 
+  get first(): number | undefined {
+    return this.times[0]
+  }
+
   get last(): number | undefined {
     return this.times.at(-1)
   }
