@@ -7,6 +7,9 @@ import type { NativeState } from './native-backend.ts'
 import { failed, runProgram } from './run-program.ts'
 import { datasetOf, linesOf, nameOf, poolOf, shortNameOf } from './zfs-names.ts'
 
+/** A property that somebody gives a dataset of the same name, in another pool, to say that the one which was there is no more. */
+const GONE = 'savepoint:gone'
+
 /** A dataset keeps it for ever; what is received, or cloned, gets another one. undefined: nobody tells. */
 export function guidOf(dataset: string): string | undefined {
   const { works, stdout } = runProgram('zfs', ['get', '-Hp', '-o', 'value', 'guid', dataset])
@@ -37,12 +40,11 @@ export function locate(state: NativeState, orCopy: boolean): NativeState | undef
   // One in its own place counts as the original: its pool was received as a whole, by another one of its name.
   const found = near.find(({ isIt }) => isIt) ?? here ?? (orCopy ? near[0] : undefined)
   if (found) return at(state, found)
-  if (near[0] && state.mark === undefined)
-    throw failed(`find ${nameOf(state)}`, `${near[0].name} may be it, or a copy: destroy it by hand`)
   const elsewhere = namesakesIn(tell().stdout, state).filter(({ isIt }) => isIt)
   const inOwnPool = elsewhere.length > 0 ? inPoolOf(state, elsewhere) : undefined
   const moved = inOwnPool ?? (orCopy ? elsewhere[0] : undefined)
   if (moved) return at(state, moved)
+  requirePool(state)
   mountpointOf(state)
   if (elsewhere.length === 0) return undefined
   // Of one that was split off, perhaps, in which everything is the same, and which is somebody's backup.
@@ -63,14 +65,14 @@ function namesakesIn(told: Buffer, state: NativeState): Namesake[] {
   const lines = linesOf(told)
   const valuesOf = (wanted: string) =>
     new Map(lines.flatMap(([name, property, value]) => (property === wanted ? [[name!, value!]] : [])))
-  const [guids, origins] = [valuesOf('guid'), valuesOf('origin')]
+  const [guids, created] = [valuesOf('guid'), valuesOf('createtxg')]
   const guid = state.of?.split('/')[1]
-  // A clone that is promoted takes the snapshots along that are older than itself, and what it was made of becomes its clone.
-  const own = [...guids].find(([name, value]) => value === guid && !name.includes('@'))?.[0]
-  const heir = own === undefined ? undefined : origins.get(own)?.split('@')[0]
-  const isOf = (dataset: string) => guids.get(dataset) === guid || dataset === heir
+  // A clone that is promoted takes snapshots along that are older than itself; what is received is younger than what it is in.
+  const isOlder = (name: string, mark: string) => Number(mark) < Number(created.get(datasetOf(name)) ?? 0)
   const isIt = (name: string, mark: string) =>
-    state.mark === undefined ? guid !== undefined && isOf(datasetOf(name)) : mark === state.mark
+    state.mark === undefined
+      ? guid !== undefined && (guids.get(datasetOf(name)) === guid || isOlder(name, mark))
+      : mark === state.mark
   return lines.flatMap(([name, property, mark]) =>
     property === 'createtxg' && name!.endsWith(`@${shortNameOf(state)}`)
       ? [{ name: name!, mark: mark!, isIt: isIt(name!, mark!) }]
@@ -92,7 +94,7 @@ function inPoolOf({ of }: NativeState, namesakes: readonly Namesake[]): Namesake
 
 /** Of all, or of those that are named. */
 const tell = (...names: string[]) =>
-  runProgram('zfs', ['get', '-Hp', '-o', 'name,property,value', 'createtxg,guid,origin', ...names])
+  runProgram('zfs', ['get', '-Hp', '-o', 'name,property,value', 'createtxg,guid', ...names])
 
 /** Throws when `zfs` does not tell: only what it says not to exist is not there. */
 function tellIfThere(state: NativeState, ...names: string[]) {
@@ -100,6 +102,23 @@ function tellIfThere(state: NativeState, ...names: string[]) {
   const { works, why, isCut } = answer
   if (works || /does not exist/.test(why)) return answer
   throw failed(`find ${nameOf(state)}`, why, isCut ? { isCut } : undefined)
+}
+
+/** Another pool may have its name by now, and that this one has no such snapshot says nothing. */
+function requirePool({ place, of }: NativeState): void {
+  const [pool] = of?.split('/') ?? []
+  const now = pool === undefined ? undefined : poolGuids()
+  if (!now?.has(poolOf(place)) || [...now.values()].includes(pool!)) return
+  const isGone =
+    runProgram('zfs', ['get', '-H', '-o', 'value', GONE, datasetOf(place)])
+      .stdout.toString()
+      .trim() === 'on'
+  if (isGone) return
+  const name = datasetOf(place)
+  throw new SavepointError(
+    'backend.failed',
+    `Cannot find snapshots of ${name}: its pool is not imported, and the one of that name is another (import it; if it is gone for good, zfs set ${GONE}=on ${name})`,
+  )
 }
 
 export function mountpointOf({ place }: NativeState): string {

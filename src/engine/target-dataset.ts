@@ -17,6 +17,8 @@ export const isTarget = (ctx: Context, stat: Stat): boolean =>
 
 /** Of one that has the same inode and time of birth. */
 export function isOtherDataset(ctx: Context): boolean {
+  // Whoever says `--force` means what is there now.
+  if (ctx.unrecorded || ctx.force) return false
   // `zfs` does not tell everybody; without a time of birth the name has to do.
   if (ctx.identity.dataset === undefined) return ctx.identity.btimeNs === '0' && isOnDatasetOfAnotherName(ctx)
   if (isNoted(ctx, lastingMountOf(ctx.targetPath))) return false

@@ -17,6 +17,7 @@ import { basename, join } from 'node:path'
 import { errnoOf, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { hashBytes, idToHex } from '../model/id.ts'
 import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import type { Stat } from '../native/addon.ts'
 import { writeDurably } from '../store/durable.ts'
 import {
@@ -95,7 +96,12 @@ function targetHere(targets: RegisteredTarget[], path: Buffer, notice: (text: st
   const isOther = ({ identity }: RegisteredTarget) => isInCopy(path, identity) || isOnAnotherDataset(path, identity)
   const gone = alike.filter(target => !atItsPlace(target) && !isOther(target))
   const [moved, another] = gone.length > 1 ? gone.filter(target => nameOf(target.path) === nameOf(path)) : gone
-  return moved && !another && isTellable(path, stat!, moved.identity) ? followMove(moved, path, notice) : undefined
+  if (!moved || another) return undefined
+  if (isTellable(path, stat!)) return followMove(moved, path, notice)
+  // Whoever has moved it knows.
+  if (stat!.btimeNs === 0n)
+    notice(`if ${shown(moved.path)} was moved here, --adopt ${quoteWord(shown(moved.path))} takes its timeline along`)
+  return undefined
 }
 
 /** undefined when it is gone, or another directory is there. */
@@ -116,11 +122,10 @@ function isOnItsOwn(path: Buffer): boolean {
 
 /**
  * Whether it can be told from all others. A snapshot that a filesystem keeps cannot be told from what it was taken of; nor,
- * where no time of birth is known (zfs-fuse), the root of one filesystem from that of another, or a directory from one that was
- * given the same number on another dataset, or when it was gone.
+ * where no time of birth is known (zfs-fuse), a directory from one that was given the same number when it was gone.
  */
-function isTellable(path: Buffer, { btimeNs }: Stat, { dataset }: DirIdentity): boolean {
-  if (btimeNs === 0n && (dataset === undefined || isOnItsOwn(path))) return false
+function isTellable(path: Buffer, { btimeNs }: Stat): boolean {
+  if (btimeNs === 0n) return false
   try {
     accessSync(path, constants.W_OK)
     return true

@@ -20,8 +20,8 @@ export function hintOfReplaced(ctx: Context): string {
   const over = mountedOver(ctx)
   if (over) return `${describeOver(over)}: ${hintOfOver(over)}; ${meant}`
   const dataset = datasetAt(ctx.targetPath)
-  const isMountedThere = mountedAt(ctx.targetPath) !== undefined
-  if (dataset && isMountedThere && isOtherDataset(ctx)) return `${describeDatasets(ctx, rawToText(dataset))}; ${meant}`
+  if (dataset && mountedAt(ctx.targetPath) && isOtherDataset(ctx))
+    return `${describeDatasets(ctx, rawToText(dataset))}; ${meant}`
   const last = isNoLongerKept(ctx) ? undefined : lastKept(ctx)
   const mount = last ? undefined : missingMount(ctx)
   if (mount) return `If ${mount.source} was mounted at ${mount.point}, mount it there again; ${meant}`
