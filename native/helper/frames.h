@@ -56,7 +56,12 @@ enum frame_flag {
   FLAG_MAPPED = 128, /* of HELD: through memory, which moves no timestamp */
 };
 
-enum lost_reason { LOST_OVERFLOW = 1, LOST_ARCHITECTURE = 2, LOST_WATCHES = 4 /* not everything can be watched */ };
+enum lost_reason {
+  LOST_OVERFLOW = 1,
+  LOST_ARCHITECTURE = 2,
+  LOST_WATCHES = 4,  /* not everything can be watched */
+  LOST_EXECUTION = 8 /* what was executed; its changes are told */
+};
 
 enum field_tag {
   FIELD_EXEC = 1,

@@ -80,6 +80,7 @@ static void drop(struct unread **at) {
 
 static void tell_lost(struct stream *stream, struct frame *frame, pid_t pid) {
   frame_begin(frame, FRAME_LOST, 0, (uint32_t)pid);
+  frame_flag(frame, LOST_EXECUTION);
   frame_number(frame, FIELD_NUMBER, 1);
   stream_put(stream, frame);
 }

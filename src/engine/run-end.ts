@@ -159,10 +159,10 @@ async function finishLocked(
     : await captureGone(ctx, before)
   await addKept(ctx, run.id)
   closeOrName(ctx, run.id)
-  const isVague =
-    touched !== undefined && settleVague(ctx, run.id, { before: before.root, after: live.root }, touchesOf(touched))
+  const ends = { before: before.root, after: live.root }
+  const likely = touched === undefined ? [] : settleVague(ctx, run.id, ends, touchesOf(touched))
   // Those events are about what is in it.
-  if (isVague) live.eventsAt = ctx.db.events.newest()
+  if (likely.length > 0) live.eventsAt = ctx.db.events.newest()
   const isCommit = commit !== undefined
   if (isCommit) addSnapshot(ctx, live, { type: 'git', run: run.id, command: commit })
   const unchanged = live.root === before.root && ctx.db.head === before.id
@@ -175,7 +175,8 @@ async function finishLocked(
   const states = { before: before.root, after: after.root }
   const partly = touched && 'partly' in touched ? touched.partly : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
-  const edits = end.isInterrupted || partly ? editsBesideTrace(ctx, run, states) : editsMeanwhile(ctx, states, whole)
+  const edits =
+    end.isInterrupted || partly ? editsBesideTrace(ctx, run, states, likely) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : []
   const operation: NewOperation = {
     kind: 'run',

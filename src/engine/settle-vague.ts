@@ -18,16 +18,11 @@ import { statLive } from './resolve-path.ts'
 const MAX_LOOKS = 20_000
 
 /**
- * Root trees before the run, and of the live state. Notes an event for each path, of no execution. Returns whether there are any. May be
+ * Root trees before the run, and of the live state. Notes an event for each path, of no execution. Returns which they are. May be
  * called again.
  */
-export function settleVague(
-  ctx: Context,
-  run: string,
-  states: { before: Id; after: Id },
-  touches: LastTouches,
-): boolean {
-  if (touches.vague.count === 0) return false
+export function settleVague(ctx: Context, run: string, states: { before: Id; after: Id }, touches: LastTouches): Raw[] {
+  if (touches.vague.count === 0) return []
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after)).filter(
     ({ path }) => path !== '' && !isGitInternal(path),
   )
@@ -35,7 +30,7 @@ export function settleVague(
   const events = changes.flatMap(change => eventOf(run, change, times.get(change.path)) ?? [])
   for (const event of events) touches.noteLikely({ ...event, thread: 0, changed: undefined, replaced: undefined })
   ctx.db.transaction(() => ctx.db.events.add(events))
-  return events.length > 0
+  return events.map(({ path }) => path!)
 }
 
 /** By which call each may have changed, if that is later than what is told of it. */

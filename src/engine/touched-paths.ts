@@ -17,15 +17,18 @@ import type { TraceSummary } from './results.ts'
 
 const keyOf = (run: string): string => `trace:${run}`
 
+/** `lostChanges`: of what was lost, that of which it is not known what it changed; older ones do not say. */
+type SavedSummary = TraceSummary & { lostChanges?: number }
+
 /** Kept with the timeline, so that it is known later whether the trace can be relied on. */
-export function saveTraceSummary(ctx: Context, run: string, summary: TraceSummary): void {
+export function saveTraceSummary(ctx: Context, run: string, summary: SavedSummary): void {
   ctx.db.setMeta(keyOf(run), JSON.stringify(summary))
 }
 
 /** Its trace is about to go: it cannot be relied on. */
 export const forgetTraceSummary = (db: Context['db'], run: string): void => db.setMeta(keyOf(run), 'null')
 
-const summaryOf = (ctx: Context, run: string): TraceSummary | null => JSON.parse(ctx.db.meta(keyOf(run)) ?? 'null')
+const summaryOf = (ctx: Context, run: string): SavedSummary | null => JSON.parse(ctx.db.meta(keyOf(run)) ?? 'null')
 
 /** Of a run that has ended: whether something of it was not seen. */
 export const hasHoles = (ctx: Context, run: string): boolean => (summaryOf(ctx, run)?.lost ?? 0) > 0
@@ -43,7 +46,7 @@ export const hasSurvivors = (ctx: Context, run: string): boolean => summaryOf(ct
 /** Undefined when its trace is not complete: nobody knows. What processes do that outlive the run is not its work any more. */
 export function touchedBy(ctx: Context, run: string, during?: During): ((path: Raw) => boolean) | undefined {
   const summary = summaryOf(ctx, run)
-  return !summary || summary.lost > 0 ? undefined : touchedSoFar(ctx, run, during)
+  return !summary || (summary.lostChanges ?? summary.lost) > 0 ? undefined : touchedSoFar(ctx, run, during)
 }
 
 /** No call that is told mounts something, or makes a subvolume, or writes to a pipe: whoever was at work counts as who did it. */

@@ -54,6 +54,8 @@ export class TraceRecorder {
   private commands = 0
   private failed = 0
   private lost = 0
+  /** Of those: of which it is not known what they changed. */
+  lostChanges = 0
   /** Which processes have made calls that cannot be told in what they execute now. */
   private readonly foreign = new Set<number>()
   private failure: Error | undefined
@@ -106,6 +108,7 @@ export class TraceRecorder {
 
   private addLost({ count, pid, why }: LostEvent): void {
     this.lost += count
+    if (why !== 'execution') this.lostChanges += count
     if (why === 'architecture' && !this.foreign.has(pid)) {
       for (const { id, pid: own } of this.running.values()) if (own === pid) this.note(id, FOREIGN_CALLS)
       this.foreign.add(pid)
@@ -131,7 +134,7 @@ export class TraceRecorder {
 
   /** The same, and nothing is missing until now. */
   get isComplete(): boolean {
-    return this.isWhole && this.lost === 0
+    return this.isWhole && this.lostChanges === 0
   }
 
   /** Whether it is about a path of the target. */

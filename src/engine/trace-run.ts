@@ -196,7 +196,7 @@ class TracedRun {
     const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors, running }
     // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
     if (this.isWhole && this.recorder.isWhole && !this.isCut)
-      ifWritable(() => saveTraceSummary(this.ctx, this.run, trace))
+      ifWritable(() => saveTraceSummary(this.ctx, this.run, { ...trace, lostChanges: this.recorder.lostChanges }))
     const { lost } = trace
     const row = { kind: 'run', what: 'lost', at: this.ctx.now(), run: this.run, note: String(lost) } as const
     if (lost > 0) ifWritable(() => this.ctx.db.log.add(row))

@@ -17,6 +17,7 @@ const signalNames = new Map(Object.entries(constants.signals).map(([name, number
 const NS_PER_MS = 1e6
 const lostReason = (flags: number): LostEvent['why'] => {
   if (flags & LOST.watches) return 'watches'
+  if (flags & LOST.execution) return 'execution'
   return flags & LOST.architecture ? 'architecture' : 'overflow'
 }
 

@@ -43,7 +43,7 @@ export const FLAG = {
   absent: 128,
   mapped: 128,
 } as const
-export const LOST = { overflow: 1, architecture: 2, watches: 4 } as const
+export const LOST = { overflow: 1, architecture: 2, watches: 4, execution: 8 } as const
 
 export const FIELD = {
   exec: 1,

@@ -128,8 +128,8 @@ export interface LostEvent {
   count: number
   /** Of whose calls; 0 when that is not known. */
   pid: number
-  /** watches: not all directories can be watched. */
-  why: 'overflow' | 'architecture' | 'watches'
+  /** watches: not all directories can be watched. execution: what was executed; what that changes is told. */
+  why: 'overflow' | 'architecture' | 'watches' | 'execution'
 }
 
 export type TraceEvent =
