@@ -127,13 +127,14 @@ describe.skipIf(!canDropPrivilege || !works.get('seccomp'))('what an undumpable 
     for (const name of ['ready', 'go']) space.sh(`mkfifo ../${name}`)
     const running = runAsUser(space, [['run', { command: ['../quiet'] }]])
     await readFile(space.at('../ready'))
+    space.sh('mkdir near')
     await pause(EFFECT_MS + 200)
     space.sh('echo hand >> theirs; echo hand > new; git commit -qm hand theirs')
     await pause(EFFECT_MS + 200)
     await writeFile(space.at('../go'), 'end\n')
     const [result] = (await running).results
     const changed = result.changes.map(({ path }: { path: string }) => path)
-    const files = ['b', 'c', 'gone', 'lib/x', 'made/x', 'own', 'src/x']
+    const files = ['b', 'c', 'gone', 'lib/x', 'made/x', 'near', 'own', 'src/x']
     expect(changed.filter((path: string) => files.includes(path)).sort()).toEqual(files)
     expect(changed).not.toContain('theirs')
 

@@ -19,12 +19,15 @@ export function guidOf(dataset: string): string | undefined {
 /** What snapshots of it are taken of. A pool that is split off has another guid, and in it everything has the same. */
 export function origin(dataset: string): string | undefined {
   const guid = guidOf(dataset)
-  const pool = poolGuids().get(dataset.split('/')[0]!)
+  const pool = poolGuids()?.get(dataset.split('/')[0]!)
   return guid !== undefined && pool !== undefined ? `${pool}/${guid}` : undefined
 }
 
-const poolGuids = (): Map<string, string> =>
-  new Map(linesOf(runProgram('zpool', ['list', '-H', '-o', 'name,guid']).stdout).map(([name, guid]) => [name!, guid!]))
+/** undefined: nobody tells. */
+function poolGuids(): Map<string, string> | undefined {
+  const { works, stdout } = runProgram('zpool', ['list', '-H', '-o', 'name,guid'])
+  return works ? new Map(linesOf(stdout).map(([name, guid]) => [name!, guid!])) : undefined
+}
 
 /**
  * undefined: somebody has removed it, because its dataset is there without it. Throws when that is missing, too, because its
@@ -89,7 +92,7 @@ const at = (state: NativeState, { name, mark, isIt }: Namesake): NativeState => 
 /** Its pool may be imported under another name. */
 function inPoolOf({ of }: NativeState, namesakes: readonly Namesake[]): Namesake | undefined {
   const guids = poolGuids()
-  return of === undefined ? undefined : namesakes.find(({ name }) => guids.get(poolOf(name)) === of.split('/')[0])
+  return of === undefined ? undefined : namesakes.find(({ name }) => guids?.get(poolOf(name)) === of.split('/')[0])
 }
 
 /** Of all, or of those that are named. */
@@ -107,8 +110,10 @@ function tellIfThere(state: NativeState, ...names: string[]) {
 /** Another pool may have its name by now, and that this one has no such snapshot says nothing. */
 function requirePool({ place, of }: NativeState): void {
   const [pool] = of?.split('/') ?? []
-  const now = pool === undefined ? undefined : poolGuids()
-  if (!now?.has(poolOf(place)) || [...now.values()].includes(pool!)) return
+  if (pool === undefined) return
+  const now = poolGuids()
+  if (!now) throw failed(`find snapshots of ${datasetOf(place)}`, '`zpool list` does not tell which pools there are')
+  if (!now.has(poolOf(place)) || [...now.values()].includes(pool)) return
   const isGone =
     runProgram('zfs', ['get', '-H', '-o', 'value', GONE, datasetOf(place)])
       .stdout.toString()

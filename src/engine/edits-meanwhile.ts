@@ -129,13 +129,12 @@ function* foundUnsaved({ store }: Context, tree: Id, touches: LastTouches): Gene
  * was killed. All that has changed until it is closed counts as its. What the
  * trace does not have, or what has changed since it ends, may be the work of its last second, of what was left of it, or of whoever
  * went on by hand. Where not all of its changes are told, what is not counts from its last sign of life on: before that it is
- * as likely its own as anything. So may be what counts as `likely` its own. Nothing of it was left when the machine was started again: what has changed since is not its own.
+ * as likely its own as anything. Nothing of it was left when the machine was started again: what has changed since is not its own.
  */
 export function editsBesideTrace(
   ctx: Context,
   { id: run, startedAt }: Pick<Run, 'id' | 'startedAt'>,
   states: { before: Id; after: Id },
-  likely: readonly Raw[],
 ): Edits {
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const isTouched = withOtherNames(touchedSoFar(ctx, run), changes)
@@ -162,9 +161,14 @@ export function editsBesideTrace(
   looks = 0
   const others = unseen.flatMap(({ path }) => (isGitInternal(path) || !isLater(path, goneFrom) ? [] : path))
   const isOthers = new Set(others)
-  const unsure = unseen.flatMap(({ path }) => (isOthers.has(path) ? [] : (repositoryOf(path) ?? path)))
-  const mixed = new Set([...unsure, ...likely.filter(path => !isOthers.has(path))])
+  const mixed = new Set(unseen.flatMap(({ path }) => (isOthers.has(path) ? [] : (repositoryOf(path) ?? path))))
   return { others, mixed: [...mixed].slice(0, MAX_LOOKS) }
+}
+
+/** With what is only likely the run's work, directories included. */
+export function withLikely(edits: Edits, likely: readonly Raw[]): Edits {
+  const others = new Set(edits.others)
+  return { ...edits, mixed: [...new Set([...edits.mixed, ...likely.filter(path => !others.has(path))])].sort() }
 }
 
 /** Whether it came later into a directory that the run brought in from outside: what came with that has not changed since. */

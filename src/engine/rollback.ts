@@ -7,7 +7,7 @@ import { archiveDamage } from './archive-check.ts'
 import type { Live } from './capture-live.ts'
 import { type Context, type OwnRun, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { sayWhoseIsUnknown } from './edits-before-guards.ts'
-import { editsMeanwhile } from './edits-meanwhile.ts'
+import { editsMeanwhile, withLikely } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import { isStopped } from './process-tree.ts'
@@ -111,8 +111,9 @@ async function soFar(
 ): Promise<Pick<RestoreRequest, 'base' | 'others' | 'doer'>> {
   const touches = await traceSoFar()
   const known = touches && { touches, endedAt: ctx.now() }
-  if (touches) settleVague(ctx, run, { before: before.root, after: root }, touches)
-  const { others, mixed } = editsMeanwhile(ctx, { before: before.root, after: root }, known)
+  const states = { before: before.root, after: root }
+  const likely = touches ? settleVague(ctx, run, states, touches) : []
+  const { others, mixed } = withLikely(editsMeanwhile(ctx, states, known), likely)
   return {
     base: root,
     others: overlappingRuns(ctx, run, { root, isTraced: touches !== undefined, others }),

@@ -14,7 +14,7 @@ import { captureLive } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
 import { editsBeforeGuards, guardedDetail, type PartlyKnown } from './edits-before-guards.ts'
-import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches } from './edits-meanwhile.ts'
+import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches, withLikely } from './edits-meanwhile.ts'
 import { addKept } from './kept-files.ts'
 import { spooled } from './kept-spool.ts'
 import type { LastTouches } from './last-touches.ts'
@@ -175,8 +175,8 @@ async function finishLocked(
   const states = { before: before.root, after: after.root }
   const partly = touched && 'partly' in touched ? touched.partly : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
-  const edits =
-    end.isInterrupted || partly ? editsBesideTrace(ctx, run, states, likely) : editsMeanwhile(ctx, states, whole)
+  const isPartly = end.isInterrupted || partly !== undefined
+  const edits = isPartly ? editsBesideTrace(ctx, run, states) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : []
   const operation: NewOperation = {
     kind: 'run',
@@ -195,7 +195,7 @@ async function finishLocked(
       after_root: idToHex(after.root),
       // What somebody else did is not the run's to take back.
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
-      ...editsDetail({ ...edits, mixed: [...new Set([...edits.mixed, ...guarded])] }),
+      ...editsDetail(withLikely(edits, [...guarded, ...likely])),
       ...guardedDetail(guarded),
       ...formerPlaceDetail(isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
