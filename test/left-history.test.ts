@@ -129,6 +129,19 @@ it('an undo that left everything alone can be said again, once the way is free',
   expect(space.read('.env')).toBe('SECRET=1\n')
 })
 
+it('an undo that does not get past a run names the way to the one before', () => {
+  runCli(space, ['run', '--', 'sh', '-c', 'echo older > b'])
+  runCli(space, ['run', '--', 'sh', '-c', 'echo a2 > a'])
+  space.write('a', 'by hand')
+  for (let time = 0; time < 2; time++) {
+    const { stdout, stderr } = runCli(space, ['undo'])
+    expect(stdout).toContain('Not undone')
+    const [, way] = /`savepoint (rollback run_\w+)` takes back the run before it/.exec(stderr)!
+    if (time === 1) expect(runCli(space, way!.split(' ')).status).toBe(0)
+  }
+  expect([space.read('a'), space.read('b')]).toEqual(['by hand', undefined])
+})
+
 it('what somebody else edited since has its way back named, too', () => {
   runCli(space, ['run', '--', 'sh', '-c', 'echo a2 > a'])
   space.write('a', 'by hand')

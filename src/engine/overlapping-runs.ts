@@ -15,7 +15,7 @@ import { recordedRoot, runOperations, undoneBy, withOuterRuns } from './operatio
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf } from './own-repositories.ts'
 import { isGoingOn } from './run-state.ts'
-import { isBlind, isUntold, namesIn, touchedBy, touchedSoFar } from './touched-paths.ts'
+import { isBlind, isUntold, namesIn, touchedBy, touchedSoFar, touchedUntilKilled } from './touched-paths.ts'
 
 /** What `operation` records when somebody else put another directory in the place of the target while the run went on. */
 export const replacedByOthers = { replaced_by_others: true }
@@ -65,10 +65,13 @@ export function overlappingRuns(ctx: Context, id: string, now?: Now): Span[] {
     if (!isOwn && !isOthers) return [span]
     const theirs = changesIn(ctx, span.before, span.after)
     const changed = theirs.map(({ path }) => path)
-    const paths = isOthers ? changed.filter(withOtherNames(isOthers, theirs)) : changed
     // By the names that were when the other ended, or when the one did.
     const wasOwn = touchedSoFar(ctx, id, { until: run.endedAt })
     const isShared = isOwn && withOtherNames(path => isOwn(path) || wasOwn(path), theirs)
+    // What is told of the one weighs more than what may not have been told of the other.
+    const isPartlyTold = isShared && touchedUntilKilled(ctx, run.id, { since: meanwhile.since })
+    const isOf = isOthers ?? (isPartlyTold && (path => !isShared(path) || isPartlyTold(path)))
+    const paths = isOf ? changed.filter(withOtherNames(isOf, theirs)) : changed
     const foreign = isShared ? paths.filter(path => !isShared(path)) : []
     const moved = movedAmong(changes, paths, names, isOthersHere)
     const movedByOthers = isOwn ? moved.filter(path => !isOwn(path)) : []

@@ -49,6 +49,15 @@ export function touchedBy(ctx: Context, run: string, during?: During): ((path: R
   return !summary || (summary.lostChanges ?? summary.lost) > 0 ? undefined : touchedSoFar(ctx, run, during)
 }
 
+/**
+ * Of a run that has ended: what its trace tells, where it ends because we were killed. Undefined when there is none, or when what
+ * was lost may be anything.
+ */
+export function touchedUntilKilled(ctx: Context, run: string, during?: During): ((path: Raw) => boolean) | undefined {
+  const isKilled = ctx.db.meta(keyOf(run)) === undefined && !isBlind(ctx, run)
+  return isKilled ? touchedSoFar(ctx, run, during) : undefined
+}
+
 /** No call that is told mounts something, or makes a subvolume, or writes to a pipe: whoever was at work counts as who did it. */
 export const isUntold = (change: Change): boolean =>
   change.before?.reason === 'mount' || change.after?.reason === 'mount' || isTimeOfNode(change)

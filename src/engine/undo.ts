@@ -44,6 +44,11 @@ function wayAround(ctx: Context, unprotected: Operation): string {
   return '`savepoint log` shows the snapshots that you can roll back to'
 }
 
+function sayWayAround(ctx: Context, operation: Operation): void {
+  if (hiddenBehind(ctx.db, operation))
+    ctx.notice(`\`undo\` does not get past it as long as nothing of it goes back: ${wayAround(ctx, operation)}`)
+}
+
 export interface WalkOptions {
   /** Also what an operation changed outside the current subdirectory. */
   all?: boolean
@@ -88,7 +93,9 @@ function walk(
     const dryRun = options.dryRun === true
     const result = await step({ ctx, direction, operation, dryRun })
     // It can be said again when what stood in its way is gone.
-    if (dryRun || isAllLeft(result)) return { ...result, dryRun, operation }
+    const isLeft = isAllLeft(result)
+    if (isLeft && direction === 'undo') sayWayAround(ctx, operation)
+    if (dryRun || isLeft) return { ...result, dryRun, operation }
     ctx.db.setOperationState(operation.id, direction === 'undo' ? 'undone' : 'done')
     return { ...result, dryRun, operation: { ...operation, state: direction === 'undo' ? 'undone' : 'done' } }
   })
