@@ -108,6 +108,17 @@ it('so is what the run had touched, and somebody wrote long after its trace ends
   expect(space.read('top')).toBe('top\n')
 })
 
+it('so is what somebody removed long after its trace ends, and not what the run removed', async () => {
+  space.write('lib/theirs', 'theirs\n')
+  killed('rm -rf src; sleep 1.5')
+  const last = Date.now()
+  await vi.waitUntil(() => Date.now() > last + 2500, { timeout: 30_000 })
+  space.sh('rm lib/theirs top')
+  const { stdout } = savepoint(space, ['undo'])
+  expect(stdout).toMatch(/\nMay have been edited .* or removed by them: lib\/theirs, top\n/)
+  expect(['src/main.js', 'lib/theirs', 'top'].map(path => space.read(path))).toEqual(['main\n', 'theirs\n', 'top\n'])
+})
+
 it.each(['ptrace', 'none'])(
   'tracer %s: what changed after the last sign of life is named, and not what had before',
   async tracer => {

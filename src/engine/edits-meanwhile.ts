@@ -3,7 +3,7 @@
  * opened a file, not when it wrote: so of what changed later it is certain only sometimes whose the change is.
  */
 import type { Change, Entry, Id } from '../model/entry.ts'
-import { isGitIndex, isGitInternal, nearAny, type Raw } from '../model/raw-path.ts'
+import { isGitIndex, isGitInternal, nearAny, parentOf, type Raw } from '../model/raw-path.ts'
 import type { Operation, Run } from '../model/snapshot.ts'
 import type { Stat } from '../native/addon.ts'
 import { sameContent } from '../store/tree-diff.ts'
@@ -150,6 +150,13 @@ export function editsBesideTrace(
     isTouched(path)
       ? (!isGitInternal(path) || isGitIndex(path)) && isLater(path, last + UNTOLD_MS)
       : isTold || isLater(path, last)
+  // A removal leaves its time in what is left of the directories above; only of what the trace does not have is that another's.
+  const isRemovedLater = ({ path, before }: Change): boolean =>
+    before?.kind !== 'dir' &&
+    !isGitInternal(path) &&
+    !isTouched(path) &&
+    isLater(nearestLive(ctx, path), Math.max(last, startedAt) + UNTOLD_MS)
+  const removed = changes.filter(change => !change.after && isRemovedLater(change)).map(({ path }) => path)
   const unseen = changes.filter(
     change =>
       change.after &&
@@ -161,8 +168,14 @@ export function editsBesideTrace(
   looks = 0
   const others = unseen.flatMap(({ path }) => (isGitInternal(path) || !isLater(path, goneFrom) ? [] : path))
   const isOthers = new Set(others)
-  const mixed = new Set(unseen.flatMap(({ path }) => (isOthers.has(path) ? [] : (repositoryOf(path) ?? path))))
-  return { others, mixed: [...mixed].slice(0, MAX_LOOKS) }
+  const edited = unseen.flatMap(({ path }) => (isOthers.has(path) ? [] : (repositoryOf(path) ?? path)))
+  return { others, mixed: [...new Set([...edited, ...removed])].sort().slice(0, MAX_LOOKS) }
+}
+
+function nearestLive(ctx: Context, path: Raw): Raw {
+  let above = parentOf(path)
+  while (above !== '' && !statLive(ctx, above)) above = parentOf(above)
+  return above
 }
 
 /** With what is only likely the run's work, directories included. */
