@@ -14,6 +14,7 @@ import { numbers } from './support/numbers.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
 import { onlyZfs } from './support/zfs-cases.ts'
+import { copiedZfs } from './support/zfs-copies-cases.ts'
 import { identifiedZfs } from './support/zfs-identity-cases.ts'
 import { interruptedZfs } from './support/zfs-interrupted-cases.ts'
 import { mountedZfs } from './support/zfs-mount-cases.ts'
@@ -285,6 +286,7 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
   if (scene === pool) onlyZfs(pool, holds, snapshot)
   if (scene === pool) mountedZfs(pool, holds, snapshot)
   if (scene === pool) identifiedZfs(pool, holds, snapshot)
+  if (scene === pool) copiedZfs(pool, holds, snapshot)
   if (scene === pool) rolledBackZfs(pool, holds, snapshot)
   if (scene === pool) interruptedZfs(pool, holds, snapshot)
 })

@@ -75,6 +75,7 @@ export const apfs: NativeBackend = {
   remove(state) {
     for (const path of [pathOf(state), partialOf(state)]) rmSync(path, { recursive: true, force: true })
     removeIfEmpty(state.place)
+    return 'removed'
   },
 
   find(state) {

@@ -42,6 +42,7 @@ export const archivesIn = (directory: string): Keeper => ({
     for (const ending of Object.values(archiveEndings))
       rmSync(join(archivesOf(directory), `${name}${ending}`), { force: true })
     removeLeftovers(archivesOf(directory))
+    return 'removed'
   },
 
   // What is wrong with one is told by who checks it.

@@ -81,6 +81,7 @@ export const tmutil: NativeBackend = {
     if (note && findLocal(note) !== undefined) deleteLocal(note.date)
     rmSync(noteOf(state), { force: true })
     removeIfEmpty(state.place)
+    return 'removed'
   },
 
   find(state) {

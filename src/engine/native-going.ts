@@ -6,7 +6,7 @@
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { NativeState } from '../backends/native-backend.ts'
+import type { NativeState, Removal } from '../backends/native-backend.ts'
 import { isCutOff, stoppably } from '../backends/run-program.ts'
 import { keeperOf } from '../backends/select.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
@@ -92,18 +92,26 @@ export function noteForgotten(db: TimelineDb, forgotten: readonly Snapshot[]): v
 /** Whether `removeGoing` has anything to do. */
 export const isAnyGoing = (directory: string, db: TimelineDb): boolean => statesToGo(directory, db).length > 0
 
+/** One that was to go, and is not looked for any more. */
+export interface Gone {
+  backend: string
+  name: string
+  became: Removal
+}
+
 /**
  * Called under the timeline's lock. What cannot be removed now is left to the next time. `silent`: backends that did not
- * answer, which nobody waits for a second time. Answers by which backend each was kept that is gone now.
+ * answer, which nobody waits for a second time.
  */
 export function removeGoing(
   directory: string,
   db: TimelineDb,
   warn: (text: string) => void,
   silent = new Set<string>(),
-): string[] {
+  onFailure = warn,
+): Gone[] {
   takeIntent(directory, db)
-  const removed: string[] = []
+  const gone: Gone[] = []
   let untried = 0
   for (const state of goingIn(db)) {
     if (silent.has(state.backend)) {
@@ -111,18 +119,23 @@ export function removeGoing(
       continue
     }
     try {
-      stoppably(() => keeperOf(state.backend, directory)?.remove(state))
+      const became = stoppably(() => keeperOf(state.backend, directory)?.remove(state)) ?? 'removed'
       noteGone(db, state)
-      removed.push(state.backend)
+      gone.push({ backend: state.backend, name: state.name, became })
+      if (typeof became === 'object') warn(leftText(state, became))
     } catch (error) {
       if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
       if (isCutOff(error)) silent.add(state.backend)
-      warn(`${kindOf(state)} that nothing needs is still there: ${(error as Error).message}`)
+      onFailure(`${kindOf(state)} that nothing needs is still there: ${(error as Error).message}`)
     }
   }
-  if (untried > 0) warn(`${untried} more that nothing needs were not tried: ${[...silent].join(', ')} does not answer`)
-  return removed
+  if (untried > 0)
+    onFailure(`${untried} more that nothing needs were not tried: ${[...silent].join(', ')} does not answer`)
+  return gone
 }
+
+const leftText = (state: Going, { mayBe, byHand }: Exclude<Removal, string>): string =>
+  `${kindOf(state)} that nothing needs may be left: ${mayBe} is that of ${state.name}, or a copy of it, which nobody can tell now. It stays; if you do not need it: ${byHand}`
 
 const kindOf = ({ backend }: Going): string => (backend === 'archive' ? 'an archive' : `a ${backend} snapshot`)
 
@@ -140,9 +153,9 @@ export function leaveNativeToStore(db: TimelineDb): void {
   noteForgotten(db, kept)
 }
 
-/** Throws when something is still there. Called under the timeline's lock; may be called again. */
-export const removeAllGoing = (directory: string, db: TimelineDb): void =>
-  void removeGoing(directory, db, text => {
+/** Throws when something is certain to be there still. Called under the timeline's lock; may be called again. */
+export const removeAllGoing = (directory: string, db: TimelineDb, warn: (text: string) => void): Gone[] =>
+  removeGoing(directory, db, warn, undefined, text => {
     throw new SavepointError('backend.failed', `Cannot complete the purge: ${text}`, {
       hint: 'Mend that; the next command completes it',
     })

@@ -52,7 +52,8 @@ async function removeOf(
   using _lock = await lockFile(join(directory, 'lock'), 'exclusive', 'remove what nothing needs', wait)
   const db = id === ctx.timelineId ? ctx.db : openTimeline(directory)
   try {
-    removed.push(...removeGoing(directory, db, ctx.warn, silent))
+    const gone = removeGoing(directory, db, ctx.warn, silent)
+    removed.push(...gone.filter(({ became }) => became === 'removed').map(({ backend }) => backend))
     removeProbes(ctx, db, silent)
     return isAnyGoing(directory, db)
   } finally {

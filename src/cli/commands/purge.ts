@@ -61,7 +61,8 @@ export function register(program: Command): void {
           await askFirst(context, path!, `Remove every version of ${showText(path!)} from all snapshots?${more}`)
         }
         const result = await savepoint.purge(path!)
-        const exitCode = result.elsewhere.length + result.unread.length > 0 ? 3 : 0
+        const notSure = result.elsewhere.length + result.unread.length + result.mayBeLeft.length
+        const exitCode = notSure > 0 ? 3 : 0
         if (context.options.json) context.json(purgeJson(result))
         else showResult(context, result)
         return exitCode
