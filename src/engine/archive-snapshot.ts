@@ -10,7 +10,8 @@ import { explainArchive } from './archive-file.ts'
 import { writeArchive } from './archive-write.ts'
 import { checkRoom } from './capture-room.ts'
 import type { Context } from './context.ts'
-import { noteIntent, removeGoing } from './native-going.ts'
+import { removeGoing } from './native-going.ts'
+import { noteIntent } from './native-intents.ts'
 import type { KeptBeside } from './snapshot.ts'
 
 /** For what was captured just now, under the timeline's lock, which is still held. Its row comes next, then `forgetIntent`. */

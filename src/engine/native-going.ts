@@ -1,56 +1,42 @@
 /**
- * States that a filesystem keeps, or archives, and that are to go: noted before they are made, until their snapshot has a row, and with the
- * removal of that row. So a process that is killed leaves nothing behind for ever, and nothing that we do not know is removed:
- * it may be all that is left of a history that somebody lost. What is about to be made is noted in a file, for which nobody
- * waits until it is on the disk: after a power cut, a state may be left.
+ * States that a filesystem keeps, or archives, and that are to go: noted before they are made, until their snapshot has a row
+ * (native-intents.ts), and with the removal of that row. So a process that is killed leaves nothing behind for ever, and nothing
+ * that we do not know is removed: it may be all that is left of a history that somebody lost.
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import type { NativeState, Removal } from '../backends/native-backend.ts'
 import { isCutOff, stoppably } from '../backends/run-program.ts'
 import { keeperOf } from '../backends/select.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
+import { type Going, intentsIn } from './native-intents.ts'
 import { stateOf } from './native-ref.ts'
 
 const META = 'native_going'
 
-interface Going extends NativeState {
-  backend: string
-}
-
 const goingIn = (db: TimelineDb): Going[] => JSON.parse(db.meta(META) || '[]')
 
-const intentIn = (directory: string): string => join(directory, 'native-intent.json')
-
-/** Before it is made. Its row, once it has one, says that it stays; then the note goes. */
-export const noteIntent = (directory: string, state: Going): void =>
-  writeFileSync(intentIn(directory), JSON.stringify(state), { mode: 0o600 })
-
-/** No later than that: should the row be lost with the database, what the filesystem keeps must not go with it. */
-export const forgetIntent = (directory: string): void => rmSync(intentIn(directory), { force: true })
-
-function intendedIn(directory: string): Going | undefined {
-  try {
-    return JSON.parse(readFileSync(intentIn(directory), 'utf8'))
-  } catch {
-    return undefined
+/** Called under the timeline's lock. Answers those that somebody may still be making, who outlives the one that noted it. */
+function takeIntents(directory: string, db: TimelineDb): Going[] {
+  const pending: Going[] = []
+  for (const { file, state, isBeingMade } of intentsIn(directory)) {
+    const toGo = state && !db.snapshot(state.name) ? [state] : []
+    if (isBeingMade) {
+      pending.push(...toGo)
+      continue
+    }
+    noteGoing(db, toGo)
+    rmSync(file, { force: true })
   }
-}
-
-function takeIntent(directory: string, db: TimelineDb): void {
-  const intended = intendedIn(directory)
-  if (!intended) return
-  if (!db.snapshot(intended.name)) noteGoing(db, [intended])
-  forgetIntent(directory)
+  return pending
 }
 
 /** Which `removeGoing` would remove: of ours, although no row says so. */
-export function statesToGo(directory: string, db: TimelineDb): NativeState[] {
-  const intended = intendedIn(directory)
-  return intended && !db.snapshot(intended.name) ? [...goingIn(db), intended] : goingIn(db)
-}
+export const statesToGo = (directory: string, db: TimelineDb): NativeState[] => [
+  ...goingIn(db),
+  ...intentsIn(directory).flatMap(({ state }) => (state && !db.snapshot(state.name) ? [state] : [])),
+]
 
 /** Each once, also where several rows named it: what is gone is not looked for again. */
 function noteGoing(db: TimelineDb, going: readonly Going[]): void {
@@ -110,7 +96,8 @@ export function removeGoing(
   silent = new Set<string>(),
   onFailure = warn,
 ): Gone[] {
-  takeIntent(directory, db)
+  for (const state of takeIntents(directory, db))
+    onFailure(`${kindOf(state)} that nothing needs may come: who was to make ${state.name} is still at work`)
   const gone: Gone[] = []
   let untried = 0
   for (const state of goingIn(db)) {
