@@ -18,6 +18,7 @@ import { copiedZfs } from './support/zfs-copies-cases.ts'
 import { identifiedZfs } from './support/zfs-identity-cases.ts'
 import { interruptedZfs } from './support/zfs-interrupted-cases.ts'
 import { mountedZfs } from './support/zfs-mount-cases.ts'
+import { zfsWithoutPool } from './support/zfs-pools-cases.ts'
 import { rolledBackZfs } from './support/zfs-rollback-cases.ts'
 
 const WEEK_MS = 8 * 24 * 3600 * 1000
@@ -287,6 +288,7 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
   if (scene === pool) mountedZfs(pool, holds, snapshot)
   if (scene === pool) identifiedZfs(pool, holds, snapshot)
   if (scene === pool) copiedZfs(pool, holds, snapshot)
+  if (scene === pool) zfsWithoutPool(pool, holds)
   if (scene === pool) rolledBackZfs(pool, holds, snapshot)
   if (scene === pool) interruptedZfs(pool, holds, snapshot)
 })

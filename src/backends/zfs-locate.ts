@@ -153,15 +153,13 @@ function requirePool({ place, of }: NativeState): void {
   const now = poolGuids()
   if (!now) throw failed(`find snapshots of ${datasetOf(place)}`, '`zpool list` does not tell which pools there are')
   if (!now.has(poolOf(place)) || [...now.values()].includes(pool)) return
-  const isGone =
-    runProgram('zfs', ['get', '-H', '-o', 'value', GONE, datasetOf(place)])
-      .stdout.toString()
-      .trim() === 'on'
-  if (isGone) return
   const name = datasetOf(place)
+  const { works, stdout } = runProgram('zfs', ['get', '-H', '-o', 'value', GONE, name])
+  if (stdout.toString().trim() === 'on') return
+  const saysSo = works ? `zfs set ${GONE}=on ${name}` : `zfs create -p -o mountpoint=none -o ${GONE}=on ${name}`
   throw new SavepointError(
     'backend.failed',
-    `Cannot find snapshots of ${name}: its pool is not imported, and the one of that name is another (import it; if it is gone for good, zfs set ${GONE}=on ${name})`,
+    `Cannot find snapshots of ${name}: its pool is not imported, and the one of that name is another (import it; if it is gone for good, ${saysSo})`,
   )
 }
 
