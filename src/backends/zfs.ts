@@ -9,7 +9,7 @@ import type { NativeBackend, NativeState, Removal } from './native-backend.ts'
 import { filesystemType, no, tidyIfPossible, whyNoText } from './place.ts'
 import { isLeftProbe, isProbe, newProbeName } from './probe-name.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
-import { clonesIn, dropClones, isForReading, isMounted, openClone } from './zfs-clones.ts'
+import { type Clone, clonesIn, dropClones, isForReading, isMounted, openClone } from './zfs-clones.ts'
 import { differingInZfs } from './zfs-diff.ts'
 import { locate, mountpointOf, origin, whereabouts } from './zfs-locate.ts'
 import { datasetOf, linesOf, nameOf, poolOf, shortNameOf } from './zfs-names.ts'
@@ -135,16 +135,13 @@ export const zfs: NativeBackend = {
     return works ? differingInZfs(stdout, mountpointOf(after)) : undefined
   },
 
-  remove(state) {
+  remove(state, target) {
     const where = whereabouts(state, false)
     if (!where.found) return leftIn(where.mayBe)
     const { found } = where
     dropClones(found.place)
     const clones = clonesIn(poolOf(found.place)).filter(({ origin }) => origin === nameOf(found))
-    if (clones.length > 0) {
-      const names = clones.map(({ name }) => name).join(', ')
-      throw failed(`delete ${nameOf(found)}`, `it has a clone, to be destroyed or promoted first (${names})`)
-    }
+    if (clones.length > 0) throw failed(`delete ${nameOf(found)}`, inTheWay(found, clones, target))
     mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(found)])
     return 'removed'
   },
@@ -158,6 +155,13 @@ export const zfs: NativeBackend = {
     const text = stdout.toString().trim()
     return works && /^\d+$/.test(text) ? Number(text) : undefined
   },
+}
+
+function inTheWay({ place }: NativeState, clones: readonly Clone[], target: Buffer): string {
+  const live = clones.find(({ mountpoint }) => mountpoint === target.toString())
+  if (!live) return `it has a clone, to be destroyed or promoted first (${clones.map(({ name }) => name).join(', ')})`
+  const others = [datasetOf(place), ...clones.filter(clone => clone !== live).map(({ name }) => name)].join(', ')
+  return `the target is a clone of it: zfs promote ${live.name}; then it goes when you destroy what comes from it as well (${others})`
 }
 
 function leftIn(mayBe: readonly string[]): Removal {

@@ -10,8 +10,10 @@ import { keeperOf } from '../backends/select.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
+import type { Context } from './context.ts'
 import { type Going, intentsIn } from './native-intents.ts'
 import { stateOf } from './native-ref.ts'
+import type { RegisteredTarget } from './target-registry.ts'
 
 const META = 'native_going'
 
@@ -90,7 +92,7 @@ export interface Gone {
  * answer, which nobody waits for a second time.
  */
 export function removeGoing(
-  directory: string,
+  { directory, path }: Pick<RegisteredTarget, 'directory' | 'path'>,
   db: TimelineDb,
   warn: (text: string) => void,
   silent = new Set<string>(),
@@ -106,7 +108,7 @@ export function removeGoing(
       continue
     }
     try {
-      const became = stoppably(() => keeperOf(state.backend, directory)?.remove(state)) ?? 'removed'
+      const became = stoppably(() => keeperOf(state.backend, directory)?.remove(state, path)) ?? 'removed'
       noteGone(db, state)
       gone.push({ backend: state.backend, name: state.name, became })
       if (typeof became === 'object') warn(leftText(state, became))
@@ -140,9 +142,13 @@ export function leaveNativeToStore(db: TimelineDb): void {
   noteForgotten(db, kept)
 }
 
+/** Of the timeline that is open. Called under its lock. */
+export const removeOwnGoing = (ctx: Context): Gone[] =>
+  removeGoing({ directory: ctx.timelineDir, path: ctx.targetPath }, ctx.db, ctx.warn)
+
 /** Throws when something is certain to be there still. Called under the timeline's lock; may be called again. */
-export const removeAllGoing = (directory: string, db: TimelineDb, warn: (text: string) => void): Gone[] =>
-  removeGoing(directory, db, warn, undefined, text => {
+export const removeAllGoing = (ctx: Context): Gone[] =>
+  removeGoing({ directory: ctx.timelineDir, path: ctx.targetPath }, ctx.db, ctx.warn, undefined, text => {
     throw new SavepointError('backend.failed', `Cannot complete the purge: ${text}`, {
       hint: 'Mend that; the next command completes it',
     })

@@ -10,7 +10,7 @@ import { type Chosen, forgetChoice } from './backend.ts'
 import { checkRoom } from './capture-room.ts'
 import { type Context, recordTarget } from './context.ts'
 import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
-import { removeGoing } from './native-going.ts'
+import { removeOwnGoing } from './native-going.ts'
 import { forgetIntent, noteIntent, whileMaking } from './native-intents.ts'
 import { type NativeRef, stateOf } from './native-ref.ts'
 import type { TakeOptions } from './snapshot.ts'
@@ -38,7 +38,7 @@ export async function takeNative(
     eventsAt: ctx.db.events.beginCapture(),
     ...rules,
   }
-  removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+  removeOwnGoing(ctx)
   noteIntent(ctx.timelineDir, { backend: backend.name, place, of, name: id })
   let mark: string | undefined
   try {
@@ -46,7 +46,7 @@ export async function takeNative(
   } catch (error) {
     forgetChoice(ctx)
     // A program that was ended from outside may have made it nevertheless, or what it told so may. Otherwise nobody is to look for it.
-    if (isThere(backend, ref)) removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+    if (isThere(backend, ref)) removeOwnGoing(ctx)
     else if (!isCutOff(error)) forgetIntent(ctx.timelineDir, id)
     throw error
   }

@@ -62,7 +62,7 @@ export async function purge(
     const contents = contentsAt(ctx, raw)
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, kept, contents.snapshots))
     failpoint('purge:forgotten')
-    const gone = removeAllGoing(ctx.timelineDir, ctx.db, ctx.warn)
+    const gone = removeAllGoing(ctx)
     purgeTraceFiles(ctx, hidingOf(ctx, raw))
     purgeKept(ctx, raw)
     const same = sameElsewhere(ctx, timelines, contents.ids)
@@ -100,7 +100,7 @@ export async function completePurge(ctx: Context): Promise<void> {
     refuseSalvaged(timelines, 'complete a purge')
     const path = ctx.db.meta(PENDING)
     if (!path) return
-    removeAllGoing(ctx.timelineDir, ctx.db, ctx.warn)
+    removeAllGoing(ctx)
     purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
     purgeKept(ctx, rawFromShown(path))
     collect(ctx, timelines, true)

@@ -77,7 +77,9 @@ export function identifiedZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     try {
       run('zfs', 'promote', clone)
       expect([scene.kept(space), scene.snapshotsOf(clone).length]).toEqual([[], 2])
-      await expect((await space.open()).purge('secret')).rejects.toThrow(`destroyed or promoted first (${dataset})`)
+      await expect((await space.open()).purge('secret')).rejects.toThrow(
+        `the target is a clone of it: zfs promote ${dataset}; then`,
+      )
       run('zfs', 'promote', dataset!)
     } finally {
       retried('zfs', 'destroy', clone)
