@@ -5,7 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { OpenOptions } from '../src/index.ts'
 import { COARSE_SLACK_MS } from '../src/targets/dir/racy.ts'
-import { archives, onBtrfs, onZfs, plain, type Scene, useDisk } from './support/backend-scene.ts'
+import { archives, onBtrfs, onZfs, plain, run, type Scene, useDisk } from './support/backend-scene.ts'
+import { runCli } from './support/cli.ts'
 import { finishVerbs, startVerbs } from './support/engine-process.ts'
 import { holedIn, holeProblems, mutateHoles } from './support/holes.ts'
 import { gated } from './support/machine.ts'
@@ -224,6 +225,22 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     expect(scene.kept(space)).toEqual([])
     await savepoint.rollback('one')
     expect(readdirSync(space.dir)).toEqual(['a'])
+  })
+
+  holds('says of what was removed by hand that it was gone, when it purges the rest', async space => {
+    space.write('secret', 'a very secret word\n')
+    const { id } = await snapshot(space, 'one')
+    await snapshot(space, 'two')
+    await space.open()
+    const byHand = { cas: undefined, archive: 'rm', btrfs: 'btrfs subvolume delete', zfs: 'zfs destroy' }[scene.name]
+    const one = scene.kept(space).find(name => name.includes(id))
+    if (byHand !== undefined) run('sh', '-c', `${byHand} '${one}'`)
+    const { stdout } = runCli(space, ['purge', 'secret', '--yes'])
+    const [, ...lines] = stdout.trimEnd().split('\n')
+    if (byHand === undefined) return expect(lines.join()).not.toMatch(/Removed|Gone/)
+    expect(lines[0]).toMatch(/^Removed, too: 1 (snapshot that \w+ kept|archive)/)
+    expect(lines[1]).toBe(`Gone already, removed by somebody else: what was kept of ${id} beside the store`)
+    expect(scene.kept(space)).toEqual([])
   })
 
   holds('purges what rules exclude, where it kept that', async space => {

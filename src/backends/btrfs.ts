@@ -80,7 +80,7 @@ export const btrfs: NativeBackend = {
   },
 
   remove(state) {
-    if (isGone(state)) return 'removed'
+    if (isGone(state)) return 'absent'
     deleteSubvolume(pathOf(state))
     removeIfEmpty(state.place)
     return 'removed'

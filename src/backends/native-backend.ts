@@ -53,10 +53,10 @@ export interface OpenState {
 }
 
 /**
- * What became of one that was to go. `mayBe`: names of what may be it, or a copy of somebody, where nobody can tell. That
+ * What became of one that was to go. 'absent': it was gone already. `mayBe`: names of what may be it, or a copy of somebody, where nobody can tell. That
  * stays, and `byHand` is the command for who knows that nobody needs it.
  */
-export type Removal = 'removed' | { mayBe: string; byHand: string }
+export type Removal = 'removed' | 'absent' | { mayBe: string; byHand: string }
 
 /** What can be done with a state, whoever keeps it. */
 export interface Keeper {

@@ -165,7 +165,7 @@ function inTheWay({ place }: NativeState, clones: readonly Clone[], target: Buff
 }
 
 function leftIn(mayBe: readonly string[]): Removal {
-  if (mayBe.length === 0) return 'removed'
+  if (mayBe.length === 0) return 'absent'
   return { mayBe: mayBe.join(', '), byHand: mayBe.map(name => `zfs destroy ${name}`).join('; ') }
 }
 

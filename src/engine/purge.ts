@@ -24,8 +24,8 @@ import { collect } from './gc.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { purgeKept } from './kept-files.ts'
 import { isInKept } from './kept-paths.ts'
-import { leftByPurge } from './left-by-purge.ts'
-import { type Gone, keptBeside, leaveNativeToStore, removeAllGoing } from './native-going.ts'
+import { leftByPurge, notRemoved } from './left-by-purge.ts'
+import { keptBeside, leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
 import { operationRoots, operationsWithStates } from './operations.ts'
@@ -72,15 +72,10 @@ export async function purge(
     if (same.length === 0) assertGone(ctx.store, contents.ids)
     if (existsLive(ctx, raw)) sayStillThere(ctx, raw)
     const counts = { snapshots: contents.snapshots, versions: contents.ids.size, ...traces, freedBytes }
-    const leftToStore = leftByPurge(kept, raw)
-    return { path: raw, ...counts, elsewhere: [...same, ...has], unread, leftToStore, mayBeLeft: mayBeLeftIn(gone) }
+    const beside = { leftToStore: leftByPurge(kept, raw), ...notRemoved(kept, gone) }
+    return { path: raw, ...counts, elsewhere: [...same, ...has], unread, ...beside }
   })
 }
-
-const mayBeLeftIn = (gone: readonly Gone[]): PurgeResult['mayBeLeft'] =>
-  gone.flatMap(({ name, backend, became }) =>
-    typeof became === 'object' ? [{ snapshot: name, backend, mayBe: became.mayBe }] : [],
-  )
 
 /** What a filesystem keeps has all that is there, whatever rules say. */
 function sayStillThere(ctx: Context, path: Raw): void {
