@@ -1,9 +1,10 @@
 /** Pools that are not there, or not known: what is kept in them is neither lost nor purged, unless somebody says that they are gone. */
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
+import { runCli } from './cli.ts'
 import type { Workspace } from './workspace.ts'
 
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
@@ -43,6 +44,36 @@ export function zfsWithoutPool(scene: PoolScene, holds: Holds): void {
     } finally {
       spawnSync('zpool', ['destroy', '-f', pool])
     }
+  })
+
+  holds('while `zpool list` fails, what is not found is neither lost nor purged', async space => {
+    space.write('secret')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'two' })
+    const [one] = scene.kept(space)
+    retried('zfs', 'destroy', one!)
+    const programs = join(space.base, 'programs')
+    mkdirSync(programs)
+    writeFileSync(join(programs, 'zpool'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+    const env = { ...space.env, PATH: `${programs}:${process.env.PATH}` }
+    const unknown = '`zpool list` does not tell which pools there are'
+    const looked = runCli(space, ['snapshots'], { env })
+    expect([looked.status, looked.stderr]).toEqual([
+      0,
+      expect.stringContaining(`is not read yet: Cannot find snapshots`),
+    ])
+    expect(looked.stderr).toContain(unknown)
+    expect((await space.open({ leaveUnread: true })).snapshots().map(({ label }) => label)).toEqual(['one', 'two'])
+    const refused = runCli(space, ['purge', 'secret', '--yes'], { env })
+    expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining(unknown)])
+    // With it, the one is known to be lost, and the other one is read.
+    expect((await space.open()).snapshots().map(({ label }) => label)).toEqual(['two'])
+    retried('zfs', 'destroy', scene.kept(space)[0]!)
+    const begun = runCli(space, ['purge', 'secret', '--yes'], { env })
+    expect([begun.status, begun.stderr]).toEqual([1, expect.stringContaining('Cannot complete the purge: ')])
+    expect(begun.stderr).toContain(unknown)
+    await space.open()
+    expect(space.notices.at(-1)).toBe('completed a purge that was interrupted: secret')
   })
 
   for (const isThere of [true, false])
