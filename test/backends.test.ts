@@ -5,7 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { OpenOptions } from '../src/index.ts'
 import { COARSE_SLACK_MS } from '../src/targets/dir/racy.ts'
-import { archives, onBtrfs, onZfs, plain, type Scene, useDisk } from './support/backend-scene.ts'
+import { archives, onBtrfs, onZfs, plain, run, type Scene, useDisk } from './support/backend-scene.ts'
+import { runCli } from './support/cli.ts'
 import { finishVerbs, startVerbs } from './support/engine-process.ts'
 import { holedIn, holeProblems, mutateHoles } from './support/holes.ts'
 import { gated } from './support/machine.ts'
@@ -14,9 +15,11 @@ import { numbers } from './support/numbers.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
 import { onlyZfs } from './support/zfs-cases.ts'
+import { copiedZfs } from './support/zfs-copies-cases.ts'
 import { identifiedZfs } from './support/zfs-identity-cases.ts'
 import { interruptedZfs } from './support/zfs-interrupted-cases.ts'
 import { mountedZfs } from './support/zfs-mount-cases.ts'
+import { zfsWithoutPool } from './support/zfs-pools-cases.ts'
 import { rolledBackZfs } from './support/zfs-rollback-cases.ts'
 
 const WEEK_MS = 8 * 24 * 3600 * 1000
@@ -224,6 +227,22 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     expect(readdirSync(space.dir)).toEqual(['a'])
   })
 
+  holds('says of what was removed by hand that it was gone, when it purges the rest', async space => {
+    space.write('secret', 'a very secret word\n')
+    const { id } = await snapshot(space, 'one')
+    await snapshot(space, 'two')
+    await space.open()
+    const byHand = { cas: undefined, archive: 'rm', btrfs: 'btrfs subvolume delete', zfs: 'zfs destroy' }[scene.name]
+    const one = scene.kept(space).find(name => name.includes(id))
+    if (byHand !== undefined) run('sh', '-c', `${byHand} '${one}'`)
+    const { stdout } = runCli(space, ['purge', 'secret', '--yes'])
+    const [, ...lines] = stdout.trimEnd().split('\n')
+    if (byHand === undefined) return expect(lines.join()).not.toMatch(/Removed|Gone/)
+    expect(lines[0]).toMatch(/^Removed, too: 1 (snapshot that \w+ kept|archive)/)
+    expect(lines[1]).toBe(`Gone already, removed by somebody else: what was kept of ${id} beside the store`)
+    expect(scene.kept(space)).toEqual([])
+  })
+
   holds('purges what rules exclude, where it kept that', async space => {
     space.write('.savepointignore', 'secret\n')
     space.write('secret', 'a very secret word\n')
@@ -285,6 +304,8 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
   if (scene === pool) onlyZfs(pool, holds, snapshot)
   if (scene === pool) mountedZfs(pool, holds, snapshot)
   if (scene === pool) identifiedZfs(pool, holds, snapshot)
+  if (scene === pool) copiedZfs(pool, holds, snapshot)
+  if (scene === pool) zfsWithoutPool(pool, holds)
   if (scene === pool) rolledBackZfs(pool, holds, snapshot)
   if (scene === pool) interruptedZfs(pool, holds, snapshot)
 })

@@ -59,6 +59,8 @@ export function purgeJson(result: results.PurgeResult) {
       lost: lost.map(({ path, reason }) => ({ path: showPath(path), reason })),
       lost_count: lostCount,
     })),
+    gone_before: result.goneBefore,
+    may_be_left: result.mayBeLeft.map(({ snapshot, backend, mayBe }) => ({ snapshot, backend, may_be: mayBe })),
     freed_bytes: result.freedBytes,
     ...purgedTracesJson(result),
   }

@@ -73,8 +73,10 @@ export const apfs: NativeBackend = {
   differing: () => undefined,
 
   remove(state) {
-    for (const path of [pathOf(state), partialOf(state)]) rmSync(path, { recursive: true, force: true })
+    const there = [pathOf(state), partialOf(state)].filter(path => isThere(path))
+    for (const path of there) rmSync(path, { recursive: true, force: true })
     removeIfEmpty(state.place)
+    return there.length > 0 ? 'removed' : 'absent'
   },
 
   find(state) {

@@ -3,7 +3,7 @@
  * no filesystem of a special kind, and are read by every tar; `src/engine/archive-snapshot.ts` writes them. Found by the id
  * of the snapshot, so that a home can be moved.
  */
-import { readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { errnoOf } from '../errors/errors.ts'
 import type { Keeper, NativeState } from './native-backend.ts'
@@ -39,9 +39,11 @@ export const archivesIn = (directory: string): Keeper => ({
   name: 'archive',
 
   remove({ name }) {
-    for (const ending of Object.values(archiveEndings))
-      rmSync(join(archivesOf(directory), `${name}${ending}`), { force: true })
+    const files = Object.values(archiveEndings).map(ending => join(archivesOf(directory), `${name}${ending}`))
+    const there = files.filter(file => existsSync(file))
+    for (const file of there) rmSync(file, { force: true })
     removeLeftovers(archivesOf(directory))
+    return there.length > 0 ? 'removed' : 'absent'
   },
 
   // What is wrong with one is told by who checks it.

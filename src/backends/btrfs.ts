@@ -80,9 +80,10 @@ export const btrfs: NativeBackend = {
   },
 
   remove(state) {
-    if (isGone(state)) return
+    if (isGone(state)) return 'absent'
     deleteSubvolume(pathOf(state))
     removeIfEmpty(state.place)
+    return 'removed'
   },
 
   find: state => (isGone(state) ? undefined : state),

@@ -52,11 +52,20 @@ export interface OpenState {
   close(): void
 }
 
+/**
+ * What became of one that was to go. 'absent': it was gone already. `mayBe`: names of what may be it, or a copy of somebody, where nobody can tell. That
+ * stays, and `byHand` is the command for who knows that nobody needs it.
+ */
+export type Removal = 'removed' | 'absent' | { mayBe: string; byHand: string }
+
 /** What can be done with a state, whoever keeps it. */
 export interface Keeper {
   name: NativeName | 'archive'
-  /** May be called again. */
-  remove(state: NativeState): void
+  /**
+   * May be called again. Throws when it is still there, or that cannot be told now. `target`: of its timeline; what is there is
+   * never named as what should go first.
+   */
+  remove(state: NativeState, target: Buffer): Removal
   /**
    * Where it is by now: its dataset may have another name. undefined: it is not there. Throws when that cannot be told.
    * `orCopy`: what somebody has received of it elsewhere holds the same, and is read where nothing else is left.

@@ -31,6 +31,18 @@ export function stoppably<T>(work: () => T): T {
   }
 }
 
+let handedDown: number | undefined
+
+/** Whatever `work` starts has this descriptor open until it ends, also when we are killed. */
+export function handingDown<T>(fd: number, work: () => T): T {
+  handedDown = fd
+  try {
+    return work()
+  } finally {
+    handedDown = undefined
+  }
+}
+
 /** What is said to who sends us a signal meanwhile, which is answered only afterwards; '' is nothing. */
 export type SignalNote = (what: string, limitMs: number) => string
 
@@ -50,7 +62,7 @@ export function runProgram(program: string, args: readonly string[], isStoppable
     env,
     maxBuffer: MAX_OUTPUT_BYTES,
     timeout: LIMIT_MS,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(handedDown === undefined ? [] : [handedDown])],
     // The Ctrl-C of a terminal reaches all of its group: a program that it ends may have done its work, and cannot say so.
     detached: !isStoppable && !mayStopAll,
   } as SpawnSyncOptionsWithBufferEncoding)

@@ -78,9 +78,11 @@ export const tmutil: NativeBackend = {
 
   remove(state) {
     const note = readNote(state)
-    if (note && findLocal(note) !== undefined) deleteLocal(note.date)
+    const isThere = note !== undefined && findLocal(note) !== undefined
+    if (isThere) deleteLocal(note.date)
     rmSync(noteOf(state), { force: true })
     removeIfEmpty(state.place)
+    return isThere ? 'removed' : 'absent'
   },
 
   find(state) {

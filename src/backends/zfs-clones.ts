@@ -51,7 +51,7 @@ export function isMounted(directory: string): boolean {
   }
 }
 
-interface Clone {
+export interface Clone {
   name: string
   origin: string
   mountpoint: string

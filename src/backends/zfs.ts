@@ -5,13 +5,13 @@
  */
 import { join } from 'node:path'
 import { mountedAt } from './mounts-below.ts'
-import type { NativeBackend, NativeState } from './native-backend.ts'
+import type { NativeBackend, NativeState, Removal } from './native-backend.ts'
 import { filesystemType, no, tidyIfPossible, whyNoText } from './place.ts'
 import { isLeftProbe, isProbe, newProbeName } from './probe-name.ts'
 import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
-import { clonesIn, dropClones, isForReading, isMounted, openClone } from './zfs-clones.ts'
+import { type Clone, clonesIn, dropClones, isForReading, isMounted, openClone } from './zfs-clones.ts'
 import { differingInZfs } from './zfs-diff.ts'
-import { locate, mountpointOf, origin } from './zfs-locate.ts'
+import { locate, mountpointOf, origin, whereabouts } from './zfs-locate.ts'
 import { datasetOf, linesOf, nameOf, poolOf, shortNameOf } from './zfs-names.ts'
 
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
@@ -135,19 +135,15 @@ export const zfs: NativeBackend = {
     return works ? differingInZfs(stdout, mountpointOf(after)) : undefined
   },
 
-  remove(state) {
-    const isTold = state.mark !== undefined || state.of !== undefined
-    const found = locate(state, !isTold)
-    if (!found) return
-    if (!isTold && found.place !== state.place)
-      throw failed(`find ${nameOf(state)}`, `${nameOf(found)} may be it, or a copy: destroy it by hand`)
+  remove(state, target) {
+    const where = whereabouts(state, false)
+    if (!where.found) return leftIn(where.mayBe)
+    const { found } = where
     dropClones(found.place)
     const clones = clonesIn(poolOf(found.place)).filter(({ origin }) => origin === nameOf(found))
-    if (clones.length > 0) {
-      const names = clones.map(({ name }) => name).join(', ')
-      throw failed(`delete ${nameOf(found)}`, `it has a clone, to be destroyed or promoted first (${names})`)
-    }
+    if (clones.length > 0) throw failed(`delete ${nameOf(found)}`, inTheWay(found, clones, target))
     mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(found)])
+    return 'removed'
   },
 
   find: (state, orCopy = false) => locate(state, orCopy),
@@ -159,6 +155,18 @@ export const zfs: NativeBackend = {
     const text = stdout.toString().trim()
     return works && /^\d+$/.test(text) ? Number(text) : undefined
   },
+}
+
+function inTheWay({ place }: NativeState, clones: readonly Clone[], target: Buffer): string {
+  const live = clones.find(({ mountpoint }) => mountpoint === target.toString())
+  if (!live) return `it has a clone, to be destroyed or promoted first (${clones.map(({ name }) => name).join(', ')})`
+  const others = [datasetOf(place), ...clones.filter(clone => clone !== live).map(({ name }) => name)].join(', ')
+  return `the target is a clone of it: zfs promote ${live.name}; then it goes when you destroy what comes from it as well (${others})`
+}
+
+function leftIn(mayBe: readonly string[]): Removal {
+  if (mayBe.length === 0) return 'absent'
+  return { mayBe: mayBe.join(', '), byHand: mayBe.map(name => `zfs destroy ${name}`).join('; ') }
 }
 
 /** Another dataset, or a part of the same one, may be mounted over it: then both count as mounted. */

@@ -10,13 +10,14 @@ import { explainArchive } from './archive-file.ts'
 import { writeArchive } from './archive-write.ts'
 import { checkRoom } from './capture-room.ts'
 import type { Context } from './context.ts'
-import { noteIntent, removeGoing } from './native-going.ts'
+import { removeOwnGoing } from './native-going.ts'
+import { noteIntent } from './native-intents.ts'
 import type { KeptBeside } from './snapshot.ts'
 
 /** For what was captured just now, under the timeline's lock, which is still held. Its row comes next, then `forgetIntent`. */
 export async function archiveLive(ctx: Context, live: Pick<Snapshot, 'root' | 'files' | 'bytes'>): Promise<KeptBeside> {
   const id = ctx.db.newSnapshotId()
-  removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+  removeOwnGoing(ctx)
   noteIntent(ctx.timelineDir, { backend: 'archive', place: '', name: id })
   const format = ctx.config.snapshots.archive_compression
   const state = await archiveState(ctx, ctx.timelineDir, { ...live, id, createdAt: ctx.now() }, format)

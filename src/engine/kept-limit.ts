@@ -6,7 +6,7 @@ import { leftOutText } from '../model/only-there.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import { lostByStore } from './held-by-store.ts'
-import { noteForgotten, removeGoing } from './native-going.ts'
+import { noteForgotten, removeOwnGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 
 /** What reading will find of those that nobody has read. */
@@ -83,6 +83,6 @@ export function keepWithinLimits(ctx: Context): LeftToStore[] {
       ...{ state: 'fixed', rule },
     })
   })
-  removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+  removeOwnGoing(ctx)
   return going
 }

@@ -1,56 +1,44 @@
 /**
- * States that a filesystem keeps, or archives, and that are to go: noted before they are made, until their snapshot has a row, and with the
- * removal of that row. So a process that is killed leaves nothing behind for ever, and nothing that we do not know is removed:
- * it may be all that is left of a history that somebody lost. What is about to be made is noted in a file, for which nobody
- * waits until it is on the disk: after a power cut, a state may be left.
+ * States that a filesystem keeps, or archives, and that are to go: noted before they are made, until their snapshot has a row
+ * (native-intents.ts), and with the removal of that row. So a process that is killed leaves nothing behind for ever, and nothing
+ * that we do not know is removed: it may be all that is left of a history that somebody lost.
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import type { NativeState } from '../backends/native-backend.ts'
+import { rmSync } from 'node:fs'
+import type { NativeState, Removal } from '../backends/native-backend.ts'
 import { isCutOff, stoppably } from '../backends/run-program.ts'
 import { keeperOf } from '../backends/select.ts'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
+import type { Context } from './context.ts'
+import { type Going, intentsIn } from './native-intents.ts'
 import { stateOf } from './native-ref.ts'
+import type { RegisteredTarget } from './target-registry.ts'
 
 const META = 'native_going'
 
-interface Going extends NativeState {
-  backend: string
-}
-
 const goingIn = (db: TimelineDb): Going[] => JSON.parse(db.meta(META) || '[]')
 
-const intentIn = (directory: string): string => join(directory, 'native-intent.json')
-
-/** Before it is made. Its row, once it has one, says that it stays; then the note goes. */
-export const noteIntent = (directory: string, state: Going): void =>
-  writeFileSync(intentIn(directory), JSON.stringify(state), { mode: 0o600 })
-
-/** No later than that: should the row be lost with the database, what the filesystem keeps must not go with it. */
-export const forgetIntent = (directory: string): void => rmSync(intentIn(directory), { force: true })
-
-function intendedIn(directory: string): Going | undefined {
-  try {
-    return JSON.parse(readFileSync(intentIn(directory), 'utf8'))
-  } catch {
-    return undefined
+/** Called under the timeline's lock. Answers those that somebody may still be making, who outlives the one that noted it. */
+function takeIntents(directory: string, db: TimelineDb): Going[] {
+  const pending: Going[] = []
+  for (const { file, state, isBeingMade } of intentsIn(directory)) {
+    const toGo = state && !db.snapshot(state.name) ? [state] : []
+    if (isBeingMade) {
+      pending.push(...toGo)
+      continue
+    }
+    noteGoing(db, toGo)
+    rmSync(file, { force: true })
   }
-}
-
-function takeIntent(directory: string, db: TimelineDb): void {
-  const intended = intendedIn(directory)
-  if (!intended) return
-  if (!db.snapshot(intended.name)) noteGoing(db, [intended])
-  forgetIntent(directory)
+  return pending
 }
 
 /** Which `removeGoing` would remove: of ours, although no row says so. */
-export function statesToGo(directory: string, db: TimelineDb): NativeState[] {
-  const intended = intendedIn(directory)
-  return intended && !db.snapshot(intended.name) ? [...goingIn(db), intended] : goingIn(db)
-}
+export const statesToGo = (directory: string, db: TimelineDb): NativeState[] => [
+  ...goingIn(db),
+  ...intentsIn(directory).flatMap(({ state }) => (state && !db.snapshot(state.name) ? [state] : [])),
+]
 
 /** Each once, also where several rows named it: what is gone is not looked for again. */
 function noteGoing(db: TimelineDb, going: readonly Going[]): void {
@@ -92,18 +80,27 @@ export function noteForgotten(db: TimelineDb, forgotten: readonly Snapshot[]): v
 /** Whether `removeGoing` has anything to do. */
 export const isAnyGoing = (directory: string, db: TimelineDb): boolean => statesToGo(directory, db).length > 0
 
+/** One that was to go, and is not looked for any more. */
+export interface Gone {
+  backend: string
+  name: string
+  became: Removal
+}
+
 /**
  * Called under the timeline's lock. What cannot be removed now is left to the next time. `silent`: backends that did not
- * answer, which nobody waits for a second time. Answers by which backend each was kept that is gone now.
+ * answer, which nobody waits for a second time.
  */
 export function removeGoing(
-  directory: string,
+  { directory, path }: Pick<RegisteredTarget, 'directory' | 'path'>,
   db: TimelineDb,
   warn: (text: string) => void,
   silent = new Set<string>(),
-): string[] {
-  takeIntent(directory, db)
-  const removed: string[] = []
+  onFailure = warn,
+): Gone[] {
+  for (const state of takeIntents(directory, db))
+    onFailure(`${kindOf(state)} that nothing needs may come: who was to make ${state.name} is still at work`)
+  const gone: Gone[] = []
   let untried = 0
   for (const state of goingIn(db)) {
     if (silent.has(state.backend)) {
@@ -111,18 +108,23 @@ export function removeGoing(
       continue
     }
     try {
-      stoppably(() => keeperOf(state.backend, directory)?.remove(state))
+      const became = stoppably(() => keeperOf(state.backend, directory)?.remove(state, path)) ?? 'removed'
       noteGone(db, state)
-      removed.push(state.backend)
+      gone.push({ backend: state.backend, name: state.name, became })
+      if (typeof became === 'object') warn(leftText(state, became))
     } catch (error) {
       if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
       if (isCutOff(error)) silent.add(state.backend)
-      warn(`${kindOf(state)} that nothing needs is still there: ${(error as Error).message}`)
+      onFailure(`${kindOf(state)} that nothing needs is still there: ${(error as Error).message}`)
     }
   }
-  if (untried > 0) warn(`${untried} more that nothing needs were not tried: ${[...silent].join(', ')} does not answer`)
-  return removed
+  if (untried > 0)
+    onFailure(`${untried} more that nothing needs were not tried: ${[...silent].join(', ')} does not answer`)
+  return gone
 }
+
+const leftText = (state: Going, { mayBe, byHand }: Exclude<Removal, string>): string =>
+  `${kindOf(state)} that nothing needs may be left: ${mayBe} is that of ${state.name}, or a copy of it, which nobody can tell now. It stays; if you do not need it: ${byHand}`
 
 const kindOf = ({ backend }: Going): string => (backend === 'archive' ? 'an archive' : `a ${backend} snapshot`)
 
@@ -140,9 +142,13 @@ export function leaveNativeToStore(db: TimelineDb): void {
   noteForgotten(db, kept)
 }
 
-/** Throws when something is still there. Called under the timeline's lock; may be called again. */
-export const removeAllGoing = (directory: string, db: TimelineDb): void =>
-  void removeGoing(directory, db, text => {
+/** Of the timeline that is open. Called under its lock. */
+export const removeOwnGoing = (ctx: Context): Gone[] =>
+  removeGoing({ directory: ctx.timelineDir, path: ctx.targetPath }, ctx.db, ctx.warn)
+
+/** Throws when something is certain to be there still. Called under the timeline's lock; may be called again. */
+export const removeAllGoing = (ctx: Context): Gone[] =>
+  removeGoing({ directory: ctx.timelineDir, path: ctx.targetPath }, ctx.db, ctx.warn, undefined, text => {
     throw new SavepointError('backend.failed', `Cannot complete the purge: ${text}`, {
       hint: 'Mend that; the next command completes it',
     })

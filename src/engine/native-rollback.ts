@@ -15,7 +15,7 @@ import { nothingLeft } from './coming-to-light.ts'
 import { type Context, refuseInsideRun, unstoppably, withTimelineLock } from './context.ts'
 import { isPassing, noneGone } from './gone-unprotected.ts'
 import { liveRuns } from './live-runs.ts'
-import { removeGoing } from './native-going.ts'
+import { removeOwnGoing } from './native-going.ts'
 import { type Going, type Later, laterThan, lostWith, sayConsequences, whoseAre } from './native-later.ts'
 import { type Kept, keptOf } from './native-ref.ts'
 import { neighbouringRuns } from './neighbouring-runs.ts'
@@ -39,8 +39,7 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
   const snapshot = resolveSnapshot(ctx.db, ref)
   const going = goingOf(snapshot)
   // What a killed process left is nobody else's.
-  if (!dryRun)
-    await withTimelineLock(ctx, 'roll back natively', async () => removeGoing(ctx.timelineDir, ctx.db, ctx.warn))
+  if (!dryRun) await withTimelineLock(ctx, 'roll back natively', async () => removeOwnGoing(ctx))
   const later = laterThan(ctx, going, dryRun)
   refuseWhatIsInTheWay(ctx, going, later)
   sayConsequences(ctx, going, later, dryRun)

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { mountsBelow } from '../backends/mounts-below.ts'
 import type { NativeBackend, NativeState } from '../backends/native-backend.ts'
+import { isCutOff } from '../backends/run-program.ts'
 import { readOutside } from '../files/outside-rules.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
@@ -9,7 +10,8 @@ import { type Chosen, forgetChoice } from './backend.ts'
 import { checkRoom } from './capture-room.ts'
 import { type Context, recordTarget } from './context.ts'
 import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
-import { forgetIntent, noteIntent, removeGoing } from './native-going.ts'
+import { removeOwnGoing } from './native-going.ts'
+import { forgetIntent, noteIntent, whileMaking } from './native-intents.ts'
 import { type NativeRef, stateOf } from './native-ref.ts'
 import type { TakeOptions } from './snapshot.ts'
 import { noteMount } from './target-mount.ts'
@@ -36,16 +38,16 @@ export async function takeNative(
     eventsAt: ctx.db.events.beginCapture(),
     ...rules,
   }
-  removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
+  removeOwnGoing(ctx)
   noteIntent(ctx.timelineDir, { backend: backend.name, place, of, name: id })
   let mark: string | undefined
   try {
-    mark = backend.capture(ctx.targetPath, ref)
+    mark = whileMaking(ctx.timelineDir, id, () => backend.capture(ctx.targetPath, ref))
   } catch (error) {
     forgetChoice(ctx)
-    // A program that was ended from outside may have made it nevertheless. Otherwise nobody is to look for it.
-    if (isThere(backend, ref)) removeGoing(ctx.timelineDir, ctx.db, ctx.warn)
-    else forgetIntent(ctx.timelineDir)
+    // A program that was ended from outside may have made it nevertheless, or what it told so may. Otherwise nobody is to look for it.
+    if (isThere(backend, ref)) removeOwnGoing(ctx)
+    else if (!isCutOff(error)) forgetIntent(ctx.timelineDir, id)
     throw error
   }
   failpoint('native:captured')
@@ -67,7 +69,7 @@ export async function takeNative(
     ctx.db.setHead(id)
     return snapshot
   })
-  forgetIntent(ctx.timelineDir)
+  forgetIntent(ctx.timelineDir, id)
   return taken
 }
 

@@ -24,7 +24,7 @@ import { collect } from './gc.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { purgeKept } from './kept-files.ts'
 import { isInKept } from './kept-paths.ts'
-import { leftByPurge } from './left-by-purge.ts'
+import { leftByPurge, notRemoved } from './left-by-purge.ts'
 import { keptBeside, leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
 import { refuseSalvaged } from './open-timeline.ts'
@@ -62,7 +62,7 @@ export async function purge(
     const contents = contentsAt(ctx, raw)
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, kept, contents.snapshots))
     failpoint('purge:forgotten')
-    removeAllGoing(ctx.timelineDir, ctx.db)
+    const gone = removeAllGoing(ctx)
     purgeTraceFiles(ctx, hidingOf(ctx, raw))
     purgeKept(ctx, raw)
     const same = sameElsewhere(ctx, timelines, contents.ids)
@@ -72,7 +72,8 @@ export async function purge(
     if (same.length === 0) assertGone(ctx.store, contents.ids)
     if (existsLive(ctx, raw)) sayStillThere(ctx, raw)
     const counts = { snapshots: contents.snapshots, versions: contents.ids.size, ...traces, freedBytes }
-    return { path: raw, ...counts, elsewhere: [...same, ...has], unread, leftToStore: leftByPurge(kept, raw) }
+    const beside = { leftToStore: leftByPurge(kept, raw), ...notRemoved(kept, gone) }
+    return { path: raw, ...counts, elsewhere: [...same, ...has], unread, ...beside }
   })
 }
 
@@ -94,7 +95,7 @@ export async function completePurge(ctx: Context): Promise<void> {
     refuseSalvaged(timelines, 'complete a purge')
     const path = ctx.db.meta(PENDING)
     if (!path) return
-    removeAllGoing(ctx.timelineDir, ctx.db)
+    removeAllGoing(ctx)
     purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
     purgeKept(ctx, rawFromShown(path))
     collect(ctx, timelines, true)

@@ -44,15 +44,17 @@ async function orStopped(ctx: Context): Promise<void> {
 /** Whether something of it is left. */
 async function removeOf(
   ctx: Context,
-  { id, directory }: RegisteredTarget,
+  target: RegisteredTarget,
   silent: Set<string>,
   removed: string[],
 ): Promise<boolean> {
+  const { id, directory } = target
   const wait = { waitMs: ctx.lockWaitMs, signal: ctx.signal }
   using _lock = await lockFile(join(directory, 'lock'), 'exclusive', 'remove what nothing needs', wait)
   const db = id === ctx.timelineId ? ctx.db : openTimeline(directory)
   try {
-    removed.push(...removeGoing(directory, db, ctx.warn, silent))
+    const gone = removeGoing(target, db, ctx.warn, silent)
+    removed.push(...gone.filter(({ became }) => became === 'removed').map(({ backend }) => backend))
     removeProbes(ctx, db, silent)
     return isAnyGoing(directory, db)
   } finally {

@@ -235,6 +235,10 @@ export interface PurgeResult extends PurgedTraces {
   /** Of other directories: nobody could look into them. */
   unread: { snapshot: string; target: string }[]
   leftToStore: LeftByPurge[]
+  /** Of those: somebody else had removed what was kept of it. */
+  goneBefore: string[]
+  /** What `mayBe` names is what the filesystem kept of it, or a copy of somebody: nobody can tell, so it stays. */
+  mayBeLeft: { snapshot: string; backend: string; mayBe: string }[]
   freedBytes: number
 }
 

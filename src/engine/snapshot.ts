@@ -9,7 +9,7 @@ import { type Context, withTimelineLock } from './context.ts'
 import { keepWithinLimits } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { checkLabel } from './names.ts'
-import { forgetIntent } from './native-going.ts'
+import { forgetIntent } from './native-intents.ts'
 import { takeNative } from './native-snapshot.ts'
 import { readUnread } from './read-native.ts'
 import { recoverPending } from './recover.ts'
@@ -61,7 +61,7 @@ export async function takeSnapshot(
     return explained(ctx, () => {
       const snapshot = addSnapshot(ctx, live, options, kept)
       if (kept) {
-        forgetIntent(ctx.timelineDir)
+        forgetIntent(ctx.timelineDir, kept.id)
         keepWithinLimits(ctx)
       }
       // Those of an agent's hooks have no run that would do it.

@@ -43,6 +43,16 @@ export function isLocked(file: string): boolean | undefined {
   }
 }
 
+/**
+ * Of a file that is there, and says something else than who holds it. Whoever is started with `fd` holds it, too: it is free when
+ * all of them have ended.
+ */
+export function lockForChildren(file: string): { fd: number } & Disposable {
+  const fd = openSync(file, 'r')
+  addon.flock(fd, LOCK.exclusive | LOCK.nonBlocking)
+  return { fd, [Symbol.dispose]: () => closeSync(fd) }
+}
+
 function held(drop: () => void): FileLock {
   let isHeld = true
   const release = () => {

@@ -238,7 +238,12 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
       })
       run('zfs', 'promote', clone)
       await space.open()
-      expect(space.notices.at(-1)).toMatch(`destroyed or promoted first (${dataset})`)
+      // The target is what must not go.
+      expect(space.notices.at(-1)).toMatch(
+        new RegExp(
+          `: the target is a clone of it: zfs promote ${dataset}; then it goes when you destroy .* \\(${clone}\\)$`,
+        ),
+      )
       run('zfs', 'promote', dataset!)
     } finally {
       retried('zfs', 'destroy', clone)

@@ -1,7 +1,7 @@
 /** Ctrl-C while `zfs` is at work for us, and `zfs` that is ended from outside: what was done then is known, and said. */
 import { type SpawnSyncOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
@@ -252,6 +252,32 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
       expect(idsOf(space)).toEqual([one, two])
     },
   )
+
+  holds("what a `zfs` makes that outlived us goes once it has ended, and nothing of another home's", async space => {
+    await oneAndTwo(space, snapshot)
+    runCli(space, ['snapshot'], { env: { ...space.env, SAVEPOINT_HOME: join(space.base, 'other-home') } })
+    const before = scene.kept(space)
+    const [go, alive] = ['go', 'alive'].map(name => join(space.base, name))
+    run('mkfifo', go!, alive!)
+    const outlive = `exec 9<> '${alive}'; kill -s KILL $PPID; read -r _ < '${go}'`
+    await whileProgram(space, '[ "$1" = snapshot ]', outlive, async () => {
+      const env = { ...space.env, PATH: process.env.PATH }
+      expect(runCli(space, ['snapshot'], { env }).signal).toBe('SIGKILL')
+    })
+    const ended = openSync(alive!, 'r')
+    const savepoint = await space.open()
+    try {
+      expect((await savepoint.gc()).removedKept).toEqual([])
+      expect(space.notices.at(-1)).toMatch(/^a zfs snapshot that nothing needs may come: .* is still at work$/)
+    } finally {
+      writeFileSync(go!, '\n')
+      readFileSync(ended)
+      closeSync(ended)
+    }
+    expect([before.length, scene.kept(space).length]).toEqual([3, 4])
+    expect((await savepoint.gc()).removedKept).toEqual(['zfs'])
+    expect(scene.kept(space)).toEqual(before)
+  })
 
   for (const next of ['gc', 'rollback --native', 'doctor'])
     holds(`what a killed probe left is nobody else's, and goes with the next ${next}`, async space => {

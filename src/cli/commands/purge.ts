@@ -61,7 +61,8 @@ export function register(program: Command): void {
           await askFirst(context, path!, `Remove every version of ${showText(path!)} from all snapshots?${more}`)
         }
         const result = await savepoint.purge(path!)
-        const exitCode = result.elsewhere.length + result.unread.length > 0 ? 3 : 0
+        const notSure = result.elsewhere.length + result.unread.length + result.mayBeLeft.length
+        const exitCode = notSure > 0 ? 3 : 0
         if (context.options.json) context.json(purgeJson(result))
         else showResult(context, result)
         return exitCode
@@ -72,14 +73,17 @@ export function register(program: Command): void {
 function showResult(context: Context, result: PurgeResult): void {
   const { style } = context
   const versions = `${plural('version', result.versions)} in ${plural('snapshot', result.snapshots)}`
-  const kept = besideText(result.leftToStore, 'kept')
+  const notRemoved = new Set([...result.goneBefore, ...result.mayBeLeft.map(({ snapshot }) => snapshot)])
+  const removed = result.leftToStore.filter(({ snapshot }) => !notRemoved.has(snapshot))
+  const kept = besideText(removed, 'kept')
   if (!context.options.quiet) {
     context.line(
       `Purged ${style.path(result.path)}: ${versions}, ${formatBytes(result.freedBytes)} freed${tracesText(result)}`,
     )
     if (kept !== '') context.line(`Removed, too: ${kept}`)
+    if (result.goneBefore.length > 0) context.line(goneBeforeText(result.goneBefore))
   }
-  const lost = lostText(result.leftToStore)
+  const lost = lostText(removed)
   if (lost !== '') context.line(style.yellow(`Gone with that, as the store does not have it: ${lost}`))
   if (result.elsewhere.length > 0)
     context.line(style.yellow('The same is still kept under other paths; purge them too if it is secret:'))
@@ -88,6 +92,11 @@ function showResult(context: Context, result: PurgeResult): void {
   if (result.elsewhere.length > listed)
     context.line(`  … and ${result.elsewhere.length - listed} more (--json lists all)`)
   if (result.unread.length > 0) context.line(style.yellow(unreadText(result.unread)))
+}
+
+function goneBeforeText(ids: readonly string[]): string {
+  const more = ids.length > listed ? ` and ${ids.length - listed} more` : ''
+  return `Gone already, removed by somebody else: what was kept of ${ids.slice(0, listed).join(', ')}${more} beside the store`
 }
 
 function unreadText(unread: PurgeResult['unread']): string {
