@@ -67,8 +67,8 @@ const cases: Case[] = [
     'mkdir -p ../ext/d; echo D > ../ext/d/x; echo O > ../ext/old',
     'mv ../ext/d d',
     'echo P > d/p; mv ../ext/old d/old; mkdir d/sub; ln -s ../p d/sub/link',
-    ['d/old', 'd/p', 'd/sub/link'],
-    ['./d/old=O', './d/p=P', './d/sub/link=P'],
+    ['d/old', 'd/p', 'd/sub/link', 'd/x'],
+    ['./d/old=O', './d/p=P', './d/sub/link=P', './d/x=D'],
   ],
   [
     'was moved away and back',
@@ -100,8 +100,8 @@ const cases: Case[] = [
     'mkdir -p ../ext dir; echo X > dir/x; echo F > ../ext/f',
     ':',
     'echo P > dir/p; echo P > dir/x',
-    ['dir/p', 'dir/x'],
-    ['./dir/p=P', './dir/x=P'],
+    ['dir/f', 'dir/p', 'dir/x'],
+    ['./dir/f=F', './dir/p=P', './dir/x=P'],
     'mv ../ext/f dir',
   ],
   [

@@ -146,6 +146,7 @@ export const restore = z
             'refused',
             'attributes',
             'in-the-way',
+            'only-copy',
             'outside',
             'overlapped',
           ]),

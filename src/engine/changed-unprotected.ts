@@ -34,7 +34,7 @@ export function changedUnprotected(
   known: readonly UnprotectedPath[],
 ): Unprotected {
   const found = new Map<Raw, UnprotectedPath>(known.map(path => [path.path, path]))
-  const holders = new Holders(ctx.store, trees.before)
+  const holders = new UncapturedEntries(ctx.store, trees.before)
   const made = new Set<Raw>()
   const root = openOrNone(ctx.targetPath)
   if (root === undefined) return toList(found)
@@ -91,7 +91,7 @@ function isChangedSince(root: number, path: Raw, since: number, ifGone: boolean)
 }
 
 /** The entries of a state that were not captured, by any path at or below them. */
-class Holders {
+export class UncapturedEntries {
   private readonly store: Store
   private readonly known = new Map<Raw, Id | Skipped | undefined>()
 

@@ -9,6 +9,7 @@ import { type Context, type OwnRun, RUN_VARIABLE, withTimelineLock } from './con
 import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { editsMeanwhile, withLikely } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
+import { onlyCopies } from './only-copies.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import { isStopped } from './process-tree.ts'
 import { sayRepositoryOutside } from './repository-outside.ts'
@@ -89,7 +90,10 @@ function rollbackRun(
     ...requestOptions(options),
     wanted: before.root,
     base: after?.root,
-    others: after && overlappingRuns(ctx, run.id),
+    others: after && [
+      ...overlappingRuns(ctx, run.id),
+      ...onlyCopies(ctx, run, { before: before.root, after: after.root }),
+    ],
     soFar: after ? undefined : live => soFar(ctx, own!, before, live, doer),
     doer,
     hasPurged: doer?.hasPurged,
@@ -116,7 +120,10 @@ async function soFar(
   const { others, mixed } = withLikely(editsMeanwhile(ctx, states, known), likely)
   return {
     base: root,
-    others: overlappingRuns(ctx, run, { root, isTraced: touches !== undefined, others }),
+    others: [
+      ...overlappingRuns(ctx, run, { root, isTraced: touches !== undefined, others }),
+      ...onlyCopies(ctx, ctx.db.runOf(run)!, states),
+    ],
     doer: doer && { ...doer, mixed },
   }
 }

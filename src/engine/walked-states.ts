@@ -5,6 +5,7 @@ import type { Operation } from '../model/snapshot.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { Context } from './context.ts'
 import { sayWhoseIsUnknown } from './edits-before-guards.ts'
+import { onlyCopies } from './only-copies.ts'
 import { recordedRoot, undoneBy } from './operations.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import { sayRepositoryOutside } from './repository-outside.ts'
@@ -22,7 +23,10 @@ export function takingBack(ctx: Context, { kind, detail }: Operation, before: Id
   return {
     wanted: before,
     base: after,
-    others: run === undefined ? undefined : overlappingRuns(ctx, run),
+    others:
+      run === undefined
+        ? undefined
+        : [...overlappingRuns(ctx, run), ...onlyCopies(ctx, ctx.db.runOf(run)!, { before, after })],
     doer: run === undefined ? undefined : doerOf(ctx, run),
     hasPurged: detail.purged === true,
   }

@@ -31,6 +31,7 @@ const reasons: Record<BundleRestoreResult['leftAlone'][number]['why'], string> =
   'in-the-way': 'something else is there, of which the bundle says nothing',
   outside: 'somebody else changed it',
   purged: 'it was purged',
+  'only-copy': 'there is no other',
   overlapped: 'somebody else changed it, too',
   'only-in-git': 'only git has its content: --with-git takes it from there',
   'not-in-git': 'only git had its content, and the repository does not have it any more',

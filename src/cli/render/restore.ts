@@ -20,6 +20,7 @@ const reasons: Record<LeftAlonePath['why'], string> = {
   refused: 'the system refused to change it',
   attributes: 'the system refused its owner, or other attributes',
   'in-the-way': 'something else stands in its place',
+  'only-copy': 'the run moved it there from where nothing is captured: there is no other',
   outside: 'changed by somebody outside of the run while it went on',
   purged: 'its content was purged from history since',
   overlapped: 'another run was at work, too: whose change it is cannot be told',
@@ -58,7 +59,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   }
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
   lines.push(...leftAloneLines(result.leftAlone, style), ...inTheWayLines(result, style), ...noRoomLines(result, style))
-  lines.push(...othersLines(result, words.before ?? result.snapshot?.id, style))
+  lines.push(...othersLines(result, words.before ?? result.snapshot?.id, style), ...movedLines(result, style))
   if (result.keptDirs.length > 0) {
     lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
   }
@@ -160,6 +161,16 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
     lines.push(`To put ${them(mounted)} back, without what is only in memory there: ${putBack(clear, mounted)}`)
   }
   return lines
+}
+
+/** What was moved from where nothing is captured stays where it is now. */
+function movedLines({ leftAlone, unprotected }: RestoreResult, style: Style): string[] {
+  const isLeft = nearAny(leftAlone.flatMap(({ path, why }) => (why === 'only-copy' ? [path] : [])))
+  const moves = unprotected.paths.flatMap(({ path, to }) =>
+    to !== undefined && isLeft(to) ? [`mv ${wordOf(to, style)} ${wordOf(path, style)}`] : [],
+  )
+  if (moves.length === 0 || moves.length > listedPaths) return []
+  return [`To put ${moves.length === 1 ? 'it' : 'them'} back: ${style.bold(moves.join('; '))}`]
 }
 
 /** `make` takes an object file for up to date that is newer than its source, also where that has another content again. */

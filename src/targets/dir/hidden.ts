@@ -42,6 +42,7 @@ export interface LeftAlone {
     | 'refused' // in a directory of somebody else that this user may not change
     | 'attributes' // restored, but for its owner or other attributes, which the system refused
     | 'in-the-way' // a file or a link where a directory was, of which only something inside is wanted
+    | 'only-copy' // the run moved it there from where nothing is captured
     | 'outside' // changed by somebody outside of the run that is being undone
     | 'purged' // its content was purged since: whether it is still the operation's cannot be told
     | 'overlapped' // changed while somebody else was at work, too: whose it is cannot be told

@@ -22,6 +22,8 @@ export interface Span {
   foreign?: readonly Raw[]
   /** It was no run: somebody or something outside of it. */
   isOutside?: boolean
+  /** The run itself moved them there, and no state before it has them. */
+  isOnlyCopy?: boolean
   /** Root trees around the step that took it back since. */
   takenBack?: { before: Id; after: Id } | undefined
 }
@@ -32,6 +34,7 @@ export class OthersPaths {
   private readonly repositories = new Set<Raw>()
   private readonly foreign = new Set<Raw>()
   private readonly outside = new Set<Raw>()
+  private readonly onlyCopies = new Set<Raw>()
 
   private readonly store: Store
   private readonly takenBack: { before: Id; after: Id }[] = []
@@ -39,14 +42,15 @@ export class OthersPaths {
   constructor(store: Store, spans: readonly Span[]) {
     this.store = store
     const shared = new Set<Raw>()
-    for (const { before, after, paths, foreign = [], isOutside, takenBack } of spans) {
+    for (const { before, after, paths, foreign = [], isOutside, isOnlyCopy, takenBack } of spans) {
       if (takenBack) this.takenBack.push(takenBack)
       const alone = new Set(foreign)
       for (const path of paths ?? changedPaths(store, before, after)) {
         // Who only looks writes the index anew.
         if (isGitIndex(path) && !isOutside && !isStaged(store, path, before, after)) continue
         const place = this.add(path)
-        if (isOutside) this.outside.add(place)
+        if (isOnlyCopy) this.onlyCopies.add(place)
+        else if (isOutside) this.outside.add(place)
         else (alone.has(path) ? this.foreign : shared).add(place)
       }
     }
@@ -55,11 +59,12 @@ export class OthersPaths {
 
   /** Whether it is somebody else's alone: it stays, and there is nothing to say about it. */
   isForeign(path: Raw): boolean {
-    return this.foreign.has(path)
+    return this.foreign.has(path) && !this.onlyCopies.has(path)
   }
 
   /** Why it stays. */
-  whyOf(path: Raw): 'outside' | 'overlapped' {
+  whyOf(path: Raw): 'only-copy' | 'outside' | 'overlapped' {
+    if (this.onlyCopies.has(path)) return 'only-copy'
     return this.outside.has(path) ? 'outside' : 'overlapped'
   }
 

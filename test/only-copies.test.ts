@@ -1,0 +1,65 @@
+/** What a run moved to where it is captured from where it was not: taking the run back does not remove the only copy. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { savepoint, savepointInShell } from './support/built-cli.ts'
+import { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+beforeEach(() => {
+  space = new Workspace()
+  space.write('.gitignore', '*.db\nbuild/\n')
+  space.sh('git init -q')
+  space.write('app.db', 'production\n')
+  space.write('src/s', 'source\n')
+  space.write('build/model.bin', 'model\n')
+})
+afterEach(() => space.remove())
+
+const run = (script: string) => expect(savepoint(space, ['run', '-q', '--', 'sh', '-ec', script]).status).toBe(0)
+const left = (stdout: string) => [...stdout.matchAll(/^ {2}(\S+): the run moved it there/gm)].map(([, path]) => path)
+
+it.each([
+  ['an ignored file', 'mv app.db app.sqlite', ['app.sqlite'], 'mv app.sqlite app.db'],
+  ['with more in it by now', 'mv app.db visible; echo agent >> visible', ['visible'], 'mv visible app.db'],
+  ['over a file that was captured', 'mv app.db src/s', ['src/s'], 'mv src/s app.db'],
+  ['a directory', 'mv build made', ['made/model.bin'], 'mv made build'],
+])('%s stays, with the way back', (_what, script, paths, way) => {
+  run(`echo new > other; ${script}`)
+  const moved = space.read(paths[0]!)
+  const { status, stdout } = savepoint(space, ['undo'])
+  expect([status, left(stdout)]).toEqual([3, paths])
+  expect(stdout).toContain(`To put it back: ${way}\n`)
+  expect([space.read(paths[0]!), space.read('other')]).toEqual([moved, undefined])
+  space.sh(way)
+  expect(space.read(way.split(' ')[2] === 'build' ? 'build/model.bin' : 'app.db')).toBe(moved)
+})
+
+it('so does what was in an ignored directory, when the run takes itself back', () => {
+  run(`mv build/model.bin .; ${savepointInShell} rollback "$SAVEPOINT_RUN" > ../said || [ $? = 3 ]`)
+  expect(left(readFileSync(join(space.base, 'said'), 'utf8'))).toEqual(['model.bin'])
+  expect(space.read('model.bin')).toBe('model\n')
+})
+
+it('and what came from outside', () => {
+  const outside = join(space.base, 'outside')
+  mkdirSync(outside)
+  writeFileSync(join(outside, 'f'), 'theirs\n')
+  writeFileSync(join(space.base, 'one'), 'one\n')
+  run('mv ../outside in; mv ../one one; echo agent > in/g')
+  const { status, stdout } = savepoint(space, ['undo'])
+  expect([status, left(stdout)]).toEqual([3, ['in/f', 'one']])
+  expect([space.read('in/f'), space.read('in/g'), space.read('one')]).toEqual(['theirs\n', undefined, 'one\n'])
+})
+
+it('what the run itself made there is its own work', () => {
+  run('echo a > build/t; mv build/t a; echo b > ../t; mv ../t b; mkdir ../d; echo c > ../d/c; mv ../d d; mv src/s s')
+  expect(savepoint(space, ['undo'])).toMatchObject({ status: 0, stdout: expect.not.stringContaining('Left alone') })
+  expect(['a', 'b', 'd/c', 's', 'src/s'].map(path => space.read(path))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    'source\n',
+  ])
+})
