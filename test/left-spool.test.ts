@@ -1,8 +1,9 @@
 /** What a run destroyed, and the store had no room for: it waits where it is, is named, and is taken up when there is room. */
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { afterEach, beforeEach, expect, vi } from 'vitest'
 import { doctor } from '../src/index.ts'
 import { run } from './support/backend-scene.ts'
 import { canMount, gated } from './support/machine.ts'
@@ -91,4 +92,19 @@ onSmallDisk('the end of a run is captured although there is no room for what it 
   await savepoint.gc()
   expect(spools()).toEqual([])
   hasVersions(savepoint)
+})
+
+onSmallDisk('what cannot even be kept there is named at the end of the run', async () => {
+  space.write('.savepointignore', 'ignored\n')
+  const savepoint = await space.open()
+  const wait = 'touch ../ready; until [ -e ../go ]; do sleep 0.02; done'
+  const destroy = 'mkdir d; echo work > d/y; echo i > ignored; rm -rf d ignored'
+  const running = savepoint.run({ command: ['sh', '-c', `${wait}; ${destroy}`] })
+  await vi.waitUntil(() => existsSync(join(space.base, 'ready')), { timeout: 30_000 })
+  spawnSync('dd', ['if=/dev/zero', `of=${join(space.home, 'others')}`])
+  writeFileSync(join(space.base, 'go'), '')
+  await running
+  expect(space.notices.join('\n')).toMatch(
+    /1 file that the run replaced or removed could not be kept, and may be in no snapshot: d\/y$/m,
+  )
 })

@@ -146,18 +146,9 @@ static bool put_safe(struct frame *frame, const struct loss *loss) {
   return true;
 }
 
-bool keep(const struct loss *loss, struct frame *frame) {
-  if (!is_wanted(loss)) return false;
+/* `number` 0: it could not be kept. */
+static void put_kept(struct frame *frame, const struct loss *loss, uint32_t number, uint64_t at_ns) {
   const struct place *place = loss->place;
-  if (is_captured(place)) return is_safe_by_others(place) && put_safe(frame, loss);
-  uint64_t at_ns = realtime_ns();
-  bool is_spared = loss->own_left != NULL && keep_is_told(place);
-  if (is_spared && *loss->own_left == 0) return false;
-  uint32_t number = loss->empties ? 0 : spool_link(place);
-  /* Nor are they worth a copy. */
-  if (is_spared && number == 0) return false;
-  if (is_spared) --*loss->own_left;
-  if (number == 0) number = spool_copy(place);
   frame_begin(frame, FRAME_KEPT, (uint16_t)loss->op, (uint32_t)loss->pid);
   if (number == 0) frame_flag(frame, FLAG_TRUNCATED);
   if (!keep_is_told(place)) frame_flag(frame, FLAG_OTHERS);
@@ -173,7 +164,26 @@ bool keep(const struct loss *loss, struct frame *frame) {
   size_t length;
   const char *path = spool_path(place, &length);
   frame_bytes(frame, FIELD_PATH, path, length);
-  if (!spool_log(frame) && number != 0) spool_remove(number);
+}
+
+bool keep(const struct loss *loss, struct frame *frame) {
+  if (!is_wanted(loss)) return false;
+  const struct place *place = loss->place;
+  if (is_captured(place)) return is_safe_by_others(place) && put_safe(frame, loss);
+  uint64_t at_ns = realtime_ns();
+  bool is_spared = loss->own_left != NULL && keep_is_told(place);
+  if (is_spared && *loss->own_left == 0) return false;
+  uint32_t number = loss->empties ? 0 : spool_link(place);
+  /* Nor are they worth a copy. */
+  if (is_spared && number == 0) return false;
+  if (is_spared) --*loss->own_left;
+  if (number == 0) number = spool_copy(place);
+  put_kept(frame, loss, number, at_ns);
+  if (!spool_log(frame) && number != 0) {
+    /* Nobody would know what it is. */
+    spool_remove(number);
+    put_kept(frame, loss, 0, at_ns);
+  }
   return true;
 }
 

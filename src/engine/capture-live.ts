@@ -253,7 +253,7 @@ export function explainCapture(ctx: Context, error: unknown): unknown {
   if (!errnoOf(error)) return error
   if (isNoRoom(error)) {
     return new SavepointError('disk.full', 'Cannot capture: the disk is full', {
-      hint: 'Free some space, or delete snapshots and run `savepoint gc`. Nothing was lost; no snapshot was made',
+      hint: 'Free some space, or delete snapshots and run `savepoint gc`. No snapshot was made, and nothing was changed',
       cause: error,
     })
   }

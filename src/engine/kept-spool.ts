@@ -9,13 +9,14 @@ import { isWithin } from '../model/raw-path.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { type KeptFile, readKeptLog } from '../tracers/kept-log.ts'
-import type { SafeEvent } from '../tracers/trace-event.ts'
+import type { KeptEvent, SafeEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 import { chooseVersions } from './kept-choice.ts'
 import { contentOfEntry, contentOfKept } from './kept-content.ts'
 import { pinHolding, pinVersion } from './pin-version.ts'
 import { readAncestor } from './snapshot.ts'
 import { spoolLog, spoolOf, spoolTarget } from './spool.ts'
+import { UnkeptFiles } from './unkept-files.ts'
 
 /** So many files that are destroyed one by one are better captured at once. */
 const MANY_FILES = 1000
@@ -37,18 +38,29 @@ export class KeptSpool {
   /** Of what has been read and is still there, by the names. */
   private contents = new Map<string, string | undefined>()
 
+  private readonly unkept: UnkeptFiles
+
   constructor(ctx: Context, run: string) {
     this.ctx = ctx
     this.run = run
+    this.unkept = new UnkeptFiles(ctx)
   }
 
   /** One more is there. Says what is to be done about it. */
-  note(name: string): 'capture' | 'trim' | undefined {
+  note({ name, path }: KeptEvent): 'capture' | 'trim' | undefined {
+    if (name === undefined) {
+      this.unkept.add(path)
+      return undefined
+    }
     this.bytes += sizeOf(join(spoolOf(this.ctx, this.run), name)) ?? 0
     if (++this.files % MANY_FILES === 0) return 'capture'
     if (this.bytes < MANY_BYTES || this.isDue) return undefined
     this.isDue = true
     return 'trim'
+  }
+
+  sayUnkept(): Promise<void> {
+    return this.unkept.say()
   }
 
   pin(event: SafeEvent): void {

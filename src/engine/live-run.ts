@@ -130,7 +130,7 @@ export class LiveRun {
     this.idle?.close()
     clearInterval(this.interval)
     for (const timer of this.timers.values()) clearTimeout(timer)
-    await this.work
+    await this.work.then(() => this.kept.sayUnkept())
   }
 
   private lose({ why }: LostEvent): void {
@@ -152,8 +152,8 @@ export class LiveRun {
     if (this.ctx.config.snapshots.triggers.enable_change) this.debounce('change', CHANGE_DEBOUNCE_MS, undefined)
   }
 
-  private handleKept({ name }: KeptEvent): void {
-    const due = this.kept.note(name)
+  private handleKept(event: KeptEvent): void {
+    const due = this.kept.note(event)
     if (due === 'capture') this.trigger('interval', undefined)
     if (due === 'trim') this.work = this.work.then(() => this.kept.trim())
   }

@@ -72,7 +72,8 @@ export class EventDecoder {
       case FRAME.kept:
         return {
           type: 'kept',
-          name: String(frame.number(FIELD.number)!),
+          name: frame.flags & FLAG.truncated ? undefined : String(frame.number(FIELD.number)!),
+          path: frame.raw(FIELD.path)!,
           ofOthers: frame.flags & FLAG.others ? fileOf(frame) : undefined,
         }
       case FRAME.safe:

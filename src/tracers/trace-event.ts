@@ -109,8 +109,9 @@ export interface Look extends Held {
 /** A file that was about to be destroyed and is kept in the spool, where its own log says more (kept-log.ts). */
 export interface KeptEvent {
   type: 'kept'
-  /** Its name there. */
-  name: string
+  /** Its name there; undefined: it could not be kept. */
+  name: string | undefined
+  path: Raw
   /** When nobody in the run has named it before. */
   ofOthers: { path: Raw; mtimeNs: bigint } | undefined
 }
