@@ -29,7 +29,7 @@ import { writersOf } from './process-files.ts'
 import type { TraceSummary } from './results.ts'
 
 const VAGUE =
-  'not all calls of the command could be read (undumpable processes): what those changed is told by when it changed'
+  'not all calls of the command could be read (of undumpable processes, or with paths of more than 4096 bytes): what those changed is told by when it changed'
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
 const FLUSH_MS = 1000
 
