@@ -8,9 +8,11 @@ export const canAsk = (isJson: boolean): boolean => process.stdin.isTTY && proce
 export async function confirm(question: string, signal?: AbortSignal): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    const closed = new Promise<string>(resolve => terminal.once('close', () => resolve('')))
+    const closed = new Promise<undefined>(resolve => terminal.once('close', () => resolve(undefined)))
     const answer = await Promise.race([terminal.question(`${question} [y/N] `, { signal }), closed])
-    return /^y(es)?$/i.test(answer.trim())
+    // Nobody has pressed Enter.
+    if (answer === undefined) process.stderr.write('\n')
+    return /^y(es)?$/i.test(answer?.trim() ?? '')
   } catch {
     process.stderr.write('\n')
     return false
