@@ -13,7 +13,7 @@ node=$(sh scripts/choose-node.sh)
 # on the other processor. These names are V8's own: where they are others, we do without.
 # What is loaded at the start stays: to collect garbage because of it would be for nothing.
 flags='--min-semi-space-size=8 --max-semi-space-size=8 --initial-heap-size=64'
-patient='--invocation-count-for-maglev=1500 --invocation-count-for-turbofan=30000 --invocation-count-for-osr=5000'
+patient='--invocation-count-for-maglev=5000 --invocation-count-for-turbofan=30000 --invocation-count-for-osr=5000'
 # shellcheck disable=SC2086
 if "$node" $patient -e 0 2>/dev/null; then flags="$flags $patient"; fi
 printf '%s\n%s\n' "$node" "$flags" >"$stamp"
