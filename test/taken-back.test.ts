@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { RestoreOptions, Savepoint } from '../src/engine/savepoint.ts'
 import { startRun, useRuns } from './support/background-run.ts'
-import { savepoint as cli, savepointJson } from './support/built-cli.ts'
+import { savepoint as cli, savepointInShell, savepointJson } from './support/built-cli.ts'
 import type { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -153,4 +153,59 @@ it('after `undo --restart` the work of the run that was started again is not tou
   }
   live.say('go on')
   expect(await live.ended).toMatchObject({ status: 0, stdout: expect.stringMatching(/gen\n$/) })
+})
+
+describe('runs', () => {
+  const listed = () =>
+    savepoint.runs().map(({ takenBack }) => takenBack && `${takenBack.kind}${takenBack.partly ? ' partly' : ''}`)
+  const named = (id: string) => savepoint.operations().find(operation => operation.id === id)!.summary
+
+  it('tells what was undone, and until when', async () => {
+    const id = await run()
+    expect(listed()).toEqual([undefined])
+    await savepoint.undo()
+    expect(listed()).toEqual(['undo'])
+    expect(named(savepoint.runs()[0]!.takenBack!.operation)).toMatch(new RegExp(`^undo ${id}`))
+    await savepoint.redo()
+    expect(listed()).toEqual([undefined])
+    await savepoint.undo()
+    await run('echo other > other')
+    expect(listed()).toEqual(['undo', undefined])
+    const [newest, oldest] = savepointJson(space, ['runs'])
+    expect([newest.taken_back, oldest.taken_back]).toEqual([
+      null,
+      { operation: savepoint.runs()[0]!.takenBack!.operation, kind: 'undo', partly: false },
+    ])
+    expect(cli(space, ['runs']).stdout).toMatch(new RegExp(`^${id} +0 +undone `, 'm'))
+  })
+
+  it('tells what was taken back, and whether only a part of it was asked for', async () => {
+    const id = await run()
+    await rollback(id, { paths: ['out'] })
+    expect(listed()).toEqual(['rollback partly'])
+    await rollback(id)
+    expect(listed()).toEqual(['rollback'])
+    await savepoint.undo()
+    expect(listed()).toEqual(['rollback partly'])
+    await savepoint.undo()
+    expect(listed()).toEqual([undefined])
+    await rollback(id, { withoutGit: true })
+    expect(listed()).toEqual(['rollback partly'])
+  })
+
+  it('that went back with the one that had started it', async () => {
+    await run(`echo outer > out; ${savepointInShell} run -q -- sh -c 'echo inner > f1'`)
+    await savepoint.undo()
+    expect([listed(), state()]).toEqual([['undo', 'undo'], after])
+  })
+
+  it('goes on after what of it was taken back meanwhile', async () => {
+    const live = await startRun(space, 'echo gen > out; READY; read line; echo gen > out')
+    expect(cli(space, ['rollback', live.id, '--keep-running'])).toMatchObject({ status: 0 })
+    live.say('go on')
+    await live.ended
+    expect(listed()).toEqual([undefined])
+    await rollback(live.id)
+    expect([listed(), space.read('out')]).toEqual([['rollback'], undefined])
+  })
 })
