@@ -199,14 +199,16 @@ describe('what was gone back to while the run went on', () => {
   })
 
   it('is not what was taken back after its end, which can be undone', async () => {
-    await run('echo A > f1')
+    await run('echo A > f1; echo A > f2')
     const { id } = savepoint.runs()[0]!
+    space.write('f1', 'edited\n')
+    // Leaves that alone.
     await savepoint.undo()
     space.write('f1', 'A\n')
     await savepoint.rollback(id)
-    expect(state('f1')).toEqual(['f1\n'])
+    expect(state('f1', 'f2')).toEqual(['f1\n', 'f2\n'])
     await savepoint.undo()
-    expect(state('f1')).toEqual(['A\n'])
+    expect(state('f1', 'f2')).toEqual(['A\n', 'f2\n'])
   })
 })
 

@@ -120,6 +120,19 @@ it('what `rollback RUN -- PATH` took back counts, the rest can still be taken ba
   await refused(id, /has done that/, /savepoint undo/)
 })
 
+it('what was not its own, and was taken back, is not said to be', async () => {
+  const other = await startRun(space, 'READY; read line; echo other > out; touch ../made; read line')
+  const agent = await savepoint.run({
+    command: ['sh', '-ec', 'echo gen > f1; until [ -e ../made ]; do sleep 0.02; done'],
+    onStart: () => other.say('go'),
+  })
+  other.say('end')
+  await other.ended
+  await rollback(other.id)
+  space.write('f1', 'f1\n')
+  expect((await rollback(agent.run!.id)).changes).toEqual([])
+})
+
 it('what the undo had to leave alone can still be taken back, and nothing else', async () => {
   const id = await run()
   space.write('f1', 'edited\n')

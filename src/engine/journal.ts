@@ -30,6 +30,7 @@ export interface Journal {
   snapshot: string | undefined
   headBefore: string | undefined
   headAfter: string | undefined
+  headIfSame?: string | undefined
   detail: Record<string, unknown>
 }
 
@@ -60,6 +61,7 @@ export function makeJournal(
     snapshot: request.snapshot?.id,
     headBefore,
     headAfter: request.headAfter,
+    headIfSame: request.headIfSame,
     detail: { ...request.detail, is_step: request.isStep ?? false, remade: request.remade ?? false },
   }
 }

@@ -87,6 +87,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     summary: journal.summary,
     snapshot: journal.snapshot === undefined ? undefined : ctx.db.snapshot(journal.snapshot),
     headAfter: journal.headAfter,
+    headIfSame: journal.headIfSame,
     detail: journal.detail,
     isStep: journal.detail.is_step === true,
     remade: journal.detail.remade === true,

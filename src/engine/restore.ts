@@ -5,14 +5,12 @@
 import { cancelled, isDiskFull } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { idToHex } from '../model/id.ts'
-import type { Raw } from '../model/raw-path.ts'
-import type { Operation, OperationKind, Snapshot } from '../model/snapshot.ts'
+import type { Operation, Snapshot } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { applyWithRoom } from '../targets/dir/deletions-first.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
-import type { Span } from '../targets/dir/others-paths.ts'
 import type { ApplyOptions, ApplyResult } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
@@ -22,7 +20,7 @@ import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparing
 import { foreseeHidden, nameSelfHidden } from './coming-to-light.ts'
 import { type Context, ownRun, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
-import { headAfterwards, noteNothing, takeBackSafety } from './head-afterwards.ts'
+import { headAfterwards, isMeant, noteNothing, takeBackSafety } from './head-afterwards.ts'
 import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, makeJournal, removeJournal, writeJournal } from './journal.ts'
@@ -30,43 +28,16 @@ import { keepLateEdits } from './late-edits.ts'
 import { notePurged } from './purged-paths.ts'
 import { isTargetMissing, makeTarget, planRemade, unmakeTarget } from './remake-target.ts'
 import { readLive } from './resolve-path.ts'
+import type { RestoreRequest } from './restore-request.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
 import { noteRestored } from './restored-events.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 import { addSnapshot } from './snapshot.ts'
-import type { Doer } from './unprotected.ts'
+
+export type { RestoreRequest } from './restore-request.ts'
 
 const OWNER_LOOKS = 0o500
-
-export interface RestoreRequest {
-  /** Root trees. */
-  wanted: Id
-  base?: Id
-  /** What others did while the operation that is undone went on. */
-  others?: readonly Span[]
-  /** Of a run that still goes on: both of these, by what is there now. */
-  soFar?: (live: Live) => Promise<Pick<RestoreRequest, 'base' | 'others' | 'doer'>>
-  scope?: readonly Raw[]
-  withoutGit?: boolean
-  dryRun?: boolean
-  noSafety?: boolean
-  kind: OperationKind
-  /** In words, for the operation. */
-  summary: string
-  snapshot?: Snapshot
-  /** HEAD afterwards; undefined leaves it where the safety snapshot put it back to. */
-  headAfter?: string
-  detail?: Record<string, unknown>
-  /** undo and redo mark the operation they walk instead of adding one that can itself be undone. */
-  isStep?: boolean
-  /** Of an undo: the run that is taken back. What it did to what no snapshot has is reported. */
-  doer?: Doer
-  /** Something that the operation changed was purged since. */
-  hasPurged?: boolean
-  /** The target directory was gone and has just been made: everything about it is ours to set. */
-  remade?: boolean
-}
 
 export async function restore(ctx: Context, asked: RestoreRequest): Promise<RestoreResult> {
   if (!isTargetMissing(ctx, asked)) return restoreInto(ctx, { ...asked, remade: false })
@@ -96,8 +67,10 @@ async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<Restore
   if (request.dryRun && !request.noSafety) sayWhatMayNotFit(ctx, live, request)
   if (request.dryRun || (plan.actions.length === 0 && !rootChanges)) {
     await foreseeHidden(ctx, request, live, plan)
-    noteNothing(ctx, request, plan)
-    return { ...describeRestore(ctx, request, live, plan), dryRun: request.dryRun === true }
+    const result = { ...describeRestore(ctx, request, live, plan), dryRun: request.dryRun === true }
+    request.onNothing?.(result)
+    noteNothing(ctx, request, plan, live)
+    return result
   }
   // The last moment at which it can be stopped; from here to the journal nothing waits.
   if (ctx.signal?.aborted) throw cancelled()
@@ -266,9 +239,9 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
 function close(ctx: Context, { request, journal, safety }: Promised, after: Live): Operation {
   const by = ownRun(ctx)
   const operation = ctx.db.transaction(() => {
-    const head = headAfterwards(ctx, journal, safety)
+    const head = headAfterwards(ctx, journal, safety, after)
     ctx.db.setHead(head)
-    noteRestored(ctx, safety.root, after.root, request.headAfter !== undefined)
+    noteRestored(ctx, safety.root, after.root, head !== undefined && isMeant(journal, head))
     // In the same transaction: a crash must not leave files undone and their operation standing.
     if (typeof request.detail?.step_of === 'string') {
       ctx.db.setOperationState(request.detail.step_of, request.kind === 'undo' ? 'undone' : 'done')

@@ -2,6 +2,7 @@
 import { SavepointError } from '../errors/errors.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
+import { isInTheWay } from '../targets/dir/hidden.ts'
 import { findRun, resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref.ts'
 import { archiveDamage } from './archive-check.ts'
 import type { Live } from './capture-live.ts'
@@ -86,18 +87,18 @@ async function rollbackRun(
   }
   const doer = doerOf(ctx, run.id)
   const states = after && { before: before.root, after: after.root }
-  const taken = states && takenBackOf(ctx, run.id, states, scope)
+  const others = states && [...overlappingRuns(ctx, run.id), ...onlyCopies(ctx, run, states)]
+  const taken = states && takenBackOf(ctx, run.id, states, scope, others!)
   sayWhoseIsUnknown(ctx, run.id)
   sayRepositoryOutside(ctx, run.id)
+  const refuseNothing = ({ changes, leftAlone }: RestoreResult) => {
+    if (taken && changes.length === 0 && !leftAlone.some(isInTheWay)) throw takenBackAlready(ctx, run, taken, before.id)
+  }
   const result = await restore(ctx, {
     ...requestOptions(options),
     wanted: before.root,
     base: after?.root,
-    others: states && [
-      ...overlappingRuns(ctx, run.id),
-      ...onlyCopies(ctx, run, states),
-      ...(taken ? [asForeign(taken, states)] : []),
-    ],
+    others: taken ? [...others!, asForeign(taken, states)] : others,
     soFar: after ? undefined : live => soFar(ctx, own!, before, live, doer),
     doer,
     hasPurged: doer?.hasPurged,
@@ -105,11 +106,13 @@ async function rollbackRun(
     kind: 'rollback',
     summary: `take back ${run.id}${after ? '' : ' so far'}${scopeText(scope)}`,
     snapshot: before,
+    headIfSame: before.id,
+    onNothing: refuseNothing,
     detail: { run: run.id, ...((scope || options.withoutGit) && partly) },
   })
-  if (!taken) return result
-  if (result.changes.length === 0 && result.leftAlone.length === 0) throw takenBackAlready(ctx, run, taken, before.id)
-  ctx.notice(`a part of it was taken back before, by ${taken.by.id} (${taken.by.summary}): what is there now stays`)
+  refuseNothing(result)
+  if (taken && taken.paths.length > 0)
+    ctx.notice(`a part of it was taken back before, by ${taken.by.id} (${taken.by.summary}): what is there now stays`)
   return result
 }
 

@@ -9,7 +9,7 @@ import type { Operation, Run } from '../model/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import { differingEntries, type EntryPair } from '../store/tree-diff.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
-import type { Span } from '../targets/dir/others-paths.ts'
+import { OthersPaths, type Span } from '../targets/dir/others-paths.ts'
 import { sameAside } from '../targets/dir/plan-entries.ts'
 import type { Context } from './context.ts'
 import { operationsInOrder, reachableOperations, recordedRoot } from './operations.ts'
@@ -25,7 +25,7 @@ interface States {
 
 export interface TakenBack {
   paths: Raw[]
-  /** The last that took back some of it. */
+  /** The last that took back some of it, or, whatever that came to, the run as a whole. */
   by: Operation
 }
 
@@ -35,24 +35,34 @@ interface Work {
   base: Entry | undefined
 }
 
+/** `others`: what others did while the run went on, which is no work of its own. */
 export function takenBackOf(
   ctx: Context,
   run: string,
   states: States,
   scope: readonly Raw[] | undefined,
+  others: readonly Span[],
 ): TakenBack | undefined {
   const operations = operationsInOrder(ctx.db)
   const at = operations.findLastIndex(({ kind, detail }) => kind === 'run' && detail.run === run)
   const restores = at < 0 ? [] : operations.slice(at + 1).filter(isRestore)
   if (restores.length === 0) return undefined
-  const going = new Going(ctx.store, states)
+  const going = new Going(ctx.store, states, new OthersPaths(ctx.store, others))
   for (const operation of restores) going.follow(operation, isAbout(operation, operations[at]!))
   const taken = [...going.taken].filter(([path]) => !scope || scope.some(part => isWithin(path, part)))
-  const by = taken.map(([, operation]) => operation).reduce<Operation | undefined>(newer, undefined)
+  const by = taken.map(([, operation]) => operation).reduce(newer, wholeOf(restores, operations[at]!))
   return by && { paths: taken.map(([path]) => path), by }
 }
 
-const newer = (a: Operation | undefined, b: Operation): Operation => (a && a.seq > b.seq ? a : b)
+const newer = (a: Operation | undefined, b: Operation): Operation | undefined => (a && a.seq > b.seq ? a : b)
+
+/** The last that was about all of it, and stands. */
+const wholeOf = (restores: readonly Operation[], run: Operation): Operation | undefined =>
+  restores.findLast(operation => {
+    const { kind, state, detail } = operation
+    if (!isAbout(operation, run) || kind === 'redo' || detail.partly === true) return false
+    return kind === 'undo' ? run.state !== 'done' : state === 'done' || state === 'fixed'
+  })
 
 const isRestore = ({ kind }: Operation): boolean =>
   kind === 'rollback' || kind === 'revert' || kind === 'undo' || kind === 'redo'
@@ -67,11 +77,11 @@ class Going {
   private readonly work: ReadonlyMap<Raw, Work>
   private readonly before: Id
 
-  constructor(store: Store, { before, after }: States) {
+  constructor(store: Store, { before, after }: States, others: OthersPaths) {
     this.store = store
     this.before = before
-    const changed = pairs(store, before, after)
-    this.work = new Map(Array.from(changed, ({ path, before: wanted, after: base }) => [path, { wanted, base }]))
+    const changed = [...pairs(store, before, after)].filter(({ path }) => !others.has(path))
+    this.work = new Map(changed.map(({ path, before: wanted, after: base }) => [path, { wanted, base }]))
   }
 
   /** `isOwn`: it was about this run, and not only by what the states around it show. */

@@ -14,6 +14,12 @@ export interface Done {
   inside?: string
   /** What the last undo of it changed. */
   undone?: Versions
+  /** Of a run: which paths of it some restore since has taken back. */
+  taken: Set<string>
+  /** There was nothing to take back when that was asked for: HEAD may have gone to the state before it, and then that counts. */
+  isAsked?: boolean
+  /** Of a rollback of a run: of which. */
+  of?: Done
 }
 
 export class RunsModel {
@@ -32,7 +38,7 @@ export class RunsModel {
   /** `own`: whether a path is the operation's. */
   end(what: string, before: Files, own: (path: string) => boolean, inside?: string): Done {
     for (const done of this.done) if (done.inside === what && done.state === 'done') done.state = 'inner'
-    return this.add({ what, changed: this.changedSince(before, own), state: 'done', inside })
+    return this.add({ what, changed: this.changedSince(before, own), state: 'done', inside, taken: new Set() })
   }
 
   private changedSince(before: Files, own: (path: string) => boolean): Versions {
@@ -65,6 +71,7 @@ export class RunsModel {
     if (moved.size === 0 && left.length > 0) return left
     done.state = 'undone'
     done.undone = moved
+    this.noteTaken(done)
     return left
   }
 
@@ -75,10 +82,41 @@ export class RunsModel {
     return left
   }
 
-  rollback(done: Done): string[] {
-    const { moved, left } = this.move(done.changed)
-    if (moved.size > 0) this.add({ what: `rollback of ${done.what}`, changed: moved, state: 'done' })
+  /** Or refused, as it is taken back already. */
+  rollback(done: Done): string[] | 'refused' | 'refused or not' {
+    const rest: Versions = new Map([...done.changed].filter(([path]) => !done.taken.has(path)))
+    const { moved, left } = this.move(rest)
+    const isTaken = done.taken.size > 0 || this.isWholeTaken(done)
+    if (moved.size + left.length === 0) {
+      const answer = isTaken ? 'refused' : done.isAsked ? 'refused or not' : []
+      done.isAsked = true
+      return answer
+    }
+    if (moved.size > 0) {
+      this.add({ what: `rollback of ${done.what}`, changed: moved, state: 'done', of: done, taken: new Set() })
+      this.noteTaken(done)
+    }
     return left
+  }
+
+  private isWholeTaken(done: Done): boolean {
+    const isUndone = done.state === 'undone' || done.state === 'past'
+    return isUndone || this.done.some(({ of, state }) => of === done && state === 'done')
+  }
+
+  /** What was as before it already needed no change. */
+  private noteTaken({ changed, taken }: Done): void {
+    for (const [path, { before }] of changed) if (this.files.get(path) === before) taken.add(path)
+  }
+
+  /** Something was restored: which runs that took it from, and to which it gave it back. */
+  private noteRestored(paths: Iterable<string>): void {
+    for (const path of paths)
+      for (const { changed, taken } of this.done) {
+        const own = changed.get(path)
+        if (own && own.after === this.files.get(path)) taken.delete(path)
+        else if (own) taken.add(path)
+      }
   }
 
   /**
@@ -96,7 +134,8 @@ export class RunsModel {
     this.files.clear()
     for (const [path, content] of files) this.files.set(path, content)
     const changed = this.changedSince(before, () => true)
-    if (changed.size > 0) this.add({ what: `rollback to ${what}`, changed, state: 'done' })
+    this.noteRestored(changed.keys())
+    if (changed.size > 0) this.add({ what: `rollback to ${what}`, changed, state: 'done', taken: new Set() })
   }
 
   /** Each path goes back as long as it is as it was left. */
@@ -110,6 +149,7 @@ export class RunsModel {
         moved.set(path, { before: after, after: before })
       } else if (is !== before) left.push(path)
     }
+    this.noteRestored(moved.keys())
     return { moved, left: left.sort() }
   }
 }
