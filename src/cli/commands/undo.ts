@@ -15,7 +15,8 @@ export function register(program: Command): void {
       'a tag, an import. A directory that a run moved away is moved back. Call it again to go further back; `savepoint redo` goes ' +
       'forward. What somebody else edited since, or what changed while another run was at work, too, is left alone and ' +
       'listed (exit code 3). A file that a run and somebody else wrote in turns counts as the work of the run and is named; the snapshot of ' +
-      'the state before the undo has it (`savepoint revert PATH --from SNAP`). A run that goes on is stopped and taken back, unless --keep-running is given or the command ' +
+      'the state before the undo has it (`savepoint revert PATH --from SNAP`). What somebody wrote into a file within a second of the ' +
+      'run’s own writes to it cannot be told from those: it goes back with them, not named (`savepoint history PATH` has it). A run that goes on is stopped and taken back, unless --keep-running is given or the command ' +
       'comes from a process of it. `savepoint operations` shows what there is.',
     examples: [
       ['undo', 'take back what the last run did'],
