@@ -53,8 +53,6 @@ export interface Context {
   leftBeyond: boolean
   /** Ids of those that could not be read when it was last tried. */
   notRead: ReadonlySet<string>
-  /** It was opened to bring something back: the part of the disk that is kept free is for that. Not to make room, which would fill it first. */
-  goesBack: boolean
   /** What was left to the store when the timeline was opened: whoever prunes has asked for that, too. */
   leftAtOpen: LeftToStore[]
   now: () => number

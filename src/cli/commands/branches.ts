@@ -14,7 +14,7 @@ export function register(program: Command): void {
     examples: [['branches', 'newest first']],
   }).action(
     handle(async context => {
-      const nodes = (await context.look()).branches().toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
+      const nodes = (await context.list()).branches().toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
       if (context.options.json) return context.json(nodes.map(logNodeJson))
       if (context.options.quiet) return context.lines(nodes.map(({ snapshot }) => snapshot.id))
       if (nodes.length === 0) return context.line(`No snapshots yet. Take one: ${context.style.command('snapshot')}`)

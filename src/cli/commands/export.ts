@@ -28,7 +28,7 @@ export function register(program: Command): void {
     .option('--with-kept', 'also files that git ignores but Savepoint keeps (.env)')
     .action(
       handle<{ withKept?: boolean; force?: boolean }>(async (context, { words: [ref, file], options }) => {
-        const savepoint = await context.open({ force: options.force, goesBack: true })
+        const savepoint = await context.open({ force: options.force })
         const result = await savepoint.exportSnapshot(ref!, file!, { withKept: options.withKept })
         const { uncaptured } = result
         const code = uncaptured.length > 0 ? errorCatalogue.incomplete.exit : 0

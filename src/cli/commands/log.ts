@@ -25,7 +25,7 @@ export function register(program: Command): void {
     .option('--operations', 'list the operations instead')
     .action(
       handle<{ limit?: number; operations?: boolean }>(async (context, { options }) => {
-        const savepoint = await context.look()
+        const savepoint = await context.list()
         if (options.operations) {
           const operations = savepoint.operations().toReversed().slice(0, options.limit)
           if (context.options.json) return context.json(operations.map(operationJson))

@@ -68,7 +68,6 @@ export function register(program: Command): void {
         const savepoint = await context.open({
           force: options.force,
           withoutBrokenConfig: true,
-          goesBack: true,
           makeRoom: !options.dryRun && options.to === undefined,
         })
         sayScope(

@@ -24,7 +24,7 @@ export function register(program: Command): void {
     .option('-n, --limit <n>', 'at most this many', atMost)
     .action(
       handle<{ limit?: number }>(async (context, { words: [run], options }) => {
-        const savepoint = await context.look()
+        const savepoint = await context.list()
         const wanted = new Set(savepoint.snapshots({ run }).map(({ id }) => id))
         const nodes = savepoint
           .log()

@@ -39,7 +39,7 @@ export function register(program: Command): void {
     .option('-f, --follow', 'go on until the run ends')
     .action(
       handle<Options>(async (context, { words: [run], options }) => {
-        const savepoint = await context.look({ upToDate: true })
+        const savepoint = await context.list({ upToDate: true })
         const visible = filterOf(options)
         if (options.follow) return follow(context, savepoint, run, visible)
         const result = savepoint.trace(run)
