@@ -8,7 +8,7 @@ import type { Context } from './context.ts'
 import { keptMatcher } from './kept-matcher.ts'
 import { withLent } from './lent-state.ts'
 import type { ExportResult } from './results.ts'
-import { uncapturedIn } from './uncaptured-in.ts'
+import { missingElsewhere } from './uncaptured-in.ts'
 
 export interface ExportOptions {
   /** With the files that only `exclude.keep` brought into the snapshot, such as .env. */
@@ -33,7 +33,7 @@ export async function exportSnapshot(
     const how = { phase: 'exporting', compression, replace: ctx.force, leaveOut, check() {} }
     return await withLent(ctx, snapshot, async lent => {
       const { files, bytes, leftOut } = await writeArchive(ctx, lent, path, how)
-      return { file: shownFile(path), snapshot, files, bytes, leftOut, uncaptured: uncapturedIn(ctx, lent) }
+      return { file: shownFile(path), snapshot, files, bytes, leftOut, uncaptured: missingElsewhere(ctx, lent) }
     })
   } catch (error) {
     throw explainArchive(ctx, 'export', `${snapshot.id} to ${shownFile(path)}`, error)

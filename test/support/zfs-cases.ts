@@ -53,6 +53,27 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
     },
   )
 
+  holds('full by what is to go: who goes back is told which file to remove by hand', async space => {
+    space.write('a', '1\n')
+    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
+    const dataset = scene.kept(space)[0]!.split('@')[0]!
+    const savepoint = await space.open({ backend: 'cas' })
+    space.sh('head -c 3000000 /dev/urandom > fill; echo 1 > small; sync')
+    const used = () => run('zfs', 'get', '-Hp', '-o', 'value', 'used', dataset).trim()
+    // What was written is counted a moment later.
+    while (Number(used()) < 3_000_000) await pause(100)
+    run('zfs', 'set', `quota=${used()}`, dataset)
+    await expect(savepoint.rollback('one')).rejects.toMatchObject({
+      code: 'disk.full',
+      hint: 'The target is back as it was. It would delete fill (3 MB) anyway: remove that by hand, which makes room, and say it again; `savepoint snapshot --backend cas` before that keeps it',
+    })
+    expect([existsSync(space.at('fill')), existsSync(space.at('small'))]).toEqual([true, true])
+    rmSync(space.at('fill'))
+    run('zfs', 'set', 'quota=none', dataset)
+    await savepoint.rollback('one')
+    expect([space.read('a'), existsSync(space.at('small'))]).toEqual(['1\n', false])
+  })
+
   holds('shows an edit of the same size, although FUSE still has the times from before it', async space => {
     space.write('a', '1\n')
     const savepoint = await space.open({ backend: 'cas' })
@@ -69,11 +90,15 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
   holds('is never an empty directory: what was mounted where we do not see it is read when we do', async space => {
     space.write('a', '1\n')
     await snapshot(space, 'one')
-    const { stdout, stderr } = spawnSync('unshare', ['-m', '--propagation', 'private', ...builtCommand, 'snapshots'], {
-      cwd: space.dir,
-      env: { ...space.env, SAVEPOINT_HOME: space.home },
-      encoding: 'utf8',
-    })
+    const { stdout, stderr } = spawnSync(
+      'unshare',
+      ['-m', '--propagation', 'private', ...builtCommand, 'show', 'one'],
+      {
+        cwd: space.dir,
+        env: { ...space.env, SAVEPOINT_HOME: space.home },
+        encoding: 'utf8',
+      },
+    )
     expect(stderr).toMatch(/is not read yet: Cannot read .*: its clone is not mounted where we see it/)
     expect(stdout).toContain('one')
     // Nor is it what somebody has put where ZFS would show it.
