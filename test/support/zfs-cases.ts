@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { builtCommand } from './built-cli.ts'
 import { finishVerbs, startVerbs } from './engine-process.ts'
-import type { Workspace } from './workspace.ts'
+import { Workspace } from './workspace.ts'
 import { oneAndTwo } from './zfs-rollback-cases.ts'
 
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
@@ -54,24 +54,32 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
   )
 
   holds('full by what is to go: who goes back is told which file to remove by hand', async space => {
+    const elsewhere = new Workspace()
+    const poolName = run('findmnt', '-no', 'SOURCE', '-T', space.dir).split('/')[0]!.trim()
     space.write('a', '1\n')
-    await (await space.open({ leaveUnread: true })).snapshot({ label: 'one' })
-    const dataset = scene.kept(space)[0]!.split('@')[0]!
-    const savepoint = await space.open({ backend: 'cas' })
-    space.sh('head -c 3000000 /dev/urandom > fill; echo 1 > small; sync')
-    const used = () => run('zfs', 'get', '-Hp', '-o', 'value', 'used', dataset).trim()
-    // What was written is counted a moment later.
-    while (Number(used()) < 3_000_000) await pause(100)
-    run('zfs', 'set', `quota=${used()}`, dataset)
-    await expect(savepoint.rollback('one')).rejects.toMatchObject({
-      code: 'disk.full',
-      hint: 'The target is back as it was. It would delete fill (3 MB) anyway: remove that by hand, which makes room, and say it again; `savepoint snapshot --backend cas` before that keeps it',
-    })
-    expect([existsSync(space.at('fill')), existsSync(space.at('small'))]).toEqual([true, true])
-    rmSync(space.at('fill'))
-    run('zfs', 'set', 'quota=none', dataset)
-    await savepoint.rollback('one')
-    expect([space.read('a'), existsSync(space.at('small'))]).toEqual(['1\n', false])
+    const savepoint = await space.open({ home: elsewhere.home, backend: 'cas' })
+    await savepoint.snapshot({ label: 'one' })
+    space.sh('head -c 3000000 /dev/urandom > fill; sync')
+    run('zfs', 'create', '-o', 'mountpoint=none', `${poolName}/hog`)
+    try {
+      const available = run('zfs', 'get', '-Hp', '-o', 'value', 'available', poolName).trim()
+      run('zfs', 'set', `reservation=${available}`, `${poolName}/hog`)
+      // Again after a sync: what was only reserved is free then.
+      space.sh(
+        'for pass in 1 2 3; do while head -c 8192 /dev/urandom >> fill; do :; done 2>/dev/null; while mkdir d$((n += 1)); do :; done 2>/dev/null; sync; done',
+      )
+      await expect(savepoint.rollback('one')).rejects.toMatchObject({
+        code: 'disk.full',
+        hint: expect.stringMatching(
+          /^The target is back as it was\. It would delete fill \(.*B\) anyway: remove that by hand, /,
+        ),
+      })
+      expect(existsSync(space.at('fill'))).toBe(true)
+      rmSync(space.at('fill'))
+    } finally {
+      retried('zfs', 'destroy', `${poolName}/hog`)
+      elsewhere.remove()
+    }
   })
 
   holds('shows an edit of the same size, although FUSE still has the times from before it', async space => {
