@@ -6,7 +6,7 @@ import { archivePath, explainArchive, shownFile } from './archive-file.ts'
 import { refuseExisting, writeArchive } from './archive-write.ts'
 import type { Context } from './context.ts'
 import { keptMatcher } from './kept-matcher.ts'
-import { withLent } from './lent-state.ts'
+import { withLentLocked } from './lent-state.ts'
 import type { ExportResult } from './results.ts'
 import { missingElsewhere } from './uncaptured-in.ts'
 
@@ -31,7 +31,7 @@ export async function exportSnapshot(
   const lock = await ctx.store.lock('shared', 'export a snapshot', { waitMs: GC_LOCK_WAIT_MS, signal: ctx.signal })
   try {
     const how = { phase: 'exporting', compression, replace: ctx.force, leaveOut, check() {} }
-    return await withLent(ctx, snapshot, async lent => {
+    return await withLentLocked(ctx, snapshot, async lent => {
       const { files, bytes, leftOut } = await writeArchive(ctx, lent, path, how)
       return { file: shownFile(path), snapshot, files, bytes, leftOut, uncaptured: missingElsewhere(ctx, lent) }
     })

@@ -3,19 +3,30 @@
  * Its trees are in memory, and contents are read where they lie, checked against their ids like any other.
  */
 import { isDiskFull, SavepointError } from '../errors/errors.ts'
-import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.ts'
+import { type Raw, rawToBytes } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { GC_LOCK_WAIT_MS } from '../store/store.ts'
 import { allEntries } from '../store/tree-lookup.ts'
 import { unread } from '../targets/dir/capture.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { storeWanted } from './capture-sparingly.ts'
-import type { Context } from './context.ts'
+import { type Context, withTimelineLock } from './context.ts'
 import { asThen, keptOf, keptState } from './native-ref.ts'
+import { changedText } from './read-native.ts'
 
-/** `work` gets the snapshot with a root that can be used until it has ended. One that is read is given as it is. */
+/** Called under the timeline's lock. `work` gets the snapshot with a root that can be used until it has ended. One that is read is given as it is. */
 export const withLent = <T>(ctx: Context, snapshot: Snapshot, work: (snapshot: Snapshot) => Promise<T>): Promise<T> =>
   snapshot.root === UNREAD_ROOT ? lend(ctx, snapshot, look => work(asRead(snapshot, look))) : work(snapshot)
+
+/** The same for who only looks, and holds no lock: as long as it is lent nobody else may read what is kept. */
+export const withLentLocked = <T>(
+  ctx: Context,
+  snapshot: Snapshot,
+  work: (snapshot: Snapshot) => Promise<T>,
+): Promise<T> =>
+  snapshot.root === UNREAD_ROOT
+    ? withTimelineLock(ctx, 'read a snapshot', () => withLent(ctx, snapshot, work))
+    : work(snapshot)
 
 /**
  * The same for a restore of the target, which may be completed by another process: what it writes is stored before, and what is
@@ -33,7 +44,7 @@ export function withWanted<T>(
     const lock = await ctx.store.lock('shared', 'go back', { waitMs: GC_LOCK_WAIT_MS, signal: ctx.signal })
     try {
       const stored = await storeWanted(ctx, { look, path, scope }).catch(error => {
-        throw isDiskFull(error) ? withoutRoom(snapshot, path, error) : error
+        throw isDiskFull(error) ? withoutRoom(snapshot, error) : error
       })
       return await work(asRead(snapshot, stored))
     } finally {
@@ -47,10 +58,11 @@ const asRead = (snapshot: Snapshot, { root, files, bytes, skipped }: Live): Snap
   ...{ root, files, bytes, skippedCount: skipped.length },
 })
 
-function withoutRoom({ id }: Snapshot, path: Buffer, cause: unknown): SavepointError {
-  const where = showPath(rawFromBytes(path))
+function withoutRoom(snapshot: Snapshot, cause: unknown): SavepointError {
+  const { id } = snapshot
+  const { backend, ref } = keptOf(snapshot)!
   return new SavepointError('disk.full', `Cannot go back to ${id}: the store's disk has no room for what differs`, {
-    hint: `Free some space there. \`savepoint rollback ${id} --to DIR\` needs none, and what you miss can be copied from ${where}`,
+    hint: `Free some space there. \`savepoint rollback ${id} --to DIR\` needs none, and all that it has lies in ${backend.whereOf(ref)}`,
     cause,
   })
 }
@@ -60,6 +72,7 @@ async function lend<T>(ctx: Context, snapshot: Snapshot, work: (look: Live, path
   const state = kept?.backend.open(kept.ref)
   if (!kept || !state) throw unread()
   try {
+    if (state.isChanged()) ctx.notice(changedText(snapshot))
     const then = keptState(kept.ref, state.path, () => undefined)
     const options = { kept: then, discard: true, ignoreFloor: true, phase: 'reading the snapshot' }
     const look = await captureLive(asThen(ctx, kept.ref), options)

@@ -9,7 +9,7 @@ import { type Context, type OwnRun, RUN_VARIABLE, withTimelineLock } from './con
 import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { editsMeanwhile, withLikely } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
-import { withLent, withWanted } from './lent-state.ts'
+import { withLentLocked, withWanted } from './lent-state.ts'
 import { onlyCopies } from './only-copies.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import { isStopped } from './process-tree.ts'
@@ -32,7 +32,7 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
     if (options.run !== undefined) requireRun(ctx, options.run)
     const snapshot = resolveSnapshot(ctx.db, ref)
     const { to } = options
-    return withLent(ctx, snapshot, async lent => {
+    return withLentLocked(ctx, snapshot, async lent => {
       await requireKnown(ctx, lent, options.paths?.length ? (scope ?? []) : [])
       return restoreToDirectory(ctx, lent, to, scope, options)
     })
