@@ -3,6 +3,7 @@ import { lstatSync } from 'node:fs'
 import { shownAt } from '../backends/mounts-below.ts'
 import { findGitDir, tryStat } from '../files/git-dir.ts'
 import { type Destructive, destructiveOf } from '../model/command-kind.ts'
+import { ANYWHERE } from '../model/command-words.ts'
 import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawFromText, rawToBytes, rawToText } from '../model/raw-path.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
@@ -23,7 +24,11 @@ export async function destroyedBy(ctx: Context, event: ExecEvent, argv: string[]
     cwd: rawToText(event.cwd),
     isFed: () => isFed(event.pid),
   })
-  return destructive && event.truncated ? { ...destructive, operands: [] } : destructive
+  // The rest of its words may be any; and what they are seen from has no path where it is too long.
+  const isUnclear = event.truncated || !event.cwd.startsWith('/')
+  return destructive && isUnclear
+    ? { ...destructive, operands: ANYWHERE, unlessDirectory: [], underWay: undefined }
+    : destructive
 }
 
 /** `target`: where it is now. `cwd`: where the command was started. A path through another mount is one to the target, too. */

@@ -3,7 +3,7 @@
  * its own.
  */
 import { type CommandPlace, matchesCommand } from './command-pattern.ts'
-import { callOf } from './command-words.ts'
+import { ANYWHERE, callOf } from './command-words.ts'
 import { fileOptions, fileRules, fileWords, operandsOf } from './destructive-files.ts'
 import { filesystemRules, harmlessForFilesystems } from './destructive-filesystems.ts'
 import { destructiveGit, harmlessGit } from './destructive-git.ts'
@@ -13,7 +13,7 @@ import { type GitCall, parseGit } from './git-call.ts'
 import { onlyShowsCommit } from './git-commit.ts'
 
 export interface Destructive {
-  /** What it may destroy, as written; empty: what lies in its directory. */
+  /** What it may destroy, as written; empty: what lies in its directory. ANYWHERE, where its words do not say. */
   operands: string[]
   /** Of these, directories do not count: they would not be overwritten, but moved into. */
   unlessDirectory: string[]
@@ -86,7 +86,9 @@ export function destructiveOf(argv: readonly string[], context: CommandContext =
   const { patterns = [], file, isFed = () => false } = context
   const calls = [callOf(argv), ...(file === undefined ? [] : [callOf([file, ...argv.slice(1)])])]
   const isNamed = matchesCommand(patterns, argv, context)
-  const result = isNamed ? {} : calls.map(call => destroys(call, context)).find(each => each !== undefined)
+  const result = isNamed
+    ? { operands: ANYWHERE }
+    : calls.map(call => destroys(call, context)).find(each => each !== undefined)
   if (result?.onlyFed && !isFed()) return undefined
   return (
     result && {

@@ -8,6 +8,9 @@ const shellOptionWithValue = /^(?:[-+]\w*[oO]|--(?:rcfile|init-file))$/
 /** Programs that are many: the first word says which. */
 const multiCall = /^(?:busybox|toybox|coreutils)$/
 
+/** What a command may destroy that does not say where. */
+export const ANYWHERE = ['/']
+
 export const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 const scriptName = (path: string): string => baseName(path).replace(/\.(?:[cm]?js|py)$/, '')
 

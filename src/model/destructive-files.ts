@@ -1,6 +1,6 @@
 /** Ordinary tools that destroy files: which of them, and how they must be called for that. */
 import type { Destructive, Rule } from './command-kind.ts'
-import { baseName } from './command-words.ts'
+import { ANYWHERE, baseName } from './command-words.ts'
 
 /** What removes files one by one; many at a time when another program gives it the names. */
 const removers = ['rm', 'shred', 'truncate', 'unlink']
@@ -19,8 +19,9 @@ export function operandsOf(words: readonly string[]): string[] {
   return words.filter((word, i) => !word.startsWith('-') || (end >= 0 && i > end))
 }
 
-/** The names come from elsewhere, so that what lies in its directory is in danger. */
-const starter: Rule = words => (words.some(word => removers.includes(baseName(word))) ? { operands: [] } : undefined)
+/** The names come from elsewhere. */
+const starter: Rule = words =>
+  words.some(word => removers.includes(baseName(word))) ? { operands: ANYWHERE } : undefined
 const recursive: Rule = words => (hasFlag(words, 'R', '--recursive') ? { operands: operandsOf(words) } : undefined)
 
 export const fileRules: Record<string, Rule> = {
