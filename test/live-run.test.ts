@@ -264,7 +264,9 @@ describe('guard', () => {
     const { exitCode } = await savepoint.run({ command: ['sh', '-c', script] })
     await held
     expect([exitCode, performance.now() - started < 20_000]).toEqual([0, true])
-    expect(noteOf('rm -rf')).toMatch(/went on before its snapshot was there/)
+    const guard = onTheWay().find(({ type }) => type === 'guard')
+    expect(guard?.label).toBe('too late')
+    expect(noteOf('rm -rf')).toBe(`went on before its snapshot was there; ${guard!.id} came too late for it`)
   })
 
   it('disable_guard: nothing is held', async () => {
