@@ -3,7 +3,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import { captureLive, type RunDirty } from './capture-live.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import { type Context, TAKING, withTimelineLock } from './context.ts'
 import { addKept } from './kept-files.ts'
 import { recoverPending } from './recover.ts'
 import { addSnapshot, explained, type TakeOptions } from './snapshot.ts'
@@ -22,7 +22,7 @@ export interface RunSnapshotOptions extends TakeOptions {
 /** Undefined when it would say nothing new: the same state, and of a test or build, that it ended the same way. A commit is news. */
 export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promise<Snapshot | undefined> {
   const { dirty, held, labelNow, ...rest } = options
-  return withTimelineLock(ctx, 'take a snapshot', async () => {
+  return withTimelineLock(ctx, TAKING, async () => {
     await recoverPending(ctx)
     const live = await captureLive(ctx, { dirty, held })
     await addKept(ctx, options.run)
