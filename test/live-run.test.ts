@@ -1,5 +1,5 @@
 /** Snapshots on the way: before what destroys, after what is a milestone, when it rests. Each with the command behind it. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,8 +7,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
 import { onFailpoint } from '../src/store/failpoint.ts'
+import { compileC } from './support/c-program.ts'
 import { gated } from './support/machine.ts'
 import { inSteps } from './support/steps.ts'
+import { uringWriter } from './support/uring-writer.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -288,7 +290,23 @@ subprocess.run(['rm', '-rf', 'x'], check=True)
     const { exitCode } = await savepoint.run({ command: ['sh', '-c', script] })
     await held
     expect([exitCode, performance.now() - started < 20_000]).toEqual([0, true])
-    expect(noteOf('rm -rf')).toMatch(/went on before its snapshot was there/)
+    const guard = onTheWay().find(({ type }) => type === 'guard')
+    expect(guard?.label).toBe('too late')
+    expect(noteOf('rm -rf')).toBe(`went on before its snapshot was there; ${guard!.id} came too late for it`)
+  })
+
+  it('--allow-io-uring: what was made by it alone is there before it is destroyed, and that is said', async ctx => {
+    const program = join(space.base, 'uring')
+    compileC(program, uringWriter)
+    ctx.skip(spawnSync(program, [join(space.base, 'try'), 'x']).status === 77, 'needs a kernel with io_uring')
+    space.write('savepoint.yaml', settings(''))
+    savepoint = await space.open()
+    const command = ['sh', '-c', '../uring src/new precious && rm -rf src']
+    expect((await savepoint.run({ command, tracer: 'seccomp', allowIoUring: true })).exitCode).toBe(0)
+    const [guard] = onTheWay()
+    expect(guard?.type).toBe('guard')
+    expect(savepoint.read(guard!.id, 'src/new').toString()).toBe('precious')
+    expect(space.notices.filter(text => text.includes('--allow-io-uring'))).toHaveLength(1)
   })
 
   it('disable_guard: nothing is held', async () => {

@@ -40,6 +40,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
   isInPlace: { takes: [], sync: true },
   isInterrupted: { takes: [], sync: true },
   undoStops: { takes: [], sync: true },
+  beingTaken: { takes: [], sync: true },
   ownRun: { takes: [], sync: true },
   settle: { takes: [] },
   nativeUsage: { takes: ['text'], sync: true },

@@ -66,6 +66,8 @@ export interface Context {
   onUnstoppable: ((isUnstoppable: boolean) => void) | undefined
   /** How long to wait for another command. */
   lockWaitMs: number
+  /** It takes longer than a moment. */
+  onWaiting?: (() => void) | undefined
   untilExit: boolean
   /** For a run: what the last capture saw, so that the next one needs no look at what the run has not touched. */
   seen: Seen | undefined
@@ -119,6 +121,9 @@ export function recordTarget(ctx: Context): void {
   ctx.unrecorded = undefined
 }
 
+/** What a timeline is held for while a snapshot is taken. */
+export const TAKING = 'take a snapshot'
+
 /** What holds the whole store for long and frees nothing. */
 export const CHECKING = 'verify'
 
@@ -140,7 +145,7 @@ export function releaseObjects(ctx: Context): void {
   ctx.held = undefined
 }
 
-const waitOf = ({ lockWaitMs: waitMs, signal }: Context): LockWait => ({ waitMs, signal })
+const waitOf = ({ lockWaitMs: waitMs, signal, onWaiting }: Context): LockWait => ({ waitMs, signal, onWaiting })
 
 /** One writer per timeline: waits a little for another one, then says who it is. */
 export async function withTimelineLock<T>(ctx: Context, purpose: string, work: () => Promise<T>): Promise<T> {

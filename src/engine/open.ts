@@ -14,6 +14,7 @@ import { checkOpenOptions, withCheckedCalls } from './checked-calls.ts'
 import { chooseTarget, currentDirectory, noTimeline, ownerOf } from './choose-target.ts'
 import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects } from './context.ts'
 import { coverage } from './coverage.ts'
+import { beingTaken } from './current-writer.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, diffOfSnapshot, status } from './diff.ts'
 import { events } from './events.ts'
@@ -222,6 +223,7 @@ function toSavepoint(ctx: Context): Savepoint {
     isInterrupted: () => isInterrupted(ctx),
     isInPlace: () => ctx.db.isInPlace() && ctx.store.index.isInPlace(),
     undoStops: () => undoStops(ctx),
+    beingTaken: () => beingTaken(ctx),
     ownRun: () => ownRun(ctx),
     settle: () => readAtOpen(ctx),
     nativeUsage: ref => nativeUsage(ctx.timelineDir, resolveSnapshot(ctx.db, ref)),

@@ -181,6 +181,8 @@ export interface Savepoint {
   snapshots(options?: { run?: string }): Snapshot[]
   find(ref: string): Snapshot
   head(): Snapshot
+  /** Whether somebody takes a snapshot at this moment. */
+  beingTaken(): results.BeingTaken | undefined
   log(): results.LogNode[]
   branches(): results.LogNode[]
   /**

@@ -11,6 +11,7 @@ import { harmlessOutside, outsideRules } from './destructive-outside.ts'
 import { harmlessForPackages, packageOptions, packageRules } from './destructive-packages.ts'
 import { type GitCall, parseGit } from './git-call.ts'
 import { onlyShowsCommit } from './git-commit.ts'
+import { type KeptAnyway, keptAnyway, keptAnywayOfGit } from './kept-anyway.ts'
 
 export interface Destructive {
   /** What it may destroy, as written; empty: what lies in its directory. ANYWHERE, where its words do not say. */
@@ -27,6 +28,7 @@ export interface Destructive {
   irreversible: boolean
   /** Only if its standard input tells it something. */
   onlyFed: boolean
+  keptAnyway: KeptAnyway
 }
 
 export type Rule = (words: readonly string[], program: string) => Partial<Destructive> | undefined
@@ -99,6 +101,8 @@ export function destructiveOf(argv: readonly string[], context: CommandContext =
       underWay: undefined,
       irreversible: false,
       onlyFed: false,
+      // Of a command of the user's nobody knows how it does it.
+      keptAnyway: 'before',
       ...result,
     }
   )
@@ -108,10 +112,15 @@ function destroys(
   { program, words }: ReturnType<typeof callOf>,
   { alias = () => undefined, gitEnv }: CommandContext,
 ): Partial<Destructive> | undefined {
-  if (program === 'git') return destructiveGit(parseGit(words, alias, gitEnv))
+  if (program === 'git') {
+    const call = parseGit(words, alias, gitEnv)
+    const result = destructiveGit(call)
+    return result && { ...result, keptAnyway: keptAnywayOfGit(call.verb, call.words) }
+  }
   if (program.startsWith('mkfs')) return { operands: operandsOf(words).slice(-1), irreversible: true }
   const name = aliases[program] ?? program
-  return Object.hasOwn(rules, name) ? rules[name]!(words, name) : undefined
+  const result = Object.hasOwn(rules, name) ? rules[name]!(words, name) : undefined
+  return result && { ...result, keptAnyway: keptAnyway(name, words) }
 }
 
 /** Undefined when it is none, or only says what it would be. An alias for it is no matter: git starts what that means as a command of its own. */
