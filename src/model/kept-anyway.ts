@@ -13,7 +13,7 @@ export type KeptAnyway = 'all' | 'files' | 'before' | 'nothing'
 
 const removing: ReadonlySet<string> = new Set([
   ...['rm', 'rimraf', 'find', 'xargs', 'parallel', 'fd', 'fdfind', 'truncate', 'mv'],
-  ...['sed', 'perl', 'ruby', 'awk', 'gawk'],
+  ...['sed', 'gsed', 'perl', 'ruby', 'awk', 'gawk'],
 ])
 const byOthers: ReadonlySet<string> = new Set([
   ...['btrfs', 'zfs', 'zpool', 'docker', 'podman', 'docker-compose'],
@@ -28,7 +28,7 @@ export function keptAnyway(program: string, words: readonly string[]): KeptAnywa
   if (byOthers.has(program)) return 'nothing'
   if (Object.hasOwn(packageRules, program)) return 'all'
   if (program === 'dd') return words.some(word => /^conv=.*notrunc/.test(word)) ? 'before' : 'files'
-  if (program === 'rsync') return words.includes('--inplace') ? 'before' : 'files'
+  if (program === 'rsync') return words.some(word => /^--inp/.test(word)) ? 'before' : 'files'
   return removing.has(program) ? 'files' : 'before'
 }
 
