@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { savepoint, steady } from './support/built-cli.ts'
 import { dialogue, smallWorkspace } from './support/dialogue.ts'
-import { keys, operationKeys, restoreKeys, runKeys } from './support/json-keys.ts'
+import { keys, listedRunKeys, operationKeys, restoreKeys, runKeys } from './support/json-keys.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -97,11 +97,11 @@ describe('run', () => {
     savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo first > a.txt'])
     savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo second > src/b.txt; exit 3'])
     expect(say(['runs'])).toBe(
-      "ID  EXIT  STARTED  TOOK  COMMAND\nrun_ID  3  AGE  TOOK  sh -c 'echo second > src/b.txt; exit 3'\n" +
+      "ID  EXIT  STATE  STARTED  TOOK  COMMAND\nrun_ID  3  AGE  TOOK  sh -c 'echo second > src/b.txt; exit 3'\n" +
         "run_ID  0  AGE  TOOK  sh -c 'echo first > a.txt'\n",
     )
     const runs = json('runs')
-    expect(runs.map(keys)).toEqual([runKeys, runKeys])
+    expect(runs.map(keys)).toEqual([listedRunKeys, listedRunKeys])
     expect(say(['operations', '-n', '1'])).toBe(
       "ID  KIND  WHEN  STATE  WHAT\nop_ID  run  AGE  can be undone  run_ID: sh -c 'echo second > src/b.txt; exit 3'\n",
     )

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { builtCommand, savepoint } from './support/built-cli.ts'
 import { dialogue } from './support/dialogue.ts'
-import { keys, runKeys } from './support/json-keys.ts'
+import { keys, listedRunKeys, runKeys } from './support/json-keys.ts'
 import { killedRun } from './support/killed-run.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -23,9 +23,9 @@ const killed = (script: string) => expect(killedRun(space, script)).toBe('SIGKIL
 
 it('is interrupted in `runs`, not running; `undo` takes it back', () => {
   killed('rm -rf src')
-  expect(say(['runs'])).toMatch(/^ID +EXIT +STARTED +TOOK +COMMAND\nrun_ID +interrupted +AGE .*rm -rf src/)
+  expect(say(['runs'])).toMatch(/^ID +EXIT +STATE +STARTED +TOOK +COMMAND\nrun_ID +interrupted +AGE .*rm -rf src/)
   const [run] = json('runs')
-  expect(keys(run)).toEqual(runKeys)
+  expect(keys(run)).toEqual(listedRunKeys)
   expect(run).toMatchObject({ interrupted: true, ended_at: null })
   expect(savepoint(space, ['undo']).status).toBe(0)
   expect(space.read('src/main.js')).toBe('main\n')

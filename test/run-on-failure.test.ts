@@ -69,10 +69,16 @@ describe.skipIf(!hasTerminal)(hasTerminal ? 'on a terminal' : 'on a terminal (sk
   ])('ask, answered with %j', async (answer, expected) => {
     const { status, output, complete } = await onTerminal(
       [...builtCommand, 'run', '--on-failure', 'ask', ...failing],
-      [{ wait: 'failed \\(exit 6\\) after it changed 2 paths\\. Take it back\\? \\[y/N\\] ', type: answer }],
+      [
+        {
+          wait: ' M a\\s+A b\\s+\\S*The command failed \\(exit 6\\) after it changed 2 paths\\. Take it back\\? \\[y/N\\] ',
+          type: answer,
+        },
+      ],
       { cwd: space.dir, env: space.env },
     )
     expect({ status, complete, output }).toMatchObject({ status: 6, complete: true })
     expect(state()).toEqual(expected)
+    expect(output.match(/A b\b/g)).toHaveLength(1)
   })
 })

@@ -217,6 +217,9 @@ export function runJson(run: Run & { isInterrupted?: boolean; continues?: string
   }
 }
 
+/** An element of `runs`. */
+export const listedRunJson = (run: results.ListedRun) => ({ ...runJson(run), taken_back: orNull(run.takenBack) })
+
 /** `run --json`, one line on stderr: stdout is the command's. */
 export function runResultJson(result: results.RunResult) {
   return {

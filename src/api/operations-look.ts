@@ -253,13 +253,13 @@ export const lookOperations = [
     summary: 'the runs, newest first',
     effect: 'read',
     input: empty,
-    output: z.array(shapes.run),
+    output: z.array(shapes.listedRun),
     opens: listing,
     handler: savepoint =>
       savepoint
         .runs()
         .toSorted((a, b) => b.startedAt - a.startedAt)
-        .map(json.runJson),
+        .map(json.listedRunJson),
   }),
   operation({
     name: 'operations',

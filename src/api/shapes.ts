@@ -204,6 +204,19 @@ export const run = z
   })
   .meta({ id: 'Run' })
 
+export const listedRun = run
+  .extend({
+    taken_back: z
+      .object({
+        operation: id,
+        kind: z.enum(['undo', 'rollback']),
+        partly: z.boolean().describe('only some paths were asked for, or all but `.git`'),
+      })
+      .nullable()
+      .describe('what took it back, or the run that it was started in, and stands; null: nothing did'),
+  })
+  .meta({ id: 'ListedRun' })
+
 export const status = z
   .object({
     target: z.string(),

@@ -82,7 +82,7 @@ function record(ctx: Context, request: RestoreRequest, before: Id, plan: Restore
         after: request.snapshot?.id,
         headBefore,
         headAfter: ctx.db.head,
-        detail: {},
+        detail: { ...request.detail },
         rule: undefined,
         by: ownRun(ctx),
       })

@@ -9,6 +9,7 @@ import type { PurgedTraces, TraceSummary } from './trace-results.ts'
 import type { Gone, KeptCopy, Unprotected } from './unprotected-results.ts'
 
 export type * from './archive-results.ts'
+export type * from './run-results.ts'
 export type * from './trace-results.ts'
 export type * from './unprotected-results.ts'
 
@@ -84,13 +85,6 @@ export interface LogNode {
   isLeaf: boolean
   /** The nearest ancestor that is not deleted. */
   shownParent: string | undefined
-}
-
-export interface ListedRun extends Run {
-  /** Its supervisor was killed, and its end is not recorded yet. */
-  isInterrupted: boolean
-  /** The run that was stopped for a rollback and of which this is the new start. */
-  continues?: string
 }
 
 /** A run whose supervisor was killed: what `undo` would take back first. */

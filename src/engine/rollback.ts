@@ -23,6 +23,7 @@ import { supervisorOf } from './run-state.ts'
 import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
 import { settleVague } from './settle-vague.ts'
+import { asForeign, partly, takenBackAlready, takenBackOf } from './taken-back.ts'
 import { type Doer, doerOf } from './unprotected.ts'
 
 /** `ref` may be a run: then what that run changed is taken back, and what others changed since stays. */
@@ -68,7 +69,7 @@ function sayDamage(ctx: Context, snapshot: Snapshot): void {
     )
 }
 
-function rollbackRun(
+async function rollbackRun(
   ctx: Context,
   run: Run,
   scope: readonly Raw[] | undefined,
@@ -89,15 +90,18 @@ function rollbackRun(
     )
   }
   const doer = doerOf(ctx, run.id)
+  const states = after && { before: before.root, after: after.root }
+  const taken = states && takenBackOf(ctx, run.id, states, scope)
   sayWhoseIsUnknown(ctx, run.id)
   sayRepositoryOutside(ctx, run.id)
-  return restore(ctx, {
+  const result = await restore(ctx, {
     ...requestOptions(options),
     wanted: before.root,
     base: after?.root,
-    others: after && [
+    others: states && [
       ...overlappingRuns(ctx, run.id),
-      ...onlyCopies(ctx, run, { before: before.root, after: after.root }),
+      ...onlyCopies(ctx, run, states),
+      ...(taken ? [asForeign(taken, states)] : []),
     ],
     soFar: after ? undefined : live => soFar(ctx, own!, before, live, doer),
     doer,
@@ -106,8 +110,12 @@ function rollbackRun(
     kind: 'rollback',
     summary: `take back ${run.id}${after ? '' : ' so far'}${scopeText(scope)}`,
     snapshot: before,
-    detail: { run: run.id },
+    detail: { run: run.id, ...((scope || options.withoutGit) && partly) },
   })
+  if (!taken) return result
+  if (result.changes.length === 0 && result.leftAlone.length === 0) throw takenBackAlready(ctx, run, taken, before.id)
+  ctx.notice(`a part of it was taken back before, by ${taken.by.id} (${taken.by.summary}): what is there now stays`)
+  return result
 }
 
 /** What is there now stands for the state after it. */

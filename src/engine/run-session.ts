@@ -40,8 +40,12 @@ export class RunSession {
   /** The state before is captured, or cannot be. It may come after the command has begun. */
   beginning: Promise<unknown> = Promise.resolve()
   isOver = false
+  /** No process of it moves: what changes now is not its work. */
+  isStill = false
   /** Its end is recorded, although it failed. */
   isConcluded = false
+  /** Everything that happened until now has been told when it returns. */
+  allTold: () => Promise<void> = async () => {}
   /** Everything that was seen until now is in the timeline when it returns; whether that is all. */
   traceSoFar: () => Promise<LastTouches | undefined> = async () => undefined
 
@@ -88,13 +92,20 @@ export class RunSession {
     try {
       this.freezing ??= this.command?.freeze()
       await this.freezing
+      this.isStill = this.freezing !== undefined
       return await work()
     } finally {
-      if (--this.holders === 0) {
-        this.freezing = undefined
-        await this.command?.thaw()
-      }
+      if (--this.holders === 0) await this.letGo()
     }
+  }
+
+  private async letGo(): Promise<void> {
+    await this.allTold()
+    // Meanwhile somebody else has come to want that.
+    if (this.holders > 0) return
+    this.freezing = undefined
+    this.isStill = false
+    await this.command?.thaw()
   }
 
   /** Stops the run; `work` is done when its end is recorded. Undefined when the run is over already. */

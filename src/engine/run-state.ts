@@ -10,7 +10,6 @@ import { type FileLock, isLocked, lockHolder, tryLock } from '../store/file-lock
 import { pidNamespace } from '../store/process-mark.ts'
 import type { Context } from './context.ts'
 import { startOf } from './process-tree.ts'
-import type { ListedRun } from './results.ts'
 
 type Place = Pick<Context, 'timelineDir'>
 
@@ -58,12 +57,10 @@ export const isInterrupted = (ctx: Pick<Context, 'timelineDir' | 'db'>, run: Run
   // It may have ended between the one look and the other.
   ctx.db.runOf(run.id)?.endedAt === undefined
 
-export const listRuns = (ctx: Context): ListedRun[] =>
-  ctx.db
-    .runs()
-    .map(run => ({ ...run, isInterrupted: isInterrupted(ctx, run), continues: ctx.db.meta(continuedKey(run.id)) }))
-
 const continuedKey = (run: string): string => `continues:${run}`
+
+/** The run that was stopped for a rollback and of which this one is the new start. */
+export const continuedOf = ({ db }: Pick<Context, 'db'>, run: string): string | undefined => db.meta(continuedKey(run))
 
 /** A run that was stopped for a rollback and started again is two runs, each with its own snapshots around it. */
 export const setContinued = (ctx: Context, run: string, before: string): void =>

@@ -13,6 +13,7 @@ import type { LastTouches } from './last-touches.ts'
 import { LetGoWatch } from './let-go-watch.ts'
 import { LiveRun } from './live-run.ts'
 import { isInOuterRun } from './outer-run.ts'
+import { isOwnWork } from './own-work.ts'
 import { stillRunning } from './process-tree.ts'
 import { HeldChanges, lastCall, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
@@ -109,7 +110,7 @@ class TracedRun {
   private readonly driver: RunTracer['name']
   private readonly protection: Protection
   private readonly place: TargetPlace
-  private readonly run: string
+  private readonly session: RunSession
   private readonly allowIoUring: boolean
   private readonly spool: string | undefined
   private readonly recorder: TraceRecorder
@@ -142,7 +143,7 @@ class TracedRun {
     this.driver = driver
     this.protection = protection
     this.place = place
-    this.run = session.run.id
+    this.session = session
     this.allowIoUring = allowIoUring
     this.spool = spool
     this.seesChanges = seesChanges
@@ -154,9 +155,9 @@ class TracedRun {
       ctx.notice(`the tracer ${driver} cannot hold a destructive command: no snapshot is taken right before one`)
     const say = (text: string) => this.say(text)
     const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
-    this.recorder = new TraceRecorder(quiet, this.run, patterns, lines => session.tell(lines))
+    this.recorder = new TraceRecorder(quiet, session.run.id, patterns, lines => session.tell(lines))
     this.changes = pending && spool !== undefined ? new HeldChanges(ctx.targetPath, pending) : undefined
-    this.live = new LiveRun(quiet, this.run, {
+    this.live = new LiveRun(quiet, session.run.id, {
       release: exec => this.release(exec),
       tellsAll: this.isWhole,
       look: onBarrier => this.look(onBarrier),
@@ -170,6 +171,7 @@ class TracedRun {
     if (!protection.takesSnapshots) void this.live.close()
     if (pending) this.live.waitFor(pending.snapshot)
     ctx.heldFiles = () => this.live.heldFiles()
+    session.allTold = async () => this.command?.barrier()
     session.traceSoFar = () => this.saveSoFar()
   }
 
@@ -193,13 +195,14 @@ class TracedRun {
   async finish(end: ChildEnd): Promise<TraceSummary> {
     await this.close()
     const { survivors } = end
-    const running = stillRunning(this.run, this.isCut ? undefined : end.left)
+    const { id: run } = this.session.run
+    const running = stillRunning(run, this.isCut ? undefined : end.left)
     const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors, running }
     // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
     if (this.isWhole && this.recorder.isWhole && !this.isCut)
-      ifWritable(() => saveTraceSummary(this.ctx, this.run, { ...trace, lostChanges: this.recorder.lostChanges }))
+      ifWritable(() => saveTraceSummary(this.ctx, run, { ...trace, lostChanges: this.recorder.lostChanges }))
     const { lost } = trace
-    const row = { kind: 'run', what: 'lost', at: this.ctx.now(), run: this.run, note: String(lost) } as const
+    const row = { kind: 'run', what: 'lost', at: this.ctx.now(), run, note: String(lost) } as const
     if (lost > 0) ifWritable(() => this.ctx.db.log.add(row))
     return trace
   }
@@ -256,7 +259,7 @@ class TracedRun {
   private handle(told: TraceEvent): void {
     if (told.type === 'unmoved') this.place.unmove(told)
     const event = told.type === 'path' ? this.place.asBefore(told) : told
-    this.recorder.add(event)
+    if (!isOwnWork(event, this.ctx.targetPath, this.session.isStill)) this.recorder.add(event)
     if (event.type === 'path') this.changes?.handle(event, hold => this.command?.release(hold))
     if (this.protection.takesSnapshots) this.live.handle(event)
   }
@@ -285,7 +288,7 @@ class TracedRun {
 
   private loseHelper(): void {
     this.isCut = true
-    ifWritable(() => noteBlind(this.ctx, this.run))
+    ifWritable(() => noteBlind(this.ctx, this.session.run.id))
     this.live.goBlind()
     if (this.changes && !this.isBegun) {
       // What it wants to change waits for ever, or dies of it (native/helper/seccomp-driver.c).

@@ -15,7 +15,7 @@ export const errorCatalogue = {
   'snapshot.pinned': { exit: 1, meaning: 'The snapshot is kept by a rule and cannot be deleted this way' },
   'snapshots.disabled': { exit: 1, meaning: 'The configuration turns snapshots off' },
   'pool.full': { exit: 1, meaning: 'A retention limit refuses one more snapshot' },
-  'operation.none': { exit: 1, meaning: 'There is nothing to undo or redo' },
+  'operation.none': { exit: 1, meaning: 'There is nothing to undo, to redo or to take back' },
   'run.inside': { exit: 1, meaning: 'A process of a run may not do this to the history that protects it' },
   'backend.failed': { exit: 1, meaning: 'The filesystem refused to make, read or delete a snapshot of its own' },
   'archive.unsafe': {

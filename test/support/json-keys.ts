@@ -64,3 +64,4 @@ export const runKeys = [
   'interrupted',
   'continues',
 ]
+export const listedRunKeys = [...runKeys, 'taken_back']

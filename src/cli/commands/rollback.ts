@@ -33,7 +33,8 @@ export function register(program: Command): void {
     description:
       'Brings the files back to how they were in SNAP, .git included. What no snapshot has captured (ignored files, for ' +
       'example) is left alone. The present state is captured first, so that `savepoint undo` gives it back. ' +
-      'With a run instead of a snapshot, only what that run changed is taken back. In a subdirectory only that is ' +
+      'With a run instead of a snapshot, only what that run changed is taken back, and what was taken back already is not taken ' +
+      'back again: what lies there now is somebody else’s. In a subdirectory only that is ' +
       'rolled back unless --all is given. A run that goes on in this directory is stopped first, unless --keep-running is ' +
       'given, the command comes from a process of it, or what is taken back is another run that is over. With --native, where ' +
       'ZFS keeps the snapshot, the dataset itself goes back afterwards, with everything that rules exclude; what that ' +

@@ -69,11 +69,17 @@ export function register(program: Command): void {
     .action(
       handle<Options>(async (context, { words, options }) => {
         const opened = await context.open({ create: true, force: options.force }).catch(asSavepointError)
+        const style = styleOf(context, opened instanceof SavepointError ? '' : opened.subdirectory)
+        let isListed = false
+        const ask = (result: RunResult) => {
+          isListed = canAsk(context.options.json)
+          return askToTakeBack(context, result, style)
+        }
         const result =
           opened instanceof SavepointError
             ? await runWithout(context, words, options, opened)
-            : await runIn(context, opened, words, options)
-        summarise(context, result, opened instanceof SavepointError ? '' : opened.subdirectory)
+            : await runIn(context, opened, words, options, ask)
+        summarise(context, result, style, isListed)
         if (result.signal === undefined) return result.exitCode
         const signal = result.signal as NodeJS.Signals
         if (repeatable.has(signal)) outcome.dieBy = signal
@@ -82,14 +88,24 @@ export function register(program: Command): void {
     )
 }
 
-const runIn = (context: Context, savepoint: Savepoint, command: string[], options: Options) =>
+/** Of stderr: stdout belongs to the command. */
+const styleOf = (context: Context, base: Raw): Style =>
+  createStyle(wantsColour(process.stderr, process.env, context.options.color), base, context.program, context.undoStops)
+
+const runIn = (
+  context: Context,
+  savepoint: Savepoint,
+  command: string[],
+  options: Options,
+  ask: (result: RunResult) => Promise<boolean>,
+) =>
   savepoint.run({
     command,
     unprotected: options.unprotected,
     tracer: options.tracer,
     allowIoUring: options.allowIoUring,
     allowSudo: options.allowSudo,
-    onFailure: options.onFailure === 'ask' ? result => askToTakeBack(context, result) : options.onFailure,
+    onFailure: options.onFailure === 'ask' ? ask : options.onFailure,
     inherited,
     face: served => lazyFace(served, process.env),
     onStart(_run, before, isPending) {
@@ -100,12 +116,13 @@ const runIn = (context: Context, savepoint: Savepoint, command: string[], option
     onLaunch: () => context.cancellation?.ignore(),
   })
 
-/** Where nobody can be asked, nothing is taken back that somebody may want. */
-async function askToTakeBack(context: Context, result: RunResult): Promise<boolean> {
+/** Where nobody can be asked, nothing is taken back that somebody may want. Who is asked must see what it is about. */
+async function askToTakeBack(context: Context, result: RunResult, style: Style): Promise<boolean> {
   if (!canAsk(context.options.json)) {
     context.notice('nobody can be asked here: what the run did is kept')
     return false
   }
+  process.stderr.write(changesOf(result, style))
   const what = `The command failed (${endText(result)}) after it changed ${plural('path', result.changes.length)}.`
   return confirm(`${what} Take it back?`)
 }
@@ -136,12 +153,13 @@ function protectingText(target: string, { id, files, skippedCount }: Snapshot): 
   return `protecting ${target} (${id}, ${plural('file', files)}${hole})`
 }
 
-/** On stderr: stdout belongs to the command. */
-function summarise(context: Context, result: RunResult, base: Raw): void {
+const changesOf = ({ run, changes }: RunResult, style: Style): string =>
+  changeList(changes, style, listed, style.command(`diff ${run!.id} --name-status`))
+
+/** `isListed`: what changed has been listed already. */
+function summarise(context: Context, result: RunResult, style: Style, isListed: boolean): void {
   if (context.options.json) process.stderr.write(`${JSON.stringify(runResultJson(result))}\n`)
   else if (!context.options.quiet) {
-    const colour = wantsColour(process.stderr, process.env, context.options.color)
-    const style = createStyle(colour, base, context.program, context.undoStops)
     const { run, changes } = result
     // Nothing is recorded: that was said at the start.
     if (!run) return
@@ -163,7 +181,7 @@ function summarise(context: Context, result: RunResult, base: Raw): void {
       return
     }
     if (changes.length === 0 && result.movedTo === undefined) return
-    process.stderr.write(changeList(changes, style, listed, style.command(`diff ${run.id} --name-status`)))
+    if (!isListed) process.stderr.write(changesOf(result, style))
     const changed = [...changes.map(({ path }) => path), ...(result.movedTo === undefined ? [] : [''])]
     process.stderr.write(`To undo: ${style.bold(style.wayBack('undo', changed))}\n`)
   }

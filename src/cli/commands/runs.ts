@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { runJson } from '../../api/json.ts'
+import { listedRunJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
 import { atMost } from '../number-option.ts'
 import { runTable } from '../render/operations.ts'
@@ -10,7 +10,8 @@ export function register(program: Command): void {
     group: 'look',
     summary: 'list the commands that ran under protection',
     description:
-      'Lists the runs of the timeline, newest first. `savepoint rollback RUN` takes back what one of them changed.',
+      'Lists the runs of the timeline, newest first, and which of them were undone or taken back. `savepoint rollback RUN` takes ' +
+      'back what one of them changed.',
     examples: [
       ['runs', 'all of them'],
       ['rollback run_k3m9x2ab', 'take back what one run changed, and only that'],
@@ -23,7 +24,7 @@ export function register(program: Command): void {
           .runs()
           .toSorted((a, b) => b.startedAt - a.startedAt)
           .slice(0, options.limit)
-        if (context.options.json) return context.json(runs.map(runJson))
+        if (context.options.json) return context.json(runs.map(listedRunJson))
         if (context.options.quiet) return context.lines(runs.map(({ id }) => id))
         context.output.write(runTable(runs, context.now, context.style))
       }),

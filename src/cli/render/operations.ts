@@ -43,12 +43,19 @@ export function runTable(runs: ListedRun[], now: number, style: Style): string {
   const rows = runs.map(run => [
     run.id,
     exitText(run, style),
+    style.yellow(takenBackText(run)),
     formatAge(now - run.startedAt),
     run.endedAt === undefined ? '' : formatDuration(run.endedAt - run.startedAt),
     shorten(showText(quoteCommand(run.command)), commandChars),
   ])
-  const columns = [{ title: 'ID' }, { title: 'EXIT' }, { title: 'STARTED' }, { title: 'TOOK' }, { title: 'COMMAND' }]
+  const columns = ['ID', 'EXIT', 'STATE', 'STARTED', 'TOOK', 'COMMAND'].map(title => ({ title }))
   return renderTable(columns, rows, style)
+}
+
+function takenBackText({ takenBack }: ListedRun): string {
+  if (!takenBack) return ''
+  if (takenBack.kind === 'undo') return 'undone'
+  return takenBack.partly ? 'partly taken back' : 'taken back'
 }
 
 function exitText(run: ListedRun, style: Style): string {

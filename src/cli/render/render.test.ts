@@ -224,8 +224,19 @@ it('lists operations and runs', () => {
     makeRun({ exitCode: undefined, endedAt: undefined }),
   ].map(run => ({ ...run, isInterrupted: false }))
   const text = runTable(runs, noon + hour, plain)
-  expect(text).toContain("run_aaaa2222  0        1 hour ago  12.0 s  sh -c 'echo hi'")
+  expect(text).toContain("run_aaaa2222  0               1 hour ago  12.0 s  sh -c 'echo hi'")
   expect(text).toMatch(/SIGKILL[\s\S]*running/)
+  const states = [
+    { operation: 'op_a', kind: 'undo', partly: false },
+    { operation: 'op_a', kind: 'rollback', partly: false },
+    { operation: 'op_a', kind: 'rollback', partly: true },
+  ] as const
+  const taken = states.map(takenBack => runTable([{ ...runs[0]!, takenBack }], noon + hour, plain).split('\n')[1])
+  expect(taken).toEqual([
+    expect.stringContaining('  0     undone  1 hour ago'),
+    expect.stringContaining('  0     taken back  1 hour ago'),
+    expect.stringContaining('  0     partly taken back  1 hour ago'),
+  ])
 })
 
 test('of a mount that is gone it is said that it may be whole elsewhere, and nothing of that otherwise', () => {
