@@ -136,6 +136,22 @@ onDisk('what stands for one that is nested in a snapshot has no time, so that th
   expect(savepoint.find('one').unsettled).toBe(false)
 })
 
+onDisk('what is nested is named by who writes a snapshot elsewhere', () => {
+  space.write('a')
+  space.write('sub/b')
+  run('btrfs', 'subvolume', 'create', space.at('sub/nested'))
+  expect(runCli(space, ['snapshot', '-m', 'one']).status).toBe(0)
+  const named = 'Not in it (mount or subvolume): sub/nested\n'
+  const written = runCli(space, ['rollback', 'one', '--to', join(space.base, 'out')])
+  expect([written.status, written.stdout]).toEqual([0, expect.stringContaining(named)])
+  const exported = runCli(space, ['export', 'one', join(space.base, 'one.tar')])
+  expect([exported.status, exported.stdout]).toEqual([0, expect.stringContaining(named)])
+  const { uncaptured } = JSON.parse(runCli(space, ['export', 'one', join(space.base, 'two.tar'), '--json']).stdout)
+  expect(uncaptured).toEqual([{ path: 'sub/nested', reason: 'mount' }])
+  const part = runCli(space, ['rollback', 'one', '--to', join(space.base, 'part'), '--', 'a'])
+  expect(part.stdout).not.toContain('nested')
+})
+
 onDisk('what a run changes in one that is nested is not taken back, and that is said', () => {
   space.write('a')
   run('btrfs', 'subvolume', 'create', space.at('nested'))

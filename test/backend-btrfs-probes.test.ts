@@ -1,13 +1,13 @@
 /** Probes of btrfs leave nothing behind: neither where they are killed, nor where the target is closed to its owner. */
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 import { expect } from 'vitest'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { runCli } from './support/cli.ts'
 import { finishVerbs, startVerbs } from './support/engine-process.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
-import type { Workspace } from './support/workspace.ts'
+import { Workspace } from './support/workspace.ts'
 
 const scene = onBtrfs()
 let space: Workspace
@@ -42,6 +42,20 @@ for (const next of ['gc', 'doctor', 'first snapshot'])
     expect(probes()).toEqual([])
     expect(scene.kept(space)).toHaveLength(next === 'doctor' ? 0 : 1)
   })
+
+onDisk('nothing is made where no snapshot can be: beside a mount point, above a home on another disk', () => {
+  const beside = dirname(scene.disk())
+  const elsewhere = new Workspace()
+  try {
+    const there = () => [readdirSync(beside), readdirSync(elsewhere.base), readdirSync(elsewhere.dir)]
+    const before = there()
+    const { stdout } = runCli(elsewhere, ['doctor', '-t', `dir:${scene.disk()}`])
+    expect(stdout).toMatch(/btrfs: .*\/\.savepoint-snapshots\/.* is not on btrfs/)
+    expect(there()).toEqual(before)
+  } finally {
+    elsewhere.remove()
+  }
+})
 
 onDisk('what a killed snapshot left goes with gc, which says so', async () => {
   space.write('a')

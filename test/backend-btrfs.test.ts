@@ -263,10 +263,13 @@ describe('who keeps it', () => {
     expect(readdirSync(space.base).toSorted()).toEqual(['user', 'work'])
     expect(cli(space, ['snapshot', '-m', 'one']).stdout).toMatch(/^snap_\w+ \(one\) {2}kept by btrfs\n$/)
     expect(readdirSync(join(space.home, 'store/packs'))).toEqual([])
+    for (const list of ['snapshots', 'log', 'head', 'branches'])
+      expect(cli(space, [list]).stdout).toContain('not read yet')
     expect(cli(space, ['snapshots']).stdout).toContain('1 snapshot (backend: btrfs)\n')
-    expect(readdirSync(join(space.home, 'store/packs'))).toHaveLength(1)
+    expect(readdirSync(join(space.home, 'store/packs'))).toEqual([])
     expect(cli(space, ['show', 'one']).stdout).toMatch(/^ {2}kept {5}.*snap_\w+, .*B of its own$/m)
     expect(cli(space, ['snapshot', '--backend', 'cas', '-m', 'two']).stdout).toContain('no changes')
+    expect(readdirSync(join(space.home, 'store/packs'))).toHaveLength(1)
     expect(cli(space, ['snapshots']).stdout).toContain('2 snapshots (backend: cas, btrfs)\n')
   })
 
@@ -378,7 +381,7 @@ onDisk('native_max of them stay, once they are read; the store keeps the others'
   writeFileSync(join(space.home, 'config.yaml'), 'snapshots: {retention: {native_max: 2}}\n')
   const [oldest] = (await space.open({ leaveUnread: true })).snapshots()
   expect(cli(space, ['prune', '--dry-run']).stdout).toContain(
-    `Would leave ${oldest!.id} to the store alone (was: btrfs): native_max (2)\n`,
+    `Would leave ${oldest!.id} to the store alone (was: btrfs): native_max (2), unless a part of it cannot be read\n`,
   )
   expect(scene.kept(space)).toHaveLength(3)
   const savepoint = await space.open()

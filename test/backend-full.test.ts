@@ -166,7 +166,8 @@ gated(canTry, small.needs, 'what is kept free of the disk of the store stays fre
     space.sh('rm noise1')
     await looking.rollback('one')
     expect(readdirSync(space.dir)).toContain('noise1')
-    expect(looking.find('one')).toMatchObject({ files: 3 })
+    // What it needs, and not the others.
+    expect([looking.find('one').files, used() > 7000, used() < 12_000]).toEqual([0, true, true])
   } finally {
     small.remove(space)
     run('umount', home)

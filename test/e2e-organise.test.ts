@@ -66,7 +66,8 @@ describe('organise', () => {
   it('prune --dry-run names the rule, prune deletes, undo brings back; gc and verify', () => {
     const all = json('snapshots').length
     const plan = say(['prune', '--keep', '1', '--dry-run'])
-    expect(plan).toMatch(/^ID {2}TYPE {2}CREATED {2}RULE {2}LABEL\n/)
+    expect(plan).toMatch(/^snap_\w+ +manual .* keep +labelled/m)
+    expect(plan).toMatch(/^ID {2}TYPE {2}CREATED {2}DECISION {2}RULE {2}LABEL\n/)
     expect(plan).toMatch(
       /\nWould delete \d+ snapshots?, \d+ snapshots? kept\nOf these, \d+ are pinned: .*\nTo let .*\nKept by rule: 1 among the newest 1\nNothing was changed \(dry run\)\n$/,
     )

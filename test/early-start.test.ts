@@ -121,16 +121,85 @@ describe.each(['held until its end', 'at the same time'])('the capture and the c
   }, 120_000)
 })
 
-it('the command begins at once, and its snapshots on the way come after the one before', async () => {
-  space.write('savepoint.yaml', 'snapshots: { triggers: { disable_idle: true } }\n')
-  savepoint = await space.open()
-  const { exitCode } = await savepoint.run({ command: ['sh', '-c', 'echo new > d5/new; rm -rf d5'] })
-  expect(exitCode).toBe(0)
-  const [first, guard] = savepoint.snapshots()
-  expect([first?.type, guard?.type]).toEqual(['pre-run', 'guard'])
-  expect(savepoint.read(guard!.id, 'd5/new').toString()).toBe('new\n')
-  expect(savepoint.read(first!.id, 'd5/f0').length).toBeGreaterThan(0)
-}, 120_000)
+describe('a command that destroys while the state before is being captured', () => {
+  /** Runs it with the capture held until `isDue`. */
+  async function destroying(script: string, holdMs: number, isDue: () => boolean) {
+    const triggers = `{ disable_idle: true, disable_git_commits: true, guard_max_hold_ms: ${holdMs} }`
+    space.write('savepoint.yaml', `snapshots: { triggers: ${triggers} }\n`)
+    savepoint = await space.open()
+    const held = holdCapture()
+    const running = savepoint.run({ command: ['sh', '-c', `exec >/dev/null 2>&1\n${script}`] })
+    try {
+      await vi.waitUntil(isDue, { timeout: 30_000 })
+    } finally {
+      held.done()
+      expect((await running).exitCode).toBe(0)
+    }
+    return savepoint.snapshots()
+  }
+  const executions = () => savepoint.trace().executions.filter(({ argv }) => argv[0] !== 'sh')
+  const isBegun = (program: string) => () => savepoint.runs().length > 0 && executions().some(is(program))
+  const is =
+    (program: string) =>
+    ({ argv }: { argv: string[] }) =>
+      argv[0] === program
+  const isThere = (file: string) => () => existsSync(join(space.base, file))
+  const noteOf = (program: string) => executions().find(is(program))?.note
+
+  it('does not wait for a guard, which would come after it: what goes is put aside, or kept', async () => {
+    const script = `echo new > d5/new; sed -i s/./x/ d6/f1; sed -i s/./x/ d6/f2; rm -rf d5
+      mkdir made; echo made > made/f; find made -delete; echo > ../done`
+    const snapshots = await destroying(script, 60_000, isThere('done'))
+    const notes = executions().map(({ note }) => note?.replace(/:.*/, ''))
+    expect(notes).toEqual(['not held', 'not held', 'not held', undefined, 'not held'])
+    expect(snapshots.filter(({ type }) => type === 'guard')).toEqual([])
+    for (const [path, content] of [
+      ['d5/new', 'new\n'],
+      ['made/f', 'made\n'],
+    ]) {
+      const { versions } = await savepoint.history(path!)
+      const kept = versions.find(({ snapshot }) => snapshot.type === 'kept')
+      expect(savepoint.read(kept!.snapshot.id, path!).toString()).toBe(content)
+    }
+    await savepoint.undo()
+    expect(space.sh(`diff -r --no-dereference -x ignored -x savepoint.yaml . '${untouched.dir}'`)).toBe('')
+  }, 120_000)
+
+  it.each([
+    ['what it has made would be overwritten in place', 'echo new > d5/new; shred d5/new', 'shred', 'd5/new'],
+    [
+      'what it has stored in the repository is not kept',
+      'git commit -q --allow-empty -m x; rm -rf .git',
+      'rm',
+      '.git/refs/heads/main',
+    ],
+  ])(
+    'waits where %s',
+    async (_, script, program, path) => {
+      space.sh('git init -q -b main .')
+      const [first, guard] = await destroying(script, 60_000, isBegun(program))
+      expect([first?.type, guard?.type]).toEqual(['pre-run', 'guard'])
+      expect(savepoint.read(guard!.id, path).length).toBeGreaterThan(0)
+      expect(noteOf(program)).toBe(`guarded by ${guard!.id}`)
+      expect(guard!.label).toBeUndefined()
+    },
+    120_000,
+  )
+
+  it('waits for the state before where others destroy it', async () => {
+    space.write('psql', '#!/bin/sh\n')
+    space.sh('chmod +x psql')
+    const [first] = await destroying('./psql -c "drop table x"', 60_000, isBegun('./psql'))
+    expect(noteOf('./psql')).toBe(`irreversible; guarded by ${first!.id}`)
+  }, 120_000)
+
+  it('a guard that came after its command says so', async () => {
+    const script = 'echo new > d5/new; shred d5/new; echo > ../done'
+    const [, guard] = await destroying(script, 200, isThere('done'))
+    expect(guard).toMatchObject({ type: 'guard', label: 'too late', command: 'shred d5/new' })
+    expect(noteOf('shred')).toBe(`went on before its snapshot was there; ${guard!.id} came too late for it`)
+  }, 120_000)
+})
 
 it('a directory that is closed at once hides nothing; what the run alone changes leaves the snapshot settled', async () => {
   const { error } = await runAsUser(space, [

@@ -30,6 +30,8 @@ const dangerousLines = [
   ['git submodule deinit -f x', 'git read-tree -u --reset HEAD', 'git checkout-index -af', 'git mv -f a b'],
   ['perl -pi -e x f', 'perl -i.bak -pe x f', 'perl -0777 -pi -e x f', 'perl -lpi0 -e x f', 'ruby -pi -e x f'],
   ['gawk -i inplace x f', 'awk -iinplace x f', 'rsync -a --remove-source-files a b', 'xargs rm', 'xargs -n 1 rm -f'],
+  ['rm --recurs a', 'sed --in-pl p f', 'gsed -i p f', 'pipx uninstall x', 'apt-get -t stable remove x'],
+  ['apt-get -o a=b remove x', 'wipefs -a disk.img', 'mkswap disk.img', 'blkdiscard disk.img', 'mv --target d a'],
   ['xargs -0 /bin/rm', 'parallel rm', 'fd -e log -x rm', 'rimraf dist', 'chmod -R 777 .', 'chown -hR x .'],
   [
     'kubectl -n x delete pod y',
@@ -137,7 +139,7 @@ test('what cannot destroy anything does not wait', async () => {
     ],
     ['xargs grep -l x', 'xargs -0 ls', 'perl -ne print', 'awk -F: x', 'chmod +x f', 'gh pr list', 'kubectl get pods'],
     ['git -C sub status', 'git --no-pager log', 'git -c a.b=c -C sub --no-optional-locks diff'],
-    ['echo rm -rf x', 'wipe -rf x', 'git-upload-pack x'],
+    ['echo rm -rf x', 'wipe -rf x', 'git-upload-pack x', 'gsed -n p f', 'pipx list', 'wipefs disk.img'],
   ].flat()
   expect(await heldOf(lines.map(line => line.split(' ')))).toEqual([])
 })

@@ -1,5 +1,5 @@
 /** Snapshots on the way: before what destroys, after what is a milestone, when it rests. Each with the command behind it. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,8 +7,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Savepoint, Snapshot } from '../src/index.ts'
 import { onFailpoint } from '../src/store/failpoint.ts'
+import { compileC } from './support/c-program.ts'
 import { gated } from './support/machine.ts'
 import { inSteps } from './support/steps.ts'
+import { uringWriter } from './support/uring-writer.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -97,6 +99,8 @@ describe('guard', () => {
     ['sed -i s/a/b/ src/a', true],
     ['perl -pi -e s/a/b/ src/a', true],
     ['find src -type f | xargs rm -f', true],
+    ['cd ../elsewhere; find "$OLDPWD/src" -type f -print0 | xargs -0 rm -f', true],
+    ['cd ../elsewhere; rm -rf $(seq 5000) "$OLDPWD/src"', true],
     ['yes | git checkout -p', true],
     ['git reset -q --hard', true],
     ['git -C src clean -qfd ..', true],
@@ -125,6 +129,7 @@ describe('guard', () => {
     ['rm src/a', false],
     ['rm -rf nothing', false],
     ['rm -rf ../elsewhere', false],
+    ['find src -type f | xargs grep -l a', false],
     ['rm -rf ignored', false],
     ['mv src/b src/c', false],
     ['mv -n src/b src/a', false],
@@ -176,14 +181,35 @@ describe('guard', () => {
     expect(space.read('src/a')).toBe('a1\n')
   })
 
-  it('T10 hundreds of temporary files that a script removes: few snapshots', async () => {
-    const script =
-      'i=0; while [ $i -lt 300 ]; do echo $i > conftest.c; mkdir -p conftest.d; rm -rf conftest*; i=$((i+1)); done'
+  it.each([
+    ['that a script removes', 'mkdir -p conftest.d; rm -rf conftest*'],
+    ['that a script removes elsewhere, by names that only xargs gets', 'echo > ../other; echo ../other | xargs rm -f'],
+  ])('T10 hundreds of temporary files %s: few snapshots', async (_, removal) => {
     const started = performance.now()
-    const { length } = await run(script)
+    const { length } = await run(`i=0; while [ $i -lt 300 ]; do echo $i > conftest.c; ${removal}; i=$((i+1)); done`)
     // One in two seconds, so that a machine that is busy with something else gives more.
     const seconds = (performance.now() - started) / 1000
     expect(length).toBeLessThanOrEqual(Math.max(5, seconds / 2 + 1))
+  })
+
+  it('what is destroyed from a directory whose path is too long to be told', async () => {
+    space.write(
+      'deep.py',
+      `import os, subprocess
+part = 'd' * 200
+for _ in range(25):
+    os.mkdir(part)
+    os.chdir(part)
+os.mkdir('x')
+open('x/new', 'w').write('new')
+subprocess.run(['rm', '-rf', 'x'], check=True)
+`,
+    )
+    try {
+      expect(types(await run('python3 deep.py'))).toEqual(['guard'])
+    } finally {
+      space.sh(`rm -rf ${'d'.repeat(200)}`)
+    }
   })
 
   it('waits for a capture that is still at work: what it has not reached is not safe', async () => {
@@ -264,7 +290,23 @@ describe('guard', () => {
     const { exitCode } = await savepoint.run({ command: ['sh', '-c', script] })
     await held
     expect([exitCode, performance.now() - started < 20_000]).toEqual([0, true])
-    expect(noteOf('rm -rf')).toMatch(/went on before its snapshot was there/)
+    const guard = onTheWay().find(({ type }) => type === 'guard')
+    expect(guard?.label).toBe('too late')
+    expect(noteOf('rm -rf')).toBe(`went on before its snapshot was there; ${guard!.id} came too late for it`)
+  })
+
+  it('--allow-io-uring: what was made by it alone is there before it is destroyed, and that is said', async ctx => {
+    const program = join(space.base, 'uring')
+    compileC(program, uringWriter)
+    ctx.skip(spawnSync(program, [join(space.base, 'try'), 'x']).status === 77, 'needs a kernel with io_uring')
+    space.write('savepoint.yaml', settings(''))
+    savepoint = await space.open()
+    const command = ['sh', '-c', '../uring src/new precious && rm -rf src']
+    expect((await savepoint.run({ command, tracer: 'seccomp', allowIoUring: true })).exitCode).toBe(0)
+    const [guard] = onTheWay()
+    expect(guard?.type).toBe('guard')
+    expect(savepoint.read(guard!.id, 'src/new').toString()).toBe('precious')
+    expect(space.notices.filter(text => text.includes('--allow-io-uring'))).toHaveLength(1)
   })
 
   it('disable_guard: nothing is held', async () => {
@@ -288,6 +330,7 @@ describe('guard', () => {
     ['*/wipe', 'tools/wipe', true],
     ['src/link', 'src/link', true],
     ['src/link', 'cd src; ./link', true],
+    ['wipe', 'cd /; "$OLDPWD/wipe"', true],
   ])('guard_commands: %s is that file, whoever calls it as %s', async (pattern, call, isMeant) => {
     space.sh('mkdir tools; ln -s ../wipe src/link')
     for (const path of ['wipe', 'tools/wipe']) {

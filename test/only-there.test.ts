@@ -30,7 +30,7 @@ onDisk('native_max leaves it there, and prune --dry-run says why', () => {
   space.write('model.bin', Buffer.alloc(2_000_000, 2))
   const bad = take('bad')
   const why = `${good} stays in btrfs, beyond its limit: only there is its model.bin (too-large); delete it if that is not needed`
-  expect(runCli(space, ['snapshots']).stderr).toContain(why)
+  expect(runCli(space, ['status']).stderr).toContain(why)
   // What rules exclude is by somebody's wish no part of a snapshot.
   expect([kept().sort(), kept().includes(whole)]).toEqual([[good, bad].sort(), false])
   const { stdout, stderr } = runCli(space, ['prune', '--dry-run'])

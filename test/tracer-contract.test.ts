@@ -10,6 +10,7 @@ import { probeTracers } from '../src/tracers/select.ts'
 import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
 import { gated, isRoot } from './support/machine.ts'
+import { oddPrograms } from './support/odd-program-cases.ts'
 import { hasStrace, ownLines, straceLines } from './support/strace.ts'
 import { line, useTracedRuns } from './support/traced-runs.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
@@ -45,10 +46,11 @@ for (const driver of drivers) {
 function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): void {
   let space: Workspace
   let savepoint: Savepoint
-  const { run, traced, find, jsonl } = useTracedRuns((made, opened) => {
+  const runs = useTracedRuns((made, opened) => {
     space = made
     savepoint = opened
   }, settings)
+  const { run, traced, find, jsonl } = runs
   const told = (): Record<string, unknown>[] =>
     jsonl()
       .split('\n')
@@ -388,6 +390,15 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       expect(told().filter(({ type }) => type === 'exec').length).toBe(4)
     })
   })
+
+  describe('programs that are no file at a path', () =>
+    oddPrograms({
+      runs,
+      now: () => ({ space, savepoint }),
+      cannotHold: cannotHold ?? false,
+      rootOnly: rootOnly ?? false,
+      isSeccomp: settings.SAVEPOINT_TRACER === 'seccomp',
+    }))
 
   describe('what a process does not notice', () => {
     it('job control inside: a parent sees its child stop, go on and end', async () => {

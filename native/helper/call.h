@@ -7,6 +7,7 @@
 #include "frames.h"
 #include "notify.h"
 #include "processes.h"
+#include "program.h"
 #include "syscalls.h"
 #include "tracee.h"
 
@@ -46,8 +47,8 @@ bool socket_place(const struct call *call, struct place *place);
 void note_mounts(const struct call *call, const struct rule *rule);
 /*
  * Tells an execution, and holds it, if it must be (notify-exec.c). `vectors`: the addresses of argv and of the environment.
- * `text`: the path as it was given, or NULL: then `place` says what it means.
+ * The path is NULL when it could not be read.
  */
-void tell_exec(struct call *call, struct place *place, const char *text, const uint64_t *vectors, size_t word);
+void tell_exec(struct call *call, const struct named *named, const uint64_t *vectors, size_t word);
 
 #endif

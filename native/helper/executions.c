@@ -70,8 +70,7 @@ static void find_executable(pid_t pid, struct place *exe) {
   snprintf(link, sizeof link, "/proc/%d/exe", pid);
   memset(&exe->stat, 0, sizeof exe->stat);
   exe->length = 0;
-  if (stat(link, &exe->stat) == 0) exe->length = read_link(pid, "exe", exe->path, sizeof exe->path);
-  if (exe->length > 0) return;
+  if (stat(link, &exe->stat) == 0 && name_as_shown(link, exe)) return;
   ssize_t got = read_file(pid, "comm", exe->path, sizeof exe->path - 1);
   exe->length = got > 0 ? (size_t)got - 1 : 0;
   exe->path[exe->length] = 0;

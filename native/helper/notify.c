@@ -101,12 +101,11 @@ static void tell(struct call *call) {
     tell_path(call, rule);
     return;
   }
-  static struct place place;
   char text[MAX_TEXT];
-  bool is_plain = rule->dir == CWD && read_text(tid_of(call), argument(call, rule->path), text, sizeof text) > 0;
-  if (!is_plain) place_at(call, rule->dir, rule->path, true, rule->flags != NONE, &place);
+  struct named named = {.dir = rule->dir == CWD ? AT_FDCWD : (int)argument(call, rule->dir), .path = text};
+  if (read_text(tid_of(call), argument(call, rule->path), text, sizeof text) < 0) named.path = NULL;
   int first = rule->number == __NR_execve ? 1 : 2;
-  tell_exec(call, &place, is_plain ? text : NULL, (uint64_t[]){argument(call, first), argument(call, first + 1)}, word);
+  tell_exec(call, &named, (uint64_t[]){argument(call, first), argument(call, first + 1)}, word);
 }
 
 /* One notification; false when there will be no more. */

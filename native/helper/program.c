@@ -2,15 +2,18 @@
 #define _GNU_SOURCE
 #include "program.h"
 
+#include <elf.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "binfmt.h"
 #include "plain.h"
 
-enum { HEAD_BYTES = 256, MAX_INTERPRETERS = 5, KNOWN = 64, TEXT_ROOM = 256 };
+enum { MAX_INTERPRETERS = 5, KNOWN = 64, TEXT_ROOM = 256 };
 
 /* Programs that were found to load, under the absolute paths that they were called by. */
 static struct known {
@@ -58,18 +61,41 @@ void program_remember(const char *text, const struct place *place) {
   entry->stat = place->stat;
 }
 
+/* An open descriptor is its own name for us. */
+static const char *name_of(int fd, char *out, size_t room) {
+  snprintf(out, room, "/proc/self/fd/%d", fd);
+  return out;
+}
+
 static bool is_executable(const char *path, const struct stat *wanted) {
   struct stat found;
   if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) != 0 || stat(path, &found) != 0) return false;
   return found.st_dev == wanted->st_dev && found.st_ino == wanted->st_ino;
 }
 
-/* By which path we can have it: its own, or, of a process that sees other mounts, through its root. NULL: it cannot be executed. */
-static const char *reach(pid_t tid, const struct place *place, char *joined, size_t room) {
-  if (!place->known || !place->exists || !S_ISREG(place->stat.st_mode)) return NULL;
-  if (is_executable(place->path, &place->stat)) return place->path;
-  int length = snprintf(joined, room, "/proc/%d/root%s", tid, place->path);
-  return length > 0 && (size_t)length < room && is_executable(joined, &place->stat) ? joined : NULL;
+/* For what has no path: as it was called, or is called in memory; of one that is too long, the last part. */
+static void name_without_path(const char *own, const struct named *named, struct place *place) {
+  if (name_as_shown(own, place)) return;
+  int length = *named->path == 0 ? snprintf(place->path, PATH_ROOM, "/dev/fd/%d", named->dir)
+                                 : snprintf(place->path, PATH_ROOM, "%s", basename(named->path));
+  place->length = (size_t)length;
+}
+
+/*
+ * By which path we can have it: its own, or, of a process that sees other mounts, through its root. What has no path (in memory only,
+ * deleted) or too long a one, by a descriptor, into `fd`. NULL: it cannot be executed.
+ */
+static const char *reach(pid_t tid, const struct named *named, struct place *place, int *fd, char *joined, size_t room) {
+  if (!place->exists || !S_ISREG(place->stat.st_mode)) return NULL;
+  if (place->known) {
+    if (is_executable(place->path, &place->stat)) return place->path;
+    int length = snprintf(joined, room, "/proc/%d/root%s", tid, place->path);
+    if (length > 0 && (size_t)length < room && is_executable(joined, &place->stat)) return joined;
+  }
+  *fd = open_place(tid, named->dir, named->path);
+  if (*fd < 0 || !is_executable(name_of(*fd, joined, room), &place->stat)) return NULL;
+  if (!place->known) name_without_path(joined, named, place);
+  return joined;
 }
 
 /* The interpreter in the first line of a script; NULL when it is none. */
@@ -81,22 +107,59 @@ static char *interpreter_in(char *head, ssize_t length) {
   return *start == 0 ? NULL : start;
 }
 
-bool program_loads(pid_t tid, const struct place *place, struct stat *loaded) {
-  struct place current = *place;
+/* Of this machine. Another one's needs an emulator. */
+static bool is_own_binary(const char *head) {
+  uint16_t machine;
+  memcpy(&machine, head + offsetof(Elf64_Ehdr, e_machine), sizeof machine);
+#ifdef __x86_64__
+  return machine == EM_X86_64 || machine == EM_386;
+#else
+  return machine == EM_AARCH64 || machine == EM_ARM;
+#endif
+}
+
+/* Looks at how one file begins. True: it is started by what `next` says, and that is to be looked at; else `result` says whether it loads. */
+static bool look_into(const char *path, const char *called, struct handler *next, enum loading *result) {
+  static char head[HEAD_BYTES + 1], interpreter[HEAD_BYTES + 1];
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  *result = LOADS; /* also what is executable but not readable: there is nothing to look at */
+  if (fd < 0) return false;
+  memset(head, 0, sizeof head);
+  ssize_t length = pread(fd, head, HEAD_BYTES, 0);
+  close(fd);
+  bool is_own = length >= 4 && memcmp(head, "\177ELF", 4) == 0 && is_own_binary(head);
+  bool is_script = length >= 2 && memcmp(head, "#!", 2) == 0;
+  bool is_handled = binfmt_find((const uint8_t *)head, called, !is_own && !is_script, next);
+  if (!is_handled && is_own) return false;
+  const char *found = is_handled ? next->interpreter : interpreter_in(head, length);
+  /* Text that says nothing is taken by shells alone, which read it themselves. Other things may have a rule that we do not see. */
+  *result = length > 0 && memchr(head, 0, (size_t)length) != NULL ? LOADS_UNSURE : LOADS_NOT;
+  if (found == NULL) return false;
+  snprintf(interpreter, sizeof interpreter, "%s", found);
+  *next = (struct handler){interpreter, is_handled && next->is_open};
+  return true;
+}
+
+enum loading program_loads(pid_t tid, const struct named *named, struct place *place, struct stat *loaded) {
+  static struct place interpreter;
   char joined[PATH_ROOM + 64];
+  struct place *current = place;
+  struct named called = *named;
+  struct handler next = {0};
+  enum loading result = LOADS_NOT;
   for (int i = 0; i < MAX_INTERPRETERS; i++) {
-    const char *path = reach(tid, &current, joined, sizeof joined);
-    if (path == NULL) return false;
-    *loaded = current.stat;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return true; /* executable but not readable: there is nothing to look at */
-    char head[HEAD_BYTES + 1];
-    ssize_t length = pread(fd, head, HEAD_BYTES, 0);
-    close(fd);
-    if (length >= 4 && memcmp(head, "\177ELF", 4) == 0) return true;
-    char *interpreter = length < 0 ? NULL : interpreter_in(head, length);
-    if (interpreter == NULL) return false;
-    find_place(tid, AT_FDCWD, interpreter, true, &current);
+    int fd = -1;
+    const char *path = reach(tid, &called, current, &fd, joined, sizeof joined);
+    *loaded = current->stat;
+    bool goes_on = path != NULL && look_into(path, called.path, &next, &result);
+    if (fd >= 0) close(fd);
+    /* What was opened for its rule is there, whether we see it or not. */
+    if (path == NULL) return next.is_open ? LOADS_UNSURE : LOADS_NOT;
+    if (!goes_on) return result;
+    if (next.is_open) tid = getpid();
+    called = (struct named){AT_FDCWD, next.interpreter};
+    current = &interpreter;
+    find_place(tid, AT_FDCWD, called.path, true, current);
   }
-  return false;
+  return LOADS_NOT;
 }

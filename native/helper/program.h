@@ -7,11 +7,23 @@
 
 #include "tracee.h"
 
+/* How it was said what is to be executed: `path`, seen from directory `dir`; an empty one means descriptor `dir` itself. */
+struct named {
+  int dir;
+  const char *path;
+};
+
+enum loading {
+  LOADS_NOT,
+  LOADS,
+  LOADS_UNSURE, /* nobody can tell from outside: only if the system has a rule for such a file that we do not see */
+};
+
 /*
- * `place` is what is to be executed, as thread `tid` sees it. True when that will most likely succeed; then `loaded` says
- * which file the process will be: the program, or the interpreter of a script.
+ * Whether that will most likely succeed for thread `tid`, for which it is `place`; then `loaded` says which file the process will be: the
+ * program, or what starts it. Of a place that exists, and is not known because it has no path, `path` is then what /proc calls it.
  */
-bool program_loads(pid_t tid, const struct place *place, struct stat *loaded);
+enum loading program_loads(pid_t tid, const struct named *named, struct place *place, struct stat *loaded);
 
 /*
  * Most programs are executed again and again. `text` is the path as it was given: whether it still is the program, and no

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -88,21 +87,21 @@ ssize_t read_path(pid_t tid, uint64_t address, char *out, size_t room) {
   return end != NULL ? end - out : read_text(tid, address, out, room);
 }
 
-size_t read_link(pid_t tid, const char *name, char *out, size_t room) {
-  char link[64];
-  snprintf(link, sizeof link, "/proc/%d/%s", tid, name);
-  ssize_t length = readlink(link, out, room - 1);
-  if (length < 0) return 0;
-  out[length] = 0;
-  return (size_t)length;
-}
-
 /* Whether the name by which something was opened is one of its names still: it may have others, and a name may end like this mark. */
 static bool has_name(const char *path, size_t length, const struct stat *stat) {
   struct stat now;
   if (stat->st_nlink == 0) return false;
   if (!plain_is_gone(path, length)) return true;
   return lstat(path, &now) == 0 && now.st_ino == stat->st_ino && now.st_dev == stat->st_dev;
+}
+
+bool name_as_shown(const char *link, struct place *place) {
+  static const char mark[] = " (deleted)";
+  ssize_t length = readlink(link, place->path, PATH_ROOM - 1);
+  place->length = length <= 0 ? 0 : (size_t)length;
+  if (plain_is_gone(place->path, place->length) && !has_name(place->path, place->length, &place->stat)) place->length -= sizeof mark - 1;
+  place->path[place->length] = 0;
+  return place->length > 0;
 }
 
 bool name_descriptor(int fd, const struct stat *stat, struct place *place) {
@@ -234,19 +233,32 @@ static const char *without_self(pid_t tid, const char *path, char *own, size_t r
   return path;
 }
 
-void find_place(pid_t tid, int dir, const char *path, bool follows, struct place *place) {
-  char joined[JOINED_ROOM], own[JOINED_ROOM];
-  place->known = place->exists = place->moot = false;
-  place->length = 0;
+/* How we reach what the path means to the thread; false when it is empty, or longer than any. */
+static bool join(pid_t tid, int dir, const char *path, char joined[JOINED_ROOM]) {
+  char own[JOINED_ROOM];
   path = without_self(tid, path, own, sizeof own);
   size_t length = strlen(path);
-  if (length == 0) return;
-  size_t before = base_of(tid, dir, path, joined, sizeof joined);
-  if (before + length >= sizeof joined) return;
+  if (length == 0) return false;
+  size_t before = base_of(tid, dir, path, joined, JOINED_ROOM);
+  if (before + length >= JOINED_ROOM) return false;
   memcpy(joined + before, path, length + 1);
   /* Without a name in it the magic link would be taken for the last part. */
   if (strspn(path, "/") == length) strcpy(joined + before, "/.");
-  find_joined(tid, joined, follows, place, 0);
+  return true;
+}
+
+void find_place(pid_t tid, int dir, const char *path, bool follows, struct place *place) {
+  char joined[JOINED_ROOM];
+  place->known = place->exists = place->moot = false;
+  place->length = 0;
+  if (join(tid, dir, path, joined)) find_joined(tid, joined, follows, place, 0);
+}
+
+int open_place(pid_t tid, int dir, const char *path) {
+  char joined[JOINED_ROOM];
+  if (*path != 0) return join(tid, dir, path, joined) ? open_theirs(tid, joined, O_PATH | O_CLOEXEC) : -1;
+  snprintf(joined, sizeof joined, "/proc/%d/fd/%d", tid, dir);
+  return open(joined, O_PATH | O_CLOEXEC);
 }
 
 void find_descriptor(pid_t tid, int fd, struct place *place) {
@@ -264,32 +276,4 @@ void find_descriptor(pid_t tid, int fd, struct place *place) {
   place->length = (size_t)length;
   place->known = has_name(place->path, place->length, &place->stat);
   place->moot = !place->known;
-}
-
-ssize_t read_file(pid_t pid, const char *name, void *out, size_t room) {
-  char file[64];
-  snprintf(file, sizeof file, "/proc/%d/%s", pid, name);
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  size_t done = 0;
-  for (ssize_t got; done < room && (got = read(fd, (char *)out + done, room - done)) > 0;) done += (size_t)got;
-  close(fd);
-  return (ssize_t)done;
-}
-
-bool read_text_file(pid_t pid, const char *name, char *out, size_t room) {
-  ssize_t length = read_file(pid, name, out, room - 1);
-  if (length <= 0) return false;
-  out[length] = 0;
-  return true;
-}
-
-bool find_parents(pid_t tid, pid_t *group, pid_t *parent) {
-  char text[1024];
-  if (!read_text_file(tid, "status", text, sizeof text)) return false;
-  const char *group_at = strstr(text, "\nTgid:"), *parent_at = strstr(text, "\nPPid:");
-  if (group_at == NULL || parent_at == NULL) return false;
-  *group = atoi(group_at + 6);
-  *parent = atoi(parent_at + 6);
-  return true;
 }

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "proc-files.h"
+
 enum { PATH_ROOM = 8192 };
 
 struct place {
@@ -35,18 +37,13 @@ ssize_t read_path(pid_t tid, uint64_t address, char *out, size_t room);
 void find_place(pid_t tid, int dir, const char *path, bool follows, struct place *place);
 /* The path of an open descriptor of ours; false when what it means has no name any more. */
 bool name_descriptor(int fd, const struct stat *stat, struct place *place);
+/* What a link in /proc to what `place` is shows, also where nothing has that name any more; false when it shows nothing. */
+bool name_as_shown(const char *link, struct place *place);
 /* Names what is in directory `parent` (open) as `name`, and looks whether it is there. */
 bool name_entry(int parent, const char *name, struct place *place);
 /* What its descriptor `fd` means. */
 void find_descriptor(pid_t tid, int fd, struct place *place);
-/* The link /proc/TID/`name` as text; 0 when it cannot be read. */
-size_t read_link(pid_t tid, const char *name, char *out, size_t room);
-
-/* What the file /proc/PID/`name` has, as far as there is room: how many bytes; -1 when it cannot be read. */
-ssize_t read_file(pid_t pid, const char *name, void *out, size_t room);
-/* The same of one that is text, with a NUL behind it; false when there is nothing. */
-bool read_text_file(pid_t pid, const char *name, char *out, size_t room);
-/* Thread group and parent; false when the process is gone. */
-bool find_parents(pid_t tid, pid_t *group, pid_t *parent);
+/* A descriptor (O_PATH) of what find_place finds, links followed, also where that has no path; with an empty path of descriptor `dir`. */
+int open_place(pid_t tid, int dir, const char *path);
 
 #endif

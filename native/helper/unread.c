@@ -227,8 +227,10 @@ bool unread_hold(const struct call *call, bool may_hold) {
   return held;
 }
 
-/* By convention of shells and of posix_spawn. */
-static bool says_nothing_executed(const int *status) { return status != NULL && WIFEXITED(*status) && WEXITSTATUS(*status) == 127; }
+/* By convention of shells and of posix_spawn: not found, or found and refused. */
+static bool says_nothing_executed(const int *status) {
+  return status != NULL && WIFEXITED(*status) && (WEXITSTATUS(*status) == 127 || WEXITSTATUS(*status) == 126);
+}
 
 void unread_end(struct frame *frame, const struct process *process, const int *status) {
   struct look last;

@@ -60,7 +60,9 @@ export const operation = <Input extends z.ZodObject, Output extends z.ZodType>(r
   }) as unknown as Operation
 
 /** To read what runs did, also what a live one has not written yet. */
-export const tracing = (): OpenOptions => ({ withoutBrokenConfig: true, upToDate: true })
+export const tracing = (): OpenOptions => ({ ...listing(), upToDate: true })
 
 /** To look or to go back: a savepoint.yaml that is wrong, perhaps by what is to be undone, does not stop it. */
 export const looking = (): OpenOptions => ({ withoutBrokenConfig: true })
+
+export const listing = (): OpenOptions => ({ ...looking(), listsOnly: true })

@@ -13,7 +13,6 @@ import { placeOf } from './snapshot-place.ts'
 /** To go back: neither a broken configuration nor a full disk stops it. */
 const goingBack = ({ dry_run: isDry }: { dry_run?: boolean }) => ({
   withoutBrokenConfig: true,
-  goesBack: true,
   makeRoom: !isDry,
 })
 

@@ -9,7 +9,7 @@ import { eventKinds, kept, limit, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
 import { eventPageJson } from './json-events.ts'
 import { executionJson, traceJson, whyJson } from './json-trace.ts'
-import { looking, operation, tracing } from './operation.ts'
+import { listing, looking, operation, tracing } from './operation.ts'
 import { patchPage } from './patch.ts'
 import * as shapes from './shapes.ts'
 import { eventPage } from './shapes-events.ts'
@@ -58,7 +58,7 @@ export const lookOperations = [
     isOfHistory: true,
     input: z.object({ run: runRef.optional(), limit: limit.optional() }),
     output: z.array(shapes.snapshot),
-    opens: looking,
+    opens: listing,
     handler(savepoint, { run, limit }) {
       const wanted = run === undefined ? undefined : new Set(savepoint.snapshots({ run }).map(({ id }) => id))
       return savepoint
@@ -75,7 +75,7 @@ export const lookOperations = [
     isOfHistory: true,
     input: empty,
     output: z.array(shapes.logNode),
-    opens: looking,
+    opens: listing,
     handler: savepoint => savepoint.log().map(json.logNodeJson),
   }),
   operation({
@@ -85,7 +85,7 @@ export const lookOperations = [
     isOfHistory: true,
     input: empty,
     output: shapes.snapshot,
-    opens: looking,
+    opens: listing,
     handler(savepoint) {
       const node = savepoint.log().find(({ isHead }) => isHead)
       // Says why there is none.
@@ -100,7 +100,7 @@ export const lookOperations = [
     isOfHistory: true,
     input: empty,
     output: z.array(shapes.logNode),
-    opens: looking,
+    opens: listing,
     handler: savepoint => savepoint.branches().map(json.logNodeJson),
   }),
   operation({
@@ -254,7 +254,7 @@ export const lookOperations = [
     effect: 'read',
     input: empty,
     output: z.array(shapes.listedRun),
-    opens: looking,
+    opens: listing,
     handler: savepoint =>
       savepoint
         .runs()
@@ -268,7 +268,7 @@ export const lookOperations = [
     isOfHistory: true,
     input: empty,
     output: z.array(shapes.operation),
-    opens: looking,
+    opens: listing,
     handler: savepoint => savepoint.operations().toReversed().map(json.operationJson),
   }),
   operation({
@@ -278,7 +278,7 @@ export const lookOperations = [
     isOfHistory: true,
     input: empty,
     output: z.array(z.object({ name: z.string(), snapshot: z.string() })),
-    opens: looking,
+    opens: listing,
     handler: savepoint =>
       [...savepoint.tags()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, snapshot]) => ({ name, snapshot })),
   }),

@@ -15,6 +15,7 @@ import {
   isThere,
   leftProbes,
   makePlace,
+  nearest,
   no,
   OUTSIDE,
   removeIfEmpty,
@@ -32,6 +33,8 @@ const SUBVOLUME_INO = 256
 /** A list of differences that is longer is not worth reading: looking at everything costs no more. */
 const MAX_STREAM_BYTES = 16 * 1024 * 1024
 const ID_DIGITS = 32
+/** What one takes of its own is counted by a look at every file: of a large one nobody waits for that. */
+const USAGE_MS = 1000
 
 const pathOf = ({ place, name }: NativeState): string => join(place, name)
 
@@ -91,7 +94,12 @@ export const btrfs: NativeBackend = {
   whereOf: pathOf,
 
   usageBytes(state) {
-    const { works, stdout } = runProgram('btrfs', ['filesystem', 'du', '-s', '--raw', '--', pathOf(state)])
+    const { works, stdout } = runProgram(
+      'btrfs',
+      ['filesystem', 'du', '-s', '--raw', '--', pathOf(state)],
+      true,
+      USAGE_MS,
+    )
     const columns = works ? stdout.toString().trim().split('\n').at(-1)!.trim().split(/\s+/) : []
     return columns[1] !== undefined && /^\d+$/.test(columns[1]) ? Number(columns[1]) : undefined
   },
@@ -223,9 +231,13 @@ function whyNoSubvolume(path: string): string {
 
 /** First whether an empty one can be deleted, which can be tidied up in any case; then one of the target. */
 function tryPlace(target: string, place: string): Probe {
+  // Where it cannot be, nothing is made.
+  if (typeOf(nearest(place)) !== BTRFS_MAGIC) return no(`${place} is not on btrfs`, OUTSIDE)
   const problem = whyNotMade(place)
-  if (problem !== undefined) return no(problem, fixFor(problem) ?? OUTSIDE)
-  if (typeOf(place) !== BTRFS_MAGIC) return no(`${place} is not on btrfs`, OUTSIDE)
+  if (problem !== undefined) {
+    removeIfEmpty(place)
+    return no(problem, fixFor(problem) ?? OUTSIDE)
+  }
   tidyIfPossible(() => btrfs.tidy(place))
   const probe = join(place, `.${newProbeName()}`)
   try {

@@ -54,14 +54,19 @@ export function answerSignals(note: SignalNote): void {
 }
 
 /** `isStoppable`: Ctrl-C ends it, because it may take long, and what it leaves is known to be none. */
-export function runProgram(program: string, args: readonly string[], isStoppable = false): Finished {
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  isStoppable = false,
+  limitMs = LIMIT_MS,
+): Finished {
   const env = { LC_ALL: 'C', PATH: `${process.env.PATH ?? ''}:${SYSTEM_PATH}` }
   const word = args[0]?.startsWith('-') === false ? `${program} ${args[0]}` : program
-  addon.signalNote(Buffer.from(signalNote(word, LIMIT_MS)))
+  addon.signalNote(Buffer.from(signalNote(word, limitMs)))
   const result = spawnSync(program, args, {
     env,
     maxBuffer: MAX_OUTPUT_BYTES,
-    timeout: LIMIT_MS,
+    timeout: limitMs,
     stdio: ['ignore', 'pipe', 'pipe', ...(handedDown === undefined ? [] : [handedDown])],
     // The Ctrl-C of a terminal reaches all of its group: a program that it ends may have done its work, and cannot say so.
     detached: !isStoppable && !mayStopAll,
@@ -70,11 +75,13 @@ export function runProgram(program: string, args: readonly string[], isStoppable
   if (result.error) {
     const isCut = errnoOf(result.error) === 'ETIMEDOUT'
     const isMissing = errnoOf(result.error) === 'ENOENT'
-    const late = isCut ? `${program} did not answer within ${LIMIT_MS / 1000} s` : undefined
+    const late = isCut ? `${program} did not answer within ${limitMs / 1000} s` : undefined
     const why = isMissing ? `${program} is not installed` : (late ?? result.error.message)
     return { works: false, stdout: Buffer.alloc(0), why, isCut }
   }
-  const said = result.stderr.toString().trim().split('\n').at(-1) ?? ''
+  const lines = result.stderr.toString().trim().split('\n')
+  // What the last line says may follow from what stands above it.
+  const said = /^internal error/.test(lines.at(-1)!) ? lines.join(' ') : lines.at(-1)!
   const ended = `${program} ended with ${result.status ?? result.signal}`
   const why = said.replace(/^(ERROR|WARNING|cannot)(: | )/i, '') || ended
   return { works: result.status === 0, stdout: result.stdout, why, isCut: result.signal !== null }

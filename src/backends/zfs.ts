@@ -89,7 +89,8 @@ export const zfs: NativeBackend = {
     tidyIfPossible(() => zfs.tidy(place))
     const probe = `${place}-${newProbeName()}`
     const taken = runProgram('zfs', ['snapshot', probe])
-    if (!taken.works) return no(`a snapshot failed: ${taken.why}`, fixFor(taken.why) ?? ALLOW)
+    if (!taken.works)
+      return no(`a snapshot failed: ${taken.why}`, fixFor(taken.why) ?? whenNotThere(taken.why) ?? ALLOW)
     const deleted = runProgram('zfs', ['destroy', probe])
     // `rollback --native` may have been faster.
     if (deleted.works || isAbsent(deleted.why)) return { works: true, place, of: origin(dataset) }
@@ -178,6 +179,9 @@ function isShown(dataset: string, target: Buffer): boolean {
 const isAbsent = (why: string): boolean => /does not exist|could not find/.test(why)
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
+const whenNotThere = (why: string): string | undefined =>
+  why.includes('failed to initialize') ? 'Load the module (modprobe zfs), or start zfs-fuse' : undefined
+
 const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create,rollback DATASET'
 
 function whyNoList(why: string): string {

@@ -53,6 +53,8 @@ export interface Context {
   engineOptions(): OpenOptions
   /** Opens for a verb that only looks: a savepoint.yaml that is wrong, perhaps by what one wants to see, does not stop it. */
   look(extra?: OpenOptions): Promise<Savepoint>
+  /** The same for one that only lists what there is. */
+  list(extra?: OpenOptions): Promise<Savepoint>
   /** Runs a command although there is nothing to record it in, because of `cause`. */
   runUnrecorded(command: string[], cause: Error): Promise<RunResult>
   /** Whether `undo` would stop a run, instead of taking back what was done last. */
@@ -155,6 +157,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       return opened
     },
     look: extra => context.open({ withoutBrokenConfig: true, ...extra }),
+    list: extra => context.look({ listsOnly: true, ...extra }),
     async runUnrecorded(command, cause) {
       cancellation?.ignore()
       const engine = await import('../index.ts')

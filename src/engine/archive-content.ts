@@ -1,5 +1,5 @@
 /** The bytes of a stored file for an archive, piece by piece, checked against its id at the end. */
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, openSync, type PathLike, readSync } from 'node:fs'
 import { isDamage } from '../errors/errors.ts'
 import type { Entry } from '../model/entry.ts'
 import { Hasher } from '../model/id.ts'
@@ -99,7 +99,7 @@ function recipeContent(store: Store, items: RecipeItem[], entry: Entry): Content
   }
 }
 
-function cloneContent(file: string, entry: Entry): Content {
+function cloneContent(file: PathLike, entry: Entry): Content {
   const segments = cloneSegments(file, entry.size)
   return {
     segments,
@@ -129,7 +129,7 @@ function cloneContent(file: string, entry: Entry): Content {
   }
 }
 
-function cloneSegments(file: string, size: number): Segment[] {
+function cloneSegments(file: PathLike, size: number): Segment[] {
   const fd = openSync(file, 'r')
   try {
     const pairs = addon.dataSegments(fd, size)

@@ -57,10 +57,10 @@ export async function captureBefore(ctx: Context, touched: Touched, options: Liv
   })
 }
 
-/** Undefined when there is no room for everything. */
+/** Undefined when there is no room for everything; nor was there for what is lent. */
 async function captureIfRoom(ctx: Context, options: LiveOptions): Promise<Live | undefined> {
   try {
-    return isBelowFloor(ctx) ? undefined : await captureLive(ctx, options)
+    return isBelowFloor(ctx) || ctx.store.isLending ? undefined : await captureLive(ctx, { ...options, mustFit: true })
   } catch (error) {
     if (!isDiskFull(error)) throw error
     return undefined
@@ -91,18 +91,34 @@ export function sayWhatMayNotFit(ctx: Context, look: Live, touched: Touched): vo
   )
 }
 
+/** A state that lies at `path`, and was only looked at: what a restore of `scope` would write of it is stored. */
+export async function storeWanted(
+  ctx: Context,
+  { look, path, scope }: { look: Live; path: Buffer; scope: readonly Raw[] | undefined },
+): Promise<Live> {
+  const live = await captureLive(ctx, { override: [look.root], readOwned: true, discard: true, ignoreFloor: true })
+  const files = [...differingEntries(ctx.store, live.tree, look.tree, scope)].flatMap(({ path, after }) =>
+    after?.kind === 'file' && !ctx.store.has(after.content) ? [{ path, entry: after }] : [],
+  )
+  return store(ctx, look, files, path).catch(error => {
+    throw explainCapture(ctx, error)
+  })
+}
+
 const unstoredFiles = (ctx: Context, look: Live, touched: Touched): LiveFile[] =>
   touchedFiles(ctx, look, touched).filter(({ entry }) => !ctx.store.has(entry.content))
 
-/** Live files that differ from what is wanted there; of an undo, those that the operation changed. */
+/** Live files that differ from what is wanted there, if that is known; of an undo, those that the operation changed. */
 function touchedFiles(ctx: Context, look: Live, { wanted, base, scope }: Touched): LiveFile[] {
   const tree = rootTreeOf(ctx.store, wanted)
   const changed =
     base === undefined
       ? undefined
       : new Set([...differingEntries(ctx.store, rootTreeOf(ctx.store, base), tree)].map(({ path }) => path))
-  return [...differingEntries(ctx.store, look.tree, tree, scope)].flatMap(({ path, before }) =>
-    before?.kind === 'file' && (!changed || changed.has(path)) ? [{ path, entry: before }] : [],
+  return [...differingEntries(ctx.store, look.tree, tree, scope)].flatMap(({ path, before, after }) =>
+    before?.kind === 'file' && after?.kind !== 'unknown' && (!changed || changed.has(path))
+      ? [{ path, entry: before }]
+      : [],
   )
 }
 
@@ -118,10 +134,10 @@ function whatFits(ctx: Context, files: LiveFile[]): LiveFile[] {
 }
 
 /** Stores these files, and the trees of `look` with what is not stored as unknown. All or nothing. */
-async function store(ctx: Context, look: Live, files: LiveFile[]): Promise<Live> {
+async function store(ctx: Context, look: Live, files: LiveFile[], path = ctx.targetPath): Promise<Live> {
   const writer = await ctx.store.writer()
   try {
-    await storeFiles(ctx, writer, files)
+    await storeFiles(ctx, writer, files, path)
     const noRoom: Raw[] = []
     const tree = runDeep(storeTree(ctx.store, writer, look.tree, '', noRoom))
     const root = writer.put(encodeTree([{ ...rootEntryOf(ctx.store, look.root), content: tree }]))
@@ -141,8 +157,8 @@ async function store(ctx: Context, look: Live, files: LiveFile[]): Promise<Live>
 }
 
 /** A file that is not any more what was looked at is stored as it is now, which its tree does not name: it stays unknown. */
-async function storeFiles(ctx: Context, writer: StoreWriter, files: LiveFile[]): Promise<void> {
-  await withDir(ctx.targetPath, async root => {
+async function storeFiles(ctx: Context, writer: StoreWriter, files: LiveFile[], path: Buffer): Promise<void> {
+  await withDir(path, async root => {
     const ingest = new Ingest(ctx.store, writer, root, undefined, ctx.signal)
     try {
       for (const { path, entry } of files) {

@@ -53,8 +53,6 @@ export interface Context {
   leftBeyond: boolean
   /** Ids of those that could not be read when it was last tried. */
   notRead: ReadonlySet<string>
-  /** It was opened to bring something back: the part of the disk that is kept free is for that. Not to make room, which would fill it first. */
-  goesBack: boolean
   /** What was left to the store when the timeline was opened: whoever prunes has asked for that, too. */
   leftAtOpen: LeftToStore[]
   now: () => number
@@ -68,6 +66,8 @@ export interface Context {
   onUnstoppable: ((isUnstoppable: boolean) => void) | undefined
   /** How long to wait for another command. */
   lockWaitMs: number
+  /** It takes longer than a moment. */
+  onWaiting?: (() => void) | undefined
   untilExit: boolean
   /** For a run: what the last capture saw, so that the next one needs no look at what the run has not touched. */
   seen: Seen | undefined
@@ -121,6 +121,9 @@ export function recordTarget(ctx: Context): void {
   ctx.unrecorded = undefined
 }
 
+/** What a timeline is held for while a snapshot is taken. */
+export const TAKING = 'take a snapshot'
+
 /** What holds the whole store for long and frees nothing. */
 export const CHECKING = 'verify'
 
@@ -142,7 +145,7 @@ export function releaseObjects(ctx: Context): void {
   ctx.held = undefined
 }
 
-const waitOf = ({ lockWaitMs: waitMs, signal }: Context): LockWait => ({ waitMs, signal })
+const waitOf = ({ lockWaitMs: waitMs, signal, onWaiting }: Context): LockWait => ({ waitMs, signal, onWaiting })
 
 /** One writer per timeline: waits a little for another one, then says who it is. */
 export async function withTimelineLock<T>(ctx: Context, purpose: string, work: () => Promise<T>): Promise<T> {

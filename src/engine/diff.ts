@@ -1,11 +1,9 @@
 /** `diff`, `changes` and `status`: what differs between two states, one of which may be the live tree. */
-import { join } from 'node:path'
 import { isDiskFull } from '../errors/errors.ts'
 import type { Change, Entry } from '../model/entry.ts'
 import { hashBytes } from '../model/id.ts'
 import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type Operation, type Run, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
-import { lockHolder, tryLock } from '../store/file-lock.ts'
 import { MAX_SHOWN_BYTES, readContent } from '../store/read-content.ts'
 import { countChanges } from '../store/tree-diff.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
@@ -16,6 +14,7 @@ import { checkRoom } from './capture-room.ts'
 import { changedOutside, firstOutside } from './changed-outside.ts'
 import { changesOfRun } from './changes-of-run.ts'
 import { type Context, holdObjects } from './context.ts'
+import { currentWriter } from './current-writer.ts'
 import { leftHistory, sayWhatLeft } from './left-history.ts'
 import { sayWhatIsLeft } from './left-spools.ts'
 import { liveRuns } from './live-runs.ts'
@@ -164,13 +163,6 @@ function interruptedRuns(ctx: Context, live: Live): InterruptedRun[] {
 const captureForReading = async (ctx: Context): Promise<Live> => {
   await holdObjects(ctx)
   return lookAtLive(ctx)
-}
-
-function currentWriter(ctx: Context): StatusResult['writer'] {
-  const file = join(ctx.timelineDir, 'lock')
-  const lock = tryLock(file, 'shared', 'status')
-  lock?.release()
-  return lock ? undefined : lockHolder(file)
 }
 
 const contentOf = (ctx: Context, entry: Entry | undefined): Buffer | undefined =>

@@ -38,6 +38,15 @@ export class DirtySet {
     return this.dirs.size === 0 && this.replaced.size === 0 && this.again.size === 0 && !this.isLost
   }
 
+  /** Whether a capture would look at something in the directory, or right beside the file. */
+  concerns(path: Raw, isDirectory: boolean): boolean {
+    if (this.isLost) return true
+    const above = parentOf(path)
+    return [this.dirs, this.replaced, this.again].some(set =>
+      [...set].some(dir => isWithin(dir, path) || (!isDirectory && dir === above)),
+    )
+  }
+
   /** Something was not seen: only a look at everything tells what changed. */
   lose(): void {
     this.isLost = true

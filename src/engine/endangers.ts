@@ -1,12 +1,14 @@
-/** Whether what a command destroys is something that a snapshot of the target would bring back. */
+/** What of the target a command destroys, so that a snapshot would bring it back. */
 import { lstatSync } from 'node:fs'
 import { shownAt } from '../backends/mounts-below.ts'
 import { findGitDir, tryStat } from '../files/git-dir.ts'
 import { type Destructive, destructiveOf } from '../model/command-kind.ts'
+import { ANYWHERE } from '../model/command-words.ts'
 import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawFromText, rawToBytes, rawToText } from '../model/raw-path.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { ExecEvent } from '../tracers/trace-event.ts'
+import { checkIdentity } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { gitAliases, gitEnvOf } from './git-aliases.ts'
 import { absolute, real, workTreeOf } from './git-place.ts'
@@ -23,26 +25,42 @@ export async function destroyedBy(ctx: Context, event: ExecEvent, argv: string[]
     cwd: rawToText(event.cwd),
     isFed: () => isFed(event.pid),
   })
-  return destructive && event.truncated ? { ...destructive, operands: [] } : destructive
+  // The rest of its words may be any; and what they are seen from has no path where it is too long.
+  const isUnclear = event.truncated || !event.cwd.startsWith('/')
+  return destructive && isUnclear
+    ? { ...destructive, operands: ANYWHERE, unlessDirectory: [], underWay: undefined }
+    : destructive
 }
 
-/** `target`: where it is now. `cwd`: where the command was started. A path through another mount is one to the target, too. */
-export function endangers(ctx: Context, target: Buffer, cwd: Raw, destructive: Destructive): boolean {
+/** `target`: where it is now. `cwd`: where the command was started. */
+export function isInDanger(ctx: Context, target: Buffer, cwd: Raw, destructive: Destructive): boolean {
+  const isThreatened = (place: Buffer) => !endangered(ctx, place, cwd, destructive).next().done
+  if (isThreatened(target)) return true
+  if (target.equals(ctx.targetPath) || !isThreatened(ctx.targetPath)) return false
+  // Of what has taken its place there is no snapshot, which is said.
+  checkIdentity(ctx)
+  return false
+}
+
+/**
+ * Paths relative to the target, with all that is in them. A path through another mount is one to the target, too.
+ */
+export function* endangered(ctx: Context, target: Buffer, cwd: Raw, destructive: Destructive): Generator<Raw> {
   const { operands, unlessDirectory, follows, wholeRepository, underWay } = destructive
-  if (underWay && !isUnderWay(cwd, operands, underWay)) return false
+  if (underWay && !isUnderWay(cwd, operands, underWay)) return
   const shown = shownAt(target)
-  const isInDanger = (place: Raw): boolean =>
-    shown.some(each =>
-      isWithin(each.place, place)
-        ? !isLeftOut(ctx, each.below)
-        : isWithin(place, each.place) && !isLeftOut(ctx, joinRaw(each.below, place.slice(each.place.length + 1))),
-    )
-  if (operands.length === 0) return isInDanger(cwd)
-  return operands.some(operand => {
+  const inTarget = (place: Raw): Raw[] =>
+    shown
+      .filter(each => isWithin(each.place, place) || isWithin(place, each.place))
+      .map(each => (isWithin(each.place, place) ? each.below : joinRaw(each.below, place.slice(each.place.length + 1))))
+      .filter(path => !isLeftOut(ctx, path))
+  if (operands.length === 0) yield* inTarget(cwd)
+  for (const operand of operands) {
     const places = placesOf(cwd, rawFromText(operand), follows)
-    if (unlessDirectory.includes(operand) && places.some(isDirectory)) return false
-    return places.some(place => isInDanger(place) || (wholeRepository && isInDanger(workTreeOf(place) ?? place)))
-  })
+    if (unlessDirectory.includes(operand) && places.some(isDirectory)) continue
+    const around = wholeRepository ? places.map(place => workTreeOf(place) ?? place) : []
+    yield* [...places, ...around].flatMap(inTarget)
+  }
 }
 
 /**

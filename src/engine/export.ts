@@ -6,8 +6,9 @@ import { archivePath, explainArchive, shownFile } from './archive-file.ts'
 import { refuseExisting, writeArchive } from './archive-write.ts'
 import type { Context } from './context.ts'
 import { keptMatcher } from './kept-matcher.ts'
+import { withLentLocked } from './lent-state.ts'
 import type { ExportResult } from './results.ts'
-import { uncapturedIn } from './uncaptured-in.ts'
+import { missingElsewhere } from './uncaptured-in.ts'
 
 export interface ExportOptions {
   /** With the files that only `exclude.keep` brought into the snapshot, such as .env. */
@@ -30,8 +31,10 @@ export async function exportSnapshot(
   const lock = await ctx.store.lock('shared', 'export a snapshot', { waitMs: GC_LOCK_WAIT_MS, signal: ctx.signal })
   try {
     const how = { phase: 'exporting', compression, replace: ctx.force, leaveOut, check() {} }
-    const { files, bytes, leftOut } = await writeArchive(ctx, snapshot, path, how)
-    return { file: shownFile(path), snapshot, files, bytes, leftOut, uncaptured: uncapturedIn(ctx, snapshot) }
+    return await withLentLocked(ctx, snapshot, async lent => {
+      const { files, bytes, leftOut } = await writeArchive(ctx, lent, path, how)
+      return { file: shownFile(path), snapshot, files, bytes, leftOut, uncaptured: missingElsewhere(ctx, lent) }
+    })
   } catch (error) {
     throw explainArchive(ctx, 'export', `${snapshot.id} to ${shownFile(path)}`, error)
   } finally {

@@ -4,18 +4,15 @@
  * before the end.
  */
 
-import type { Destructive } from '../model/command-kind.ts'
 import { isBeyondTrace } from '../model/destructive-filesystems.ts'
 import { rawToText } from '../model/raw-path.ts'
-import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot, SnapshotType } from '../model/snapshot.ts'
 import type { Dirty, HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import type { ExecEvent, ExitEvent, KeptEvent, Look, LostEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
-import { checkIdentity, type RunDirty } from './capture-live.ts'
+import type { RunDirty } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { DirtySet } from './dirty-set.ts'
-import { destroyedBy, endangers } from './endangers.ts'
-import { GuardPace } from './guard-pace.ts'
+import { Guards } from './guards.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { KeptSpool } from './kept-spool.ts'
 import { endOf, type Milestone, milestoneOfExec } from './milestone-exec.ts'
@@ -54,7 +51,7 @@ export class LiveRun {
   private readonly hooks: Hooks
   private readonly milestones = new Map<number, Milestone>()
   private readonly dirty: DirtySet
-  private readonly pace = new GuardPace()
+  private readonly guards: Guards
   private readonly timers = new Map<SnapshotType, NodeJS.Timeout>()
   private readonly idle: IdleWatch | undefined
   private readonly interval: NodeJS.Timeout | undefined
@@ -66,6 +63,8 @@ export class LiveRun {
   /** Captures that have not begun: whoever wants one joins the next of them. */
   private readonly queue: Wanted[] = []
   private closed = false
+  /** The state before the run is still being captured. */
+  private isBeginning = false
   /** Not everything can be seen: from there on anything may have changed. */
   private isBlind = false
   /** Nothing was captured at the start: what has not changed may be in no snapshot either. */
@@ -82,6 +81,15 @@ export class LiveRun {
     const { triggers, auto_interval_seconds } = ctx.config.snapshots
     this.dirty = new DirtySet(ctx.targetPath)
     this.kept = new KeptSpool(ctx, run)
+    this.guards = new Guards(ctx, {
+      ...hooks,
+      dirty: this.dirty,
+      isClosed: () => this.closed,
+      isDirty: () => this.isDirty,
+      isBeginning: () => this.isBeginning,
+      underWay: () => this.underWay,
+      take: options => this.take({ type: 'guard', ...options }),
+    })
     this.walkedAt = ctx.now()
     if (!triggers.disable_idle)
       this.idle = new IdleWatch(triggers.idle_threshold_seconds * 1000, () => this.trigger('idle', undefined))
@@ -90,8 +98,13 @@ export class LiveRun {
   }
 
   /** The state before is still being captured: nothing is before that. */
-  waitFor(work: Promise<unknown>): void {
-    this.work = work
+  waitFor(before: Promise<Snapshot | undefined>): void {
+    this.isBeginning = true
+    this.underWay = before
+    this.work = before.then(() => {
+      this.isBeginning = false
+      this.underWay = undefined
+    })
   }
 
   /** For a run whose commands are not told: what runs below this process is the run. */
@@ -103,7 +116,7 @@ export class LiveRun {
     if (event.type === 'path') this.handlePath(event)
     else if (event.type === 'exec') this.handleExec(event)
     else if (event.type === 'exit') this.handleExit(event)
-    else if (event.type === 'late') this.hooks.note(event.id, 'went on before its snapshot was there')
+    else if (event.type === 'late') this.guards.wentOn(event.id)
     else if (event.type === 'lost') this.lose(event)
     else if (event.type === 'kept') this.handleKept(event)
     else if (event.type === 'safe') this.kept.pin(event)
@@ -166,13 +179,7 @@ export class LiveRun {
     if (milestone) this.milestones.set(event.id, milestone)
     // What it changes is not told: it is looked at everything, before it as well.
     if (isBeyondTrace(argv)) this.goBlind()
-    if (!event.held) return
-    this.guard(event, argv)
-      .catch(error => {
-        this.ctx.warn(`no snapshot before ${quoteCommand(argv)}: ${(error as Error).message}`)
-        this.hooks.note(event.id, `not guarded: ${(error as Error).message}`)
-      })
-      .finally(() => this.hooks.release(event.id))
+    if (event.held) this.guards.hold(event, argv)
   }
 
   private forget(exec: number): void {
@@ -203,40 +210,15 @@ export class LiveRun {
     if (this.closed) return
     if (type === 'git') this.pendingCommit = undefined
     if (label === undefined && type !== 'git' && (!this.isDirty || this.queue.length > 0)) return
-    this.take(type, command, label).catch(error =>
+    this.take({ type, command, label }).catch(error =>
       this.ctx.warn(`a snapshot (${type}) could not be taken: ${(error as Error).message}`),
     )
   }
 
-  private async guard(event: ExecEvent, argv: string[]): Promise<void> {
-    const destructive = await destroyedBy(this.ctx, event, argv)
-    if (!destructive || this.closed) return
-    if (destructive.irreversible) this.hooks.note(event.id, 'irreversible')
-    if (!(this.isDirty || this.underWay) || !this.isInDanger(event, destructive)) return
-    // What is being captured is safe when that is done, not before.
-    const former = this.isDirty ? undefined : await this.underWay?.catch(() => undefined)
-    if (former) this.hooks.note(event.id, `guarded by ${former.id}`)
-    if (!this.isDirty) return
-    if (!isBeyondTrace(argv) && !this.pace.isDue(event.parent, this.ctx.now())) {
-      this.hooks.note(event.id, 'not guarded: too soon after the last guard')
-      return
-    }
-    const snapshot = await this.take('guard', quoteCommand(argv), destructive.irreversible ? 'irreversible' : undefined)
-    if (snapshot) this.hooks.note(event.id, `guarded by ${snapshot.id}`)
-  }
-
-  private isInDanger({ cwd }: ExecEvent, destructive: Destructive): boolean {
-    const place = this.hooks.place()
-    if (endangers(this.ctx, place, cwd, destructive)) return true
-    if (place.equals(this.ctx.targetPath) || !endangers(this.ctx, this.ctx.targetPath, cwd, destructive)) return false
-    // Of what has taken its place there is no snapshot, which is said.
-    checkIdentity(this.ctx)
-    return false
-  }
-
   /** Undefined when nothing had changed. */
-  private take(type: SnapshotType, command: string | undefined, label?: string): Promise<Snapshot | undefined> {
-    const options = { type, run: this.run, command, label }
+  private take(wish: Omit<RunSnapshotOptions, 'run'>): Promise<Snapshot | undefined> {
+    const options = { ...wish, run: this.run }
+    const { type, label } = wish
     const [next] = this.queue
     if (next && label === undefined && type !== 'git') return next.end.promise
     // It will show the state after the last test or commit that has ended by then: that one is what it is to say.

@@ -14,6 +14,7 @@ import { checkOpenOptions, withCheckedCalls } from './checked-calls.ts'
 import { chooseTarget, currentDirectory, noTimeline, ownerOf } from './choose-target.ts'
 import { type Context, ownRun, RUN_VARIABLE, refuseInsideRun, releaseObjects } from './context.ts'
 import { coverage } from './coverage.ts'
+import { beingTaken } from './current-writer.ts'
 import { compact, deleteSnapshots, prune } from './delete.ts'
 import { changes, diff, diffOfSnapshot, status } from './diff.ts'
 import { events } from './events.ts'
@@ -39,7 +40,7 @@ import { processesOfRuns, signalProcess } from './process-list.ts'
 import { purge } from './purge.ts'
 import { purgeText } from './purge-traces.ts'
 import { findEntry, readFile } from './read-content.ts'
-import { readAtOpen, readSince } from './read-native.ts'
+import { readAtOpen, readSince, readsAll } from './read-native.ts'
 import { resolvePath } from './resolve-path.ts'
 import { revert } from './revert.ts'
 import { requireRun, rollback } from './rollback.ts'
@@ -74,7 +75,8 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
     if (above !== undefined) ctx.env = { ...ctx.env, [RUN_VARIABLE]: above }
     if (!options.leaveUnread) await followPlaces(ctx)
     if (!options.leaveInterrupted) await recoverAtOpen(ctx, options.leaveStep === true)
-    if (!options.leaveUnread) await readAtOpen(ctx)
+    if (options.listsOnly && readsAll(ctx)) ctx.leaveUnread = true
+    if (!ctx.leaveUnread) await readAtOpen(ctx)
     if (options.upToDate) await haveEventsWritten(ctx)
   } catch (error) {
     closeContext(ctx)
@@ -124,7 +126,6 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     leaveUnread: options.leaveUnread ?? false,
     leaveBeyond: options.leaveBeyond ?? false,
     leftBeyond: false,
-    goesBack: options.goesBack ?? false,
     notRead: new Set(),
     leftAtOpen: [],
     now: options.now ?? Date.now,
@@ -191,11 +192,10 @@ function closeFiles({ db, store, scratch }: Pick<Context, 'db' | 'store' | 'scra
 }
 
 function toSavepoint(ctx: Context): Savepoint {
-  const whenRead = async <T>(work: () => Promise<T>, isNeeded = false): Promise<T> => {
-    await readSince(ctx, isNeeded)
+  const whenRead = async <T>(work: () => Promise<T>): Promise<T> => {
+    await readSince(ctx)
     return work()
   }
-  const goingBack = <T>(work: () => Promise<T>): Promise<T> => whenRead(work, true)
   return {
     get target() {
       return showPath(rawFromBytes(ctx.targetPath))
@@ -223,6 +223,7 @@ function toSavepoint(ctx: Context): Savepoint {
     isInterrupted: () => isInterrupted(ctx),
     isInPlace: () => ctx.db.isInPlace() && ctx.store.index.isInPlace(),
     undoStops: () => undoStops(ctx),
+    beingTaken: () => beingTaken(ctx),
     ownRun: () => ownRun(ctx),
     settle: () => readAtOpen(ctx),
     nativeUsage: ref => nativeUsage(ctx.timelineDir, resolveSnapshot(ctx.db, ref)),
@@ -238,15 +239,15 @@ function toSavepoint(ctx: Context): Savepoint {
     read: (ref, path) => readFile(ctx, ref, path).content,
     isKept: path => keptMatcher(ctx.config.snapshots.exclude.keep)(path),
     rollback: (ref, options = {}) =>
-      goingBack(() =>
+      whenRead(() =>
         options.native
           ? rollbackNatively(ctx, ref, options)
           : restoring(ctx, { op: 'rollback', ref, ...options }, () => rollback(ctx, ref, options)),
       ),
     revert: (path, options = {}) =>
-      goingBack(() => restoring(ctx, { op: 'revert', path, ...options }, () => revert(ctx, path, options))),
-    undo: (options = {}) => goingBack(() => restoring(ctx, { op: 'undo', ...options }, () => undo(ctx, options))),
-    redo: (options = {}) => goingBack(() => restoring(ctx, { op: 'redo', ...options }, () => redo(ctx, options))),
+      whenRead(() => restoring(ctx, { op: 'revert', path, ...options }, () => revert(ctx, path, options))),
+    undo: (options = {}) => whenRead(() => restoring(ctx, { op: 'undo', ...options }, () => undo(ctx, options))),
+    redo: (options = {}) => whenRead(() => restoring(ctx, { op: 'redo', ...options }, () => redo(ctx, options))),
     tags: () => ctx.db.tags(),
     tag: (name, ref) => setTag(ctx, name, ref),
     deleteTag: name => deleteTag(ctx, name),
@@ -268,7 +269,7 @@ function toSavepoint(ctx: Context): Savepoint {
     leftByPurge: path => leftByPurge(keptBeside(ctx.db), resolvePath(ctx, path)),
     purgeText: text => purgeText(ctx, text),
     exportSnapshot: (ref, file, options) =>
-      goingBack(async () => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {})),
+      whenRead(async () => (await import('./export.ts')).exportSnapshot(ctx, ref, file, options ?? {})),
     importArchive: async (file, options) => (await import('./import.ts')).importArchive(ctx, file, options ?? {}),
     importStates: async (source, make) => (await import('./import-states.ts')).importStates(ctx, source, make),
     run: options => runCommand(ctx, options),

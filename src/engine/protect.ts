@@ -11,6 +11,7 @@ import { pausepoint } from '../store/failpoint.ts'
 import { type Change, Preserved } from '../targets/dir/preserved.ts'
 import type { PathEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
+import { sayWhoWrites } from './current-writer.ts'
 import type { RunOptions } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
 
@@ -113,6 +114,7 @@ async function take(
     notice: say(ctx.notice),
     warn: say(ctx.warn),
     signal: stop.signal,
+    onWaiting: () => !isBegun() && sayWhoWrites(ctx),
     progress(progress) {
       onFound(progress.entries ?? 0)
       if (!isBegun()) ctx.progress?.(progress)

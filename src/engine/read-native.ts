@@ -14,6 +14,7 @@ import { freeBytes } from '../store/reserve.ts'
 import type { Dirty } from '../targets/dir/dirty-dirs.ts'
 import { hasLinks } from '../targets/dir/stale-links.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
+import { loadStatCacheRoot } from '../targets/dir/stat-cache-file.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
@@ -27,30 +28,31 @@ import { withSnapshotEvents } from './snapshot-events.ts'
  * When a timeline is opened. What cannot be read now (no room, its filesystem is not mounted) does not stop who asks about
  * something else.
  */
-export async function readAtOpen(ctx: Context, lockWaitMs = ctx.lockWaitMs, isNeeded = ctx.goesBack): Promise<void> {
+export async function readAtOpen(ctx: Context, lockWaitMs = ctx.lockWaitMs): Promise<void> {
   if (ctx.db.native.unread().length === 0 || ctx.unwritable) return
   try {
-    ctx.leftAtOpen = await withTimelineLock({ ...ctx, lockWaitMs }, 'read a snapshot', () => readUnread(ctx, isNeeded))
+    ctx.leftAtOpen = await withTimelineLock({ ...ctx, lockWaitMs }, 'read a snapshot', () => readUnread(ctx))
   } catch (error) {
     if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
     if ((error as SavepointError).code === 'cancelled') throw error
-    sayNotRead(ctx, error as Error)
+    ctx.warn(`what filesystems keep of snapshots is not read yet: ${(error as Error).message}`)
   }
   ctx.notRead = new Set(ctx.db.native.unread().map(({ id }) => id))
 }
 
+/** Whether all of the target would have to be read, which who asks what there is does not wait for. */
+export const readsAll = (ctx: Context): boolean =>
+  ctx.db.native.unread().length > 0 && loadStatCacheRoot(ctx.timelineDir) === ''
+
 /** Another process may have taken one since. For what could not be read before, nobody waits a second time. */
-export async function readSince(ctx: Context, isNeeded = false): Promise<void> {
+export async function readSince(ctx: Context): Promise<void> {
   if (ctx.leaveUnread) return
   const isNew = ctx.db.native.unread().some(({ id }) => !ctx.notRead.has(id))
-  await readAtOpen(ctx, isNew ? ctx.lockWaitMs : 0, isNeeded || ctx.goesBack)
+  await readAtOpen(ctx, isNew ? ctx.lockWaitMs : 0)
 }
 
-/**
- * Called under the timeline's lock. Answers what was left to the store, because it is beyond the limits. `isNeeded`: whoever goes
- * back needs it, and going back works with whatever is free.
- */
-export async function readUnread(ctx: Context, isNeeded = false): Promise<LeftToStore[]> {
+/** Called under the timeline's lock. Answers what was left to the store, because it is beyond the limits. */
+export async function readUnread(ctx: Context): Promise<LeftToStore[]> {
   const unread = ctx.db.native.unread()
   const silent = new Set<string>()
   for (const { id } of unread) {
@@ -64,12 +66,12 @@ export async function readUnread(ctx: Context, isNeeded = false): Promise<LeftTo
       continue
     }
     try {
-      await read(ctx, snapshot, kept, state, isNeeded)
+      await read(ctx, snapshot, kept, state)
     } catch (error) {
       const isForRoom = isDiskFull(error)
       if (!isForRoom && !isDiskGone((error as Error).cause)) throw error
       // What can be read of it is not kept for the whole: the filesystem still has that. The others may be read meanwhile.
-      if (isForRoom) sayNotRead(ctx, error as Error)
+      if (isForRoom) sayNotRead(ctx, snapshot, error as Error)
       else if (snapshot.deletedAt === undefined) sayUnreadable(ctx, snapshot, state.path, error as Error)
     } finally {
       state.close()
@@ -109,7 +111,7 @@ export function foreseeReading(ctx: Context): Foreseen {
       if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
       away.add(snapshot.id)
       if (isCutOff(error)) silent.add(snapshot.backend)
-      if (snapshot.deletedAt === undefined) sayNotRead(ctx, error as Error)
+      if (snapshot.deletedAt === undefined) sayNotRead(ctx, snapshot, error as Error)
     }
   }
   return { lost, away }
@@ -123,7 +125,7 @@ const AWAY = 'away'
  */
 function opened(
   ctx: Context,
-  { deletedAt }: Snapshot,
+  snapshot: Snapshot,
   { backend, ref }: Kept,
   silent: Set<string>,
 ): OpenState | typeof AWAY | undefined {
@@ -133,25 +135,25 @@ function opened(
   } catch (error) {
     if (!(error instanceof SavepointError)) throw error
     if (isCutOff(error)) silent.add(backend.name)
-    if (deletedAt === undefined) sayNotRead(ctx, error)
+    if (snapshot.deletedAt === undefined) sayNotRead(ctx, snapshot, error)
     return AWAY
   }
 }
 
-const sayNotRead = (ctx: Context, error: Error): void =>
-  ctx.warn(`a snapshot that the filesystem keeps is not read yet: ${error.message}`)
+const sayNotRead = (ctx: Context, { id, backend }: Pick<Snapshot, 'id' | 'backend'>, error: Error): void =>
+  ctx.warn(`${id}, which ${backend} keeps, is not read yet: ${error.message}`)
 
 const sayUnreadable = (ctx: Context, { id }: Snapshot, path: Buffer, error: Error): void =>
   ctx.warn(
     `${id} is not read yet: ${error.message}. It is tried again; what can be read of it is in ${showPath(rawFromBytes(path))}`,
   )
 
-async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenState, isNeeded: boolean): Promise<void> {
+async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenState): Promise<void> {
   const { ref } = kept
   const state = keptState(ref, opened.path, cache => dirtySince(ctx, kept, cache))
-  const options = { kept: state, ignoreFloor: true, keepFloor: !isNeeded, phase: 'reading the snapshot' }
+  const options = { kept: state, ignoreFloor: true, keepFloor: true, mustFit: true, phase: 'reading the snapshot' }
   let isChanged = false
-  const live = await ifRoomSince(ctx, snapshot, isNeeded, () => {
+  const live = await ifRoomSince(ctx, snapshot, () => {
     isChanged = opened.isChanged()
     return captureLive(asThen(ctx, ref), options)
   })
@@ -191,16 +193,13 @@ interface NoRoom {
   said: string
 }
 
-/**
- * One for which there was no room is not read until there is more, or less has to stay free, or it is needed: that would take as
- * long each time.
- */
-async function ifRoomSince<T>(ctx: Context, { id }: Snapshot, isNeeded: boolean, work: () => Promise<T>): Promise<T> {
+/** One for which there was no room is not read until there is more, or less has to stay free: that would take as long each time. */
+async function ifRoomSince<T>(ctx: Context, { id }: Snapshot, work: () => Promise<T>): Promise<T> {
   const free = freeBytes(ctx.store.directory)
   const floor = ctx.config.snapshots.min_free_bytes
   const last = JSON.parse(ctx.db.meta(NO_ROOM_META) ?? 'null') as NoRoom | null
   const isAsBefore = last?.id === id && last.floor === floor && free <= last.free
-  if (!isNeeded && isAsBefore) throw new SavepointError('disk.full', last.said)
+  if (isAsBefore) throw new SavepointError('disk.full', last.said)
   try {
     const done = await work()
     if (last) ctx.db.deleteMeta(NO_ROOM_META)
@@ -232,9 +231,12 @@ function dirtySince(ctx: Context, { backend, ref }: Kept, cache: StatCache): Dir
 
 const nameOf = ({ id, label }: Snapshot): string => (label === undefined ? id : `${id} (${showPath(label)})`)
 
+export const changedText = (snapshot: Snapshot): string =>
+  `${nameOf(snapshot)} is not what was captured: its ${snapshot.backend} snapshot was changed by somebody else before it was read`
+
 /** What it holds now is all that is left of it. But that is not what was captured, and whoever goes back to it must know. */
 function sayChanged(ctx: Context, snapshot: Snapshot): void {
-  const summary = `${nameOf(snapshot)} is not what was captured: its ${snapshot.backend} snapshot was changed by somebody else before it was read`
+  const summary = changedText(snapshot)
   ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'changed' })
   ctx.notice(summary)
 }

@@ -18,7 +18,8 @@ import { type PlanAction, planRestore, type RestorePlan } from '../targets/dir/r
 import { chmodRoot } from '../targets/dir/root-mode.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { KEPT_SUFFIX, markStage } from '../targets/dir/stage-mark.ts'
-import { captureLive, type Live } from './capture-live.ts'
+import type { Live } from './capture-live.ts'
+import { captureBefore } from './capture-sparingly.ts'
 import { type Context, requireWritable } from './context.ts'
 import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
 import { closeAgain, closeOpened, isLeftOpen, isOpened } from './opened-modes.ts'
@@ -92,7 +93,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     isStep: journal.detail.is_step === true,
     remade: journal.detail.remade === true,
   }
-  const leftovers = await captureLive(ctx, {
+  const leftovers = await captureBefore(ctx, request, {
     override: overrideOf(request),
     stage: journal.stage,
     readOwned: true,
@@ -108,7 +109,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     const [was, now] = [idFromHex(journal.safetyRoot), leftovers.root].map(id => rootEntryOf(ctx.store, id))
     if (isOpened(was!, now!)) chmodRoot(root, was!.mode)
   })
-  const live = await captureLive(ctx, {
+  const live = await captureBefore(ctx, request, {
     override: overrideOf(request),
     readOwned: true,
     ignoreFloor: true,

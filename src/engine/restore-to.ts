@@ -19,7 +19,7 @@ import { describePlan } from './describe-plan.ts'
 import type { RestoreResult } from './results.ts'
 import { restoreRootMetadata } from './root-metadata.ts'
 import type { RestoreOptions } from './savepoint.ts'
-import { uncapturedIn } from './uncaptured-in.ts'
+import { missingElsewhere } from './uncaptured-in.ts'
 
 export async function restoreToDirectory(
   ctx: Context,
@@ -57,7 +57,7 @@ async function write(
   const plan = planRestore({ store: ctx.store, live: EMPTY_TREE, wanted, scope, withoutGit: options.withoutGit })
   const result = {
     ...describePlan(ctx, plan, snapshot),
-    uncaptured: uncapturedIn(ctx, snapshot, { scope, withoutGit: options.withoutGit }),
+    uncaptured: missingElsewhere(ctx, snapshot, { scope, withoutGit: options.withoutGit }),
     to: showPath(directory),
     dryRun: options.dryRun === true,
   }

@@ -130,6 +130,11 @@ export interface HistoryVersion {
   mode: number | undefined
 }
 
+export interface BeingTaken {
+  /** The run whose process takes it. */
+  run: string | undefined
+}
+
 export interface HistoryResult {
   path: Raw
   /** As it is on disk now; undefined when it does not exist, or that cannot be seen. */

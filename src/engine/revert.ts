@@ -5,6 +5,7 @@ import type { Snapshot } from '../model/snapshot.ts'
 import { resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref.ts'
 import { type Context, withTimelineLock } from './context.ts'
 import { hasCaptured, isCapturable, nameOf, requireKnown, unknownPath } from './known-path.ts'
+import { withLent, withWanted } from './lent-state.ts'
 import { resolvePath, typedPath } from './resolve-path.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult } from './results.ts'
@@ -21,15 +22,18 @@ export async function revert(
     const from = options.from === undefined ? undefined : withHeadOfNow(ctx.db, options.from)
     await closeKilledRuns(ctx)
     const raw = resolvePath(ctx, path)
-    const snapshot = from === undefined ? await lastVersion(ctx, raw) : resolveSnapshot(ctx.db, from)
-    await requireKnown(ctx, snapshot, [raw])
-    return restore(ctx, {
-      dryRun: options.dryRun,
-      wanted: snapshot.root,
-      scope: [raw],
-      kind: 'revert',
-      summary: `revert ${raw === '' ? '.' : showPath(raw)} to ${nameOf(snapshot)}`,
-      snapshot,
+    const { dryRun } = options
+    const found = from === undefined ? await lastVersion(ctx, raw) : resolveSnapshot(ctx.db, from)
+    return withWanted(ctx, found, { scope: [raw], dryRun }, async snapshot => {
+      await requireKnown(ctx, snapshot, [raw])
+      return restore(ctx, {
+        dryRun,
+        wanted: snapshot.root,
+        scope: [raw],
+        kind: 'revert',
+        summary: `revert ${raw === '' ? '.' : showPath(raw)} to ${nameOf(snapshot)}`,
+        snapshot,
+      })
     })
   })
 }
@@ -45,9 +49,8 @@ async function lastVersion(ctx: Context, path: Raw): Promise<Snapshot> {
     .snapshots()
     .filter(({ id }) => !inLine.has(id))
     .reverse()
-  const found = [...safetyLast(line), ...safetyLast(beside)].find(
-    ({ root, deletedAt }) => deletedAt === undefined && (path === '' || hasCaptured(ctx, root, path)),
-  )
+  const candidates = [...safetyLast(line), ...safetyLast(beside)].filter(({ deletedAt }) => deletedAt === undefined)
+  const found = await firstWith(ctx, candidates, path)
   if (!found) throw await nowhere(ctx, path)
   if (!inLine.has(found.id)) {
     ctx.notice(
@@ -55,6 +58,21 @@ async function lastVersion(ctx: Context, path: Raw): Promise<Snapshot> {
     )
   }
   return found
+}
+
+async function firstWith(ctx: Context, snapshots: readonly Snapshot[], path: Raw): Promise<Snapshot | undefined> {
+  for (const snapshot of snapshots) if (path === '' || (await hasIt(ctx, snapshot, path))) return snapshot
+  return undefined
+}
+
+/** One that is not read may have it as well. Where it is away, nobody can tell. */
+async function hasIt(ctx: Context, snapshot: Snapshot, path: Raw): Promise<boolean> {
+  try {
+    return await withLent(ctx, snapshot, async ({ root }) => hasCaptured(ctx, root, path))
+  } catch (error) {
+    if ((error as SavepointError).code !== 'backend.failed') throw error
+    return false
+  }
 }
 
 const safetyLast = (snapshots: Snapshot[]): Snapshot[] =>

@@ -10,6 +10,7 @@ import { type Context, type OwnRun, RUN_VARIABLE, withTimelineLock } from './con
 import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { editsMeanwhile, withLikely } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
+import { withLentLocked, withWanted } from './lent-state.ts'
 import { onlyCopies } from './only-copies.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
 import { isStopped } from './process-tree.ts'
@@ -32,8 +33,11 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
   if (options.to !== undefined) {
     if (options.run !== undefined) requireRun(ctx, options.run)
     const snapshot = resolveSnapshot(ctx.db, ref)
-    await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [])
-    return restoreToDirectory(ctx, snapshot, options.to, scope, options)
+    const { to } = options
+    return withLentLocked(ctx, snapshot, async lent => {
+      await requireKnown(ctx, lent, options.paths?.length ? (scope ?? []) : [])
+      return restoreToDirectory(ctx, lent, to, scope, options)
+    })
   }
   return withTimelineLock(ctx, 'roll back', async () => {
     await settleBefore(ctx, 'rollback', options)
@@ -41,17 +45,18 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
     await closeKilledRuns(ctx)
     const run = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
     if (run) return rollbackRun(ctx, run, scope, options)
-    const snapshot = resolveSnapshot(ctx.db, meant)
-    await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [])
-    sayDamage(ctx, snapshot)
-    return restore(ctx, {
-      ...requestOptions(options),
-      wanted: snapshot.root,
-      scope,
-      kind: 'rollback',
-      summary: `rollback to ${nameOf(snapshot)}${scopeText(scope)}`,
-      snapshot,
-      headAfter: scope ? undefined : snapshot.id,
+    return withWanted(ctx, resolveSnapshot(ctx.db, meant), { scope, dryRun: options.dryRun }, async snapshot => {
+      await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [])
+      sayDamage(ctx, snapshot)
+      return restore(ctx, {
+        ...requestOptions(options),
+        wanted: snapshot.root,
+        scope,
+        kind: 'rollback',
+        summary: `rollback to ${nameOf(snapshot)}${scopeText(scope)}`,
+        snapshot,
+        headAfter: scope ? undefined : snapshot.id,
+      })
     })
   })
 }

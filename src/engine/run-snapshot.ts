@@ -3,7 +3,7 @@ import { SavepointError } from '../errors/errors.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import { captureLive, type RunDirty } from './capture-live.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import { type Context, TAKING, withTimelineLock } from './context.ts'
 import { addKept } from './kept-files.ts'
 import { recoverPending } from './recover.ts'
 import { addSnapshot, explained, type TakeOptions } from './snapshot.ts'
@@ -15,12 +15,14 @@ export interface RunSnapshotOptions extends TakeOptions {
   dirty?: RunDirty
   /** Files that processes can write unseen. */
   held?: HeldFiles
+  /** The label, asked for when all is captured. */
+  labelNow?: () => Promise<string | undefined>
 }
 
 /** Undefined when it would say nothing new: the same state, and of a test or build, that it ended the same way. A commit is news. */
 export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promise<Snapshot | undefined> {
-  const { dirty, held, ...rest } = options
-  return withTimelineLock(ctx, 'take a snapshot', async () => {
+  const { dirty, held, labelNow, ...rest } = options
+  return withTimelineLock(ctx, TAKING, async () => {
     await recoverPending(ctx)
     const live = await captureLive(ctx, { dirty, held })
     await addKept(ctx, options.run)
@@ -30,8 +32,9 @@ export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promis
     const hasResult = result !== undefined && (head?.label !== result || head.type !== rest.type)
     const isNews = hasResult || rest.type === 'git'
     if (head?.root === live.root && !isNews) return undefined
+    const label = labelNow ? await labelNow() : rest.label
     return explained(ctx, () => {
-      const snapshot = addSnapshot(ctx, live, rest)
+      const snapshot = addSnapshot(ctx, live, { ...rest, label })
       thinOut(ctx)
       return snapshot
     })

@@ -35,6 +35,17 @@ export function tracerFor(ctx: Context, options: RunOptions): RunTracer {
   }
 }
 
+export const saidAtStart = (
+  { name, notice }: RunTracer,
+  takesSnapshots: boolean,
+  { allowIoUring }: RunOptions,
+): string[] => [
+  ...(notice === undefined ? [] : [notice]),
+  ...(allowIoUring && takesSnapshots && traitsOf(name).seesChanges ? [withIoUring] : []),
+]
+
+const withIoUring =
+  'io_uring works inside this run (--allow-io-uring): its changes are not seen, and found by looking at everything'
 const optionHint = 'Leave out --tracer, or take another one: `savepoint doctor` says which work here'
 const configHint = 'Leave tracing.tracer at auto, or set it to none; `savepoint doctor` says which work here'
 const withoutSudo =

@@ -16,6 +16,7 @@ import { noneUnprotected } from './changed-unprotected.ts'
 import { changesOfRun } from './changes-of-run.ts'
 import { leftByRun, nothingLeft } from './coming-to-light.ts'
 import { type Context, requireWritable, withTimelineLock } from './context.ts'
+import { sayWhoWrites } from './current-writer.ts'
 import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
 import { sayWhatIsLeft, takeUpLeft } from './left-spools.ts'
@@ -72,7 +73,9 @@ async function closeFormer(ctx: Context): Promise<void> {
   if (ctx.unwritable) return
   try {
     if (ctx.db.unendedRuns().some(run => isInterrupted(ctx, run)))
-      await withTimelineLock(ctx, 'close an interrupted run', () => closeKilledRuns(ctx))
+      await withTimelineLock({ ...ctx, onWaiting: () => sayWhoWrites(ctx) }, 'close an interrupted run', () =>
+        closeKilledRuns(ctx),
+      )
     await takeUpLeft(ctx)
     sayWhatIsLeft(ctx)
   } catch (error) {

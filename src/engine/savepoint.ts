@@ -33,6 +33,8 @@ export interface OpenOptions {
   adopt?: string
   /** To take one more snapshot only: what filesystems keep of snapshots is read by whoever opens the timeline next. */
   leaveUnread?: boolean
+  /** To list what there is: the first one that a filesystem keeps is left unread, which would take as long as a whole capture. */
+  listsOnly?: boolean
   /** For `verify`: what is beyond `native_max` goes when that has looked, as it may be the only one that is whole. */
   leaveBeyond?: boolean
   /** What was interrupted is not completed here: that may take long (`isInterrupted`). */
@@ -49,8 +51,6 @@ export interface OpenOptions {
   repair?: boolean
   /** To free space or to go back: on a disk that is full to the last byte, gives up what the store keeps in reserve. */
   makeRoom?: boolean
-  /** To go back, or to export: what a filesystem keeps is read although less of the disk stays free than the configuration says. */
-  goesBack?: boolean
   /**
    * The process ends after `close`, by `process.exit`. Databases then end with it as if it were killed, which they are made
    * for: closing would write their logs back, and the next process would begin new ones, each waiting for the disk.
@@ -181,6 +181,8 @@ export interface Savepoint {
   snapshots(options?: { run?: string }): Snapshot[]
   find(ref: string): Snapshot
   head(): Snapshot
+  /** Whether somebody takes a snapshot at this moment. */
+  beingTaken(): results.BeingTaken | undefined
   log(): results.LogNode[]
   branches(): results.LogNode[]
   /**

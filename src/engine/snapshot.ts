@@ -5,7 +5,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { chooseNative } from './backend.ts'
 import { captureLive, checkIdentity, explainCapture, type Live, type LiveOptions } from './capture-live.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import { type Context, TAKING, withTimelineLock } from './context.ts'
 import { keepWithinLimits } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { checkLabel } from './names.ts'
@@ -41,7 +41,7 @@ export async function takeSnapshot(
     })
   }
   if (options.label !== undefined) checkLabel(options.label)
-  return withTimelineLock(ctx, 'take a snapshot', async () => {
+  return withTimelineLock(ctx, TAKING, async () => {
     await recoverPending(ctx)
     if (options.type === 'manual') checkManualPool(ctx)
     // Before anybody is asked to keep it: to find out who can, a probe makes a snapshot.

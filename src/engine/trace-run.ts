@@ -19,7 +19,7 @@ import { HeldChanges, lastCall, type Protection } from './protect.ts'
 import type { TraceSummary } from './results.ts'
 import { type ChildEnd, type SuperviseOptions, supervise } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
-import type { RunTracer } from './run-tracer.ts'
+import { type RunTracer, saidAtStart } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
 import { openSpool } from './spool.ts'
 import type { Started } from './started-command.ts'
@@ -44,7 +44,7 @@ export interface Supervised {
 
 export async function superviseTraced(
   ctx: Context,
-  { name, notice }: RunTracer,
+  tracer: RunTracer,
   protection: Protection,
   session: RunSession,
   place: TargetPlace,
@@ -52,6 +52,7 @@ export async function superviseTraced(
   patterns: RedactPatterns,
 ): Promise<Supervised> {
   const { run } = session
+  const { name } = tracer
   session.tracer = name
   if (!traitsOf(name).seesChanges || options.allowIoUring) ifWritable(() => noteBlind(ctx, run.id))
   const child = {
@@ -66,7 +67,7 @@ export async function superviseTraced(
     onEnded: (end: ChildEnd) => session.commandEnded(end),
   }
   // Said now: the terminal is the command's until it ends.
-  if (notice) ctx.notice(notice)
+  for (const text of saidAtStart(tracer, protection.takesSnapshots, options)) ctx.notice(text)
   // Inside another run that one sees it all; and without snapshots nobody needs to know that something changed.
   const isUnseen = name === 'none' && (isInOuterRun(ctx) || !protection.takesSnapshots || !hasHelper())
   if (isUnseen) {
@@ -165,7 +166,7 @@ class TracedRun {
       note: (exec, text) => this.recorder.note(exec, text),
       isInside: event => this.recorder.isInside(event),
     })
-    if (!seesChanges && !this.isWatching) this.live.goBlind()
+    if (!this.isWhole && !this.isWatching) this.live.goBlind()
     if (!isProtected(protection)) this.live.beginUncaptured()
     if (!protection.takesSnapshots) void this.live.close()
     if (pending) this.live.waitFor(pending.snapshot)

@@ -1,4 +1,5 @@
-/** What belongs to the state of a PARTIAL snapshot and is not in it: whoever writes that elsewhere must know what he does not get. */
+/** What belongs to the state of a PARTIAL snapshot and is not in it: whoever goes back to it must know what he does not get. */
+import type { UnknownReason } from '../model/entry.ts'
 import { isGitInternal, isWithin, type Raw } from '../model/raw-path.ts'
 import type { Skipped, Snapshot } from '../model/snapshot.ts'
 import { allEntries } from '../store/tree-lookup.ts'
@@ -6,15 +7,28 @@ import { rootTreeOf } from '../targets/dir/capture.ts'
 import { partialReasons } from '../targets/dir/tree-builder.ts'
 import type { Context } from './context.ts'
 
+/** For who writes it elsewhere: with what was mounted there, or a subvolume, which never belongs to a snapshot. */
+export const missingElsewhere = (ctx: Context, snapshot: Snapshot, part: Part = {}): Skipped[] =>
+  find(ctx, snapshot, part, reason => reason === 'mount' || partialReasons.has(reason))
+
 /** In the tree, not the row of the snapshot, which lists only the first. */
-export function uncapturedIn(
+export const uncapturedIn = (ctx: Context, snapshot: Snapshot, part: Part): Skipped[] =>
+  snapshot.skippedCount === 0 ? [] : find(ctx, snapshot, part, reason => partialReasons.has(reason))
+
+interface Part {
+  scope?: readonly Raw[]
+  withoutGit?: boolean
+}
+
+function find(
   { store }: Context,
-  { root, skippedCount }: Snapshot,
-  { scope, withoutGit }: { scope?: readonly Raw[]; withoutGit?: boolean } = {},
+  { root }: Snapshot,
+  { scope, withoutGit }: Part,
+  isMissing: (reason: UnknownReason) => boolean,
 ): Skipped[] {
   const found: Skipped[] = []
-  for (const { path, entry } of skippedCount > 0 ? allEntries(store, rootTreeOf(store, root)) : []) {
-    if (entry.reason === undefined || !partialReasons.has(entry.reason)) continue
+  for (const { path, entry } of allEntries(store, rootTreeOf(store, root))) {
+    if (entry.reason === undefined || !isMissing(entry.reason)) continue
     const isMeant = scope?.some(each => isWithin(path, each)) ?? true
     if (isMeant && !(withoutGit && isGitInternal(path))) found.push({ path, reason: entry.reason })
   }

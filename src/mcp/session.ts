@@ -35,6 +35,8 @@ export class Session {
     const savepoint = await open({
       ...this.#options,
       ...extra,
+      // What comes after the first may want more than a list.
+      listsOnly: false,
       onNotice: text => void this.notices.push(withToolNames(text)),
     })
     this.#opened = savepoint

@@ -3,7 +3,7 @@
  * its own.
  */
 import { type CommandPlace, matchesCommand } from './command-pattern.ts'
-import { callOf } from './command-words.ts'
+import { ANYWHERE, callOf } from './command-words.ts'
 import { fileOptions, fileRules, fileWords, operandsOf } from './destructive-files.ts'
 import { filesystemRules, harmlessForFilesystems } from './destructive-filesystems.ts'
 import { destructiveGit, harmlessGit } from './destructive-git.ts'
@@ -11,9 +11,10 @@ import { harmlessOutside, outsideRules } from './destructive-outside.ts'
 import { harmlessForPackages, packageOptions, packageRules } from './destructive-packages.ts'
 import { type GitCall, parseGit } from './git-call.ts'
 import { onlyShowsCommit } from './git-commit.ts'
+import { type KeptAnyway, keptAnyway, keptAnywayOfGit } from './kept-anyway.ts'
 
 export interface Destructive {
-  /** What it may destroy, as written; empty: what lies in its directory. */
+  /** What it may destroy, as written; empty: what lies in its directory. ANYWHERE, where its words do not say. */
   operands: string[]
   /** Of these, directories do not count: they would not be overwritten, but moved into. */
   unlessDirectory: string[]
@@ -27,6 +28,7 @@ export interface Destructive {
   irreversible: boolean
   /** Only if its standard input tells it something. */
   onlyFed: boolean
+  keptAnyway: KeptAnyway
 }
 
 export type Rule = (words: readonly string[], program: string) => Partial<Destructive> | undefined
@@ -86,7 +88,9 @@ export function destructiveOf(argv: readonly string[], context: CommandContext =
   const { patterns = [], file, isFed = () => false } = context
   const calls = [callOf(argv), ...(file === undefined ? [] : [callOf([file, ...argv.slice(1)])])]
   const isNamed = matchesCommand(patterns, argv, context)
-  const result = isNamed ? {} : calls.map(call => destroys(call, context)).find(each => each !== undefined)
+  const result = isNamed
+    ? { operands: ANYWHERE }
+    : calls.map(call => destroys(call, context)).find(each => each !== undefined)
   if (result?.onlyFed && !isFed()) return undefined
   return (
     result && {
@@ -97,6 +101,8 @@ export function destructiveOf(argv: readonly string[], context: CommandContext =
       underWay: undefined,
       irreversible: false,
       onlyFed: false,
+      // Of a command of the user's nobody knows how it does it.
+      keptAnyway: 'before',
       ...result,
     }
   )
@@ -106,10 +112,15 @@ function destroys(
   { program, words }: ReturnType<typeof callOf>,
   { alias = () => undefined, gitEnv }: CommandContext,
 ): Partial<Destructive> | undefined {
-  if (program === 'git') return destructiveGit(parseGit(words, alias, gitEnv))
+  if (program === 'git') {
+    const call = parseGit(words, alias, gitEnv)
+    const result = destructiveGit(call)
+    return result && { ...result, keptAnyway: keptAnywayOfGit(call.verb, call.words) }
+  }
   if (program.startsWith('mkfs')) return { operands: operandsOf(words).slice(-1), irreversible: true }
   const name = aliases[program] ?? program
-  return Object.hasOwn(rules, name) ? rules[name]!(words, name) : undefined
+  const result = Object.hasOwn(rules, name) ? rules[name]!(words, name) : undefined
+  return result && { ...result, keptAnyway: keptAnyway(name, words) }
 }
 
 /** Undefined when it is none, or only says what it would be. An alias for it is no matter: git starts what that means as a command of its own. */

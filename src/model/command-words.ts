@@ -8,6 +8,9 @@ const shellOptionWithValue = /^(?:[-+]\w*[oO]|--(?:rcfile|init-file))$/
 /** Programs that are many: the first word says which. */
 const multiCall = /^(?:busybox|toybox|coreutils)$/
 
+/** What a command may destroy that does not say where. */
+export const ANYWHERE = ['/']
+
 export const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 const scriptName = (path: string): string => baseName(path).replace(/\.(?:[cm]?js|py)$/, '')
 
@@ -58,18 +61,23 @@ const withValue: Record<string, RegExp> = {
   make: /^(?:-[CfIoW]|--(?:directory|file|makefile|include-dir|old-file|what-if))$/,
   npm: /^(?:-[Cw]|--(?:prefix|workspace|loglevel|registry|cache|userconfig))$/,
   pnpm: /^(?:-[CF]|--(?:dir|filter|reporter|loglevel))$/,
-  yarn: /^--(?:cwd|registry|cache-folder|modules-folder)$/,
+  yarn: /^(?:-j|--(?:cwd|registry|cache-folder|modules-folder|include|exclude|from|jobs))$/,
   bun: /^--cwd$/,
   cargo: /^(?:-C|--(?:manifest-path|config|color))$/,
   go: /^-C$/,
   mvn: /^(?:-[flPst]|-pl|--(?:file|projects|settings))$/,
   gradle: /^(?:-[pbcI]|--(?:project-dir|build-file|init-script))$/,
   pip: /^--(?:python|log|proxy|cache-dir)$/,
+  apt: /^(?:-[acot]|--(?:host-architecture|config-file|option|(?:target|default)-release))$/,
+  dnf: /^(?:-[cdeRx]|--(?:config|installroot|releasever|repo|repoid|(?:enable|disable)repo|exclude(?:pkgs)?|setopt))$/,
   docker: /^(?:-[Hcfp]|--(?:context|host|config|log-level|file|project-name|project-directory))$/,
 }
 withValue.gmake = withValue.make!
 withValue.gradlew = withValue.gradle!
+withValue.mvnw = withValue.mvn!
 withValue.podman = withValue.docker!
+for (const name of ['apt-get', 'aptitude']) withValue[name] = withValue.apt!
+for (const name of ['microdnf', 'yum']) withValue[name] = withValue.dnf!
 const directoryOption = /^(?:-C|--(?:prefix|dir|cwd|directory|project-dir))$/
 
 /** The words that are neither options nor values of them, nor variables of make's. */

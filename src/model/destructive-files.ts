@@ -1,26 +1,31 @@
 /** Ordinary tools that destroy files: which of them, and how they must be called for that. */
 import type { Destructive, Rule } from './command-kind.ts'
-import { baseName } from './command-words.ts'
+import { ANYWHERE, baseName } from './command-words.ts'
 
 /** What removes files one by one; many at a time when another program gives it the names. */
 const removers = ['rm', 'shred', 'truncate', 'unlink']
 /** Programs that start another one for many files. */
 const starters = ['xargs', 'parallel', 'fd', 'fdfind']
 
-const hasFlag = (words: readonly string[], letters: string, ...long: string[]): boolean =>
-  words.some(
-    word =>
-      long.some(name => word === name || word.startsWith(`${name}=`)) ||
-      new RegExp(`^-[A-Za-z]*[${letters}]`).test(word),
-  )
+/** Long options may be cut short: `--recurs`. What is too short for one is refused. */
+const isOption = (word: string, name: string): boolean => /^--[a-z]/.test(word) && name.startsWith(word.split('=')[0]!)
+const hasFlag = (words: readonly string[], letters: string, long: string): boolean =>
+  words.some(word => isOption(word, long) || new RegExp(`^-[A-Za-z]*[${letters}]`).test(word))
 /** Behind `--` there are no options. */
 export function operandsOf(words: readonly string[]): string[] {
   const end = words.indexOf('--')
   return words.filter((word, i) => !word.startsWith('-') || (end >= 0 && i > end))
 }
 
-/** The names come from elsewhere, so that what lies in its directory is in danger. */
-const starter: Rule = words => (words.some(word => removers.includes(baseName(word))) ? { operands: [] } : undefined)
+/** The names come from elsewhere. */
+const starter: Rule = words =>
+  words.some(word => removers.includes(baseName(word))) ? { operands: ANYWHERE } : undefined
+const edit: Rule = words => (hasFlag(words, 'i', '--in-place') ? { operands: operandsOf(words) } : undefined)
+/** What is on a device is in no snapshot; an image of one may be. */
+const device = (words: readonly string[]): Partial<Destructive> => {
+  const operands = operandsOf(words)
+  return { operands, follows: true, irreversible: operands.some(operand => operand.startsWith('/dev/')) }
+}
 const recursive: Rule = words => (hasFlag(words, 'R', '--recursive') ? { operands: operandsOf(words) } : undefined)
 
 export const fileRules: Record<string, Rule> = {
@@ -51,10 +56,15 @@ export const fileRules: Record<string, Rule> = {
     return sources.length + over.length > 0 ? { operands: [...sources, ...over], follows: true } : undefined
   },
   mv: words => (hasFlag(words, 'n', '--no-clobber') ? undefined : moveTargets(words)),
-  sed: words => (hasFlag(words, 'i', '--in-place') ? { operands: operandsOf(words) } : undefined),
+  ...{ sed: edit, gsed: edit },
   perl: inPlace('acflnpsStTuUvwWX'),
   ruby: inPlace('alnpsSvwy'),
   ...{ awk: awkInPlace, gawk: awkInPlace },
+  ...{ mkswap: device, blkdiscard: device },
+  wipefs: words =>
+    (hasFlag(words, 'a', '--all') || hasFlag(words, 'o', '--offset')) && !hasFlag(words, 'n', '--no-act')
+      ? device(words)
+      : undefined,
   // Modes and owners of everything at once.
   ...{ chmod: recursive, chown: recursive, chgrp: recursive },
 }
@@ -85,8 +95,9 @@ function awkInPlace(words: readonly string[]): Partial<Destructive> | undefined 
 
 /** What a move would overwrite: the destination, unless it is moved into, or what has the same name in it. */
 function moveTargets(words: readonly string[]): Partial<Destructive> | undefined {
-  const at = words.findIndex(word => /^-[A-Za-z]*t$|^--target-directory$/.test(word))
-  const joined = words.find(word => word.startsWith('--target-directory='))
+  const isTarget = (word: string): boolean => isOption(word, '--target-directory')
+  const at = words.findIndex(word => /^-[A-Za-z]*t$/.test(word) || (isTarget(word) && !word.includes('=')))
+  const joined = words.find(word => isTarget(word) && word.includes('='))
   const named = joined?.slice(joined.indexOf('=') + 1) ?? (at < 0 ? undefined : words[at + 1])
   const operands = operandsOf(words.filter((_, i) => at < 0 || i !== at + 1))
   const destination = named ?? operands.pop()
@@ -109,7 +120,7 @@ function findStart(words: readonly string[]): number {
 
 /** Letters of options without which the helper need not hold them, and words (see `suspects` in command-kind.ts). */
 export const fileOptions: Record<string, string> = {
-  ...{ rm: 'rR', find: 'dxk', rsync: '', sed: 'i', perl: 'i', ruby: 'i', awk: 'i', gawk: 'i' },
+  ...{ rm: 'rR', find: 'dxk', rsync: '', sed: 'i', gsed: 'i', perl: 'i', ruby: 'i', awk: 'i', gawk: 'i', wipefs: 'ao' },
   ...{ chmod: 'R', chown: 'R', chgrp: 'R' },
 }
 export const fileWords: Record<string, readonly string[]> = Object.fromEntries(starters.map(name => [name, removers]))

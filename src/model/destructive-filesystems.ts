@@ -1,6 +1,6 @@
 /** What has a filesystem itself take files away, or bring others: no call of the system names them. */
 import type { Rule } from './command-kind.ts'
-import { baseName } from './command-words.ts'
+import { ANYWHERE, baseName } from './command-words.ts'
 
 const plain = (words: readonly string[]): string[] => words.filter(word => !word.startsWith('-'))
 
@@ -15,10 +15,10 @@ const zfs: Rule = words => {
   const [verb = '', ...names] = plain(words)
   const takes =
     verb === 'rollback' || verb === 'receive' || verb === 'recv' || (verb === 'destroy' && !/[@#]/.test(names.join()))
-  return takes ? { operands: ['/'] } : undefined
+  return takes ? { operands: ANYWHERE } : undefined
 }
 
-const zpool: Rule = words => (/^(?:destroy|export)$/.test(plain(words)[0] ?? '') ? { operands: ['/'] } : undefined)
+const zpool: Rule = words => (/^(?:destroy|export)$/.test(plain(words)[0] ?? '') ? { operands: ANYWHERE } : undefined)
 
 export const filesystemRules: Record<string, Rule> = { btrfs, zfs, zpool }
 

@@ -6,7 +6,13 @@ const node = 'uninstall|remove|rm|un|unlink|r|prune|ci'
 /** What removes packages of a project, or of an environment that may lie in it, by the first words. */
 const ofProjects: Record<string, string> = {
   ...{ npm: node, yarn: node, pnpm: node, bun: node },
-  ...{ pip: 'uninstall', uv: 'remove|pip uninstall', poetry: 'remove', pipenv: 'uninstall' },
+  ...{
+    pip: 'uninstall',
+    pipx: 'uninstall|uninstall-all|uninject',
+    uv: 'remove|pip uninstall',
+    poetry: 'remove',
+    pipenv: 'uninstall',
+  },
   ...{ conda: 'remove|uninstall', mamba: 'remove|uninstall' },
   ...{ cargo: 'remove|rm', composer: 'remove', bundle: 'remove', gem: 'uninstall' },
 }
@@ -54,6 +60,7 @@ export const harmlessForPackages: Record<string, string> = {
   ...forEach(ofSystems, 'install update upgrade show search list info add'),
   ...{ npm: nodeVerbs, yarn: nodeVerbs, pnpm: nodeVerbs, bun: nodeVerbs },
   ...{ uv: pythonVerbs, poetry: pythonVerbs, pipenv: pythonVerbs, conda: 'run install list info env create activate' },
+  pipx: 'install inject run list upgrade upgrade-all environment ensurepath',
   cargo: 'build b check c test t run r bench doc clippy fmt add update install metadata fetch new init tree',
   ...{ composer: 'install update require run-script show', bundle: 'exec install update check', gem: 'install list' },
 }

@@ -7,16 +7,22 @@ const gradle = (...tasks: string[]): string[] =>
   ['gradle', 'gradlew'].flatMap(program =>
     tasks.flatMap(task => [`${program} ${task}`, `${program} *:${task}`, `${program} clean ${task}`]),
   )
+const maven = (...phases: string[]): string[] =>
+  ['mvn', 'mvnw'].flatMap(program => phases.flatMap(phase => [`${program} ${phase}`, `${program} clean ${phase}`]))
+const make = (...goals: string[]): string[] =>
+  ['make', 'gmake'].flatMap(program => goals.map(goal => `${program} ${goal}`))
+/** In the project itself, in one of its workspaces, in all of them. */
+const yarn = (...scripts: string[]): string[] =>
+  ['yarn', 'yarn workspace *', 'yarn workspaces', 'yarn workspaces foreach'].flatMap(before =>
+    scripts.flatMap(script => [`${before} ${script}`, `${before} run ${script}`]),
+  )
 
 const builds = [
   'npm run build*',
   'npm run compile*',
   'npm run-script build*',
   'npm run-script compile*',
-  'yarn build*',
-  'yarn compile*',
-  'yarn run build*',
-  'yarn run compile*',
+  ...yarn('build*', 'compile*'),
   'pnpm build*',
   'pnpm run build*',
   'pnpm run compile*',
@@ -25,17 +31,10 @@ const builds = [
   'bun build',
   'go build',
   'go install',
-  'make $',
-  'make all',
-  'make build',
+  ...make('$', 'all', 'build'),
   'cargo build',
   'cargo b',
-  'mvn package',
-  'mvn compile',
-  'mvn install',
-  'mvn clean package',
-  'mvn clean compile',
-  'mvn clean install',
+  ...maven('package', 'compile', 'install'),
   ...gradle('build', 'assemble'),
   'tsc',
   'vite build',
@@ -47,8 +46,7 @@ const tests = [
   'npm t $',
   'npm run test*',
   'npm run-script test*',
-  'yarn test*',
-  'yarn run test*',
+  ...yarn('test*'),
   'pnpm test*',
   'pnpm run test*',
   'bun test*',
@@ -65,15 +63,12 @@ const tests = [
   'cargo test',
   'cargo t',
   'cargo nextest',
-  'mvn test',
-  'mvn verify',
-  'mvn clean test',
-  'mvn clean verify',
+  ...maven('test', 'verify'),
   ...gradle('test', 'check'),
-  'make test',
-  'make check',
+  ...make('test', 'check'),
   'ctest',
   'rspec',
+  'bundle exec rspec',
   'phpunit',
   'dotnet test',
   'playwright test',
@@ -91,6 +86,8 @@ const asking: Record<string, RegExp> = {
   make: /^(?:-[kswBdeirSt]*[nqvph][a-z]*|--(?:dry-run|just-print|recon|question|print-data-base))$/,
   tsc: /^(?:-[vh]|--(?:init|showConfig|all))$/,
 }
+
+asking.gmake = asking.make!
 
 function onlyAsks(argv: readonly string[]): boolean {
   const own = asking[callOf(argv).program]

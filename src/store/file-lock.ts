@@ -8,6 +8,8 @@ import { addon } from '../native/addon.ts'
 
 const LOCK = { shared: 1, exclusive: 2, nonBlocking: 4 } as const
 const POLL_MS = 25
+/** Whoever waits for longer may want to know what for. */
+const MOMENT_MS = 1000
 /** What a lock file says has always this length. */
 const SIGNATURE_BYTES = 128
 
@@ -94,6 +96,8 @@ function signLock(fd: number, purpose: string): void {
 export interface LockWait {
   waitMs: number
   signal: AbortSignal | undefined
+  /** Once, when it takes longer than a moment. */
+  onWaiting?: (() => void) | undefined
 }
 
 /** Waits, then throws `busy` and says who holds the lock; `cancelled` as soon as the signal comes. */
@@ -101,14 +105,19 @@ export async function lockFile(
   file: string,
   mode: 'shared' | 'exclusive',
   purpose: string,
-  { waitMs, signal }: LockWait,
+  { waitMs, signal, onWaiting }: LockWait,
 ): Promise<FileLock> {
   const deadline = Date.now() + waitMs
+  let sayAt = onWaiting ? Date.now() + MOMENT_MS : Infinity
   for (;;) {
     const lock = tryLock(file, mode, purpose)
     if (lock) return lock
     if (signal?.aborted) throw cancelled()
     if (Date.now() >= deadline) throw busy(file, purpose)
+    if (Date.now() >= sayAt) {
+      sayAt = Infinity
+      onWaiting!()
+    }
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
 }

@@ -3,7 +3,7 @@
  * else; timelines say which objects are alive. Several processes may read and write it at once: each writer appends to a
  * pack of its own, and `gc.lock` keeps collection away from captures (shared while writing, exclusive while collecting).
  */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, type PathLike, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
@@ -30,7 +30,7 @@ export const GC_LOCK_WAIT_MS = 60_000
 export type ContentSource =
   | { kind: 'object'; location: Location }
   | { kind: 'recipe'; items: RecipeItem[] }
-  | { kind: 'clone'; file: string }
+  | { kind: 'clone'; file: PathLike }
 
 export class Store {
   readonly directory: string
@@ -41,6 +41,8 @@ export class Store {
   private cachedEntries = 0
   /** Trees that are not on disk: see DiscardingWriter. */
   private readonly kept = new Map<Id, Entry[]>()
+  /** Contents that are not in the store, and in which file of somebody else they are. */
+  private readonly lent = new Map<Id, Buffer>()
 
   private constructor(directory: string) {
     this.directory = directory
@@ -163,7 +165,22 @@ export class Store {
     this.kept.clear()
   }
 
+  /** Whoever reads it checks it, as he does a clone. */
+  lend(id: Id, file: Buffer): void {
+    this.lent.set(id, file)
+  }
+
+  get isLending(): boolean {
+    return this.lent.size > 0
+  }
+
+  takeBackLent(): void {
+    this.lent.clear()
+  }
+
   contentSource(id: Id): ContentSource {
+    const file = this.lent.get(id)
+    if (file !== undefined && !this.has(id)) return { kind: 'clone', file }
     const location = this.locate(id)
     if (location.kind === OBJECT.clone) return { kind: 'clone', file: this.cloneFile(id) }
     if (location.kind === OBJECT.recipe) return { kind: 'recipe', items: decodeRecipe(this.readAt(location)) }

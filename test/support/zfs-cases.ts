@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { builtCommand } from './built-cli.ts'
 import { finishVerbs, startVerbs } from './engine-process.ts'
-import type { Workspace } from './workspace.ts'
+import { Workspace } from './workspace.ts'
 import { oneAndTwo } from './zfs-rollback-cases.ts'
 
 type Holds = (title: string, work: (space: Workspace) => Promise<void>) => void
@@ -53,6 +53,35 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
     },
   )
 
+  holds('full by what is to go: who goes back is told which file to remove by hand', async space => {
+    const elsewhere = new Workspace()
+    const poolName = run('findmnt', '-no', 'SOURCE', '-T', space.dir).split('/')[0]!.trim()
+    space.write('a', '1\n')
+    const savepoint = await space.open({ home: elsewhere.home, backend: 'cas' })
+    await savepoint.snapshot({ label: 'one' })
+    space.sh('head -c 3000000 /dev/urandom > fill; sync')
+    run('zfs', 'create', '-o', 'mountpoint=none', `${poolName}/hog`)
+    try {
+      const available = run('zfs', 'get', '-Hp', '-o', 'value', 'available', poolName).trim()
+      run('zfs', 'set', `reservation=${available}`, `${poolName}/hog`)
+      // Again after a sync: what was only reserved is free then.
+      space.sh(
+        'for pass in 1 2 3; do while head -c 8192 /dev/urandom >> fill; do :; done 2>/dev/null; while mkdir d$((n += 1)); do :; done 2>/dev/null; sync; done',
+      )
+      await expect(savepoint.rollback('one')).rejects.toMatchObject({
+        code: 'disk.full',
+        hint: expect.stringMatching(
+          /^The target is back as it was\. It would delete fill \(.*B\) anyway: remove that by hand, /,
+        ),
+      })
+      expect(existsSync(space.at('fill'))).toBe(true)
+      rmSync(space.at('fill'))
+    } finally {
+      retried('zfs', 'destroy', `${poolName}/hog`)
+      elsewhere.remove()
+    }
+  })
+
   holds('shows an edit of the same size, although FUSE still has the times from before it', async space => {
     space.write('a', '1\n')
     const savepoint = await space.open({ backend: 'cas' })
@@ -69,11 +98,15 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
   holds('is never an empty directory: what was mounted where we do not see it is read when we do', async space => {
     space.write('a', '1\n')
     await snapshot(space, 'one')
-    const { stdout, stderr } = spawnSync('unshare', ['-m', '--propagation', 'private', ...builtCommand, 'snapshots'], {
-      cwd: space.dir,
-      env: { ...space.env, SAVEPOINT_HOME: space.home },
-      encoding: 'utf8',
-    })
+    const { stdout, stderr } = spawnSync(
+      'unshare',
+      ['-m', '--propagation', 'private', ...builtCommand, 'show', 'one'],
+      {
+        cwd: space.dir,
+        env: { ...space.env, SAVEPOINT_HOME: space.home },
+        encoding: 'utf8',
+      },
+    )
     expect(stderr).toMatch(/is not read yet: Cannot read .*: its clone is not mounted where we see it/)
     expect(stdout).toContain('one')
     // Nor is it what somebody has put where ZFS would show it.

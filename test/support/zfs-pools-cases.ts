@@ -57,7 +57,7 @@ export function zfsWithoutPool(scene: PoolScene, holds: Holds): void {
     writeFileSync(join(programs, 'zpool'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
     const env = { ...space.env, PATH: `${programs}:${process.env.PATH}` }
     const unknown = '`zpool list` does not tell which pools there are'
-    const looked = runCli(space, ['snapshots'], { env })
+    const looked = runCli(space, ['status'], { env })
     expect([looked.status, looked.stderr]).toEqual([
       0,
       expect.stringContaining(`is not read yet: Cannot find snapshots`),

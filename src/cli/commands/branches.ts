@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { logNodeJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
+import { noSnapshotsText } from '../render/no-snapshots.ts'
 import { snapshotTable } from '../render/snapshot.ts'
 
 export function register(program: Command): void {
@@ -14,10 +15,11 @@ export function register(program: Command): void {
     examples: [['branches', 'newest first']],
   }).action(
     handle(async context => {
-      const nodes = (await context.look()).branches().toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
+      const savepoint = await context.list()
+      const nodes = savepoint.branches().toSorted((a, b) => b.snapshot.seq - a.snapshot.seq)
       if (context.options.json) return context.json(nodes.map(logNodeJson))
       if (context.options.quiet) return context.lines(nodes.map(({ snapshot }) => snapshot.id))
-      if (nodes.length === 0) return context.line(`No snapshots yet. Take one: ${context.style.command('snapshot')}`)
+      if (nodes.length === 0) return context.line(noSnapshotsText(context, savepoint))
       context.output.write(snapshotTable(nodes, context.now, context.style))
     }),
   )

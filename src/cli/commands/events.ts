@@ -46,7 +46,7 @@ export function register(program: Command): void {
         const { run, since, limit, cursor, reverse } = given
         const options: EventsOptions = { kind: given.kind as EventsOptions['kind'], run, since, limit, cursor, reverse }
         if (given.follow) return followEvents(context, options)
-        const page = (await context.look({ upToDate: true })).events(options)
+        const page = (await context.list({ upToDate: true })).events(options)
         if (context.options.json) return context.json(eventPageJson(page))
         if (context.options.quiet) return context.lines(page.events.map(({ cursor }) => cursor))
         await context.paged(output => {
@@ -73,7 +73,7 @@ function again({ kind, run, since, limit, reverse }: EventsOptions, next: string
 
 /** First the newest that there are, or all after the cursor; then what comes. */
 async function followEvents(context: Context, options: EventsOptions): Promise<void> {
-  const savepoint = await context.look()
+  const savepoint = await context.list()
   const show = (event: LogEvent) => {
     if (context.options.json) context.output.write(`${JSON.stringify(eventJson(event))}\n`)
     else if (context.options.quiet) context.lines([event.cursor])

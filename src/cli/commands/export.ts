@@ -3,7 +3,7 @@ import { exportJson } from '../../api/json-maintain.ts'
 import { errorCatalogue } from '../../errors/errors.ts'
 import { formatBytes, plural } from '../../model/format.ts'
 import { define, handle } from '../define.ts'
-import { skippedText } from '../render/snapshot.ts'
+import { isPartial, missingText } from '../render/snapshot.ts'
 
 const listed = 10
 
@@ -28,16 +28,16 @@ export function register(program: Command): void {
     .option('--with-kept', 'also files that git ignores but Savepoint keeps (.env)')
     .action(
       handle<{ withKept?: boolean; force?: boolean }>(async (context, { words: [ref, file], options }) => {
-        const savepoint = await context.open({ force: options.force, goesBack: true })
+        const savepoint = await context.open({ force: options.force })
         const result = await savepoint.exportSnapshot(ref!, file!, { withKept: options.withKept })
         const { uncaptured } = result
-        const code = uncaptured.length > 0 ? errorCatalogue.incomplete.exit : 0
+        const code = uncaptured.some(isPartial) ? errorCatalogue.incomplete.exit : 0
         if (context.options.json) context.json(exportJson(result))
         if (context.options.json || context.options.quiet) return code
         context.line(
           `Wrote ${result.snapshot.id} into ${result.file}: ${plural('file', result.files)}, ${formatBytes(result.bytes)}`,
         )
-        context.output.write(skippedText(uncaptured, uncaptured.length, context.style))
+        context.output.write(missingText(uncaptured, context.style))
         if (result.leftOut.length === 0) return code
         const names = result.leftOut.slice(0, listed).map(context.style.path).join(', ')
         context.line(`Left out (--with-kept adds them): ${names}${result.leftOut.length > listed ? ', …' : ''}`)

@@ -16,7 +16,7 @@ export function register(program: Command): void {
     ],
   }).action(
     handle(async context => {
-      const savepoint = await context.look()
+      const savepoint = await context.list()
       const head = savepoint.head()
       if (context.options.json) {
         const tags = [...savepoint.tags()].filter(([, id]) => id === head.id).map(([name]) => name)

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { logNodeJson, operationJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
 import { atMost } from '../number-option.ts'
+import { noSnapshotsText } from '../render/no-snapshots.ts'
 import { operationTable } from '../render/operations.ts'
 import { logText } from '../render/snapshot.ts'
 
@@ -25,7 +26,7 @@ export function register(program: Command): void {
     .option('--operations', 'list the operations instead')
     .action(
       handle<{ limit?: number; operations?: boolean }>(async (context, { options }) => {
-        const savepoint = await context.look()
+        const savepoint = await context.list()
         if (options.operations) {
           const operations = savepoint.operations().toReversed().slice(0, options.limit)
           if (context.options.json) return context.json(operations.map(operationJson))
@@ -36,7 +37,7 @@ export function register(program: Command): void {
         const newest = nodes.toSorted((a, b) => b.snapshot.seq - a.snapshot.seq).slice(0, options.limit)
         if (context.options.json) return context.json(newest.map(logNodeJson))
         if (context.options.quiet) return context.lines(newest.map(({ snapshot }) => snapshot.id))
-        if (nodes.length === 0) return context.line(`No snapshots yet. Take one: ${context.style.command('snapshot')}`)
+        if (nodes.length === 0) return context.line(noSnapshotsText(context, savepoint))
         await context.paged(output => output.write(logText(nodes, context.now, context.style, options.limit)))
       }),
     )

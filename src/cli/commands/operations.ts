@@ -20,7 +20,7 @@ export function register(program: Command): void {
     .option('-n, --limit <n>', 'at most this many', atMost)
     .action(
       handle<{ limit?: number }>(async (context, { options }) => {
-        const operations = (await context.look()).operations().toReversed().slice(0, options.limit)
+        const operations = (await context.list()).operations().toReversed().slice(0, options.limit)
         if (context.options.json) return context.json(operations.map(operationJson))
         if (context.options.quiet) return context.lines(operations.map(({ id }) => id))
         context.output.write(operationTable(operations, context.now, context.style))

@@ -2,9 +2,11 @@ import type { Command } from 'commander'
 import { pruneJson } from '../../api/json-maintain.ts'
 import type { PruneResult } from '../../index.ts'
 import { formatAge, formatCount, plural } from '../../model/format.ts'
+import { type Snapshot, UNREAD_ROOT } from '../../model/snapshot.ts'
 import { define, handle } from '../define.ts'
 import { notNegative } from '../number-option.ts'
 import { titleOf } from '../render/snapshot.ts'
+import type { Style } from '../style.ts'
 import { renderTable } from '../table.ts'
 import { showText } from '../text.ts'
 
@@ -43,9 +45,32 @@ function keptByRuleText({ decisions }: PruneResult): string {
 /** What goes from where it is kept beside the store; '' when nothing does. */
 function leftToStoreText({ leftToStore, dryRun }: PruneResult): string {
   const verb = dryRun ? 'Would leave' : 'Left'
+  const unless = ({ root }: Snapshot) => (root === UNREAD_ROOT ? ', unless a part of it cannot be read' : '')
   return leftToStore
-    .map(({ snapshot, rule }) => `${verb} ${snapshot.id} to the store alone (was: ${snapshot.backend}): ${rule}\n`)
+    .map(
+      ({ snapshot, rule }) =>
+        `${verb} ${snapshot.id} to the store alone (was: ${snapshot.backend}): ${rule}${unless(snapshot)}\n`,
+    )
     .join('')
+}
+
+/** Of a dry run all of them: why one stays is worth as much. */
+function decisionTable({ decisions, dryRun }: PruneResult, now: number, style: Style): string {
+  const shown = dryRun ? decisions : decisions.filter(({ keep }) => !keep)
+  const rows = shown.map(({ snapshot, rule, keep }) => [
+    snapshot.id,
+    snapshot.type,
+    formatAge(now - snapshot.createdAt),
+    ...(dryRun ? [keep ? 'keep' : 'delete'] : []),
+    showText(kindNames[rule] ?? rule),
+    titleOf(snapshot, style),
+  ])
+  const titles = ['ID', 'TYPE', 'CREATED', ...(dryRun ? ['DECISION'] : []), 'RULE', 'LABEL']
+  return renderTable(
+    titles.map(title => ({ title })),
+    rows,
+    style,
+  )
 }
 
 export function register(program: Command): void {
@@ -63,7 +88,7 @@ export function register(program: Command): void {
       'RUN narrows it to one run. It can be undone for 7 days.',
     usage: '[RUN] [--keep N] [--dry-run]',
     examples: [
-      ['prune --dry-run', 'what would go, and by which rule'],
+      ['prune --dry-run', 'what would go or stay, each by which rule'],
       ['prune --keep 5', 'only the newest five (and what is pinned)'],
     ],
     cancellable: true,
@@ -85,25 +110,12 @@ export function register(program: Command): void {
         const reasons = `${pinnedText(result)}${dryRun ? keptByRuleText(result) : ''}${leftToStoreText(result)}`
         const kept = `${plural('snapshot', result.decisions.length - gone.length)} kept`
         if (gone.length === 0) {
+          if (dryRun) context.output.write(decisionTable(result, context.now, style))
           context.line(`Nothing to delete: ${kept}`)
           context.output.write(reasons)
           return
         }
-        const rows = gone.map(({ snapshot, rule }) => [
-          snapshot.id,
-          snapshot.type,
-          formatAge(context.now - snapshot.createdAt),
-          showText(rule),
-          titleOf(snapshot, style),
-        ])
-        const columns = [
-          { title: 'ID' },
-          { title: 'TYPE' },
-          { title: 'CREATED' },
-          { title: 'RULE' },
-          { title: 'LABEL' },
-        ]
-        context.output.write(renderTable(columns, rows, style))
+        context.output.write(decisionTable(result, context.now, style))
         context.line(`${result.dryRun ? 'Would delete' : 'Deleted'} ${plural('snapshot', gone.length)}, ${kept}`)
         context.output.write(reasons)
         context.line(

@@ -32,7 +32,7 @@ export function register(program: Command): void {
     .option('--dry-run', 'only show what would change')
     .action(
       handle<{ from?: string; dryRun?: boolean }>(async (context, { words, options }) => {
-        const savepoint = await context.open({ withoutBrokenConfig: true, goesBack: true, makeRoom: !options.dryRun })
+        const savepoint = await context.open({ withoutBrokenConfig: true, makeRoom: !options.dryRun })
         const outcomes = await revertEach(words, path =>
           savepoint.revert(path, { from: options.from, dryRun: options.dryRun }),
         )

@@ -10,7 +10,7 @@ import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { addLiveOptions, type LiveOptions } from '../live-options.ts'
 import { type RestoreWords, restoreExitCode, restoreText, undoHint } from '../render/restore.ts'
-import { nameOf, skippedText } from '../render/snapshot.ts'
+import { missingText, nameOf } from '../render/snapshot.ts'
 import { wrongUsage } from '../usage.ts'
 
 interface Options extends LiveOptions {
@@ -69,7 +69,6 @@ export function register(program: Command): void {
         const savepoint = await context.open({
           force: options.force,
           withoutBrokenConfig: true,
-          goesBack: true,
           makeRoom: !options.dryRun && options.to === undefined,
         })
         sayScope(
@@ -98,7 +97,7 @@ export function register(program: Command): void {
           if (result.to !== undefined && !result.dryRun) {
             const from = result.snapshot ? nameOf(result.snapshot) : ref
             context.line(`Wrote ${from} into ${result.to}: ${plural('path', result.files.created)}`)
-            context.output.write(skippedText(result.uncaptured, result.uncaptured.length, context.style))
+            context.output.write(missingText(result.uncaptured, context.style))
           } else {
             context.output.write(
               restoreText(result, wordsFor(run ?? ref, undoHint([result], context.style)), context.style),

@@ -20,7 +20,7 @@ export function register(program: Command): void {
     .option('-n, --limit <n>', 'at most this many', atMost)
     .action(
       handle<{ limit?: number }>(async (context, { options }) => {
-        const runs = (await context.look())
+        const runs = (await context.list())
           .runs()
           .toSorted((a, b) => b.startedAt - a.startedAt)
           .slice(0, options.limit)

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { snapshotJson } from '../../api/json.ts'
 import { define, handle } from '../define.ts'
 import { atMost } from '../number-option.ts'
+import { noSnapshotsText } from '../render/no-snapshots.ts'
 import { snapshotTable } from '../render/snapshot.ts'
 
 export function register(program: Command): void {
@@ -24,7 +25,7 @@ export function register(program: Command): void {
     .option('-n, --limit <n>', 'at most this many', atMost)
     .action(
       handle<{ limit?: number }>(async (context, { words: [run], options }) => {
-        const savepoint = await context.look()
+        const savepoint = await context.list()
         const wanted = new Set(savepoint.snapshots({ run }).map(({ id }) => id))
         const nodes = savepoint
           .log()
@@ -35,10 +36,7 @@ export function register(program: Command): void {
           return context.json(nodes.map(node => snapshotJson(node.snapshot, { tags: node.tags, head: node.isHead })))
         }
         if (context.options.quiet) return context.lines(nodes.map(({ snapshot }) => snapshot.id))
-        if (nodes.length === 0)
-          return context.line(
-            run ? `No snapshots of ${run}` : `No snapshots yet. Take one: ${context.style.command('snapshot')}`,
-          )
+        if (nodes.length === 0) return context.line(noSnapshotsText(context, savepoint, run))
         context.output.write(snapshotTable(nodes, context.now, context.style))
       }),
     )

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { executionJson, traceJson } from '../../api/json-trace.ts'
 import { SavepointError } from '../../errors/errors.ts'
-import { type Execution, hasFailed, type Savepoint } from '../../index.ts'
+import { type Execution, hasFailed, type Savepoint, type TraceResult } from '../../index.ts'
 import { plural } from '../../model/format.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
@@ -39,7 +39,7 @@ export function register(program: Command): void {
     .option('-f, --follow', 'go on until the run ends')
     .action(
       handle<Options>(async (context, { words: [run], options }) => {
-        const savepoint = await context.look({ upToDate: true })
+        const savepoint = await context.list({ upToDate: true })
         const visible = filterOf(options)
         if (options.follow) return follow(context, savepoint, run, visible)
         const result = savepoint.trace(run)
@@ -47,7 +47,7 @@ export function register(program: Command): void {
         if (context.options.json) return context.json(traceJson({ ...result, executions }))
         if (context.options.quiet) return context.lines(executions.map(({ id }) => String(id)))
         await context.paged(output => {
-          if (result.executions.length === 0) output.write(`Nothing is traced of ${result.run.id}\n`)
+          if (result.executions.length === 0) output.write(`${nothingOf(result)}\n`)
           else if (executions.length === 0) output.write(`No command of ${result.run.id} ${whichNot(options)}\n`)
           const shown = { startedAt: result.run.startedAt, isOver: result.isOver }
           const lines = options.tree
@@ -63,6 +63,9 @@ export function register(program: Command): void {
       }),
     )
 }
+
+const nothingOf = ({ run, isOver }: TraceResult): string =>
+  isOver ? `Nothing is traced of ${run.id}` : `Nothing is traced of ${run.id} yet: it goes on`
 
 const whichNot = ({ failed, grep }: Options): string =>
   grep === undefined ? 'failed' : `${failed ? 'failed and ' : ''}matches ${showText(grep)}`

@@ -32,7 +32,6 @@ export function register(program: Command): void {
       handle<{ all?: boolean; dryRun?: boolean } & LiveOptions>(async (context, { options }) => {
         const savepoint = await context.open({
           withoutBrokenConfig: true,
-          goesBack: true,
           makeRoom: !options.dryRun,
           leaveStep: !options.dryRun,
         })

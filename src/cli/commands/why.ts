@@ -28,7 +28,7 @@ export function register(program: Command): void {
     .option('-n, --limit <n>', 'at most this many', atMost)
     .action(
       handle<{ limit?: number }>(async (context, { words: [path], options }) => {
-        const result = (await context.look({ upToDate: true })).why(path!, { limit: options.limit })
+        const result = (await context.list({ upToDate: true })).why(path!, { limit: options.limit })
         if (context.options.json) return context.json(whyJson(result))
         context.output.write(whyText(result, context.now, context.style))
       }),

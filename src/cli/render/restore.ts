@@ -7,7 +7,7 @@ import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
 import { goneText, unprotectedText } from './gone.ts'
 import { reasonWords } from './reason-words.ts'
-import { nameOf, skippedText } from './snapshot.ts'
+import { isPartial, missingText, nameOf } from './snapshot.ts'
 import { wordOf } from './typed-path.ts'
 
 const reasons: Record<LeftAlonePath['why'], string> = {
@@ -217,7 +217,7 @@ function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): stri
 }
 
 function uncapturedText({ uncaptured, to }: RestoreResult, style: Style): string {
-  if (to !== undefined) return skippedText(uncaptured, uncaptured.length, style).trimEnd()
+  if (to !== undefined) return missingText(uncaptured, style).trimEnd()
   const shown = uncaptured
     .slice(0, listedPaths)
     .map(({ path, reason }) => `${style.path(path)} (${reasonWords(reason)})`)
@@ -232,4 +232,4 @@ function pathList(paths: readonly Raw[], style: Style, count = paths.length): st
 
 /** 3 when something was left as it is, or is missing where it was written. */
 export const restoreExitCode = (result: RestoreResult | undefined): number =>
-  result && (result.leftAlone.length > 0 || (result.to !== undefined && result.uncaptured.length > 0)) ? 3 : 0
+  result && (result.leftAlone.length > 0 || (result.to !== undefined && result.uncaptured.some(isPartial))) ? 3 : 0

@@ -148,6 +148,20 @@ export function skippedText(skipped: Skipped[], total: number, style: Style): st
   return `${lines.join('\n')}\n`
 }
 
+/** Of what is written elsewhere: what makes it incomplete, and what never belongs to a snapshot of the directory. */
+export function missingText(missing: Skipped[], style: Style): string {
+  const partial = missing.filter(isPartial)
+  const mounts = missing.filter(each => !isPartial(each)).map(({ path }) => style.path(path))
+  const more = mounts.length > listedSkipped ? ` and ${formatCount(mounts.length - listedSkipped)} more` : ''
+  const others =
+    mounts.length > 0
+      ? `Not in it (${reasonWords('mount')}): ${mounts.slice(0, listedSkipped).join(', ')}${more}\n`
+      : ''
+  return skippedText(partial, partial.length, style) + others
+}
+
+export const isPartial = ({ reason }: Skipped): boolean => reason !== 'mount'
+
 /** "2026-01-31 14:05:09 +01:00": local time that can be read and sorted. */
 export function localTime(ms: number): string {
   const two = (value: number) => String(value).padStart(2, '0')

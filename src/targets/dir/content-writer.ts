@@ -2,7 +2,7 @@
  * Writes file contents from the store to new files, grouped by the block they lie in so that each block is unpacked
  * once. A few blocks are written here; many are spread over worker threads.
  */
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, type PathLike, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
@@ -245,7 +245,7 @@ function fromWorker({ message, code }: { message: string; code?: string }): Erro
   return code === 'store.damaged' ? wrongContent() : Object.assign(new Error(message), { code })
 }
 
-function cloneOrCopy(file: string, destination: number, hasher: Hasher): void {
+function cloneOrCopy(file: PathLike, destination: number, hasher: Hasher): void {
   const source = openSync(file, 'r')
   try {
     try {

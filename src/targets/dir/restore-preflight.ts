@@ -1,5 +1,5 @@
 /** Before a restore writes anything: can the store produce every byte, and does the disk have room? */
-import { closeSync, constants, fstatSync, openSync, statSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, type PathLike, statSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../../errors/errors.ts'
 import { descend } from '../../model/deep-walk.ts'
 import type { Entry, Id } from '../../model/entry.ts'
@@ -193,7 +193,7 @@ function attempt(work: () => unknown): Error | undefined {
   }
 }
 
-function checkClone(file: string, id: Id): Error | undefined {
+function checkClone(file: PathLike, id: Id): Error | undefined {
   const fd = openSync(file, 'r')
   try {
     return hashFile(fd).id === id ? undefined : new Error('a cloned file in the store was changed')

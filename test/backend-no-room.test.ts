@@ -1,0 +1,136 @@
+/** A snapshot that btrfs keeps, and for which the store has no room: it brings back what it has all the same. */
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { onBtrfs, run, useElsewhere, useScene } from './support/backend-scene.ts'
+import { runVerbs } from './support/engine-process.ts'
+import { differences, imageOf } from './support/tree-image.ts'
+import type { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+const onDisk = useScene(onBtrfs(), made => {
+  space = made
+})
+/** Its home is on another disk. */
+let elsewhere: Workspace
+useElsewhere(made => {
+  elsewhere = made
+})
+
+const used = () => Number(run('df', '--output=used', '-k', elsewhere.home).trim().split('\n')[1])
+const opened = () => space.open({ home: elsewhere.home })
+
+/** In a target of 110 MB, with 64 MB for the store. Answers what was captured. */
+async function withoutRoom(work: (wanted: ReturnType<typeof imageOf>) => Promise<void>): Promise<void> {
+  const { home } = elsewhere
+  mkdirSync(home)
+  run('mount', '-t', 'tmpfs', '-o', 'size=64m', 'none', home)
+  try {
+    writeFileSync(join(home, 'config.yaml'), 'snapshots: {min_free_bytes: 1 MB}\n')
+    space.sh(
+      'mkdir -p large/below empty; for i in 1 2 3 4 5 6 7 8 9 10 11; do head -c 10000000 /dev/urandom > large/$i; done',
+    )
+    space.sh(
+      'mv large/8 large/below; echo 1 > a; chmod 600 a; ln a b; ln -s nowhere link; mkfifo fifo; truncate -s 9M holes; setfattr -n user.x -v y large/1',
+    )
+    const wanted = imageOf(space.dir)
+    await (await space.open({ home, leaveUnread: true })).snapshot({ label: 'one' })
+    space.sh('echo 2 > a; rm large/1 large/below/8; rmdir large/below empty; echo mine > new; mv large/2 large/moved')
+    await work(wanted)
+  } finally {
+    run('umount', '-l', home)
+  }
+}
+
+onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
+  withoutRoom(async wanted => {
+    const changed = imageOf(space.dir)
+    const savepoint = await opened()
+    const { id } = savepoint.find('one')
+    expect(space.notices).toEqual([
+      expect.stringMatching(`^${id}, which btrfs keeps, is not read yet: .*fewer than 1 MB`),
+    ])
+    expect(used()).toBeLessThan(1000)
+    const { files } = await savepoint.rollback('one', { dryRun: true })
+    expect(files).toEqual({ created: 4, deleted: 2, replaced: 2, metadata: 0 })
+    expect([differences(imageOf(space.dir), changed), used() < 1000]).toEqual([[], true])
+    await savepoint.revert('a', { from: 'one' })
+    expect([space.read('a'), used() < 1000]).toEqual(['1\n', true])
+    await savepoint.undo()
+    expect(differences(imageOf(space.dir), changed)).toEqual([])
+    // As it last was is in HEAD.
+    await savepoint.revert('large/1')
+    expect(statSync(space.at('large/1')).size).toBe(10_000_000)
+    await savepoint.undo()
+    await expect(savepoint.revert('nothing')).rejects.toMatchObject({ code: 'path.unknown' })
+
+    const result = await savepoint.rollback('one')
+    expect([result.leftAlone, result.uncaptured]).toEqual([[], []])
+    expect(differences(imageOf(space.dir), wanted)).toEqual([])
+    // Two that had gone, and the moved one, before and after.
+    expect(used()).toBeLessThan(45_000)
+    expect((await opened()).find('one').files).toBe(0)
+    await savepoint.undo()
+    expect(differences(imageOf(space.dir), changed)).toEqual([])
+    await savepoint.redo()
+    expect(differences(imageOf(space.dir), wanted)).toEqual([])
+    expect((await savepoint.verify()).problems).toEqual([])
+    // As soon as there is room, it is read.
+    run('mount', '-o', 'remount,size=200m', elsewhere.home)
+    const roomy = await opened()
+    expect([roomy.find('one').files, (await roomy.changes()).changes]).toEqual([16, []])
+  }),
+)
+
+onDisk('is written elsewhere, and exported, with no room at all', () =>
+  withoutRoom(async wanted => {
+    run('sh', '-c', `head -c 61m /dev/zero > '${elsewhere.home}/filler'`)
+    const savepoint = await opened()
+    const changed = imageOf(space.dir)
+    await expect(savepoint.rollback('one')).rejects.toMatchObject({
+      code: 'disk.full',
+      message: expect.stringMatching(/^Cannot go back to snap_\w+: the store's disk has no room for what differs$/),
+      hint: expect.stringMatching(
+        /`savepoint rollback snap_\w+ --to DIR` needs none, and all that it has lies in \/.*\/snap_\w+$/,
+      ),
+    })
+    expect(differences(imageOf(space.dir), changed)).toEqual([])
+    const to = join(space.base, 'elsewhere')
+    await savepoint.rollback('one', { to })
+    expect(differences(imageOf(to), wanted)).toEqual([])
+    await savepoint.rollback('one', { to: join(space.base, 'part'), paths: ['large/below'] })
+    expect(readFileSync(join(space.base, 'part/large/below/8')).equals(readFileSync(join(to, 'large/below/8')))).toBe(
+      true,
+    )
+    const archive = join(space.base, 'one.tar')
+    await savepoint.exportSnapshot('one', archive)
+    const unpacked = join(space.base, 'unpacked')
+    mkdirSync(unpacked)
+    run('tar', 'xf', archive, '-C', unpacked)
+    expect(run('diff', '-r', '--no-dereference', '-x', 'fifo', to, unpacked)).toBe('')
+    await expect(savepoint.rollback('one', { to: join(space.base, 'none'), paths: ['nothing'] })).rejects.toMatchObject(
+      {
+        code: 'path.unknown',
+      },
+    )
+  }),
+)
+
+for (const failpoint of ['store:before-sync', 'restore:journal', 'restore:placed', 'restore:synced'])
+  onDisk(`killed at ${failpoint}, the next command completes it, or nothing was changed`, () =>
+    withoutRoom(async wanted => {
+      const changed = imageOf(space.dir)
+      const env = { SAVEPOINT_HOME: elsewhere.home }
+      const killed = await runVerbs(space, [['rollback', 'one']], { failpoint, env })
+      expect(killed.signal).toBe('SIGKILL')
+      const savepoint = await opened()
+      const isBegun = failpoint.startsWith('restore')
+      expect(differences(imageOf(space.dir), isBegun ? wanted : changed)).toEqual([])
+      await savepoint.gc()
+      if (isBegun) await savepoint.undo()
+      expect(differences(imageOf(space.dir), changed)).toEqual([])
+      rmSync(space.at('a'))
+      await savepoint.rollback('one')
+      expect(differences(imageOf(space.dir), wanted)).toEqual([])
+    }),
+  )
