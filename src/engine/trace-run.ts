@@ -201,9 +201,8 @@ class TracedRun {
     // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
     if (this.isWhole && this.recorder.isWhole && !this.isCut)
       ifWritable(() => saveTraceSummary(this.ctx, run, { ...trace, lostChanges: this.recorder.lostChanges }))
-    const { lost } = trace
-    const row = { kind: 'run', what: 'lost', at: this.ctx.now(), run, note: String(lost) } as const
-    if (lost > 0) ifWritable(() => this.ctx.db.log.add(row))
+    const row = { kind: 'run', what: 'lost', at: this.ctx.now(), run, note: String(trace.lost) } as const
+    if (trace.lost > 0) ifWritable(() => this.ctx.db.log.add(row))
     return trace
   }
 
