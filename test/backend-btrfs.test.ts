@@ -265,6 +265,7 @@ describe('who keeps it', () => {
     expect(readdirSync(join(space.home, 'store/packs'))).toEqual([])
     for (const list of ['snapshots', 'log', 'head', 'branches'])
       expect(cli(space, [list]).stdout).toContain('not read yet')
+    expect(JSON.parse(cli(space, ['snapshots', '--json']).stdout)).toMatchObject([{ read: false }])
     expect(cli(space, ['snapshots']).stdout).toContain('1 snapshot (backend: btrfs)\n')
     expect(readdirSync(join(space.home, 'store/packs'))).toEqual([])
     expect(cli(space, ['show', 'one']).stdout).toMatch(/^ {2}kept {5}.*snap_\w+, .*B of its own$/m)

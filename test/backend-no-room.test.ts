@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { onFailpoint } from '../src/store/failpoint.ts'
 import { onBtrfs, run, useElsewhere, useScene } from './support/backend-scene.ts'
 import { runVerbs } from './support/engine-process.ts'
 import { differences, imageOf } from './support/tree-image.ts'
@@ -72,6 +73,11 @@ onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
     expect((await opened()).find('one').files).toBe(0)
     await savepoint.undo()
     expect(differences(imageOf(space.dir), changed)).toEqual([])
+    space.notices.length = 0
+    await savepoint.changes()
+    expect(space.notices).toEqual([
+      expect.stringMatching(/^snap_\w+ is PARTIAL: of \d+ paths that it has not, nobody can tell/),
+    ])
     await savepoint.redo()
     expect(differences(imageOf(space.dir), wanted)).toEqual([])
     expect((await savepoint.verify()).problems).toEqual([])
@@ -113,6 +119,18 @@ onDisk('is written elsewhere, and exported, with no room at all', () =>
         code: 'path.unknown',
       },
     )
+  }),
+)
+
+onDisk('what somebody changes while that is stored is not said to be as it was', () =>
+  withoutRoom(async () => {
+    const savepoint = await opened()
+    const stop = onFailpoint('lent:stored', () => space.sh('rm large/3; echo edited > large/4'))
+    const result = await savepoint.rollback('one').finally(stop)
+    expect(result.leftAlone).toEqual(['large/3', 'large/4'].map(path => ({ path, why: 'no-room' })))
+    expect(space.read('large/4')).toBe('edited\n')
+    await savepoint.rollback('one')
+    expect(['3', '4'].map(name => statSync(space.at(`large/${name}`)).size)).toEqual([10_000_000, 10_000_000])
   }),
 )
 

@@ -25,6 +25,7 @@ it('has exactly the promised keys for a snapshot', () => {
     tags: ['good'],
     head: true,
     partial: true,
+    read: true,
     turn: null,
   })
 })

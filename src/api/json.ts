@@ -7,7 +7,7 @@ import { isUtf8 } from 'node:buffer'
 import type * as results from '../index.ts'
 import type { Change, ChangeCounts, Entry } from '../model/entry.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
-import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
+import { type Operation, type Run, type Skipped, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 
 export const orNull = <T>(value: T | undefined): T | null => value ?? null
 export const time = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
@@ -43,6 +43,7 @@ export function snapshotJson(snapshot: Snapshot, { tags = [], head = false }: Sn
     tags,
     head,
     partial: snapshot.skippedCount > 0,
+    read: snapshot.root !== UNREAD_ROOT,
     turn: snapshot.turn ? { ...snapshot.turn, tool: orNull(snapshot.turn.tool) } : null,
   }
 }

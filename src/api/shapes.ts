@@ -25,6 +25,9 @@ export const snapshot = z
     tags: z.array(z.string()),
     head: z.boolean(),
     partial: z.boolean().describe('something could not be captured'),
+    read: z
+      .boolean()
+      .describe('false: only a filesystem keeps it until now, and what it holds is not known: stats are 0'),
     turn: z
       .object({
         agent: z.string(),

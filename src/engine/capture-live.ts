@@ -76,6 +76,8 @@ export interface Live extends CaptureResult {
   newBytes: number
   /** The newest event that was known when it began. */
   eventsAt: number
+  /** Where not all of it is stored: the tree with all of it, as long as this process lives. */
+  seenTree?: Id
 }
 
 /**

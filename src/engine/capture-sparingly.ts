@@ -6,7 +6,7 @@ import { isDiskFull, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { formatBytes } from '../model/format.ts'
-import { joinRaw, type Raw, showPath } from '../model/raw-path.ts'
+import { isGitInternal, joinRaw, type Raw, showPath } from '../model/raw-path.ts'
 import { freeBytes } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
@@ -94,11 +94,18 @@ export function sayWhatMayNotFit(ctx: Context, look: Live, touched: Touched): vo
 /** A state that lies at `path`, and was only looked at: what a restore of `scope` would write of it is stored. */
 export async function storeWanted(
   ctx: Context,
-  { look, path, scope }: { look: Live; path: Buffer; scope: readonly Raw[] | undefined },
+  {
+    look,
+    path,
+    scope,
+    withoutGit,
+  }: { look: Live; path: Buffer; scope?: readonly Raw[] | undefined; withoutGit?: boolean | undefined },
 ): Promise<Live> {
   const live = await captureLive(ctx, { override: [look.root], readOwned: true, discard: true, ignoreFloor: true })
   const files = [...differingEntries(ctx.store, live.tree, look.tree, scope)].flatMap(({ path, after }) =>
-    after?.kind === 'file' && !ctx.store.has(after.content) ? [{ path, entry: after }] : [],
+    after?.kind === 'file' && !ctx.store.has(after.content) && !(withoutGit && isGitInternal(path))
+      ? [{ path, entry: after }]
+      : [],
   )
   return store(ctx, look, files, path).catch(error => {
     throw explainCapture(ctx, error)
@@ -146,6 +153,7 @@ async function store(ctx: Context, look: Live, files: LiveFile[], path = ctx.tar
       ...look,
       root,
       tree,
+      seenTree: look.tree,
       files: look.files - noRoom.length,
       skipped: [...look.skipped, ...noRoom.map(path => ({ path, reason: 'no-room' as const }))],
       newBytes: writer.newBytes,

@@ -1,6 +1,7 @@
 /** `diff`, `changes` and `status`: what differs between two states, one of which may be the live tree. */
 import { isDiskFull } from '../errors/errors.ts'
 import type { Change, Entry } from '../model/entry.ts'
+import { plural } from '../model/format.ts'
 import { hashBytes } from '../model/id.ts'
 import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
 import { type Operation, type Run, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
@@ -37,6 +38,7 @@ export async function diff(ctx: Context, options: DiffOptions): Promise<DiffResu
   const run = options.to === undefined ? endedRun(ctx, options.from, from) : undefined
   const to = options.to === undefined ? run && ctx.db.snapshot(run.after) : resolveSnapshot(ctx.db, options.to)
   const after = (to ?? (await captureForReading(ctx))).root
+  if (!to) sayUnknown(ctx, from)
   const wholeTarget = scope?.includes('') ? undefined : scope
   const all = [...stateChanges(ctx.store, from.root, after, wholeTarget)]
   const changes = run && to ? changesOfRun(ctx, run, all) : all
@@ -92,12 +94,21 @@ export const diffOfSnapshot = (ctx: Context, snapshot: Snapshot): DiffResult => 
   content: (change, side) => contentOf(ctx, side === 'before' ? change.before : change.after),
 })
 
+/** A state around a restore for which there was little room has only what that wrote. */
+function sayUnknown(ctx: Context, { id, root, skipped, skippedCount }: Snapshot): void {
+  if (root !== UNREAD_ROOT && skipped.some(({ reason }) => reason === 'no-room'))
+    ctx.notice(
+      `${id} is PARTIAL: of ${plural('path', skippedCount)} that it has not, nobody can tell whether they changed since`,
+    )
+}
+
 export async function status(ctx: Context): Promise<StatusResult> {
   if (ctx.config.snapshots.disabled)
     ctx.notice('snapshots are turned off by the configuration: nothing new is captured')
   else if (!ctx.unwritable) sayIfNoRoom(ctx)
   sayWhatIsLeft(ctx)
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
+  if (head) sayUnknown(ctx, head)
   const live = await captureForReading(ctx)
   const changed =
     head &&

@@ -75,7 +75,10 @@ export class Guards {
     if (!(run.isDirty() || run.underWay()) || !isInDanger(ctx, place, cwd, destructive)) return
     // Nothing is gained by waiting: a guard would come after the capture that is under way.
     if (run.isBeginning() && isKeptAnyway(ctx, place, cwd, destructive, run.dirty)) {
-      run.note(id, 'not held: the state before the run is being captured, and what goes meanwhile is kept')
+      run.note(
+        id,
+        'not held: the state before the run is being captured; what goes meanwhile is kept, but for links and empty or very large files of the run itself',
+      )
       return
     }
     // What is being captured is safe when that is done, not before.

@@ -3,8 +3,10 @@
  * Its trees are in memory, and contents are read where they lie, checked against their ids like any other.
  */
 import { isDiskFull, SavepointError } from '../errors/errors.ts'
+import type { Id } from '../model/entry.ts'
 import { type Raw, rawToBytes } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { failpoint } from '../store/failpoint.ts'
 import { GC_LOCK_WAIT_MS } from '../store/store.ts'
 import { allEntries } from '../store/tree-lookup.ts'
 import { unread } from '../targets/dir/capture.ts'
@@ -30,23 +32,28 @@ export const withLentLocked = <T>(
 
 /**
  * The same for a restore of the target, which may be completed by another process: what it writes is stored before, and what is
- * there already, or out of `scope`, is unknown.
+ * there already, or out of `scope`, is unknown. `lent` is the tree with all of it.
  */
 export function withWanted<T>(
   ctx: Context,
   snapshot: Snapshot,
-  { scope, dryRun }: { scope: readonly Raw[] | undefined; dryRun: boolean | undefined },
-  work: (snapshot: Snapshot) => Promise<T>,
+  {
+    scope,
+    dryRun,
+    withoutGit,
+  }: { scope?: readonly Raw[] | undefined; dryRun?: boolean | undefined; withoutGit?: boolean | undefined },
+  work: (snapshot: Snapshot, lent?: Id) => Promise<T>,
 ): Promise<T> {
   if (snapshot.root !== UNREAD_ROOT || dryRun) return withLent(ctx, snapshot, work)
   return lend(ctx, snapshot, async (look, path) => {
     // Collection waits: until the journal is written nobody else names what is stored now.
     const lock = await ctx.store.lock('shared', 'go back', { waitMs: GC_LOCK_WAIT_MS, signal: ctx.signal })
     try {
-      const stored = await storeWanted(ctx, { look, path, scope }).catch(error => {
+      const stored = await storeWanted(ctx, { look, path, scope, withoutGit }).catch(error => {
         throw isDiskFull(error) ? withoutRoom(snapshot, error) : error
       })
-      return await work(asRead(snapshot, stored))
+      failpoint('lent:stored')
+      return await work(asRead(snapshot, stored), look.tree)
     } finally {
       lock.release()
     }

@@ -10,6 +10,8 @@ import type { Doer } from './unprotected.ts'
 export interface RestoreRequest {
   /** Root trees. */
   wanted: Id
+  /** The whole tree of the target where `wanted` has only what is to be written (lent-state.ts). */
+  lent?: Id
   base?: Id
   /** What others did while the operation that is undone went on. */
   others?: readonly Span[]

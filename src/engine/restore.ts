@@ -25,6 +25,7 @@ import { findHidden } from './hidden-paths.ts'
 import { keepInnerTargets } from './inner-targets.ts'
 import { type Journal, makeJournal, removeJournal, writeJournal } from './journal.ts'
 import { keepLateEdits } from './late-edits.ts'
+import { nameChangedSince } from './lent-changes.ts'
 import { notePurged } from './purged-paths.ts'
 import { isTargetMissing, makeTarget, planRemade, unmakeTarget } from './remake-target.ts'
 import { readLive } from './resolve-path.ts'
@@ -112,6 +113,7 @@ export const lookAndPlan = (
     const request = { ...asked, ...(await asked.soFar?.(live)) }
     const plan = planFor(ctx, request, live)
     notePurged(ctx, request, live, plan)
+    if (request.lent !== undefined) nameChangedSince(ctx, request.lent, request, live, plan)
     return { request, live, plan }
   })
 

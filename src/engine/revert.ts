@@ -24,11 +24,12 @@ export async function revert(
     const raw = resolvePath(ctx, path)
     const { dryRun } = options
     const found = from === undefined ? await lastVersion(ctx, raw) : resolveSnapshot(ctx.db, from)
-    return withWanted(ctx, found, { scope: [raw], dryRun }, async snapshot => {
+    return withWanted(ctx, found, { scope: [raw], dryRun }, async (snapshot, lent) => {
       await requireKnown(ctx, snapshot, [raw])
       return restore(ctx, {
         dryRun,
         wanted: snapshot.root,
+        lent,
         scope: [raw],
         kind: 'revert',
         summary: `revert ${raw === '' ? '.' : showPath(raw)} to ${nameOf(snapshot)}`,

@@ -45,12 +45,13 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
     await closeKilledRuns(ctx)
     const run = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
     if (run) return rollbackRun(ctx, run, scope, options)
-    return withWanted(ctx, resolveSnapshot(ctx.db, meant), { scope, dryRun: options.dryRun }, async snapshot => {
+    return withWanted(ctx, resolveSnapshot(ctx.db, meant), { ...options, scope }, async (snapshot, lent) => {
       await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [])
       sayDamage(ctx, snapshot)
       return restore(ctx, {
         ...requestOptions(options),
         wanted: snapshot.root,
+        lent,
         scope,
         kind: 'rollback',
         summary: `rollback to ${nameOf(snapshot)}${scopeText(scope)}`,

@@ -13,6 +13,7 @@ test.each<[line: string, kept: KeptAnyway]>([
   ['rsync -a --delete a b', 'files'],
   ['rsync -a --delete --inplace a b', 'before'],
   ['rsync -a --delete --inpl a b', 'before'],
+  ['rsync -a --delete --append-verify a b', 'before'],
   ['dd if=x of=y', 'files'],
   ['dd if=x of=y conv=sync,notrunc', 'before'],
   ['shred f', 'before'],

@@ -28,7 +28,7 @@ export function keptAnyway(program: string, words: readonly string[]): KeptAnywa
   if (byOthers.has(program)) return 'nothing'
   if (Object.hasOwn(packageRules, program)) return 'all'
   if (program === 'dd') return words.some(word => /^conv=.*notrunc/.test(word)) ? 'before' : 'files'
-  if (program === 'rsync') return words.some(word => /^--inp/.test(word)) ? 'before' : 'files'
+  if (program === 'rsync') return words.some(word => /^--(?:inp|append|write-d)/.test(word)) ? 'before' : 'files'
   return removing.has(program) ? 'files' : 'before'
 }
 

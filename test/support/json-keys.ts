@@ -16,6 +16,7 @@ export const snapshotKeys = [
   'tags',
   'head',
   'partial',
+  'read',
   'turn',
 ]
 export const restoreKeys = [

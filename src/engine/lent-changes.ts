@@ -1,0 +1,28 @@
+/** A rollback to what is lent: what changed between the look by which its contents were stored, and the one by which it is planned. */
+import type { Id } from '../model/entry.ts'
+import { isGitInternal } from '../model/raw-path.ts'
+import { differingEntries } from '../store/tree-diff.ts'
+import type { RestorePlan } from '../targets/dir/restore-plan.ts'
+import type { Live } from './capture-live.ts'
+import type { Context } from './context.ts'
+import type { RestoreRequest } from './restore-request.ts'
+
+/** `lent`: the tree that is wanted. What differs from it, and the plan does not bring back, is left alone; what does not, is no matter. */
+export function nameChangedSince(
+  ctx: Context,
+  lent: Id,
+  { scope, withoutGit }: RestoreRequest,
+  live: Live,
+  plan: RestorePlan,
+): void {
+  const differing = new Set(
+    [...differingEntries(ctx.store, live.seenTree ?? live.tree, lent, scope)].flatMap(({ path, after }) =>
+      after?.kind === 'file' && !(withoutGit && isGitInternal(path)) ? [path] : [],
+    ),
+  )
+  plan.uncaptured = plan.uncaptured.filter(({ reason }) => reason !== 'no-room')
+  for (const { path } of [...plan.actions, ...plan.leftAlone]) differing.delete(path)
+  for (const path of differing)
+    if (!plan.actions.some(action => action.action === 'create' && path.startsWith(`${action.path}/`)))
+      plan.leftAlone.push({ path, why: 'no-room' })
+}
