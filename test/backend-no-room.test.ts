@@ -134,7 +134,7 @@ onDisk('what somebody changes while that is stored is not said to be as it was',
   }),
 )
 
-for (const failpoint of ['store:before-sync', 'restore:journal', 'restore:placed', 'restore:synced'])
+for (const failpoint of ['store:before-sync', 'lent:stored', 'restore:journal', 'restore:placed', 'restore:synced'])
   onDisk(`killed at ${failpoint}, the next command completes it, or nothing was changed`, () =>
     withoutRoom(async wanted => {
       const changed = imageOf(space.dir)

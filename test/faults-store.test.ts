@@ -59,7 +59,15 @@ test('every failpoint of the source is killed at by a test (those of export and 
       name!.startsWith('$') ? ['delete', 'prune'].map(kind => name!.replace(/\$\{.*?\}/, kind)) : [name!],
     )
     .filter(name => !/^(export|import):/.test(name))
-  const named = ['faults-store', 'faults-restore', 'restore-as-user', 'purge-traces', 'interrupted-run', 'backends']
+  const named = [
+    'faults-store',
+    'faults-restore',
+    'restore-as-user',
+    'purge-traces',
+    'interrupted-run',
+    'backends',
+    'backend-no-room',
+  ]
   const tests = [...named.map(name => `${name}.test.ts`), 'support/zfs-cases.ts', 'support/zfs-rollback-cases.ts']
     .map(name => readFileSync(join(root, 'test', name), 'utf8'))
     .join()
