@@ -216,6 +216,20 @@ describe('beside a tracer that tells commands only (ptrace)', () => {
     expect(savepoint.snapshots().filter(({ type }) => type === 'guard').length).toBe(1)
   })
 
+  gated(
+    isRoot,
+    'root',
+    'what was changed is told before the next program: of whom it is, and what a guard is to find, depends on it',
+    async () => {
+      const count = 300
+      savepoint = await space.open()
+      const loop = `i=0; while [ $i -lt ${count} ]; do (echo $i > f$i; exec sleep 0); i=$((i + 1)); done`
+      await savepoint.run({ command: ['sh', '-c', loop], tracer: 'ptrace' })
+      const by = Array.from({ length: count }, (_, i) => savepoint.why(`f${i}`).causes[0]!.execution?.argv[0])
+      expect(by).toEqual(by.map(() => 'sh'))
+    },
+  )
+
   gated(canDropPrivilege, 'setpriv', 'who changed a file is likely who ran then', async () => {
     space.write('d/x')
     const { error } = await runAsUser(space, [['run', { command, tracer: 'ptrace' }]])

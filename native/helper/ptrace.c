@@ -16,6 +16,7 @@
 #include "holds.h"
 #include "processes.h"
 #include "tree.h"
+#include "watch.h"
 
 static struct {
   struct stream *stream;
@@ -125,6 +126,7 @@ static void handle_stop(pid_t pid, int signal) {
 void ptrace_handle(pid_t pid, int status) {
   if (!WIFSTOPPED(status)) {
     note_stopped(pid, false);
+    watch_read();
     tell_exit_status(tracer.stream, &frame, pid, status);
     return;
   }
@@ -136,6 +138,8 @@ void ptrace_handle(pid_t pid, int status) {
   /* About to receive this one, it stops for certain, a moment later; with anything else to tell, it does not. */
   note_stopped(pid, event == 0 && signal == SIGSTOP && !tree_has_stopped(pid));
   if (event == PTRACE_EVENT_EXEC) {
+    /* What it changed before is told before, as the former program's; whether this one is held for a snapshot depends on it. */
+    watch_read();
     processes_lock();
     bool held = tell_executed(tracer.stream, &frame, pid, tracer.privileges_off);
     processes_unlock();

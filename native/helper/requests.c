@@ -57,7 +57,7 @@ static void answer(struct state *state, uint32_t kind, uint32_t number) {
   if (kind == REQUEST_THAW) tree_thaw();
   if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK && kind != REQUEST_FREEZE && kind != REQUEST_THAW) return;
   if (state->driver->settle != NULL) state->driver->settle();
-  if (state->watched >= 0) watch_read();
+  watch_read();
   processes_lock();
   moves_settle_idle(state->stream, state->frame);
   processes_unlock();

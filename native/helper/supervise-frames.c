@@ -43,7 +43,7 @@ static void put_status(struct state *state) {
 
 void tell_end(struct state *state) {
   if (state->driver->settle != NULL) state->driver->settle();
-  if (state->watched >= 0) watch_read();
+  watch_read();
   record_finish();
   /* What has lost its parents is our child now, whether it has executed anything or not. */
   pid_t left[MAX_LEFT];

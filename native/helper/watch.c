@@ -10,7 +10,7 @@
 
 static const struct watching *watched;
 static struct stream *stream;
-static bool by_fanotify;
+static bool is_open, by_fanotify;
 /* Told last: a file that is written piece by piece is one line, not hundreds. */
 static struct {
   enum path_op op;
@@ -26,10 +26,13 @@ int watch_open(const struct watching *watching, struct stream *out) {
   qsort(watching->ignored, watching->ignored_count, sizeof *watching->ignored, compare);
   int fd = fanotify_watch_open();
   by_fanotify = fd >= 0;
-  return by_fanotify ? fd : inotify_watch_open();
+  if (!by_fanotify) fd = inotify_watch_open();
+  is_open = fd >= 0;
+  return fd;
 }
 
 void watch_read(void) {
+  if (!is_open) return;
   if (by_fanotify) fanotify_watch_read();
   else inotify_watch_read();
   last.path[0] = 0;

@@ -22,7 +22,7 @@ struct watching {
 
 /* Everything that changes from now on is told. Returns what to poll for reading, or -1 when it is impossible. */
 int watch_open(const struct watching *watching, struct stream *stream);
-/* Tells all that has happened so far. */
+/* Tells all that has happened so far, if anything is watched. */
 void watch_read(void);
 
 /* For the two ways of watching: what they share (watch.c). */
