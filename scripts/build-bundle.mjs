@@ -81,7 +81,11 @@ const { metafile } = await build({
   metafile: true,
 }).catch(stop)
 // One file each: of 200 chunks most commands would need 50, and to find those one after the other takes 10 to 40 ms of each start.
-await build({ ...options, entryPoints: { 'api-worker-program': 'src/api/api-worker.ts' } }).catch(stop)
+for (const [name, file] of Object.entries({
+  'api-worker-program': 'src/api/api-worker.ts',
+  'left-trace-main': 'src/engine/left-trace-main.ts',
+}))
+  await build({ ...options, entryPoints: { [name]: file } }).catch(stop)
 // A function, so that V8 can be given what it made of it when the program was built: scripts/start-program.cjs. What it made of
 // one text it would believe of another of the same length: hence the hash in the name.
 const program = await build({

@@ -39,4 +39,4 @@ export {
 } from './model/trace.ts'
 export type * from './record/results.ts'
 export { makeDirs } from './store/make-dirs.ts'
-export type { Inherited } from './tracers/helper.ts'
+export type { Inherited } from './tracers/inherited.ts'

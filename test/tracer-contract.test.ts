@@ -6,9 +6,11 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
+import { rawFromText } from '../src/model/raw-path.ts'
 import { probeTracers } from '../src/tracers/select.ts'
 import { compileC } from './support/c-program.ts'
 import { cliCommand, runCli } from './support/cli.ts'
+import { leftRecorder } from './support/left-recorder.ts'
 import { gated, isRoot } from './support/machine.ts'
 import { oddPrograms } from './support/odd-program-cases.ts'
 import { hasStrace, ownLines, straceLines } from './support/strace.ts'
@@ -335,8 +337,33 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       )
       expect(trace).toMatchObject({ survivors: true, running: [{ pid: expect.any(Number), name: 'sh' }] })
       expect(runCli(space, ['trace']).stdout).toMatch(/ outlived {2}sh -c 'echo > up; read line < g; touch late'\n/)
+      // Who records what goes on: without it that goes on all the same.
+      process.kill(Number(await leftRecorder(space.home)), 'SIGKILL')
       space.sh('echo > g')
       await vi.waitUntil(() => existsSync(space.at('late')), { timeout: 60_000 })
+    })
+
+    it('T5 what goes on is traced until it ends, although nobody waits for it, and only then nothing of ours is left', async () => {
+      const script =
+        'echo > up; read line < g; ./secret --password=hunter2 && rm -rf gone; sh -c "kill -TERM \\$\\$"; exit 4'
+      space.write('gone')
+      space.write('secret', '#!/bin/sh\n')
+      space.sh('chmod +x secret; mkfifo g up')
+      await run(`(setsid sh -c '${script}' </dev/null >/dev/null 2>&1 &) ; read line < up`)
+      const recorder = await leftRecorder(space.home)
+      space.sh('echo > g')
+      await vi.waitUntil(() => !existsSync(`/proc/${recorder}`), { timeout: 60_000 })
+      const after = savepoint.trace().executions.filter(({ note }) => note?.includes('after the run'))
+      expect(ownLines(after)).toEqual([
+        `./secret --password=${rawFromText('‹redacted›')} → 0`,
+        'rm -rf gone → 0',
+        'sh -c kill -TERM $$ → SIGTERM',
+      ])
+      expect(find(`sh -c ${script.slice(0, 10)}`)).toMatchObject({ exitCode: 4, note: undefined })
+      expect(told().filter(({ type }) => type === 'exec').length).toBe(savepoint.trace().executions.length)
+      expect(told().at(-1)).toMatchObject({ type: 'exit', exit_code: 4 })
+      expect(jsonl()).not.toContain('hunter2')
+      expect(existsSync(space.at('gone'))).toBe(false)
     })
 
     it('T5 a daemon that executes nothing is named as well; and one whose first thread has ended', async () => {

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIELD_HEADER_BYTES = 5, FIRST_ROOM = 256 * 1024 };
+enum { FIELD_HEADER_BYTES = 5, TYPE_AT = 4, FIRST_ROOM = 256 * 1024 };
 /* Beyond this frames are dropped and counted: a reader that stands still must not stop what it watches. */
 static const size_t max_waiting = 64 * 1024 * 1024;
 
@@ -23,7 +23,8 @@ struct stream {
   size_t from, length, room;
   uint32_t lost;
   bool awake;
-  _Atomic bool broken; /* set under the lock; any thread may look */
+  bool paused;
+  _Atomic bool broken, commands_only; /* set under the lock; any thread may look */
 };
 
 uint64_t in_ns(struct timespec time) {
@@ -126,8 +127,31 @@ static void tell_lost(struct stream *stream) {
   stream->lost = 0;
 }
 
+static bool is_of_command(const struct frame *frame) {
+  enum frame_type type = frame->bytes[TYPE_AT];
+  return type == FRAME_EXEC || type == FRAME_EXIT || type == FRAME_UNDONE || type == FRAME_LOST;
+}
+
+void stream_leave_to_next(struct stream *stream) {
+  pthread_mutex_lock(&stream->lock);
+  stream->commands_only = stream->paused = true;
+  pthread_mutex_unlock(&stream->lock);
+}
+
+bool stream_is_left(const struct stream *stream) { return stream->commands_only; }
+
+void stream_resume(struct stream *stream) {
+  pthread_mutex_lock(&stream->lock);
+  stream->paused = false;
+  pthread_mutex_unlock(&stream->lock);
+}
+
 void stream_put(struct stream *stream, struct frame *frame) {
   pthread_mutex_lock(&stream->lock);
+  if (stream->commands_only && !is_of_command(frame)) {
+    pthread_mutex_unlock(&stream->lock);
+    return;
+  }
   if (!stream->broken) {
     if (stream->lost > 0) tell_lost(stream);
     if (stream->lost == 0 && make_room(stream, frame->length)) append(stream, frame);
@@ -142,7 +166,7 @@ void stream_put(struct stream *stream, struct frame *frame) {
 bool stream_flush(struct stream *stream) {
   pthread_mutex_lock(&stream->lock);
   stream->awake = false;
-  while (stream->length > 0 && !stream->broken) {
+  while (stream->length > 0 && !stream->broken && !stream->paused) {
     ssize_t sent = send(stream->fd, stream->data + stream->from, stream->length, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
@@ -154,7 +178,7 @@ bool stream_flush(struct stream *stream) {
   }
   if (stream->broken) stream->length = 0;
   if (stream->length == 0) stream->from = 0;
-  bool done = stream->length == 0;
+  bool done = stream->length == 0 || stream->paused;
   pthread_mutex_unlock(&stream->lock);
   return done;
 }

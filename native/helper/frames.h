@@ -121,6 +121,10 @@ void stream_put(struct stream *stream, struct frame *frame);
 bool stream_flush(struct stream *stream);
 /* For the very last frames: waits for a slow reader. */
 void stream_drain(struct stream *stream);
+/* From here on only what commands tell is kept, for the next reader, until that says that it is there. */
+void stream_leave_to_next(struct stream *stream);
+void stream_resume(struct stream *stream);
+bool stream_is_left(const struct stream *stream);
 bool stream_is_broken(const struct stream *stream);
 
 uint64_t in_ns(struct timespec time);

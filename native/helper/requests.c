@@ -28,10 +28,12 @@ enum request {
   REQUEST_CAPTURED = 11,
   REQUEST_BEGUN = 12,
   REQUEST_WALKED = 13, /* the same as CAPTURED, and everything was looked at */
+  REQUEST_FOLLOW = 14, /* by the next reader, after the end: what goes on is told until nothing does */
 };
 
 static void settle_without_reader(struct state *state) {
   state->reader_gone = true;
+  stream_resume(state->stream);
   /* Nobody will ever say that what a change waits for is safe: then it must not be made. */
   if (holds_want_changes()) tree_end(0);
   else holds_give_up();
@@ -51,6 +53,11 @@ static void answer(struct state *state, uint32_t kind, uint32_t number) {
     processes_lock();
     keep_captured(number, kind == REQUEST_WALKED);
     processes_unlock();
+  }
+  if (kind == REQUEST_FOLLOW) {
+    state->follows = state->look_left = true;
+    stream_resume(state->stream);
+    stream_flush(state->stream);
   }
   if (kind == REQUEST_STOP) tree_end(number);
   if (kind == REQUEST_FREEZE) tree_freeze();

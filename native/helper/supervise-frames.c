@@ -53,6 +53,10 @@ void tell_end(struct state *state) {
   frame_number(state->frame, FIELD_NUMBER, (uint32_t)count);
   frame_bytes(state->frame, FIELD_PIDS, left, (count < MAX_LEFT ? count : MAX_LEFT) * sizeof *left);
   stream_put(state->stream, state->frame);
+  stream_drain(state->stream);
+  /* Nobody takes snapshots for what goes on. */
+  if (!holds_want_changes()) holds_give_up();
+  stream_leave_to_next(state->stream);
   state->ended = true;
 }
 

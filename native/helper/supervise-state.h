@@ -26,6 +26,8 @@ struct state {
   bool ptraces;            /* the ends of processes, at least, come by ptrace */
   bool behind;             /* there are children that were not waited for yet */
   bool reader_gone, ended, unfiltered;
+  bool follows;            /* somebody reads what goes on after the end */
+  bool look_left;          /* and a process has ended since it was looked whether any does */
   bool waits;              /* it has been told that the recording goes on after the command */
   bool command_ended;      /* so, by `status`; `ended` when it has been told */
   int status;

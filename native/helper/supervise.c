@@ -60,6 +60,7 @@ static void reap(struct state *state) {
       group_signals_lose_witness();
       continue;
     }
+    state->look_left = true;
     if (state->ptraces) ptrace_handle(pid, child_status);
     if (pid != state->command || WIFSTOPPED(child_status)) continue;
     group_signals_end();
@@ -151,7 +152,15 @@ static void loop(struct state *state) {
       while (handle(state, 0));
       if (state->error != 0) return;
       tell_end(state);
-      stream_drain(state->stream);
+    }
+    if (state->follows && state->look_left) {
+      state->look_left = false;
+      if (tree_members(NULL, 0) == 0) {
+        while (handle(state, 0));
+        if (state->driver->settle != NULL) state->driver->settle();
+        stream_drain(state->stream);
+        return;
+      }
     }
     if (state->flush_ns == 0 || monotonic_ns() < state->flush_ns) continue;
     /* A reader that does not keep up is tried again after the same pause. */

@@ -16,8 +16,8 @@ const START = 19
 /** What does not even die of SIGKILL within this waits for a device. */
 const KILL_MS = 2000
 
-/** Of the helper, as far as the kernel keeps it, of its guard, and of its witness in our process group. */
-const OUR_NAMES = ['savepoint-helper'.slice(0, 15), 'savepoint-guard', 'savepoint-group']
+/** Of the helper, as far as the kernel keeps it, of its guard, of its witness in our process group, and of left-trace-main.ts. */
+const OUR_NAMES = ['savepoint-helper'.slice(0, 15), 'savepoint-guard', 'savepoint-group', 'savepoint-left']
 
 interface Process {
   pid: number

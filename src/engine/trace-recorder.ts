@@ -2,14 +2,14 @@
  * Writes down what a run does while it does it: `exec.jsonl`, which has every event up to the last one whatever happens to
  * us, and the rows of the timeline, from which it is read. Secrets in arguments are hidden before anything is written.
  */
-import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { closeSync, fstatSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
 import { isBeyondTrace } from '../model/destructive-filesystems.ts'
 import { isWithin, joinRaw, type Raw, rawFromBytes, rawFromText, rawToText } from '../model/raw-path.ts'
 import { type RedactPatterns, redactCommands } from '../model/redact.ts'
-import { type Execution, FOREIGN_CALLS, hasFailed } from '../model/trace.ts'
+import { type Execution, FOREIGN_CALLS, hasFailed, VAGUE_CALLS } from '../model/trace.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
-import type { TraceBatch } from '../timeline/trace-rows.ts'
+import { emptyBatch, type TraceBatch } from '../timeline/trace-rows.ts'
 import type {
   ExecEvent,
   ExitEvent,
@@ -28,13 +28,13 @@ import { OutsidePaths } from './outside-paths.ts'
 import { writersOf } from './process-files.ts'
 import type { TraceSummary } from './results.ts'
 
-const VAGUE =
-  'not all calls of the command could be read (of undumpable processes, or with paths of more than 4096 bytes): what those changed is told by when it changed'
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
 const FLUSH_MS = 1000
 
+type RecorderContext = Pick<Context, 'db' | 'home' | 'timelineDir' | 'targetPath' | 'notice' | 'warn'>
+
 export class TraceRecorder {
-  private readonly ctx: Context
+  private readonly ctx: RecorderContext
   private readonly run: string
   private readonly patterns: RedactPatterns
   private readonly onLines: (lines: string) => void
@@ -62,7 +62,7 @@ export class TraceRecorder {
   private hasUnknown = false
 
   /** `onLines` gets what is written to exec.jsonl, for those who follow. */
-  constructor(ctx: Context, run: string, patterns: RedactPatterns, onLines: (lines: string) => void) {
+  constructor(ctx: RecorderContext, run: string, patterns: RedactPatterns, onLines: (lines: string) => void) {
     this.ctx = ctx
     this.onLines = onLines
     this.run = run
@@ -70,15 +70,17 @@ export class TraceRecorder {
     this.target = rawFromBytes(ctx.targetPath)
     this.outside = new OutsidePaths([this.target, rawFromText(ctx.home)])
     this.file = join(ctx.timelineDir, 'runs', run, 'exec.jsonl')
-    this.jsonl = this.attempt(() => {
-      mkdirSync(dirname(this.file), { recursive: true, mode: 0o700 })
-      return openSync(this.file, 'a', 0o600)
-    })
+    this.jsonl = this.attempt(() => openSync(this.file, 'a', 0o600))
     // What a capture may have seen is written before it; what comes afterwards is the next one's, also if it is the same.
     this.stopKeeping = ctx.db.events.beforeCaptures(() => {
       this.save()
       this.noted.forget()
     })
+  }
+
+  /** For a run that another process has recorded until now. */
+  resume(executions: readonly Execution[]): void {
+    for (const each of executions) if (each.endedAt === undefined) this.running.set(each.id, each)
   }
 
   add(event: TraceEvent): void {
@@ -160,7 +162,7 @@ export class TraceRecorder {
     this.save()
     clearTimeout(this.timer)
     if (this.jsonl !== undefined) this.attempt(() => closeSync(this.jsonl!))
-    if (this.touches.vague.count > 0) this.ctx.notice(VAGUE)
+    if (this.touches.vague.count > 0) this.ctx.notice(VAGUE_CALLS)
     if (this.failure) this.ctx.notice(`the trace of this run is NOT complete: ${this.failure.message}`)
     return { commands: this.commands, failed: this.failed, ...this.outside.count(), lost: this.lost }
   }
@@ -293,5 +295,3 @@ export class TraceRecorder {
     return path.slice(this.target.length + 1)
   }
 }
-
-const emptyBatch = (): TraceBatch => ({ executions: [], ends: [], undone: [], notes: [], files: [], unmoved: [] })

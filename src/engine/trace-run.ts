@@ -1,4 +1,6 @@
 /** Runs the command of a run under its tracer, records what it does, and takes snapshots on the way. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import type { RedactPatterns } from '../model/redact.ts'
 import type { Traced } from '../tracers/helper.ts'
 import { hasHelper } from '../tracers/probe-helper.ts'
@@ -10,6 +12,7 @@ import type { Touches } from './edits-meanwhile.ts'
 import { heldPrograms } from './held-programs.ts'
 import { ifWritable } from './if-writable.ts'
 import type { LastTouches } from './last-touches.ts'
+import { LeftTrace } from './left-trace.ts'
 import { LetGoWatch } from './let-go-watch.ts'
 import { LiveRun } from './live-run.ts'
 import { isInOuterRun } from './outer-run.ts'
@@ -23,24 +26,14 @@ import { type RunTracer, saidAtStart } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
 import { openSpool } from './spool.ts'
 import type { Started } from './started-command.ts'
-import type { Displacer, TargetPlace } from './target-place.ts'
+import type { Supervised } from './supervised.ts'
+import type { TargetPlace } from './target-place.ts'
 import { noteBlind, saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 import { watchedTree } from './watched-tree.ts'
 
 /** The number of the command's own execution. */
 const FIRST = 1
-
-export interface Supervised {
-  end: ChildEnd
-  trace: TraceSummary | undefined
-  /** Undefined when it is not known what it touched. */
-  touched?: Touches | PartlyKnown
-  /** Of the target, should it not be where it was. */
-  displacedBy?: Displacer
-  /** Made so late that no snapshot was taken after it. */
-  commit?: string
-}
 
 export async function superviseTraced(
   ctx: Context,
@@ -121,6 +114,7 @@ class TracedRun {
   private readonly isWhole: boolean
   private readonly isWatching: boolean
   private readonly later: string[] = []
+  private readonly left: LeftTrace
   private letGo: LetGoWatch | undefined
   private command: Traced | undefined
   private summary: ReturnType<TraceRecorder['finish']> | undefined
@@ -155,7 +149,9 @@ class TracedRun {
       ctx.notice(`the tracer ${driver} cannot hold a destructive command: no snapshot is taken right before one`)
     const say = (text: string) => this.say(text)
     const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
+    ifWritable(() => mkdirSync(join(ctx.timelineDir, 'runs', session.run.id), { recursive: true, mode: 0o700 }))
     this.recorder = new TraceRecorder(quiet, session.run.id, patterns, lines => session.tell(lines))
+    this.left = new LeftTrace(ctx, session.run.id, patterns)
     this.changes = pending && spool !== undefined ? new HeldChanges(ctx.targetPath, pending) : undefined
     this.live = new LiveRun(quiet, session.run.id, {
       release: exec => this.release(exec),
@@ -188,6 +184,7 @@ class TracedRun {
       onEvent: event => this.handle(event),
       onBatch: () => this.settle(),
       onHelperDied: () => this.loseHelper(),
+      onLeft: channel => this.driver !== 'none' && (this.isBegun || !this.changes) && this.left.take(channel),
     }
   }
 
@@ -227,6 +224,7 @@ class TracedRun {
     this.letGo?.close()
     await this.live.close()
     this.summary = this.recorder.finish()
+    this.left.handOver()
     for (const text of this.later) this.ctx.notice(text)
   }
 

@@ -4,6 +4,10 @@ import type { Raw } from './raw-path.ts'
 /** In the note of an execution: it makes calls that change files and cannot be told, as by a file's handle. */
 export const FOREIGN_CALLS = 'changes files by calls that are not told'
 
+/** Of a run whose calls were not all clear. */
+export const VAGUE_CALLS =
+  'not all calls of the command could be read (of undumpable processes, or with paths of more than 4096 bytes): what those changed is told by when it changed'
+
 export interface Execution {
   run: string
   /** Counts from 1 within the run. */

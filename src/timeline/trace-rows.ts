@@ -28,6 +28,15 @@ export interface TraceBatch {
   unmoved: Unmoved[]
 }
 
+export const emptyBatch = (): TraceBatch => ({
+  executions: [],
+  ends: [],
+  undone: [],
+  notes: [],
+  files: [],
+  unmoved: [],
+})
+
 export class TraceRows {
   private readonly database: DatabaseSync
 

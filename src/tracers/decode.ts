@@ -43,7 +43,11 @@ export function unseenIn(frame: Frame): Pick<Held, 'unseen' | 'unseenSince'> {
 
 export class EventDecoder {
   /** What is added to the helper's clock. */
-  private offsetMs = 0
+  private offsetMs: number
+
+  constructor(offsetMs = 0) {
+    this.offsetMs = offsetMs
+  }
 
   /** The event of a frame; undefined for frames that are about the helper itself. */
   decode(frame: Frame): TraceEvent | undefined {

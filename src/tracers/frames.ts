@@ -87,6 +87,7 @@ export const REQUEST = {
   captured: 11,
   begun: 12,
   walked: 13,
+  follow: 14,
 } as const
 
 export const pathOps = [

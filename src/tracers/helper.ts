@@ -19,29 +19,12 @@ import {
 import { EventDecoder, unseenIn } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
 import { helperArguments } from './helper-arguments.ts'
+import { type Inherited, inheritedStdio } from './inherited.ts'
 import { type HelperDriver, helperFile } from './probe-helper.ts'
 import type { Held, HeldFile, Look, TraceEvent } from './trace-event.ts'
 
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
 const LOOK_MS = 200
-
-/** What the command gets from our own caller, beyond the standard three; signals by number. */
-export interface Inherited {
-  /** What the helper said of its first driver: its exit code and its words. */
-  probed?: string | undefined
-  descriptors: number[]
-  ignoredSignals: number[]
-}
-
-/** For spawn: each descriptor under its own number. */
-export function inheritedStdio({ descriptors }: Inherited): ('inherit' | 'ignore' | number)[] {
-  const stdio: ('inherit' | 'ignore' | number)[] = ['inherit', 'inherit', 'inherit']
-  for (const fd of descriptors) {
-    while (stdio.length < fd) stdio.push('ignore')
-    stdio[fd] = fd
-  }
-  return stdio
-}
 
 export interface RecordedOptions {
   /** Also what it only looks at. */
@@ -77,6 +60,8 @@ export interface TracedOptions {
   onHelperDied(): void
   /** The command has stopped. Not called where SIGCHLD says so. */
   onStop(): void
+  /** It has left processes. Whoever takes the channel may have another process ask there for what these do (REQUEST.follow). */
+  onLeft?(channel: Socket): boolean
 }
 
 /** A command that is traced, whoever does it. */
@@ -236,7 +221,7 @@ export class TracedCommand {
       this.finish(() => this.outcome.reject(Object.assign(new Error(code), { code })))
     } else if (frame.type === FRAME.end) {
       const end = endOf(frame)
-      this.finish(() => this.outcome.resolve(end))
+      this.finish(() => this.outcome.resolve(end), end.survivors)
     } else if (frame.type === FRAME.waits) {
       const end = endOf(frame)
       this.options.record?.onWaiting(frame.number(FIELD.number)!, () => this.finish(() => this.outcome.resolve(end)))
@@ -258,14 +243,14 @@ export class TracedCommand {
     }
   }
 
-  private finish(settle: () => void): void {
+  private finish(settle: () => void, hasLeft = false): void {
     if (this.isOver) return
     this.isOver = true
     this.giveUp()
     settle()
     // What goes on goes on without us. In this order: some helpers end as soon as nobody listens, and leave it to whoever adopts.
     stopAdopting()
-    this.events.destroy()
+    if (!(hasLeft && this.options.onLeft?.(this.events))) this.events.destroy()
     this.child.unref()
   }
 

@@ -83,7 +83,8 @@ export class Workspace {
   remove(): void {
     for (const savepoint of this.#opened) savepoint.close()
     try {
-      rmSync(this.base, { recursive: true, force: true })
+      // What a run has left running may still be recorded.
+      rmSync(this.base, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 })
     } catch {
       // Only its owner's way back in may be missing: tests take modes away.
       execFileSync('chmod', ['-R', 'u+rwX', this.base], { stdio: 'ignore' })

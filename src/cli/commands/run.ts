@@ -218,11 +218,11 @@ function keptTexts({ run, kept: { files, snapshots } }: RunResult, style: Style)
 
 function traceTexts({ trace }: RunResult): string[] {
   if (!trace) return []
-  const { outside, removed, lost, running } = trace
+  const { tracer, outside, removed, lost, running } = trace
   return [
     ...(outside > 0 ? [outsideText(outside, removed)] : []),
     ...(lost > 0 ? [`the trace has holes: ${plural('event', lost)} not seen`] : []),
-    ...(running.length > 0 ? [runningText(running)] : []),
+    ...(running.length > 0 ? [runningText(running, tellsCommands(tracer))] : []),
   ]
 }
 
@@ -233,8 +233,11 @@ function outsideText(outside: number, removed: number): string {
   return `${plural('path', outside)} ${what} ${where}${of}: not recoverable by us`
 }
 
-function runningText(running: readonly Running[]): string {
+const tellsCommands = (tracer: string): boolean => tracer !== 'none' && tracer !== 'eslogger'
+
+function runningText(running: readonly Running[], isTraced: boolean): string {
   const { names, kill } = nameRunning(running)
   const go = running.length === 1 ? 'goes' : 'go'
-  return `${names} of this run ${go} on: later changes are not part of it; to end that: ${kill}`
+  const traced = isTraced ? `, later commands are (savepoint trace)` : ''
+  return `${names} of this run ${go} on: later changes are not part of it${traced}; to end that: ${kill}`
 }

@@ -23,7 +23,8 @@ export function register(program: Command): void {
     description:
       'Lists every command that a run executed: when it began, how long it took, how it ended. The newest run when none ' +
       'is named. `exec` as the end of a command means that its process became the next one, ' +
-      '`outlived` that it went on when the run was over: its end was not seen.',
+      '`outlived` that it goes on although the run is over, or that its end was not seen. What such a process executes ' +
+      'is marked `after the run`.',
     usage: '[RUN] [--tree] [--failed] [--grep REGEX] [--follow]',
     examples: [
       ['trace', 'of the newest run'],

@@ -1,0 +1,67 @@
+/**
+ * What a run leaves running is traced until it ends, by a process of its own (left-trace-main.ts): whoever started the run does
+ * not wait for that. Of such processes the commands are told, not what they change: that is no part of the run any more.
+ */
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { type Raw, rawFromBytes } from '../model/raw-path.ts'
+import type { RedactPatterns } from '../model/redact.ts'
+import { type Context, RUN_VARIABLE } from './context.ts'
+
+/** What it is to record, for that process. */
+export const LEFT_VARIABLE = 'SAVEPOINT_LEFT_TRACE'
+
+export interface LeftRun {
+  run: string
+  home: string
+  timelineDir: string
+  targetPath: Raw
+  /** Sources of patterns, as of the start of the run. */
+  redact: Record<'quick' | 'other', string[]>
+}
+
+/** The channel to the helper of a run whose command has ended, until somebody else has it. */
+export class LeftTrace {
+  private readonly ctx: Context
+  private readonly run: string
+  private readonly patterns: RedactPatterns
+  private channel: Socket | undefined
+
+  constructor(ctx: Context, run: string, patterns: RedactPatterns) {
+    this.ctx = ctx
+    this.run = run
+    this.patterns = patterns
+  }
+
+  take(channel: Socket): true {
+    this.channel = channel
+    return true
+  }
+
+  /** When all that was told until the end is written. */
+  handOver(): void {
+    if (!this.channel) return
+    const { ctx, run, channel } = this
+    const { home, timelineDir } = ctx
+    const sourcesOf = (patterns: readonly RegExp[]) => patterns.map(({ source }) => source)
+    const redact = { quick: sourcesOf(this.patterns.quick), other: sourcesOf(this.patterns.other) }
+    const left: LeftRun = { run, home, timelineDir, targetPath: rawFromBytes(ctx.targetPath), redact }
+    const file = ['./left-trace-main.js', './left-trace-main.ts']
+      .map(name => new URL(name, import.meta.url))
+      .find(existsSync)!
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', fileURLToPath(file)], {
+      stdio: ['ignore', 'ignore', 'ignore', channel],
+      // A session of its own: keys of our terminal, and its end, are not for it.
+      detached: true,
+      cwd: '/',
+      env: { ...ctx.env, [RUN_VARIABLE]: undefined, [LEFT_VARIABLE]: JSON.stringify(left) },
+    })
+    // Without it they go on untraced.
+    child.on('error', () => {})
+    child.unref()
+    channel.destroy()
+    this.channel = undefined
+  }
+}
