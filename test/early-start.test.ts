@@ -1,7 +1,7 @@
 /** In a large tree the command begins before its state is captured. The snapshot is that state all the same. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
@@ -147,20 +147,27 @@ describe('a command that destroys while the state before is being captured', () 
   const noteOf = (program: string) => executions().find(is(program))?.note
 
   it('does not wait for a guard, which would come after it: what goes is put aside, or kept', async () => {
-    const script = `echo new > d5/new; sed -i s/./x/ d6/f1; sed -i s/./x/ d6/f2; rm -rf d5
+    const script = `echo new > d5/new; ln -s new d5/link; ln d5/new d5/again; : > d5/empty
+      sed -i s/./x/ d6/f1; sed -i s/./x/ d6/f2; rm -rf d5
       mkdir made; echo made > made/f; find made -delete; echo > ../done`
     const snapshots = await destroying(script, 60_000, isThere('done'))
     const notes = executions().map(({ note }) => note?.replace(/:.*/, ''))
-    expect(notes).toEqual(['not held', 'not held', 'not held', undefined, 'not held'])
+    expect(notes).toEqual([undefined, undefined, 'not held', 'not held', 'not held', undefined, 'not held'])
     expect(snapshots.filter(({ type }) => type === 'guard')).toEqual([])
-    for (const [path, content] of [
-      ['d5/new', 'new\n'],
-      ['made/f', 'made\n'],
-    ]) {
-      const { versions } = await savepoint.history(path!)
-      const kept = versions.find(({ snapshot }) => snapshot.type === 'kept')
-      expect(savepoint.read(kept!.snapshot.id, path!).toString()).toBe(content)
+    const keptOf = async (path: string) => {
+      const { versions } = await savepoint.history(path)
+      return versions.find(({ snapshot }) => snapshot.type === 'kept')!.snapshot.id
     }
+    for (const [path, content] of Object.entries({
+      'd5/new': 'new\n',
+      'd5/again': 'new\n',
+      'd5/empty': '',
+      'made/f': 'made\n',
+    }))
+      expect(savepoint.read(await keptOf(path), path).toString()).toBe(content)
+    await savepoint.revert('d5/link', { from: await keptOf('d5/link') })
+    expect(readlinkSync(space.at('d5/link'))).toBe('new')
+    await savepoint.undo()
     await savepoint.undo()
     expect(space.sh(`diff -r --no-dereference -x ignored -x savepoint.yaml . '${untouched.dir}'`)).toBe('')
   }, 120_000)

@@ -19,6 +19,8 @@ enum { LOOKS = 64, CAPTURES = 256, MAX_OWN = 1000, MAX_EDITED = 4 << 20 };
 /* The clock of files ticks; a file's time may lie before the moment of its change by as much. */
 static const uint64_t tick_ns = 20000000;
 
+/* What the run has made before this is kept whatever it is, if it is not captured yet. 0: nothing; UINT64_MAX: goes on. */
+static uint64_t all_until_ns;
 /* What changed before this is in a snapshot, or in the log of before.h. And where that began. */
 static uint64_t walked_ns, begun_ns;
 /* By paths inside of the target. */
@@ -35,6 +37,14 @@ void keep_init(void) {
   walked_ns = begun_ns = realtime_ns();
   arrivals_since(walked_ns);
 }
+
+void keep_all(void) { all_until_ns = UINT64_MAX; }
+
+void keep_begun(void) {
+  if (all_until_ns != 0) all_until_ns = realtime_ns();
+}
+
+static bool is_kept_as_all(const struct place *place) { return in_ns(place->stat.st_ctim) < all_until_ns; }
 
 void keep_look(uint32_t number) {
   looks[number % LOOKS].number = number;
@@ -110,10 +120,11 @@ static bool is_mere_name(const struct place *place) { return S_ISLNK(place->stat
 static bool is_wanted(const struct loss *loss) {
   const struct place *place = loss->place;
   if (!place->known || !place->exists || !(S_ISREG(place->stat.st_mode) || S_ISLNK(place->stat.st_mode))) return false;
-  if (is_mere_name(place) && (loss->empties || keep_is_told(place))) return false;
+  bool as_all = is_kept_as_all(place);
+  if (is_mere_name(place) && (loss->empties || (!as_all && keep_is_told(place)))) return false;
   /* The other names may lie in the directory that goes. */
   bool may_be_last = loss->own_left != NULL && !keep_is_told(place);
-  if (!loss->empties && place->stat.st_nlink > 1 && !may_be_last) return false;
+  if (!loss->empties && place->stat.st_nlink > 1 && !may_be_last && !as_all) return false;
   const char *inside = spool_inside(place);
   return inside != NULL && !is_gits(place, inside);
 }

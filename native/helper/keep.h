@@ -21,6 +21,13 @@ void keep_look(uint32_t number);
  * when it destroys it. Under the lock of processes.h, as the rest.
  */
 void keep_captured(uint32_t number, bool all);
+/*
+ * While the state before is still being captured: a command goes on that would else be held. Of what the run makes until that is done
+ * everything is kept from here on, whoever destroys it: also links, what is empty, each name of a file.
+ */
+void keep_all(void);
+/* The state before is captured. */
+void keep_begun(void);
 /* A change of what is at `place` was told: the next capture looks at it. After `keep`, if that is for the same call. */
 void keep_told(const struct place *place);
 /* Whether one was, as far as is known. */

@@ -28,6 +28,7 @@ enum request {
   REQUEST_CAPTURED = 11,
   REQUEST_BEGUN = 12,
   REQUEST_WALKED = 13, /* the same as CAPTURED, and everything was looked at */
+  REQUEST_KEEP_ALL = 15,
   REQUEST_FOLLOW = 14, /* by the next reader, after the end: what goes on is told until nothing does */
 };
 
@@ -46,7 +47,9 @@ static void answer(struct state *state, uint32_t kind, uint32_t number) {
   if (kind == REQUEST_BEGUN) {
     holds_end_changes();
     before_captured();
+    keep_begun();
   }
+  if (kind == REQUEST_KEEP_ALL) keep_all();
   if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
   if (kind == REQUEST_LOOK) keep_look(number);
   if (kind == REQUEST_CAPTURED || kind == REQUEST_WALKED) {

@@ -17,6 +17,7 @@
 enum { PRIVATE = 0600, MAX_NAMES = 4096, MAX_VALUE = 64 * 1024 };
 /* Larger ones are not copied while a program waits. */
 static const off_t max_copy = 256 * 1024 * 1024;
+enum how { COPY, CLONE };
 
 /* Where the target is; empty: there is no spool. And where it was in the beginning. */
 static char target_path[PATH_ROOM], first_path[PATH_ROOM];
@@ -145,8 +146,9 @@ bool spool_discount(struct place *place) {
   return true;
 }
 
-static bool copy_bytes(int from, int to) {
+static bool copy_bytes(int from, int to, enum how how) {
   if (ioctl(to, FICLONE, from) == 0) return true;
+  if (how == CLONE) return false;
   for (;;) {
     ssize_t copied = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
     if (copied == 0) return true;
@@ -192,7 +194,7 @@ static int open_shut(const char *path) {
   return from;
 }
 
-uint32_t spool_copy_any(const struct place *place) {
+static uint32_t copy_as(const struct place *place, enum how how) {
   if (spool_fd < 0) return 0;
   int from = open(place->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (from < 0 && errno == EACCES) from = open_shut(place->path);
@@ -201,7 +203,7 @@ uint32_t spool_copy_any(const struct place *place) {
   bool is_same = fstat(from, &stat) == 0 && stat.st_ino == place->stat.st_ino && S_ISREG(stat.st_mode);
   const char *name = name_of(++last_number);
   int to = is_same ? openat(spool_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, PRIVATE) : -1;
-  bool is_copied = to >= 0 && copy_bytes(from, to);
+  bool is_copied = to >= 0 && copy_bytes(from, to, how);
   if (is_copied) copy_xattrs(from, to);
   if (to >= 0) {
     close(to);
@@ -210,6 +212,8 @@ uint32_t spool_copy_any(const struct place *place) {
   close(from);
   return is_copied ? last_number : 0;
 }
+
+uint32_t spool_copy_any(const struct place *place) { return copy_as(place, COPY); }
 
 static uint32_t copy_symlink(const struct place *place) {
   static char target[PATH_ROOM];
@@ -228,5 +232,5 @@ void spool_detach(const struct place *place) {
 
 uint32_t spool_copy(const struct place *place) {
   if (S_ISLNK(place->stat.st_mode)) return copy_symlink(place);
-  return place->stat.st_size > max_copy ? 0 : spool_copy_any(place);
+  return copy_as(place, place->stat.st_size > max_copy ? CLONE : COPY);
 }

@@ -16,6 +16,8 @@ const lateLabel = (label: string | undefined) => (label === undefined ? 'too lat
 /** The run whose commands are guarded. */
 export interface Guarded {
   release(exec: number): void
+  /** What the run makes while the state before is captured is kept as it goes, whatever it is. */
+  keepAll(): void
   /** Returns when all that happened until now has been told. */
   barrier(): Promise<void>
   /** Something to remember of an execution. */
@@ -75,10 +77,8 @@ export class Guards {
     if (!(run.isDirty() || run.underWay()) || !isInDanger(ctx, place, cwd, destructive)) return
     // Nothing is gained by waiting: a guard would come after the capture that is under way.
     if (run.isBeginning() && isKeptAnyway(ctx, place, cwd, destructive, run.dirty)) {
-      run.note(
-        id,
-        'not held: the state before the run is being captured; what goes meanwhile is kept, but for links and empty or very large files of the run itself',
-      )
+      run.keepAll()
+      run.note(id, 'not held: the state before the run is being captured; what goes meanwhile is kept')
       return
     }
     // What is being captured is safe when that is done, not before.

@@ -32,6 +32,7 @@ const byTheClock: ReadonlySet<SnapshotType> = new Set(['idle', 'interval', 'chan
 
 interface Hooks {
   release(exec: number): void
+  keepAll(): void
   /** Whether all changes of the run are told; otherwise each capture looks at everything. */
   tellsAll: boolean
   /** Calls `onBarrier` when all that happened until now has been told, then gives what can be written unseen. */

@@ -155,6 +155,7 @@ class TracedRun {
     this.changes = pending && spool !== undefined ? new HeldChanges(ctx.targetPath, pending) : undefined
     this.live = new LiveRun(quiet, session.run.id, {
       release: exec => this.release(exec),
+      keepAll: () => this.command?.keepAll(),
       tellsAll: this.isWhole,
       look: onBarrier => this.look(onBarrier),
       barrier: async () => this.command?.barrier(),

@@ -85,6 +85,8 @@ export class EsloggerCommand {
   /** Nothing is ever held. */
   release(): void {}
 
+  keepAll(): void {}
+
   begun(): void {}
 
   async stop(): Promise<void> {

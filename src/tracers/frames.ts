@@ -88,6 +88,7 @@ export const REQUEST = {
   begun: 12,
   walked: 13,
   follow: 14,
+  keepAll: 15,
 } as const
 
 export const pathOps = [

@@ -67,7 +67,7 @@ export interface TracedOptions {
 /** A command that is traced, whoever does it. */
 export type Traced = Pick<
   TracedCommand,
-  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'begun' | 'barrier' | 'look' | 'root' | 'stop'
+  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'keepAll' | 'begun' | 'barrier' | 'look' | 'root' | 'stop'
 >
 
 export class TracedCommand {
@@ -137,6 +137,11 @@ export class TracedCommand {
   /** Lets an execution go on that is held. */
   release(exec: number): void {
     this.request(REQUEST.release, exec)
+  }
+
+  /** What the run makes until `begun` is kept, whatever it is, when it goes again. */
+  keepAll(): void {
+    this.request(REQUEST.keepAll, 0)
   }
 
   /** What the run changes from here on waits no more. */
