@@ -1,4 +1,5 @@
 /** A snapshot that btrfs keeps, and for which the store has no room: it brings back what it has all the same. */
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -21,12 +22,20 @@ useElsewhere(made => {
 const used = () => Number(run('df', '--output=used', '-k', elsewhere.home).trim().split('\n')[1])
 const opened = () => space.open({ home: elsewhere.home })
 
-/** In a target of 110 MB, with 64 MB for the store. Answers what was captured. */
-async function withoutRoom(work: (wanted: ReturnType<typeof imageOf>) => Promise<void>): Promise<void> {
+async function withHomeOf(size: string, work: (home: string) => Promise<void>): Promise<void> {
   const { home } = elsewhere
   mkdirSync(home)
-  run('mount', '-t', 'tmpfs', '-o', 'size=64m', 'none', home)
+  run('mount', '-t', 'tmpfs', '-o', `size=${size}`, 'none', home)
   try {
+    await work(home)
+  } finally {
+    run('umount', '-l', home)
+  }
+}
+
+/** In a target of 110 MB, with 64 MB for the store. Answers what was captured. */
+const withoutRoom = (work: (wanted: ReturnType<typeof imageOf>) => Promise<void>): Promise<void> =>
+  withHomeOf('64m', async home => {
     writeFileSync(join(home, 'config.yaml'), 'snapshots: {min_free_bytes: 1 MB}\n')
     space.sh(
       'mkdir -p large/below empty; for i in 1 2 3 4 5 6 7 8 9 10 11; do head -c 10000000 /dev/urandom > large/$i; done',
@@ -38,10 +47,7 @@ async function withoutRoom(work: (wanted: ReturnType<typeof imageOf>) => Promise
     await (await space.open({ home, leaveUnread: true })).snapshot({ label: 'one' })
     space.sh('echo 2 > a; rm large/1 large/below/8; rmdir large/below empty; echo mine > new; mv large/2 large/moved')
     await work(wanted)
-  } finally {
-    run('umount', '-l', home)
-  }
-}
+  })
 
 onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
   withoutRoom(async wanted => {
@@ -49,7 +55,7 @@ onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
     const savepoint = await opened()
     const { id } = savepoint.find('one')
     expect(space.notices).toEqual([
-      expect.stringMatching(`^${id}, which btrfs keeps, is not read yet: .*fewer than 1 MB`),
+      expect.stringMatching(`^${id}, which btrfs keeps, is not read yet: .*(fewer than 1 MB|disk is full)`),
     ])
     expect(used()).toBeLessThan(1000)
     const { files } = await savepoint.rollback('one', { dryRun: true })
@@ -121,6 +127,23 @@ onDisk('is written elsewhere, and exported, with no room at all', () =>
     )
   }),
 )
+
+onDisk('what takes more room than it seemed to at first fits all the same where there is enough', () => {
+  // Small files, then a large one whose first chunks are stored before it counts as read; and holes, which take nothing.
+  space.sh('mkdir small; for i in $(seq 100); do echo $i > small/$i; done; truncate -s 2G zholes')
+  writeFileSync(space.at('large'), randomBytes(30_000_000))
+  return withHomeOf('400m', async home => {
+    writeFileSync(join(home, 'config.yaml'), 'snapshots: {min_free_bytes: 100 MB}\n')
+    await (await space.open({ home, leaveUnread: true })).snapshot({ label: 'one' })
+    space.sh('echo mine > small/1; head -c 30000000 /dev/urandom > other')
+    const savepoint = await space.open({ home, backend: 'cas' })
+    expect([space.notices, savepoint.find('one').files]).toEqual([[], 102])
+    space.write('small/2', 'mine')
+    const reverted = await savepoint.revert('small/2')
+    expect(savepoint.find(reverted.safety!.id)).toMatchObject({ files: 103, skippedCount: 0 })
+    expect(space.notices).toEqual([])
+  })
+})
 
 onDisk('what somebody changes while that is stored is not said to be as it was', () =>
   withoutRoom(async () => {

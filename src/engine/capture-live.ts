@@ -17,7 +17,7 @@ import type { Preserved } from '../targets/dir/preserved.ts'
 import type { WrittenFiles } from '../targets/dir/restore-stage.ts'
 import { emptyCache, type StatCache } from '../targets/dir/stat-cache.ts'
 import { leaveInFile, loadStatCache, saveStatCache } from '../targets/dir/stat-cache-file.ts'
-import { checkFit, checkFloor, checkRoom } from './capture-room.ts'
+import { checkFloor, checkMargin, checkRoom } from './capture-room.ts'
 import { type Context, recordTarget } from './context.ts'
 import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
 import { openedList } from './opened-modes.ts'
@@ -40,8 +40,8 @@ export interface LiveOptions {
   ignoreFloor?: boolean
   /** With ignoreFloor: that part stays free all the same; only max_store_bytes does not count. */
   keepFloor?: boolean
-  /** Is given up as soon as it shows that there is no room for all: who has another way does not fill the disk first. */
-  mustFit?: boolean
+  /** With ignoreFloor: is given up before the disk is full, by who has another way. */
+  leavesRoom?: boolean
   /** Damage was met: everything is read, and what the store cannot give back is stored again. */
   afresh?: boolean
   phase?: string
@@ -118,14 +118,9 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   if (!discard) ctx.store.forgetKept()
   const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
   const { made } = ctx.store.index
-  const ingested = { bytes: 0, totalBytes: 0 }
-  const hasFloor = !options.ignoreFloor || options.keepFloor
-  if (hasFloor || options.mustFit)
-    writer.onGrowth = () => {
-      const rest = options.mustFit ? restOf(ingested, writer.newBytes) : 0
-      if (hasFloor) checkFloor(ctx, rest)
-      else checkFit(ctx, rest)
-    }
+  // What is still to come may be there already, or compress well: what it takes is not foretold.
+  if (!options.ignoreFloor || options.keepFloor) writer.onGrowth = () => checkFloor(ctx)
+  else if (options.leavesRoom) writer.onGrowth = () => checkMargin(ctx)
   try {
     return await withDir(options.kept?.path ?? ctx.targetPath, async root => {
       // A kept state has the same files, under the same numbers, on another device.
@@ -161,10 +156,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
         answers: ctx.seen?.answers,
         openedList: openedList(ctx),
         homeIno: homeIn(ctx, stat.dev),
-        onProgress: progress => {
-          Object.assign(ingested, progress)
-          ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress })
-        },
+        onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
         onWarning: ctx.warn,
         signal: ctx.signal,
       })
@@ -191,10 +183,6 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
     writer.close()
   }
 }
-
-/** What is still to come, if it takes as much room as what came until now. */
-const restOf = ({ bytes, totalBytes }: { bytes: number; totalBytes: number }, stored: number): number =>
-  bytes === 0 ? 0 : Math.max(0, totalBytes - bytes) * (stored / bytes)
 
 /** With another cap, what was left out and what was not are others. Another dataset may get the same numbers. */
 const rootKeyOf = (ctx: Context, { dev, ino, btimeNs }: ReturnType<typeof addon.statFd>): string =>

@@ -5,8 +5,10 @@ import { freeBytes } from '../store/reserve.ts'
 import type { Context } from './context.ts'
 import { howToShrink } from './how-to-shrink.ts'
 
-export const isBelowFloor = (ctx: Context, moreBytes = 0): boolean =>
-  freeBytes(ctx.store.directory) - moreBytes < ctx.config.snapshots.min_free_bytes
+const MARGIN_BYTES = 64 * 1024 * 1024
+
+export const isBelowFloor = (ctx: Context): boolean =>
+  freeBytes(ctx.store.directory) < ctx.config.snapshots.min_free_bytes
 
 /** Throws when nothing more may be captured; rolling back still works. */
 export function checkRoom(ctx: Context): void {
@@ -24,17 +26,17 @@ export function checkRoom(ctx: Context): void {
   }
 }
 
-/** Throws where so many bytes more have no room on the disk. */
-export function checkFit(ctx: Context, moreBytes: number): void {
-  if (freeBytes(ctx.store.directory) < moreBytes)
+/** In the middle of a capture that may use what is to stay free: throws before others have no room at all. */
+export function checkMargin(ctx: Context): void {
+  if (freeBytes(ctx.store.directory) < Math.min(MARGIN_BYTES, ctx.config.snapshots.min_free_bytes))
     throw new SavepointError('disk.full', 'Cannot capture: the disk is full', {
       hint: 'Free some space, or delete snapshots and run `savepoint gc`',
     })
 }
 
-/** Also in the middle of a capture, which is then given up. `moreBytes`: that are still to come. */
-export function checkFloor(ctx: Context, moreBytes = 0): void {
-  if (!isBelowFloor(ctx, moreBytes)) return
+/** Also in the middle of a capture, which is then given up. */
+export function checkFloor(ctx: Context): void {
+  if (!isBelowFloor(ctx)) return
   const { min_free_bytes } = ctx.config.snapshots
   throw new SavepointError(
     'disk.full',

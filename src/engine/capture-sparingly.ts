@@ -5,7 +5,7 @@
 import { isDiskFull, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
-import { formatBytes } from '../model/format.ts'
+import { formatBytes, plural } from '../model/format.ts'
 import { isGitInternal, joinRaw, type Raw, showPath } from '../model/raw-path.ts'
 import { freeBytes } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
@@ -42,6 +42,17 @@ export async function captureBefore(ctx: Context, touched: Touched, options: Liv
   if (whole) return whole
   const look = await captureLive(ctx, { ...options, discard: true })
   const files = unstoredFiles(ctx, look, touched)
+  const live = await storeAsFits(ctx, look, files)
+  const left = live.skipped.filter(({ reason }) => reason === 'no-room').length
+  if (left > 0)
+    ctx.notice(
+      `for want of room the state before has only what is about to change: ${plural('file', left)} of now ${left === 1 ? 'is' : 'are'} in no snapshot`,
+    )
+  return live
+}
+
+/** All of it, or else what fits. */
+async function storeAsFits(ctx: Context, look: Live, files: LiveFile[]): Promise<Live> {
   try {
     return await store(ctx, look, files)
   } catch (error) {
@@ -60,7 +71,9 @@ export async function captureBefore(ctx: Context, touched: Touched, options: Liv
 /** Undefined when there is no room for everything; nor was there for what is lent. */
 async function captureIfRoom(ctx: Context, options: LiveOptions): Promise<Live | undefined> {
   try {
-    return isBelowFloor(ctx) || ctx.store.isLending ? undefined : await captureLive(ctx, { ...options, mustFit: true })
+    return isBelowFloor(ctx) || ctx.store.isLending
+      ? undefined
+      : await captureLive(ctx, { ...options, leavesRoom: true })
   } catch (error) {
     if (!isDiskFull(error)) throw error
     return undefined

@@ -151,7 +151,7 @@ const sayUnreadable = (ctx: Context, { id }: Snapshot, path: Buffer, error: Erro
 async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenState): Promise<void> {
   const { ref } = kept
   const state = keptState(ref, opened.path, cache => dirtySince(ctx, kept, cache))
-  const options = { kept: state, ignoreFloor: true, keepFloor: true, mustFit: true, phase: 'reading the snapshot' }
+  const options = { kept: state, ignoreFloor: true, keepFloor: true, phase: 'reading the snapshot' }
   let isChanged = false
   const live = await ifRoomSince(ctx, snapshot, () => {
     isChanged = opened.isChanged()
@@ -190,15 +190,21 @@ interface NoRoom {
   free: number
   /** What was to stay free then; not in older notes. */
   floor?: number
+  /** How much the store had. */
+  stored?: number
   said: string
 }
 
-/** One for which there was no room is not read until there is more, or less has to stay free: that would take as long each time. */
+/**
+ * One for which there was no room is not read until there is more, or less has to stay free, or the store has got something: that would take as long
+ * each time.
+ */
 async function ifRoomSince<T>(ctx: Context, { id }: Snapshot, work: () => Promise<T>): Promise<T> {
   const free = freeBytes(ctx.store.directory)
   const floor = ctx.config.snapshots.min_free_bytes
   const last = JSON.parse(ctx.db.meta(NO_ROOM_META) ?? 'null') as NoRoom | null
-  const isAsBefore = last?.id === id && last.floor === floor && free <= last.free
+  const stored = ctx.store.index.storedBytes()
+  const isAsBefore = last?.id === id && last.floor === floor && last.stored === stored && free <= last.free
   if (isAsBefore) throw new SavepointError('disk.full', last.said)
   try {
     const done = await work()
@@ -206,7 +212,8 @@ async function ifRoomSince<T>(ctx: Context, { id }: Snapshot, work: () => Promis
     return done
   } catch (error) {
     const said = (error as Error).message
-    if (isDiskFull(error)) ctx.db.setMeta(NO_ROOM_META, JSON.stringify({ id, free, floor, said } satisfies NoRoom))
+    if (isDiskFull(error))
+      ctx.db.setMeta(NO_ROOM_META, JSON.stringify({ id, free, floor, stored, said } satisfies NoRoom))
     throw error
   }
 }
