@@ -57,6 +57,21 @@ withOthers('attributes that the system refuses to change are not counted as put 
   })
 })
 
+asUser('what a run closed to its owner is its own work, although the capture at its end had to open it', async () => {
+  ws.write('old')
+  ws.write('linked')
+  ws.sh('ln linked twin; touch -d "10 seconds ago" old linked')
+  const before = fullImageOf(ws.dir)
+  // The captures come much later than its calls.
+  const script =
+    'chmod 000 old linked; cp -p old copy 2>/dev/null || touch -d "10 seconds ago" copy; chmod 000 copy; sleep 1.5'
+  const { error } = await runAsUser(ws, [['run', { command: ['sh', '-c', script] }]])
+  expect(error).toBeUndefined()
+  const undone = await runAsUser(ws, [['undo']])
+  expect([undone.error, undone.results[0].restore.leftAlone, undone.notices]).toEqual([undefined, [], []])
+  expect(differences(before, fullImageOf(ws.dir))).toEqual([])
+})
+
 asUser('F1 a directory that is read-only now and was writable then: its files and its mode come back', async () => {
   ws.write('d/file')
   ws.write('d/sub/other')

@@ -154,7 +154,7 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
         env: ctx.env,
         isBackground: options.preserved !== undefined || ctx.heldFiles !== undefined,
         answers: ctx.seen?.answers,
-        openedList: openedList(ctx),
+        opening: { list: openedList(ctx), reclosed: ctx.reclosed },
         homeIno: homeIn(ctx, stat.dev),
         onProgress: progress => ctx.progress?.({ phase: options.phase ?? 'capturing', ...progress }),
         onWarning: ctx.warn,

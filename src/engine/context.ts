@@ -8,6 +8,7 @@ import { type FileLock, type LockWait, lockFile, lockHolder, tryLock } from '../
 import type { Store } from '../store/store.ts'
 import { type DirIdentity, isInCopy, lastingIdentity } from '../targets/dir/dir-target.ts'
 import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
+import type { Reclosed } from '../targets/dir/opened-paths.ts'
 import type { RuleOptions } from '../targets/dir/rule-context.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
@@ -71,6 +72,8 @@ export interface Context {
   untilExit: boolean
   /** For a run: what the last capture saw, so that the next one needs no look at what the run has not touched. */
   seen: Seen | undefined
+  /** What captures of this process have opened, and closed again. */
+  reclosed: Reclosed
   /** While a run goes on in this process: files that its processes can write without another call. */
   heldFiles?: (() => Promise<HeldFiles | undefined>) | undefined
   /** Keeps collection away while results that read lazily are in use. */

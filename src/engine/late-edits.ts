@@ -81,7 +81,7 @@ class Comparison {
     this.live = live
     this.writer = writer
     this.ingest = new Ingest(ctx.store, writer, root)
-    this.opened = new OpenedPaths(root, openedList(ctx))
+    this.opened = new OpenedPaths(root, { list: openedList(ctx), reclosed: ctx.reclosed })
   }
 
   async compare(item: Displaced): Promise<void> {

@@ -138,6 +138,7 @@ export async function openContext(options: OpenOptions): Promise<Context> {
     lockWaitMs: loaded.lockWaitMs,
     untilExit: options.untilExit ?? false,
     seen: undefined,
+    reclosed: new Map(),
     held: undefined,
   }
 }

@@ -14,6 +14,7 @@ import {
 import { quoteWord } from '../model/shell-quote.ts'
 import { addon, type Stat } from '../native/addon.ts'
 import { openDir } from '../targets/dir/dir-target.ts'
+import { changedOf } from '../targets/dir/opened-paths.ts'
 import type { Context } from './context.ts'
 import { placeInTarget } from './place-in-target.ts'
 import { absolutePath, relativeTo } from './target-registry.ts'
@@ -100,10 +101,11 @@ export function lookLive(ctx: Context, path: Raw): 'there' | 'absent' | 'hidden'
   }
 }
 
-/** undefined when nothing is there, or that cannot be seen. */
+/** undefined when nothing is there, or that cannot be seen. When it was changed, but for what our own captures did. */
 export function statLive(ctx: Context, path: Raw): Stat | undefined {
   try {
-    return beneath(ctx, root => addon.statAt(root, path))
+    const stat = beneath(ctx, root => addon.statAt(root, path))
+    return { ...stat, ctimeNs: changedOf(ctx.reclosed, stat.ino, stat.ctimeNs) }
   } catch {
     return undefined
   }

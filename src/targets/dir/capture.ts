@@ -19,7 +19,7 @@ import { type Dirty, dirtyDirs, distrust, distrustPaths, type HeldFiles, knownDi
 import { Ingest, type IngestProgress } from './ingest.ts'
 import { listSkipped } from './list-skipped.ts'
 import { distrustMapped, isStoreUnseen, mappedInodes } from './mapped-files.ts'
-import { OpenedPaths } from './opened-paths.ts'
+import { OpenedPaths, type Opening } from './opened-paths.ts'
 import type { PassOptions, PassResult, RuleContext } from './pass.ts'
 import type { Preserved } from './preserved.ts'
 import { findRacy } from './racy.ts'
@@ -61,9 +61,9 @@ export interface CaptureOptions {
   written?: WrittenFiles
   /** Captures this working directory of an interrupted restore too. */
   stage?: Raw
-  /** Opens what this user owns but cannot read, for the time of the capture; `openedList` names it meanwhile. */
+  /** Opens what this user owns but cannot read, for the time of the capture. */
   readOwned?: boolean
-  openedList: string
+  opening: Opening
   /** What may have changed since the state that the cache tells; undefined: anything. */
   dirty?: Dirty
   /** Files that processes of a run can write unseen. */
@@ -111,7 +111,7 @@ export async function captureDir(options: CaptureOptions): Promise<CaptureResult
     options.isBackground,
     options.preserved,
   )
-  const opened = options.readOwned ? new OpenedPaths(root, options.openedList) : undefined
+  const opened = options.readOwned ? new OpenedPaths(root, options.opening) : undefined
   // Before the rules are read: a closed root hides its .gitignore, too.
   opened?.open('')
   try {

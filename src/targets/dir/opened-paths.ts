@@ -14,18 +14,30 @@ const S_IFMT = 0o170000
 const S_IFDIR = 0o040000
 const S_IFREG = 0o100000
 
+/** By inode: the time of change that a file has because its mode was put back, and the one that it had before. */
+export type Reclosed = Map<bigint, { own: bigint; before: bigint }>
+
+export interface Opening {
+  /** The file that names what is open. */
+  list: string
+  reclosed: Reclosed
+}
+
 export class OpenedPaths {
   private readonly root: number
   private readonly modes = new Map<Raw, number>()
   /** The same by inode: a hard link is opened with its twin. */
   private readonly inodes = new Map<bigint, number>()
+  /** Times of change of those. */
+  private readonly changed = new Map<bigint, bigint>()
 
   private readonly list: string
+  private readonly reclosed: Reclosed
 
-  /** `list`: the file that names what is open. */
-  constructor(root: number, list: string) {
+  constructor(root: number, { list, reclosed }: Opening) {
     this.root = root
     this.list = list
+    this.reclosed = reclosed
   }
 
   /** Whether `path` was closed and is readable now. */
@@ -33,7 +45,7 @@ export class OpenedPaths {
     if (this.modes.has(path)) return false
     try {
       // A closed directory cannot be resolved through itself, but its descriptor answers.
-      const { mode, uid, ino } = statOf(this.root, path)
+      const { mode, uid, ino, ctimeNs } = statOf(this.root, path)
       const twin = this.inodes.get(ino)
       if (twin !== undefined) {
         this.modes.set(path, twin)
@@ -47,6 +59,7 @@ export class OpenedPaths {
       failpoint('capture:opened')
       this.modes.set(path, mode & 0o7777)
       this.inodes.set(ino, mode & 0o7777)
+      this.changed.set(ino, changedOf(this.reclosed, ino, ctimeNs))
       return true
     } catch {
       return false
@@ -63,11 +76,15 @@ export class OpenedPaths {
     for (const [path, mode] of [...this.modes].reverse()) {
       try {
         chmod(this.root, path, mode)
+        const { ino, ctimeNs } = statOf(this.root, path)
+        const before = this.changed.get(ino)
+        if (before !== undefined) this.reclosed.set(ino, { own: ctimeNs, before })
       } catch {}
     }
     if (this.modes.size > 0 && existsSync(this.list)) rmSync(this.list)
     this.modes.clear()
     this.inodes.clear()
+    this.changed.clear()
   }
 
   /** Where nothing can be written, a rollback without safety goes on without the list. Not fsynced: a line per file would take seconds. */
@@ -78,6 +95,12 @@ export class OpenedPaths {
       if (!isUnwritable(error)) throw error
     }
   }
+}
+
+/** When it was changed, but for what a capture did. */
+export function changedOf(reclosed: Reclosed, ino: bigint, ctimeNs: bigint): bigint {
+  const again = reclosed.get(ino)
+  return again?.own === ctimeNs ? again.before : ctimeNs
 }
 
 /** Closes what a process that died had opened, unless somebody has changed it since. Returns how many they were. */
