@@ -313,6 +313,20 @@ subprocess.run(['rm', '-rf', 'x'], check=True)
     expect(await run('echo x > src/new; rm -rf src', 'disable_guard: true')).toEqual([])
   })
 
+  const hasMounts = spawnSync('unshare', ['-rm', 'true']).status === 0
+  gated(hasMounts, 'unshare', 'among other mounts, where paths are others', async () => {
+    const inside = 'mount --bind . /mnt && cd /mnt && rm -rf src'
+    const snapshots = await run(`echo x > src/new; unshare -rm sh -c "${inside}"`)
+    expect([types(snapshots), hasPath(snapshots[0]!.id, 'src/new')]).toEqual([['guard'], true])
+  })
+
+  it('is not too soon for one where the last would have shown nothing', async () => {
+    space.write('wipe', '#!/bin/sh\n')
+    space.sh('chmod +x wipe; chmod 644 src/a')
+    const snapshots = await run('chmod 644 src/a; ./wipe; echo x > src/new; rm -rf src', 'guard_commands: ["./wipe"]')
+    expect([types(snapshots), hasPath(snapshots[0]!.id, 'src/new')]).toEqual([['guard'], true])
+  })
+
   it('guard_commands: those of the user, too', async () => {
     space.write('wipe', '#!/bin/sh\n: > src/a\n')
     space.sh('chmod +x wipe')

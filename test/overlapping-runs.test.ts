@@ -44,6 +44,22 @@ async function during(outer: string, inner: () => Promise<RunResult>, firstHalf 
 const state = () => ['src/main.js', 'B', 'lib/hl1'].map(path => space.read(path))
 const overlapped = (...paths: string[]) => paths.map(path => ({ path, why: 'overlapped' }))
 
+it('of one that was taken back after the other nothing is said to have been taken back before', async () => {
+  tracer = 'seccomp'
+  const [outer, inner] = await during(
+    'echo A2 > a2; rm -rf src',
+    () => run('echo B > B; echo more >> lib/hl1'),
+    'echo A > a; echo A >> lib/hl1',
+  ).finally(() => {
+    tracer = 'none'
+  })
+  space.notices.length = 0
+  await savepoint.rollback(outer.run!.id, { run: outer.run!.id })
+  await savepoint.rollback(inner.run!.id, { run: inner.run!.id })
+  expect(space.notices.filter(text => text.includes('taken back before'))).toEqual([])
+  expect(state()).toEqual(['main\n', undefined, 'one\nA\nmore\n'])
+})
+
 describe('undo of the outer of two runs', () => {
   const both = () => during('rm -rf src', () => run('echo B > B; echo more >> lib/hl1'))
 

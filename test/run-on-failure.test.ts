@@ -81,4 +81,15 @@ describe.skipIf(!hasTerminal)(hasTerminal ? 'on a terminal' : 'on a terminal (sk
     expect(state()).toEqual(expected)
     expect(output.match(/A b\b/g)).toHaveLength(1)
   })
+
+  it('what is asked about stands on lines of its own, also where progress was shown', async () => {
+    const slow = ['--', 'sh', '-c', 'printf a2 > a; sleep 1; exit 6']
+    const { output } = await onTerminal(
+      [...builtCommand, 'run', '--on-failure', 'ask', ...slow],
+      [{ wait: 'Take it back\\? \\[y/N\\] ', type: 'n\n' }],
+      { cwd: space.dir, env: space.env },
+    )
+    expect(output).toMatch(/(?:^|\n|\x1b\[K) +M a\r?\n/)
+    expect(output).not.toMatch(/capturing[^\r\n]*files(?![^\r\n]*\x1b\[K\r\x1b\[K)[^\r\n]* M a/)
+  })
 })

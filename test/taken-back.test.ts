@@ -206,6 +206,21 @@ describe('runs', () => {
     expect(listed()).toEqual(['rollback partly'])
   })
 
+  it('tells what a rollback to a snapshot took back, until one to a later snapshot, or undo, brings it again', async () => {
+    await run()
+    await run('echo other > other')
+    const [first, last] = [savepoint.snapshots()[0], savepoint.snapshots().at(-1)]
+    await savepoint.rollback(first!.id)
+    expect(listed()).toEqual(['rollback', 'rollback'])
+    await savepoint.undo()
+    expect(listed()).toEqual([undefined, undefined])
+    await savepoint.redo()
+    await savepoint.rollback(last!.id)
+    expect(listed()).toEqual([undefined, undefined])
+    await savepoint.rollback(first!.id, { paths: ['out'] })
+    expect(listed()).toEqual([undefined, undefined])
+  })
+
   it('that went back with the one that had started it', async () => {
     await run(`echo outer > out; ${savepointInShell} run -q -- sh -c 'echo inner > f1'`)
     await savepoint.undo()

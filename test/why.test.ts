@@ -6,7 +6,9 @@ import type { Savepoint, WhyResult } from '../src/index.ts'
 import { compileC } from './support/c-program.ts'
 import { runCli } from './support/cli.ts'
 import { foreignProgram, NO_FOREIGN_CALLS } from './support/foreign-program.ts'
+import { killedRun } from './support/killed-run.ts'
 import { gated } from './support/machine.ts'
+import { uringWriter } from './support/uring-writer.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -109,6 +111,36 @@ it('calls of 32-bit programs are told as those of others are', async () => {
   expect(savepoint.snapshots().find(({ type }) => type === 'guard')).toMatchObject({ runOnly: true })
 })
 
+describe('what no call told, and a snapshot found, is likely the work of what ran then', () => {
+  it('by io_uring', async () => {
+    space.write('old', 'old')
+    compileC(join(space.base, 'uring'), uringWriter)
+    const { exitCode } = await savepoint.run({ command: ['../uring', 'old', 'new'], allowIoUring: true })
+    if (exitCode === 77) return
+    expect([exitCode, space.read('old')]).toEqual([0, 'new'])
+    const [cause] = savepoint.why('old').causes
+    expect(cause).toMatchObject({ event: { op: 'changed' }, outcome: 'changed', execution: undefined })
+    expect(cause!.likely.map(({ argv }) => argv[0])).toEqual(['../uring'])
+    space.write('old', 'by hand')
+    await savepoint.snapshot()
+    expect(savepoint.why('old').causes.length).toBe(1)
+  })
+
+  it('after we were killed, also where the next snapshot is of somebody else', async () => {
+    space.write('a', '1')
+    expect(killedRun(space, 'sleep 0.3; echo 2 > a; echo new > b')).toBe('SIGKILL')
+    expect(savepoint.why('b').causes).toEqual([])
+    await savepoint.snapshot()
+    for (const path of ['a', 'b']) {
+      const { causes } = savepoint.why(path)
+      expect(causes.length).toBeGreaterThan(0)
+      expect(causes[0]!.event.run).toMatch(/^run_/)
+      const by = causes.flatMap(({ execution, likely }) => (execution ? [execution] : likely))
+      expect(by.some(({ argv }) => argv[0] === 'sh')).toBe(true)
+    }
+  })
+})
+
 /** Empties the file `old` by a handle, which has no path. */
 const byHandle = `
 #define _GNU_SOURCE
@@ -132,10 +164,10 @@ it('what is opened without a path: the program that did it is named as likely', 
   const [before, after] = savepoint.snapshots()
   const { causes } = savepoint.why('old')
   expect(causes.map(({ likely }) => likely.map(({ argv }) => argv))).toEqual([[['../program']]])
-  expect(causes).toMatchObject([{ event: { op: 'write' }, outcome: 'changed', before: { id: before!.id } }])
+  expect(causes).toMatchObject([{ event: { op: 'changed' }, outcome: 'changed', before: { id: before!.id } }])
   expect(causes[0]!.after!.id).toBe(after!.id)
   expect(commands(savepoint.why('beside'))).toEqual(['sh -c echo 1 > beside; ../program'])
-  expect(runCli(space, ['why', 'old']).stdout).toMatch(/^opened for writing .*\n {2}likely by \.\.\/program \(run_/)
+  expect(runCli(space, ['why', 'old']).stdout).toMatch(/^changed .*\n {2}likely by \.\.\/program \(run_/)
   expect(runCli(space, ['trace']).stdout).toMatch(/\.\.\/program .*changes files by calls that are not told/)
   // What others do between two runs is none of theirs.
   space.write('old', 'by hand')

@@ -34,6 +34,8 @@ export interface Context {
   /** The time at which it is asked: before a result is shown, a recovery may take long, and is dated when it ends. */
   readonly now: number
   readonly output: Output
+  /** Of stderr. */
+  readonly errors: Output
   /** Columns of the terminal, or what git assumes without one. */
   readonly width: number
   readonly cancellation: Cancellation | undefined
@@ -119,6 +121,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
     options,
     program,
     output,
+    errors,
     notice,
     get style() {
       return style

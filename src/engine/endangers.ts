@@ -1,6 +1,7 @@
 /** What of the target a command destroys, so that a snapshot would bring it back. */
-import { lstatSync } from 'node:fs'
+import { lstatSync, readlinkSync } from 'node:fs'
 import { shownAt } from '../backends/mounts-below.ts'
+import { errnoOf } from '../errors/errors.ts'
 import { findGitDir, tryStat } from '../files/git-dir.ts'
 import { type Destructive, destructiveOf } from '../model/command-kind.ts'
 import { ANYWHERE } from '../model/command-words.ts'
@@ -25,11 +26,20 @@ export async function destroyedBy(ctx: Context, event: ExecEvent, argv: string[]
     cwd: rawToText(event.cwd),
     isFed: () => isFed(event.pid),
   })
-  // The rest of its words may be any; and what they are seen from has no path where it is too long.
-  const isUnclear = event.truncated || !event.cwd.startsWith('/')
+  // The rest of its words may be any; what they are seen from has no path where it is too long; and among other mounts paths are others.
+  const isUnclear = event.truncated || !event.cwd.startsWith('/') || (destructive && hasOtherMounts(event.pid))
   return destructive && isUnclear
     ? { ...destructive, operands: ANYWHERE, unlessDirectory: [], underWay: undefined }
     : destructive
+}
+
+/** Who may not look at that of another process takes it for one of its own. */
+function hasOtherMounts(pid: number): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/mnt`) !== readlinkSync('/proc/self/ns/mnt')
+  } catch (error) {
+    return errnoOf(error) === 'EACCES'
+  }
 }
 
 /** `target`: where it is now. `cwd`: where the command was started. */

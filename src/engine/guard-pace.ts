@@ -10,6 +10,7 @@ export class GuardPace {
   /** By the execution that started them: when commands would have been guarded, and how many were in a burst of them. */
   private readonly bursts = new Map<number, { times: number[]; at: number; count: number }>()
   private guardedAt = 0
+  private guardedBefore = 0
 
   /** Counts the guard, if it is due. `parent`: the execution that started the command. */
   isDue(parent: number, now: number): boolean {
@@ -22,7 +23,13 @@ export class GuardPace {
     if (isBurst && now - guards.at < SPACING_MS * 2 ** guards.count) return false
     guards.count++
     guards.at = now
+    this.guardedBefore = this.guardedAt
     this.guardedAt = now
     return true
+  }
+
+  /** There was nothing to take a snapshot of: the next one need not wait. */
+  forget(): void {
+    this.guardedAt = this.guardedBefore
   }
 }

@@ -93,6 +93,7 @@ export class Guards {
     const labelNow = async () => ((await this.isLate(id)) ? lateLabel(label) : label)
     const snapshot = await run.take({ command: quoteCommand(argv), label, labelNow })
     if (snapshot) await this.noteGuard(id, snapshot)
+    else this.pace.forget()
   }
 
   /** Whether the command went on before now. */

@@ -1,38 +1,58 @@
 /** `runs`: each with what became of it. */
-import type { Operation } from '../model/snapshot.ts'
+import type { Operation, Run } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
 import { operationsInOrder, runOperations, withOuterRuns } from './operations.ts'
 import type { ListedRun, RunTakenBack } from './run-results.ts'
 import { continuedOf, isInterrupted } from './run-state.ts'
 
 export function listRuns(ctx: Context): ListedRun[] {
-  const takenBack = takenBackIn(operationsInOrder(ctx.db))
+  const takenBack = takenBackIn(operationsInOrder(ctx.db), lineage(ctx))
   return ctx.db.runs().map(run => ({
     ...run,
     isInterrupted: isInterrupted(ctx, run),
     continues: continuedOf(ctx, run.id),
-    takenBack: takenBack(run.id),
+    takenBack: takenBack(run),
   }))
 }
 
-/** What a run did that another one had started goes back with that. */
-function takenBackIn(operations: readonly Operation[]): (run: string) => RunTakenBack | undefined {
-  const runs = runOperations(operations)
-  const rollbacks = Map.groupBy(operations.filter(isStandingRollback), ({ detail }) => detail.run)
-  const order = new Map(operations.map(({ id }, i) => [id, i]))
-  const undo = new Map(operations.flatMap(({ kind, id, detail }) => (kind === 'undo' ? [[detail.step_of, id]] : [])))
-  return run => {
-    const around = [...withOuterRuns(runs, run)].flatMap(id => runs.get(id) ?? [])
-    const undone = around.find(({ state }) => state === 'undone' || state === 'past')
-    if (undone) return { operation: undo.get(undone.id) ?? undone.id, kind: 'undo', partly: false }
-    // What was taken back while it went on, it may have done again.
-    const later = around.flatMap(own =>
-      (rollbacks.get(own.detail.run) ?? []).filter(({ id }) => order.get(id)! > order.get(own.id)!),
-    )
-    const by = later.findLast(({ detail }) => detail.partly !== true) ?? later.at(-1)
-    return by && { operation: by.id, kind: 'rollback', partly: by.detail.partly === true }
+/** Whether the state `of` came after the state `id`, and has what that has. */
+type Lineage = (of: string, id: string) => boolean
+
+function lineage(ctx: Context): Lineage {
+  const parents = new Map(ctx.db.snapshots(true).map(({ id, parent }) => [id, parent]))
+  return (of, id) => {
+    for (let at: string | undefined = of; at !== undefined; at = parents.get(at)) if (at === id) return true
+    return false
   }
 }
 
-const isStandingRollback = ({ kind, state, detail }: Operation): boolean =>
-  kind === 'rollback' && detail.run !== undefined && (state === 'done' || state === 'fixed')
+/** What a run did that another one had started goes back with that. */
+function takenBackIn(operations: readonly Operation[], isAfter: Lineage): (run: Run) => RunTakenBack | undefined {
+  const runs = runOperations(operations)
+  const rollbacks = operations.filter(isStandingRollback)
+  const order = new Map(operations.map(({ id }, i) => [id, i]))
+  const undo = new Map(operations.flatMap(({ kind, id, detail }) => (kind === 'undo' ? [[detail.step_of, id]] : [])))
+  return ({ id, before, after }) => {
+    const around = [...withOuterRuns(runs, id)].flatMap(outer => runs.get(outer) ?? [])
+    const undone = around.find(({ state }) => state === 'undone' || state === 'past')
+    if (undone) return { operation: undo.get(undone.id) ?? undone.id, kind: 'undo', partly: false }
+    let takenBack: RunTakenBack | undefined
+    for (const operation of rollbacks) {
+      const by = (partly: boolean): RunTakenBack => ({ operation: operation.id, kind: 'rollback', partly })
+      // What was taken back while it went on, it may have done again.
+      const isLater = (own: Operation) => order.get(operation.id)! > order.get(own.id)!
+      const { detail, headBefore, headAfter } = operation
+      if (around.some(own => own.detail.run === detail.run && isLater(own))) {
+        if (!(detail.partly === true && takenBack?.partly === false)) takenBack = by(detail.partly === true)
+      } else if (detail.run === undefined && headAfter !== undefined && headAfter !== headBefore) {
+        // As a whole, to a state that has what it did, or has not.
+        const isLost = after !== undefined && after !== before && runs.has(id) && isLater(runs.get(id)!)
+        if (isLost) takenBack = isAfter(headAfter, after) ? undefined : by(false)
+      }
+    }
+    return takenBack
+  }
+}
+
+const isStandingRollback = ({ kind, state }: Operation): boolean =>
+  kind === 'rollback' && (state === 'done' || state === 'fixed')

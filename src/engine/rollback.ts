@@ -25,6 +25,7 @@ import type { RestoreOptions } from './savepoint.ts'
 import { settleBefore } from './settle.ts'
 import { settleVague } from './settle-vague.ts'
 import { asForeign, partly, takenBackAlready, takenBackOf } from './taken-back.ts'
+import { touchedBy } from './touched-paths.ts'
 import { type Doer, doerOf } from './unprotected.ts'
 
 /** `ref` may be a run: then what that run changed is taken back, and what others changed since stays. */
@@ -117,7 +118,9 @@ async function rollbackRun(
     detail: { run: run.id, ...((scope || options.withoutGit) && partly) },
   })
   refuseNothing(result)
-  if (taken && taken.paths.length > 0)
+  // What lies in the same places as work of another run that was taken back is none of this one's.
+  const isOwn = touchedBy(ctx, run.id) ?? (() => true)
+  if (taken?.paths.some(isOwn))
     ctx.notice(`a part of it was taken back before, by ${taken.by.id} (${taken.by.summary}): what is there now stays`)
   return result
 }

@@ -33,6 +33,10 @@ const summaryOf = (ctx: Context, run: string): SavedSummary | null => JSON.parse
 /** Of a run that has ended: whether something of it was not seen. */
 export const hasHoles = (ctx: Context, run: string): boolean => (summaryOf(ctx, run)?.lost ?? 0) > 0
 
+/** Of a run that is over: its trace ends where we were killed. */
+export const wasKilled = (ctx: Context, run: string): boolean =>
+  ctx.db.meta(keyOf(run)) === undefined && !isBlind(ctx, run)
+
 interface During {
   /** What it moved before that does not count. */
   since?: number
@@ -54,8 +58,7 @@ export function touchedBy(ctx: Context, run: string, during?: During): ((path: R
  * was lost may be anything.
  */
 export function touchedUntilKilled(ctx: Context, run: string, during?: During): ((path: Raw) => boolean) | undefined {
-  const isKilled = ctx.db.meta(keyOf(run)) === undefined && !isBlind(ctx, run)
-  return isKilled ? touchedSoFar(ctx, run, during) : undefined
+  return wasKilled(ctx, run) ? touchedSoFar(ctx, run, during) : undefined
 }
 
 /** No call that is told mounts something, or makes a subvolume, or writes to a pipe: whoever was at work counts as who did it. */

@@ -122,7 +122,7 @@ async function askToTakeBack(context: Context, result: RunResult, style: Style):
     context.notice('nobody can be asked here: what the run did is kept')
     return false
   }
-  process.stderr.write(changesOf(result, style))
+  context.errors.write(changesOf(result, style))
   const what = `The command failed (${endText(result)}) after it changed ${plural('path', result.changes.length)}.`
   return confirm(`${what} Take it back?`)
 }
