@@ -154,7 +154,8 @@ const keyMeanings: Record<string, string> = {
   'snapshots.retention.manual_max': 'Manual, labelled and tagged snapshots; one more is refused',
   'snapshots.auto_interval_seconds': 'Time between interval snapshots',
   'snapshots.max_file_bytes': 'Larger files are not captured; the snapshot says PARTIAL',
-  'snapshots.min_free_bytes': 'Captures stop when the disk of the store has less left',
+  'snapshots.min_free_bytes':
+    'Captures into the store stop when its disk has less left; a filesystem goes on keeping snapshots',
   'snapshots.max_store_bytes': 'Captures stop when the packs of the store are this large',
   'tracing.disable_exec': 'Commands of a run are not traced',
   'tracing.tracer': 'Which tracer to use',

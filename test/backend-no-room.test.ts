@@ -10,7 +10,8 @@ import { differences, imageOf } from './support/tree-image.ts'
 import type { Workspace } from './support/workspace.ts'
 
 let space: Workspace
-const onDisk = useScene(onBtrfs(), made => {
+const scene = onBtrfs()
+const onDisk = useScene(scene, made => {
   space = made
 })
 /** Its home is on another disk. */
@@ -91,6 +92,38 @@ onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
     run('mount', '-o', 'remount,size=200m', elsewhere.home)
     const roomy = await opened()
     expect([roomy.find('one').files, (await roomy.changes()).changes]).toEqual([16, []])
+  }),
+)
+
+onDisk('one is taken where less is free than shall stay free, and brings back what it has', () =>
+  withoutRoom(async () => {
+    writeFileSync(join(elsewhere.home, 'config.yaml'), 'snapshots: {min_free_bytes: 60 TB}\n')
+    const changed = imageOf(space.dir)
+    const taking = await space.open({ home: elsewhere.home, leaveUnread: true })
+    expect(await taking.snapshot({ label: 'two' })).toMatchObject({ backend: 'btrfs' })
+    await expect(taking.snapshot({ onlyIfChanged: true })).rejects.toMatchObject({ code: 'disk.full' })
+    space.sh('rm large/4; echo 3 > a; rm new')
+    const savepoint = await opened()
+    expect(used()).toBeLessThan(1000)
+    await savepoint.rollback('two')
+    expect(differences(imageOf(space.dir), changed)).toEqual([])
+    await savepoint.undo()
+    expect([space.read('a'), savepoint.find('two').files]).toEqual(['3\n', 0])
+  }),
+)
+
+onDisk('one that cannot even be noted is not taken', () =>
+  withoutRoom(async () => {
+    const { home } = elsewhere
+    const kept = scene.kept(space)
+    run('sh', '-c', `cat /dev/zero > '${home}/filler' || true`)
+    await expect((await space.open({ home, leaveUnread: true })).snapshot({})).rejects.toMatchObject({
+      code: 'disk.full',
+    })
+    rmSync(join(home, 'filler'))
+    const savepoint = await space.open({ home, leaveUnread: true })
+    await savepoint.gc()
+    expect([savepoint.snapshots().length, scene.kept(space)]).toEqual([1, kept])
   }),
 )
 

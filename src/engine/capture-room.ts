@@ -13,6 +13,11 @@ export const isBelowFloor = (ctx: Context): boolean =>
 /** Throws when nothing more may be captured; rolling back still works. */
 export function checkRoom(ctx: Context): void {
   checkFloor(ctx)
+  checkLimit(ctx)
+}
+
+/** The part of it that also holds for what is only noted now, and stored when there is room. */
+export function checkLimit(ctx: Context): void {
   const { max_store_bytes } = ctx.config.snapshots
   const stored = ctx.store.index.storedBytes()
   if (stored >= max_store_bytes) {

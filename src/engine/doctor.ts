@@ -129,7 +129,12 @@ function spaceCheck(home: string, { min_free_bytes: floor, max_store_bytes: limi
   const store = Number.isFinite(limit) ? `; the store has ${formatBytes(stored)} of ${formatLimit(limit)}` : ''
   const detail = `${formatBytes(free)} free, ${formatLimit(floor)} are kept free${store}`
   if (free < floor)
-    return { name: 'disk', state: 'problem', detail, fix: 'Free some space: captures stop below the floor' }
+    return {
+      name: 'disk',
+      state: 'problem',
+      detail,
+      fix: 'Free some space: captures into the store stop below the floor',
+    }
   if (stored < limit) return { name: 'disk', state: 'ok', detail }
   const fix = 'Captures stop there: `savepoint prune` and `savepoint gc`, or raise snapshots.max_store_bytes'
   return { name: 'disk', state: 'problem', detail, fix }

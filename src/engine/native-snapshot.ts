@@ -7,7 +7,7 @@ import { readOutside } from '../files/outside-rules.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { type Chosen, forgetChoice } from './backend.ts'
-import { checkRoom } from './capture-room.ts'
+import { checkLimit } from './capture-room.ts'
 import { type Context, recordTarget } from './context.ts'
 import { gitCacheOf, openGitCache } from './git-facts-cache.ts'
 import { removeOwnGoing } from './native-going.ts'
@@ -22,7 +22,8 @@ export async function takeNative(
   { backend, place: chosen, of }: Chosen,
   options: TakeOptions,
 ): Promise<Snapshot> {
-  checkRoom(ctx)
+  // It takes a row of the store's disk, whatever is to stay free there: without room for that, nothing is made below.
+  checkLimit(ctx)
   recordTarget(ctx)
   noteMount(ctx)
   const rules = await rulesOfNow(ctx)

@@ -49,7 +49,7 @@ export async function takeSnapshot(
     const native = mayBeNative(ctx, options.type) ? chooseNative(ctx) : undefined
     // Whether anything has changed is known only to those who look.
     if (native && options.type === 'manual' && !onlyIfChanged)
-      return takenNatively(ctx, await takeNative(ctx, native, options))
+      return takenNatively(ctx, await explainedLater(ctx, takeNative(ctx, native, options)))
     await readUnread(ctx)
     const live = await captureLive(ctx, { preserved })
     const head = readAncestor(ctx, ctx.db.head)
@@ -100,6 +100,11 @@ export function explained<T>(ctx: Context, work: () => T): T {
     throw explainCapture(ctx, error)
   }
 }
+
+const explainedLater = <T>(ctx: Context, work: Promise<T>): Promise<T> =>
+  work.catch(error => {
+    throw explainCapture(ctx, error)
+  })
 
 /** What a row says of a state. */
 export type State = Pick<
