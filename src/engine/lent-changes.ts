@@ -1,6 +1,6 @@
 /** A rollback to what is lent: what changed between the look by which its contents were stored, and the one by which it is planned. */
 import type { Id } from '../model/entry.ts'
-import { isGitInternal } from '../model/raw-path.ts'
+import { isGitInternal, parentOf, type Raw } from '../model/raw-path.ts'
 import { differingEntries } from '../store/tree-diff.ts'
 import type { RestorePlan } from '../targets/dir/restore-plan.ts'
 import type { Live } from './capture-live.ts'
@@ -22,7 +22,11 @@ export function nameChangedSince(
   )
   plan.uncaptured = plan.uncaptured.filter(({ reason }) => reason !== 'no-room')
   for (const { path } of [...plan.actions, ...plan.leftAlone]) differing.delete(path)
-  for (const path of differing)
-    if (!plan.actions.some(action => action.action === 'create' && path.startsWith(`${action.path}/`)))
-      plan.leftAlone.push({ path, why: 'no-room' })
+  const made = new Set(plan.actions.flatMap(({ action, path }) => (action === 'create' ? [path] : [])))
+  for (const path of differing) if (!isBelow(path, made)) plan.leftAlone.push({ path, why: 'no-room' })
+}
+
+function isBelow(path: Raw, directories: ReadonlySet<Raw>): boolean {
+  for (let at = parentOf(path); at !== ''; at = parentOf(at)) if (directories.has(at)) return true
+  return false
 }
