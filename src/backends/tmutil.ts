@@ -1,7 +1,7 @@
 /**
  * Local snapshots of Time Machine, of the whole volume that the target is on: at one moment, whatever the size. macOS names them
  * by their time, and may remove them when the disk gets full; so each has a note beside our other states, and is read by
- * the next command. Never chosen by `auto`: reading one needs root. Untested on macOS, as is apfs.ts.
+ * the next command that needs it. Never chosen by `auto`: reading one needs root. Untested on macOS, as is apfs.ts.
  */
 import { mkdtempSync, readFileSync, realpathSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -34,7 +34,7 @@ export function laterThan(ctx: Context, { backend, whole, ref }: Going, dryRun: 
   const unread = own.find(({ root }) => root === UNREAD_ROOT)
   if (unread)
     throw new SavepointError('backend.failed', `Cannot roll back natively: ${unread.id} is not read yet`, {
-      hint: 'Mend what the notice says; the next command reads it',
+      hint: 'Mend what the notice says; the same command again reads it',
     })
   requireHeldByStore(
     ctx,

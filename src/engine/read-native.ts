@@ -1,7 +1,8 @@
 /**
  * Reads what the filesystem keeps of snapshots into the store, so that they can be compared, restored and searched like any
  * other. That costs the change since the last state that was read, where the filesystem tells it, and otherwise a walk; the
- * first time it is a whole capture. It is done by whoever opens the timeline next, in the order of the snapshots.
+ * first time it is a whole capture. It is done by whoever opens the timeline next, in the order of the snapshots; for a mere
+ * list only where that costs little.
  */
 import type { OpenState } from '../backends/native-backend.ts'
 import { isCutOff } from '../backends/run-program.ts'

@@ -31,7 +31,7 @@ export interface OpenOptions {
   force?: boolean
   /** Takes over the timeline of a target that was moved here: id or former path. */
   adopt?: string
-  /** To take one more snapshot only: what filesystems keep of snapshots is read by whoever opens the timeline next. */
+  /** To take one more snapshot only: what filesystems keep of snapshots is read by whoever opens the timeline next, and not only to list. */
   leaveUnread?: boolean
   /** To list what there is: the first one that a filesystem keeps is left unread, which would take as long as a whole capture. */
   listsOnly?: boolean

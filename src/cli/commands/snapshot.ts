@@ -44,7 +44,7 @@ export function register(program: Command): void {
       'Captures the state of the target as a snapshot that is kept until you delete it. The first one in a directory ' +
       'starts its timeline. With RUN the snapshot belongs to that run. What cannot be captured is listed, the snapshot says ' +
       'PARTIAL, and the exit code is 3. Where the directory is a btrfs subvolume or a ZFS dataset, the filesystem keeps it, which ' +
-      'takes milliseconds; what it holds is then read by the next command, which says what could not be.',
+      'takes milliseconds; what it holds is read by the next command that compares or goes back, which says what could not be.',
     usage: '[-m LABEL] [RUN]',
     examples: [
       ['snapshot', 'capture now'],
