@@ -16,7 +16,7 @@ import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { PruneResult } from '../src/index.ts'
 import { onBtrfs, run } from './support/backend-scene.ts'
-import { savepoint as runCli } from './support/built-cli.ts'
+import { savepoint as runCli, savepointJson } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
 import { flipIn, noise } from './support/tree-ops.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
@@ -213,9 +213,10 @@ onDisk('prune --dry-run does not say that something goes which prune cannot read
     expect(runCli(space, ['verify']).stdout).toMatch(
       /2 snapshots; not checked: 2 that only a filesystem keeps until now$/m,
     )
-    const { stdout: covered, stderr } = runCli(space, ['coverage', '.'])
-    expect(covered).not.toContain('another version')
-    expect(stderr).toContain('2 snapshots not read yet, which only a filesystem keeps: not counted here')
+    expect(runCli(space, ['coverage', '.']).stdout).toBe(
+      '.: protected, snapshots capture it\nNo snapshot that is read has a version of it\nNot counted: 2 snapshots not read yet, which only a filesystem keeps\n',
+    )
+    expect(savepointJson(space, ['coverage', '.'])).toMatchObject({ versions: 0, not_read: 2, latest: null })
     expect(runCli(space, ['log']).stdout).toMatch(/ \(HEAD\) manual .* two not read yet\n.* one not read yet$/m)
     expect(runCli(space, ['log']).stdout).not.toContain('=')
   } finally {

@@ -388,6 +388,7 @@ describe('what changed', () => {
       up_to_date: false,
       current: false,
       versions: 0,
+      not_read: 0,
       may_be_in: [],
       kept: null,
       latest: null,

@@ -292,7 +292,7 @@ export function coverageJson(coverage: results.CoverageResult, place: SnapshotPl
     left_out: { count: coverage.leftOut.count, paths: coverage.leftOut.paths.map(skippedJson) },
     up_to_date: coverage.isUpToDate,
     current: coverage.current,
-    versions: coverage.versions,
+    ...{ versions: coverage.versions, not_read: coverage.notRead },
     may_be_in: coverage.mayBeIn.map(({ id }) => id),
     kept: keptCopyJson(coverage.kept),
     latest: coverage.latest ? snapshotJson(coverage.latest, place) : null,

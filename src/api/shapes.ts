@@ -278,6 +278,7 @@ export const coverage = z
       .describe('whether a snapshot has what is on disk, times aside, but for what is left out below it'),
     current: z.boolean().describe('whether a snapshot has all of what is on disk, times aside, with nothing left out'),
     versions: z.int().describe('how many snapshots have it'),
+    not_read: z.int().describe('how many more only a filesystem keeps until now: whether they have it is not known'),
     may_be_in: z
       .array(z.string())
       .describe('snapshots that a filesystem keeps whole, and so perhaps with it, although it was not captured'),

@@ -1,7 +1,6 @@
 /** `coverage PATH…`: is this file recoverable right now, and if not, why. */
 import { isDamage } from '../errors/errors.ts'
 import type { Entry, Id } from '../model/entry.ts'
-import { plural } from '../model/format.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { holdsIn } from '../store/tree-holds.ts'
@@ -30,9 +29,6 @@ export async function coverage(ctx: Context, paths: readonly string[]): Promise<
       ctx.notice(
         'the store is damaged, and only what it can still give back counts here; savepoint verify names the rest',
       )
-    const unread = ctx.db.native.unread().filter(({ deletedAt }) => deletedAt === undefined).length
-    if (unread > 0)
-      ctx.notice(`${plural('snapshot', unread)} not read yet, which only a filesystem keeps: not counted here`)
     const look = { live, afresh, whole: isDoubted ? wholenessOf(ctx.store) : undefined }
     const found: CoverageResult[] = []
     for (const raw of raws) found.push(await coverageOf(ctx, raw, look))
@@ -74,6 +70,7 @@ async function coverageOf(ctx: Context, raw: Raw, look: Look): Promise<CoverageR
     leftOut,
     latest,
     versions: holders.length,
+    notRead: snapshots.filter(({ root }) => root === UNREAD_ROOT).length,
     mayBeIn,
     kept: mayBeIn.length > 0 ? keptCopies(ctx, [raw]).get(raw) : undefined,
     isUpToDate: same !== undefined,

@@ -21,6 +21,8 @@ export interface CoverageResult {
   latest: Snapshot | undefined
   /** How many have one. */
   versions: number
+  /** How many more only a filesystem keeps until now: whether they have one is not known, and they are not counted. */
+  notRead: number
   /** Where a filesystem keeps a snapshot, all that was there is in it: these may have it, although nothing of it was captured. */
   mayBeIn: Snapshot[]
   /** Where it is, in the newest of those. */

@@ -104,8 +104,10 @@ export const traceTools = [
             ? `${path} is protected${left.count > 0 ? ' but for what is left out' : ''}; ${until}`
             : `${path} is not protected${why === '' ? '' : ` (${why})`}`,
           latest === null
-            ? 'No snapshot has it'
+            ? `No snapshot${found.not_read > 0 ? ' that is read' : ''} has it`
             : `In ${plural('snapshot', versions)}, the newest ${isUpToDate ? 'with this content ' : ''}is ${latest.id} (${ageOf(latest.created_at)})`,
+          found.not_read > 0 &&
+            `Not counted: ${plural('snapshot', found.not_read)} that only a filesystem keeps until now, and nobody has read`,
           left.count > 0 &&
             `Snapshots do not capture ${plural('path', left.count)} below it: ${but}${left.count > left.paths.length ? ', …' : ''}`,
           ...keptLines(found.kept),

@@ -81,8 +81,10 @@ function coverageText(coverage: CoverageResult, now: number, style: Style): stri
   text += leftOutText(coverage, style)
   if (coverage.isBeforeFirst)
     return `${text}This directory has no snapshot yet. To take the first: ${style.command('snapshot')}\n`
-  const kept = coverage.kept ? `${keptCopyText(coverage.path, coverage.kept, !coverage.exists, style)}\n` : ''
+  const copy = coverage.kept ? `${keptCopyText(coverage.path, coverage.kept, !coverage.exists, style)}\n` : ''
+  const kept = notReadText(coverage) + copy
   if (!latest && coverage.mayBeIn.length > 0) return `${text}${mayBeInText(coverage.mayBeIn)}\n${kept}`
+  if (!latest && coverage.notRead > 0) return `${text}No snapshot that is read has a version of it\n${kept}`
   if (!latest)
     return `${text}No snapshot has a version of it${coverage.exists && covered ? ` yet. Take one: ${style.command('snapshot')}` : ''}\n`
   const age = formatAge(now - latest.createdAt)
@@ -102,6 +104,10 @@ function mayBeInText(snapshots: readonly Snapshot[]): string {
   const which = `${plural('snapshot', snapshots.length)} that ${keepers} keeps`
   return `No snapshot brings it back, but ${which} may have it: everything in the directory is in there`
 }
+
+/** A notice before says why. */
+const notReadText = ({ notRead }: CoverageResult): string =>
+  notRead === 0 ? '' : `Not counted: ${plural('snapshot', notRead)} not read yet, which only a filesystem keeps\n`
 
 function leftOutText({ leftOut }: CoverageResult, style: Style): string {
   const [{ count, paths }, named] = [leftOut, 3]
