@@ -77,6 +77,8 @@ onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
     expect(differences(imageOf(space.dir), wanted)).toEqual([])
     // Two that had gone, and the moved one, before and after.
     expect(used()).toBeLessThan(45_000)
+    // Of what it has: the moved one, and five small ones.
+    expect(savepoint.find(result.safety!.id)).toMatchObject({ files: 6, bytes: 10_000_016 })
     expect((await opened()).find('one').files).toBe(0)
     await savepoint.undo()
     expect(differences(imageOf(space.dir), changed)).toEqual([])

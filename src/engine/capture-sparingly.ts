@@ -158,7 +158,7 @@ async function store(ctx: Context, look: Live, files: LiveFile[], path = ctx.tar
   const writer = await ctx.store.writer()
   try {
     await storeFiles(ctx, writer, files, path)
-    const noRoom: Raw[] = []
+    const noRoom: LiveFile[] = []
     const tree = runDeep(storeTree(ctx.store, writer, look.tree, '', noRoom))
     const root = writer.put(encodeTree([{ ...rootEntryOf(ctx.store, look.root), content: tree }]))
     writer.commit()
@@ -168,7 +168,8 @@ async function store(ctx: Context, look: Live, files: LiveFile[], path = ctx.tar
       tree,
       seenTree: look.tree,
       files: look.files - noRoom.length,
-      skipped: [...look.skipped, ...noRoom.map(path => ({ path, reason: 'no-room' as const }))],
+      bytes: look.bytes - noRoom.reduce((sum, { entry }) => sum + entry.size, 0),
+      skipped: [...look.skipped, ...noRoom.map(({ path }) => ({ path, reason: 'no-room' as const }))],
       newBytes: writer.newBytes,
       eventsAt: ctx.db.events.beginCapture(),
     }
@@ -195,7 +196,7 @@ async function storeFiles(ctx: Context, writer: StoreWriter, files: LiveFile[], 
 }
 
 /** A tree that is in the store has everything below it there, too. */
-function* storeTree(from: Store, writer: StoreWriter, tree: Id, directory: Raw, noRoom: Raw[]): Deep<Id> {
+function* storeTree(from: Store, writer: StoreWriter, tree: Id, directory: Raw, noRoom: LiveFile[]): Deep<Id> {
   if (writer.isStored(tree)) return tree
   const entries: Entry[] = []
   for (const entry of from.tree(tree)) {
@@ -205,7 +206,7 @@ function* storeTree(from: Store, writer: StoreWriter, tree: Id, directory: Raw, 
       entries.push({ ...entry, content })
     } else if (entry.kind !== 'file' || writer.isStored(entry.content)) entries.push(entry)
     else {
-      noRoom.push(path)
+      noRoom.push({ path, entry })
       entries.push(unknownEntry(entry.name, 'no-room'))
     }
   }
