@@ -171,7 +171,7 @@ describe('a filesystem that is not mounted, on a mount point that is on btrfs as
     expect(await stored.snapshot({ label: 'stored' })).toMatchObject({ backend: 'cas', counts: { modified: 1 } })
     await stored.rollback('read')
     await stored.undo()
-    expect(stored.find('stored').parent).toBe(stored.find('read').id)
+    expect(stored.find('stored').parent).toBe(stored.find('unread').id)
     // Whoever asks about something else is told.
     expect((await stored.history(file)).versions.map(({ snapshot }) => snapshot.label)).not.toContain('unread')
     expect(await stored.coverage(file)).toMatchObject({ covered: true })
@@ -180,6 +180,8 @@ describe('a filesystem that is not mounted, on a mount point that is on btrfs as
     await whileMounted(async () => {
       const back = await opened()
       expect(back.read('unread', file).toString()).toBe('2\n')
+      // It was counted against the one before that could be read.
+      expect(back.snapshotChanges('stored')).toMatchObject({ from: back.find('unread').id, changes: [{ path: 'a' }] })
       expect(back.snapshots().map(({ label }) => label)).toEqual(expect.arrayContaining(['read', 'unread', 'stored']))
       expect((await back.verify()).problems).toEqual([])
     })

@@ -117,6 +117,11 @@ onDisk('one of which the parent was deleted is listed as before', async () => {
     expect(savepoint.head()).toMatchObject({ label: 'two', parent })
     expect(savepoint.branches()).toHaveLength(1)
     savepoint.close()
+    // What it would be counted against is forgotten, and it cannot be counted yet.
+    const later = await opened({ now: () => Date.now() + 8 * 24 * 3600 * 1000 })
+    expect((await later.gc()).forgottenSnapshots).toBe(1)
+    expect(later.head()).toMatchObject({ label: 'two', parent })
+    later.close()
   })
 })
 

@@ -62,7 +62,16 @@ onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
     const { files } = await savepoint.rollback('one', { dryRun: true })
     expect(files).toEqual({ created: 4, deleted: 2, replaced: 2, metadata: 0 })
     expect([differences(imageOf(space.dir), changed), used() < 1000]).toEqual([[], true])
-    await savepoint.revert('a', { from: 'one' })
+    const { safety } = await savepoint.revert('a', { from: 'one' })
+    // It comes after the one that is not read, although it cannot be compared with that yet.
+    expect(savepoint.log().map(({ snapshot }) => [snapshot.id, snapshot.parent])).toEqual([
+      [safety!.id, id],
+      [id, undefined],
+    ])
+    expect([savepoint.snapshotChanges(safety!.id).from, savepoint.find(safety!.id).counts]).toEqual([
+      'nothing',
+      { added: 4, modified: 0, deleted: 0 },
+    ])
     expect([space.read('a'), used() < 1000]).toEqual(['1\n', true])
     await savepoint.undo()
     expect(differences(imageOf(space.dir), changed)).toEqual([])
@@ -93,6 +102,10 @@ onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
     // As soon as there is room, it is read.
     run('mount', '-o', 'remount,size=200m', elsewhere.home)
     const roomy = await opened()
+    expect([roomy.snapshotChanges(safety!.id).from, roomy.find(safety!.id).counts]).toEqual([
+      id,
+      { added: 0, modified: 2, deleted: 4 },
+    ])
     expect([roomy.find('one').files, (await roomy.changes()).changes]).toEqual([16, []])
   }),
 )

@@ -55,7 +55,7 @@ export function compact(
         type: 'manual',
         label: options.label ?? newest.label,
         parent: parent?.id,
-        counts: countsAgainst(ctx, parent, newest),
+        counts: countsAgainst(ctx, parent?.id, newest),
         createdAt: ctx.now(),
         sizeDelta: 0,
         turn: undefined,

@@ -25,6 +25,7 @@ import { readLive, resolvePath } from './resolve-path.ts'
 import type { DiffResult, InterruptedRun, StatusResult } from './results.ts'
 import { isInterrupted } from './run-state.ts'
 import type { DiffOptions } from './savepoint.ts'
+import { readAncestor } from './shown-snapshot.ts'
 import { unlessDamaged } from './snapshot.ts'
 import { canHaveBefore } from './state-before.ts'
 
@@ -77,7 +78,7 @@ const MAX_COMPARED_CHANGES = 500
 
 /** The changes of one snapshot against its parent. */
 function snapshotChanges(ctx: Context, snapshot: Snapshot): Change[] {
-  const parent = snapshot.parent === undefined ? undefined : ctx.db.snapshot(snapshot.parent)
+  const parent = readAncestor(ctx, snapshot.parent)
   const states = `${parent?.root} ${snapshot.root}`
   const known = compared.get(states)
   if (known) return [...known]
@@ -87,12 +88,17 @@ function snapshotChanges(ctx: Context, snapshot: Snapshot): Change[] {
   return [...changes]
 }
 
-export const diffOfSnapshot = (ctx: Context, snapshot: Snapshot): DiffResult => ({
-  from: snapshot.parent ?? 'nothing',
-  to: snapshot.id,
-  changes: snapshotChanges(ctx, snapshot),
-  content: (change, side) => contentOf(ctx, side === 'before' ? change.before : change.after),
-})
+export function diffOfSnapshot(ctx: Context, snapshot: Snapshot): DiffResult {
+  const from = readAncestor(ctx, snapshot.parent)?.id ?? 'nothing'
+  if (snapshot.root !== UNREAD_ROOT && from !== (snapshot.parent ?? 'nothing'))
+    ctx.notice(`${snapshot.parent} is not read yet: what ${snapshot.id} changed is told against ${from}`)
+  return {
+    from,
+    to: snapshot.id,
+    changes: snapshotChanges(ctx, snapshot),
+    content: (change, side) => contentOf(ctx, side === 'before' ? change.before : change.after),
+  }
+}
 
 /** A state around a restore for which there was little room has only what that wrote. */
 function sayUnknown(ctx: Context, { id, root, skipped, skippedCount }: Snapshot): void {

@@ -2,7 +2,7 @@
  * `gc`: forgets snapshots deleted more than seven days ago and traces that nothing belongs to any more, and frees what
  * nothing needs. Cannot be undone.
  */
-import { isDamage, isDiskFull, type SavepointError } from '../errors/errors.ts'
+import { isDiskFull, type SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
 import type { Operation, Snapshot } from '../model/snapshot.ts'
@@ -11,7 +11,6 @@ import { failpoint } from '../store/failpoint.ts'
 import { reachableFrom } from '../store/reachable.ts'
 import { type SweepResult, sweep } from '../store/sweep.ts'
 import { loadStatCacheRoot, removeStatCache } from '../targets/dir/stat-cache-file.ts'
-import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { sayWhatIsLeft, sayWhatOthersLeft, takeUpLeft } from './left-spools.ts'
@@ -22,7 +21,7 @@ import { notCompleted, recoverPending } from './recover.ts'
 import { mayHaveLeft, removeEverywhere } from './remove-everywhere.ts'
 import type { GcResult } from './results.ts'
 import { DELETED_KEPT_MS } from './retention.ts'
-import { countsAgainst } from './shown-snapshot.ts'
+import { recount } from './shown-snapshot.ts'
 import type { RegisteredTarget } from './target-registry.ts'
 
 export async function gc(ctx: Context): Promise<GcResult> {
@@ -121,7 +120,7 @@ function forgetOld(ctx: Context, { db }: OpenTimeline): number {
     const orphans = db.snapshots(true).filter(({ id, parent }) => !gone.has(id) && gone.has(parent!))
     db.forgetSnapshots([...gone])
     noteNativeForgotten(db, old)
-    for (const { id } of orphans) recount(ctx, db, id)
+    for (const { id } of orphans) recount({ store: ctx.store, db }, id)
   })
   return gone.size
 }
@@ -130,15 +129,4 @@ function forgetOld(ctx: Context, { db }: OpenTimeline): number {
 function snapshotsNamed({ detail }: Operation): string[] {
   const { snapshots, result, before, after } = detail
   return [snapshots ?? [], result ?? [], before ?? [], after ?? []].flat() as string[]
-}
-
-function recount(ctx: Context, db: TimelineDb, id: string): void {
-  const snapshot = db.snapshot(id)!
-  try {
-    const parent = snapshot.parent === undefined ? undefined : db.snapshot(snapshot.parent)
-    db.setCounts(id, countsAgainst(ctx, parent, snapshot))
-  } catch (error) {
-    // What follows refuses to free anything, and says why.
-    if (!isDamage(error)) throw error
-  }
 }

@@ -32,7 +32,8 @@ import { isOthers, layersOf, type Version } from './kept-versions.ts'
 import { NamesOverTime } from './names-over-time.ts'
 import { pinHolding } from './pin-version.ts'
 import type { Kept } from './results.ts'
-import { addSnapshot, readAncestor } from './snapshot.ts'
+import { readAncestor } from './shown-snapshot.ts'
+import { addSnapshot } from './snapshot.ts'
 import { spoolLog, spoolOf, spoolTarget, storeSpooled } from './spool.ts'
 
 /** Of runs that go on, or were killed: what was at the path, or below it, is not to become a snapshot. */
@@ -155,7 +156,7 @@ export function keptBy(ctx: Context, run: string): Kept {
 /** The files that a snapshot of this type was made for, as far as they were not purged. */
 function keptIn(ctx: Context, snapshot: Snapshot): Raw[] {
   let state: Snapshot | undefined = snapshot
-  while (state?.type === 'kept') state = state.parent === undefined ? undefined : ctx.db.snapshot(state.parent)
+  while (state?.type === 'kept') state = readAncestor(ctx, state.parent)
   const changes = [...stateChanges(ctx.store, state?.root, snapshot.root)]
   return changes.flatMap(({ path, after }) => (after?.kind === 'file' || after?.kind === 'link' ? [path] : []))
 }

@@ -14,7 +14,7 @@ import type { Context } from './context.ts'
 import { chooseVersions } from './kept-choice.ts'
 import { contentOfEntry, contentOfKept } from './kept-content.ts'
 import { pinHolding, pinVersion } from './pin-version.ts'
-import { readAncestor } from './snapshot.ts'
+import { readAncestor } from './shown-snapshot.ts'
 import { spoolLog, spoolOf, spoolTarget } from './spool.ts'
 import { UnkeptFiles } from './unkept-files.ts'
 

@@ -37,7 +37,7 @@ function countAnew(ctx: Context, snapshot: Snapshot): void {
   // What it was counted against is gone.
   if (snapshot.parent !== undefined && !parent) return
   try {
-    const counts = countsAgainst(ctx, parent, snapshot)
+    const counts = countsAgainst(ctx, parent?.id, snapshot)
     ctx.db.setCounts(snapshot.id, counts)
     ctx.db.events.setFiles(snapshot.id, counts)
   } catch (error) {

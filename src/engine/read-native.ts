@@ -22,7 +22,8 @@ import { type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.
 import { sayWhatLeft } from './left-history.ts'
 import { asThen, type Kept, keptOf, keptState, type NativeRef } from './native-ref.ts'
 import { newOperation } from './new-operation.ts'
-import { differencesFrom, explained, readAncestor, unlessDamaged } from './snapshot.ts'
+import { readAncestor, recount } from './shown-snapshot.ts'
+import { differencesFrom, explained, unlessDamaged } from './snapshot.ts'
 import { withSnapshotEvents } from './snapshot-events.ts'
 
 /**
@@ -174,6 +175,8 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenSt
       ctx.db.native.setRead(snapshot.id, { ...live, sizeDelta: live.newBytes, skippedCount: live.skipped.length })
       ctx.db.setCounts(snapshot.id, differences.counts)
       withSnapshotEvents(then, differences, ref.eventsAt, () => snapshot)
+      // What was captured meanwhile was counted against the last one that was read then.
+      for (const id of childrenOf(ctx, snapshot)) recount(ctx, id)
     })
   })
   if (isChanged) sayChanged(ctx, snapshot)
@@ -249,6 +252,9 @@ function sayChanged(ctx: Context, snapshot: Snapshot): void {
   ctx.notice(summary)
 }
 
+const childrenOf = (ctx: Context, { id }: Snapshot): string[] =>
+  ctx.db.snapshots(true).flatMap(child => (child.parent === id ? [child.id] : []))
+
 const lostText = (snapshot: Snapshot): string =>
   `${nameOf(snapshot)} is lost: its ${snapshot.backend} snapshot was removed by somebody else before it was read`
 
@@ -259,7 +265,9 @@ function forgetLost(ctx: Context, snapshot: Snapshot): void {
   ctx.db.transaction(() => {
     if (ctx.db.head === id) ctx.db.setHead(parent)
     for (const [tag, tagged] of ctx.db.tags()) if (tagged === id) ctx.db.setTag(tag, undefined, ctx.now())
+    const children = childrenOf(ctx, snapshot)
     ctx.db.forgetSnapshots([id])
+    for (const child of children) recount(ctx, child)
     ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'lost' })
   })
   ctx.notice(summary)

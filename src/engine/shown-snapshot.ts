@@ -47,10 +47,31 @@ function knownCounts(ctx: Context, parent: Snapshot | undefined, snapshot: Snaps
   const known = before && before.size < MAX_COUNTED ? before : new Map<string, ChangeCounts>()
   counted.set(ctx, known)
   const key = `${parent?.root} ${snapshot.root}`
-  const counts = known.get(key) ?? countsAgainst(ctx, parent, snapshot)
+  const counts = known.get(key) ?? countsAgainst(ctx, parent?.id, snapshot)
   known.set(key, counts)
   return counts
 }
 
-export const countsAgainst = (ctx: Context, parent: Snapshot | undefined, { root }: Snapshot): ChangeCounts =>
-  countChanges(stateChanges(ctx.store, parent?.root, root))
+/** What a state can be compared with: the snapshot, or where that is not read yet, what it came after. */
+export function readAncestor({ db }: Pick<Context, 'db'>, id: string | undefined): Snapshot | undefined {
+  const snapshot = id === undefined ? undefined : db.snapshot(id)
+  return snapshot?.root === UNREAD_ROOT ? readAncestor({ db }, snapshot.parent) : snapshot
+}
+
+export const countsAgainst = (
+  { store, db }: Pick<Context, 'store' | 'db'>,
+  parent: string | undefined,
+  { root }: Snapshot,
+): ChangeCounts => countChanges(stateChanges(store, readAncestor({ db }, parent)?.root, root))
+
+/** Against the parent that it has by now, or that is read by now. */
+export function recount(ctx: Pick<Context, 'store' | 'db'>, id: string): void {
+  const snapshot = ctx.db.snapshot(id)!
+  if (snapshot.root === UNREAD_ROOT) return
+  try {
+    ctx.db.setCounts(id, countsAgainst(ctx, snapshot.parent, snapshot))
+  } catch (error) {
+    // Damage is found, and said, by those who look for it.
+    if (!isDamage(error)) throw error
+  }
+}

@@ -1,6 +1,6 @@
 /** `snapshot`: captures the target and adds a point to its timeline. */
 import { isDamage, SavepointError } from '../errors/errors.ts'
-import { type Snapshot, type SnapshotType, type Turn, UNREAD_ROOT } from '../model/snapshot.ts'
+import type { Snapshot, SnapshotType, Turn } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
 import { chooseNative } from './backend.ts'
@@ -15,6 +15,7 @@ import { readUnread } from './read-native.ts'
 import { recoverPending } from './recover.ts'
 import { isNamed } from './retention.ts'
 import type { SnapshotOptions } from './savepoint.ts'
+import { readAncestor } from './shown-snapshot.ts'
 import { type Differences, differencesOf, startOf, withSnapshotEvents } from './snapshot-events.ts'
 import { thinOut } from './thin-out.ts'
 
@@ -119,21 +120,16 @@ export interface KeptBeside {
   nativeRef: string
 }
 
-/** What a state can be compared with: the snapshot, or where that could not be read yet, what it came after. */
-export function readAncestor(ctx: Context, id: string | undefined): Snapshot | undefined {
-  const snapshot = id === undefined ? undefined : ctx.db.snapshot(id)
-  return snapshot?.root === UNREAD_ROOT ? readAncestor(ctx, snapshot.parent) : snapshot
-}
-
 /** Adds a row for a captured state and moves HEAD to it: the live state is exactly that. */
 export function addSnapshot(ctx: Context, live: State, options: TakeOptions, kept?: KeptBeside): Snapshot {
-  const parent = readAncestor(ctx, ctx.db.head)
+  // Of a timeline that was salvaged, its row may be lost.
+  const parent = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)?.id
   failpoint('snapshot:before-row')
-  const differences = differencesFrom(ctx, parent, live)
+  const differences = differencesFrom(ctx, readAncestor(ctx, parent), live)
   const add = () =>
     ctx.db.addSnapshot(
       {
-        parent: parent?.id,
+        parent,
         type: options.type,
         label: options.label,
         createdAt: ctx.now(),
