@@ -1,14 +1,18 @@
 /** Clones of ZFS snapshots: ours, by which they are read where there is no `.zfs`, and those of others, which stay. */
-import { mkdtempSync, realpathSync, rmdirSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, realpathSync, rmdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
+import { isAbandoned, PROCESS_MARK, processMark } from '../store/process-mark.ts'
 import type { NativeState, OpenState } from './native-backend.ts'
 import { mustRun, runProgram } from './run-program.ts'
 import { linesOf, nameOf, poolOf } from './zfs-names.ts'
 
 const CLONE_PREFIX = 'savepoint-read-'
+/** What they are mounted on. Its name says whose it is: one who is killed before there is a clone cannot remove it. */
+const DIRECTORY_PREFIX = 'savepoint-zfs-'
+const DIRECTORY = new RegExp(`^${DIRECTORY_PREFIX}${PROCESS_MARK}-`)
 /** zfs-fuse is busy for a moment with what was just unmounted. */
 const BUSY_TRIES = 20
 const BUSY_WAIT_MS = 150
@@ -17,7 +21,7 @@ const BUSY_WAIT_MS = 150
 export function openClone(state: NativeState): OpenState {
   // Left by a process that was killed; we hold the lock of the timeline, so nobody reads them.
   dropClones(state.place)
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'savepoint-zfs-')))
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), `${DIRECTORY_PREFIX}${processMark()}-`)))
   const clone = `${poolOf(state.place)}/${CLONE_PREFIX}${randomHex(6)}`
   const close = () => {
     destroyClone(clone)
@@ -75,6 +79,18 @@ export function dropClones(place: string): void {
     destroyClone(clone.name)
     try {
       rmdirSync(clone.mountpoint)
+    } catch {}
+  }
+  removeAbandoned(tmpdir())
+}
+
+/** Only empty ones go: what is mounted on one is not looked into. */
+function removeAbandoned(place: string): void {
+  for (const name of readdirSync(place)) {
+    const path = join(place, name)
+    const mark = DIRECTORY.exec(name)
+    try {
+      if (mark && isAbandoned(path, mark) && statSync(path).uid === process.getuid?.()) rmdirSync(path)
     } catch {}
   }
 }

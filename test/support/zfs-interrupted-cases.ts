@@ -1,9 +1,10 @@
 /** Ctrl-C while `zfs` is at work for us, and `zfs` that is ended from outside: what was done then is known, and said. */
 import { type SpawnSyncOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { processMark } from '../../src/store/process-mark.ts'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { builtCommand } from './built-cli.ts'
 import { runCli, sourceCommand } from './cli.ts'
@@ -84,6 +85,22 @@ export function interruptedZfs(scene: PoolScene, holds: Holds, snapshot: Take): 
     ])
     await later.gc()
     expect(idsOf(space)).toHaveLength(1)
+  })
+
+  holds('who is killed before a clone is there to be read leaves its directory to the next one', async space => {
+    await oneAndTwo(space, snapshot)
+    await snapshot(space, 'three')
+    const place = join(space.base, 'temporary')
+    mkdirSync(place)
+    // Of somebody who is at work.
+    mkdirSync(join(place, `savepoint-zfs-${processMark()}-x`))
+    const look = () => runCli(space, ['status'], { env: { ...space.env, PATH: process.env.PATH, TMPDIR: place } })
+    await whileProgram(space, '[ "$1" = clone ]', 'kill -s KILL $PPID', async () => {
+      expect(look().signal).toBe('SIGKILL')
+    })
+    expect(readdirSync(place)).toHaveLength(2)
+    expect(look().stdout).toContain('three')
+    expect(readdirSync(place)).toEqual([`savepoint-zfs-${processMark()}-x`])
   })
 
   holds('what does not answer is asked once by who reads, and read by the next one', async space => {
