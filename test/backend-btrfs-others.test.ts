@@ -117,6 +117,18 @@ onDisk('one that is nested is not called protected by the timeline around it, an
   expect(readFileSync(file, 'utf8')).toBe('1\n')
 })
 
+onDisk('show names those that are nested, which it does not hold', async () => {
+  space.write('a')
+  run('btrfs', 'subvolume', 'create', space.at('nested'))
+  await (await space.open()).snapshot({ label: 'one' })
+  expect(runCli(space, ['show']).stdout).toContain('\nNot in it (mount or subvolume): nested\n')
+  expect(JSON.parse(runCli(space, ['show', '--json']).stdout)).toMatchObject({
+    backend: 'btrfs',
+    skipped: [],
+    mounts: ['nested'],
+  })
+})
+
 onDisk('what stands for one that is nested in a snapshot has no time, so that the snapshot holds still', async () => {
   space.write('a')
   run('btrfs', 'subvolume', 'create', space.at('nested'))

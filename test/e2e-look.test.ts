@@ -251,7 +251,7 @@ describe('snapshot and the lists', () => {
     expect(say(['show', 'second', '--stat'])).toMatch(/ a\.txt \| +2 \+-\n bin +\| Bin 0 -> 5 bytes\n 2 files changed/)
     expect(say(['show', 'second', '-p'])).toContain('-one\n+two\n')
     const shown = json('show', 'second')
-    expect(keys(shown).slice(-2)).toEqual(['deleted_at', 'changes'])
+    expect(keys(shown).slice(-3)).toEqual(['deleted_at', 'mounts', 'changes'])
     expect(keys(shown.changes[0])).toEqual(changeKeys)
     space.sh(`${savepointInShell} show second bin | cmp - bin`)
     expect(savepoint(space, ['show', 'first', 'a.txt']).stdout).toBe('one\n')

@@ -114,7 +114,8 @@ export const lookOperations = [
     handler(savepoint, input) {
       const snapshot = savepoint.find(input.snapshot)
       const changes = snapshot.parent === undefined ? null : joined(savepoint.snapshotChanges(snapshot.id)).changes
-      return { ...json.snapshotDetailJson(snapshot, placeOf(savepoint, snapshot)), changes }
+      const mounts = savepoint.mountsIn(snapshot.id).map(showPath)
+      return { ...json.snapshotDetailJson(snapshot, placeOf(savepoint, snapshot)), mounts, changes }
     },
   }),
   operation({

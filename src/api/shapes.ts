@@ -106,7 +106,10 @@ export const change = z
   .meta({ id: 'Change' })
 
 export const shownSnapshot = snapshotDetail
-  .extend({ changes: z.array(change).nullable().describe('against its parent; null: it has none') })
+  .extend({
+    mounts: z.array(path).describe('mounts and nested subvolumes, which never belong to a snapshot'),
+    changes: z.array(change).nullable().describe('against its parent; null: it has none'),
+  })
   .meta({ id: 'ShownSnapshot' })
 
 export const diff = z.object({ from: z.string(), to: z.string(), changes: z.array(change) }).meta({ id: 'Diff' })

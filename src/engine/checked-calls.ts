@@ -50,6 +50,7 @@ const signatures: Record<Exclude<Methods, 'close'>, Signature> = {
   history: { takes: ['text'] },
   coverage: { takes: ['text'] },
   coverages: { takes: ['texts'] },
+  mountsIn: { takes: ['text'], sync: true },
   snapshotChanges: { takes: ['text'], sync: true },
   entry: { takes: ['text', 'text'], sync: true },
   file: { takes: ['text', 'text'], sync: true },

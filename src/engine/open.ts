@@ -56,6 +56,7 @@ import type { RegisteredTarget } from './target-registry.ts'
 import { restoring, throughLiveRun } from './through-live-run.ts'
 import { trace } from './trace.ts'
 import { trust } from './trust.ts'
+import { mountsIn } from './uncaptured-in.ts'
 import { redo, undo } from './undo.ts'
 import { haveEventsWritten } from './unwritten-events.ts'
 import { verify } from './verify.ts'
@@ -231,6 +232,7 @@ function toSavepoint(ctx: Context): Savepoint {
     status: () => whenRead(() => status(ctx)),
     diff: options => whenRead(() => diff(ctx, options ?? {})),
     changes: () => whenRead(() => changes(ctx)),
+    mountsIn: ref => mountsIn(ctx, resolveSnapshot(ctx.db, ref)),
     snapshotChanges: ref => diffOfSnapshot(ctx, asShown(ctx, resolveSnapshot(ctx.db, ref))),
     history: path => whenRead(() => history(ctx, path)),
     coverage: path => whenRead(async () => (await coverage(ctx, [path]))[0]!),

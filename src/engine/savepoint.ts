@@ -208,6 +208,8 @@ export interface Savepoint {
   coverage(path: string): Promise<results.CoverageResult>
   /** The same of several, in their order, with one look at the target. */
   coverages(paths: readonly string[]): Promise<results.CoverageResult[]>
+  /** Mounts and nested subvolumes, which never belong to a snapshot of the directory around them. */
+  mountsIn(ref: string): Raw[]
   /** What a snapshot changed against its parent. */
   snapshotChanges(ref: string): results.DiffResult
   /** What a snapshot knows of a path; undefined: nothing is there. */

@@ -9,7 +9,7 @@ import { type ChangeJson, changeLine, smallChange } from './words.ts'
 /** Of what stands beside a page. */
 export const LISTED_CHANGES = 20
 
-export type Shown = z.output<typeof shapes.snapshotDetail> & { changes: ChangeJson[] | null }
+export type Shown = Omit<z.output<typeof shapes.shownSnapshot>, 'changes'> & { changes: ChangeJson[] | null }
 
 export const changeOf = (change: ChangeJson): Item => {
   const value = smallChange(change)

@@ -88,6 +88,7 @@ async function showSnapshot(call: Call, ref: string, start: number) {
         : `${plural('change', changes.length)} since ${shown.parent}`,
       ...gitLines,
       ...skipped.map(({ path, reason }) => `Not captured: ${path} (${reason})`),
+      ...shown.mounts.slice(0, LISTED_CHANGES).map(path => `Not in it: ${path} (a mount or nested subvolume)`),
     ],
     facts: { snapshot: snapshotItem.parse(shown), file: null, skipped, git },
     list: listOf('changes', changes, start, changeOf),

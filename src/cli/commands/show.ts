@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
 import { diffJson, fileJson, snapshotDetailJson } from '../../api/json.ts'
+import { showPath } from '../../model/raw-path.ts'
 import { define, handle } from '../define.ts'
 import { snapshotDetails } from '../render/details.ts'
+import { missingText } from '../render/snapshot.ts'
 
 interface Options {
   stat?: boolean
@@ -42,18 +44,26 @@ export function register(program: Command): void {
         const node = savepoint.log().find(({ snapshot }) => snapshot.id === id)
         const snapshot = node?.snapshot ?? savepoint.find(ref)
         const diff = snapshot.parent === undefined ? undefined : savepoint.snapshotChanges(id)
+        const mounts = savepoint.mountsIn(id)
         const { forPeople, linesOf, statText, withRenames, writeUnified } = await import('../render/diff.ts')
         if (context.options.json) {
           const place = { tags: node?.tags, head: node?.isHead }
           const joined = diff && withRenames(diff)
           const changes = joined && diffJson(joined, options.stat ? linesOf(joined) : undefined).changes
-          return context.json({ ...snapshotDetailJson(snapshot, place), changes: changes ?? null })
+          const detail = { ...snapshotDetailJson(snapshot, place), mounts: mounts.map(showPath) }
+          return context.json({ ...detail, changes: changes ?? null })
         }
         const { changeLine } = await import('../render/changes.ts')
         const colour = context.style.on
         const shown = diff && forPeople(context, diff, false)
         await context.paged(async output => {
           output.write(snapshotDetails(snapshot, node, savepoint.nativeUsage(id), context.now, context.style))
+          output.write(
+            missingText(
+              mounts.map(path => ({ path, reason: 'mount' })),
+              context.style,
+            ),
+          )
           if (!shown) return
           output.write('\n')
           if (options.stat) output.write(statText(shown, context.width, colour))
