@@ -79,7 +79,14 @@ onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
     await savepoint.revert('large/1')
     expect(statSync(space.at('large/1')).size).toBe(10_000_000)
     await savepoint.undo()
-    await expect(savepoint.revert('nothing')).rejects.toMatchObject({ code: 'path.unknown' })
+    // What has no such path is not read for that.
+    const phases: (string | undefined)[] = []
+    const looking = await space.open({ home: elsewhere.home, onProgress: ({ phase }) => phases.push(phase) })
+    await expect(looking.revert('nothing')).rejects.toMatchObject({ code: 'path.unknown' })
+    expect(phases).not.toContain('reading the snapshot')
+    await looking.revert('large/1', { dryRun: true })
+    expect(phases).toContain('reading the snapshot')
+    looking.close()
 
     const result = await savepoint.rollback('one')
     expect([result.leftAlone, result.uncaptured]).toEqual([[], []])

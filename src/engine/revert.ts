@@ -1,9 +1,10 @@
 /** `revert`: brings one path back, as the snapshot that is named has it, or as it last was on the way to the present. */
 import { SavepointError } from '../errors/errors.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
-import type { Snapshot } from '../model/snapshot.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { resolveSnapshot, withHeadOfNow } from '../timeline/resolve-ref.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { lookInto } from './kept-paths.ts'
 import { hasCaptured, isCapturable, nameOf, requireKnown, unknownPath } from './known-path.ts'
 import { withLent, withWanted } from './lent-state.ts'
 import { resolvePath, typedPath } from './resolve-path.ts'
@@ -66,8 +67,9 @@ async function firstWith(ctx: Context, snapshots: readonly Snapshot[], path: Raw
   return undefined
 }
 
-/** One that is not read may have it as well. Where it is away, nobody can tell. */
+/** One that is not read may have it as well; it is looked at as a whole only if it does. Where it is away, nobody can tell. */
 async function hasIt(ctx: Context, snapshot: Snapshot, path: Raw): Promise<boolean> {
+  if (snapshot.root === UNREAD_ROOT && lookInto(snapshot, path) === false) return false
   try {
     return await withLent(ctx, snapshot, async ({ root }) => hasCaptured(ctx, root, path))
   } catch (error) {
