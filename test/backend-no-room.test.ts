@@ -200,6 +200,26 @@ onDisk('what takes more room than it seemed to at first fits all the same where 
   })
 })
 
+onDisk('why it is not read is said where the home is read-only, too', () =>
+  withoutRoom(async () => {
+    run('mount', '-o', 'bind,ro', elsewhere.home, elsewhere.home)
+    try {
+      const savepoint = await opened()
+      const hint = expect.stringMatching(/the notice before says why/)
+      await expect(savepoint.diff({ from: 'one' })).rejects.toMatchObject({ code: 'backend.failed', hint })
+      expect(space.notices).toEqual([
+        expect.stringMatching(
+          /^what filesystems keep of snapshots is not read yet: Cannot write to .*: it is read-only/,
+        ),
+      ])
+      expect((await savepoint.rollback('one', { dryRun: true })).files.created).toBe(4)
+      savepoint.close()
+    } finally {
+      run('umount', '-l', elsewhere.home)
+    }
+  }),
+)
+
 onDisk('what somebody changes while that is stored is not said to be as it was', () =>
   withoutRoom(async () => {
     const savepoint = await opened()

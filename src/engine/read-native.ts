@@ -17,7 +17,7 @@ import { hasLinks } from '../targets/dir/stale-links.ts'
 import type { StatCache } from '../targets/dir/stat-cache.ts'
 import { loadStatCacheRoot } from '../targets/dir/stat-cache-file.ts'
 import { captureLive } from './capture-live.ts'
-import { type Context, withTimelineLock } from './context.ts'
+import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { type Foreseen, keepWithinLimits, type LeftToStore } from './kept-limit.ts'
 import { sayWhatLeft } from './left-history.ts'
 import { asThen, type Kept, keptOf, keptState, type NativeRef } from './native-ref.ts'
@@ -31,8 +31,9 @@ import { withSnapshotEvents } from './snapshot-events.ts'
  * something else.
  */
 export async function readAtOpen(ctx: Context, lockWaitMs = ctx.lockWaitMs): Promise<void> {
-  if (ctx.db.native.unread().length === 0 || ctx.unwritable) return
+  if (ctx.db.native.unread().length === 0) return
   try {
+    requireWritable(ctx)
     ctx.leftAtOpen = await withTimelineLock({ ...ctx, lockWaitMs }, 'read a snapshot', () => readUnread(ctx))
   } catch (error) {
     if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
