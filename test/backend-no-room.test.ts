@@ -154,6 +154,11 @@ onDisk('is written elsewhere, and exported, with no room at all', () =>
     run('sh', '-c', `head -c 61m /dev/zero > '${elsewhere.home}/filler'`)
     const savepoint = await opened()
     const changed = imageOf(space.dir)
+    space.notices.length = 0
+    await savepoint.rollback('one', { dryRun: true })
+    expect(space.notices).toEqual([
+      "the store's disk may have no room for the 30 MB that differ, which it has to take first: without that nothing is done",
+    ])
     await expect(savepoint.rollback('one')).rejects.toMatchObject({
       code: 'disk.full',
       message: expect.stringMatching(/^Cannot go back to snap_\w+: the store's disk has no room for what differs$/),

@@ -31,6 +31,11 @@ export interface Touched {
   scope?: readonly Raw[]
 }
 
+interface Part {
+  scope?: readonly Raw[] | undefined
+  withoutGit?: boolean | undefined
+}
+
 interface LiveFile {
   path: Raw
   entry: Entry
@@ -58,7 +63,7 @@ async function storeAsFits(ctx: Context, look: Live, files: LiveFile[]): Promise
   } catch (error) {
     if (!isNoRoom(error)) throw error
   }
-  return store(ctx, look, whatFits(ctx, files)).catch(error => {
+  return store(ctx, look, whatFits(files, roomIn(ctx))).catch(error => {
     if (!isNoRoom(error)) throw explainCapture(ctx, error)
     const needed = files.reduce((sum, { entry }) => sum + entry.size, SPARE_BYTES)
     throw new SavepointError('disk.full', `Cannot capture: the disk is full; ${formatBytes(needed)} are enough`, {
@@ -90,12 +95,21 @@ export async function captureAfter(ctx: Context, options: LiveOptions): Promise<
   })
 }
 
-/** Of a restore that is only tried: what it may have to leave alone. Compression may make it fit after all. */
-export function sayWhatMayNotFit(ctx: Context, look: Live, touched: Touched): void {
+/**
+ * Of a restore that is only tried: what it may have to leave alone. Compression may make it fit after all. What is lent would be
+ * stored before, and without room for all of that nothing is done.
+ */
+export function sayWhatMayNotFit(ctx: Context, look: Live, touched: Touched & Part): void {
+  const room = roomIn(ctx)
+  const lent = lentBytes(ctx, look, touched)
+  if (lent > 0 && lent > room)
+    ctx.notice(
+      `the store's disk may have no room for the ${formatBytes(lent)} that differ, which it has to take first: without that nothing is done`,
+    )
   // Then it refuses as a whole.
-  if (freeBytes(ctx.store.directory) < SPARE_BYTES) return
+  if (room < lent) return
   const files = unstoredFiles(ctx, look, touched)
-  const fitting = new Set(whatFits(ctx, files))
+  const fitting = new Set(whatFits(files, room - lent))
   const others = files.filter(file => !fitting.has(file)).map(({ path }) => showPath(path))
   if (others.length === 0) return
   const more = others.length > LISTED ? ` and ${others.length - LISTED} more` : ''
@@ -107,23 +121,30 @@ export function sayWhatMayNotFit(ctx: Context, look: Live, touched: Touched): vo
 /** A state that lies at `path`, and was only looked at: what a restore of `scope` would write of it is stored. */
 export async function storeWanted(
   ctx: Context,
-  {
-    look,
-    path,
-    scope,
-    withoutGit,
-  }: { look: Live; path: Buffer; scope?: readonly Raw[] | undefined; withoutGit?: boolean | undefined },
+  { look, path, scope, withoutGit }: Part & { look: Live; path: Buffer },
 ): Promise<Live> {
   const live = await captureLive(ctx, { override: [look.root], readOwned: true, discard: true, ignoreFloor: true })
-  const files = [...differingEntries(ctx.store, live.tree, look.tree, scope)].flatMap(({ path, after }) =>
-    after?.kind === 'file' && !ctx.store.has(after.content) && !(withoutGit && isGitInternal(path))
-      ? [{ path, entry: after }]
-      : [],
-  )
+  const files = unstoredWanted(ctx, live.tree, look.tree, { scope, withoutGit })
   return store(ctx, look, files, path).catch(error => {
     throw explainCapture(ctx, error)
   })
 }
+
+function lentBytes(ctx: Context, look: Live, touched: Touched & Part): number {
+  if (!ctx.store.isLending) return 0
+  const files = unstoredWanted(ctx, look.tree, rootTreeOf(ctx.store, touched.wanted), touched)
+  const sizes = new Map(files.map(({ entry }) => [entry.content, entry.size]))
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0)
+}
+
+const unstoredWanted = ({ store }: Context, live: Id, wanted: Id, { scope, withoutGit }: Part): LiveFile[] =>
+  [...differingEntries(store, live, wanted, scope)].flatMap(({ path, after }) =>
+    after?.kind === 'file' && !store.has(after.content) && !(withoutGit && isGitInternal(path))
+      ? [{ path, entry: after }]
+      : [],
+  )
+
+const roomIn = (ctx: Context): number => freeBytes(ctx.store.directory) - SPARE_BYTES
 
 const unstoredFiles = (ctx: Context, look: Live, touched: Touched): LiveFile[] =>
   touchedFiles(ctx, look, touched).filter(({ entry }) => !ctx.store.has(entry.content))
@@ -143,8 +164,8 @@ function touchedFiles(ctx: Context, look: Live, { wanted, base, scope }: Touched
 }
 
 /** The smallest first: the most paths that can be restored. Compression may have made room for more, but that is unsure. */
-function whatFits(ctx: Context, files: LiveFile[]): LiveFile[] {
-  let room = freeBytes(ctx.store.directory) - SPARE_BYTES
+function whatFits(files: LiveFile[], free: number): LiveFile[] {
+  let room = free
   return files
     .toSorted((a, b) => a.entry.size - b.entry.size)
     .filter(({ entry }) => {
