@@ -123,6 +123,11 @@ onDisk('one is taken where less is free than shall stay free, and brings back wh
     const changed = imageOf(space.dir)
     const taking = await space.open({ home: elsewhere.home, leaveUnread: true })
     expect(await taking.snapshot({ label: 'two' })).toMatchObject({ backend: 'btrfs' })
+    space.notices.length = 0
+    await taking.status()
+    expect(space.notices).toEqual([
+      expect.stringMatching(/: until there is room only btrfs keeps snapshots, and no run/),
+    ])
     await expect(taking.snapshot({ onlyIfChanged: true })).rejects.toMatchObject({ code: 'disk.full' })
     space.sh('rm large/4; echo 3 > a; rm new')
     const savepoint = await opened()

@@ -1,4 +1,5 @@
 /** `diff`, `changes` and `status`: what differs between two states, one of which may be the live tree. */
+import { nativeBackend } from '../backends/select.ts'
 import { isDiskFull } from '../errors/errors.ts'
 import type { Change, Entry } from '../model/entry.ts'
 import { plural } from '../model/format.ts'
@@ -11,7 +12,7 @@ import { stateChanges } from '../targets/dir/state-changes.ts'
 import { findRun, requireHead, resolveSnapshot } from '../timeline/resolve-ref.ts'
 import { usedBackend } from './backend.ts'
 import { type Live, lookAtLive } from './capture-live.ts'
-import { checkRoom } from './capture-room.ts'
+import { checkFloor, checkLimit } from './capture-room.ts'
 import { changedOutside, firstOutside } from './changed-outside.ts'
 import { changesOfRun } from './changes-of-run.ts'
 import { type Context, holdObjects } from './context.ts'
@@ -111,7 +112,8 @@ function sayUnknown(ctx: Context, { id, root, skipped, skippedCount }: Snapshot)
 export async function status(ctx: Context): Promise<StatusResult> {
   if (ctx.config.snapshots.disabled)
     ctx.notice('snapshots are turned off by the configuration: nothing new is captured')
-  else if (!ctx.unwritable) sayIfNoRoom(ctx)
+  const backend = usedBackend(ctx)
+  if (!ctx.config.snapshots.disabled && !ctx.unwritable) sayIfNoRoom(ctx, backend)
   sayWhatIsLeft(ctx)
   const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
   if (head) sayUnknown(ctx, head)
@@ -127,7 +129,7 @@ export async function status(ctx: Context): Promise<StatusResult> {
     target: showPath(rawFromBytes(ctx.targetPath)),
     timeline: ctx.timelineId,
     home: ctx.home,
-    backend: usedBackend(ctx),
+    backend,
     head,
     snapshots: ctx.db.snapshots().length,
     storeBytes: ctx.store.index.storedBytes(),
@@ -150,12 +152,23 @@ function sayWhatRunLeft(ctx: Context, { before: id, after }: Operation, live: Li
 }
 
 /** Whoever relies on the next one, or on a run, must know before. */
-function sayIfNoRoom(ctx: Context): void {
+function sayIfNoRoom(ctx: Context, backend: string): void {
+  const none = 'no snapshot can be taken, and no run begun'
+  sayIfRefused(ctx, checkLimit, none)
+  // What a filesystem keeps takes nothing of what shall stay free.
+  sayIfRefused(
+    ctx,
+    checkFloor,
+    nativeBackend(backend) ? `only ${backend} keeps snapshots, and no run can be begun` : none,
+  )
+}
+
+function sayIfRefused(ctx: Context, check: (ctx: Context) => void, meanwhile: string): void {
   try {
-    checkRoom(ctx)
+    check(ctx)
   } catch (error) {
     if (!isDiskFull(error)) throw error
-    ctx.warn(`${(error as Error).message}: until there is room no snapshot can be taken, and no run begun`)
+    ctx.warn(`${(error as Error).message}: until there is room ${meanwhile}`)
   }
 }
 
