@@ -39,7 +39,7 @@ const withoutRoom = (work: (wanted: ReturnType<typeof imageOf>) => Promise<void>
   withHomeOf('64m', async home => {
     writeFileSync(join(home, 'config.yaml'), 'snapshots: {min_free_bytes: 1 MB}\n')
     space.sh(
-      'mkdir -p large/below empty; for i in 1 2 3 4 5 6 7 8 9 10 11; do head -c 10000000 /dev/urandom > large/$i; done',
+      'mkdir -p large/below empty node/sub; echo s > node/sub/s; for i in 1 2 3 4 5 6 7 8 9 10 11; do head -c 10000000 /dev/urandom > large/$i; done',
     )
     space.sh(
       'mv large/8 large/below; echo 1 > a; chmod 600 a; ln a b; ln -s nowhere link; mkfifo fifo; truncate -s 9M holes; setfattr -n user.x -v y large/1',
@@ -113,7 +113,7 @@ onDisk('goes back, by path and as a whole, and forth, and fills no disk', () =>
       id,
       { added: 0, modified: 2, deleted: 4 },
     ])
-    expect([roomy.find('one').files, (await roomy.changes()).changes]).toEqual([16, []])
+    expect([roomy.find('one').files, (await roomy.changes()).changes]).toEqual([17, []])
   }),
 )
 
@@ -230,12 +230,42 @@ onDisk('why it is not read is said where the home is read-only, too', () =>
   }),
 )
 
+onDisk('what stood in the place of a directory goes with it, or is named for that', () =>
+  withoutRoom(async wanted => {
+    space.sh('mv large ..; rm -rf node; echo file > large; ln -s nowhere node')
+    const savepoint = await opened()
+    await expect(savepoint.rollback('one', { to: join(space.base, '.savepoint-snapshots/x') })).rejects.toMatchObject({
+      message: expect.stringMatching(/belongs to Savepoint itself$/),
+    })
+    const part = await savepoint.revert('large/below', { from: 'one' })
+    expect([part.leftAlone, space.read('large')]).toEqual([[{ path: 'large', why: 'in-the-way' }], 'file\n'])
+    space.sh('rm large; mv ../large .')
+    const result = await savepoint.rollback('one')
+    expect([result.leftAlone, differences(imageOf(space.dir), wanted)]).toEqual([[], []])
+  }),
+)
+
+onDisk('what is removed while it is lent was not there any more, and what somebody changed in it is noted', () =>
+  withoutRoom(async () => {
+    const [kept] = scene.kept(space)
+    run('btrfs', 'property', 'set', '-f', kept!, 'ro', 'false')
+    writeFileSync(join(kept!, 'a'), 'changed\n')
+    const savepoint = await opened()
+    for (const name of ['1', '2']) await savepoint.rollback('one', { to: join(space.base, name), paths: ['a'] })
+    expect(savepoint.operations().filter(({ rule }) => rule === 'changed').length).toBe(1)
+    const stop = onFailpoint('capture:before-root', () => void run('btrfs', 'subvolume', 'delete', kept!))
+    await expect(savepoint.exportSnapshot('one', join(space.base, 'one.tar')).finally(stop)).rejects.toMatchObject({
+      message: expect.stringMatching(/its btrfs snapshot was removed meanwhile$/),
+    })
+  }),
+)
+
 onDisk('what somebody changes while that is stored is not said to be as it was', () =>
   withoutRoom(async () => {
     const savepoint = await opened()
     const stop = onFailpoint('lent:stored', () => space.sh('rm large/3; echo edited > large/4'))
     const result = await savepoint.rollback('one').finally(stop)
-    expect(result.leftAlone).toEqual(['large/3', 'large/4'].map(path => ({ path, why: 'no-room' })))
+    expect(result.leftAlone).toEqual(['large/3', 'large/4'].map(path => ({ path, why: 'edited' })))
     expect(space.read('large/4')).toBe('edited\n')
     await savepoint.rollback('one')
     expect(['3', '4'].map(name => statSync(space.at(`large/${name}`)).size)).toEqual([10_000_000, 10_000_000])

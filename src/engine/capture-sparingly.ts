@@ -6,12 +6,13 @@ import { isDiskFull, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { formatBytes, plural } from '../model/format.ts'
-import { isGitInternal, joinRaw, type Raw, showPath } from '../model/raw-path.ts'
+import { isGitInternal, joinRaw, parentOf, type Raw, showPath } from '../model/raw-path.ts'
 import { freeBytes } from '../store/reserve.ts'
 import type { Store } from '../store/store.ts'
 import type { StoreWriter } from '../store/store-writer.ts'
 import { encodeTree } from '../store/tree-codec.ts'
 import { differingEntries } from '../store/tree-diff.ts'
+import { entryAt } from '../store/tree-lookup.ts'
 import { rootEntryOf, rootTreeOf } from '../targets/dir/capture.ts'
 import { unknownEntry } from '../targets/dir/dir-node.ts'
 import { withDir } from '../targets/dir/dir-target.ts'
@@ -156,11 +157,21 @@ function touchedFiles(ctx: Context, look: Live, { wanted, base, scope }: Touched
     base === undefined
       ? undefined
       : new Set([...differingEntries(ctx.store, rootTreeOf(ctx.store, base), tree)].map(({ path }) => path))
-  return [...differingEntries(ctx.store, look.tree, tree, scope)].flatMap(({ path, before, after }) =>
+  const differing = [...differingEntries(ctx.store, look.tree, tree, scope)].flatMap(({ path, before, after }) =>
     before?.kind === 'file' && after?.kind !== 'unknown' && (!changed || changed.has(path))
       ? [{ path, entry: before }]
       : [],
   )
+  return [...differing, ...(scope ?? []).flatMap(path => inTheWayOf(ctx, look, path))]
+}
+
+/** A file where a directory was: it is not touched, and named for that only when it is stored. */
+function inTheWayOf(ctx: Context, look: Live, path: Raw): LiveFile[] {
+  for (let above = parentOf(path); above !== ''; above = parentOf(above)) {
+    const entry = entryAt(ctx.store, look.tree, above)
+    if (entry?.kind === 'file') return [{ path: above, entry }]
+  }
+  return []
 }
 
 /** The smallest first: the most paths that can be restored. Compression may have made room for more, but that is unsure. */

@@ -7,7 +7,10 @@ import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 import type { RestoreRequest } from './restore-request.ts'
 
-/** `lent`: the tree that is wanted. What differs from it, and the plan does not bring back, is left alone; what does not, is no matter. */
+/**
+ * `lent`: the tree that is wanted. What differs from it, and the plan does not bring back, somebody has changed meanwhile: its content is
+ * not stored, and it is left alone. What does not differ is no matter.
+ */
 export function nameChangedSince(
   ctx: Context,
   lent: Id,
@@ -22,8 +25,10 @@ export function nameChangedSince(
   )
   plan.uncaptured = plan.uncaptured.filter(({ reason }) => reason !== 'no-room')
   for (const { path } of [...plan.actions, ...plan.leftAlone]) differing.delete(path)
-  const made = new Set(plan.actions.flatMap(({ action, path }) => (action === 'create' ? [path] : [])))
-  for (const path of differing) if (!isBelow(path, made)) plan.leftAlone.push({ path, why: 'no-room' })
+  // With all that is in them; and what stands in the way of a directory is named for that.
+  const made = plan.actions.flatMap(({ action, path }) => (action === 'create' || action === 'replace' ? [path] : []))
+  const around = new Set([...made, ...plan.leftAlone.map(({ path }) => path)])
+  for (const path of differing) if (!isBelow(path, around)) plan.leftAlone.push({ path, why: 'edited' })
 }
 
 function isBelow(path: Raw, directories: ReadonlySet<Raw>): boolean {

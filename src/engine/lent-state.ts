@@ -2,7 +2,8 @@
  * A snapshot that its filesystem keeps and that is not read, because the store has no room for it: it can be used all the same.
  * Its trees are in memory, and contents are read where they lie, checked against their ids like any other.
  */
-import { isDiskFull, SavepointError } from '../errors/errors.ts'
+import { existsSync } from 'node:fs'
+import { errnoOf, isDiskFull, SavepointError } from '../errors/errors.ts'
 import type { Id } from '../model/entry.ts'
 import { type Raw, rawToBytes } from '../model/raw-path.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
@@ -13,8 +14,9 @@ import { unread } from '../targets/dir/capture.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import { storeWanted } from './capture-sparingly.ts'
 import { type Context, withTimelineLock } from './context.ts'
+import { ifWritable } from './if-writable.ts'
 import { asThen, keptOf, keptState } from './native-ref.ts'
-import { changedText } from './read-native.ts'
+import { sayChanged } from './read-native.ts'
 
 /** Called under the timeline's lock. `work` gets the snapshot with a root that can be used until it has ended. One that is read is given as it is. */
 export const withLent = <T>(ctx: Context, snapshot: Snapshot, work: (snapshot: Snapshot) => Promise<T>): Promise<T> =>
@@ -74,18 +76,26 @@ function withoutRoom(snapshot: Snapshot, cause: unknown): SavepointError {
   })
 }
 
+const goneMeanwhile = ({ id, backend }: Snapshot, cause: unknown): SavepointError =>
+  new SavepointError('snapshot.unknown', `Cannot read ${id}: its ${backend} snapshot was removed meanwhile`, {
+    hint: '`savepoint snapshots` lists what there is',
+    cause,
+  })
+
 async function lend<T>(ctx: Context, snapshot: Snapshot, work: (look: Live, path: Buffer) => Promise<T>): Promise<T> {
   const kept = keptOf(snapshot)
   const state = kept?.backend.open(kept.ref)
   if (!kept || !state) throw unread()
   try {
-    if (state.isChanged()) ctx.notice(changedText(snapshot))
+    if (state.isChanged()) ifWritable(() => sayChanged(ctx, snapshot))
     const then = keptState(kept.ref, state.path, () => undefined)
     const options = { kept: then, discard: true, ignoreFloor: true, phase: 'reading the snapshot' }
     const look = await captureLive(asThen(ctx, kept.ref), options)
     for (const { path, entry } of allEntries(ctx.store, look.tree))
       if (entry.kind === 'file') ctx.store.lend(entry.content, Buffer.concat([state.path, SLASH, rawToBytes(path)]))
     return await work(look, state.path)
+  } catch (error) {
+    throw errnoOf(error) && !existsSync(state.path) ? goneMeanwhile(snapshot, error) : error
   } finally {
     ctx.store.takeBackLent()
     state.close()

@@ -243,13 +243,14 @@ function dirtySince(ctx: Context, { backend, ref }: Kept, cache: StatCache): Dir
 
 const nameOf = ({ id, label }: Snapshot): string => (label === undefined ? id : `${id} (${showPath(label)})`)
 
-export const changedText = (snapshot: Snapshot): string =>
+const changedText = (snapshot: Snapshot): string =>
   `${nameOf(snapshot)} is not what was captured: its ${snapshot.backend} snapshot was changed by somebody else before it was read`
 
 /** What it holds now is all that is left of it. But that is not what was captured, and whoever goes back to it must know. */
-function sayChanged(ctx: Context, snapshot: Snapshot): void {
+export function sayChanged(ctx: Context, snapshot: Snapshot): void {
   const summary = changedText(snapshot)
-  ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'changed' })
+  const isNoted = ctx.db.operations().some(({ rule, summary: noted }) => rule === 'changed' && noted === summary)
+  if (!isNoted) ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'changed' })
   ctx.notice(summary)
 }
 

@@ -13,6 +13,7 @@ import { withDir } from '../targets/dir/dir-target.ts'
 import { applyPlan } from '../targets/dir/restore-apply.ts'
 import { planRestore } from '../targets/dir/restore-plan.ts'
 import { STAGE_PREFIX } from '../targets/dir/stage-mark.ts'
+import { isBeside } from '../targets/dir/whose-store.ts'
 import { isOurs } from './choose-target.ts'
 import type { Context } from './context.ts'
 import { describePlan } from './describe-plan.ts'
@@ -48,7 +49,7 @@ async function write(
   options: RestoreOptions,
 ): Promise<RestoreResult> {
   const directory = resolveRaw(ctx.cwd, to)
-  if (isOurs(ctx.home, directory))
+  if (isOurs(ctx.home, directory) || isBeside(directory))
     throw new SavepointError('usage', `Cannot write into ${showPath(directory)}: it belongs to Savepoint itself`, {
       hint: 'Name a directory elsewhere',
     })

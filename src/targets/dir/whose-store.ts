@@ -13,6 +13,7 @@ const PERMISSIONS = 0o777
 /** Where a filesystem keeps snapshots beside their target; it may end in the number of a user. */
 export const SNAPSHOTS_BESIDE = '.savepoint-snapshots'
 const besideNamed = new RegExp(`^\\${SNAPSHOTS_BESIDE}(-\\d+)?$`)
+export const isBeside = (path: Raw): boolean => path.split('/').some(name => besideNamed.test(name))
 /** {"format":1}, with room for what later formats may say. */
 const MAX_FORMAT_BYTES = 4096
 
