@@ -26,12 +26,16 @@ export async function destroyedBy(ctx: Context, event: ExecEvent, argv: string[]
     cwd: rawToText(event.cwd),
     isFed: () => isFed(event.pid),
   })
-  // The rest of its words may be any; what they are seen from has no path where it is too long; and among other mounts paths are others.
-  const isUnclear = event.truncated || !event.cwd.startsWith('/') || (destructive && hasOtherMounts(event.pid))
-  return destructive && isUnclear
-    ? { ...destructive, operands: ANYWHERE, unlessDirectory: [], underWay: undefined }
-    : destructive
+  if (!destructive) return undefined
+  // The rest of its words may be any; and what they are seen from has no path where it is too long.
+  if (event.truncated || !event.cwd.startsWith('/')) return anywhere(destructive)
+  return hasOtherMounts(event.pid) ? amongOtherMounts(ctx, event.pid, destructive) : destructive
 }
+
+const anywhere = (destructive: Destructive): Destructive => ({
+  ...destructive,
+  ...{ operands: ANYWHERE, unlessDirectory: [], underWay: undefined },
+})
 
 /** Who may not look at that of another process takes it for one of its own. */
 function hasOtherMounts(pid: number): boolean {
@@ -39,6 +43,25 @@ function hasOtherMounts(pid: number): boolean {
     return readlinkSync(`/proc/${pid}/ns/mnt`) !== readlinkSync('/proc/self/ns/mnt')
   } catch (error) {
     return errnoOf(error) === 'EACCES'
+  }
+}
+
+/** There paths are others: what lies on the disk of the target may be in it, by whatever name. */
+function amongOtherMounts(ctx: Context, pid: number, destructive: Destructive): Destructive | undefined {
+  const { operands, unlessDirectory } = destructive
+  const disk = tryStat(ctx.targetPath)?.dev
+  const mayBe = (operand: string): boolean => {
+    const view = Buffer.from(`/proc/${pid}/${operand.startsWith('/') ? 'root' : 'cwd/'}`)
+    const place = Buffer.concat([view, rawToBytes(rawFromText(operand))])
+    const stat = tryStat(place)
+    if (unlessDirectory.includes(operand) && stat?.isDirectory()) return false
+    return [stat, lstatSync(place, { bigint: true, throwIfNoEntry: false })].some(each => each?.dev === disk)
+  }
+  try {
+    return (operands.length === 0 ? ['.'] : operands).some(mayBe) ? anywhere(destructive) : undefined
+  } catch (error) {
+    if (!errnoOf(error)) throw error
+    return anywhere(destructive)
   }
 }
 
