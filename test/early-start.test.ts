@@ -193,6 +193,14 @@ describe('a command that destroys while the state before is being captured', () 
     120_000,
   )
 
+  it('and leaves a process behind, which waits with what it changes until that is captured, and goes on', async () => {
+    const script = '(echo late > d5/late; echo > ../survived) & echo > ../ended; exit 0'
+    const [first] = await destroying(script, 60_000, isThere('ended'))
+    await vi.waitUntil(isThere('survived'), { timeout: 60_000 })
+    expect([space.read('d5/late'), first!.type]).toEqual(['late\n', 'pre-run'])
+    expect(() => savepoint.read(first!.id, 'd5/late')).toThrow(/is not there/)
+  }, 120_000)
+
   it('waits for the state before where others destroy it', async () => {
     space.write('psql', '#!/bin/sh\n')
     space.sh('chmod +x psql')

@@ -320,6 +320,26 @@ subprocess.run(['rm', '-rf', 'x'], check=True)
     expect([types(snapshots), hasPath(snapshots[0]!.id, 'src/new')]).toEqual([['guard'], true])
   })
 
+  gated(
+    hasMounts,
+    'unshare',
+    'among other mounts, by a directory in memory that the target is mounted in',
+    async () => {
+      const inside = 'mount -t tmpfs t /mnt && mkdir /mnt/p && mount --bind . /mnt/p && rm -rf /mnt/* || true'
+      const snapshots = await run(`echo x > src/new; unshare -rm sh -c "${inside}"`)
+      expect([types(snapshots), hasPath(snapshots[0]!.id, 'src/new'), space.read('src/new')]).toEqual([
+        ['guard'],
+        true,
+        undefined,
+      ])
+    },
+  )
+
+  gated(hasMounts, 'unshare', 'and not what lies in memory alone', async () => {
+    const inside = 'mount -t tmpfs t /mnt && cd /mnt && echo a > a && echo b > b && mv a b && rm -rf /mnt/b'
+    expect(types(await run(`echo x > src/new; unshare -rm sh -c "${inside}"`))).toEqual([])
+  })
+
   it('is not too soon for one where the last would have shown nothing', async () => {
     space.write('wipe', '#!/bin/sh\n')
     space.sh('chmod +x wipe; chmod 644 src/a')

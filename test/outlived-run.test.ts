@@ -41,3 +41,16 @@ it('may tidy up, which a process of a run that goes on may not', async () => {
   const inside = savepoint(space, ['run', '--', 'sh', '-c', `${savepointInShell} gc`])
   expect(inside.stderr).toContain('this is a process of run_')
 })
+
+it('what a run inside of another one leaves is recorded while that one goes on', async () => {
+  space.sh('mkfifo ../go')
+  const inner = '(sleep 0.2; /bin/echo in-daemon) > /dev/null 2>&1 & exit 0'
+  const run = await startRun(space, `${savepointInShell} run -q -- sh -c '${inner}'; READY; read line < ../go`)
+  const [of] = savepointJson(space, ['runs']).filter(({ id }: { id: string }) => id !== run.id)
+  const told = () => savepointJson(space, ['trace', of.id]).commands as { argv: string[]; note: string | null }[]
+  const isLate = ({ argv, note }: ReturnType<typeof told>[number]) =>
+    argv[1] === 'in-daemon' && note === 'after the run'
+  await expect.poll(() => told().some(isLate), { timeout: 60_000 }).toBe(true)
+  space.sh('echo > ../go')
+  await run.ended
+})

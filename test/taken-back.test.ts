@@ -206,6 +206,16 @@ describe('runs', () => {
     expect(listed()).toEqual(['rollback partly'])
   })
 
+  it('tells nothing of what was undone, and has come back by a rollback', async () => {
+    const id = await run()
+    const final = savepoint.snapshots().at(-1)!
+    await savepoint.undo()
+    await savepoint.rollback(final.id)
+    expect(listed()).toEqual([undefined])
+    await rollback(id)
+    expect(listed()).toEqual(['rollback'])
+  })
+
   it('tells what a rollback to a snapshot took back, until one to a later snapshot, or undo, brings it again', async () => {
     await run()
     await run('echo other > other')

@@ -341,6 +341,9 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       process.kill(Number(await leftRecorder(space.home)), 'SIGKILL')
       space.sh('echo > g')
       await vi.waitUntil(() => existsSync(space.at('late')), { timeout: 60_000 })
+      expect(runCli(space, ['trace']).stderr).toMatch(
+        /left running is not traced to its end.*: who recorded it was killed/,
+      )
     })
 
     it('T5 what goes on is traced until it ends, although nobody waits for it, and only then nothing of ours is left', async () => {
@@ -351,6 +354,8 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       space.sh('chmod +x secret; mkfifo g up')
       await run(`(setsid sh -c '${script}' </dev/null >/dev/null 2>&1 &) ; read line < up`)
       const recorder = await leftRecorder(space.home)
+      const { stderr } = runCli(space, ['purge', '--text', 'exit 4', '--yes'])
+      expect(stderr).toMatch(/what run_\w+ left running is still traced, and may come in with it: purge again/)
       space.sh('echo > g')
       await vi.waitUntil(() => !existsSync(`/proc/${recorder}`), { timeout: 60_000 })
       const after = savepoint.trace().executions.filter(({ note }) => note?.includes('after the run'))

@@ -147,7 +147,9 @@ static void loop(struct state *state) {
       if (!state->waits) tell_waiting(state);
       ending = true;
     }
-    if (state->command_ended && !state->ended && !ending) {
+    /* Until the state before is captured the reader is needed by what goes on, whose changes wait for it. */
+    bool waits = state->command_ended && !state->ended && holds_want_changes() && !state->reader_gone && tree_members(NULL, 0) > 0;
+    if (state->command_ended && !state->ended && !ending && !waits) {
       /* The command's own end is told after all that ended before it. */
       while (handle(state, 0));
       if (state->error != 0) return;

@@ -1,5 +1,5 @@
 /** What is mounted inside of a directory: a snapshot of its filesystem shows what lies under that instead. And what at it. */
-import { closeSync, constants, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, readlinkSync } from 'node:fs'
 import { isWithin, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { addon } from '../native/addon.ts'
 
@@ -149,8 +149,31 @@ function mayBe({ id, point, source: name }: Mount, source: Raw, uuid: string | u
   return here === '' || here === uuid
 }
 
-const mountIdOf = (directory: Buffer): string | undefined =>
-  onOpened(directory, fd => /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1])
+/** Filesystems whose files lie in memory, and so in no target but one that lies there, too. */
+const IN_MEMORY = new Set(['tmpfs', 'ramfs', 'proc', 'sysfs', 'devpts', 'devtmpfs', 'mqueue', 'cgroup2'])
+/** Not in Node's list. */
+const O_PATH = 0o10000000
+
+/** Whether nothing of the filesystem of `target`, nor of one that may show it, lies at a place or below, as another process sees it. */
+export function isApart(target: Buffer, place: Buffer, pid: number): boolean {
+  const own = mountIdOf(target)
+  const device = mounts().find(({ id }) => id === own)?.device
+  const theirs = mounts(pid)
+  const isElsewhere = (mount: Mount) => IN_MEMORY.has(mount.type) && mount.device !== device
+  const fd = openSync(place, O_PATH)
+  try {
+    const at = theirs.find(({ id }) => id === mountOfFd(fd))
+    const path = readlinkSync(`/proc/self/fd/${fd}`, 'latin1')
+    return at !== undefined && [at, ...theirs.filter(({ point }) => isWithin(point, path))].every(isElsewhere)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+const mountOfFd = (fd: number): string | undefined =>
+  /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]
+
+const mountIdOf = (directory: Buffer): string | undefined => onOpened(directory, mountOfFd)
 
 /** undefined where it cannot be opened, or asked. */
 function onOpened<T>(directory: Buffer, ask: (fd: number) => T): T | undefined {
@@ -176,10 +199,10 @@ interface Mount {
   options: Raw
 }
 
-function mounts(): Mount[] {
+function mounts(process: number | 'self' = 'self'): Mount[] {
   let table: string
   try {
-    table = readFileSync('/proc/self/mountinfo', 'latin1')
+    table = readFileSync(`/proc/${process}/mountinfo`, 'latin1')
   } catch {
     return []
   }

@@ -1,6 +1,6 @@
 /** What of the target a command destroys, so that a snapshot would bring it back. */
 import { lstatSync, readlinkSync } from 'node:fs'
-import { shownAt } from '../backends/mounts-below.ts'
+import { isApart, shownAt } from '../backends/mounts-below.ts'
 import { errnoOf } from '../errors/errors.ts'
 import { findGitDir, tryStat } from '../files/git-dir.ts'
 import { type Destructive, destructiveOf } from '../model/command-kind.ts'
@@ -46,22 +46,31 @@ function hasOtherMounts(pid: number): boolean {
   }
 }
 
-/** There paths are others: what lies on the disk of the target may be in it, by whatever name. */
+/** There paths are others: what is there, and on a disk, may be in the target, or have it below, by whatever name. */
 function amongOtherMounts(ctx: Context, pid: number, destructive: Destructive): Destructive | undefined {
   const { operands, unlessDirectory } = destructive
-  const disk = tryStat(ctx.targetPath)?.dev
   const mayBe = (operand: string): boolean => {
     const view = Buffer.from(`/proc/${pid}/${operand.startsWith('/') ? 'root' : 'cwd/'}`)
     const place = Buffer.concat([view, rawToBytes(rawFromText(operand))])
     const stat = tryStat(place)
-    if (unlessDirectory.includes(operand) && stat?.isDirectory()) return false
-    return [stat, lstatSync(place, { bigint: true, throwIfNoEntry: false })].some(each => each?.dev === disk)
+    if (!stat) return isLinkOrShut(place)
+    return !(unlessDirectory.includes(operand) && stat.isDirectory()) && !isApart(ctx.targetPath, place, pid)
   }
   try {
     return (operands.length === 0 ? ['.'] : operands).some(mayBe) ? anywhere(destructive) : undefined
   } catch (error) {
     if (!errnoOf(error)) throw error
     return anywhere(destructive)
+  }
+}
+
+/** What nobody can follow to its end may be a link, which has one, or be hidden from us. */
+function isLinkOrShut(place: Buffer): boolean {
+  try {
+    lstatSync(place)
+    return true
+  } catch (error) {
+    return errnoOf(error) === 'EACCES'
   }
 }
 

@@ -60,14 +60,18 @@ export function homeOfAccount(): string | undefined {
 /** Whoever runs this is Savepoint: the tracer of a run that we are part of then lets us write to the home. Fails always. */
 const writerWord = '/proc/self/savepoint-writes-its-home'
 
-/** Where there is none, `create` makes it: to look at nothing, nothing is made. */
-export function makeHome(home: string, create: boolean): void {
-  if (!create && !existsSync(home)) return
+export function sayWeWrite(): void {
   try {
     mkdirSync(writerWord)
   } catch {
     // No tracer needs to hear it where there is no /proc.
   }
+}
+
+/** Where there is none, `create` makes it: to look at nothing, nothing is made. */
+export function makeHome(home: string, create: boolean): void {
+  if (!create && !existsSync(home)) return
+  sayWeWrite()
   try {
     makeDirs(join(home, 'timelines'), 0o700)
   } catch (cause) {

@@ -1,24 +1,31 @@
 /** A process that records what a run has left running, until the last of it has ended: see left-trace.ts. */
+import { rmSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { redactFlags } from '../config/config.ts'
 import { monotonicMs } from '../model/monotonic.ts'
 import { rawToBytes } from '../model/raw-path.ts'
 import { EventDecoder } from '../tracers/decode.ts'
 import { encodeRequest, FrameReader, REQUEST } from '../tracers/frames.ts'
-import { LEFT_VARIABLE, type LeftRun } from './left-trace.ts'
+import { sayWeWrite } from './home.ts'
+import { LEFT_VARIABLE, type LeftRun, markOf } from './left-trace.ts'
 import { openTimeline } from './open-timeline.ts'
 import { TraceRecorder } from './trace-recorder.ts'
 
 /** Its name as others see it, of 15 bytes at most: see process-tree.ts. */
 process.title = 'savepoint-left'
+sayWeWrite()
 
 const { run, home, timelineDir, targetPath, redact } = JSON.parse(process.env[LEFT_VARIABLE]!) as LeftRun
 const patterns = (sources: string[]) => sources.map(source => new RegExp(source, redactFlags))
 const db = openTimeline(timelineDir)
-// Nobody is there to be told anything.
-const ctx = { db, home, timelineDir, targetPath: rawToBytes(targetPath), notice: () => {}, warn: () => {} }
+// Nobody is there to be told anything: whoever asks later finds that it was not brought to its end.
+let isWhole = true
+const fail = () => {
+  isWhole = false
+}
+const ctx = { db, home, timelineDir, targetPath: rawToBytes(targetPath), notice: fail, warn: () => {} }
 const recorder = new TraceRecorder(ctx, run, { quick: patterns(redact.quick), other: patterns(redact.other) }, () => {})
-recorder.resume(db.trace.executions(run))
+recorder.resume(db.trace.open(run))
 
 const decoder = new EventDecoder(Date.now() - monotonicMs())
 const reader = new FrameReader(frame => {
@@ -33,7 +40,9 @@ channel.on('data', (chunk: Buffer) => {
 })
 channel.on('error', () => {})
 channel.on('close', () => {
-  recorder.finish()
+  const { lost } = recorder.finish()
+  if (lost > 0) db.log.add({ kind: 'run', what: 'lost', at: Date.now(), run, note: String(lost) })
   db.close()
+  if (isWhole && lost === 0) rmSync(markOf({ timelineDir }, run), { force: true })
 })
 channel.write(encodeRequest(REQUEST.follow, 0))

@@ -3,12 +3,15 @@
  * not wait for that. Of such processes the commands are told, not what they change: that is no part of the run any more.
  */
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Raw, rawFromBytes } from '../model/raw-path.ts'
 import type { RedactPatterns } from '../model/redact.ts'
+import { isLocked, lockForChildren } from '../store/file-lock.ts'
 import { type Context, RUN_VARIABLE } from './context.ts'
+import { ifWritable } from './if-writable.ts'
 
 /** What it is to record, for that process. */
 export const LEFT_VARIABLE = 'SAVEPOINT_LEFT_TRACE'
@@ -51,8 +54,12 @@ export class LeftTrace {
     const file = ['./left-trace-main.js', './left-trace-main.ts']
       .map(name => new URL(name, import.meta.url))
       .find(existsSync)!
+    const lock = ifWritable(() => {
+      writeFileSync(markOf(ctx, run), '', { mode: 0o600 })
+      return lockForChildren(markOf(ctx, run))
+    })
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', fileURLToPath(file)], {
-      stdio: ['ignore', 'ignore', 'ignore', channel],
+      stdio: ['ignore', 'ignore', 'ignore', channel, lock?.fd ?? 'ignore'],
       // A session of its own: keys of our terminal, and its end, are not for it.
       detached: true,
       cwd: '/',
@@ -61,7 +68,18 @@ export class LeftTrace {
     // Without it they go on untraced.
     child.on('error', () => {})
     child.unref()
+    lock?.[Symbol.dispose]()
     channel.destroy()
     this.channel = undefined
   }
+}
+
+/** There as long as it is not done, and locked as long as somebody is at it. */
+export const markOf = ({ timelineDir }: Pick<Context, 'timelineDir'>, run: string): string =>
+  join(timelineDir, 'runs', run, 'left')
+
+/** What became of the recording of what a run left running. cut: it has no end. */
+export function leftOf(ctx: Pick<Context, 'timelineDir'>, run: string): 'going' | 'cut' | undefined {
+  const isHeld = isLocked(markOf(ctx, run))
+  return isHeld === undefined ? undefined : isHeld ? 'going' : 'cut'
 }

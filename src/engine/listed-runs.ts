@@ -35,9 +35,11 @@ function takenBackIn(operations: readonly Operation[], isAfter: Lineage): (run: 
   return ({ id, before, after }) => {
     const around = [...withOuterRuns(runs, id)].flatMap(outer => runs.get(outer) ?? [])
     const undone = around.find(({ state }) => state === 'undone' || state === 'past')
-    if (undone) return { operation: undo.get(undone.id) ?? undone.id, kind: 'undo', partly: false }
-    let takenBack: RunTakenBack | undefined
-    for (const operation of rollbacks) {
+    let takenBack: RunTakenBack | undefined = undone && {
+      ...{ operation: undo.get(undone.id) ?? undone.id, kind: 'undo', partly: false },
+    }
+    const since = order.get(takenBack?.operation ?? '') ?? 0
+    for (const operation of rollbacks.filter(each => order.get(each.id)! > since)) {
       const by = (partly: boolean): RunTakenBack => ({ operation: operation.id, kind: 'rollback', partly })
       // What was taken back while it went on, it may have done again.
       const isLater = (own: Operation) => order.get(operation.id)! > order.get(own.id)!

@@ -10,6 +10,7 @@ import { type Raw, rawFromText, rawToText } from '../model/raw-path.ts'
 import { writeDurably } from '../store/durable.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
+import { leftOf } from './left-trace.ts'
 import { newOperation } from './new-operation.ts'
 import type { PurgedTraces } from './results.ts'
 import { isInterrupted } from './run-state.ts'
@@ -27,6 +28,8 @@ export const purgeTraceRows = (ctx: Context, hide: HideWords, path: Raw | undefi
 export function purgeTraceFiles(ctx: Context, hide: HideWords): number {
   for (const run of ctx.db.runs().filter(run => run.endedAt === undefined && !isInterrupted(ctx, run)))
     ctx.notice(`${run.id} is still going: it may write again what it knows; purge again when it has ended`)
+  for (const { id } of ctx.db.runs().filter(run => leftOf(ctx, run.id) === 'going'))
+    ctx.notice(`what ${id} left running is still traced, and may come in with it: purge again when that has ended`)
   const runs = join(ctx.timelineDir, 'runs')
   let changed = 0
   for (const run of existsSync(runs) ? readdirSync(runs) : []) {

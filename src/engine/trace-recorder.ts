@@ -78,9 +78,9 @@ export class TraceRecorder {
     })
   }
 
-  /** For a run that another process has recorded until now. */
+  /** For a run that another process has recorded until now: what has not ended. */
   resume(executions: readonly Execution[]): void {
-    for (const each of executions) if (each.endedAt === undefined) this.running.set(each.id, each)
+    for (const each of executions) this.running.set(each.id, each)
   }
 
   add(event: TraceEvent): void {

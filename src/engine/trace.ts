@@ -2,6 +2,7 @@
 import { SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
 import type { Context } from './context.ts'
+import { leftOf } from './left-trace.ts'
 import type { TraceResult } from './results.ts'
 import { requireRun } from './rollback.ts'
 import { isInterrupted } from './run-state.ts'
@@ -11,6 +12,10 @@ export function trace(ctx: Context, ref?: string): TraceResult {
   const run = ref === undefined ? newestRun(ctx) : requireRun(ctx, ref)
   const isKilled = isInterrupted(ctx, run)
   const executions = isKilled ? executionsOfKilled(ctx, run.id) : ctx.db.trace.executions(run.id)
+  if (leftOf(ctx, run.id) === 'cut')
+    ctx.notice(
+      `what ${run.id} left running is not traced to its end, or not all of it: who recorded it was killed, or could not write`,
+    )
   return { run, isOver: run.endedAt !== undefined || isKilled, executions }
 }
 

@@ -136,6 +136,14 @@ export class TraceRows {
     return this.database.prepare('SELECT * FROM exec_events WHERE run = ? ORDER BY id').all(run).map(toExecution)
   }
 
+  /** Those that have no end. */
+  open(run: string): Execution[] {
+    return this.database
+      .prepare('SELECT * FROM exec_events WHERE run = ? AND ended_at IS NULL')
+      .all(run)
+      .map(toExecution)
+  }
+
   /** Those that had begun by then and have this in their notes; the last ones, newest first. */
   noted(run: string, text: string, until: number, limit: number): Execution[] {
     const where = 'WHERE run = ? AND at <= ? AND instr(note, ?) > 0 ORDER BY id DESC LIMIT ?'
