@@ -13,6 +13,7 @@ import {
 import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
 import { onBtrfs, run, useElsewhere, useScene } from './support/backend-scene.ts'
+import { savepoint } from './support/built-cli.ts'
 import { runAsUser } from './support/without-privilege.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -202,3 +203,24 @@ onDisk(
     expect(back.read('one', space.at('a')).toString()).toBe('1\n')
   },
 )
+
+onDisk('the hook of an agent keeps what it has done while the last one is not read', async () => {
+  const hook = (name: string) => {
+    const input = JSON.stringify({ hook_event_name: name, session_id: 's', cwd: space.dir })
+    const env = { ...space.env, SAVEPOINT_HOME: elsewhere.home }
+    return savepoint(space, ['hook', 'claude'], { input, stdio: 'pipe', env })
+  }
+  await take('mid')
+  const kept = dirname(dirname(scene.kept(space)[0]!))
+  renameSync(kept, `${kept}-away`)
+  space.write('agentwork', 'work\n')
+  for (const name of ['PostToolUse', 'Stop'])
+    expect(hook(name)).toMatchObject({ status: 0, stderr: expect.not.stringContaining('Cannot use') })
+  const engine = await opened({ cwd: space.dir })
+  expect(engine.snapshots().map(({ type, backend }) => [type, backend])).toEqual([
+    ['manual', 'btrfs'],
+    ['turn', 'cas'],
+  ])
+  expect(engine.read('HEAD', 'agentwork').toString()).toBe('work\n')
+  renameSync(`${kept}-away`, kept)
+})

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { asSavepointError } from '../../api/as-savepoint-error.ts'
 import { SavepointError } from '../../errors/errors.ts'
+import type { Savepoint } from '../../index.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 import { reportError } from '../report-error.ts'
@@ -48,11 +49,21 @@ async function answer(context: Context): Promise<void> {
   if (!savepoint) return
   const snapshots = savepoint.snapshots()
   const isPrompt = event.kind === 'UserPromptSubmit'
-  const isNews = isPrompt || snapshots.length === 0 || (await savepoint.changes()).changes.length > 0
+  const isNews = isPrompt || snapshots.length === 0 || (await hasChanged(savepoint))
   if (!isNews) return
   const turn = turnOf(event, snapshots)
   // Hooks of tools that worked side by side all see the same changes: one of them keeps them.
   await savepoint.snapshot({ type: 'turn', label: labelOf(turn), turn, onlyIfChanged: !isPrompt })
+}
+
+/** Where the last snapshot cannot be compared with, because its filesystem is away or it is not read yet, nobody can tell: then it is kept. */
+async function hasChanged(savepoint: Pick<Savepoint, 'changes'>): Promise<boolean> {
+  try {
+    return (await savepoint.changes()).changes.length > 0
+  } catch (error) {
+    if (asSavepointError(error).code === 'backend.failed') return true
+    throw error
+  }
 }
 
 /** That a place cannot be protected (the user's home) is said once per turn. */
