@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } 
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { onBtrfs, run, useDisk } from './support/backend-scene.ts'
-import { builtCommand } from './support/built-cli.ts'
+import { builtCommand, savepoint } from './support/built-cli.ts'
 import { canMount, gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -92,6 +92,65 @@ gated(small.possible, small.needs, 'a quota that no free space shows: what goes 
     elsewhere.remove()
   }
 })
+
+gated(
+  small.possible,
+  small.needs,
+  'a quota on the home: what did not fit goes again, and it is said what is lacking',
+  async () => {
+    const elsewhere = new Workspace()
+    const home = join(small.disk(), 'home')
+    const cli = (...args: string[]) =>
+      savepoint(elsewhere, args, { env: { ...elsewhere.env, SAVEPOINT_HOME: home, SAVEPOINT_BACKEND: 'cas' } })
+    const stored = () => Number(run('du', '-sb', join(home, 'store/packs')).split('\t')[0])
+    const packs = () => readdirSync(join(home, 'store/packs')).map(name => join(home, 'store/packs', name))
+    run('btrfs', 'subvolume', 'create', home)
+    try {
+      run('btrfs', 'quota', 'enable', small.disk())
+      run('btrfs', 'quota', 'rescan', '-w', small.disk())
+      run('btrfs', 'qgroup', 'limit', '24M', home)
+      writeFileSync(join(home, 'config.yaml'), 'snapshots: {min_free_bytes: 1 MB}\n')
+      elsewhere.sh('head -c 20000000 /dev/urandom > first')
+      // Nothing was there before.
+      elsewhere.sh('head -c 20000000 /dev/urandom > more')
+      const full = /^savepoint: Cannot capture: the quota is used up/
+      expect(cli('snapshot')).toMatchObject({ status: 1, stderr: expect.stringMatching(full) })
+      expect(stored()).toBeLessThan(1_000_000)
+      elsewhere.sh('rm more; head -c 8000000 first > f; mv f first')
+      expect(cli('snapshot', '-m', 'one')).toMatchObject({ status: 0 })
+      elsewhere.sh('head -c 20000000 /dev/urandom > more')
+      for (const _ of [1, 2]) {
+        expect(cli('snapshot')).toMatchObject({ status: 1, stderr: expect.stringMatching(full) })
+        expect(stored()).toBeLessThan(9_000_000)
+      }
+      const saved = expect.stringMatching(
+        /Cannot save the state before the rollback: Cannot capture: the quota is used up/,
+      )
+      for (const _ of [1, 2]) {
+        expect(cli('rollback', 'one')).toMatchObject({ status: 1, stderr: saved })
+        expect(stored()).toBeLessThan(9_000_000)
+      }
+      elsewhere.sh('rm more; echo 2 > small')
+      expect(cli('snapshot')).toMatchObject({ status: 0 })
+      // What a killed one has left fills it up; only collection removes that.
+      elsewhere.sh(`head -c 24000000 /dev/urandom >> '${packs()[0]}' || true; sync`)
+      elsewhere.sh(`dd if=/dev/urandom of='${home}/fill' bs=1k 2>/dev/null || true; sync`)
+      expect(cli('status')).toMatchObject({ status: 0 })
+      const said = expect.stringMatching(/quota.*is used up/)
+      elsewhere.sh('echo 3 > small')
+      expect(cli('snapshot')).toMatchObject({ status: 1, stderr: said })
+      expect(cli('gc')).toMatchObject({ status: 0 })
+      expect(stored()).toBeLessThan(9_000_000)
+      expect(cli('snapshot')).toMatchObject({ status: 0 })
+      expect(cli('rollback', 'one')).toMatchObject({ status: 0 })
+      expect(cli('verify')).toMatchObject({ status: 0 })
+    } finally {
+      run('btrfs', 'quota', 'disable', small.disk())
+      run('btrfs', 'subvolume', 'delete', home)
+      elsewhere.remove()
+    }
+  },
+)
 
 gated(small.possible, small.needs, 'what a snapshot of the filesystem holds makes no room when it goes', async () => {
   const elsewhere = new Workspace()

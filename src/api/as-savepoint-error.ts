@@ -1,6 +1,6 @@
 /** Whatever was thrown, as an error of the catalogue; the same on all faces. */
 import manifest from '../../package.json' with { type: 'json' }
-import { errnoOf, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { errnoOf, fullWords, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { sizeLimitOf } from '../errors/size-limit.ts'
 
 /** System calls that failed are the machine's state; anything else that escapes is a defect of ours. */
@@ -24,7 +24,7 @@ export function asSavepointError(thrown: unknown): SavepointError {
     )
   if (errno) {
     const limit = sizeLimitOf(thrown)
-    const { message } = limit ?? (thrown as Error)
+    const message = limit?.message ?? (errno === 'EDQUOT' ? fullWords(thrown) : (thrown as Error).message)
     const code = isNoRoom(thrown) && !limit ? 'disk.full' : 'io.failed'
     const hint = code === 'disk.full' ? 'Free some space, then say the same again; nothing is lost' : limit?.hint
     return new SavepointError(code, `Cannot go on: ${message}`, { hint, data: { errno }, cause: thrown })

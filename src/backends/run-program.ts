@@ -106,7 +106,7 @@ export function failed(what: string, why: string, data?: Record<string, unknown>
   return new SavepointError(isFull(why) ? 'disk.full' : 'backend.failed', `Cannot ${what}: ${why}`, { hint, data })
 }
 
-const isFull = (why: string): boolean => /no space left|quota exceeded|out of space/i.test(why)
+const isFull = (why: string): boolean => /no space left|quota (exceeded|is used up)|out of space/i.test(why)
 
 /** What to do about the state that the filesystem is in; undefined: it is something else. */
 export function fixFor(why: string): string | undefined {

@@ -1,5 +1,5 @@
 /** Archives as files of the user: where they lie, and why they cannot be read or written. */
-import { errnoOf, errnoWords, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { errnoOf, errnoWords, fullWords, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import type { Context } from './context.ts'
 
@@ -30,7 +30,7 @@ export function explainArchive(ctx: Context, verb: Verb, what: string, error: un
   const code = errnoOf(error)
   if (error instanceof SavepointError || !code) return error
   if (isNoRoom(error)) {
-    return new SavepointError('disk.full', `Cannot ${verb} ${what}: the disk is full`, {
+    return new SavepointError('disk.full', `Cannot ${verb} ${what}: ${fullWords(error)}`, {
       hint: 'Free some space and try again; nothing was changed',
       cause: error,
     })

@@ -1,5 +1,5 @@
 /** Captures the live target into the store. Makes no snapshot: that is the caller's, once it knows what for. */
-import { errnoOf, isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
+import { errnoOf, fullWords, isDamage, isNoRoom, isUnwritable, SavepointError } from '../errors/errors.ts'
 import { sizeLimitOf } from '../errors/size-limit.ts'
 import type { OutsideRules } from '../files/outside-rules.ts'
 import type { Id } from '../model/entry.ts'
@@ -116,6 +116,8 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
   const eventsAt = discard ? 0 : ctx.db.events.beginCapture()
   // What a look before has kept must not hide that the store has lost it.
   if (!discard) ctx.store.forgetKept()
+  // Before: who finds out in the midst that there is a quota has something to give up then.
+  if (!discard) remember(() => keepReserve(ctx.store.directory))
   const writer = discard ? new DiscardingWriter(ctx.store) : await ctx.store.writer(ctx.signal, afresh)
   const { made } = ctx.store.index
   // What is still to come may be there already, or compress well: what it takes is not foretold.
@@ -173,7 +175,6 @@ async function captureOnce(ctx: Context, options: LiveOptions): Promise<Live> {
       if (isSaved) remember(() => saveStatCache(ctx.timelineDir, result.cache))
       if (ctx.seen?.cache) ctx.seen.cache = leaveInFile(ctx.timelineDir, ctx.seen.cache, isSaved)
       if (!discard || !ctx.unwritable) remember(() => gitCache.save())
-      if (!discard) remember(() => keepReserve(ctx.store.directory))
       failpoint('capture:cached')
       return { ...result, newBytes: writer.newBytes, eventsAt }
     })
@@ -258,7 +259,7 @@ export function explainCapture(ctx: Context, error: unknown): unknown {
   if (error instanceof SavepointError) return explainMissing(ctx, error)
   if (!errnoOf(error)) return error
   if (isNoRoom(error)) {
-    return new SavepointError('disk.full', 'Cannot capture: the disk is full', {
+    return new SavepointError('disk.full', `Cannot capture: ${fullWords(error)}`, {
       hint: 'Free some space, or delete snapshots and run `savepoint gc`. No snapshot was made, and nothing was changed',
       cause: error,
     })

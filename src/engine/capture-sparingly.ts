@@ -2,7 +2,7 @@
  * The states around a restore when the disk is nearly full: only what the restore will write or delete is stored. What
  * else is not in the store yet is `unknown` in the captured tree, so that nothing is ever restored from it, and is listed.
  */
-import { isDiskFull, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { fullWords, isDiskFull, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { call, type Deep, runDeep } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { formatBytes, plural } from '../model/format.ts'
@@ -67,7 +67,7 @@ async function storeAsFits(ctx: Context, look: Live, files: LiveFile[]): Promise
   return store(ctx, look, whatFits(files, roomIn(ctx))).catch(error => {
     if (!isNoRoom(error)) throw explainCapture(ctx, error)
     const needed = files.reduce((sum, { entry }) => sum + entry.size, SPARE_BYTES)
-    throw new SavepointError('disk.full', `Cannot capture: the disk is full; ${formatBytes(needed)} are enough`, {
+    throw new SavepointError('disk.full', `Cannot capture: ${fullWords(error)}; ${formatBytes(needed)} are enough`, {
       hint: 'Free some space, or delete snapshots and run `savepoint gc`',
       cause: error,
     })

@@ -100,10 +100,16 @@ export function openStore(directory: string, repair: boolean, notice: (text: str
 
 /** What every command that must write to the home answers. */
 export function unwritableHome(home: string, why: Unwritable): SavepointError {
-  const [code, state, mend] =
-    why === 'full'
-      ? (['disk.full', 'its disk is full', `Free ${formatBytes(RESERVE_BYTES)} or more`] as const)
-      : (['io.failed', 'it is read-only for this user', 'Make it writable'] as const)
+  const room = `Free ${formatBytes(RESERVE_BYTES)} or more`
+  const [code, state, mend] = {
+    full: ['disk.full', 'its disk is full', room] as const,
+    quota: [
+      'disk.full',
+      'your quota on its disk is used up',
+      `${room} of what counts against it, or have it raised`,
+    ] as const,
+    'read-only': ['io.failed', 'it is read-only for this user', 'Make it writable'] as const,
+  }[why]
   return new SavepointError(code, `Cannot write to ${home}: ${state}`, {
     hint: `${mend}, then say it again. Until then history can be read, and \`savepoint rollback SNAP --to DIR\` writes a state elsewhere`,
   })

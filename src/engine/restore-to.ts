@@ -1,6 +1,6 @@
 /** `rollback --to DIR`: writes a snapshot into another directory. Neither the target nor the home is touched. */
 import { readdirSync, realpathSync, statSync } from 'node:fs'
-import { errnoOf, errnoWords, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { errnoOf, errnoWords, fullWords, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { type Raw, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -96,7 +96,7 @@ function prepare(path: Raw, dryRun: boolean): boolean {
     }
   } catch (cause) {
     if (isNoRoom(cause))
-      throw new SavepointError('disk.full', `Cannot restore to ${showPath(path)}: the disk is full`, {
+      throw new SavepointError('disk.full', `Cannot restore to ${showPath(path)}: ${fullWords(cause)}`, {
         hint: 'Free some space there, or name a directory on another disk',
         cause,
       })

@@ -8,7 +8,7 @@ import { constants } from 'node:os'
 export const errorCatalogue = {
   failed: { exit: 1, meaning: 'The operation could not be carried out' },
   'io.failed': { exit: 1, meaning: 'The operating system refused a read or a write' },
-  'disk.full': { exit: 1, meaning: 'The disk is full, or below the free-space floor' },
+  'disk.full': { exit: 1, meaning: 'The disk is full or below the free-space floor, or a quota is used up' },
   'target.replaced': { exit: 1, meaning: 'The target directory is not the one the timeline belongs to' },
   'target.missing': { exit: 1, meaning: 'The target directory does not exist' },
   'target.refused': { exit: 1, meaning: 'The target is refused without --force' },
@@ -85,12 +85,19 @@ export function errnoOf(error: unknown): string | undefined {
   const { code, errno, errcode, message } = (error ?? {}) as Record<string, unknown>
   if (typeof errcode === 'number') return sqliteErrnos[errcode] ?? sqliteErrnos[errcode & PLAIN_CODE]
   // `rmSync` names only the commonest ones: of the others it has an empty code, and the words of the system.
-  if (code === '') return /Read-only file system/.test(String(message)) ? 'EROFS' : 'EIO'
-  if (code === 'UNKNOWN' && typeof errno === 'number') return unnamed[-errno] ?? 'EIO'
+  if (code === '') return told.find(([said]) => said.test(String(message)))?.[1] ?? 'EIO'
+  if (/^(UNKNOWN|Unknown system error .*)$/.test(String(code)) && typeof errno === 'number')
+    return unnamed[-errno] ?? 'EIO'
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
 }
 
-/** What Node calls unknown because libuv has no name for it: a quota that is used up, a server that forgot a file. */
+const told: [RegExp, string][] = [
+  [/Read-only file system/, 'EROFS'],
+  [/No space left/, 'ENOSPC'],
+  [/quota exceeded/, 'EDQUOT'],
+]
+
+/** What Node calls unknown, in one of two ways, because libuv has no name for it: a quota that is used up, a server that forgot a file. */
 const unnamed: Record<number, string> = Object.fromEntries(
   Object.entries(constants.errno).map(([name, errno]) => [errno, name]),
 )
@@ -107,6 +114,7 @@ export const wordsOf = (error: unknown): string => errnoWords(error) ?? (error a
 const words: Record<string, string> = {
   EACCES: 'permission denied',
   EBUSY: 'it is in use',
+  EDQUOT: 'the quota is used up',
   EEXIST: 'something else is there',
   EINVAL: 'this name is not possible there',
   EISDIR: 'it is a directory',
@@ -137,7 +145,11 @@ const sqliteErrnos: Record<number, string> = {
 
 export const isNoRoom = (error: unknown): boolean => /^(ENOSPC|EDQUOT)$/.test(errnoOf(error) ?? '')
 
-/** The same, explained or not. */
+/** What has no room, to complete "Cannot …: ". */
+export const fullWords = (error: unknown): string =>
+  errnoOf(error) === 'EDQUOT' ? 'the quota is used up' : 'the disk is full'
+
+/** The same as `isNoRoom`, explained or not. */
 export const isDiskFull = (error: unknown): boolean =>
   isNoRoom(error) || (error instanceof SavepointError && error.code === 'disk.full')
 

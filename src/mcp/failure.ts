@@ -18,7 +18,7 @@ const nextSteps: Partial<Record<ErrorCode, string>> = {
   'timeline.none': 'snapshots_create begins to protect this directory',
   busy: 'wait a moment, then make the same call again',
   usage: 'make the call again with the parameters that its schema names',
-  'disk.full': 'tell the user that the disk of the store is full',
+  'disk.full': 'tell the user that the disk of the store is full, or the quota on it',
   'run.inside': 'tell the user, who can do it outside of the run',
 }
 const askTheUser = 'tell the user; `savepoint doctor` in a terminal says more'

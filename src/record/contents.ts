@@ -63,7 +63,7 @@ export class Contents {
     const saved = this.log.saved.get(before.identity)
     if (saved) {
       if (saved.name === undefined) {
-        this.onSkipped(item, 'before', saved.errno === ENOSPC ? 'no-space' : 'not-saved')
+        this.onSkipped(item, 'before', isNoRoom({ code: 'UNKNOWN', errno: -saved.errno }) ? 'no-space' : 'not-saved')
         return undefined
       }
       return this.open(item, 'before', join(this.spool, saved.name), gitAlgorithm)
@@ -126,5 +126,4 @@ export class Contents {
   }
 }
 
-const ENOSPC = 28
 export const CHANGES = SEEN.written | SEEN.deleted | SEEN.moved

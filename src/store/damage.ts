@@ -1,6 +1,7 @@
 /** Damage inside a SQLite file: found by whichever statement meets it, or by looking for it. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isDamage, SavepointError } from '../errors/errors.ts'
+import { asQuota } from './quota.ts'
 
 /** SQLite's codes for a file that is broken, and for one that is no database. The low byte of extended ones. */
 const damageCodes: ReadonlySet<number> = new Set([11, 26])
@@ -72,7 +73,7 @@ function guarded<A extends unknown[], R>(work: (...values: A) => R, file: string
 /** The error itself when it is about something else. */
 export function asDamage(error: unknown, file: string, hint: string): unknown {
   const code = (error as { errcode?: number }).errcode ?? 0
-  if (!damageCodes.has(code & PLAIN_CODE)) return error
+  if (!damageCodes.has(code & PLAIN_CODE)) return asQuota(error, file)
   const { message } = error as Error
   return new SavepointError('store.damaged', `Cannot read ${file}: ${message}`, { hint, cause: error })
 }

@@ -11,13 +11,11 @@
 import {
   accessSync,
   chmodSync,
-  closeSync,
   constants,
   copyFileSync,
   existsSync,
   linkSync,
   mkdtempSync,
-  openSync,
   rmSync,
   statSync,
 } from 'node:fs'
@@ -28,6 +26,7 @@ import { errnoOf, isNoRoom, isUnwritable } from '../errors/errors.ts'
 import { asDamage, explainDamage } from './damage.ts'
 import { makePrivate, syncDirectory, syncFile, temporaryName } from './durable.ts'
 import { failpoint } from './failpoint.ts'
+import { asQuota, tryToWrite } from './quota.ts'
 import { DatabaseSync } from './sqlite.ts'
 
 const BUSY_TIMEOUT_MS = 30_000
@@ -44,7 +43,7 @@ export const LOOSE = 'PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0
 export const FIRM = `PRAGMA synchronous = FULL; ${LOG_LIMITS}`
 
 /** Why a place cannot be written. */
-export type Unwritable = 'full' | 'read-only'
+export type Unwritable = 'full' | 'quota' | 'read-only'
 
 export interface OpenedDatabase {
   database: DatabaseSync
@@ -79,11 +78,11 @@ function openAnyhow(file: string, schema: string): OpenedDatabase {
     const database = openWith(file, `PRAGMA journal_mode = WAL; ${FIRM}; ${tables}`)
     const place = placeOf(file)
     return { database, unwritable: undefined, isInPlace: () => placeOf(file) === place }
-  } catch (error) {
+  } catch (thrown) {
+    const error = asQuota(thrown, file)
     // Nothing in it yet: there is nothing to read.
     if (!isUnwritable(error) || fileState(file) === '') throw error
-    const unwritable = isNoRoom(error) || mayWrite(file) ? 'full' : 'read-only'
-    return { ...openForReading(file), unwritable }
+    return { ...openForReading(file), unwritable: whyUnwritable(error, file) }
   }
 }
 
@@ -131,17 +130,19 @@ const placeOf = (file: string): string | undefined => {
  * read-only by an error of its disk grants the right, and refuses what is made. The file itself is not opened: closing it would drop
  * the locks that this process may have on it.
  */
-function mayWrite(file: string): boolean {
-  const probe = temporaryName(file)
+function whyUnwritable(error: unknown, file: string): Unwritable {
   try {
     for (const path of [file, dirname(file)]) accessSync(path, constants.W_OK)
-    closeSync(openSync(probe, 'wx', 0o600))
-    rmSync(probe)
-    return true
-  } catch (error) {
-    return isNoRoom(error)
+    tryToWrite(dirname(file), PROBE_BYTES)
+    return 'full'
+  } catch (refused) {
+    if (errnoOf(refused) === 'EDQUOT') return 'quota'
+    return isNoRoom(error) || isNoRoom(refused) ? 'full' : 'read-only'
   }
 }
+
+/** A block: a quota counts those. */
+const PROBE_BYTES = 4096
 
 function openForReading(file: string): Omit<OpenedDatabase, 'unwritable'> {
   const url = pathToFileURL(file)

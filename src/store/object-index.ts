@@ -4,7 +4,7 @@
  */
 import { dirname } from 'node:path'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { isDamage, isNoRoom, SavepointError } from '../errors/errors.ts'
+import { fullWords, isDamage, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { sizeLimitOf } from '../errors/size-limit.ts'
 import type { Id } from '../model/entry.ts'
 import { ID_BYTES, idFromBytes, idToBytes } from '../model/id.ts'
@@ -187,7 +187,7 @@ function explainOpen(file: string, cause: unknown): SavepointError {
       cause,
     })
   if (isNoRoom(cause)) {
-    return new SavepointError('disk.full', `${message}: the disk is full`, {
+    return new SavepointError('disk.full', `${message}: ${fullWords(cause)}`, {
       hint: 'Free some space, or set TMPDIR to a directory that has some; nothing is lost',
       cause,
     })

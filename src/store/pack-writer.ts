@@ -4,13 +4,14 @@
  */
 
 import { closeSync, fdatasync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
-import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { dirname, join } from 'node:path'
+import { errnoOf, isNoRoom, SavepointError } from '../errors/errors.ts'
 import { randomHex } from '../model/id.ts'
 import { addon } from '../native/addon.ts'
 import { syncDirectory } from './durable.ts'
 import type { ObjectIndex } from './object-index.ts'
 import { PACK_HEADER_BYTES, packHeader } from './pack-format.ts'
+import { giveUpReserve, keepReserve } from './reserve.ts'
 
 const PACK_FULL_BYTES = 256 * 1024 * 1024
 const LOCK_EXCLUSIVE_NOW = 2 | 4
@@ -19,6 +20,7 @@ const WRITEBACK_BYTES = 8 * 1024 * 1024
 
 export class PackWriter {
   readonly pack: number
+  private readonly file: string
   private readonly fd: number
   private end: number
   private handedOver: number
@@ -27,8 +29,9 @@ export class PackWriter {
     return this.end
   }
 
-  private constructor(pack: number, fd: number, end: number) {
+  private constructor(pack: number, file: string, fd: number, end: number) {
     this.pack = pack
+    this.file = file
     this.fd = fd
     this.end = end
     this.handedOver = end
@@ -53,7 +56,7 @@ export class PackWriter {
       const header = packHeader()
       writeSync(fd, header)
       syncDirectory(directory)
-      return new PackWriter(index.addPack(name), fd, header.length)
+      return new PackWriter(index.addPack(name), join(directory, name), fd, header.length)
     } catch (error) {
       closeSync(fd)
       unlinkSync(join(directory, name))
@@ -71,16 +74,21 @@ export class PackWriter {
     if (addon.flock(fd, LOCK_EXCLUSIVE_NOW)) {
       // Asked again under the lock: the previous holder may have committed more in between.
       const committed = index.pack(pack)?.bytes
-      const actual = fstatSync(fd).size
-      if (committed !== undefined && actual >= committed) {
+      const { size: actual, nlink } = fstatSync(fd)
+      // The previous holder may have deleted it, too.
+      if (committed !== undefined && actual >= committed && nlink > 0) {
         if (actual > committed) ftruncateSync(fd, committed)
         // Nothing committed: its maker died. It is used again, so that writers that die do not leave a file each.
         if (committed < PACK_HEADER_BYTES) writeSync(fd, packHeader(), 0, PACK_HEADER_BYTES, 0)
-        return new PackWriter(pack, fd, Math.max(committed, PACK_HEADER_BYTES))
+        return new PackWriter(pack, file, fd, Math.max(committed, PACK_HEADER_BYTES))
       }
     }
     closeSync(fd)
     return undefined
+  }
+
+  private get storeDirectory(): string {
+    return dirname(dirname(this.file))
   }
 
   get isFull(): boolean {
@@ -91,7 +99,13 @@ export class PackWriter {
   append(block: Uint8Array): number {
     const offset = this.end
     let done = 0
-    while (done < block.length) done += writeSync(this.fd, block, done, block.length - done, offset + done)
+    try {
+      while (done < block.length) done += writeSync(this.fd, block, done, block.length - done, offset + done)
+    } catch (error) {
+      // At once: over a quota of btrfs, SQLite cannot even touch the index of its log, and the process would die of that (SIGBUS).
+      if (isNoRoom(error)) giveUpReserve(this.storeDirectory)
+      throw error
+    }
     this.end += block.length
     if (this.end - this.handedOver > WRITEBACK_BYTES) {
       addon.startWriteback(this.fd)
@@ -118,11 +132,28 @@ export class PackWriter {
       const committed = index.pack(this.pack)?.bytes
       const end = Math.max(committed ?? 0, PACK_HEADER_BYTES)
       // Asked of the file: a block that did not fit has left a part of itself behind what we count.
-      if (committed !== undefined && fstatSync(this.fd).size > end) ftruncateSync(this.fd, end)
+      if (committed !== undefined && fstatSync(this.fd).size > end) this.cutBack(end, committed === 0)
     } catch {
     } finally {
       closeSync(this.fd)
     }
+  }
+
+  /** Over a quota, btrfs refuses even that, and lets only whole files go. */
+  private cutBack(end: number, isEmpty: boolean): void {
+    try {
+      ftruncateSync(this.fd, end)
+    } catch (error) {
+      if (!isNoRoom(error)) throw error
+      // Still locked: nobody continues it.
+      if (isEmpty) unlinkSync(this.file)
+      else {
+        giveUpReserve(this.storeDirectory)
+        ftruncateSync(this.fd, end)
+      }
+    }
+    // For whoever comes next: it was given up, so that this could be done.
+    keepReserve(this.storeDirectory)
   }
 }
 

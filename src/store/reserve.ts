@@ -6,6 +6,8 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isNoRoom } from '../errors/errors.ts'
+import { tryToWrite } from './quota.ts'
 
 /** Enough for the logs of both databases and a small safety snapshot. */
 export const RESERVE_BYTES = 1024 * 1024
@@ -14,18 +16,33 @@ const ROOMY_BYTES = 16 * RESERVE_BYTES
 
 const fileOf = (storeDirectory: string): string => join(storeDirectory, 'reserve')
 
-/** Does nothing when it is there, or when the disk has little room. May fail half-way: then it is smaller. */
+/** Does nothing when it is there, or when the disk has little room. Where it does not fit after all, there is none. */
 export function keepReserve(storeDirectory: string): void {
   if (existsSync(fileOf(storeDirectory)) || freeBytes(storeDirectory) < ROOMY_BYTES) return
   // Not zeros: a filesystem that compresses would reserve nothing.
-  writeFileSync(fileOf(storeDirectory), randomBytes(RESERVE_BYTES), { mode: 0o600 })
+  try {
+    writeFileSync(fileOf(storeDirectory), randomBytes(RESERVE_BYTES), { mode: 0o600 })
+  } catch (error) {
+    giveUpReserve(storeDirectory)
+    throw error
+  }
 }
 
 /** Gives it up when there is not even that much room left. A home that is read-only, or not made yet, has nothing to give. */
 export function giveUpReserve(storeDirectory: string): void {
   try {
-    if (freeBytes(storeDirectory) < RESERVE_BYTES) rmSync(fileOf(storeDirectory), { force: true })
+    if (existsSync(fileOf(storeDirectory)) && !hasRoom(storeDirectory)) rmSync(fileOf(storeDirectory), { force: true })
   } catch {}
+}
+
+function hasRoom(directory: string): boolean {
+  if (freeBytes(directory) < RESERVE_BYTES) return false
+  try {
+    tryToWrite(directory, RESERVE_BYTES)
+    return true
+  } catch (error) {
+    return !isNoRoom(error)
+  }
 }
 
 export function freeBytes(directory: string): number {

@@ -1,5 +1,5 @@
 /** Why a restore failed, and in which state that leaves the target. */
-import { type ErrorCode, errnoOf, isNoRoom, SavepointError } from '../../errors/errors.ts'
+import { type ErrorCode, errnoOf, fullWords, isNoRoom, SavepointError } from '../../errors/errors.ts'
 import { showPath } from '../../model/raw-path.ts'
 import { STAGE_PREFIX } from './stage-mark.ts'
 
@@ -31,8 +31,8 @@ export function explainFailure(error: unknown, reversed: boolean): RestoreFailed
   const code = errnoOf(error)
   const { message, path } = error as NodeJS.ErrnoException
   const where = !path ? 'a file' : path.startsWith(STAGE_PREFIX) ? 'anything in the target' : showPath(path)
-  const full = code === 'EDQUOT' ? 'the quota is used up' : 'the disk is full'
-  if (isNoRoom(error)) return new RestoreFailed('disk.full', `Cannot write ${where}: ${full}`, reversed, error)
+  if (isNoRoom(error))
+    return new RestoreFailed('disk.full', `Cannot write ${where}: ${fullWords(error)}`, reversed, error)
   if (code === 'EROFS')
     return new RestoreFailed('io.failed', `Cannot restore ${where}: its filesystem is read-only`, reversed, error)
   const why = (code && path && ways[code]) || message
