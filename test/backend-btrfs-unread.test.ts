@@ -224,3 +224,67 @@ onDisk('the hook of an agent keeps what it has done while the last one is not re
   expect(engine.read('HEAD', 'agentwork').toString()).toBe('work\n')
   renameSync(`${kept}-away`, kept)
 })
+
+onDisk('undo and redo put back nothing of one that is lost meanwhile', async () => {
+  const lose = (place: string) => run('btrfs', 'subvolume', 'delete', place)
+  const inside = (options: object = {}) => opened({ cwd: space.dir, ...options })
+  /** Not read; answers what loses it. */
+  async function away(label: string): Promise<() => void> {
+    const others = scene.kept(space)
+    await take(label)
+    const kept = dirname(dirname(scene.kept(space)[0]!))
+    const [place] = scene.kept(space).filter(path => !others.includes(path))
+    renameSync(kept, `${kept}-away`)
+    return () => {
+      renameSync(`${kept}-away`, kept)
+      lose(place!)
+    }
+  }
+  const nothing = { code: 'operation.none' }
+  space.write('f', '1\n')
+  await (await inside({ backend: 'cas' })).snapshot({ label: 'c' })
+
+  const loseTagged = await away('n')
+  const tagging = await inside()
+  tagging.tag('x', 'n')
+  await tagging.undo()
+  loseTagged()
+  const tagged = await inside()
+  await expect(tagged.redo()).rejects.toMatchObject(nothing)
+  expect([...tagged.tags()]).toEqual([])
+
+  const loseUntagged = await away('n')
+  const untagging = await inside()
+  untagging.tag('y', 'c')
+  untagging.tag('x', 'n')
+  untagging.tag('y', 'n')
+  untagging.deleteTag('x')
+  loseUntagged()
+  // It takes back the one before: what is lost does not stand in the way of that.
+  const untagged = await inside()
+  const c = untagged.find('c').id
+  expect((await untagged.undo()).operation.summary).toMatch(/^tag y on/)
+  expect([...untagged.tags()]).toEqual([['y', c]])
+  await expect(untagged.redo()).rejects.toMatchObject(nothing)
+
+  const loseDeleted = await away('n')
+  await (await inside({ backend: 'cas' })).snapshot({ label: 'd' })
+  const deleting = await inside()
+  await deleting.snapshot({ type: 'turn' })
+  await deleting.delete(['n', 'd'])
+  loseDeleted()
+  const deleted = await inside()
+  const back = await deleted.undo()
+  expect(back.effect).toBe('1 snapshot back')
+  expect((await deleted.redo()).effect).toBe('1 snapshot deleted again')
+  await deleted.undo()
+  expect(deleted.snapshots().map(({ label }) => label)).toEqual(['c', 'd', undefined])
+
+  const loseAlone = await away('n')
+  const alone = await inside()
+  await alone.snapshot({ type: 'turn' })
+  await alone.delete(['n'])
+  loseAlone()
+  const last = await inside()
+  expect(last.operations().findLast(({ kind }) => kind === 'delete')!.state).toBe('past')
+})

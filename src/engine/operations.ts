@@ -10,15 +10,37 @@ export const isUnprotected = ({ detail }: Operation): boolean => detail.unprotec
 /**
  * Oldest first. A run that was not protected is in the way: nothing older is taken back, or done again, from under it. What a
  * run did that another one had started went back with that, and comes back with it; so did what a run itself went back to, or
- * what of it somebody took back while it went on.
+ * what of it somebody took back while it went on. What needs a snapshot that is lost by now is not in the way of others.
  */
 export function reachableOperations(db: TimelineDb): Operation[] {
   const operations = operationsInOrder(db)
   const barrier = operations.findLastIndex(isUnprotected)
   const runs = runOperations(operations)
   const isPast = (operation: Operation, i: number): boolean =>
-    (i < barrier && operation.state !== 'fixed') || (operation.state === 'done' && isInsideUndone(runs, operation))
+    (i < barrier && operation.state !== 'fixed') ||
+    (operation.state === 'done' && isInsideUndone(runs, operation)) ||
+    isOfNothing(db, operation)
   return operations.map((operation, i) => (isPast(operation, i) ? { ...operation, state: 'past' } : operation))
+}
+
+/** Whether what the next step would put back, with undo or redo, does not exist any more. */
+function isOfNothing(db: TimelineDb, { kind, state, detail }: Operation): boolean {
+  if (state !== 'done' && state !== 'undone') return false
+  const isGone = (id: unknown) => typeof id === 'string' && db.snapshot(id) === undefined
+  switch (kind) {
+    case 'tag':
+      return isGone(state === 'done' ? detail.before : detail.after)
+    case 'delete':
+    case 'prune':
+    case 'retention':
+      return isGone((detail.snapshots as string[])[0]) && (detail.snapshots as string[]).every(isGone)
+    case 'compact':
+      return [...(detail.snapshots as string[]), detail.result].some(isGone)
+    case 'import':
+      return isGone(detail.snapshot)
+    default:
+      return false
+  }
 }
 
 /** By the id of the run. */

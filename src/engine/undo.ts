@@ -211,19 +211,24 @@ async function stepFiles(asked: Step): Promise<StepResult> {
   return { restore: result, effect }
 }
 
-function stepDeleted(asked: Step, ids: string[]): StepResult {
+/** Of those that there are: one that its filesystem has lost meanwhile does not come back. */
+function stepDeleted(asked: Step, named: string[]): StepResult {
   const { ctx, direction, operation } = asked
+  const snapshots = named.flatMap(id => ctx.db.snapshot(id) ?? [])
+  const ids = snapshots.map(({ id }) => id)
   const isUndo = direction === 'undo'
   const { headBefore, headAfter } = operation
-  if (!isUndo) for (const id of ids) refusePinned(ctx, ctx.db.snapshot(id)!)
+  if (!isUndo) for (const snapshot of snapshots) refusePinned(ctx, snapshot)
   change(asked, () => {
     ctx.db.setDeleted(ids, isUndo ? undefined : ctx.now())
     const [from, to] = isUndo ? [headAfter, headBefore] : [headBefore, headAfter]
-    if (from !== to && ctx.db.head === from) ctx.db.setHead(to)
+    if (from !== to && ctx.db.head === from && !isLost(ctx, to)) ctx.db.setHead(to)
   })
   const count = plural('snapshot', ids.length)
   return { restore: undefined, effect: isUndo ? `${count} back` : `${count} deleted again` }
 }
+
+const isLost = (ctx: Context, id: string | undefined): boolean => id !== undefined && ctx.db.snapshot(id) === undefined
 
 /** What was imported is deleted, or back. */
 function stepImport(asked: Step, id: string): StepResult {

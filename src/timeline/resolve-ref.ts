@@ -51,10 +51,11 @@ const isHead = (ref: string): boolean => ref === 'HEAD' || ref === '@'
 export const withHeadOfNow = (db: TimelineDb, ref: string): string => (isHead(ref) ? (db.head ?? ref) : ref)
 
 function fitsByName(db: TimelineDb, ref: string, live: Snapshot[]): Fit[] {
-  const tagged = db.tags().get(ref)
+  const tag = db.tags().get(ref)
+  const tagged = tag === undefined ? undefined : db.snapshot(tag)
   const labelled = live.filter(({ label }) => label === ref).reverse()
   return [
-    ...(tagged === undefined ? [] : [{ snapshot: db.snapshot(tagged)!, by: 'tag' as const }]),
+    ...(tagged === undefined ? [] : [{ snapshot: tagged, by: 'tag' as const }]),
     ...labelled.map(snapshot => ({ snapshot, by: 'label' as const })),
   ]
 }

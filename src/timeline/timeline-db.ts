@@ -20,6 +20,7 @@ import * as rows from './timeline-rows.ts'
 import { bringUpToDate, checkVersion, timelineSchema } from './timeline-schema.ts'
 import { TraceRows } from './trace-rows.ts'
 
+const TAGS = 'SELECT name, snapshot FROM tags WHERE snapshot IN (SELECT id FROM snapshots) ORDER BY name'
 const SET_TAG = 'INSERT INTO tags VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET snapshot = excluded.snapshot'
 
 export class TimelineDb {
@@ -203,7 +204,7 @@ export class TimelineDb {
   // --- tags ---
 
   tags(): Map<string, string> {
-    const tags = this.database.prepare('SELECT name, snapshot FROM tags ORDER BY name').all()
+    const tags = this.database.prepare(TAGS).all()
     return new Map(tags.map(row => [row.name as string, row.snapshot as string]))
   }
 
