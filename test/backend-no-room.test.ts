@@ -20,7 +20,11 @@ useElsewhere(made => {
   elsewhere = made
 })
 
-const used = () => Number(run('df', '--output=used', '-k', elsewhere.home).trim().split('\n')[1])
+/** In KiB, without what is kept in reserve. */
+const used = () => {
+  const reserve = statSync(join(elsewhere.home, 'store/reserve'), { throwIfNoEntry: false })?.size ?? 0
+  return Number(run('df', '--output=used', '-k', elsewhere.home).trim().split('\n')[1]) - reserve / 1024
+}
 const opened = () => space.open({ home: elsewhere.home })
 
 async function withHomeOf(size: string, work: (home: string) => Promise<void>): Promise<void> {
@@ -209,6 +213,20 @@ onDisk('what takes more room than it seemed to at first fits all the same where 
     expect(space.notices).toEqual([])
   })
 })
+
+onDisk('a path that is as it was then is not said to be missing, and keeps no other from coming back', () =>
+  withoutRoom(async () => {
+    const savepoint = await opened()
+    const nothing = await savepoint.revert('large/3', { from: 'one' })
+    expect([nothing.changes, nothing.leftAlone, nothing.uncaptured]).toEqual([[], [], []])
+    expect((await savepoint.revert('large/3')).changes).toEqual([])
+    const both = await savepoint.rollback('one', { paths: ['large/3', 'large/1', 'node'] })
+    expect(both.changes.map(({ path }) => path)).toEqual(['large/1'])
+    expect([both.leftAlone, both.uncaptured]).toEqual([[], []])
+    for (const options of [{ paths: ['nothing'] }, { paths: ['large/1', 'nothing'] }])
+      await expect(savepoint.rollback('one', options)).rejects.toMatchObject({ code: 'path.unknown' })
+  }),
+)
 
 onDisk('why it is not read is said where the home is read-only, too', () =>
   withoutRoom(async () => {

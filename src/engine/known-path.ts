@@ -21,15 +21,19 @@ export function hasCaptured(ctx: Context, root: Id, path: Raw): boolean {
   }
 }
 
-/** Each must be captured in the snapshot, or absent there but known elsewhere: then going back to it removes the path. */
-export async function requireKnown(ctx: Context, snapshot: Snapshot, paths: readonly Raw[]): Promise<void> {
+/**
+ * Each must be captured in the snapshot, or absent there but known elsewhere: then going back to it removes the path. `lent`:
+ * the tree with all that it has, where that of the snapshot has not.
+ */
+export async function requireKnown(ctx: Context, snapshot: Snapshot, paths: readonly Raw[], lent?: Id): Promise<void> {
+  const tree = lent ?? rootTreeOf(ctx.store, snapshot.root)
   for (const path of paths)
-    if (!(await isKnown(ctx, snapshot, path))) throw unknownPath(ctx, path, `${nameOf(snapshot)} does not have it`)
+    if (!(await isKnown(ctx, tree, path))) throw unknownPath(ctx, path, `${nameOf(snapshot)} does not have it`)
 }
 
-async function isKnown(ctx: Context, snapshot: Snapshot, path: Raw): Promise<boolean> {
+async function isKnown(ctx: Context, tree: Id, path: Raw): Promise<boolean> {
   if (path === '') return true
-  const entry = entryAt(ctx.store, rootTreeOf(ctx.store, snapshot.root), path)
+  const entry = entryAt(ctx.store, tree, path)
   if (entry) return entry.kind !== 'unknown'
   if (ctx.db.snapshots(true).some(other => hasCaptured(ctx, other.root, path))) return true
   return isCapturable(ctx, path)

@@ -26,7 +26,7 @@ export async function revert(
     const { dryRun } = options
     const found = from === undefined ? await lastVersion(ctx, raw) : resolveSnapshot(ctx.db, from)
     return withWanted(ctx, found, { scope: [raw], dryRun }, async (snapshot, lent) => {
-      await requireKnown(ctx, snapshot, [raw])
+      await requireKnown(ctx, snapshot, [raw], lent)
       return restore(ctx, {
         dryRun,
         wanted: snapshot.root,

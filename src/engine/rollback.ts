@@ -47,7 +47,7 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
     const run = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
     if (run) return rollbackRun(ctx, run, scope, options)
     return withWanted(ctx, resolveSnapshot(ctx.db, meant), { ...options, scope }, async (snapshot, lent) => {
-      await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [])
+      await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [], lent)
       sayDamage(ctx, snapshot)
       return restore(ctx, {
         ...requestOptions(options),
