@@ -2,12 +2,21 @@
 import type { WholeRollback } from '../backends/native-backend.ts'
 import { SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
-import { lostText } from '../model/only-there.ts'
-import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { leftOutText, lostText } from '../model/only-there.ts'
+import { type Skipped, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { entryAt } from '../store/tree-lookup.ts'
+import { rootTreeOf } from '../targets/dir/capture.ts'
+import { COARSE_SLACK_MS } from '../targets/dir/racy.ts'
+import { S_IFMT, S_IFREG } from '../targets/dir/walk-record.ts'
+import { type Live, lookAtLive } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { isPassing } from './gone-unprotected.ts'
 import { requireHeldByStore } from './held-by-store.ts'
 import { statesToGo } from './native-going.ts'
 import { type Kept, stateOf } from './native-ref.ts'
+import { statLive } from './resolve-path.ts'
+
+const NS_PER_MS = 1_000_000n
 
 export interface Going extends Kept {
   whole: WholeRollback
@@ -54,6 +63,35 @@ export function lostWith(ours: Later['ours']): string {
   return lostText(
     own.map(({ id, skipped, skippedCount }) => ({ snapshot: id, lost: skipped, lostCount: skippedCount })),
   )
+}
+
+/** What is there now, is in no snapshot, and goes when the filesystem goes back to `snapshot`, in words; '' where nothing does. */
+export function lostOfNow(
+  ctx: Context,
+  { ref }: Going,
+  snapshot: Snapshot,
+  { skipped }: Pick<Live, 'skipped'>,
+): string {
+  const tree = rootTreeOf(ctx.store, snapshot.root)
+  // What has not changed since is in there. An older file may lie where another one was, and is in there under its old name.
+  const isBackAgain = (path: Skipped['path']) =>
+    entryAt(ctx.store, tree, path)?.kind === 'unknown' && isFileOfBefore(ctx, path, ref.atMs)
+  const lost = skipped.filter(({ path, reason }) => reason !== 'mount' && !isPassing(reason) && !isBackAgain(path))
+  return lost.length > 0 ? leftOutText(lost, lost.length) : ''
+}
+
+/** Of a directory that cannot be read nobody knows. */
+function isFileOfBefore(ctx: Context, path: Skipped['path'], atMs: number): boolean {
+  const stat = statLive(ctx, path)
+  return stat !== undefined && (stat.mode & S_IFMT) === S_IFREG && stat.ctimeNs / NS_PER_MS < atMs - COARSE_SLACK_MS
+}
+
+export async function sayLostOfNow(ctx: Context, going: Going, snapshot: Snapshot, dryRun: boolean): Promise<void> {
+  const lost = lostOfNow(ctx, going, snapshot, await lookAtLive(ctx, { override: [snapshot.root], readOwned: true }))
+  if (lost !== '')
+    ctx.alarm(
+      `--native: ${going.backend.name} ${dryRun ? 'would lose' : 'loses'} what is there now and is not captured: ${lost}`,
+    )
 }
 
 /** One of another home is in no store that we know of: its timeline may not have read it yet. */

@@ -16,7 +16,16 @@ import { type Context, refuseInsideRun, unstoppably, withTimelineLock } from './
 import { isPassing, noneGone } from './gone-unprotected.ts'
 import { liveRuns } from './live-runs.ts'
 import { removeOwnGoing } from './native-going.ts'
-import { type Going, type Later, laterThan, lostWith, sayConsequences, whoseAre } from './native-later.ts'
+import {
+  type Going,
+  type Later,
+  laterThan,
+  lostOfNow,
+  lostWith,
+  sayConsequences,
+  sayLostOfNow,
+  whoseAre,
+} from './native-later.ts'
 import { type Kept, keptOf } from './native-ref.ts'
 import { neighbouringRuns } from './neighbouring-runs.ts'
 import { newOperation } from './new-operation.ts'
@@ -48,6 +57,7 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
       hint: `${whoseAre(going, later.foreign)}. --force destroys them; without --native all of them stay`,
     })
   refuseToHide(ctx, going, dryRun)
+  await sayLostOfNow(ctx, going, snapshot, dryRun)
   const result = withoutExceptions(await rollback(ctx, ref, { ...options, all: true }))
   if (dryRun) return result
   // Where no file had to change nothing has begun that must be completed.
@@ -83,7 +93,7 @@ async function goBackAsWell(
       refuseWhatIsInTheWay(ctx, going, later)
       const head = ctx.db.head
       await goBack(ctx, going, later, lost, async () => {
-        if (!noSafety) await keepEdits(ctx, ctx.db.snapshot(snapshot.id) ?? snapshot)
+        if (!noSafety) await keepEdits(ctx, going, ctx.db.snapshot(snapshot.id) ?? snapshot)
       })
       ctx.db.setHead(head)
     })
@@ -166,14 +176,17 @@ function refuseWhatCame({ whole, ref }: Going, later: Later): void {
 }
 
 /** What somebody wrote while the files were brought back, or was left alone by that, would go with the rest. */
-async function keepEdits(ctx: Context, { id, root }: Snapshot): Promise<void> {
+async function keepEdits(ctx: Context, going: Going, snapshot: Snapshot): Promise<void> {
+  const { id } = snapshot
   const live = await captureLive(ctx, {
-    ...{ override: [root], readOwned: true, ignoreFloor: true },
+    ...{ override: [snapshot.root], readOwned: true, ignoreFloor: true },
     phase: 'saving what changed meanwhile',
   })
   if (ctx.db.snapshots().some(other => other.root === live.root)) return
   const kept = addSnapshot(ctx, live, { type: 'safety', command: `rollback to ${id} --native` })
-  ctx.notice(`--native: what differed from ${id} before the filesystem went back is kept in ${kept.id}`)
+  const lost = lostOfNow(ctx, going, snapshot, live)
+  const but = lost === '' ? '' : `, but for ${lost}`
+  ctx.notice(`--native: what differed from ${id} before the filesystem went back is kept in ${kept.id}${but}`)
 }
 
 /** Also with --force: a clone is a filesystem that somebody works in. */

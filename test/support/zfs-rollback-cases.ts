@@ -1,7 +1,9 @@
 /** `rollback --native` while others work in the same dataset, fails or is killed on the way, or its dataset has another name. */
 import { chmodSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'vitest'
+import { COARSE_SLACK_MS } from '../../src/targets/dir/racy.ts'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { startRun } from './background-run.ts'
 import { runCli } from './cli.ts'
@@ -109,6 +111,25 @@ export function rolledBackZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     expect((await space.open()).operations().at(-1)!.summary).toMatch(
       new RegExp(`; zfs has lost .*${three}, with what only that had: large.bin \\(too-large\\) of ${three}$`),
     )
+  })
+
+  holds('names what is there now and no snapshot has, and does not call it kept', async space => {
+    space.write('savepoint.yaml', 'snapshots: {max_file_bytes: 1 KB}\n')
+    space.write('old.bin', 'x'.repeat(2000))
+    // Its time is told in seconds there.
+    await pause(COARSE_SLACK_MS + 1000)
+    const { one } = await scenery(space)
+    space.write('large.bin', 'x'.repeat(2000))
+    space.write('a', '3\n')
+    const said = 'zfs LOSES what is there now and is not captured: large.bin (too-large)\n'
+    const native = (...words: string[]) => runCli(space, ['rollback', 'one', '--native', ...words])
+    expect(native('--dry-run', '--quiet').stderr).toContain(said.replace('LOSES', 'would lose'))
+    const { stderr } = native()
+    expect(stderr).toContain(said.replace('LOSES', 'loses'))
+    expect(stderr).toMatch(
+      new RegExp(`what differed from ${one} .* is kept in snap_\\w+, but for large.bin \\(too-large\\)\\n`),
+    )
+    expect([space.read('large.bin'), space.read('old.bin')]).toEqual([undefined, 'x'.repeat(2000)])
   })
 
   holds('keeps what somebody writes before the filesystem goes back', async space => {
