@@ -24,7 +24,7 @@ import { asThen, type Kept, keptOf, keptState, type NativeRef } from './native-r
 import { newOperation } from './new-operation.ts'
 import { readAncestor, recount } from './shown-snapshot.ts'
 import { differencesFrom, explained, unlessDamaged } from './snapshot.ts'
-import { withSnapshotEvents } from './snapshot-events.ts'
+import { retellEvents, withSnapshotEvents } from './snapshot-events.ts'
 
 /**
  * When a timeline is opened. What cannot be read now (no room, its filesystem is not mounted) does not stop who asks about
@@ -177,7 +177,10 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenSt
       ctx.db.setCounts(snapshot.id, differences.counts)
       withSnapshotEvents(then, differences, ref.eventsAt, () => snapshot)
       // What was captured meanwhile was counted against the last one that was read then.
-      for (const id of childrenOf(ctx, snapshot)) recount(ctx, id)
+      for (const id of childrenOf(ctx, snapshot)) {
+        recount(ctx, id)
+        unlessDamaged(() => retellEvents(ctx, id))
+      }
     })
   })
   if (isChanged) sayChanged(ctx, snapshot)

@@ -69,7 +69,9 @@ export function recount(ctx: Pick<Context, 'store' | 'db'>, id: string): void {
   const snapshot = ctx.db.snapshot(id)!
   if (snapshot.root === UNREAD_ROOT) return
   try {
-    ctx.db.setCounts(id, countsAgainst(ctx, snapshot.parent, snapshot))
+    const counts = countsAgainst(ctx, snapshot.parent, snapshot)
+    ctx.db.setCounts(id, counts)
+    ctx.db.events.setFiles(id, counts)
   } catch (error) {
     // Damage is found, and said, by those who look for it.
     if (!isDamage(error)) throw error

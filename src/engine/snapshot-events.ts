@@ -4,10 +4,12 @@
  */
 import type { Change, ChangeCounts } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
-import type { Snapshot } from '../model/snapshot.ts'
+import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { countChanges } from '../store/tree-diff.ts'
+import { stateChanges } from '../targets/dir/state-changes.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
 import type { Context } from './context.ts'
+import { readAncestor } from './shown-snapshot.ts'
 import { isTouchedIn } from './touched-paths.ts'
 
 /** Further differences are only counted; a directory that came or went as a whole is one. */
@@ -50,7 +52,9 @@ export function withSnapshotEvents(
   add: () => Snapshot,
 ): Snapshot {
   const startEvent = startOf(ctx, capturedFrom)
-  const isQuiet = ctx.db.events.newest() === capturedFrom
+  // Of one that is read late, the next one may be there already.
+  const known = Math.max(capturedFrom, startEvent)
+  const isQuiet = ctx.db.events.newest() === known
   ctx.db.events.add(events)
   const snapshot = add()
   ctx.db.events.addSnapshot({
@@ -62,8 +66,39 @@ export function withSnapshotEvents(
     unlisted,
   })
   // What came in meanwhile may have come too late for this one: it counts for the next one as well.
-  ctx.db.events.setNextStart(isQuiet ? ctx.db.events.newest() : capturedFrom)
+  ctx.db.events.setNextStart(isQuiet ? ctx.db.events.newest() : known)
   return snapshot
+}
+
+/**
+ * Of one that was compared with an older state, because its parent was not read then: what the parent turns out to have is not its
+ * own, and what came since may be told as something else. May be called again. In the caller's transaction.
+ */
+export function retellEvents(ctx: Context, id: string): void {
+  const { db, store } = ctx
+  const [snapshot, range] = [db.snapshot(id)!, db.events.ofSnapshot(id)]
+  if (snapshot.root === UNREAD_ROOT || !range) return
+  const old = db.native.untold.ofSnapshot(id)
+  const isTold = isTouchedIn(db.events.touchedSince(range.startEvent, range.stopEvent))
+  const room = Math.max(0, MAX_UNTOLD - old.size)
+  const [kept, added] = [new Set<Raw>(), new Map<Raw, NewEvent>()]
+  let unlisted = 0
+  for (const change of stateChanges(store, readAncestor(ctx, snapshot.parent)?.root, snapshot.root)) {
+    const event = eventOf(change, snapshot.createdAt)
+    const known = old.get(event.path!)
+    if (known !== undefined) {
+      db.native.untold.set(known, event)
+      old.delete(event.path!)
+      kept.add(event.path!)
+    } else if (kept.has(event.path!) || added.has(event.path!) || isTold(change.path)) continue
+    else if (added.size < room) added.set(event.path!, event)
+    else unlisted++
+  }
+  const isQuiet = db.events.nextStart === db.events.newest()
+  db.native.untold.forget(old.values())
+  db.events.add(added.values())
+  if (isQuiet) db.events.setNextStart(db.events.newest())
+  db.native.untold.setUnlisted(id, unlisted)
 }
 
 function* each<T>(items: Iterable<T>, look: (item: T) => void): Generator<T> {

@@ -197,9 +197,9 @@ export class EventRows {
       }
   }
 
-  /** By anybody, after this event. */
-  touchedSince(event: number): Touched {
-    return this.touched(takesAll, 'id > ?', event)
+  /** By anybody, after this event, and until that one. */
+  touchedSince(event: number, until = Number.MAX_SAFE_INTEGER): Touched {
+    return this.touched(takesAll, 'id > ? AND id <= ?', event, until)
   }
 
   /** Removes what names `path` or something below it. Returns how many there were. */

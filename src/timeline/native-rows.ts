@@ -4,6 +4,7 @@ import { idToBytes } from '../model/id.ts'
 import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import type { SnapshotLog } from './snapshot-log.ts'
 import { MARK, SKIPPED_LISTED, toSnapshot } from './timeline-rows.ts'
+import { UntoldRows } from './untold-rows.ts'
 
 export type ReadState = Pick<
   Snapshot,
@@ -14,12 +15,15 @@ export type ReadState = Pick<
 type Logged = (note: (log: SnapshotLog) => void) => void
 
 export class NativeRows {
+  /** Of those that were told without a parent that was not read yet. */
+  readonly untold: UntoldRows
   private readonly database: DatabaseSync
   private readonly logged: Logged
 
   constructor(database: DatabaseSync, logged: Logged) {
     this.database = database
     this.logged = logged
+    this.untold = new UntoldRows(database)
   }
 
   /** In order of creation. */
