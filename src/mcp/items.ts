@@ -24,6 +24,7 @@ export const snapshotItem = shapes.snapshot.pick({
   tags: true,
   head: true,
   partial: true,
+  read: true,
   turn: true,
 })
 

@@ -28,7 +28,7 @@ const join = (...parts: (string | undefined | false | null)[]) => parts.filter(B
 const marks = ({ added, modified, deleted }: { added: number; modified: number; deleted: number }): string =>
   [added && `+${added}`, modified && `~${modified}`, deleted && `-${deleted}`].filter(Boolean).join(' ') || '='
 
-/** `snap_abcd1234  manual  2 minutes ago  "label"  +3 ~1  (HEAD, tag: good)`. */
+/** `snap_abcd1234  manual  2 minutes ago  "label"  +3 ~1  (HEAD, tag: good)`. Of one that is not read yet nobody knows what it changed. */
 export function snapshotLine(snapshot: SnapshotJson & { command?: string | null }): string {
   const names = [...(snapshot.head ? ['HEAD'] : []), ...snapshot.tags.map(tag => `tag: ${tag}`)]
   return join(
@@ -36,7 +36,7 @@ export function snapshotLine(snapshot: SnapshotJson & { command?: string | null 
     snapshot.type,
     ageOf(snapshot.created_at),
     snapshot.label !== null && JSON.stringify(snapshot.label),
-    marks(snapshot.stats),
+    snapshot.read ? marks(snapshot.stats) : 'not read yet',
     snapshot.command && `$ ${shorten(snapshot.command, 80)}`,
     names.length > 0 && `(${names.join(', ')})`,
     snapshot.partial && `PARTIAL: ${plural('path', snapshot.stats.skipped)} not captured`,
