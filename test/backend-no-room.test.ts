@@ -299,6 +299,8 @@ for (const failpoint of ['store:before-sync', 'lent:stored', 'restore:journal', 
       expect(killed.signal).toBe('SIGKILL')
       const savepoint = await opened()
       const isBegun = failpoint.startsWith('restore')
+      const noRoom = space.notices.filter(text => text.startsWith('for want of room'))
+      expect(noRoom).toEqual(isBegun ? [expect.stringMatching(/ of now (is|are) not in it$/)] : [])
       expect(differences(imageOf(space.dir), isBegun ? wanted : changed)).toEqual([])
       await savepoint.gc()
       if (isBegun) await savepoint.undo()

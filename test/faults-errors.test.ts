@@ -250,6 +250,8 @@ gated(
     expect(savepoint.head().label).toBe('two')
     expect((await savepoint.rollback('one', { noSafety: true })).leftAlone).toEqual([])
     expect(place.notices.join()).toMatch(/state before is NOT saved/)
+    // Of a state before that is none.
+    expect(place.notices.join()).not.toContain('for want of room')
     expect(differences(then, imageOf(place.dir))).toEqual([])
   },
 )

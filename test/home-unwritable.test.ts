@@ -411,7 +411,7 @@ describe('a home on a disk that is nearly full', () => {
     const { status, stderr } = savepoint(space, ['revert', 'a.txt', '--from', 'first'])
     expect([status, stderr]).toEqual([
       0,
-      'savepoint: for want of room the state before has only what is about to change: 2 files of now are in no snapshot\n',
+      'savepoint: for want of room the state before has only what is about to change: 2 files of now are not in it\n',
     ])
     expect(space.read('a.txt')).toBe('one\n')
     const safety = savepointJson(space, ['snapshots']).find(({ type }: { type: string }) => type === 'safety')

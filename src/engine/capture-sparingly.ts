@@ -42,19 +42,22 @@ interface LiveFile {
   entry: Entry
 }
 
-/** Everything when there is room, otherwise what will be touched. Throws `disk.full` when not even a part of that fits. */
+/** Everything when there is room, otherwise what will be touched: `sayWhatHadNoRoom` says it. Throws `disk.full` when not even a part of that fits. */
 export async function captureBefore(ctx: Context, touched: Touched, options: LiveOptions): Promise<Live> {
   const whole = await captureIfRoom(ctx, options)
   if (whole) return whole
   const look = await captureLive(ctx, { ...options, discard: true })
   const files = unstoredFiles(ctx, look, touched)
-  const live = await storeAsFits(ctx, look, files)
-  const left = live.skipped.filter(({ reason }) => reason === 'no-room').length
+  return storeAsFits(ctx, look, files)
+}
+
+/** Of a state before that has become a snapshot. What is not in it may be in another one: nobody has looked. */
+export function sayWhatHadNoRoom(ctx: Context, { skipped }: Pick<Live, 'skipped'>): void {
+  const left = skipped.filter(({ reason }) => reason === 'no-room').length
   if (left > 0)
     ctx.notice(
-      `for want of room the state before has only what is about to change: ${plural('file', left)} of now ${left === 1 ? 'is' : 'are'} in no snapshot`,
+      `for want of room the state before has only what is about to change: ${plural('file', left)} of now ${left === 1 ? 'is' : 'are'} not in it`,
     )
-  return live
 }
 
 /** All of it, or else what fits. */

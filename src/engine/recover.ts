@@ -19,7 +19,7 @@ import { chmodRoot } from '../targets/dir/root-mode.ts'
 import { SafeDirs } from '../targets/dir/safe-dirs.ts'
 import { KEPT_SUFFIX, markStage } from '../targets/dir/stage-mark.ts'
 import type { Live } from './capture-live.ts'
-import { captureBefore } from './capture-sparingly.ts'
+import { captureBefore, sayWhatHadNoRoom } from './capture-sparingly.ts'
 import { type Context, requireWritable } from './context.ts'
 import { type Journal, readJournal, removeJournal, writeJournal } from './journal.ts'
 import { closeAgain, closeOpened, isLeftOpen, isOpened } from './opened-modes.ts'
@@ -104,6 +104,7 @@ async function complete(ctx: Context, journal: Journal): Promise<void> {
     type: 'safety',
     command: `state found after an interrupted ${journal.kind}`,
   })
+  sayWhatHadNoRoom(ctx, leftovers)
   await withDir(ctx.targetPath, async root => {
     await clearStage(ctx, root, journal.stage, leftovers.tree)
     const [was, now] = [idFromHex(journal.safetyRoot), leftovers.root].map(id => rootEntryOf(ctx.store, id))

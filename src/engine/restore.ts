@@ -16,7 +16,7 @@ import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
 import { cannotSave, nameWhatStays } from './cannot-save.ts'
 import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
-import { captureAfter, captureBefore, sayWhatMayNotFit } from './capture-sparingly.ts'
+import { captureAfter, captureBefore, sayWhatHadNoRoom, sayWhatMayNotFit } from './capture-sparingly.ts'
 import { foreseeHidden, nameSelfHidden } from './coming-to-light.ts'
 import { type Context, ownRun, unstoppably } from './context.ts'
 import { describeRestore } from './describe-plan.ts'
@@ -85,6 +85,7 @@ async function restoreInto(ctx: Context, asked: RestoreRequest): Promise<Restore
   } catch (error) {
     return goOnWithout(ctx, request, error)
   }
+  sayWhatHadNoRoom(ctx, live)
   failpoint('restore:journal')
   return carryOut(ctx, { request, journal, live, plan, safety })
 }
