@@ -1,8 +1,8 @@
-/** What faces show of a snapshot that btrfs keeps and that cannot be read now. */
-import { renameSync } from 'node:fs'
+/** What faces show of a snapshot that btrfs keeps and that cannot be read now, and of mounts. */
+import { mkdirSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterEach, expect } from 'vitest'
-import { onBtrfs, useScene } from './support/backend-scene.ts'
+import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { closeMcpClients, connectMcp } from './support/mcp-client.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -30,4 +30,26 @@ onDisk('one that cannot be read now is listed over MCP as not read', async () =>
     expect(text).toMatch(new RegExp(`^${id} .*"away" {2}not read yet {2}\\(HEAD\\)`, 'm'))
     expect(data.snapshots).toMatchObject([{ id, read: false }])
   }
+})
+
+onDisk('what is mounted in it is told over MCP, in each form', async () => {
+  const names = Array.from({ length: 22 }, (_, i) => `m${i + 10}`)
+  for (const name of names) {
+    mkdirSync(space.at(name))
+    run('mount', '--bind', space.at(name), space.at(name))
+  }
+  try {
+    await (await space.open()).snapshot({ label: 'one' })
+  } finally {
+    for (const name of names) run('umount', space.at(name))
+  }
+  const mcp = await connectMcp(space)
+  const { text, data } = await mcp.call('snapshots_show', { checkpoint: 'one' })
+  expect(text.match(/^Not in it: .*$/gm)!.slice(-2)).toEqual([
+    'Not in it: m29 (a mount or nested subvolume)',
+    'Not in it: 2 more of those',
+  ])
+  expect(data).toMatchObject({ mounts: names.slice(0, 20), more_mounts: 2 })
+  const json = await mcp.call('snapshots_show', { checkpoint: 'one', format: 'json' })
+  expect(JSON.parse(json.text)).toMatchObject({ mounts: names.slice(0, 20), more_mounts: 2 })
 })

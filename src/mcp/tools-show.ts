@@ -22,6 +22,8 @@ export const showTools = [
         .object({ snapshot: z.string(), path: z.string(), size: z.int().nullable(), binary: z.boolean() })
         .nullable(),
       skipped: z.array(shapes.skipped),
+      mounts: shapes.shownSnapshot.shape.mounts,
+      more_mounts: z.int().describe('that are not listed here'),
       git: gitCount,
     }),
     lists: { changes: changeItem, lines: z.string() },
@@ -80,6 +82,8 @@ async function showSnapshot(call: Call, ref: string, start: number) {
   const shown = await call<Shown>('show', { snapshot: ref })
   const { changes, git, gitLines } = withoutGit(shown.changes ?? [])
   const skipped = shown.skipped.slice(0, LISTED_CHANGES)
+  const mounts = shown.mounts.slice(0, LISTED_CHANGES)
+  const more_mounts = shown.mounts.length - mounts.length
   return {
     head: [
       snapshotLine(shown),
@@ -88,9 +92,10 @@ async function showSnapshot(call: Call, ref: string, start: number) {
         : `${plural('change', changes.length)} since ${shown.parent}`,
       ...gitLines,
       ...skipped.map(({ path, reason }) => `Not captured: ${path} (${reason})`),
-      ...shown.mounts.slice(0, LISTED_CHANGES).map(path => `Not in it: ${path} (a mount or nested subvolume)`),
+      ...mounts.map(path => `Not in it: ${path} (a mount or nested subvolume)`),
+      ...(more_mounts > 0 ? [`Not in it: ${more_mounts} more of those`] : []),
     ],
-    facts: { snapshot: snapshotItem.parse(shown), file: null, skipped, git },
+    facts: { snapshot: snapshotItem.parse(shown), file: null, skipped, mounts, more_mounts, git },
     list: listOf('changes', changes, start, changeOf),
     foot: [
       `snapshots_rollback {checkpoint: "${shown.id}"} brings this state back; dry_run says what that would change`,
@@ -115,6 +120,8 @@ async function showFile(
       snapshot: null,
       file: { snapshot: file.snapshot, path: file.path, size: file.size, binary },
       skipped: [],
+      mounts: [],
+      more_mounts: 0,
       git: 0,
     },
     list: listOf('lines', lines, input.start_index, line => ({ text: line, value: line })),
