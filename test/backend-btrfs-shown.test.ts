@@ -3,6 +3,8 @@ import { mkdirSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterEach, expect } from 'vitest'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
+import { savepointJson } from './support/built-cli.ts'
+import { runCli } from './support/cli.ts'
 import { closeMcpClients, connectMcp } from './support/mcp-client.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -30,6 +32,27 @@ onDisk('one that cannot be read now is listed over MCP as not read', async () =>
     expect(text).toMatch(new RegExp(`^${id} .*"away" {2}not read yet {2}\\(HEAD\\)`, 'm'))
     expect(data.snapshots).toMatchObject([{ id, read: false }])
   }
+})
+
+onDisk('one that cannot be read now is shown with what is known of it', async () => {
+  await (await space.open({ env: { ...space.env, SAVEPOINT_BACKEND: 'cas' } })).snapshot({ label: 'before' })
+  const id = await takeAway()
+  const { status, stdout } = runCli(space, ['show', 'away', '--stat'])
+  expect([status, stdout]).toEqual([
+    0,
+    expect.stringMatching(
+      new RegExp(
+        `^${id} \\(HEAD\\)\n +type +manual\n +label +away\n[\\s\\S]*content +not read yet\n[\\s\\S]*kept +/.*${id}\n +changes +not read yet\n`,
+      ),
+    ),
+  ])
+  expect(savepointJson(space, ['show', id])).toMatchObject({ id, label: 'away', read: false, changes: null })
+  const mcp = await connectMcp(space)
+  const { text, data } = await mcp.call('snapshots_show', { checkpoint: id })
+  expect(text).toMatch(/ not read yet .*\nOnly btrfs keeps it until now: what it holds is not known\n/)
+  expect(data).toMatchObject({ snapshot: { id, read: false }, changes: [] })
+  const list = await mcp.call('snapshots_list', { include_changes: true })
+  expect(list.data.snapshots).toMatchObject([{ id, read: false, changes: [] }, {}])
 })
 
 onDisk('what is mounted in it is told over MCP, in each form', async () => {

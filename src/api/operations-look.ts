@@ -4,6 +4,7 @@ import { detectRenames } from '../diff/renames.ts'
 import { SavepointError } from '../errors/errors.ts'
 import type { DiffOptions, DiffResult, Snapshot } from '../index.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
+import { UNREAD_ROOT } from '../model/snapshot.ts'
 import { type Execution, hasFailed } from '../model/trace.ts'
 import { eventKinds, kept, limit, path, paths, ref, runRef } from './inputs.ts'
 import * as json from './json.ts'
@@ -113,7 +114,8 @@ export const lookOperations = [
     opens: looking,
     handler(savepoint, input) {
       const snapshot = savepoint.find(input.snapshot)
-      const changes = snapshot.parent === undefined ? null : joined(savepoint.snapshotChanges(snapshot.id)).changes
+      const isKnown = snapshot.parent !== undefined && snapshot.root !== UNREAD_ROOT
+      const changes = isKnown ? joined(savepoint.snapshotChanges(snapshot.id)).changes : null
       const mounts = savepoint.mountsIn(snapshot.id).map(showPath)
       return { ...json.snapshotDetailJson(snapshot, placeOf(savepoint, snapshot)), mounts, changes }
     },

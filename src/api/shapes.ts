@@ -108,7 +108,7 @@ export const change = z
 export const shownSnapshot = snapshotDetail
   .extend({
     mounts: z.array(path).describe('mounts and nested subvolumes, which never belong to a snapshot'),
-    changes: z.array(change).nullable().describe('against its parent; null: it has none'),
+    changes: z.array(change).nullable().describe('against its parent; null: it has none, or is not read yet'),
   })
   .meta({ id: 'ShownSnapshot' })
 

@@ -87,9 +87,7 @@ async function showSnapshot(call: Call, ref: string, start: number) {
   return {
     head: [
       snapshotLine(shown),
-      shown.parent === null
-        ? `The first one: ${plural('file', shown.stats.files)}`
-        : `${plural('change', changes.length)} since ${shown.parent}`,
+      sinceText(shown, changes.length),
       ...gitLines,
       ...skipped.map(({ path, reason }) => `Not captured: ${path} (${reason})`),
       ...mounts.map(path => `Not in it: ${path} (a mount or nested subvolume)`),
@@ -101,6 +99,13 @@ async function showSnapshot(call: Call, ref: string, start: number) {
       `snapshots_rollback {checkpoint: "${shown.id}"} brings this state back; dry_run says what that would change`,
     ],
   }
+}
+
+function sinceText({ parent, read, backend, stats }: Shown, count: number): string {
+  if (!read) return `Only ${backend} keeps it until now: what it holds is not known`
+  return parent === null
+    ? `The first one: ${plural('file', stats.files)}`
+    : `${plural('change', count)} since ${parent}`
 }
 
 async function showFile(

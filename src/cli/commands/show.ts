@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { diffJson, fileJson, snapshotDetailJson } from '../../api/json.ts'
 import { showPath } from '../../model/raw-path.ts'
+import { UNREAD_ROOT } from '../../model/snapshot.ts'
 import { define, handle } from '../define.ts'
 import { snapshotDetails } from '../render/details.ts'
 import { missingText } from '../render/snapshot.ts'
@@ -43,7 +44,8 @@ export function register(program: Command): void {
         const { id } = savepoint.find(ref)
         const node = savepoint.log().find(({ snapshot }) => snapshot.id === id)
         const snapshot = node?.snapshot ?? savepoint.find(ref)
-        const diff = snapshot.parent === undefined ? undefined : savepoint.snapshotChanges(id)
+        const isKnown = snapshot.parent !== undefined && snapshot.root !== UNREAD_ROOT
+        const diff = isKnown ? savepoint.snapshotChanges(id) : undefined
         const mounts = savepoint.mountsIn(id)
         const { forPeople, linesOf, statText, withRenames, writeUnified } = await import('../render/diff.ts')
         if (context.options.json) {
