@@ -44,7 +44,7 @@ it('what may have been built from files that went back is to be built anew', () 
 it('in JSON, with the reason of each', () => {
   const result = JSON.parse(inRun(spoil, '--json').stderr.trim().split('\n').at(-1)!)
   expect(result.unprotected.count).toBe(5)
-  expect(result.unprotected.paths).toContainEqual({ path: 'large', reason: 'too-large', to: null })
+  expect(result.unprotected.paths).toContainEqual({ path: 'large', reason: 'too-large', to: null, kept: null })
   expect(JSON.parse(runCli(space, ['undo', '--json']).stdout).restore.unprotected).toEqual(result.unprotected)
 })
 

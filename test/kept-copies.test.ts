@@ -51,6 +51,23 @@ onDisk('run, undo, rollback, history and coverage name it, in the newest that ha
   expect(savepoint(space, ['history', 'data.db']).stdout).toContain(`as it was then: ${kept(last, 'data.db')}\n`)
 })
 
+onDisk('run, and who takes it back, name what lies in a directory that is left out, as it was before', () => {
+  const id = take()
+  const script = 'echo overwritten > modules/m/index.js; rm data.db; echo > made'
+  const { stderr } = savepoint(space, ['run', '--', 'sh', '-c', script])
+  const changed = `NOT protected and changed: modules (ignored; undo cannot take that back)\n${id}, which btrfs keeps, has modules as it was then: ${kept(id, 'modules')}\n`
+  expect(stderr).toContain(changed)
+  // As it is now is in later ones.
+  take()
+  const [{ id: run }] = savepointJson(space, ['runs'])
+  expect(savepoint(space, ['rollback', run, '--dry-run']).stdout).toContain(changed)
+  const { unprotected } = savepointJson(space, ['rollback', run])
+  expect(unprotected).toMatchObject({
+    count: 1,
+    paths: [{ path: 'modules', to: null, kept: { snapshot: id, backend: 'btrfs', file: kept(id, 'modules') } }],
+  })
+})
+
 onDisk('what it says works for names that cannot be shown as they are', () => {
   const names = ['a\\b.db', 'bell\x07, line\n.db', "it's é.db", '-dash.db']
   rmSync(space.at('data.db'))

@@ -11,6 +11,7 @@ import { type Operation, type Run, type Skipped, type Snapshot, UNREAD_ROOT } fr
 
 export const orNull = <T>(value: T | undefined): T | null => value ?? null
 export const time = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString())
+const shownOrNull = (path: Raw | undefined): string | null => (path === undefined ? null : showPath(path))
 const hex = (id: string | undefined): string | null => (id ? Buffer.from(id, 'latin1').toString('hex') : null)
 const octal = (mode: number | undefined): string | null =>
   mode === undefined ? null : mode.toString(8).padStart(4, '0')
@@ -111,7 +112,7 @@ export function changeJson(change: Change) {
   return {
     kind: change.kind,
     path: changedPathJson(change.path),
-    from: change.from === undefined ? null : showPath(change.from),
+    from: shownOrNull(change.from),
     before: change.before ? entryJson(change.before) : null,
     after: change.after ? entryJson(change.after) : null,
   }
@@ -140,8 +141,7 @@ const goneJson = ({ count, paths }: results.Gone) => ({
   paths: paths.map(path => ({ ...skippedJson(path), snapshot: orNull(path.snapshot), kept: keptCopyJson(path.kept) })),
 })
 
-const keptCopyJson = (kept: results.KeptCopy | undefined) =>
-  kept ? { ...kept, file: kept.file === undefined ? null : showPath(kept.file) } : null
+const keptCopyJson = (kept: results.KeptCopy | undefined) => (kept ? { ...kept, file: shownOrNull(kept.file) } : null)
 
 /** What no snapshot has and is not as it was, or (`to`) where it was. */
 const hiddenJson = ({ count, paths }: results.RestoreResult['hidden']) => ({ count, paths: paths.map(showPath) })
@@ -149,7 +149,7 @@ const uncapturedJson = (all: results.RestoreResult['uncaptured']) =>
   all.map(({ path, reason }) => ({ path: showPath(path), reason }))
 const unprotectedJson = ({ count, paths }: results.Unprotected) => ({
   count,
-  paths: paths.map(path => ({ ...skippedJson(path), to: path.to === undefined ? null : showPath(path.to) })),
+  paths: paths.map(path => ({ ...skippedJson(path), to: shownOrNull(path.to), kept: keptCopyJson(path.kept) })),
 })
 
 /** `rollback`, `revert`, and inside `undo` and `redo`. */

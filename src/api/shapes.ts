@@ -164,7 +164,7 @@ export const restore = z
     kept_dirs: z.array(path),
     hidden: pathList,
     gone: z.object({ count: z.int(), paths: z.array(skipped.extend({ snapshot: id.nullable(), kept: keptCopy })) }),
-    unprotected: z.object({ count: z.int(), paths: z.array(skipped.extend({ to: path.nullable() })) }),
+    unprotected: z.object({ count: z.int(), paths: z.array(skipped.extend({ to: path.nullable(), kept: keptCopy })) }),
     mixed: z.array(path),
     uncaptured: z.array(skipped),
     would_stop: z.array(id),

@@ -13,7 +13,8 @@ import { openDir } from '../targets/dir/dir-target.ts'
 import type { Change } from '../timeline/event-rows.ts'
 import type { Context } from './context.ts'
 import { isPassing } from './gone-unprotected.ts'
-import type { Unprotected, UnprotectedPath } from './results.ts'
+import { keptCopies } from './kept-copies.ts'
+import type { ChangedPath, Unprotected } from './results.ts'
 
 /** How many are listed. */
 const LISTED = 100
@@ -31,13 +32,13 @@ export function changedUnprotected(
   ctx: Context,
   run: Run,
   trees: { before: Id; now: Id },
-  known: readonly UnprotectedPath[],
+  known: readonly ChangedPath[],
 ): Unprotected {
-  const found = new Map<Raw, UnprotectedPath>(known.map(path => [path.path, path]))
+  const found = new Map<Raw, ChangedPath>(known.map(path => [path.path, path]))
   const holders = new UncapturedEntries(ctx.store, trees.before)
   const made = new Set<Raw>()
   const root = openOrNone(ctx.targetPath)
-  if (root === undefined) return toList(found)
+  if (root === undefined) return toList(ctx, run, found)
   try {
     let looks = 0
     for (const { path, isNew } of touches(ctx.db.events.changesOf(run.id))) {
@@ -52,7 +53,7 @@ export function changedUnprotected(
   } finally {
     addon.close(root)
   }
-  return toList(found)
+  return toList(ctx, run, found)
 }
 
 function openOrNone(target: Buffer): number | undefined {
@@ -63,9 +64,13 @@ function openOrNone(target: Buffer): number | undefined {
   }
 }
 
-const toList = (found: ReadonlyMap<Raw, UnprotectedPath>): Unprotected => {
-  const paths = [...found.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
-  return { count: paths.length, paths: paths.slice(0, LISTED) }
+function toList(ctx: Context, run: Run, found: ReadonlyMap<Raw, ChangedPath>): Unprotected {
+  const all = [...found.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
+  const listed = all.slice(0, LISTED)
+  const changed = listed.flatMap(({ path, to }) => (to === undefined ? [path] : []))
+  const before = run.before === undefined ? undefined : ctx.db.snapshot(run.before)
+  const kept = keptCopies(ctx, changed, before?.createdAt ?? run.startedAt)
+  return { count: all.length, paths: listed.map(path => ({ ...path, kept: kept.get(path.path) })) }
 }
 
 /** Each path that a call was about, and whether it came into being by that: then nothing was lost. */

@@ -28,14 +28,14 @@ const PASSED_OVER: ReadonlySet<UnknownReason | undefined> = new Set([
   'no-room',
 ])
 
-/** Of each path that one of them has: in the newest. A backend that did not answer is not asked again. */
-export function keptCopies(ctx: Context, paths: readonly Raw[]): Map<Raw, KeptCopy> {
+/** Of each path that one of them has: in the newest, of those until `untilMs`. A backend that did not answer is not asked again. */
+export function keptCopies(ctx: Context, paths: readonly Raw[], untilMs = Infinity): Map<Raw, KeptCopy> {
   const found = new Map<Raw, KeptCopy>()
   const silent = new Set<string>()
   let looked = 0
   for (const snapshot of paths.length > 0 ? ctx.db.snapshots().reverse() : []) {
     if (found.size === paths.length || looked === MAX_LOOKED_INTO) break
-    const kept = keptOf(snapshot)
+    const kept = snapshot.createdAt <= untilMs ? keptOf(snapshot) : undefined
     if (!kept || silent.has(kept.backend.name)) continue
     const wanted = paths.filter(path => !found.has(path) && isInKept(ctx, snapshot, path) !== 'no')
     if (wanted.length === 0) continue

@@ -69,7 +69,12 @@ export interface Unprotected {
   paths: UnprotectedPath[]
 }
 
-export interface UnprotectedPath extends Skipped {
+export interface ChangedPath extends Skipped {
   /** Where it was moved to, relative to the target, or absolute outside of it; undefined: it was changed. */
   to: Raw | undefined
+}
+
+export interface UnprotectedPath extends ChangedPath {
+  /** Of one that was changed: as it was before the run. */
+  kept: KeptCopy | undefined
 }

@@ -9,7 +9,7 @@ import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
 import { missingUnprotected, toGone } from './gone-unprotected.ts'
 import { replacedMounts, sayOlder, sayOwnTimelines } from './own-timelines.ts'
-import type { Gone, Unprotected, UnprotectedPath } from './results.ts'
+import type { ChangedPath, Gone, Unprotected } from './results.ts'
 import { absolutePath } from './target-registry.ts'
 
 export interface UnprotectedWork {
@@ -77,7 +77,7 @@ export function unprotectedWork(ctx: Context, states: States, doer: Doer | undef
   }
 }
 
-function movedAway(ctx: Context, { run, formerPlace }: Doer, missing: readonly Skipped[], now: Id): UnprotectedPath[] {
+function movedAway(ctx: Context, { run, formerPlace }: Doer, missing: readonly Skipped[], now: Id): ChangedPath[] {
   const paths = missing.map(({ path }) => path)
   const renamed = followRenames(ctx, run.id, paths)
   return missing.flatMap(skipped => {

@@ -46,7 +46,7 @@ function unmountedLines(shown: GonePath[], style: Style): string[] {
   ]
 }
 
-/** The same of what was changed or moved; '' when there is none. Ends in a line feed. */
+/** The same of what was changed or moved, and where a filesystem keeps what was changed; '' when there is none. Ends in a line feed. */
 export function unprotectedText({ count, paths }: Unprotected, style: Style): string {
   const moved = paths.filter(({ to }) => to !== undefined)
   const changed = paths.filter(({ to }) => to === undefined)
@@ -60,9 +60,15 @@ export function unprotectedText({ count, paths }: Unprotected, style: Style): st
   }
   return (
     line('changed', changed, count - moved.length, 'cannot take that back') +
+    keptOf(changed)
+      .map(({ path, kept }) => `${keptCopyText(path, kept, false, style)}\n`)
+      .join('') +
     line('moved', moved, moved.length, 'does not move that back')
   )
 }
+
+const keptOf = (paths: UnprotectedPath[]) =>
+  paths.slice(0, listedGone).flatMap(({ path, kept }) => (kept === undefined ? [] : [{ path, kept }]))
 
 /** What a run made and hid by rules of its own, or was too large, or mounted; '' when there is none. Ends in a line feed. */
 export function madeText({ hidden, uncaptured }: Pick<RunResult, 'hidden' | 'uncaptured'>, style: Style): string {
